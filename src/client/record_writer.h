@@ -60,7 +60,8 @@ class RecordWriter {
   /// May wait for earlier records. Does nothing once stopped(). Moves a made time on where needed
   /// to keep the order.
   void add(NewRecord task);
-  /// Waits until all are settled. More may be added afterwards.
+  /// Waits until all are settled, and until the clock has passed the times that were made, so that
+  /// whatever is submitted next comes after them. More may be added afterwards.
   void finish();
   /// The error after which nothing more was sent. A record too large for Consul does not count.
   [[nodiscard]] const std::optional<Error>& stopped() const { return stopped_; }
@@ -83,6 +84,7 @@ class RecordWriter {
   void find_pace();
   void send();
   void settle_oldest();
+  void outlast_times() const;
   void settle(const Sent& sent, Result<Store::Created> created);
   [[nodiscard]] Result<Store::Created> write_again(const Sent& sent,
                                                    Result<Store::Created> first_try);
@@ -99,9 +101,10 @@ class RecordWriter {
   WallTime earliest_ = WallTime::max();      // the first place among gathered_
   WallTime latest_added_ = WallTime::min();  // the last place of all records
   WallTime latest_sent_ = WallTime::min();
-  WallTime last_time_{};  // the last generated time
-  std::string last_id_;   // its task
-  std::string last_key_;  // the last key in the pipeline
+  WallTime last_time_{};   // the last generated time
+  bool moved_on_ = false;  // it is ahead of the clock
+  std::string last_id_;    // its task
+  std::string last_key_;   // the last key in the pipeline
   std::optional<Error> stopped_;
 
   Pace pace_ = Pace::kUnknown;

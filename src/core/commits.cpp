@@ -46,6 +46,7 @@ void expect(Write& write, const StoredRecord& stored) {
 Commits::Commits(const QueueOptions& options, Requests& requests)
     : options_(options),
       requests_(requests),
+      read_size_(options),
       fence_(fence(1)),
       most_bytes_(options.max_transaction_bytes) {}
 
@@ -228,7 +229,7 @@ void Commits::resolve(Effects& out) {
   if (read_ || doubtful_.empty()) return;
   FetchTasks fetch{requests_.next(), {}};
   for (const auto& [key, write] : doubtful_) {
-    if (fetch.keys.size() == options_.max_operations) break;
+    if (fetch.keys.size() == read_size_.keys()) break;
     fetch.keys.push_back(key);
   }
   read_ = fetch.request;
@@ -241,9 +242,11 @@ Commits::Result Commits::on(Instant now, const TasksFetched& reply, Effects& out
   if (reply.request != read_) return result;
   read_ = {};
   if (!reply.ok) {
+    read_size_.failed(reading_.size());
     retry_after_ = now + kRetryPause;
     return result;
   }
+  read_size_.answered(reading_.size(), reply.bytes, Duration::zero());
   for (const StoredRecord& stored : reply.records) {
     if (auto node = doubtful_.extract(key_of(stored))) {
       judge(now, std::move(node.mapped()), &stored, result);

@@ -28,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "core/batch_size.h"
 #include "core/effect.h"
 #include "core/event.h"
 #include "core/op_cost.h"
@@ -150,7 +151,8 @@ class Commits {
 
   const QueueOptions& options_;
   Requests& requests_;
-  const Cost fence_;  // of one partition
+  BatchSize read_size_;  // of doubtful keys
+  const Cost fence_;     // of one partition
 
   WriteQueue waiting_;
   std::deque<std::vector<Write>> apart_;  // each needs a transaction of its own

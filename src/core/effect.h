@@ -75,19 +75,24 @@ struct WatchControl {  // ControlRead
   std::uint64_t index = 0;
 };
 
-/// A blocking query on everything under the prefix; `full` with values, else names alone.
-/// `consistent`: a quorum read, at once. `below`: only the keys that begin so, all of them tasks of
-/// the queue; empty: all.
+/// The names of all tasks: a blocking query from `index`; 0: a quorum read, at once.
 struct ListTasks {  // TasksListed
   RequestId request;
-  bool full = true;
-  bool consistent = false;
   std::uint64_t index = 0;
-  std::string below;
 };
+/// The values of single tasks, by a quorum read.
 struct FetchTasks {  // TasksFetched
   RequestId request;
   std::vector<std::string> keys;  // at most QueueOptions::max_operations
+};
+/// Whether these are still the newest versions, by a quorum read without values.
+struct CheckTasks {  // TasksChecked
+  struct Version {
+    std::string key;
+    std::uint64_t index = 0;  // its ModifyIndex
+  };
+  RequestId request;
+  std::vector<Version> versions;  // at most QueueOptions::max_operations
 };
 
 /// The finished tasks that are kept.
@@ -347,7 +352,7 @@ struct Stopped {};
 
 using Effect =
     std::variant<CreateSession, RenewSession, DestroySession, RememberSession, AcquireLock,
-                 ReleaseLock, ReadLeader, WatchControl, ListTasks, FetchTasks,
+                 ReleaseLock, ReadLeader, WatchControl, ListTasks, FetchTasks, CheckTasks,
                  ListHistory, ListSchedules, Commit, CancelRequest, StartJob, StopJob, ExtendLease,
                  EndLease, Fact, Drained, Stopped>;
 

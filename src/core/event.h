@@ -126,28 +126,38 @@ using StoredRecord = std::variant<Task, BadRecord>;
   return std::visit([](const auto& record) { return record.modify_index; }, stored);
 }
 
-/// The tasks under the prefix, whole (`full`) or by name.
+/// The names of the tasks.
 struct TasksListed {
   RequestId request;
   bool ok = false;
   bool denied = false;  // the token may not read the prefix
-  bool full = false;
-  bool marker = false;                // the prefix's own folder key was there
-  std::vector<StoredRecord> records;  // when full
-  KeyList keys;                       // when not
-  std::size_t bytes = 0;              // of the reply
+  bool marker = false;  // the prefix's own folder key was there
+  KeyList keys;
+  std::vector<std::string> folders{};  // other keys that end in '/': no tasks
   std::uint64_t consul_index = 0;
-  Duration cost{};  // spent on transfer and parsing
   std::string error;
-  std::vector<std::string> folders{};  // when full: keys that end in '/' and hold something
-  bool over_limit = false;             // not ok, because of Consul's limits
+  bool over_limit = false;  // not ok, because of Consul's limits
 };
 
-/// Single tasks, by a consistent read. A key in neither list was not read; ask again.
+/// Single tasks. If some are missing, the keys in none of the lists were not read; else the token
+/// may not read them.
 struct TasksFetched {
   RequestId request;
   bool ok = false;
   std::vector<StoredRecord> records;
+  std::vector<std::string> missing;
+  std::string error;
+  std::vector<std::string> folders{};  // keys that end in '/' and hold something
+  std::size_t bytes = 0;               // of the answer
+  std::size_t most_operations = 0;     // see Committed
+};
+
+/// Which of the versions are no longer there: another is, or none.
+struct TasksChecked {
+  RequestId request;
+  bool ok = false;
+  bool denied = false;
+  std::vector<std::string> changed;
   std::vector<std::string> missing;
   std::string error;
   std::size_t most_operations = 0;  // see Committed
@@ -256,7 +266,7 @@ struct StopRequested {
 
 using Event = std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
                            SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, ControlRead,
-                           TasksListed, TasksFetched, HistoryListed, SchedulesListed,
+                           TasksListed, TasksFetched, TasksChecked, HistoryListed, SchedulesListed,
                            Committed, JobExited, Reconfigured, MembersSeen, StopRequested>;
 
 /// Puts the readings of the clock before what came with them: where the host stood still, no answer

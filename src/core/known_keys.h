@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -47,6 +48,7 @@ class KnownKeys {
       if (((i - own) & mask()) < ((i - gap) & mask())) continue;
       slots_[gap] = slots_[i];
       gap = i;
+      ++moves_;
     }
     slots_[gap] = {};
     --size_;
@@ -98,6 +100,19 @@ class KnownKeys {
       if (slot.known != nullptr) visit(*slot.known);
     }
   }
+  /// Calls `visit(const KnownKey&)` for the keys from slot `slot` on, until it returns false.
+  /// Returns where to go on. While moves() stays the same, all slots together are all keys.
+  template <class Visit>
+  [[nodiscard]] std::size_t visit_from(std::size_t slot, Visit visit) const {
+    bool goes_on = true;
+    for (; goes_on && slot < slots_.size(); ++slot) {
+      if (slots_[slot].known != nullptr) goes_on = visit(std::as_const(*slots_[slot].known));
+    }
+    return slot;
+  }
+  [[nodiscard]] bool is_end(std::size_t slot) const { return slot >= slots_.size(); }
+  /// How often a key was moved to another slot.
+  [[nodiscard]] std::uint64_t moves() const { return moves_; }
   template <class Visit>
   void for_each_unlisted(const Match& match, Visit visit) const {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -150,6 +165,7 @@ class KnownKeys {
   void resize(std::size_t size) {
     std::vector<Slot> old(size);
     old.swap(slots_);
+    ++moves_;
     for (const Slot& slot : old) {
       if (slot.known != nullptr) place(slot);
     }
@@ -158,6 +174,7 @@ class KnownKeys {
   SipKey sip_;
   std::vector<Slot> slots_;
   std::size_t size_ = 0;
+  std::uint64_t moves_ = 0;
 };
 
 }  // namespace lictor::core

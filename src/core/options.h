@@ -121,14 +121,9 @@ struct QueueOptions {
   // Full ones. What is not full goes beside one other at most: with more of them each would carry
   // less, and Consul's cost is by the transaction.
   std::size_t transactions_in_flight = 16;
-  // A task of a list that is watched by name is read again so long before it may be claimed, or up
-  // to twice as long, and is not kept in memory until then.
+  // A task is read again so long before it may be claimed, or up to twice as long, and is not kept
+  // in memory until then.
   Duration distance = 1min;
-  // A longer list is watched by name: below this a reading with values costs Consul no more than
-  // one with names (CONSUL-FACTS.md 11).
-  std::size_t whole_list_bytes = 64 * 1024;
-  // What is read at once of a longer one: some milliseconds of Consul's time and of ours.
-  std::size_t list_part_bytes = 1024 * 1024;
 
   std::map<std::string, TypePolicy, std::less<>> types;
   std::optional<TypePolicy> any_type;                                // "*"

@@ -127,7 +127,7 @@ Instant Queue::next_deadline() const {
 
 bool Queue::drained() const {
   using enum TaskState;
-  return holds_lock() && source_.complete() && commits_.idle() &&
+  return holds_lock() && source_.complete() && !source_.behind() && commits_.idle() &&
          table_.busy() == table_.claimed_order().early_count() &&
          table_.count({kReady, kBlocked, kLimited, kSuspended, kEnding, kBurying, kUnreadable}) ==
              0;
@@ -240,7 +240,6 @@ void Queue::learn_operations(std::size_t most) {
 void Queue::on(Instant now, const Committed& event, Effects& out) {
   learn_operations(event.most_operations);
   const Commits::Result result = commits_.on(now, event, out);
-  if (event.outcome == Outcome::kApplied) source_.wrote(event.modify_index);
   if (result.proof) on_changes(now, leadership_.proved(now, *result.proof, out), out);
   for (const Commits::Settled& settled : result.settled) settle(now, settled, out);
   for (const std::uint32_t partition : result.not_leader) {
@@ -264,10 +263,16 @@ void Queue::settle(Instant now, const Commits::Settled& settled, Effects& out) {
       applied && finish != nullptr && finish->done) {
     history_.add(now, finish->key, settled.modify_index, finish->done->at);
   }
+  if (applied && !std::holds_alternative<RestampOp>(*settled.write.op)) source_.deleted(now, 1);
   transitions_.on_settled(now, settled, out);
 }
 
 void Queue::on(Instant now, const TasksListed& event, Effects& out) { source_.on(now, event, out); }
+
+void Queue::on(Instant now, const TasksChecked& event, Effects& out) {
+  learn_operations(event.most_operations);
+  source_.on(now, event, out);
+}
 
 void Queue::on(Instant now, const TasksFetched& event, Effects& out) {
   learn_operations(event.most_operations);
@@ -305,7 +310,7 @@ void Queue::on(Instant now, const Reconfigured& event, Effects& out) {
   dispatcher_.on_reconfigured(now, holds_lock(), followed_jobs, out);
   if (!holds_lock()) return;
   // Distant tasks do not keep their type, so they are read again.
-  if (loses_executor && transitions_.doubt_distant()) source_.read_anew(now, out);
+  if (loses_executor) transitions_.doubt_distant();
   if (!holds_lock(0)) return;
   scheduler_.read_anew(now, out);
   if (options_.history && !had_history) history_.start(now);

@@ -158,6 +158,7 @@ class Queue {
   void on(Instant now, const ControlRead& event, Effects& out);
   void on(Instant now, const TasksListed& event, Effects& out);
   void on(Instant now, const TasksFetched& event, Effects& out);
+  void on(Instant now, const TasksChecked& event, Effects& out);
   void on(Instant now, const Committed& event, Effects& out);
   void on(Instant now, const HistoryListed& event, Effects& out);
   void on(Instant now, const SchedulesListed& event, Effects& out);

@@ -26,7 +26,7 @@ std::string_view name_of(TaskState state) {
 bool may_become(TaskState from, TaskState to) {
   switch (from) {
     case S::kUnread:
-      return is_placed(to) || to == S::kUnnameable || to == S::kDeleted;
+      return is_placed(to) || to == S::kUnread || to == S::kUnnameable || to == S::kDeleted;
     case S::kForeign:
     case S::kDistant:
       return is_placed(to) || to == S::kUnread || to == S::kDeleted;
@@ -66,7 +66,7 @@ bool may_become(TaskState from, TaskState to) {
     case S::kLeftover:
       return to == S::kUnread;
     case S::kDeleted:
-      return is_placed(to) || to == S::kUnnameable;
+      return is_placed(to) || to == S::kUnread || to == S::kUnnameable;
   }
   return false;
 }

@@ -7,7 +7,8 @@
 //                          v             near its time
 //                       unread <------------------------------------ distant
 //                          |                                            ^
-//                          | read: `placed` by what its record says     |
+//                          | read, and where its order counts all of    |
+//                          | its generation: `placed` by its record     |
 //                          v                                            |
 //   +--> scheduled, retrying, ready, no executor, too large, unreadable, distant <--+
 //   |        |         |       |                               |                    |
@@ -51,7 +52,7 @@
 namespace lictor::core {
 
 enum class TaskState : std::uint8_t {
-  kUnread,      // its key is known, its value is being read
+  kUnread,      // its key is known, its value, or that of others of its generation, is being read
   kForeign,     // of a partition that this host does not hold: only its key and version are kept
   kDistant,     // due much later: only its key, version and time are kept
   kScheduled,   // not before executeAt

@@ -40,7 +40,8 @@ void Transitions::tell(Fact::Kind kind, const TaskEntry& entry, std::string text
 
 // ---- What the store says ----
 
-void Transitions::on_record(Instant now, const StoredRecord& record, Effects& out) {
+void Transitions::on_record(Instant now, const StoredRecord& record, bool in_generation,
+                            Effects& out) {
   const std::uint64_t index = index_of(record);
   TaskEntry& entry = table_.obtain(key_of(record));
   switch (entry.state) {
@@ -66,7 +67,28 @@ void Transitions::on_record(Instant now, const StoredRecord& record, Effects& ou
       if (is_waiting(entry.state) && entry.index != 0) {
         tell(Fact::Kind::kChanged, entry, {}, out);
       }
-      return place(now, entry, record, out);
+      return place(now, entry, record, out,
+                   in_generation && (entry.state == S::kUnread || entry.state == S::kDeleted));
+  }
+}
+
+void Transitions::on_generation_read(Instant now, Effects& out) {
+  while (TaskEntry* entry = table_.waiting_order().first_held()) {
+    place(now, *entry, entry->task, out);
+  }
+}
+
+bool Transitions::is_stable(const KnownKey& known) const {
+  const S state = static_cast<const TaskEntry&>(known).state;
+  switch (state) {
+    case S::kForeign:
+    case S::kDistant:
+    case S::kTooLarge:
+    case S::kClaimed:
+    case S::kRunning:
+      return true;
+    default:
+      return is_waiting(state);
   }
 }
 
@@ -130,7 +152,15 @@ std::uint32_t Transitions::partition_of(const StoredRecord& record) const {
   return core::partition_of(std::get<BadRecord>(record).key, options_.partitions);
 }
 
-void Transitions::place(Instant now, TaskEntry& entry, const StoredRecord& record, Effects& out) {
+// The order of these tasks is that of their generation: until all of it is read, one that comes
+// before may be among the rest. Of much later ones only the time is kept, so they do not wait.
+bool Transitions::is_held(Instant now, const Task& task) const {
+  const bool has_order = options_.concurrency == 1 || !task.serial_key.empty();
+  return has_order && !is_distant(now, task, due_at(now, task));
+}
+
+void Transitions::place(Instant now, TaskEntry& entry, const StoredRecord& record, Effects& out,
+                        bool in_generation) {
   const std::uint32_t partition = partition_of(record);
   const bool is_ours = leadership_.lease(partition).holding();
   if (!is_ours) return make_foreign(entry, partition, index_of(record));
@@ -139,7 +169,11 @@ void Transitions::place(Instant now, TaskEntry& entry, const StoredRecord& recor
     auto read = std::make_shared<Task>(*task);
     read->ready_at = ready_at(now, *read);
     read->first_seen = clock_.at(first_seen_.of(read->create_index, now));
-    place(now, entry, std::move(read), out);
+    if (!in_generation || !is_held(now, *read)) return place(now, entry, std::move(read), out);
+    table_.update(entry, S::kUnread, [&](TaskEntry& e) {
+      e.index = read->modify_index;
+      e.task = std::move(read);
+    });
   } else {
     place_bad(entry, std::get<BadRecord>(record), out);
   }
@@ -240,7 +274,7 @@ Instant Transitions::ready_at(Instant now, const Task& task) const {
 
 // Dropping the record saves a kilobyte for each of a hundred thousand tasks for tomorrow.
 bool Transitions::is_distant(Instant now, const Task& task, WallTime due) const {
-  if (!source_->by_name() || due <= clock_.at(now) + distance(2)) return false;
+  if (due <= clock_.at(now) + distance(2)) return false;
   const bool expires_first = task.expire_at && *task.expire_at < due;
   return !expires_first && task.stamp == Stamp{};
 }
@@ -263,8 +297,7 @@ void Transitions::advance(Instant now) {
   const bool any_near = near != nullptr && near->due <= wall + distance(1);
   while (TaskEntry* entry = any_near ? waiting.first_distant() : nullptr) {
     if (entry->due > wall + distance(2)) break;
-    table_.update(*entry, S::kUnread, [](TaskEntry& e) { e.index = 0; });
-    source_->fetch(entry->key);
+    read_again(*entry);
   }
   table_.advance_claimed(wall);
 }
@@ -335,19 +368,20 @@ void Transitions::on_reconfigured(Instant now, Effects& out) {
   });
 }
 
-bool Transitions::doubt_distant() {
-  const bool any = table_.count(S::kDistant) != 0;
+void Transitions::read_again(TaskEntry& entry) {
+  table_.update(entry, S::kUnread, [](TaskEntry& e) { e.index = 0; });
+  source_->fetch_in_order(entry.key);
+}
+
+void Transitions::doubt_distant() {
   table_.for_each([&](TaskEntry& entry) {
-    if (entry.state != S::kDistant) return;
-    table_.update(entry, S::kUnread, [](TaskEntry& e) { e.index = 0; });
+    if (entry.state == S::kDistant) read_again(entry);
   });
-  return any;
 }
 
 void Transitions::begin_term(std::uint32_t partition) {
   table_.for_each([&](TaskEntry& entry) {
-    if (entry.state != S::kForeign || entry.partition != partition) return;
-    table_.update(entry, S::kUnread, [](TaskEntry& e) { e.index = 0; });
+    if (entry.state == S::kForeign && entry.partition == partition) read_again(entry);
   });
 }
 
@@ -369,9 +403,9 @@ void Transitions::end_term(std::uint32_t partition, bool is_last, Effects& out) 
     return;
   }
   table_.for_each([&](TaskEntry& entry) {
-    const bool stays = entry.partition != partition || entry.state == S::kUnread ||
-                       entry.state == S::kForeign || entry.state == S::kDeleted ||
-                       entry.state == S::kLeftover;
+    const bool is_unread = entry.state == S::kUnread && entry.task == nullptr;
+    const bool stays = entry.partition != partition || is_unread || entry.state == S::kForeign ||
+                       entry.state == S::kDeleted || entry.state == S::kLeftover;
     if (!stays) make_foreign(entry, partition, entry.index);
   });
 }

@@ -32,10 +32,13 @@ class Transitions : public TaskSource::Listener {
   void set_source(TaskSource& source) { source_ = &source; }
 
   // What the store says.
-  void on_record(Instant now, const StoredRecord& record, Effects& out) override;
+  void on_record(Instant now, const StoredRecord& record, bool in_generation,
+                 Effects& out) override;
+  void on_generation_read(Instant now, Effects& out) override;
   void on_gone(Instant now, KnownKey& known, std::uint64_t index, Effects& out) override;
   void on_missing(Instant now, const std::string& key, std::uint64_t index, Effects& out) override;
   void visit_deleting(const std::function<void(const KnownKey&)>& visit) const override;
+  [[nodiscard]] bool is_stable(const KnownKey& known) const override;
   void on_answered_before(Instant time) override { table_.forget_deleted_before(time); }
   /// A write of a task has ended.
   void on_settled(Instant now, const Commits::Settled& settled, Effects& out);
@@ -70,8 +73,8 @@ class Transitions : public TaskSource::Listener {
   void on_overdue(Instant now, TaskEntry& entry, Effects& out);
   /// Executors were added or removed.
   void on_reconfigured(Instant now, Effects& out);
-  /// Marks every distant task for reading again. Returns whether there are any.
-  bool doubt_distant();
+  /// Reads every distant task again.
+  void doubt_distant();
   /// Another partition was won: reads its tasks.
   void begin_term(std::uint32_t partition);
   /// A partition was lost: its running jobs are stopped, and of its tasks only keys and versions
@@ -93,7 +96,10 @@ class Transitions : public TaskSource::Listener {
   void add(Instant now, const TaskEntry& entry, Write write);
   [[nodiscard]] std::uint32_t partition_of(const StoredRecord& record) const;
   void make_foreign(TaskEntry& entry, std::uint32_t partition, std::uint64_t index);
-  void place(Instant now, TaskEntry& entry, const StoredRecord& record, Effects& out);
+  [[nodiscard]] bool is_held(Instant now, const Task& task) const;
+  void read_again(TaskEntry& entry);
+  void place(Instant now, TaskEntry& entry, const StoredRecord& record, Effects& out,
+             bool in_generation = false);
   void place(Instant now, TaskEntry& entry, std::shared_ptr<const Task> task, Effects& out);
   void place_bad(TaskEntry& entry, const BadRecord& record, Effects& out);
   void ignore(TaskEntry& entry, TaskState state, std::uint64_t index, const std::string& why,

@@ -8,6 +8,10 @@ bool can_expire(const TaskEntry& entry) {
   return is_waiting(entry.state) && entry.task->expire_at && entry.task->stamp.attempt == 0;
 }
 
+bool is_held(const TaskEntry& entry) {
+  return entry.state == TaskState::kUnread && entry.task != nullptr;
+}
+
 bool is_delayed(TaskState state) {
   return state == TaskState::kScheduled || state == TaskState::kRetrying ||
          state == TaskState::kRefused;
@@ -51,6 +55,7 @@ void WaitingOrder::enter(TaskEntry& entry) {
   if (entry.state == TaskState::kSuspended) insert(suspended_, entry);
   if (entry.state == TaskState::kDistant) distant_.push(entry);
   if (entry.state == TaskState::kUnreadable) insert(unreadable_, entry);
+  if (is_held(entry)) insert(held_, entry);
   if (is_delayed(entry.state)) insert(delayed_, entry);
   if (can_expire(entry)) insert(expiring_, entry);
   if (holds_lane(entry)) lanes_[entry.task->serial_key].holders.insert(&entry);
@@ -65,6 +70,7 @@ void WaitingOrder::leave(TaskEntry& entry) {
   if (entry.state == TaskState::kSuspended) erase(suspended_, entry);
   if (entry.state == TaskState::kDistant) distant_.erase(entry);
   if (entry.state == TaskState::kUnreadable) erase(unreadable_, entry);
+  if (is_held(entry)) erase(held_, entry);
   if (is_delayed(entry.state)) erase(delayed_, entry);
   if (can_expire(entry)) erase(expiring_, entry);
   if (!entry.task || entry.task->serial_key.empty()) return;
@@ -86,6 +92,7 @@ void WaitingOrder::clear() {
   distant_.clear();
   expiring_.clear();
   unreadable_.clear();
+  held_.clear();
   lanes_.clear();
   blocked_ = 0;
 }

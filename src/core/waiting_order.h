@@ -5,6 +5,7 @@
 //   scheduled, retrying, refused: by due time    ready: in the order of starting
 //   distant: by due time and key                 blocked: with its lane
 //   suspended: by itself                         limited: see ExecutorSlots
+//   unread, but its value is known: held until its generation is read
 //   all that can still expire: by expireAt
 //
 // A lane is a serialKey. Tasks that hold it come first; the others of it are blocked. Ours hold
@@ -52,6 +53,7 @@ class WaitingOrder {
   [[nodiscard]] TaskEntry* first_suspended() const { return front(suspended_); }
   [[nodiscard]] TaskEntry* first_expiring() const { return front(expiring_); }
   [[nodiscard]] TaskEntry* first_unreadable() const { return front(unreadable_); }
+  [[nodiscard]] TaskEntry* first_held() const { return front(held_); }
 
  private:
   struct ByDue {
@@ -93,6 +95,7 @@ class WaitingOrder {
   DueHeap distant_;
   std::set<TaskEntry*, ByExpiry> expiring_;
   std::set<TaskEntry*, ByKey> unreadable_;
+  std::set<TaskEntry*, ByKey> held_;
   Lanes lanes_;
   std::size_t blocked_ = 0;
 };

@@ -74,9 +74,10 @@ const char* name_of(const core::ReadLeader& effect) {
 }
 const char* name_of(const core::WatchControl&) { return "watch_control"; }
 const char* name_of(const core::ListTasks& effect) {
-  return effect.consistent ? "list_tasks" : "watch_tasks";
+  return effect.index == 0 ? "list_tasks" : "watch_tasks";
 }
 const char* name_of(const core::FetchTasks&) { return "fetch_tasks"; }
+const char* name_of(const core::CheckTasks&) { return "check_tasks"; }
 const char* name_of(const core::ListHistory&) { return "list_history"; }
 const char* name_of(const core::ListSchedules& effect) {
   return effect.index == 0 ? "list_schedules" : "watch_schedules";
@@ -88,15 +89,11 @@ void tell(const std::vector<Observer*>& observers, const std::string& queue, con
   for (Observer* observer : observers) observer->on_reply(queue, request, response, took);
 }
 
-// Decodes, and adds the parsing time to the reply's cost, which paces listings.
 template <class Effect>
 core::Event decode_reply(const wire::Binding& binding, const Effect& effect,
                          http::Response response) {
   if constexpr (std::is_same_v<Effect, core::ListTasks>) {
-    const Instant begin = boot_now();
-    core::TasksListed listed = wire::decode(binding.layout, effect, std::move(response));
-    listed.cost += boot_now() - begin;
-    return listed;
+    return wire::decode(binding.layout, effect, std::move(response));
   } else if constexpr (requires { wire::decode(binding.layout, effect, response); }) {
     return wire::decode(binding.layout, effect, response);
   } else {
@@ -192,12 +189,12 @@ std::optional<std::string> QueueDriver::why(Instant now, const std::string& id) 
 // since large ones go back when they are freed. After a list it waits for a quiet moment: each new
 // task has the key names read again, which would need fresh memory each time.
 void QueueDriver::release_memory(Instant now) {
-  constexpr std::size_t kMuch = 1024 * 1024;
+  constexpr std::size_t kLong = 10'000;
   constexpr std::size_t kMany = 1000;
   constexpr Duration kQuiet = std::chrono::seconds{5};
   const bool much = std::any_of(events_.begin(), events_.end(), [](const core::Event& event) {
     const auto* listed = std::get_if<core::TasksListed>(&event);
-    return listed != nullptr && listed->bytes > kMuch;
+    return listed != nullptr && listed->keys.size() > kLong;
   });
   const auto ended = std::count_if(events_.begin(), events_.end(), [](const core::Event& event) {
     return std::holds_alternative<core::JobExited>(event);

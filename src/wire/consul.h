@@ -41,6 +41,7 @@ struct Binding {
 [[nodiscard]] http::Request encode(const Binding&, const core::WatchControl&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListTasks&);
 [[nodiscard]] http::Request encode(const Binding&, const core::FetchTasks&);
+[[nodiscard]] http::Request encode(const Binding&, const core::CheckTasks&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListHistory&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListSchedules&);
 [[nodiscard]] http::Request encode(const Binding&, const core::Commit&);
@@ -60,6 +61,7 @@ struct Binding {
 [[nodiscard]] core::TasksListed decode(const Layout&, const core::ListTasks&, http::Response);
 [[nodiscard]] core::TasksFetched decode(const Layout&, const core::FetchTasks&,
                                         const http::Response&);
+[[nodiscard]] core::TasksChecked decode(const core::CheckTasks&, const http::Response&);
 [[nodiscard]] core::HistoryListed decode(const Layout&, const core::ListHistory&,
                                          const http::Response&);
 [[nodiscard]] core::SchedulesListed decode(const Layout&, const core::ListSchedules&,

@@ -288,41 +288,21 @@ core::TasksListed decode(const Layout& layout, const core::ListTasks& effect,
                          http::Response response) {
   core::TasksListed event;
   event.request = effect.request;
-  event.full = effect.full;
-  event.bytes = response.body.size();
-  event.cost = response.elapsed;
   event.consul_index = response.consul_index;
   event.denied = replied(response, 403);
   event.over_limit = http::over_limit(response);
-  if (effect.full) {
-    auto entries = read_entries(std::move(response));
-    if (!entries) {
-      event.error = std::move(entries.error().message);
-      return event;
-    }
-    event.records.reserve(entries->size());
-    for (KvEntry& entry : *entries) {
-      if (entry.key == layout.tasks_prefix) event.marker = true;
-      if (!layout.is_task(entry.key)) {
-        if (!entry.value.empty() && entry.key != layout.tasks_prefix) {
-          event.folders.push_back(std::move(entry.key));
-        }
-        continue;
-      }
-      event.records.push_back(read_record(layout, std::move(entry)));
-    }
-  } else {
-    auto names = read_answer(std::move(response), read_key_names);
-    if (!names) {
-      event.error = std::move(names.error().message);
-      return event;
-    }
-    names->erase_if([&](std::string_view name) {
-      if (name == layout.tasks_prefix) event.marker = true;
-      return !layout.is_task(name);
-    });
-    event.keys = *std::move(names);
+  auto names = read_answer(std::move(response), read_key_names);
+  if (!names) {
+    event.error = std::move(names.error().message);
+    return event;
   }
+  names->erase_if([&](std::string_view name) {
+    const bool is_marker = name == layout.tasks_prefix;
+    if (is_marker) event.marker = true;
+    if (!is_marker && name.ends_with('/')) event.folders.emplace_back(name);
+    return !layout.is_task(name);
+  });
+  event.keys = *std::move(names);
   event.ok = true;
   return event;
 }
@@ -331,6 +311,7 @@ core::TasksFetched decode(const Layout& layout, const core::FetchTasks& effect,
                           const http::Response& response) {
   core::TasksFetched event;
   event.request = effect.request;
+  event.bytes = response.body.size();
   auto reply = txn_reply(response);
   if (!reply) {
     event.error = describe(response);
@@ -350,12 +331,39 @@ core::TasksFetched decode(const Layout& layout, const core::FetchTasks& effect,
     return event;
   }
   // A 200 leaves out keys that the token may not read (7.2): they are not missing.
-  if (reply->results.size() < effect.keys.size()) {
-    event.error = "the token may not read all of the tasks";
+  for (KvEntry& entry : reply->results) {
+    if (layout.is_task(entry.key)) {
+      event.records.push_back(read_record(layout, std::move(entry)));
+    } else if (entry.value.empty()) {
+      event.missing.push_back(std::move(entry.key));
+    } else {
+      event.folders.push_back(std::move(entry.key));
+    }
+  }
+  event.ok = true;
+  return event;
+}
+
+core::TasksChecked decode(const core::CheckTasks& effect, const http::Response& response) {
+  core::TasksChecked event;
+  event.request = effect.request;
+  const auto reply = write_reply(response);
+  if (!reply) {
+    event.error = describe(response);
+    event.denied = replied(response, 403);
+    event.most_operations = most_operations(response);
     return event;
   }
-  for (KvEntry& entry : reply->results) {
-    event.records.push_back(read_record(layout, std::move(entry)));
+  for (const TxnReply::OpError& error : reply->errors) {
+    const std::string_view what = error.what;
+    const bool is_missing = what.ends_with("doesn't exist");
+    const bool is_ours = error.index < effect.versions.size();
+    if (!is_ours || !(is_missing || what.starts_with("failed index check"))) {
+      event.error = error.what;
+      event.denied = what.starts_with(kDenied);
+      return event;
+    }
+    (is_missing ? event.missing : event.changed).push_back(effect.versions[error.index].key);
   }
   event.ok = true;
   return event;

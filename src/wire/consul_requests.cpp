@@ -49,6 +49,20 @@ http::Request read(const Binding& binding, std::string target, bool consistent, 
   return request;
 }
 
+// A transaction that only reads: no raft entry.
+http::Request read_transaction(const Binding& binding, Txn txn) {
+  http::Request request = put(binding, "/v1/txn?consistent", std::move(txn).body());
+  request.only_reads = true;
+  return request;
+}
+
+// What may be long over a slow link fails when nothing comes any more, not while it comes.
+http::Request until_silence(http::Request request) {
+  constexpr std::chrono::minutes kLongest{2};
+  request.silence = std::exchange(request.timeout, kLongest);
+  return request;
+}
+
 // The leader key's value: the leader's, with its lock_delay, and when it was locked ("since") or
 // released in order ("released"). If the key is free and has no "released", its holder was lost.
 std::string leader_value(const Binding& binding, std::string_view member, WallTime at) {
@@ -128,16 +142,22 @@ http::Request encode(const Binding& binding, const core::WatchControl& effect) {
 }
 
 http::Request encode(const Binding& binding, const core::ListTasks& effect) {
-  const std::string& below = effect.below.empty() ? binding.layout.tasks_prefix : effect.below;
-  return read(binding, kv_path(below) + (effect.full ? "?recurse" : "?keys"), effect.consistent,
-              effect.index, Pace::kPrompt);
+  http::Request request = read(binding, kv_path(binding.layout.tasks_prefix) + "?keys",
+                               effect.index == 0, effect.index, Pace::kPrompt);
+  return effect.index == 0 ? until_silence(std::move(request)) : request;
 }
 
 http::Request encode(const Binding& binding, const core::FetchTasks& effect) {
   LICTOR_ASSERT(effect.keys.size() <= limits::kMostOperations);
   Txn txn;
   for (const std::string& key : effect.keys) txn.verb("get", key);
-  return put(binding, "/v1/txn?consistent", std::move(txn).body());
+  return until_silence(read_transaction(binding, std::move(txn)));
+}
+
+http::Request encode(const Binding& binding, const core::CheckTasks& effect) {
+  Txn txn;
+  for (const auto& [key, index] : effect.versions) txn.verb("check-index", key).index(index);
+  return read_transaction(binding, std::move(txn));
 }
 
 http::Request encode(const Binding& binding, const core::ListHistory&) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <optional>
+#include <thread>
 
 #include <lictor/client.h>
 #include <nlohmann/json.hpp>
@@ -147,6 +149,32 @@ double raw_cancel(const live::ConsulAgent& consul, std::size_t count, std::size_
   return result;
 }
 
+// One request a task, as curl would, for in an hour. What eight producers get with nobody else
+// there, and beside a leader, who reads what they write.
+double put_singly(const live::ConsulAgent& consul, std::size_t count, bool led) {
+  constexpr std::size_t kProducers = 8;
+  constexpr std::int64_t kHourMs = 3'600'000;
+  std::optional<Worker> leader;
+  if (led) leader.emplace(consul);
+  const std::int64_t due_ms = wall_ms() + kHourMs;
+  const std::int64_t begin = live::monotonic_ns();
+  {
+    std::vector<std::jthread> producers;
+    for (std::size_t first = 0; first < kProducers; ++first) {
+      producers.emplace_back([&consul, first, count, due_ms] {
+        live::Kv kv{consul.address()};
+        for (std::size_t i = first; i < count; i += kProducers) {
+          kv.put(task_key(kTasksPrefix, i), task_record(i, "Noop", due_ms));
+        }
+      });
+    }
+  }
+  const double result = rate(count, begin);
+  expect_tasks(consul, count);
+  if (leader) leader->stop();
+  return result;
+}
+
 struct Best {
   double rate = 0;
   std::size_t connections = 0;
@@ -163,7 +191,7 @@ Best best_of(const std::map<std::size_t, std::vector<double>>& rates) {
 
 void measure_producers(Bench& bench) {
   const std::size_t count = bench.sizes().produced;
-  std::vector<double> cancelled, cancelled_by_client;
+  std::vector<double> cancelled, cancelled_by_client, singly, singly_led;
   std::map<std::string, std::vector<double>> command, client;  // by the words
   std::map<std::size_t, std::vector<double>> set, removed;
   for (std::size_t run = 0; run < bench.sizes().runs; ++run) {
@@ -187,6 +215,10 @@ void measure_producers(Bench& bench) {
       command[way.words].push_back(on_consul(in(submit_command)));
       client[way.words].push_back(on_consul(in(submit_many)));
     }
+    singly.push_back(
+        bench.on_consul([&](const auto& consul) { return put_singly(consul, count, false); }));
+    singly_led.push_back(
+        bench.on_consul([&](const auto& consul) { return put_singly(consul, count, true); }));
     cancelled.push_back(on_consul(cancel_command));
     cancelled_by_client.push_back(on_consul(cancel_many));
   }
@@ -205,6 +237,8 @@ void measure_producers(Bench& bench) {
     bench.add({name("Client::submit_many()" + words + ","), "tasks/s", median(client[words]),
                written.rate, by_set, kWanted, 0.8});
   }
+  bench.add({name("one PUT a task beside a leader,"), "tasks/s", median(singly_led), median(singly),
+             "the same with no leader; 8 connections", kWanted, 0.8});
   bench.add({name("lictor cancel --all,"), "tasks/s", median(cancelled), gone.rate, by_delete,
              kWanted, 0.8});
   bench.add({name("Client::cancel_all(),"), "tasks/s", median(cancelled_by_client), gone.rate,

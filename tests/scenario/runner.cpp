@@ -120,6 +120,7 @@ class Scenario {
            std::holds_alternative<ReadLeader>(effect) ||
            std::holds_alternative<WatchControl>(effect) ||
            std::holds_alternative<ListTasks>(effect) ||
+           std::holds_alternative<CheckTasks>(effect) ||
            std::holds_alternative<ListSchedules>(effect) ||
            std::holds_alternative<CancelRequest>(effect) ||
            std::holds_alternative<RememberSession>(effect) ||

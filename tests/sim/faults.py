@@ -73,7 +73,11 @@ CORE = {
     "StartBeyond": "what was claimed is started although the concurrency of its type was lowered",
     "LimitedLetsPass": "a task that waits for a slot of its type lets others of its serialKey pass",
     "AnyCount": "the fences do not check the number of partitions",
-    "DoubtKept": "a distant task that may have lost its executor keeps its version, and is not read again",
+    "DoubtKept": "a distant task that may have lost its executor is not read again",
+    "ClaimAtOnce": "a task is claimed before all of its generation is read",
+    "IgnoreRewritten": "a rewritten task is not read",
+    "ListAtOnce": "names are listed as often as they change",
+    "NeverSmaller": "a batch of values that came late is asked for again unchanged",
 }
 # Those of recurring tasks (ticks.cpp).
 TICKS = {
@@ -474,9 +478,9 @@ EDITS = [
     ),
     (
         "core/task_source.cpp",
-        """  if (!is_news) return;
+        """  if (checked == checked_.end() && !is_news) return;
 """,
-        """  if (!is_news && !FAULT(NoTombstone)) return;
+        """  if (checked == checked_.end() && !is_news && !FAULT(NoTombstone)) return;
 """,
     ),
     (
@@ -713,10 +717,10 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
     ),
     (
         "core/transitions.cpp",
-        """    if (entry.state != S::kForeign || entry.partition != partition) return;
+        """    if (entry.state == S::kForeign && entry.partition == partition) read_again(entry);
 """,
-        """    if (entry.state != S::kForeign || entry.partition != partition) return;
-    if (FAULT(ForgetForeign)) return;
+        """    if (FAULT(ForgetForeign)) return;
+    if (entry.state == S::kForeign && entry.partition == partition) read_again(entry);
 """,
     ),
     (
@@ -737,12 +741,33 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
     ),
     (
         "core/transitions.cpp",
-        """    if (entry.state != S::kDistant) return;
-    table_.update(entry, S::kUnread, [](TaskEntry& e) { e.index = 0; });""",
-        """    if (entry.state != S::kDistant) return;
-    table_.update(entry, S::kUnread, [](TaskEntry& e) {
-      if (!FAULT(DoubtKept)) e.index = 0;
-    });""",
+        """    if (entry.state == S::kDistant) read_again(entry);""",
+        """    if (entry.state == S::kDistant && !FAULT(DoubtKept)) read_again(entry);""",
+    ),
+    (
+        "core/transitions.cpp",
+        """  return has_order && !is_distant""",
+        """  return has_order && !FAULT(ClaimAtOnce) && !is_distant""",
+    ),
+    (
+        "core/task_source.cpp",
+        """  for (const std::string& key : reply.changed) values_.read_in_order(key);
+""",
+        """  if (FAULT(IgnoreRewritten)) return;
+  for (const std::string& key : reply.changed) values_.read_in_order(key);
+""",
+    ),
+    (
+        "core/reading_pace.h",
+        """    paid_ = std::max(paid_, now) + kPrice * cost;
+""",
+        """    if (!FAULT(ListAtOnce)) paid_ = std::max(paid_, now) + kPrice * cost;
+""",
+    ),
+    (
+        "core/batch_size.h",
+        """keys_ = std::max<std::size_t>(1, std::min(keys_, keys) / 2); }""",
+        """keys_ = std::max<std::size_t>(FAULT(NeverSmaller) ? keys_ : 1, std::min(keys_, keys) / 2); }""",
     ),
 ]
 

@@ -194,7 +194,7 @@ std::optional<ControlRead> FakeStore::poll(const WatchControl& effect, bool over
 std::optional<TasksListed> FakeStore::poll(const ListTasks& effect, bool over) const {
   const auto response = ask(wire::encode(binding_, effect), over);
   if (!response) return std::nullopt;
-  return translated(wire::decode(binding_.layout, effect, *response));
+  return wire::decode(binding_.layout, effect, *response);
 }
 
 std::optional<SchedulesListed> FakeStore::poll(const ListSchedules& effect, bool over) const {
@@ -214,19 +214,18 @@ void FakeStore::translate(StoredRecord& stored) const {
   task->record = record;
 }
 
-TasksListed FakeStore::translated(TasksListed reply) const {
-  for (StoredRecord& record : reply.records) translate(record);
-  return reply;
-}
-
 TasksListed FakeStore::list(const ListTasks& effect) const {
-  return translated(wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect))));
+  return wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect)));
 }
 
 TasksFetched FakeStore::fetch(const FetchTasks& effect) const {
   TasksFetched reply = wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect)));
   for (StoredRecord& record : reply.records) translate(record);
   return reply;
+}
+
+TasksChecked FakeStore::check(const CheckTasks& effect) const {
+  return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }
 
 HistoryListed FakeStore::list(const ListHistory& effect) const {

@@ -45,6 +45,7 @@ class FakeStore {
   ControlRead read_control(const WatchControl& effect) const;
   TasksListed list(const ListTasks& effect) const;
   TasksFetched fetch(const FetchTasks& effect) const;
+  TasksChecked check(const CheckTasks& effect) const;
   HistoryListed list(const ListHistory& effect) const;
   SchedulesListed list(const ListSchedules& effect) const;
   Committed commit(const Commit& commit);
@@ -120,7 +121,6 @@ class FakeStore {
   [[nodiscard]] const dev::KvRecord* find(const std::string& key) const;
   [[nodiscard]] Commit worded(const Commit& commit) const;
   void translate(StoredRecord& record) const;
-  TasksListed translated(TasksListed reply) const;
   void note(const Op& op, const std::map<std::string, std::string>& there);
 
   mutable dev::Model model_;

@@ -63,7 +63,8 @@ void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
   }
   if (const auto* fact = std::get_if<Fact>(&effect)) {
     if (fact->kind == Fact::Kind::kLeading) {
-      term = {term.number + 1, {}, {}};
+      term = {};
+      term.number = ++term_count_;
       leads_[{&daemon, fact->partition}].began = cluster_.now;
     } else if (fact->kind == Fact::Kind::kLost) {
       ++losses_;
@@ -218,6 +219,8 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
     const Owner self{&daemon, daemon.incarnation};
     if (restamp->stamp.taken && restamp->stamp.claim) {
       claims_.emplace(restamp->stamp.claim->nonce, self);
+      term.tried.insert(restamp->key);
+      if (restamp->stamp.attempt == 1 && restamp->stamp.lost == 0) check_order(daemon, *restamp);
     }
     // Who writes lives.
     const Task* stored = cluster_.store.task(restamp->key);
@@ -229,6 +232,71 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
         owner->second == self) {
       cluster_.violation(daemon.name + " counts itself as the lost owner of " + restamp->key);
     }
+  }
+}
+
+void Oracle::on_names(const Daemon& daemon, const TasksListed& names) {
+  Term& term = terms_[&daemon];
+  // An old answer tells nothing new, and what it does not show is not gone.
+  if (names.consul_index < term.answered_index) return;
+  term.answered_index = names.consul_index;
+  ++term.answers;
+  std::map<std::string, Term::Shown, std::less<>> shown;
+  for (const std::string_view key : names.keys.in_order()) {
+    const auto before = term.shown.find(key);
+    shown.emplace(key, before != term.shown.end() ? before->second
+                                                  : Term::Shown{term.answers, names.consul_index});
+  }
+  term.shown = std::move(shown);
+}
+
+// Among the keys that one answer showed, and that were not rewritten since, no task is claimed
+// before its predecessor of the same serialKey; with concurrency 1 before any. Tasks that wait for
+// a time of their own, or for an executor, hold up nothing.
+void Oracle::check_order(const Daemon& daemon, const RestampOp& claim) {
+  const Term& term = terms_[&daemon];
+  const auto order_of = [](const Task& task) {
+    return std::tuple{*task.task_time, task.create_index, task.key};
+  };
+  const auto first_answer = [&](const Task& task) -> std::optional<std::uint64_t> {
+    const bool is_plain = task.task_time && !task.execute_at && task.stamp == Stamp{} &&
+                          task.create_index == task.modify_index;
+    const auto shown = term.shown.find(task.key);
+    if (!is_plain || shown == term.shown.end()) return std::nullopt;
+    if (shown->second.index < task.create_index) return std::nullopt;
+    return shown->second.answer;
+  };
+  const Task* stored = cluster_.store.task(claim.key);
+  if (stored == nullptr || stored->modify_index != claim.index) return;
+  const Task task = *stored;
+  const auto answer = first_answer(task);
+  const bool one_by_one = daemon.options.concurrency == 1 && daemon.options.partitions == 1;
+  if (!answer || (task.serial_key.empty() && !one_by_one)) return;
+  for (const auto& [key, shown] : term.shown) {
+    if (shown.answer > *answer || term.tried.contains(key)) continue;
+    const Task* other = cluster_.store.task(key);
+    if (other == nullptr || !first_answer(*other)) continue;
+    // One of another serialKey may wait behind a failed task of it.
+    const bool has_order =
+        other->serial_key == task.serial_key || (one_by_one && other->serial_key.empty());
+    const bool can_start = daemon.options.policy_of(other->type) != nullptr &&
+                           other->record->size() + 1'000 < daemon.options.max_transaction_bytes / 2;
+    if (has_order && can_start && !other->expire_at && order_of(*other) < order_of(task)) {
+      cluster_.violation(daemon.name + " claims " + task.key + " before " + key +
+                         ", which comes first and was listed with it");
+    }
+  }
+}
+
+// Lists of names take a tenth of Consul's time at most, whoever writes, and a burst.
+void Oracle::check_pace(const Daemon& daemon, const TasksListed& names) {
+  constexpr Duration kBurst = 1s;
+  const Duration cost = 200us + 400ns * static_cast<std::int64_t>(names.keys.size());
+  Spent& spent = spent_[&daemon];
+  if (std::exchange(spent.incarnation, daemon.incarnation) != daemon.incarnation) spent.paid = {};
+  spent.paid = std::max(spent.paid, cluster_.now) + 10 * cost;
+  if (spent.paid > cluster_.now + kBurst) {
+    cluster_.violation(daemon.name + " lists the names too often");
   }
 }
 
@@ -252,6 +320,7 @@ void Oracle::check_read(const Daemon& daemon, const Effect& effect, const Event&
 }
 
 void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& reply) {
+  if (const auto* names = std::get_if<TasksListed>(&reply)) return check_pace(daemon, *names);
   const auto* commit = std::get_if<Commit>(&effect);
   if (commit == nullptr) return check_read(daemon, effect, reply);
   const Outcome told = std::get<Committed>(reply).outcome;
@@ -367,7 +436,9 @@ void Oracle::on_delivered(const Daemon& daemon, const Effect& effect, const Even
     Instant& proof = proofs_.try_emplace(&daemon, Instant::min()).first->second;
     proof = std::max(proof, sent);
   };
-  if (const auto* lock = std::get_if<LockReplied>(&reply)) {
+  if (const auto* names = std::get_if<TasksListed>(&reply)) {
+    if (names->ok) on_names(daemon, *names);
+  } else if (const auto* lock = std::get_if<LockReplied>(&reply)) {
     if (lock->answer == LockReplied::Answer::kAcquired) proves();
   } else if (const auto* read = std::get_if<LeaderRead>(&reply)) {
     const auto& asked = std::get<ReadLeader>(effect);
@@ -402,6 +473,10 @@ bool Oracle::wrote(const std::string& record) const {
 }
 
 void Oracle::check_books() {
+  constexpr std::size_t kMostBytes = 4'000'000;
+  if (cluster_.largest_answer > kMostBytes) {
+    cluster_.violation("an answer of " + std::to_string(cluster_.largest_answer) + " bytes");
+  }
   const auto& store = cluster_.store;
   std::set<std::string> finished, done;
   for (const std::string& record : store.finished) finished.insert(origin(record));

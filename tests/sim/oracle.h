@@ -74,6 +74,20 @@ class Oracle {
     std::uint64_t number = 0;
     std::set<std::pair<std::string, std::uint64_t>> acknowledged;  // deletes, by key and index
     std::set<std::string> done;                                    // records whose jobs ended well
+    // By key: the first of the answers that have shown it ever since, and that answer's index.
+    struct Shown {
+      std::uint64_t answer = 0;
+      std::uint64_t index = 0;
+    };
+    std::map<std::string, Shown, std::less<>> shown;
+    std::uint64_t answers = 0;
+    std::uint64_t answered_index = 0;
+    std::set<std::string> tried;  // keys whose claim was sent
+  };
+  /// What Consul has spent on lists of names for a daemon, ten times over, as a time.
+  struct Spent {
+    std::uint64_t incarnation = 0;
+    Instant paid{};
   };
 
   void on_effect(const Daemon& daemon, const Effect& effect);
@@ -83,6 +97,9 @@ class Oracle {
   void check_overtaken(const Daemon& daemon, const Task& task);
   [[nodiscard]] std::string unfenced(const Commit& commit) const;
   void on_commit(const Daemon& daemon, const Commit& commit);
+  void on_names(const Daemon& daemon, const TasksListed& names);
+  void check_order(const Daemon& daemon, const RestampOp& claim);
+  void check_pace(const Daemon& daemon, const TasksListed& names);
   void on_served(const Daemon& daemon, const Effect& effect, const Event& reply);
   void on_buried(const BuryOp& op);
   void on_delivered(const Daemon& daemon, const Effect& effect, const Event& reply, Instant sent);
@@ -106,6 +123,7 @@ class Oracle {
       latest_;  // by key: the record as producers and strangers wrote
   std::map<const Daemon*, Term> terms_;
   std::map<std::string, Returned> returned_;  // by key
+  std::map<const Daemon*, Spent> spent_;
   std::map<std::pair<const Daemon*, std::uint32_t>, Lead> leads_;
   std::map<const Daemon*, Instant> proofs_;  // when the last proof that it heard was sent
   std::map<std::string, Task> tasks_;        // by key: as last produced
@@ -113,6 +131,7 @@ class Oracle {
   using Owner = std::pair<const Daemon*, std::uint64_t>;
   std::map<std::string, Owner> claims_;
   std::set<std::string> started_claims_;
+  std::uint64_t term_count_ = 0;
   std::size_t starts_ = 0;
   std::size_t losses_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "simulation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -109,9 +110,42 @@ void Simulation::draw_mix() {
   if (!chance(0.3)) mix(Misfortune::kDeleteLeader) = 0;
   cluster_.store.remembers = mix(Misfortune::kStale) > 0;
   if (cluster_.store.remembers) oracle_.allow_stale();
+  draw_link();
   large_ = chance(0.15);
   // The store takes less than the daemons think.
   if (large_ && chance(0.5)) cluster_.store.most_bytes = 1'000 + random_.next() % 2'000;
+}
+
+// Of a generator of its own, so that the other seeds are as they were.
+void Simulation::draw_link() {
+  Random random{seed_ + 77};
+  crowded_ = random.fraction() < 0.02;
+  if (random.fraction() < 0.8) return;
+  if (crowded_) return;
+  cluster_.link = 200'000 * std::pow(20.0, random.fraction());  // up to 4 MB/s
+  // One such record comes within half of the request's time-out; in base64 it is larger by a third.
+  largest_record_ = static_cast<std::size_t>(std::min(cluster_.link / 3, 100'000.0));
+}
+
+std::string Simulation::draw_record() {
+  std::string bytes = "record " + std::to_string(++serial_);
+  if (large_ && chance(0.3)) bytes += std::string(chance(0.3) ? kTooLarge : 1'200, '.');
+  if (!large_ && largest_record_ != 0 && chance(0.3)) {
+    bytes += std::string(random_.next() % largest_record_, '.');
+  }
+  return bytes;
+}
+
+// One batch after the other, all of them for a day after the simulation.
+void Simulation::produce_crowd() {
+  const std::size_t count = 1'000 + random_.next() % 2'000;
+  for (std::size_t i = 0; i < count; ++i) {
+    Task& task = cluster_.make("crowd" + std::to_string(random_.next()));
+    task.record = std::make_shared<const std::string>("record " + std::to_string(++serial_));
+    task.execute_at = cluster_.wall() + std::chrono::hours{24 * 30} +
+                      std::chrono::seconds{random_.next() % 100'000};
+    put(task);
+  }
 }
 
 QueueOptions Simulation::draw_options() {
@@ -128,11 +162,7 @@ QueueOptions Simulation::draw_options() {
     cluster_.store.most_operations = limits::kLeastOperations;
   }
   options.transactions_in_flight = 1 + random_.next() % 16;
-  if (chance(0.3)) {  // watched by name, and looked through in parts
-    options.whole_list_bytes = 200;
-    options.list_part_bytes = 100;
-    options.distance = between(100ms, 8s);
-  }
+  if (chance(0.3)) options.distance = between(100ms, 8s);
   if (large_) options.max_transaction_bytes = 3'000;
   // Short, so that leadership is lost and taken over many times within a run; in the relations
   // that the configuration demands.
@@ -358,8 +388,7 @@ void Simulation::produce() {
     return;
   }
   Task& task = cluster_.make(id);
-  std::string bytes = "record " + std::to_string(++serial_);
-  if (large_ && chance(0.3)) bytes += std::string(chance(0.3) ? kTooLarge : 1'200, '.');
+  std::string bytes = draw_record();
   const bool small = bytes.size() < 1'000;
   task.record = std::make_shared<const std::string>(std::move(bytes));
   if (chance(0.5)) task.task_time = cluster_.wall() - std::chrono::seconds{random_.next() % 100};
@@ -381,8 +410,10 @@ void Simulation::produce() {
 
 void Simulation::run_with_faults() {
   const Instant end = cluster_.now + kFaults;
+  const Instant crowd_at = cluster_.now + kFaults / 3;
   while (cluster_.now < end && !failed()) {
     cluster_.run_for(between(1ms, 1s));
+    if (cluster_.now >= crowd_at && std::exchange(crowded_, false)) produce_crowd();
     misfortune();
     while (chance(0.4)) produce();
   }
@@ -402,8 +433,11 @@ void Simulation::heal() {
   const auto& store = cluster_.store;
   for (const auto& key : store.task_keys()) {  // is left where it is, as it was
     const Task* task = store.task(key);
-    if (task == nullptr || task->record->size() < kTooLarge) continue;
-    if (task->stamp != Stamp{}) cluster_.violation(key + " was claimed, and is too large to be");
+    const bool waits = key.starts_with(std::string{kTasks} + "crowd");
+    if (task == nullptr || (!waits && (!large_ || task->record->size() < kTooLarge))) continue;
+    if (!waits && task->stamp != Stamp{}) {
+      cluster_.violation(key + " was claimed, and is too large to be");
+    }
     withdraw(key);
     cluster_.store.remove(key);
   }
@@ -519,6 +553,39 @@ void Simulation::try_anew() {
   }
 }
 
+// Nothing happens for a while: few requests, and a new task is picked up at once.
+void Simulation::try_rest() {
+  Task& later = cluster_.make("later");
+  later.record = std::make_shared<const std::string>("record " + std::to_string(++serial_));
+  later.execute_at = cluster_.wall() + std::chrono::hours{24 * 30};
+  const std::string later_key = later.key;
+  put(later);
+  cluster_.run_for(10s);
+  std::map<const Daemon*, std::size_t> before;
+  for (const auto& daemon : cluster_.daemons()) before[daemon.get()] = daemon->requests;
+  constexpr std::chrono::seconds kRest{60};
+  cluster_.run_for(kRest);
+  for (const auto& daemon : cluster_.daemons()) {
+    const std::size_t requests = daemon->requests - before[daemon.get()];
+    if (requests > 2 * kRest.count()) {
+      cluster_.violation(daemon->name + " at rest makes " + std::to_string(requests) +
+                         " requests a minute");
+    }
+  }
+  Task& task = cluster_.make("quiet");
+  task.record = std::make_shared<const std::string>("record " + std::to_string(++serial_));
+  const std::string key = task.key;
+  const std::size_t started = cluster_.started.size();
+  put(task);
+  if (!cluster_.run_until([&] { return cluster_.started.size() > started; }, 500ms) && !failed()) {
+    cluster_.violation("after a quiet minute a task is not picked up within 500 ms");
+  }
+  cluster_.run_until([&] { return !cluster_.store.has(key); }, 10s);
+  withdraw(later_key);
+  cluster_.store.remove(later_key);
+  cluster_.run_for(1s);
+}
+
 void Simulation::check_leftovers() {
   for (const std::string& key : cluster_.store.strays()) {
     cluster_.violation("left behind: " + key);
@@ -538,9 +605,9 @@ void Simulation::check_leftovers() {
 
 std::string Simulation::run() {
   using Step = void (Simulation::*)();
-  for (const Step step :
-       {&Simulation::run_with_faults, &Simulation::heal, &Simulation::try_order,
-        &Simulation::try_limits, &Simulation::try_anew, &Simulation::check_leftovers}) {
+  for (const Step step : {&Simulation::run_with_faults, &Simulation::heal, &Simulation::try_order,
+                          &Simulation::try_limits, &Simulation::try_anew, &Simulation::try_rest,
+                          &Simulation::check_leftovers}) {
     (this->*step)();
     if (failed()) return cluster_.violations().front();
   }

@@ -93,12 +93,15 @@ class Simulation {
  private:
   [[nodiscard]] QueueOptions draw_options();
   void draw_mix();
+  void draw_link();
   [[nodiscard]] JobPlan plan(const Task& task);
   [[nodiscard]] Warden warden();
   [[nodiscard]] Fault fault(const Daemon& daemon, const Effect& effect);
   void misfortune();
   void misfortune_of_store();
   void produce();
+  void produce_crowd();
+  [[nodiscard]] std::string draw_record();
   void put(Task& task);
 
   void run_with_faults();
@@ -106,6 +109,7 @@ class Simulation {
   void try_order();
   void try_limits();
   void try_anew();
+  void try_rest();
   [[nodiscard]] bool failed() const { return !cluster_.violations().empty(); }
 
   [[nodiscard]] bool chance(double p) { return random_.fraction() < p; }
@@ -130,8 +134,10 @@ class Simulation {
   QueueOptions options_;
   std::array<double, kMisfortunes> mix_{};  // how likely what is, in this run
   std::array<std::size_t, kMisfortunes> struck_{};
-  std::string prefix_ = "t";  // of the tasks' ids
-  bool large_ = false;        // few records fit into a transaction, and some not at all
+  std::string prefix_ = "t";        // of the tasks' ids
+  bool large_ = false;              // few records fit into a transaction, and some not at all
+  std::size_t largest_record_ = 0;  // over a slow link; 0: all are short
+  bool crowded_ = false;            // thousands of tasks wait for tomorrow
   enum class Phase { kFaults, kHealed, kOrder, kHang, kAnew } phase_ = Phase::kFaults;
   std::map<const Daemon*, Instant> outage_until_;
   Instant leaderless_until_ = Instant::min();

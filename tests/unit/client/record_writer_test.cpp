@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
+#include "base/clock.h"
 #include "client/client.h"
 #include "client/new_record.h"
 #include "fake_consul.h"
@@ -549,6 +550,24 @@ TEST_CASE("an existing task is left unchanged and holds up no other") {
     for (const std::size_t i : settled.created->existing) existing.push_back(settled.first + i);
   }
   CHECK(existing == std::vector<std::size_t>{0, 62, 70});
+}
+
+TEST_CASE("what is submitted after many tasks has a later time than they have") {
+  Scene scene;
+  scene.consul.keys.clear();  // nobody leads
+  TaskIds ids{1};
+  const WallTime begin = wall_now();
+  std::string last;
+  for (std::size_t i = 0; i < 4'000; ++i) {
+    auto task = complete_record("{}", "T", begin, ids);
+    REQUIRE(task);
+    last = task->id;
+    scene.writer.add(std::move(*task));
+  }
+  scene.writer.finish();
+  const auto record = nlohmann::json::parse(scene.consul.values["q/tasks/" + last]);
+  CHECK(record["taskTime"] > begin.time_since_epoch().count() + 50);
+  CHECK(record["taskTime"] < wall_now().time_since_epoch().count());
 }
 
 TEST_CASE("tasks without a time start in order across transactions") {

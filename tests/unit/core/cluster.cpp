@@ -57,11 +57,8 @@ Event failed(const ListSchedules& e, bool) {
   return with_error<SchedulesListed>(e.request, "no answer");
 }
 Event failed(const FetchTasks& e, bool) { return with_error<TasksFetched>(e.request, "no answer"); }
-Event failed(const ListTasks& e, bool) {
-  auto event = with_error<TasksListed>(e.request, "no answer");
-  event.full = e.full;
-  return event;
-}
+Event failed(const CheckTasks& e, bool) { return with_error<TasksChecked>(e.request, "no answer"); }
+Event failed(const ListTasks& e, bool) { return with_error<TasksListed>(e.request, "no answer"); }
 
 // A service manager starts a daemon anew when nothing of the old one runs; the warden keeps the
 // state directory until then.
@@ -491,13 +488,16 @@ void Cluster::send(Daemon& daemon, const Request& request) {
   const Fault f = fault(daemon, request);
   const std::uint64_t incarnation = daemon.incarnation;
   daemon.waiting.insert(request.request);
+  ++daemon.requests;
   Daemon* const d = &daemon;
   if (f.refused) {
     at(now + f.back, [=, this] { deliver(*d, incarnation, failed(request, false)); });
     return;
   }
-  const Duration patience =
-      daemon.options.request_timeout + (blocks(request) ? kWait * 17 / 16 : Duration::zero());
+  Duration patience = daemon.options.request_timeout;
+  if (blocks(request)) patience += kWait * 17 / 16;
+  // What comes over a slow link fails when nothing comes any more. The values are held to less.
+  if (std::is_same_v<Request, ListTasks> && link != 0) patience += 1min;
   at(now + patience, [=, this] { deliver(*d, incarnation, failed(request, true)); });
   if (f.lose_request) return;
   at(now + f.out, [=, this, sent = now] {
@@ -507,7 +507,7 @@ void Cluster::send(Daemon& daemon, const Request& request) {
     }
     if (blocks(request)) {
       const Duration wait = f.spurious ? f.back : kWait;
-      waiters_.push_back({d, incarnation, request, f, now + wait});
+      waiters_.push_back({d, incarnation, request, f, now + wait, sent});
       return;
     }
     store.tamper(now, f.tampering);
@@ -518,10 +518,8 @@ void Cluster::send(Daemon& daemon, const Request& request) {
                 << (f.lose_reply ? " (reply lost)" : "") << '\n';
     if (on_served) on_served(*d, request, reply);
     if (f.lose_reply) return;
-    at(now + f.back, [=, this] {
-      const bool heard =
-          d->queue && d->incarnation == incarnation && d->waiting.contains(request.request);
-      if (heard && on_delivered) on_delivered(*d, request, reply, sent);
+    at(now + f.back + travel(*d, reply), [=, this] {
+      tell_delivered(*d, incarnation, request, reply, sent);
       deliver(*d, incarnation, reply);
     });
   });
@@ -551,11 +549,14 @@ void Cluster::answer_waiters() {
     store.tamper(now, waiter.fault.tampering);
     std::optional<Event> reply = ask(waiter, over);
     store.tamper(now, {});
+    if (reply && on_served) on_served(daemon, waiter.effect, *reply);
     if (!reply) {
       waiting.push_back(std::move(waiter));
     } else if (!waiter.fault.lose_reply) {
-      at(now + waiter.fault.back,
-         [this, d = &daemon, incarnation = waiter.incarnation, answer = std::move(*reply)] {
+      at(now + waiter.fault.back + travel(daemon, *reply),
+         [this, d = &daemon, incarnation = waiter.incarnation, effect = waiter.effect,
+          sent = waiter.sent, answer = std::move(*reply)] {
+           tell_delivered(*d, incarnation, effect, answer, sent);
            deliver(*d, incarnation, answer);
          });
     }
@@ -572,6 +573,29 @@ std::optional<Event> Cluster::ask(const Waiter& waiter, bool over) {
         return std::nullopt;
       },
       waiter.effect);
+}
+
+void Cluster::tell_delivered(Daemon& daemon, std::uint64_t incarnation, const Effect& effect,
+                             const Event& reply, Instant sent) {
+  const bool heard = daemon.queue && daemon.incarnation == incarnation &&
+                     daemon.waiting.contains(request_of(reply));
+  if (heard && on_delivered) on_delivered(daemon, effect, reply, sent);
+}
+
+// How long the answer is on its way, after the ones before it.
+Duration Cluster::travel(Daemon& daemon, const Event& reply) {
+  std::size_t bytes = 0;
+  if (const auto* fetched = std::get_if<TasksFetched>(&reply)) {
+    bytes += fetched->bytes;
+    largest_answer = std::max(largest_answer, bytes);
+  } else if (const auto* listed = std::get_if<TasksListed>(&reply)) {
+    for (const std::string_view key : listed->keys.in_order()) bytes += key.size() + 3;
+  }
+  if (link == 0 || bytes == 0) return {};
+  const double seconds = static_cast<double>(bytes) / link;
+  daemon.link_free_at = std::max(daemon.link_free_at, now) +
+                        std::chrono::round<Duration>(std::chrono::duration<double>(seconds));
+  return daemon.link_free_at - now;
 }
 
 void Cluster::at(Instant when, std::function<void()> what) {

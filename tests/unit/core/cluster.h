@@ -116,6 +116,8 @@ struct Daemon {
 
   std::vector<Event> inbox;
   std::set<RequestId> waiting;
+  Instant link_free_at = Instant::min();
+  std::size_t requests = 0;  // that it has made
   std::map<AttemptId, Job> jobs;
   std::vector<Logged> log;
 
@@ -208,6 +210,9 @@ class Cluster {
   std::function<void(const Daemon&, const Effect&, const Event& reply, Instant sent)> on_delivered;
   /// A job is over; `how` as its daemon would hear it, if it lives.
   std::function<void(const Daemon&, const Job&, JobEnding how)> on_job_end;
+  /// Bytes a second that a daemon receives, its answers one after the other; 0: any number.
+  double link = 0;
+  std::size_t largest_answer = 0;  // bytes of values that were asked for at once
   bool stop_at_violation = false;
   bool trace = std::getenv("LICTOR_TRACE") != nullptr;
 
@@ -218,6 +223,7 @@ class Cluster {
     Effect effect;
     Fault fault;
     Instant until;
+    Instant sent;
     bool fresh = true;  // not asked yet
   };
 
@@ -232,6 +238,9 @@ class Cluster {
   void send(Daemon& daemon, const Request& request);
   void answer_waiters();
   [[nodiscard]] std::optional<Event> ask(const Waiter& waiter, bool over);
+  void tell_delivered(Daemon& daemon, std::uint64_t incarnation, const Effect& effect,
+                      const Event& reply, Instant sent);
+  [[nodiscard]] Duration travel(Daemon& daemon, const Event& reply);
   void at(Instant when, std::function<void()> what);
   void deliver(Daemon& daemon, std::uint64_t incarnation, Event event);
   void start_job(Daemon& daemon, const StartJob& effect);
@@ -258,6 +267,7 @@ class Cluster {
   Event serve(Daemon&, const WatchControl& effect) { return store.read_control(effect); }
   Event serve(Daemon&, const ListTasks& effect) { return store.list(effect); }
   Event serve(Daemon&, const FetchTasks& effect) { return store.fetch(effect); }
+  Event serve(Daemon&, const CheckTasks& effect) { return store.check(effect); }
   Event serve(Daemon&, const ListHistory& effect) { return store.list(effect); }
   Event serve(Daemon&, const ListSchedules& effect) { return store.list(effect); }
   Event serve(Daemon&, const Commit& effect) { return store.commit(effect); }

@@ -367,7 +367,7 @@ TEST_CASE("a write whose reply was lost is judged by what is stored") {
     CHECK(f.reply(unknown(sent[0])).settled.empty());
     REQUIRE(f.fetched.keys == std::vector<std::string>{"a"});
     CHECK(f.send().empty());
-    TasksFetched read{f.fetched.request, true, {}, {}, {}};
+    TasksFetched read{f.fetched.request, true, {}, {}, {}, {}, 0};
     if (row.stored) {
       read.records.emplace_back(*row.stored);
     } else {
@@ -396,7 +396,7 @@ TEST_CASE("a reading that failed is tried again, and nothing is sent meanwhile")
   f.commits.add(kNow, finish("a"));
   f.reply(unknown(f.send()[0]));
   const RequestId first = f.fetched.request;
-  f.reply(TasksFetched{first, false, {}, {}, "no answer"});
+  f.reply(TasksFetched{first, false, {}, {}, "no answer", {}, 0});
   CHECK(f.commits.next_deadline() == kNow + 500ms);
   f.commits.add(kNow, finish("b"));
   CHECK(f.send(kNow + 100ms).empty());
@@ -455,7 +455,7 @@ TEST_CASE("a record that somebody made too large under our claim is let go") {
     Task rewritten = stored("a", 9, "nonce of a");
     rewritten.record = std::make_shared<const std::string>(std::string(bytes, '.'));
     CHECK(f.commits.too_large(rewritten).empty() == fits);
-    const auto result = f.reply(TasksFetched{f.fetched.request, true, {rewritten}, {}, {}});
+    const auto result = f.reply(TasksFetched{f.fetched.request, true, {rewritten}, {}, {}, {}, 0});
     CHECK(f.send().size() == (fits ? 1 : 0));
     REQUIRE(result.settled.size() == (fits ? 0 : 1));
     if (!fits) CHECK(result.settled[0].verdict == Commits::Verdict::kVoid);

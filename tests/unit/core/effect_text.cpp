@@ -28,14 +28,15 @@ std::string text(const ReadLeader& e) {
          of(e.partition);
 }
 std::string text(const WatchControl& e) { return "watch control from " + std::to_string(e.index); }
-std::string text(const ListTasks& e) {
-  return "list the tasks" + (e.below.empty() ? "" : " below " + e.below) +
-         (e.full ? "" : " by name") +
-         (e.consistent ? ", consistent" : " from " + std::to_string(e.index));
-}
+std::string text(const ListTasks& e) { return "list the tasks from " + std::to_string(e.index); }
 std::string text(const FetchTasks& e) {
   std::string line = "read";
   for (const std::string& key : e.keys) line += ' ' + key;
+  return line;
+}
+std::string text(const CheckTasks& e) {
+  std::string line = "check";
+  for (const auto& [key, index] : e.versions) line += ' ' + key + '@' + std::to_string(index);
   return line;
 }
 std::string text(const ListHistory&) { return "read the history"; }

@@ -157,26 +157,15 @@ TasksListed FakeStore::list(const ListTasks& effect) const {
   TasksListed reply;
   reply.request = effect.request;
   reply.ok = true;
-  reply.full = effect.full;
-  reply.consul_index = unreadable ? index_ : tasks_index(effect.below);
-  reply.cost = effect.full ? full_cost : std::chrono::microseconds{100};
+  reply.consul_index = unreadable ? index_ : tasks_index();
   if (unreadable) return reply;
   reply.marker = marker_.exists && !hide_marker;
   std::vector<std::string> names;
-  for (const auto& [key, record] : tasks_) {
-    if (!key.starts_with(effect.below)) continue;
-    if (effect.full) {
-      reply.records.push_back(record);
-    } else {
-      names.push_back(key);
-    }
-    reply.bytes +=
-        key.size() +
-        (effect.full ? std::visit([](const auto& r) { return r.record->size(); }, record) : 0);
-  }
+  names.reserve(tasks_.size());
+  for (const auto& [key, record] : tasks_) names.push_back(key);
   reply.keys = KeyList{names};
-  if (effect.consistent) return reply;
-  return spoiled(std::move(reply), lists_[{effect.below, effect.full}]);
+  if (effect.index == 0) return reply;  // by a quorum
+  return spoiled(std::move(reply), lists_);
 }
 
 // A server that lags answers with what was true a while ago.
@@ -218,8 +207,7 @@ std::optional<ControlRead> FakeStore::poll(const WatchControl& effect, bool over
 }
 
 std::optional<TasksListed> FakeStore::poll(const ListTasks& effect, bool over) const {
-  if (!over && (unreadable ? index_ : tasks_index(effect.below)) <= effect.index)
-    return std::nullopt;
+  if (!over && (unreadable ? index_ : tasks_index()) <= effect.index) return std::nullopt;
   return list(effect);
 }
 
@@ -236,7 +224,27 @@ TasksFetched FakeStore::fetch(const FetchTasks& effect) const {
     if (!tasks_.contains(key)) reply.missing.push_back(key);
   }
   if (!reply.missing.empty()) return reply;  // one get that fails spoils the transaction
-  for (const std::string& key : effect.keys) reply.records.push_back(tasks_.at(key));
+  for (const std::string& key : effect.keys) {
+    const StoredRecord& record = tasks_.at(key);
+    reply.bytes += 150 + key.size() +
+                   std::visit([](const auto& r) { return r.record->size(); }, record) / 3 * 4;
+    reply.records.push_back(record);
+  }
+  return reply;
+}
+
+TasksChecked FakeStore::check(const CheckTasks& effect) const {
+  TasksChecked reply;
+  reply.request = effect.request;
+  reply.ok = true;
+  for (const auto& [key, index] : effect.versions) {
+    const auto it = tasks_.find(key);
+    if (it == tasks_.end()) {
+      reply.missing.push_back(key);
+    } else if (core::index_of(it->second) != index) {
+      reply.changed.push_back(key);
+    }
+  }
   return reply;
 }
 
@@ -485,7 +493,7 @@ Committed FakeStore::commit(const Commit& commit) {
 }
 
 void FakeStore::erase(const std::string& key) {
-  if (tasks_.erase(key) != 0) erased_[key] = last_erased_ = index_;
+  if (tasks_.erase(key) != 0) last_erased_ = index_;
 }
 
 void FakeStore::store(StoredRecord record) {
@@ -561,19 +569,18 @@ std::vector<std::string> FakeStore::task_keys() const {
 
 // The index of a prefix is that of its newest key or tombstone; of one never used, and of a missing
 // key, that of the whole table (CONSUL-FACTS.md 4.2).
-std::uint64_t FakeStore::tasks_index(const std::string& below) const {
-  std::uint64_t index = below.empty() ? std::max(marker_.modify_index, last_erased_) : 0;
-  for (const auto& [key, record] : tasks_) {
-    if (key.starts_with(below)) index = std::max(index, index_of(record));
-  }
-  if (!below.empty()) {
-    for (auto it = erased_.lower_bound(below); it != erased_.end() && it->first.starts_with(below);
-         ++it) {
-      index = std::max(index, it->second);
-    }
-  }
+std::uint64_t FakeStore::tasks_index() const {
+  std::uint64_t index = std::max(marker_.modify_index, last_erased_);
+  for (const auto& [key, record] : tasks_) index = std::max(index, core::index_of(record));
   return index == 0 ? index_ : index;
 }
+
+void FakeStore::remove_tree() {
+  ++index_;
+  tasks_.clear();
+  marker_ = {};
+}
+
 bool FakeStore::is_count(std::uint64_t count_index) const {
   return FAULT(AnyCount) || count_index == 0 || count_index == count_index_;
 }

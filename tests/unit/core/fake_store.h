@@ -42,6 +42,7 @@ class FakeStore {
   ControlRead read_control(const WatchControl& effect) const;
   TasksListed list(const ListTasks& effect) const;
   TasksFetched fetch(const FetchTasks& effect) const;
+  TasksChecked check(const CheckTasks& effect) const;
   HistoryListed list(const ListHistory& effect) const;
   SchedulesListed list(const ListSchedules& effect) const;
   Committed commit(const Commit& commit);
@@ -72,6 +73,9 @@ class FakeStore {
   /// Rewrites a task beside lictor's fields, which it keeps.
   void touch(const std::string& key, const std::string& bytes);
   void remove(const std::string& key);
+  /// "kv delete -recurse" of the tasks' prefix without its last slash: the tombstone is of a shorter
+  /// key, so the index of the prefix is that of an older one, or that of the table.
+  void remove_tree();
   /// Writes a schedule; null: one that cannot be read.
   void put_schedule(const std::string& name, std::shared_ptr<const schedule::Definition> what);
   void remove_schedule(const std::string& name);
@@ -91,10 +95,7 @@ class FakeStore {
   /// Consul's servers elect a leader: the time-outs of all sessions begin anew.
   void fail_over(Instant now);
   /// Tombstones are reaped: the prefix's index goes back to that of its newest key.
-  void reap() {
-    erased_.clear();
-    last_erased_ = 0;
-  }
+  void reap() { last_erased_ = 0; }
 
   void expire_sessions(Instant now);
   [[nodiscard]] Instant next_expiry() const;
@@ -122,7 +123,7 @@ class FakeStore {
   [[nodiscard]] bool session_lives(const std::string& id) const { return sessions_.contains(id); }
   [[nodiscard]] std::uint64_t index() const { return index_; }
 
-  [[nodiscard]] std::uint64_t tasks_index(const std::string& below) const;
+  [[nodiscard]] std::uint64_t tasks_index() const;
   [[nodiscard]] std::uint64_t leader_index(const Partition& partition) const;
   [[nodiscard]] std::uint64_t control_index() const;
 
@@ -138,7 +139,6 @@ class FakeStore {
   std::map<std::string, SchedulesListed::Entry> schedules;  // by name
   std::map<std::string, std::size_t> ticks;                 // how often each tick's task was made
   std::set<std::string, std::less<>> no_right;              // writing these keys is denied
-  Duration full_cost = std::chrono::microseconds{100};      // of reading everything
   bool unreadable = false;   // a listing shows nothing, as for a token without rights
   bool hide_marker = false;  // the folder key alone is unreadable
 
@@ -172,9 +172,8 @@ class FakeStore {
   std::uint64_t last_session_ = 0;
   std::map<std::string, Session> sessions_;
   std::map<std::string, StoredRecord> tasks_;
-  std::map<std::string, Task> templates_;        // by the producer's bytes
-  std::map<std::string, std::uint64_t> erased_;  // tombstones: the index of each deletion
-  std::uint64_t last_erased_ = 0;
+  std::map<std::string, Task> templates_;                  // by the producer's bytes
+  std::uint64_t last_erased_ = 0;                          // of the newest tombstone
   using LockId = std::pair<std::uint32_t, std::uint32_t>;  // how many partitions, and which
   [[nodiscard]] static LockId lock_of(const Partition& p) { return {p.count, p.number}; }
   [[nodiscard]] LockId lock_of(std::uint32_t partition) const { return {count_, partition}; }
@@ -194,8 +193,7 @@ class FakeStore {
   mutable std::map<Tamper, std::size_t> tampered_;
   mutable std::map<LockId, std::deque<std::pair<Instant, LeaderRead>>> leader_reads_;
   mutable std::deque<std::pair<Instant, ControlRead>> control_reads_;
-  using ListQuery = std::pair<std::string, bool>;  // below what, with values
-  mutable std::map<ListQuery, std::deque<std::pair<Instant, TasksListed>>> lists_;
+  mutable std::deque<std::pair<Instant, TasksListed>> lists_;
 };
 
 }  // namespace lictor::core::test

@@ -1,4 +1,4 @@
-// A new leader reads everything before it claims anything: a long list part by part.
+// A new leader reads everything before it claims anything: a long list batch by batch.
 
 #include <algorithm>
 #include <utility>
@@ -17,14 +17,12 @@ using Keys = std::vector<std::string>;
 
 constexpr int kList = 500;
 
-// Waits for a leader, which is to read a long list in parts of less than a hundred.
+// Waits for a leader, which is to read a long list.
 struct Long {
   Long() {
     cluster.plan = [](const Task&) { return JobPlan{.after = 1ms, .error = {}}; };
     put_for_tomorrow(cluster, 1'000, kList);
-    QueueOptions options = options_of("a");
-    options.list_part_bytes = 10'000;
-    daemon = &cluster.add(options);
+    daemon = &cluster.add(options_of("a"));
   }
   ~Long() { CHECK(cluster.violations().empty()); }
 
@@ -37,17 +35,13 @@ struct Long {
   // Each reading takes so long.
   void slow(Duration duration) {
     cluster.fault = [duration](const Daemon&, const Effect& effect) {
-      return std::holds_alternative<ListTasks>(effect) ? Fault{.back = duration} : Fault{};
+      return std::holds_alternative<FetchTasks>(effect) ? Fault{.back = duration} : Fault{};
     };
   }
   bool lead() {
     return cluster.run_until([&] { return cluster.leader() != nullptr; }, 1s);
   }
-  std::vector<ListTasks> parts() {
-    auto lists = all<ListTasks>(*daemon);
-    std::erase_if(lists, [](const ListTasks& list) { return !list.full; });
-    return lists;
-  }
+  std::vector<FetchTasks> parts() { return all<FetchTasks>(*daemon); }
   std::size_t known() {
     const auto held = daemon->queue->stats();
     return held.tasks + held.distant;
@@ -61,7 +55,7 @@ struct Long {
 
 TEST_SUITE_BEGIN("core");
 
-TEST_CASE("a long list is read in parts, all of it before anything starts") {
+TEST_CASE("a long list is read in batches, all of it before anything starts") {
   Long l;
   std::string oldest = "1001-first", other = "1498-last";  // in the first part and in the last
   SUBCASE("the oldest is in the first") {}
@@ -73,11 +67,7 @@ TEST_CASE("a long list is read in parts, all of it before anything starts") {
   CHECK(l.cluster.run_until([&] { return !l.cluster.started.empty(); }, 2s));
   const auto parts = l.parts();
   CHECK(parts.size() > 4);
-  for (const ListTasks& part : parts) {
-    CHECK(part.consistent);
-    CHECK_FALSE(part.below.empty());
-    CHECK(l.cluster.store.list(part).records.size() < 100);
-  }
+  for (const FetchTasks& part : parts) CHECK(part.keys.size() <= 64);
   l.cluster.run_for(2s);
   CHECK(l.cluster.started == Keys{"tasks/" + oldest, "tasks/" + other});
   CHECK(l.known() == kList);
@@ -103,14 +93,13 @@ TEST_CASE("what comes, goes or changes while a long list is read is seen") {
   CHECK(l.known() == kList - 4);
 }
 
-TEST_CASE("a part of a long list that is not answered is asked for again") {
+TEST_CASE("a batch that is not answered is asked for again") {
   Long l;
   l.due("0", 1s);
   int lost = 0;
   l.cluster.fault = [&](const Daemon&, const Effect& effect) {
-    const auto* list = std::get_if<ListTasks>(&effect);
     Fault fault;
-    fault.lose_reply = list != nullptr && list->full && ++lost % 3 == 1;
+    fault.lose_reply = std::holds_alternative<FetchTasks>(effect) && ++lost % 3 == 1;
     return fault;
   };
   REQUIRE(l.lead());
@@ -120,7 +109,7 @@ TEST_CASE("a part of a long list that is not answered is asked for again") {
   CHECK(lost > 3);
 }
 
-TEST_CASE("after an outage a long list is read once more, and what went meanwhile is forgotten") {
+TEST_CASE("after an outage what went meanwhile is forgotten, and what changed is read") {
   Long l;
   REQUIRE(l.lead());
   l.cluster.run_for(2s);
@@ -136,5 +125,4 @@ TEST_CASE("after an outage a long list is read once more, and what went meanwhil
   l.cluster.run_for(3s);
   CHECK(l.cluster.started == Keys{"tasks/1200"});
   CHECK(l.known() == kList - 101);
-  CHECK(l.parts().size() > 4);
 }

@@ -163,13 +163,19 @@ TEST_CASE("a partition that is lost while a claimed task of it is read again is 
   int id = 1;
   while (partition_of(std::to_string(id), kCount) != 0) ++id;
   const std::string key = std::string{kTasks} + std::to_string(id);
-  hosts.cluster.fault = [=](const Daemon&, const Effect& effect) {
+  bool is_claimed = false;
+  hosts.cluster.fault = [&](const Daemon&, const Effect& effect) {
     Fault fault;
-    if (claims(effect, key)) fault.back = 300ms;
-    fault.lose_request = std::holds_alternative<FetchTasks>(effect);
+    if (claims(effect, key)) {
+      fault.back = 300ms;
+      is_claimed = true;
+    }
+    fault.lose_request = is_claimed && std::holds_alternative<FetchTasks>(effect);
     return fault;
   };
   hosts.put(id, id);
+  hosts.cluster.run_for(50ms);
+  hosts.cluster.store.remove(key);
   hosts.cluster.run_for(50ms);
   Task& task = hosts.cluster.make(std::to_string(id));
   task.record = std::make_shared<const std::string>("another record");

@@ -62,7 +62,7 @@ TEST_CASE("a task deleted while its claim is under way is not started") {
   CHECK(a.cluster.started == Keys{"tasks/1"});
 }
 
-TEST_CASE("a task rewritten while its claim is under way starts in its new version") {
+TEST_CASE("a task rewritten while its claim is under way runs in its new version afterwards") {
   Alone a;
   delay_claim_reply(a, "tasks/1");
   a.cluster.put("1");
@@ -74,7 +74,11 @@ TEST_CASE("a task rewritten while its claim is under way starts in its new versi
   a.cluster.run_for(1s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
   REQUIRE(a.cluster.running() == 1);
+  a.cluster.end_job(a.daemon, "tasks/1");  // as if it had been rewritten just after its start
+  a.cluster.run_for(1s);
+  REQUIRE(a.cluster.started.size() == 2);
   CHECK(*a.cluster.job("tasks/1")->task->record == "another record");
+  CHECK(count(a.daemon, Fact::Kind::kResultVoid) == 1);
   CHECK(count(a.daemon, Fact::Kind::kLost) == 0);
 }
 
@@ -139,9 +143,7 @@ TEST_CASE("a task whose claim is refused after its executor went waits for an ex
 }
 
 TEST_CASE("a task written anew while its old record goes to the dead letters runs") {
-  QueueOptions options = options_of("a");
-  options.whole_list_bytes = 1;  // by name: who does not look again does not see it
-  Alone a{options};
+  Alone a;
   a.once({.back = 200ms}, [](const Effect& e) {
     const auto* commit = std::get_if<Commit>(&e);
     return commit != nullptr && std::holds_alternative<BuryOp>(commit->ops.front());

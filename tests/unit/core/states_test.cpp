@@ -102,7 +102,13 @@ const std::map<std::string, Setup>& setups() {
          w.put();
        }},
       {"scheduled",
-       [](World& w) { w.put([&](Task& task) { task.execute_at = w.cluster.wall() + 2h; }); }},
+       [](World& w) {
+         w.put([&](Task& task) {
+           // Later it would be distant, unless it expires first.
+           const auto in = w.expires ? std::chrono::minutes{2h} : 1min;
+           task.execute_at = w.cluster.wall() + in;
+         });
+       }},
       {"claimed",
        [](World& w) {
          w.occupy();
@@ -137,7 +143,7 @@ struct Row {
 void rewrite(World& w) {
   Task& task = w.cluster.make("1");
   task.record = std::make_shared<const std::string>("rewritten");
-  if (w.state() == "scheduled") task.execute_at = w.cluster.wall() + 3h;
+  if (w.state() == "scheduled") task.execute_at = w.cluster.wall() + 2min;
   w.cluster.store.put(task);
   w.cluster.run_for(1s);
 }

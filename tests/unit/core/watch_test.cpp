@@ -1,4 +1,4 @@
-// How the leader learns of tasks: a short list whole, a long one by its names.
+// How the leader learns of tasks: by their names.
 
 #include <doctest/doctest.h>
 
@@ -19,7 +19,6 @@ TEST_SUITE_BEGIN("core");
 TEST_CASE("a new task does not wait for what the first reading of a long list has cost") {
   QueueOptions options = options_of("a");
   Cluster cluster;
-  cluster.store.full_cost = 1s;
   for (int i = 0; i < 1'000; ++i) {
     Task& later = cluster.make("later" + std::to_string(i));
     later.execute_at = cluster.wall() + 24h;
@@ -33,11 +32,10 @@ TEST_CASE("a new task does not wait for what the first reading of a long list ha
   CHECK(cluster.run_until([&] { return cluster.started.size() == 1; }, 500ms));
 }
 
-TEST_CASE("a long list is watched by name, and what was rewritten in it is found") {
+TEST_CASE("names are watched, and what was rewritten is found") {
   Alone a;
   put_for_tomorrow(a.cluster, 1'000, 200);
   a.cluster.run_for(1s);
-  REQUIRE_FALSE(all<ListTasks>(a.daemon).back().full);
   a.cluster.put("new");  // fetched by its name
   a.cluster.run_for(1s);
   CHECK(a.cluster.started == Keys{"tasks/new"});
@@ -52,7 +50,6 @@ TEST_CASE("a task written anew under a name that was just deleted is found in a 
   Alone a;
   put_for_tomorrow(a.cluster, 1'000, 200);
   a.cluster.run_for(1s);
-  a.cluster.store.full_cost = 10s;  // what was rewritten is not looked for soon
   a.cluster.put("1");
   a.cluster.run_for(1s);
   REQUIRE(a.cluster.started == Keys{"tasks/1"});
@@ -77,46 +74,20 @@ TEST_CASE("a task written anew under a name that was just deleted is found in a 
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1"});
 }
 
-TEST_CASE("only the parts of a long list that changed are read again") {
+TEST_CASE("only what changed is read again") {
   Alone a;
   a.cluster.store.control(true, "");
   put_for_tomorrow(a.cluster, 10'000, 3'000);
-  a.cluster.run_for(2s);
-  const std::size_t before = all<ListTasks>(a.daemon).size();
+  a.cluster.run_for(5s);
+  const std::size_t before = all<FetchTasks>(a.daemon).size();
   a.cluster.put("11234");  // rewritten: due now, were it not for the pause
   a.cluster.run_for(20s);
-  std::vector<std::string> read;
-  const auto lists = all<ListTasks>(a.daemon);
-  for (std::size_t i = before; i < lists.size(); ++i) {
-    if (lists[i].full) read.push_back(lists[i].below);
-  }
-  CHECK(read == std::vector<std::string>{"tasks/11"});
+  const auto fetches = all<FetchTasks>(a.daemon);
+  REQUIRE(fetches.size() == before + 1);
+  CHECK(fetches.back().keys == Keys{"tasks/11234"});
   a.cluster.store.control(false, "");
   a.cluster.run_for(1s);
   CHECK(a.cluster.started == Keys{"tasks/11234"});
-}
-
-TEST_CASE("readings that take Consul long are fewer in a stream of tasks") {
-  Alone a;
-  a.all_end_after(1ms);
-  int next = 1'000;
-  const auto readings_in_10_s = [&] {
-    const std::size_t before = all<ListTasks>(a.daemon).size();
-    for (int i = 0; i < 1'000; ++i) {
-      a.cluster.put(std::to_string(++next));
-      a.cluster.run_for(10ms);
-    }
-    return all<ListTasks>(a.daemon).size() - before;
-  };
-  CHECK(readings_in_10_s() > 300);
-  a.cluster.fault = [](const Daemon&, const Effect& effect) {
-    Fault fault;
-    if (std::holds_alternative<ListTasks>(effect)) fault.back = 50ms;
-    return fault;
-  };
-  CHECK(readings_in_10_s() < 75);  // one takes 51 ms, and a sixth of the time is for them
-  a.cluster.run_for(1s);
-  CHECK(a.idle());
 }
 
 TEST_CASE("what is new waits while more is ready than can be started, and no longer") {
@@ -136,26 +107,9 @@ TEST_CASE("what is new waits while more is ready than can be started, and no lon
     }
     return readings() - before;
   };
-  CHECK(in_a_second(200) > 20);  // they cost a hundred microseconds each
-  a.cluster.store.full_cost = 2ms;
-  CHECK(in_a_second(300) < 15);
-}
-
-TEST_CASE("a list that shrinks is read whole again") {
-  Alone a;
-  a.cluster.store.control(true, "");
-  for (int i = 0; i < 80; ++i) {
-    Task& task = a.cluster.make(std::to_string(100 + i));
-    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(1'000, '.'));
-    a.cluster.store.put(task);
-  }
-  a.cluster.run_for(1s);
-  REQUIRE_FALSE(all<ListTasks>(a.daemon).back().full);
-  a.all_end_after(1ms);
-  a.cluster.store.control(false, "");
-  CHECK(a.cluster.run_until([&] { return a.idle(); }, 10s));
-  a.cluster.run_for(1s);
-  CHECK(all<ListTasks>(a.daemon).back().full);
+  CHECK(in_a_second(200) > 20);
+  put(300, 3'000);
+  CHECK(in_a_second(4'000) < 15);
 }
 
 TEST_CASE("a listing that a token may not read withdraws nothing") {

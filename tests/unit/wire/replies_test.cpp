@@ -244,35 +244,47 @@ TEST_CASE("the operator's switches") {
   CHECK_FALSE(decode(effect, reply(403, "Permission denied")).ok);
 }
 
-TEST_CASE("the list of tasks") {
-  const ListTasks full{RequestId{3}, true, false, 0, {}};
-  const std::string body =
-      "[" + entry("l/q/tasks/", "", 3) + "," + entry("l/q/tasks/a", R"({"taskType":"T"})", 20) +
-      "," + entry("l/q/tasks/bad", "soon", 21) + "," + entry("l/q/tasks/folder/", "", 22) + "]";
-  const auto listed = decode(kLayout, full, reply(200, body, 22));
-  CHECK(listed.ok);
-  CHECK(listed.full);
-  CHECK(listed.marker);
-  CHECK(listed.bytes == body.size());
-  REQUIRE(listed.records.size() == 2);
-  CHECK(std::get<Task>(listed.records[0]).modify_index == 20);
-  CHECK(std::get<BadRecord>(listed.records[1]).key == "l/q/tasks/bad");
-
-  const ListTasks names{RequestId{3}, false, false, 0, {}};
-  const auto named =
+TEST_CASE("the names of the tasks") {
+  const ListTasks names{RequestId{3}, 0};
+  const auto listed =
       decode(kLayout, names, reply(200, R"(["l/q/tasks/","l/q/tasks/a","l/q/tasks/f/"])", 22));
-  CHECK(named.marker);
-  REQUIRE(named.keys.size() == 1);
-  CHECK(named.keys.in_order().front() == "l/q/tasks/a");
+  CHECK(listed.ok);
+  CHECK(listed.marker);
+  REQUIRE(listed.keys.size() == 1);
+  CHECK(listed.keys.in_order().front() == "l/q/tasks/a");
+  CHECK(listed.folders == std::vector<std::string>{"l/q/tasks/f/"});
 
-  const auto none = decode(kLayout, full, reply(404, "", 22));
+  const auto none = decode(kLayout, names, reply(404, "", 22));
   CHECK(none.ok);
   CHECK_FALSE(none.marker);  // empty, or not readable
-  CHECK(decode(kLayout, full, reply(403, "Permission denied")).denied);
+  CHECK(decode(kLayout, names, reply(403, "Permission denied")).denied);
   for (const auto& r : {reply(404, ""), reply(403, "ACL not found"), reply(500, "EOF"),
                         reply(200, "<html>"), no_reply(http::Delivery::kLost)}) {
-    CHECK_FALSE(decode(kLayout, full, r).ok);
     CHECK_FALSE(decode(kLayout, names, r).ok);
+  }
+}
+
+TEST_CASE("which versions are no longer there") {
+  const CheckTasks effect{RequestId{3}, {{"l/q/tasks/a", 20}, {"l/q/tasks/b", 21}}};
+  const auto same = decode(effect, reply(200, results(kv(entry("l/q/tasks/a", "", 20)) + "," +
+                                                      kv(entry("l/q/tasks/b", "", 21)))));
+  CHECK(same.ok);
+  CHECK(same.changed.empty());
+  CHECK(same.missing.empty());
+
+  const std::string stale =
+      R"(failed index check for key \"l/q/tasks/a\", current modify index 237 != 20)";
+  const std::string gone = R"(failed to check index, key \"l/q/tasks/b\" doesn't exist)";
+  const auto other = decode(effect, reply(409, errors(what(stale, 0) + "," + what(gone, 1))));
+  CHECK(other.ok);
+  CHECK(other.changed == std::vector<std::string>{"l/q/tasks/a"});
+  CHECK(other.missing == std::vector<std::string>{"l/q/tasks/b"});
+
+  CHECK(decode(effect, reply(409, errors(what("Permission denied")))).denied);
+  for (const auto& r : {reply(409, errors(what("Permission denied"))),
+                        reply(409, errors(what("doesn't exist", 9))), reply(409, errors("")),
+                        reply(200, "{"), reply(500, "EOF"), no_reply(http::Delivery::kLost)}) {
+    CHECK_FALSE(decode(effect, r).ok);
   }
 }
 
@@ -292,7 +304,18 @@ TEST_CASE("single tasks") {
   CHECK(missing.missing == std::vector<std::string>{"l/q/tasks/b"});
 
   // A get without the right to read is left out: that is not "missing".
-  CHECK_FALSE(decode(kLayout, effect, reply(200, results(kv(entry("l/q/tasks/a", "{}", 20))))).ok);
+  const auto one = decode(kLayout, effect, reply(200, results(kv(entry("l/q/tasks/a", "{}", 20)))));
+  CHECK(one.ok);
+  CHECK(one.records.size() == 1);
+  CHECK(one.missing.empty());
+  // Folders are no tasks; one that holds something is told.
+  const FetchTasks folders{RequestId{3}, {"l/q/tasks/f/", "l/q/tasks/g/"}};
+  const auto told = decode(kLayout, folders,
+                           reply(200, results(kv(entry("l/q/tasks/f/", "x", 20)) + "," +
+                                              kv(entry("l/q/tasks/g/", "", 21)))));
+  CHECK(told.records.empty());
+  CHECK(told.folders == std::vector<std::string>{"l/q/tasks/f/"});
+  CHECK(told.missing == std::vector<std::string>{"l/q/tasks/g/"});
   CHECK_FALSE(decode(kLayout, effect, reply(409, errors(what("Permission denied")))).ok);
   CHECK_FALSE(decode(kLayout, effect, reply(409, errors(what("doesn't exist", 9)))).ok);
   CHECK_FALSE(decode(kLayout, effect, reply(409, errors(""))).ok);

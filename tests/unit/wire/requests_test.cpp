@@ -101,15 +101,25 @@ TEST_CASE("reads say how consistent they are, and how long they wait") {
   CHECK(text(encode(b, ReadLeader{{}, false, 12})) == "GET /v1/kv/l/q/leader?index=12");
   CHECK(text(encode(b, WatchControl{{}, 0})) == "GET /v1/kv/l/q/control?consistent");
   CHECK(text(encode(b, WatchControl{{}, 13})) == "GET /v1/kv/l/q/control?index=13");
-  CHECK(text(encode(b, ListTasks{{}, true, true, 0, {}})) ==
-        "GET /v1/kv/l/q/tasks/?recurse&consistent");
-  CHECK(text(encode(b, ListTasks{{}, true, false, 14, {}})) ==
-        "GET /v1/kv/l/q/tasks/?recurse&index=14");
-  CHECK(text(encode(b, ListTasks{{}, false, false, 18446744073709551615ULL, {}})) ==
+  CHECK(text(encode(b, ListTasks{{}, 0})) == "GET /v1/kv/l/q/tasks/?keys&consistent");
+  CHECK(text(encode(b, ListTasks{{}, 18446744073709551615ULL})) ==
         "GET /v1/kv/l/q/tasks/?keys&index=18446744073709551615");
   CHECK(text(encode(b, FetchTasks{{}, {"l/q/tasks/a", "l/q/tasks/\""}})) ==
         R"(PUT /v1/txn?consistent [{"KV":{"Verb":"get","Key":"l/q/tasks/a"}},)"
         R"({"KV":{"Verb":"get","Key":"l/q/tasks/\""}}])");
+  CHECK(text(encode(b, CheckTasks{{}, {{"l/q/tasks/a", 7}}})) ==
+        R"(PUT /v1/txn?consistent [{"KV":{"Verb":"check-index","Key":"l/q/tasks/a","Index":7}}])");
+}
+
+TEST_CASE("what may be long fails when nothing comes, not while it comes") {
+  const Binding b = binding();
+  for (const http::Request& request :
+       {encode(b, ListTasks{{}, 0}), encode(b, FetchTasks{{}, {"l/q/tasks/a"}})}) {
+    CHECK(request.silence == b.request_timeout);
+    CHECK(request.timeout > 10 * b.request_timeout);
+  }
+  CHECK(encode(b, ListTasks{{}, 9}).long_poll);
+  CHECK(encode(b, FetchTasks{{}, {"l/q/tasks/a"}}).only_reads);
 }
 
 TEST_CASE("a blocking query waits for less than the 30 s after which answers may be cut off") {
@@ -129,7 +139,7 @@ TEST_CASE("a blocking query waits for less than the 30 s after which answers may
 
 TEST_CASE("what work waits for is asked more often, and what leadership rests on goes first") {
   const Binding b = binding();
-  CHECK(encode(b, ListTasks{{}, true, false, 14, {}}).watch->prompt);
+  CHECK(encode(b, ListTasks{{}, 14}).watch->prompt);
   CHECK(encode(b, ReadLeader{{}, false, 12}).watch->prompt);  // it may become free
   CHECK_FALSE(encode(b, ReadLeader{{}, false, 12, {}, true}).watch->prompt);
   CHECK_FALSE(encode(b, WatchControl{{}, 13}).watch->prompt);

@@ -1,0 +1,83 @@
+#pragma once
+
+// How often the names of all tasks may be listed. Consul wakes a blocking query at every write and
+// does not coalesce wake-ups (CONSUL-FACTS.md 11), so without a pace each write of a producer would
+// cost Consul a walk over all names.
+//
+// Token bucket: listings use at most a tenth of the time, with a burst of 300 ms, whoever writes.
+// What a listing costs Consul follows from the number of names alone. Nothing is measured: an
+// answer does not tell what it cost, and the time until it came is mostly waiting.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+#include "lictor/time.h"
+
+namespace lictor::core {
+
+class ReadingPace {
+ public:
+  /// What a list of so many names costs Consul (CONSUL-FACTS.md 11, 14: 20,000 names take 5 to 9 ms
+  /// under load). Consul also walks the tombstones below the prefix, which the answer doesn't show:
+  /// those of the tasks that we deleted in the last 15 minutes are counted.
+  [[nodiscard]] Duration cost(Instant now, std::size_t names) {
+    forget_reaped(now);
+    return kList + kName * static_cast<Duration::rep>(names) +
+           kTombstone * static_cast<Duration::rep>(tombstones_);
+  }
+
+  /// A list of so many names was answered.
+  void listed(Instant now, std::size_t names) {
+    constexpr int kPrice = 10;
+    constexpr int kBusyPrice = 100;
+    const Duration cost = this->cost(now, names);
+    paid_ = std::max(paid_, now) + kPrice * cost;
+    next_ = std::max(now + std::max(kLeastPause, cost), paid_ - kCredit);
+    next_busy_ = std::max(next_, now + std::min(kBusyPrice * cost, kLongestBusyPause));
+  }
+  /// When the names may be listed again. `busy`: more tasks are ready than can be started, so new
+  /// ones can wait for up to a second.
+  [[nodiscard]] Instant next(bool busy) const { return busy ? next_busy_ : next_; }
+
+  /// We deleted so many tasks.
+  void deleted(Instant now, std::size_t tasks) {
+    if (deletions_.empty() || now >= deletions_.back().until) {
+      deletions_.push_back({now + kStep, 0});
+    }
+    deletions_.back().tasks += tasks;
+    tombstones_ += tasks;
+    forget_reaped(now);
+  }
+
+ private:
+  static constexpr Duration kList = std::chrono::microseconds{200};
+  static constexpr Duration kName = std::chrono::nanoseconds{400};
+  static constexpr Duration kTombstone = std::chrono::nanoseconds{160};
+  static constexpr Duration kReapedAfter = std::chrono::minutes{15};  // CONSUL-FACTS.md 4.3
+  static constexpr Duration kStep = std::chrono::seconds{10};
+  static constexpr Duration kCredit = std::chrono::milliseconds{300};
+  static constexpr Duration kLeastPause = std::chrono::milliseconds{1};
+  static constexpr Duration kLongestBusyPause = std::chrono::seconds{1};
+
+  struct Deletions {
+    Instant until;  // all of them were before
+    std::size_t tasks;
+  };
+
+  void forget_reaped(Instant now) {
+    for (; !deletions_.empty() && deletions_.front().until + kReapedAfter < now;
+         deletions_.pop_front()) {
+      tombstones_ -= deletions_.front().tasks;
+    }
+  }
+
+  Instant paid_{};  // when the bucket is full again
+  Instant next_ = Instant::min();
+  Instant next_busy_ = Instant::min();
+  std::deque<Deletions> deletions_;
+  std::size_t tombstones_ = 0;
+};
+
+}  // namespace lictor::core

@@ -1,0 +1,333 @@
+// How the leader learns of tasks: names by a watch, values in batches, in generations; and what
+// that takes of Consul and of the link.
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "alone.h"
+#include "core/reading_pace.h"
+#include "core/value_reader.h"
+
+using namespace lictor;
+using namespace lictor::core;
+using namespace lictor::core::test;
+
+namespace {
+
+using Keys = std::vector<std::string>;
+
+QueueOptions wide() {
+  QueueOptions options = options_of("a");
+  options.concurrency = 64;
+  return options;
+}
+
+// At work on a list of which nothing is due soon.
+struct Reading : Alone {
+  explicit Reading(QueueOptions options = wide()) : Alone(std::move(options)) {
+    cluster.exclusive = false;
+    all_end_after(1ms);
+  }
+
+  // So many of as many serialKeys, under random names, one after the other.
+  void put_in_lanes(int count, int lanes, std::function<void(Task&)> change = {}) {
+    for (int i = 0; i < count; ++i) {
+      Task& task = cluster.make(std::to_string(random.next()));
+      task.serial_key = "lane " + std::to_string(i % lanes);
+      task.task_time = cluster.wall() + std::chrono::milliseconds{i};
+      task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(300, '.'));
+      if (change) change(task);
+      cluster.store.put(task);
+      written.push_back(task.key);
+      lane_of[task.key] = task.serial_key;
+    }
+  }
+  // How many started before one of their serialKey that was written before them.
+  int overtaken() {
+    std::map<std::string, std::size_t> place;
+    for (std::size_t i = 0; i < written.size(); ++i) place[written[i]] = i;
+    std::map<std::string, std::size_t> last;
+    int count = 0;
+    for (const std::string& key : cluster.started) {
+      if (!place.contains(key)) continue;
+      auto& before = last[lane_of[key]];
+      if (place[key] < before) ++count;
+      before = std::max(before, place[key]);
+    }
+    return count;
+  }
+  bool all_start(Duration within) {
+    return cluster.run_until([&] { return cluster.started.size() == written.size(); }, within);
+  }
+  std::size_t lists() { return all<ListTasks>(daemon).size(); }
+
+  Random random{5};
+  Keys written;
+  std::map<std::string, std::string> lane_of;
+};
+
+}  // namespace
+
+TEST_SUITE_BEGIN("core");
+
+TEST_CASE("tasks of one serialKey start in order, however their names are sorted") {
+  Reading r;
+  put_for_tomorrow(r.cluster, 1'000, 100);
+  r.cluster.run_for(1s);
+  r.put_in_lanes(4'000, 40);
+  CHECK(r.all_start(60s));
+  CHECK(r.overtaken() == 0);
+}
+
+TEST_CASE("all tasks start in order where one runs at a time") {
+  Reading r{options_of("a")};
+  put_for_tomorrow(r.cluster, 1'000, 100);
+  r.cluster.run_for(1s);
+  r.put_in_lanes(500, 1);
+  CHECK(r.all_start(60s));
+  CHECK(r.overtaken() == 0);
+}
+
+TEST_CASE("tasks that were written during an outage start in order") {
+  Reading r;
+  put_for_tomorrow(r.cluster, 1'000, 100);
+  r.cluster.run_for(1s);
+  r.cluster.fault = [](const Daemon&, const Effect& effect) {
+    return Fault{.refused = std::holds_alternative<ListTasks>(effect)};
+  };
+  r.put_in_lanes(1'000, 10);
+  r.cluster.run_for(3s);
+  r.cluster.fault = [](const Daemon&, const Effect&) { return Fault{}; };
+  CHECK(r.all_start(60s));
+  CHECK(r.overtaken() == 0);
+}
+
+TEST_CASE("tasks of much later start in order when a clock is set forward") {
+  for (const bool one_by_one : {false, true}) {
+    Reading r{one_by_one ? options_of("a") : wide()};
+    int minutes = 0;
+    r.put_in_lanes(300, one_by_one ? 1 : 10, [&](Task& task) {
+      task.execute_at = r.cluster.wall() + 2h + std::chrono::minutes{++minutes};
+    });
+    r.cluster.run_for(1s);
+    REQUIRE(r.daemon.queue->stats().distant == 300);
+    r.cluster.step_clock(r.daemon, 100h);
+    CHECK(r.all_start(60s));
+    CHECK(r.overtaken() == 0);
+  }
+}
+
+TEST_CASE("a task that has no order starts before all of its generation is read") {
+  Reading r;
+  r.cluster.link = 100'000;
+  for (int i = 0; i < 100; ++i) {
+    Task& task = r.cluster.make(std::to_string(1'000 + i));
+    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(30'000, '.'));
+    r.cluster.store.put(task);
+  }
+  r.cluster.run_for(5s);
+  CHECK(r.cluster.started.size() > 4);
+  CHECK(r.cluster.started.size() < 20);
+}
+
+TEST_CASE("a list of large tasks is read over a slow link") {
+  Cluster cluster;
+  cluster.plan = [](const Task&) { return JobPlan{.after = 1ms, .error = {}}; };
+  cluster.exclusive = false;
+  std::size_t count = 300, bytes = 150'000;
+  cluster.link = 12.5e6;  // 100 Mbit/s
+  SUBCASE("100 Mbit/s") {}
+  SUBCASE("one record comes in time, two do not") {
+    cluster.link = 150'000;
+    count = 20;
+  }
+  SUBCASE("small ones among them") { bytes = 0; }
+  for (std::size_t i = 0; i < count; ++i) {
+    Task& task = cluster.make(std::to_string(1'000 + i));
+    const std::size_t size = bytes != 0 ? bytes : i % 10 == 0 ? 380'000 : 100;
+    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(size, '.'));
+    cluster.store.put(task);
+  }
+  cluster.add(wide());
+  CHECK(cluster.run_until([&] { return cluster.started.size() == count; }, 120s));
+  CHECK(cluster.largest_answer < 4'000'000);
+}
+
+TEST_CASE("producers do not pay for the leader's reading") {
+  constexpr Duration kCost = 200us + 2'000 * 400ns;  // of a list of so many names
+  Reading r;
+  put_for_tomorrow(r.cluster, 10'000, 2'000);
+  r.cluster.run_for(5s);
+  const std::size_t before = r.lists();
+  for (int i = 0; i < 5'000; ++i) {  // each of them wakes the watch
+    Task& task = r.cluster.make("new" + std::to_string(i % 10));
+    task.execute_at = r.cluster.wall() + 24h;
+    r.cluster.store.put(task);
+    r.cluster.run_for(2ms);
+  }
+  const auto spent = static_cast<std::int64_t>(r.lists() - before) * kCost;
+  CHECK(spent < 10s / 10 + 30ms);
+  r.cluster.run_for(1s);
+  const Instant put_at = r.cluster.now;
+  r.cluster.put("now");
+  CHECK(r.cluster.run_until([&] { return !r.cluster.started.empty(); }, 1s));
+  CHECK(r.cluster.now - put_at < 20ms);
+}
+
+TEST_CASE("what we deleted counts for the pace until its tombstones are reaped") {
+  ReadingPace pace;
+  Instant now{1h};
+  const Duration few = pace.cost(now, 1'000);
+  CHECK(pace.cost(now, 20'000) > 5ms);
+  CHECK(pace.cost(now, 20'000) < 9ms);
+  pace.deleted(now, 100'000);
+  CHECK(pace.cost(now, 1'000) - few == 16ms);
+  pace.listed(now, 1'000);
+  pace.listed(now, 1'000);
+  CHECK(pace.next(false) > now);
+  CHECK(pace.next(false) < now + 100ms);
+  CHECK(pace.next(true) == now + 1s);
+  now += 16min;
+  CHECK(pace.cost(now, 1'000) == few);
+  pace.listed(now, 1'000);  // after a pause nothing waits
+  CHECK(pace.next(false) < now + 2ms);
+}
+
+TEST_CASE(
+    "a batch of values grows while answers are small, and shrinks when one is large or late") {
+  const QueueOptions options = options_of("a");
+  BatchSize size{options};
+  CHECK(size.keys() * 700'000 < 4'000'000);
+  for (int i = 0; i < 10; ++i) size.answered(size.keys(), size.keys() * 500, 1ms);
+  CHECK(size.keys() == options.max_operations);
+  size.answered(64, 2'000'000, 10ms);
+  CHECK(size.keys() == 32);
+  size.answered(32, 200'000, options.request_timeout / 2);
+  CHECK(size.keys() == 16);
+  size.answered(16, 20'000, options.request_timeout / 2);  // the network, not the size
+  CHECK(size.keys() == 32);
+  for (int i = 0; i < 10; ++i) size.failed(size.keys());
+  CHECK(size.keys() == 1);
+  size.answered(1, 700'000, 10ms);
+  CHECK(size.keys() == 1);
+}
+
+TEST_CASE("a rewritten task is found, whatever else is written") {
+  Reading r;
+  put_for_tomorrow(r.cluster, 10'000, 2'000);
+  r.cluster.run_for(5s);
+  int written = 0;
+  const auto rewritten_starts_within = [&](const std::string& id, Duration limit) {
+    r.cluster.put(id);
+    const Instant until = r.cluster.now + limit;
+    while (r.cluster.now < until && r.cluster.job("tasks/" + id) == nullptr &&
+           std::find(r.cluster.started.begin(), r.cluster.started.end(), "tasks/" + id) ==
+               r.cluster.started.end()) {
+      Task& task = r.cluster.make("new" + std::to_string(++written % 10));
+      task.execute_at = r.cluster.wall() + 24h;
+      r.cluster.store.put(task);
+      r.cluster.run_for(20ms);
+    }
+    return r.cluster.now < until;
+  };
+  for (int i = 0; i < 20; ++i) {
+    r.cluster.run_for(std::chrono::milliseconds{37 * i});
+    CHECK(rewritten_starts_within(std::to_string(10'000 + r.random.next() % 2'000), 3s));
+  }
+}
+
+TEST_CASE("an old answer does not hide that a task was rewritten") {
+  Reading r;
+  r.cluster.store.remembers = true;
+  put_for_tomorrow(r.cluster, 1'000, 200);
+  r.cluster.run_for(5s);
+  r.cluster.fault = [](const Daemon&, const Effect& effect) {
+    Fault fault;
+    if (std::holds_alternative<ListTasks>(effect)) fault.tampering = {Tamper::kStale, 0.5};
+    return fault;
+  };
+  r.cluster.put("1100");
+  r.cluster.run_for(10ms);
+  r.cluster.fault = [](const Daemon&, const Effect&) { return Fault{}; };
+  CHECK(r.cluster.run_until([&] { return r.cluster.started == Keys{"tasks/1100"}; }, 5s));
+}
+
+TEST_CASE("a list that does not change is hardly looked at") {
+  Reading r;
+  put_for_tomorrow(r.cluster, 1'000, 2'000);
+  r.cluster.run_for(30s);
+  const std::size_t before = r.daemon.requests;
+  r.cluster.run_for(60s);
+  CHECK(r.daemon.requests - before < 60);
+  CHECK(all<FetchTasks>(r.daemon).size() < 100);
+}
+
+TEST_CASE("a deletion of the whole tree is seen, though it wakes no query") {
+  Reading r;
+  r.cluster.plan = [](const Task&) { return JobPlan{}; };
+  put_for_tomorrow(r.cluster, 1'000, 100);
+  r.cluster.put("gone");
+  r.cluster.put("runs");
+  r.cluster.run_for(1s);
+  r.cluster.store.remove("tasks/gone");  // its tombstone stays
+  r.cluster.run_for(10s);
+  REQUIRE(r.cluster.running() == 1);
+  r.cluster.store.remove_tree();
+  CHECK(r.cluster.run_until([&] { return r.cluster.running() == 0; }, 5s));
+  r.cluster.run_for(1s);
+  CHECK(r.daemon.queue->waiting() == 0);
+}
+
+TEST_CASE("what a token may not read holds up nothing else") {
+  QueueOptions options = options_of("a");
+  Requests requests;
+  ValueReader values{options, requests};
+  Effects out;
+  Instant now{1h};
+  values.read_in_order("tasks/a");
+  values.read_in_order("tasks/hidden");
+  values.begin({}, {});
+  values.send(now, out);
+  TasksFetched reply;
+  reply.request = std::get<FetchTasks>(out.back()).request;
+  reply.ok = true;
+  Task task;
+  task.key = "tasks/a";
+  task.record = std::make_shared<const std::string>("{}");
+  reply.records.emplace_back(task);
+  CHECK(values.accept(now, reply, out) == ValueReader::Use::kInOrder);
+  CHECK_FALSE(values.is_open());
+  values.send(now, out);
+  CHECK(out.size() == 1);
+  CHECK(values.next_deadline() > now + 1s);
+  now = values.next_deadline();
+  values.send(now, out);
+  CHECK(std::get<FetchTasks>(out.back()).keys == Keys{"tasks/hidden"});
+}
+
+TEST_CASE("a batch of which one is missing is asked for again without it") {
+  QueueOptions options = options_of("a");
+  Requests requests;
+  ValueReader values{options, requests};
+  Effects out;
+  const Instant now{1h};
+  for (const char* key : {"tasks/a", "tasks/b", "tasks/c"}) values.read_in_order(key);
+  values.begin({}, {});
+  values.send(now, out);
+  TasksFetched reply;
+  reply.request = std::get<FetchTasks>(out.back()).request;
+  reply.ok = true;
+  reply.missing = {"tasks/b"};
+  CHECK(values.will_read("tasks/a"));
+  CHECK(values.accept(now, reply, out) == ValueReader::Use::kInOrder);
+  CHECK(values.is_open());
+  values.send(now, out);
+  CHECK(std::get<FetchTasks>(out.back()).keys == Keys{"tasks/a", "tasks/c"});
+  CHECK_FALSE(values.will_read("tasks/b"));
+}
+
+TEST_SUITE_END();
