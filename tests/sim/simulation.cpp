@@ -155,9 +155,10 @@ QueueOptions Simulation::draw_options() {
   if (chance(0.5)) options.prefetch_horizon = between(1ms, 10s);
   if (chance(0.3)) options.preload = 8s;
   if (chance(0.2)) options.max_unacked = 2;
-  // The daemons learn it from refusals. Five holds one dead letter with the fences of a partition.
+  // The daemons learn it from refusals. Sixteen hold any one task's end with the fences of a
+  // partition; a crowd is read by the batches of a real Consul.
   if (chance(0.2)) {
-    cluster_.store.most_operations = 5;
+    cluster_.store.most_operations = crowded_ ? limits::kLeastOperations : 16;
   } else if (seed_ % 2 == 0) {
     cluster_.store.most_operations = limits::kLeastOperations;
   }

@@ -67,7 +67,7 @@ TEST_CASE("a long list is read in batches, all of it before anything starts") {
   CHECK(l.cluster.run_until([&] { return !l.cluster.started.empty(); }, 2s));
   const auto parts = l.parts();
   CHECK(parts.size() > 4);
-  for (const FetchTasks& part : parts) CHECK(part.keys.size() <= 64);
+  for (const FetchTasks& part : parts) CHECK(part.keys.size() <= limits::kMostOperations);
   l.cluster.run_for(2s);
   CHECK(l.cluster.started == Keys{"tasks/" + oldest, "tasks/" + other});
   CHECK(l.known() == kList);
