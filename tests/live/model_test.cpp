@@ -215,7 +215,7 @@ class Script {
     for (std::size_t n = draw(6) + 1; n > 0; --n) body += (body.empty() ? "" : ",") + operation();
     if (draw(40) == 0) {
       const std::string op = operation();
-      for (int i = 0; i < 64; ++i) body += ',' + op;
+      for (std::size_t i = 0; i < operations_of_a_transaction(); ++i) body += ',' + op;
     }
     return named("PUT", one_of("/v1/txn", "/v1/txn", "/v1/txn?consistent"), '[' + body + ']');
   }
@@ -322,7 +322,7 @@ class Script {
     told_ += step.real.method + ' ' + step.real.target + ' ' + step.real.body + '\n';
     http::Response real = agent_.perform(step.real);
     if (real.delivery != http::Delivery::kReplied) return tell("no answer: " + real.error);
-    const auto model = model_.handle(now_, step.model, true);
+    auto model = model_.handle(now_, step.model, true);
     told_ += "    agent: " + shown(real) + "\n    model: " + shown(*model) + '\n';
     last_real_ = real.consul_index;
     last_model_ = model->consul_index;

@@ -124,7 +124,7 @@ class Pair {
     compare("woken: " + query.target, query.answer.get().first, *said, is_there);
   }
 
-  void compare(const std::string& asked, http::Response real, const http::Response& said,
+  void compare(const std::string& asked, http::Response real, http::Response said,
                bool with_index) {
     // "PUT /v1/txn [...]", "woken: /v1/kv/a"
     const std::string target = asked.substr(std::min(asked.find('/'), asked.size()));
