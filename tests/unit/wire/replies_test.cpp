@@ -4,6 +4,7 @@
 
 #include "base/base64.h"
 #include "wire/consul.h"
+#include "wire/fleet.h"
 
 using namespace lictor;
 using namespace lictor::core;
