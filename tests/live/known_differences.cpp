@@ -69,14 +69,6 @@ const std::vector<KnownAnswer> kAnswers{
        real.consul_index = said.consul_index = 0;
        return true;
      }},
-    {{1, 14, 0},
-     "a transaction holds 128 operations, and not 64",
-     [](const std::string&, http::Response& real, http::Response& said) {
-       constexpr std::string_view kLimit = " > 128)";
-       if (said.status != 413 || !real.body.ends_with(kLimit)) return false;
-       real.body.replace(real.body.size() - kLimit.size(), kLimit.size(), " > 64)");
-       return true;
-     }},
     {{1, 9, 0},
      "a refused write says that it was not applied",
      [](const std::string&, http::Response& real, http::Response& said) {

@@ -48,6 +48,7 @@ class Script {
  public:
   Script(std::uint64_t seed, net::Transport& agent)
       : random_(seed), agent_(agent), model_({seed, "dev-node"}) {
+    model_.limit_operations(operations_of_a_transaction());
     root_ = "m" + std::to_string(seed) + "/";
   }
 
