@@ -76,11 +76,9 @@ class TaskSource {
   void on_time(Instant now, bool busy, Effects& out);
   [[nodiscard]] Instant next_deadline() const;
 
-  /// Reads the key soon; reports it if its version is newer.
-  void fetch(const std::string& key) { values_.read_next(key); }
-  /// The same, in a generation with all others that are asked for in this step.
-  void fetch_in_order(const std::string& key) { values_.read_in_order(key); }
-  /// The same as fetch(), but reports any version, and also a missing key.
+  /// Reads the key in the next generation; reports it if its version is newer.
+  void fetch(const std::string& key) { values_.read_in_order(key); }
+  /// Reads the key before all others, and reports any version, and also a missing key.
   void check(const std::string& key);
   /// Lists the names once more, by a quorum.
   void read_anew(Instant now, Effects& out);

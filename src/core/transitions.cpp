@@ -370,7 +370,7 @@ void Transitions::on_reconfigured(Instant now, Effects& out) {
 
 void Transitions::read_again(TaskEntry& entry) {
   table_.update(entry, S::kUnread, [](TaskEntry& e) { e.index = 0; });
-  source_->fetch_in_order(entry.key);
+  source_->fetch(entry.key);
 }
 
 void Transitions::doubt_distant() {

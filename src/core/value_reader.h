@@ -37,7 +37,7 @@ class ValueReader {
 
   void stop(Effects& out);
 
-  /// Reads the key before all others.
+  /// Reads the key before all others: it is no new task.
   void read_next(std::string key) { next_.insert(std::move(key)); }
   /// Reads the key in the generation that follows.
   void read_in_order(std::string key) { waiting_.insert(std::move(key)); }
