@@ -259,7 +259,7 @@ TEST_CASE("what an agent refuses for its number of operations goes again in part
   const std::vector<std::string> keys(128, "k");
   std::string entries, one = entry("k", "v");
   one = one.substr(1, one.size() - 2);
-  for (int i = 0; i < 64; ++i) entries += (i == 0 ? "" : ",") + R"({"KV":)" + one + "}";
+  for (int i = 0; i < 64; ++i) entries += std::string{i == 0 ? "" : ","} + R"({"KV":)" + one + "}";
   const auto half = reply(200, R"({"Results":[)" + entries + R"(],"Errors":null})");
   FakeConsul reads{{refused, half, half}};
   Store store{reads};
