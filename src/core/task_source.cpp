@@ -172,9 +172,9 @@ void TaskSource::tell(Instant now, const StoredRecord& record, bool in_generatio
 void TaskSource::on(Instant now, const TasksFetched& reply, Effects& out) {
   const ValueReader::Use use = values_.accept(now, reply, out);
   if (use == ValueReader::Use::kNone) return;
-  for (const StoredRecord& record : reply.records) {
-    tell(now, record, use == ValueReader::Use::kInOrder, out);
-  }
+  // A new version that a check finds comes after what its generation still has to read.
+  const bool in_generation = use == ValueReader::Use::kInOrder || values_.is_open();
+  for (const StoredRecord& record : reply.records) tell(now, record, in_generation, out);
   for (const std::string& key : reply.missing) {
     checked_.erase(key);
     listener_.on_missing(now, key, index_, out);

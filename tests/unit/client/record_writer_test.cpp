@@ -606,12 +606,12 @@ TEST_CASE("a refusal by Consul is reported for each task") {
   consul.keys = {{"lictor/q/leader", {"host-a", "session"}}};
   lictor::Client client{
       std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
-  consul.refuse("lictor/q/tasks/63", reply(409, txn_error(0, "Permission denied")));
+  consul.refuse("lictor/q/tasks/127", reply(409, txn_error(0, "Permission denied")));
   std::vector<NewTask> tasks(500, NewTask{.type = "T"});
   for (std::size_t i = 0; i < tasks.size(); ++i) tasks[i].id = std::to_string(i);
   const auto results = client.submit_many(tasks);
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (i < 63) {
+    if (i < 127) {
       CHECK(results[i]);
     } else {
       REQUIRE_FALSE(results[i]);
