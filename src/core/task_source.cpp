@@ -174,7 +174,17 @@ void TaskSource::on(Instant now, const TasksFetched& reply, Effects& out) {
   if (use == ValueReader::Use::kNone) return;
   // A new version that a check finds comes after what its generation still has to read.
   const bool in_generation = use == ValueReader::Use::kInOrder || values_.is_open();
-  for (const StoredRecord& record : reply.records) tell(now, record, in_generation, out);
+  for (const StoredRecord& record : reply.records) {
+    const std::string& key = key_of(record);
+    // Written after the names of this generation: its place is among those that the next ones show.
+    const bool is_of_next = names_ && index_of(record) > generation_index_ &&
+                            index_of(record) <= names_->index && !checked_.contains(key);
+    if (in_generation && is_of_next) {
+      values_.read_in_order(key);
+    } else {
+      tell(now, record, in_generation, out);
+    }
+  }
   for (const std::string& key : reply.missing) {
     checked_.erase(key);
     listener_.on_missing(now, key, index_, out);
