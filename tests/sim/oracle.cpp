@@ -151,6 +151,7 @@ void Oracle::check_overtaken(const Daemon& daemon, const Task& task) {
     const Task* other = cluster_.store.task(key);
     if (returned.daemon != &daemon || returned.term != terms_[&daemon].number) continue;
     if (other == nullptr || other->modify_index != returned.index || key == task.key) continue;
+    if (touched_.contains(key)) continue;
     if (!other->task_time || other->execute_at || other->expire_at) continue;
     if (daemon.options.policy_of(other->type) == nullptr) continue;
     if (std::tie(*other->task_time, other->create_index, other->key) <

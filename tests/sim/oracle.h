@@ -36,7 +36,10 @@ class Oracle {
   /// A stranger's hand removed or replaced it.
   void withdrawn(const std::string& record) { written_.erase(origin(record)); }
   /// A stranger wrote beside lictor's fields; it is `record` now.
-  void touched(const std::string& key, const std::string& record) { latest_[key] = record; }
+  void touched(const std::string& key, const std::string& record) {
+    latest_[key] = record;
+    touched_.insert(key);
+  }
   /// The control key says so now.
   void control(bool paused);
   /// Listings may show what is older than what was acknowledged.
@@ -121,6 +124,7 @@ class Oracle {
   std::set<std::string> written_;
   std::map<std::string, std::string>
       latest_;  // by key: the record as producers and strangers wrote
+  std::set<std::string> touched_;  // keys that strangers rewrote: what is new has no place yet
   std::map<const Daemon*, Term> terms_;
   std::map<std::string, Returned> returned_;  // by key
   std::map<const Daemon*, Spent> spent_;
