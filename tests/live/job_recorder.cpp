@@ -8,7 +8,7 @@
 // Lines: EVENT TASK ATTEMPT TOKEN HOST PID NANOSECONDS BYTES VERSION, on CLOCK_MONOTONIC; BYTES is
 // the size of the task on standard input.
 //
-// Parameters of the task: sleep, sleep_first (milliseconds, the latter in attempt 1 instead),
+// Parameters of the task: sleep, sleep_first (milliseconds, the latter instead the first time),
 // exit (code), fail_until (fails before this attempt), child (starts a process that ignores TERM),
 // print (text for standard output), version (noted), commit and result (handed over).
 
@@ -23,6 +23,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -69,6 +70,17 @@ void note(const char* event) {
   if (write(journal_fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) _exit(70);
 }
 
+// Whether the journal has an earlier run. A job that its own daemon had to stop is no attempt, so the
+// number of attempts does not tell.
+bool began_before(const std::string& journal) {
+  std::ifstream lines{journal};
+  const std::string begin = "begin " + task + ' ';
+  for (std::string line; std::getline(lines, line);) {
+    if (line.compare(0, begin.size(), begin) == 0) return true;
+  }
+  return false;
+}
+
 void pause_ms(long span_ms) {
   timespec span{span_ms / 1000, (span_ms % 1000) * 1'000'000};
   while (nanosleep(&span, &span) != 0) {
@@ -112,6 +124,7 @@ int main(int argc, char** argv) {
     if (fd < 0) return 66;
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) note("overlap");
   }
+  const bool is_first = !began_before(journal);
   note("begin");
   if (!variable("LICTOR_PARA_child").empty()) start_child();
   const std::string text = variable("LICTOR_PARA_print");
@@ -120,7 +133,7 @@ int main(int argc, char** argv) {
 
   const long attempt = std::atol(variable("LICTOR_ATTEMPT").c_str());
   std::string span = variable("LICTOR_PARA_sleep", "0");
-  if (attempt == 1) span = variable("LICTOR_PARA_sleep_first", span.c_str());
+  if (is_first) span = variable("LICTOR_PARA_sleep_first", span.c_str());
   const std::int64_t until = monotonic_ns() + std::atoll(span.c_str()) * 1'000'000;
   while (monotonic_ns() < until) {
     const std::int64_t left_ms = (until - monotonic_ns()) / 1'000'000;

@@ -40,7 +40,7 @@ TEST_CASE(
   MESSAGE("it began anew after " << gap << " s");
   CHECK(gap >= 11.9);
   CHECK(runs[1].task == "1");
-  CHECK(runs[1].attempt == 2);
+  CHECK(runs[1].attempt == 1);  // it did not fail
   CHECK(runs[2].task == "2");
   CHECK(world.leader_session() != session);
   CHECK(world.leads(*daemon));
