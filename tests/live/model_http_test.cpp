@@ -161,7 +161,9 @@ TEST_CASE("statuses and headers are those of a Consul") {
       if (side->contains("x-consul-index")) (*side)["x-consul-index"] = "some";
     }
     take_out_known(theirs, ours);
-    if (answer.body.empty() && !real.body.empty()) theirs.erase("content-type");  // taken out, too
+    // What was taken out of the answer has no header either.
+    if (answer.body.empty() && !real.body.empty()) theirs.erase("content-type");
+    if (answer.consul_index == 0) theirs.erase("x-consul-index");
     CHECK(json(ours).dump() == json(theirs).dump());
   }
   const std::string differences = differences_seen();

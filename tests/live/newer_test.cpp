@@ -46,8 +46,9 @@ std::size_t keys_left(World& world) {
   const HttpAnswer answer = world.kv.request("GET", "/v1/kv/" + world.task_key("") + "?keys");
   if (answer.status != 200) return 0;
   const json keys = answer.json();
-  return static_cast<std::size_t>(
-      std::count_if(keys.begin(), keys.end(), [](const json& key) { return key.back() != '/'; }));
+  return static_cast<std::size_t>(std::count_if(keys.begin(), keys.end(), [](const json& key) {
+    return !key.get<std::string>().ends_with('/');
+  }));
 }
 
 bool drained(World& world) {
