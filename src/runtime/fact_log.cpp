@@ -126,6 +126,18 @@ bool is_about_lock(Kind kind) {
          kind == Kind::kLeaderRestored || kind == Kind::kSteppedDown || kind == Kind::kLockDelay;
 }
 
+bool TroubleLog::is_news(Instant now, const core::Fact& fact) {
+  constexpr Duration kQuiet = std::chrono::minutes{1};
+  constexpr std::size_t kMost = 100;
+  if (fact.kind != Kind::kStoreTrouble || !fact.key.empty()) return true;
+  if (quiet_until_.size() >= kMost) quiet_until_.clear();
+  // The text goes on with what came instead of an answer, which is not the same each time.
+  const auto [at, is_new] = quiet_until_.try_emplace(fact.text.substr(0, fact.text.find(": ")));
+  if (!is_new && now < at->second) return false;
+  at->second = now + kQuiet;
+  return true;
+}
+
 void log_fact(const std::string& queue, const core::Fact& fact, std::uint32_t partitions) {
   const FactWords& words = words_of(fact.kind);
   // What was never begun is the business of who withdrew it: a hundred thousand by one command. Who

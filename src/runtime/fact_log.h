@@ -1,9 +1,11 @@
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "core/effect.h"
 #include "exec/runner.h"
+#include "lictor/time.h"
 #include "runtime/log.h"
 
 namespace lictor::runtime {
@@ -24,6 +26,17 @@ struct FactWords {
 /// Writes a line about `fact`, which the core of `queue` found, into the log. `partitions`: of the
 /// queue.
 void log_fact(const std::string& queue, const core::Fact& fact, std::uint32_t partitions = 1);
+
+/// While Consul's limits refuse requests, or its leader changes, a request fails and succeeds in
+/// turn. The log gets one line a minute about each.
+class TroubleLog {
+ public:
+  /// Whether `fact` is to be logged; always, if it is about a task or no request that failed.
+  [[nodiscard]] bool is_news(Instant now, const core::Fact& fact);
+
+ private:
+  std::map<std::string, Instant> quiet_until_;  // by what was asked
+};
 
 /// The line of a kStarted fact where the job is a program, whose pid is known only later.
 void log_started(const exec::Attempt& attempt, pid_t pid);

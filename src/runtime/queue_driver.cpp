@@ -436,8 +436,10 @@ void QueueDriver::carry_out(const core::Fact& effect) {
   // The line about a program's start waits for its pid.
   const exec::Runner* runner =
       effect.kind == core::Fact::Kind::kStarted ? runner_of(effect.text) : nullptr;
-  if (runner == nullptr || !runner->reports_pid())
+  const bool waits_for_pid = runner != nullptr && runner->reports_pid();
+  if (!waits_for_pid && troubles_.is_news(boot_now(), effect)) {
     log_fact(options_.queue, effect, options_.partitions);
+  }
   for (Observer* observer : *observers_) observer->on_fact(options_.queue, effect);
 }
 

@@ -16,6 +16,7 @@
 #include "exec/runner.h"
 #include "net/carrier.h"
 #include "net/transport.h"
+#include "runtime/fact_log.h"
 #include "runtime/lock_watch.h"
 #include "runtime/loop.h"
 #include "runtime/observer.h"
@@ -176,6 +177,7 @@ class QueueDriver : public Task {
   std::unordered_map<RequestId, RequestId> in_flight_;
   std::unordered_map<RequestId, RequestId> committing_;
   std::unordered_map<AttemptId, exec::Runner*> running_;
+  TroubleLog troubles_;
   std::optional<std::string> kept_by_;
   bool stopped_ = false;
 };

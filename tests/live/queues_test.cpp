@@ -133,7 +133,7 @@ TEST_CASE(
   };
   REQUIRE(eventually([&] {
     look();
-    return daemon.logged("leads") || !daemon.runs();
+    return world.leads(daemon) || !daemon.runs();
   }));
   for (const std::string& queue : names) {
     world.kv.put_json(world.root + queue + "/tasks/" + queue, {{"taskType", "Record"}});
