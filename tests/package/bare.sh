@@ -18,26 +18,17 @@ if [ -z "${LICTOR_DEBIAN_ROOT-}" ]; then
   own_release
   needs_root_and setpriv ip cmake
   debian_to_build "$release"
-  root=$(mktemp -d /var/tmp/lictor-debian.XXXXXX)
-  trap 'rm -rf --one-file-system -- "$root"' EXIT
-  trap 'exit 143' TERM INT HUP
-  cp -a -- "$tree/." "$root"
-  copy_sources "$root/lictor"
-  cp -- "$build/src/lictor" "$root/root"
-  consul=${CONSUL_BIN:-$("$source/consul/get-consul.sh")}
-  cp -L -- "$consul" "$root/usr/local/bin/consul"
-  LICTOR_DEBIAN_ROOT=$root alone "$0" "$build"
-  exit
+  CONSUL_BIN=${CONSUL_BIN:-$("$source/consul/get-consul.sh")}
+  export CONSUL_BIN
+  again_in_a_copy
 fi
 
 root=$LICTOR_DEBIAN_ROOT
 mount_kernel
 ip link set lo up
+cp -- "$build/src/lictor" "$root/root"
+cp -L -- "$CONSUL_BIN" "$root/usr/local/bin/consul"
 commands() { "$source/tests/package/readme_commands.sh" "$source/README.md" "$1"; }
-until_true() {
-  local end=$((SECONDS + 180))
-  until "$@" >/dev/null 2>&1; do [ "$SECONDS" -lt "$end" ] || { echo "not within 180 s: $*" >&2; exit 1; }; sleep 0.1; done
-}
 
 # --- Try it. --------------------------------------------------------------------------------------
 # Read by the shell before README's commands. What README has in another terminal goes to the

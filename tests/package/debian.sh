@@ -76,19 +76,32 @@ install_build_deps() {
     chroot "$1" /root/install-deps.sh build
 }
 
-# alone COMMAND...: with mounts, processes and a network of its own, which end with this process.
-alone() {
-  setpriv --pdeathsig KILL \
-    unshare --mount --pid --net --fork --mount-proc --kill-child=KILL -- "$@"
+# again_in_a_copy: runs this script again with $LICTOR_DEBIAN_ROOT, a copy of $tree with lictor's
+# sources in /lictor, and ends with it. That has mounts, processes and a network of its own, which end
+# with this process, as the copy does.
+again_in_a_copy() {
+  local inner=""
+  root=$(mktemp -d /var/tmp/lictor-debian.XXXXXX)
+  finish() {
+    local status=$?
+    trap - EXIT
+    [ -z "$inner" ] || { kill -KILL "$inner" && wait "$inner" || true; } 2>/dev/null
+    rm -rf --one-file-system -- "$root"
+    exit "$status"
+  }
+  trap finish EXIT
+  trap 'exit 143' TERM INT HUP
+  cp -a -- "$tree/." "$root"
+  mkdir -- "$root/lictor"
+  tar -C "$source" --exclude=./build --exclude=./.git -c . | tar -C "$root/lictor" -x
+  LICTOR_DEBIAN_ROOT=$root setpriv --pdeathsig KILL \
+    unshare --mount --pid --net --fork --mount-proc --kill-child=KILL -- "$0" "$build" &
+  inner=$!
+  wait "$inner" || exit
+  exit 0
 }
 
-# copy_sources FOLDER: as a checkout has them.
-copy_sources() {
-  mkdir -p -- "$1"
-  tar -C "$source" --exclude=./build --exclude=./.git -c . | tar -C "$1" -x
-}
-
-# mount_kernel: what programs expect of it, in $root. For whoever runs `alone`.
+# mount_kernel: what programs expect of it, in $root.
 mount_kernel() {
   mount -t proc proc "$root/proc"
   mount --rbind /dev "$root/dev"

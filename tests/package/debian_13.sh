@@ -15,13 +15,7 @@ source=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 if [ -z "${LICTOR_DEBIAN_ROOT-}" ]; then
   needs_root_and setpriv
   debian_to_build trixie
-  root=$(mktemp -d /var/tmp/lictor-debian.XXXXXX)
-  trap 'rm -rf --one-file-system -- "$root"' EXIT
-  trap 'exit 143' TERM INT HUP
-  cp -a -- "$tree/." "$root"
-  copy_sources "$root/lictor"
-  LICTOR_DEBIAN_ROOT=$root alone "$0" "$build"
-  exit
+  again_in_a_copy
 fi
 
 root=$LICTOR_DEBIAN_ROOT

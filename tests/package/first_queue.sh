@@ -15,8 +15,10 @@ type -P sudo || sudo() { "$@"; }
 type -P python3 || python3() { cat; }
 systemctl() { command systemctl "$@"; until_true lictor leader; until_true lictor members; }
 lictor() {
-  [ "$*" != top ] || { printf q | script -qec "lictor top" /dev/null; return; }
-  command lictor "$@"
+  [ "$*" = top ] || { command lictor "$@"; return; }
+  # On a terminal; the key comes once the screen says what it does.
+  { until grep -qs "q quit" /root/top.out; do sleep 0.1; done; printf q; } |
+    script -qfec "lictor top" /root/top.out >/dev/null
 }
 END
 sed '/^lictor top/,$d' <<<"$commands"
