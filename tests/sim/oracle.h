@@ -123,7 +123,7 @@ class Oracle {
   std::map<std::string, History> records_;  // by the producer's bytes
   std::set<std::string> written_;
   std::map<std::string, std::string>
-      latest_;  // by key: the record as producers and strangers wrote
+      latest_;                     // by key: the record as producers and strangers wrote
   std::set<std::string> touched_;  // keys that strangers rewrote: what is new has no place yet
   std::map<const Daemon*, Term> terms_;
   std::map<std::string, Returned> returned_;  // by key

@@ -618,7 +618,7 @@ TEST_CASE("a refusal by Consul is reported for each task") {
       CHECK(results[i].error().code == ErrorCode::kPermissionDenied);
     }
   }
-  CHECK(consul.written.size() == 63);
+  CHECK(consul.written.size() == 127);
 }
 
 }  // namespace
