@@ -76,7 +76,8 @@ TEST_CASE("each tick makes one task while its leader is killed on the tick, agai
     CHECK(made->schedule_name == "s");
     if (last) CHECK_MESSAGE(made->tick == *last + seconds{1}, id);  // none is lost
     last = made->tick;
-    CHECK_MESSAGE(attempts.contains(id), id);
+    // The journal has words without slashes.
+    CHECK_MESSAGE(attempts.contains("s%2F" + id.substr(2)), id);
     CHECK(json::parse(entry.value)["record"]["taskPara"]["at"] == schedule::tick_text(*last));
   }
   CHECK(schedule::parse_tick(world.kv.get_json(key).value("lastTick", "")) >= last);
