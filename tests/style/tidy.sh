@@ -66,6 +66,11 @@ else
   fi
 fi
 [ "${#files[@]}" -gt 0 ] || exit 0
+# clang reads neither gcc's precompiled headers nor its parameters.
+commands=$(mktemp -d)
+trap 'rm -rf -- "$commands"' EXIT
+sed -E 's/ -Winvalid-pch//g; s/ -include ([^ "]|\\ )*cmake_pch\.hxx//g; s/ --param [a-z-]+=[0-9]+//g' \
+  "$build/compile_commands.json" >"$commands/compile_commands.json"
 printf '%s\0' "${files[@]}" |
-  xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p "$build" "${checks[@]}" 2>&1 |
+  xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p "$commands" "${checks[@]}" 2>&1 |
   sed '/warnings* generated\.$/d'  # those of system headers, which count for nothing
