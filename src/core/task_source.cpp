@@ -42,8 +42,11 @@ void TaskSource::check(const std::string& key) {
   values_.read_next(key);
 }
 
+// Many partitions may be won one after the other: names that are already asked for are waited for,
+// so that the pace counts them.
 void TaskSource::read_anew(Instant now, Effects& out) {
   ++reading_;
+  if (watch_ && index_ == 0) return;
   list_anew(now, out);
 }
 
@@ -58,6 +61,7 @@ void TaskSource::list_anew(Instant at, Effects& out) {
 void TaskSource::ask_names(Instant now, Effects& out) {
   watch_at_ = Instant::min();
   watch_asked_at_ = now;
+  watch_reading_ = reading_;
   watch_ = requests_.next();
   out.emplace_back(ListTasks{watch_, index_});
 }
@@ -87,9 +91,10 @@ void TaskSource::on(Instant now, const TasksListed& reply, Effects& out) {
   // Went backwards: tombstones were reaped or a snapshot was restored (CONSUL-FACTS.md 4.3, 4.4).
   // An index above the server's would not wake.
   const bool backwards = reply.consul_index < index_;
-  index_ = backwards ? 0 : reply.consul_index;
+  const bool is_old = watch_reading_ != reading_;  // another reading was asked for since
+  index_ = backwards || is_old ? 0 : reply.consul_index;
   if (backwards) versions_.doubt_all(now);
-  versions_.listed(now, index_);
+  versions_.listed(now, reply.consul_index);
   compare(now, reply, out);
 }
 
@@ -97,7 +102,7 @@ void TaskSource::on(Instant now, const TasksListed& reply, Effects& out) {
 // Names without the folder key prove nothing: a token without read rights sees the same. If the
 // folder key was deleted, we create it again, and the next names decide.
 void TaskSource::compare(Instant now, const TasksListed& reply, Effects& out) {
-  Names names{reply.keys, reading_, reply.consul_index, watch_asked_at_};
+  Names names{reply.keys, watch_reading_, reply.consul_index, watch_asked_at_};
   // A request that was sent after a delete was acknowledged cannot show the deleted task. Answers
   // to earlier requests may still come.
   listener_.on_answered_before(std::min(watch_asked_at_, oldest_request()));
@@ -187,7 +192,8 @@ void TaskSource::on(Instant now, const TasksFetched& reply, Effects& out) {
   }
   for (const std::string& key : reply.missing) {
     checked_.erase(key);
-    listener_.on_missing(now, key, index_, out);
+    const bool is_doubtful = listener_.on_missing(now, key, index_, out);
+    if (is_doubtful) list_anew_at_ = std::min(list_anew_at_, now + kDoubt);
   }
   // A folder never runs. Report it once: its producer may have meant a task.
   for (const std::string& key : reply.folders) {

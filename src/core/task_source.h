@@ -46,8 +46,9 @@ class TaskSource {
     virtual void on_generation_read(Instant now, Effects& out) = 0;
     /// The names as of `index` do not show the key, which was known before that.
     virtual void on_gone(Instant now, KnownKey& known, std::uint64_t index, Effects& out) = 0;
-    /// A key that was to be read alone is not there. As of `index` it was listed, or known.
-    virtual void on_missing(Instant now, const std::string& key, std::uint64_t index,
+    /// A key that was to be read alone is not there. As of `index` it was listed, or known. Whether
+    /// the names must tell if it is gone.
+    virtual bool on_missing(Instant now, const std::string& key, std::uint64_t index,
                             Effects& out) = 0;
     /// Calls `visit` for every key whose deletion is in flight or acknowledged: names that still
     /// show one don't say whether it was written again.
@@ -139,6 +140,7 @@ class TaskSource {
   std::uint64_t index_ = 0;  // of the last names; 0: the next are read by a quorum, at once
   RequestId watch_;
   Instant watch_asked_at_{};
+  std::uint64_t watch_reading_ = 0;    // the reading that its names are of
   Instant watch_at_ = Instant::max();  // not before this, apart from the pace
   WatchFailures failures_;
   bool busy_ = false;

@@ -120,15 +120,20 @@ void Transitions::on_gone(Instant now, KnownKey& known, std::uint64_t index, Eff
   }
 }
 
-void Transitions::on_missing(Instant now, const std::string& key, std::uint64_t index,
+bool Transitions::on_missing(Instant now, const std::string& key, std::uint64_t index,
                              Effects& out) {
   TaskEntry* entry = table_.find(key);
   if (entry == nullptr) {
     if (is_unnameable(key)) ignore(table_.obtain(key), S::kUnnameable, index, {}, out);
-    return;
+    return false;
   }
-  // This read came after our claim was applied. The next listing reports all other missing keys.
+  // This read came after our claim was applied.
   if (entry->state == S::kChecking) withdraw(now, *entry, entry->index, {}, out);
+  // All other missing keys are left to the names. This one has no version that they could prove
+  // gone, and the read may be older than they are: if they show it again, it is read again.
+  const bool is_unread = entry->state == S::kUnread && !entry->task;
+  if (is_unread) table_.bury(*entry, 0, now);
+  return is_unread;
 }
 
 void Transitions::withdraw(Instant now, TaskEntry& entry, std::uint64_t index, Duration ran,

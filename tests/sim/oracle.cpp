@@ -141,24 +141,56 @@ void Oracle::on_start(const Daemon& daemon, const StartJob& start) {
   ++history.starts;
 }
 
-// With concurrency 1 what a daemon gave back comes before what is behind it, whatever else fails.
-void Oracle::check_overtaken(const Daemon& daemon, const Task& task) {
+// Another task of its serialKey was begun: it runs, or waits for its retry.
+bool Oracle::waits_for_its_lane(const Task& task) const {
+  if (task.serial_key.empty()) return false;
+  for (const std::string& key : cluster_.store.task_keys()) {
+    const Task* other = cluster_.store.task(key);
+    if (other == nullptr || key == task.key || other->serial_key != task.serial_key) continue;
+    if (other->stamp.taken || other->stamp.attempt != 0) return true;
+  }
+  return false;
+}
+
+// With concurrency 1 what a daemon gave back comes before what is behind it, whatever else fails:
+// but not what could not be claimed when the other was.
+std::set<std::string> Oracle::overtaken_by(const Daemon& daemon, const Task& task) const {
+  std::set<std::string> overtaken;
   const bool one_by_one = daemon.options.concurrency == 1 && daemon.options.partitions == 1;
   const bool takes_all = cluster_.store.most_bytes ==
                          std::numeric_limits<std::size_t>::max();  // else claims are refused
-  if (!one_by_one || !takes_all || !task.task_time || task.execute_at) return;
+  if (!one_by_one || !takes_all || !task.task_time || task.execute_at) return overtaken;
   for (const auto& [key, returned] : returned_) {
     const Task* other = cluster_.store.task(key);
-    if (returned.daemon != &daemon || returned.term != terms_[&daemon].number) continue;
+    if (returned.daemon != &daemon || returned.term != terms_.at(&daemon).number) continue;
     if (other == nullptr || other->modify_index != returned.index || key == task.key) continue;
     if (touched_.contains(key)) continue;
     if (!other->task_time || other->execute_at || other->expire_at) continue;
-    if (daemon.options.policy_of(other->type) == nullptr) continue;
     if (std::tie(*other->task_time, other->create_index, other->key) <
         std::tie(*task.task_time, task.create_index, task.key)) {
-      cluster_.violation(daemon.name + " starts " + task.key + " before " + key +
-                         ", which it gave back");
+      overtaken.insert(key);
     }
+  }
+  return overtaken;
+}
+
+// A returned task that cannot be claimed now holds up nothing that is claimed meanwhile.
+void Oracle::excuse(const Daemon& daemon, const Task& claimed) {
+  std::set<std::string>& excused = terms_[&daemon].excused[claimed.key];
+  excused.clear();
+  for (const std::string& key : overtaken_by(daemon, claimed)) {
+    const Task& other = *cluster_.store.task(key);
+    const bool has_executor = daemon.options.policy_of(other.type) != nullptr;
+    if (!has_executor || waits_for_its_lane(other)) excused.insert(key);
+  }
+}
+
+void Oracle::check_overtaken(const Daemon& daemon, const Task& task) {
+  const std::set<std::string>& excused = terms_[&daemon].excused[task.key];
+  for (const std::string& key : overtaken_by(daemon, task)) {
+    if (excused.contains(key)) continue;
+    cluster_.violation(daemon.name + " starts " + task.key + " before " + key +
+                       ", which it gave back and is " + daemon.queue->state_text(key));
   }
 }
 
@@ -220,8 +252,12 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
     const Owner self{&daemon, daemon.incarnation};
     if (restamp->stamp.taken && restamp->stamp.claim) {
       claims_.emplace(restamp->stamp.claim->nonce, self);
-      term.tried.insert(restamp->key);
-      if (restamp->stamp.attempt == 1 && restamp->stamp.lost == 0) check_order(daemon, *restamp);
+      if (const Task* claimed = cluster_.store.task(restamp->key)) excuse(daemon, *claimed);
+      const bool is_first =
+          term.tried.insert(restamp->key).second;  // one sent again keeps its place
+      if (is_first && restamp->stamp.attempt == 1 && restamp->stamp.lost == 0) {
+        check_order(daemon, *restamp);
+      }
     }
     // Who writes lives.
     const Task* stored = cluster_.store.task(restamp->key);
@@ -255,6 +291,8 @@ void Oracle::on_names(const Daemon& daemon, const TasksListed& names) {
 // before its predecessor of the same serialKey; with concurrency 1 before any. Tasks that wait for
 // a time of their own, or for an executor, hold up nothing.
 void Oracle::check_order(const Daemon& daemon, const RestampOp& claim) {
+  // Whether a name was used again, or its deletion is not shown yet, is known a little later.
+  constexpr Duration kDoubted = 10s;
   const Term& term = terms_[&daemon];
   const auto order_of = [](const Task& task) {
     return std::tuple{*task.task_time, task.create_index, task.key};
@@ -275,6 +313,8 @@ void Oracle::check_order(const Daemon& daemon, const RestampOp& claim) {
   if (!answer || (task.serial_key.empty() && !one_by_one)) return;
   for (const auto& [key, shown] : term.shown) {
     if (shown.answer > *answer || term.tried.contains(key)) continue;
+    const auto ended = term.ended.find(key);
+    if (ended != term.ended.end() && cluster_.now < ended->second + kDoubted) continue;
     const Task* other = cluster_.store.task(key);
     if (other == nullptr || !first_answer(*other)) continue;
     // One of another serialKey may wait behind a failed task of it.
@@ -284,7 +324,8 @@ void Oracle::check_order(const Daemon& daemon, const RestampOp& claim) {
                            other->record->size() + 1'000 < daemon.options.max_transaction_bytes / 2;
     if (has_order && can_start && !other->expire_at && order_of(*other) < order_of(task)) {
       cluster_.violation(daemon.name + " claims " + task.key + " before " + key +
-                         ", which comes first and was listed with it");
+                         ", which comes first, was listed with it, and is " +
+                         daemon.queue->state_text(key));
     }
   }
 }
@@ -449,7 +490,11 @@ void Oracle::on_delivered(const Daemon& daemon, const Effect& effect, const Even
     if (committed->outcome != Outcome::kApplied) return;
     proves();
     for (const Op& op : commit.ops) {
-      if (deletes(op)) terms_[&daemon].acknowledged.insert(version_of(op));
+      if (!deletes(op)) continue;
+      Term& term = terms_[&daemon];
+      term.acknowledged.insert(version_of(op));
+      term.tried.erase(version_of(op).first);
+      term.ended[version_of(op).first] = cluster_.now;
     }
   }
 }

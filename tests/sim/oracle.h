@@ -85,7 +85,10 @@ class Oracle {
     std::map<std::string, Shown, std::less<>> shown;
     std::uint64_t answers = 0;
     std::uint64_t answered_index = 0;
-    std::set<std::string> tried;  // keys whose claim was sent
+    // By a claimed key: returned tasks before it that could not be claimed then.
+    std::map<std::string, std::set<std::string>> excused;
+    std::set<std::string> tried;           // keys whose claim was sent, and that did not end
+    std::map<std::string, Instant> ended;  // when the end of a key's last task was acknowledged
   };
   /// What Consul has spent on lists of names for a daemon, ten times over, as a time.
   struct Spent {
@@ -97,6 +100,9 @@ class Oracle {
   void on_step(const Daemon& daemon);
   void on_start(const Daemon& daemon, const StartJob& start);
   void on_alone(const Daemon& daemon, const StartJob& start);
+  [[nodiscard]] bool waits_for_its_lane(const Task& task) const;
+  [[nodiscard]] std::set<std::string> overtaken_by(const Daemon& daemon, const Task& task) const;
+  void excuse(const Daemon& daemon, const Task& claimed);
   void check_overtaken(const Daemon& daemon, const Task& task);
   [[nodiscard]] std::string unfenced(const Commit& commit) const;
   void on_commit(const Daemon& daemon, const Commit& commit);

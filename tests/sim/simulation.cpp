@@ -75,6 +75,9 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
     // Now and then more than the fences of one transaction could name.
     const bool many = Random{~seed + 1}.next() % 50 == 0;
     options_.partitions = many ? kMostPartitions : kPartitions;
+    // Their number is changed under as many checks as any real Consul takes.
+    std::size_t& operations = cluster_.store.most_operations;
+    if (many) operations = std::max(operations, limits::kLeastOperations);
     options_.partitions_index = cluster_.store.make_partitions(options_.partitions);
     auto& most = cluster_.store.most_bytes;  // the fences take some of it
     if (most != std::numeric_limits<std::size_t>::max()) most += 500;
