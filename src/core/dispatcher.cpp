@@ -229,6 +229,7 @@ void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
   transitions_.bury_some(
       now, [&](std::uint32_t i) { return modes[i].trusted && !modes[i].draining; }, out);
   if (breaker_.release(now)) release_suspended();
+  give_back_overtaking(now, out);  // also without trust: it may come back when the task is written
   const auto any = [&](auto is_so) { return std::any_of(modes.begin(), modes.end(), is_so); };
   if (!any([](const Mode& mode) { return mode.trusted; })) return;
   // A pause may come while a claim is under way: that task is given back as well.
@@ -236,7 +237,6 @@ void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
     give_back_claimed(now, out);
   }
   give_back_too_early(now, out);
-  give_back_overtaking(now, out);
   if (!any([](const Mode& mode) { return mode.may_start(); })) return;
   start_claimed(now, modes, out);
   if (now >= held_too_long_at()) {
