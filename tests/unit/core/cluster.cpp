@@ -317,7 +317,7 @@ Instant Cluster::next_time() const {
   if (store.index() != seen_index_) return now;  // a stranger wrote: blocking queries wake
   Instant next = store.next_expiry();
   if (!wires_.empty()) next = std::min(next, wires_.begin()->first.first);
-  for (const Waiter& waiter : waiters_) next = std::min(next, waiter.until);
+  next = std::min(next, waiters_due_);
   for (const auto& daemon : daemons_) {
     if (may_restart(*daemon)) next = std::min(next, *daemon->restart_at);
     if (daemon->queue) {
@@ -354,6 +354,7 @@ void Cluster::work() {
 void Cluster::work_jobs() {
   for (const auto& daemon : daemons_) {
     for (auto& [partition, lease_until] : daemon->lease_until) {
+      if (daemon->jobs.empty()) break;
       if (now < lease_until) continue;
       for (auto& [id, job] : daemon->jobs) {  // the warden, also when its daemon hangs
         if (job.partition != partition) continue;
@@ -510,6 +511,7 @@ void Cluster::send(Daemon& daemon, const Request& request) {
     if (blocks(request)) {
       const Duration wait = f.spurious ? f.back : kWait;
       waiters_.push_back({d, incarnation, request, f, now + wait, sent});
+      waiters_due_ = now;
       return;
     }
     store.tamper(now, f.tampering);
@@ -529,41 +531,44 @@ void Cluster::send(Daemon& daemon, const Request& request) {
 
 void Cluster::answer_waiters() {
   const bool changed = std::exchange(seen_index_, store.index()) != store.index();
-  std::vector<Waiter> waiting;
-  for (Waiter& waiter : std::exchange(waiters_, {})) {
-    Daemon& daemon = *waiter.daemon;
-    const bool wanted = std::visit(
-        [&](const auto& e) {
-          if constexpr (requires { e.request; }) {
-            return daemon.incarnation == waiter.incarnation && daemon.waiting.contains(e.request);
-          } else {
-            return false;
-          }
-        },
-        waiter.effect);
-    if (!wanted) continue;
-    const bool over = now >= waiter.until;
-    if (!over && !changed && !waiter.fresh) {
-      waiting.push_back(std::move(waiter));
-      continue;
-    }
-    waiter.fresh = false;
-    store.tamper(now, waiter.fault.tampering);
-    std::optional<Event> reply = ask(waiter, over);
-    store.tamper(now, {});
-    if (reply && on_served) on_served(daemon, waiter.effect, *reply);
-    if (!reply) {
-      waiting.push_back(std::move(waiter));
-    } else if (!waiter.fault.lose_reply) {
-      at(now + waiter.fault.back + travel(daemon, *reply),
-         [this, d = &daemon, incarnation = waiter.incarnation, effect = waiter.effect,
-          sent = waiter.sent, answer = std::move(*reply)] {
-           tell_delivered(*d, incarnation, effect, answer, sent);
-           deliver(*d, incarnation, answer);
-         });
-    }
-  }
-  waiters_ = std::move(waiting);
+  if (!changed && now < waiters_due_) return;
+  waiters_due_ = Instant::max();
+  std::erase_if(waiters_, [&](Waiter& waiter) {
+    const bool is_over = answer(waiter, changed);
+    if (!is_over) waiters_due_ = std::min(waiters_due_, waiter.until);
+    return is_over;
+  });
+}
+
+// Whether it waits no more.
+bool Cluster::answer(Waiter& waiter, bool changed) {
+  Daemon& daemon = *waiter.daemon;
+  const bool wanted = std::visit(
+      [&](const auto& e) {
+        if constexpr (requires { e.request; }) {
+          return daemon.incarnation == waiter.incarnation && daemon.waiting.contains(e.request);
+        } else {
+          return false;
+        }
+      },
+      waiter.effect);
+  if (!wanted) return true;
+  const bool over = now >= waiter.until;
+  if (!over && !changed && !waiter.fresh) return false;
+  waiter.fresh = false;
+  store.tamper(now, waiter.fault.tampering);
+  std::optional<Event> reply = ask(waiter, over);
+  store.tamper(now, {});
+  if (!reply) return false;
+  if (on_served) on_served(daemon, waiter.effect, *reply);
+  if (waiter.fault.lose_reply) return true;
+  at(now + waiter.fault.back + travel(daemon, *reply),
+     [this, d = &daemon, incarnation = waiter.incarnation, effect = waiter.effect,
+      sent = waiter.sent, answer = std::move(*reply)] {
+       tell_delivered(*d, incarnation, effect, answer, sent);
+       deliver(*d, incarnation, answer);
+     });
+  return true;
 }
 
 std::optional<Event> Cluster::ask(const Waiter& waiter, bool over) {

@@ -237,6 +237,7 @@ class Cluster {
   template <class Request>
   void send(Daemon& daemon, const Request& request);
   void answer_waiters();
+  bool answer(Waiter& waiter, bool changed);
   [[nodiscard]] std::optional<Event> ask(const Waiter& waiter, bool over);
   void tell_delivered(Daemon& daemon, std::uint64_t incarnation, const Effect& effect,
                       const Event& reply, Instant sent);
@@ -277,6 +278,7 @@ class Cluster {
   std::map<std::pair<Instant, std::uint64_t>, std::function<void()>> wires_;  // ties: in order
   std::uint64_t sequence_ = 0;
   std::vector<Waiter> waiters_;
+  Instant waiters_due_ = Instant::max();  // one of them is to be asked, or has waited long enough
   std::uint64_t seen_index_ = 0;
   std::map<std::string, BalancerMember> members_;  // by name
   std::uint32_t wish_ = 0;                         // of all configurations; 0: as it is
