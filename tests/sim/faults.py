@@ -200,10 +200,13 @@ EDITS = [
     ),
     (
         "core/transitions.cpp",
-        """  // Once it is claimed, its end would not fit into one fenced transaction.
+        """  const std::uint64_t index = index_of(record);
+  TaskEntry& entry = table_.obtain(key_of(record));
 """,
-        """  if (FAULT(ForgetOrphan) && task->stamp.taken) return;
-  // Once it is claimed, its end would not fit into one fenced transaction.
+        """  const auto* task = std::get_if<Task>(&record);
+  if (FAULT(ForgetOrphan) && task != nullptr && task->stamp.taken) return;
+  const std::uint64_t index = index_of(record);
+  TaskEntry& entry = table_.obtain(key_of(record));
 """,
     ),
     (

@@ -141,15 +141,16 @@ void Oracle::on_start(const Daemon& daemon, const StartJob& start) {
   ++history.starts;
 }
 
-// Another task of its serialKey was begun: it runs, or waits for its retry.
-bool Oracle::waits_for_its_lane(const Task& task) const {
-  if (task.serial_key.empty()) return false;
+// It has an executor, and no other task of its serialKey was begun: runs, or waits for its retry.
+bool Oracle::may_be_claimed(const Daemon& daemon, const Task& task) const {
+  if (daemon.options.policy_of(task.type) == nullptr) return false;
+  if (task.serial_key.empty()) return true;
   for (const std::string& key : cluster_.store.task_keys()) {
     const Task* other = cluster_.store.task(key);
     if (other == nullptr || key == task.key || other->serial_key != task.serial_key) continue;
-    if (other->stamp.taken || other->stamp.attempt != 0) return true;
+    if (other->stamp.taken || other->stamp.attempt != 0) return false;
   }
-  return false;
+  return true;
 }
 
 // With concurrency 1 what a daemon gave back comes before what is behind it, whatever else fails:
@@ -179,16 +180,14 @@ void Oracle::excuse(const Daemon& daemon, const Task& claimed) {
   std::set<std::string>& excused = terms_[&daemon].excused[claimed.key];
   excused.clear();
   for (const std::string& key : overtaken_by(daemon, claimed)) {
-    const Task& other = *cluster_.store.task(key);
-    const bool has_executor = daemon.options.policy_of(other.type) != nullptr;
-    if (!has_executor || waits_for_its_lane(other)) excused.insert(key);
+    if (!may_be_claimed(daemon, *cluster_.store.task(key))) excused.insert(key);
   }
 }
 
 void Oracle::check_overtaken(const Daemon& daemon, const Task& task) {
   const std::set<std::string>& excused = terms_[&daemon].excused[task.key];
   for (const std::string& key : overtaken_by(daemon, task)) {
-    if (excused.contains(key)) continue;
+    if (excused.contains(key) || !may_be_claimed(daemon, *cluster_.store.task(key))) continue;
     cluster_.violation(daemon.name + " starts " + task.key + " before " + key +
                        ", which it gave back and is " + daemon.queue->state_text(key));
   }

@@ -100,7 +100,7 @@ class Oracle {
   void on_step(const Daemon& daemon);
   void on_start(const Daemon& daemon, const StartJob& start);
   void on_alone(const Daemon& daemon, const StartJob& start);
-  [[nodiscard]] bool waits_for_its_lane(const Task& task) const;
+  [[nodiscard]] bool may_be_claimed(const Daemon& daemon, const Task& task) const;
   [[nodiscard]] std::set<std::string> overtaken_by(const Daemon& daemon, const Task& task) const;
   void excuse(const Daemon& daemon, const Task& claimed);
   void check_overtaken(const Daemon& daemon, const Task& task);

@@ -199,7 +199,7 @@ QueueOptions Simulation::draw_options() {
 
 JobPlan Simulation::plan(const Task& task) {
   if (phase_ == Phase::kHang) return {};
-  if (phase_ == Phase::kOrder || phase_ == Phase::kAnew)
+  if (phase_ == Phase::kOrder || phase_ == Phase::kAnew || phase_ == Phase::kRest)
     return {between(1ms, 50ms), JobEnding::kDone, {}};
   if (phase_ == Phase::kFaults && strikes(Misfortune::kUnstarted)) {
     return {between(Duration::zero(), 5ms), JobEnding::kNotStarted, "no process"};
@@ -229,7 +229,10 @@ Fault Simulation::fault(const Daemon& daemon, const Effect& effect) {
   Fault f;
   f.out = between(100us, 3ms);
   f.back = between(100us, 3ms);
-  if (phase_ == Phase::kAnew && std::holds_alternative<Commit>(effect)) f.back = 100ms;
+  // Sooner, and later than a name that we deleted is doubted.
+  if (phase_ == Phase::kAnew && std::holds_alternative<Commit>(effect)) {
+    f.back = chance(0.5) ? 100ms : 600ms;
+  }
   if (phase_ != Phase::kFaults) return f;
   if (const auto it = outage_until_.find(&daemon);
       it != outage_until_.end() && cluster_.now < it->second) {
@@ -560,6 +563,7 @@ void Simulation::try_anew() {
 
 // Nothing happens for a while: few requests, and a new task is picked up at once.
 void Simulation::try_rest() {
+  phase_ = Phase::kRest;
   Task& later = cluster_.make("later");
   later.record = std::make_shared<const std::string>("record " + std::to_string(++serial_));
   later.execute_at = cluster_.wall() + std::chrono::hours{24 * 30};
