@@ -15,15 +15,24 @@ dir=$(mktemp -d "${TMPDIR:-/tmp}/lictor-example.XXXXXX")
 pids=()
 finish() {
   local status=$? pid
-  for pid in "${pids[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done
-  for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
   [ "$status" -eq 0 ] || tail -n 50 "$dir"/*.log >&2 || true
+  for pid in "${pids[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done
+  for pid in "${pids[@]}"; do
+    for _ in {1..300}; do
+      kill -0 "$pid" 2>/dev/null || continue 2
+      sleep 0.1
+    done
+    echo "$0: does not end 30 s after TERM: $(tr '\0' ' ' <"/proc/$pid/cmdline")" >&2
+    kill -KILL "$pid"
+    [ "$status" -ne 0 ] || { status=1 && tail -n 50 "$dir"/*.log >&2; }
+  done
   rm -rf -- "$dir"
+  exit "$status"
 }
 trap finish EXIT
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: failed: $BASH_COMMAND" >&2' ERR
 trap 'exit 130' INT
-trap 'echo "$0: not done in time${awaited:+; waited for $awaited}" >&2; exit 143' TERM
+trap 'echo "$0: not done in time: ${awaited:-$BASH_COMMAND}" >&2; exit 143' TERM
 
 fail() {
   echo "$0: $*" >&2
