@@ -43,6 +43,7 @@ fail() {
 start() {
   local log=$1
   shift
+  : >"$dir/$log"  # now, and not when the process begins: nobody is to find what an earlier one wrote
   "$@" >"$dir/$log" 2>&1 &
   pids=($! "${pids[@]}")
 }
@@ -95,7 +96,6 @@ free_ports() {
 
 # start_dev ARGUMENT...: a lictor dev on a free port, whose output goes to $dir/dev.log.
 start_dev() {
-  rm -f "$dir/dev.log"
   TMPDIR=$dir start dev.log setsid "$build/src/lictor" dev --listen 127.0.0.1:0 "$@"
   await_text dev.log "  store   http"
   CONSUL_HTTP_ADDR=$(sed -n 's|^  store   http://||p' "$dir/dev.log")
