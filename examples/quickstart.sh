@@ -106,20 +106,23 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-free_port() {  # below the range that the kernel hands out to clients
+# free_ports COUNT: all different, below the range that the kernel hands out to clients.
+free_ports() {
   local port
-  while :; do
+  local -A found=()
+  while [ "${#found[@]}" -lt "$1" ]; do
     port=$((20000 + RANDOM % 12000))
-    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || found[$port]=1
   done
+  echo "${!found[@]}"
 }
 
 step "Starting a Consul agent"
-http=$(free_port)
+read -r http server lan <<<"$(free_ports 3)"
 closed_ports=$(consul/agent-ports.sh "$consul")
 mapfile -t closed_ports <<<"$closed_ports"
 "$consul" agent -ui -config-file=consul/dev-agent.hcl -data-dir="$dir/consul" \
-  -http-port="$http" -server-port="$(free_port)" -serf-lan-port="$(free_port)" \
+  -http-port="$http" -server-port="$server" -serf-lan-port="$lan" \
   "${closed_ports[@]}" >"$dir/consul.log" 2>&1 &
 pids+=($!)
 log_of[$!]=$dir/consul.log

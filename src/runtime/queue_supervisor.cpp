@@ -85,7 +85,11 @@ void QueueSupervisor::step(Instant now) {
     const std::lock_guard lock{inbox_->mutex};
     replies.swap(inbox_->replies);
   }
-  for (const auto& reply : replies) reply(now);
+  for (const auto& reply : replies) {
+    // A driver that is made after the stop was asked for would never hear of it.
+    if (stopping_ && !driver_) break;
+    reply(now);
+  }
   if (driver_) driver_->step(now);
   if (driver_ && driver_->count_changed() && !stopping_ && !renewing_) {
     // Also where this daemon's configuration asks for one partition, and it was cut off while the

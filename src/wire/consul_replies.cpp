@@ -330,8 +330,13 @@ core::TasksFetched decode(const Layout& layout, const core::FetchTasks& effect,
     if (!event.ok) event.error = describe(response);
     return event;
   }
-  // A 200 leaves out keys that the token may not read (7.2): they are not missing.
+  // A 200 leaves out keys that the token may not read (7.2): they are not missing. The others come
+  // in the order of the request; a key beside them is no answer to it.
+  auto unanswered = effect.keys.begin();
   for (KvEntry& entry : reply->results) {
+    const auto asked = std::find(unanswered, effect.keys.end(), entry.key);
+    if (asked == effect.keys.end()) continue;
+    unanswered = asked + 1;
     if (layout.is_task(entry.key)) {
       event.records.push_back(read_record(layout, std::move(entry)));
     } else if (entry.value.empty()) {

@@ -36,6 +36,7 @@ struct Sizes {
   std::chrono::milliseconds write_load = 60s;
   std::size_t writes_a_second = 1'000;
   std::size_t killed = 50, hung = 5;
+  std::size_t counted_queues = 2;  // whose instructions are counted
   std::size_t schedules = 10'000, ticks = 1'000;
   std::vector<std::size_t> scale{1'000, 10'000, 100'000};
   std::vector<std::size_t> daemons{1, 2, 4, 8};

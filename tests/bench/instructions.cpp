@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -67,7 +68,8 @@ void measure_instructions(Bench& bench) {
   constexpr std::array<std::pair<const char*, const char*>, 2> kQueues{
       {{"64", R"({"concurrency": 64, "session_ttl": "60s"})"},
        {"1, prefetch 64", R"({"prefetch": 64, "session_ttl": "60s"})"}}};
-  for (const auto& [name, queue] : kQueues) {
+  for (std::size_t i = 0; i < std::min(kQueues.size(), bench.sizes().counted_queues); ++i) {
+    const auto& [name, queue] = kQueues[i];
     bench.tell(std::string{"instructions, concurrency "} + name);
     const double more = instructions(bench, count + fewer, queue);
     const double less = instructions(bench, fewer, queue);

@@ -93,7 +93,7 @@ Sizes smoke() {
   sizes.due = sizes.produced = 200;
   sizes.schedules = sizes.ticks = 20;
   sizes.killed = 2;
-  sizes.hung = 1;
+  sizes.hung = sizes.counted_queues = 1;
   sizes.preload = {1s};
   sizes.backlog = 500;
   sizes.idle = 100ms;

@@ -24,7 +24,7 @@ case "\$*" in
   "agent -help") "$real" "\$@"; echo "  -grpc-tls-port=<value>"; exit ;;
   agent*) $2 { echo "==> Error starting agent: listen tcp 127.0.0.1:8503: bind: address already in use"; exit 1; } ;;
 esac
-"$real" agent -help 2>&1 | grep -q grpc-tls-port || for flag; do
+grep -q grpc-tls-port <("$real" agent -help 2>&1) || for flag; do
   shift
   [ "\$flag" = -grpc-tls-port=-1 ] || set -- "\$@" "\$flag"
 done
@@ -37,37 +37,36 @@ stub ending-consul ''
 
 # The neighbour, as most hosts have it.
 start neighbour.log "$real" agent -dev -log-level=warn
-until curl -fs -o /dev/null -X PUT http://127.0.0.1:8500/v1/kv/up; do kill -0 "${pids[0]}"; sleep 0.1; done
+await "the neighbour" curl -fs -o /dev/null -X PUT http://127.0.0.1:8500/v1/kv/up
 
 cat >"$dir/browser.mjs" <<END
 import { startConsul } from "$PWD/tests/browser/programs.mjs";
 const { program } = await startConsul(process.argv[2], "$dir");
 await program.stop();
 END
+# Each in a shell of its own, which ends what it started.
 three_servers() {
-  local consul pid
-  CONSUL_BIN=$1 consul/three-servers/run.sh >"$dir/three.log" 2>&1 &
-  pid=$!
-  until grep -q '^running' "$dir/three.log"; do kill -0 "$pid" || break; sleep 0.1; done
-  kill "$pid" || true
-  wait "$pid" || true
-  cat "$dir/three.log"
-  grep -q '^running' "$dir/three.log"
+  (
+    pids=()
+    trap 'stop || true; cat "$dir/three.log"' EXIT
+    CONSUL_BIN=$1 start three.log consul/three-servers/run.sh
+    await_text three.log "running;"
+  )
 }
 # The files for agents have no setting that a new Consul warns of.
+echo "data_dir = \"$dir\"" >"$dir/data.hcl"
 for file in consul/dev-agent.hcl consul/three-servers/server-?.hcl; do
-  cat consul/three-servers/common.hcl "$file" >"$dir/agent.hcl"
-  echo "data_dir = \"$dir\"" >>"$dir/agent.hcl"
-  "$real" validate "$dir/agent.hcl" >"$dir/validate.log" 2>&1 || { cat "$dir/validate.log" >&2; exit 1; }
-  if grep -i deprecated "$dir/validate.log" || grep -nE '^ *ui( |$)' "$dir/agent.hcl"; then
-    echo "$file has a setting that newer versions take, but warn of" >&2
-    exit 1
+  files=("$file")
+  [ "$file" = consul/dev-agent.hcl ] || files=(consul/three-servers/common.hcl "$file")
+  "$real" validate "${files[@]}" "$dir/data.hcl" >"$dir/validate.log" 2>&1
+  if grep -i deprecated "$dir/validate.log" || grep -nE '^ *ui( |$)' "${files[@]}"; then
+    fail "$file has a setting that newer versions take, but warn of"
   fi
 done
 
 # What is run with a Consul, which each of them starts.
-example() { (pids=(); CONSUL_BIN=$1 start_consul); }
-quickstart() { CONSUL_BIN=$1 LICTOR_BIN=$build/src/lictor examples/quickstart.sh; }
+example() { (pids=(); trap 'stop KILL || true' EXIT; CONSUL_BIN=$1 start_consul); }
+quickstart() { TMPDIR=$dir CONSUL_BIN=$1 LICTOR_BIN=$build/src/lictor examples/quickstart.sh; }
 live() { CONSUL_BIN=$1 "$build/tests/live/live_tests" --test-case="a task without a time has its place by its creation"; }
 browser() { node "$dir/browser.mjs" "$1"; }
 users=(example quickstart live three_servers)
@@ -81,5 +80,5 @@ for user in "${users[@]}"; do
     echo "$user is content with a Consul that ends" >&2
     exit 1
   fi
-  cat "$dir/$user.out" "$dir"/consul.log | grep -q "8503: bind" || { cat "$dir/$user.out" >&2; echo "$user does not show how Consul ended" >&2; exit 1; }
+  grep -q "8503: bind" "$dir/$user.out" "$dir"/consul.log || { cat "$dir/$user.out" >&2; echo "$user does not show how Consul ended" >&2; exit 1; }
 done

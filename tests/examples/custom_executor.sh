@@ -28,12 +28,13 @@ mkfifo "$dir/words"
 "$program" submit CountWords --id slow --para file="$dir/words"
 exec 9>"$dir/words"
 seq 2000 >&9
-until "$program" why slow | grep -q "is running, attempt 1, since .*, 0% done: 2000 words so far"; do
-  sleep 0.1
-done
-"$program" why slow --json | tr -d ' \n' | grep -q '"progress":{"fraction":0.0,"note":"2000wordssofar"}'
+counted() {
+  grep -q "is running, attempt 1, since .*, 0% done: 2000 words so far" <("$program" why slow)
+}
+await "the progress of a task that runs" counted
+grep -q '"progress":{"fraction":0.0,"note":"2000wordssofar"}' <("$program" why slow --json | tr -d ' \n')
 exec 9>&-
-until grep -q "^slow: 2000 words in " "$dir/daemon.log"; do sleep 0.1; done
+await_text daemon.log "slow: 2000 words in "
 
 "$program" submit Greet --para name=reader --wait --wait-timeout 60s  # registered, not configured
 grep -q "^Hello, reader$" "$dir/daemon.log"

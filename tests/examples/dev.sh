@@ -6,14 +6,6 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/common.sh"
 
 lictor=$build/src/lictor
-# until_seen FILE TEXT: for as long as the process lives.
-until_seen() {
-  until grep -qF -- "$2" "$dir/$1"; do kill -0 "${pids[0]}"; sleep 0.1; done
-}
-gone() {
-  until ! curl -fs -o /dev/null "$kv/$1"; do kill -0 "${pids[0]}"; sleep 0.1; done
-}
-
 start_dev
 kv=$CONSUL_HTTP_ADDR/v1/kv
 
@@ -21,21 +13,23 @@ kv=$CONSUL_HTTP_ADDR/v1/kv
 page=$(sed -n 's/^  page    //p' "$dir/dev.log")
 curl -fs "$page/" >"$dir/page.html"
 grep -q "<title>lictor" "$dir/page.html"
-curl -fs "$(sed -n 's/^  manual  \([^,]*\),.*/\1/p' "$dir/dev.log")" | grep -q "<h1>The manual"
+manual=$(sed -n 's/^  manual  \([^,]*\),.*/\1/p' "$dir/dev.log")
+curl -fs "$manual" >"$dir/manual.html"
+grep -q "<h1>The manual" "$dir/manual.html"
 
 grep -qxF "  export CONSUL_HTTP_ADDR=http://$CONSUL_HTTP_ADDR" "$dir/dev.log"
 
 # As the greeting says, and with a body too long for a form.
 padding=$(printf '%20000s' '' | tr ' ' x)
 expect "the write" "$(curl -fs -X PUT "$kv/lictor/default/tasks/1" -d '{"taskType": "Hello", "taskPara": {"to": "you"}}')" true
-until_seen dev.log 'task 1: Hello {"to":"you"}'
-gone lictor/default/tasks/1
+await_text dev.log 'task 1: Hello {"to":"you"}'
+await_absent lictor/default/tasks/1
 curl -fs -o /dev/null -X PUT "$kv/lictor/default/tasks/2" -d "{\"taskType\": \"Long\", \"taskPara\": \"$padding\"}"
-until_seen dev.log 'task 2: Long "xxx'
-gone lictor/default/tasks/2
+await_text dev.log 'task 2: Long "xxx'
+await_absent lictor/default/tasks/2
 
 # Commands find it as they find a Consul.
-"$lictor" submit Waited --wait --id 3 >"$dir/submit.log"
+"$lictor" submit Waited --wait --wait-timeout 60s --id 3 >"$dir/submit.log"
 "$lictor" leader >"$dir/leader.log"
 
 # A blocking query is woken by a write.
@@ -56,13 +50,13 @@ examples/outbox/order.sh 7 0 shipped 2>"$dir/refused.log" || code=$?
 expect "the exit code of a change that is late" "$code" 1
 grep -q "index is stale" "$dir/refused.log"
 "$lictor" resume
-until_seen dev.log "task $id: OrderChanged"
-gone "lictor/default/tasks/$id"
+await_text dev.log "task $id: OrderChanged"
+await_absent "lictor/default/tasks/$id"
 
 kill -INT -- "-${pids[0]}"
 code=0
 wait "${pids[0]}" || code=$?
-expect "the exit code after Ctrl-C" "$code" 0
 pids=()
+expect "the exit code after Ctrl-C" "$code" 0
 if curl -s -o /dev/null "$kv/up"; then echo "the store outlived Ctrl-C" >&2; exit 1; fi
 expect "folders left behind" "$(find "$dir" -name 'lictor-dev.*' | wc -l)" 0

@@ -6,10 +6,6 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/common.sh"
 
 lictor=$build/src/lictor
-# seen FILE TEXT: waits for it, for as long as the store lives.
-seen() {
-  until grep -qsF -- "$2" "$dir/$1"; do kill -0 "$dev"; sleep 0.1; done
-}
 # says TEXT COMMAND...: what is on its standard output.
 says() {
   local text=$1
@@ -35,29 +31,29 @@ for example in create-tablespace existing-layout; do
     -e "s|127.0.0.1:8500|$CONSUL_HTTP_ADDR|" "examples/$example/lictor.json" >"$dir/$example.json"
 done
 LICTOR_STATE_DIR=$dir/run start run.log "$lictor" run --config "$dir/create-tablespace.json"
-seen dev.log 'the printing worker has stopped'
-seen run.log 'leading'
+await_text dev.log 'the printing worker has stopped'
+await_text run.log 'leading'
 curl -fs -o /dev/null -X PUT "$kv/lictor/default/tasks/42" --data-binary @examples/create-tablespace/task.json
-"$lictor" submit CreateTableSpace --para instanceId=db8 --para initSize=64 --para maxSize=100 --para stepSize=8 --wait
+"$lictor" submit CreateTableSpace --para instanceId=db8 --para initSize=64 --para maxSize=100 --para stepSize=8 --wait --wait-timeout 60s
 [ -s "$dir/try/tablespaces/db8.db" ]
-until [ -s "$dir/try/tablespaces/db7.db" ]; do kill -0 "$dev"; sleep 0.1; done
+await_file "$dir/try/tablespaces/db7.db"
 
 # examples/existing-layout, beside the other.
 LICTOR_STATE_DIR=$dir/oracle LICTOR_ADMIN_LISTEN=127.0.0.1:0 \
   start oracle.log "$lictor" run --config "$dir/existing-layout.json"
 sed 's/db7/db9/' examples/create-tablespace/task.json |
   curl -fs -o /dev/null -X PUT "$kv/oracleTask/task_7" --data-binary @-
-until [ -s "$dir/try/tablespaces/db9.db" ]; do kill -0 "$dev"; sleep 0.1; done
-until ! curl -fs -o /dev/null "$kv/oracleTask/task_7"; do kill -0 "$dev"; sleep 0.1; done
+await_file "$dir/try/tablespaces/db9.db"
+await_absent oracleTask/task_7
 curl -fs -o /dev/null "$kv/consumerLeader"
 
 # The commands.
 submit() { "$lictor" submit CreateTableSpace --id "$1" --para instanceId="$2"; }
-expect_dead "$lictor" submit CreateTableSpace --id bad --para instanceId=../x --wait
+expect_dead "$lictor" submit CreateTableSpace --id bad --para instanceId=../x --wait --wait-timeout 60s
 says bad "$lictor" dead list
 says 'exit status 64' "$lictor" dead show bad
 says bad "$lictor" retry bad
-until "$lictor" dead show bad >/dev/null 2>&1; do kill -0 "$dev"; sleep 0.1; done
+await "the dead letter bad" "$lictor" dead show bad
 "$lictor" dead purge bad
 "$lictor" pause --reason tests
 submit held db10
@@ -68,7 +64,7 @@ says held "$lictor" cancel held
 expect "a task that was withdrawn" "$(curl -s -o /dev/null -w '%{http_code}' "$kv/lictor/default/tasks/held")" 404
 "$lictor" resume
 "$lictor" leader >/dev/null
-until "$lictor" members >/dev/null 2>&1; do kill -0 "$dev"; sleep 0.1; done
+await "members without a finding" "$lictor" members
 "$lictor" check --config "$dir/create-tablespace.json" >"$dir/check.log" || { cat "$dir/check.log" >&2; exit 1; }
 "$lictor" leader --step-down --no-wait >/dev/null
 echo '{}' >"$dir/empty.json"
@@ -82,15 +78,16 @@ query=$!
 kill -TERM "$dev"
 code=0
 wait "$dev" || code=$?
+unset 'pids[-1]'  # what was started first
 expect "the exit code after TERM" "$code" 0
 wait "$query" || true
 expect "folders left behind" "$(find "$dir" -name 'lictor-dev.*' | wc -l)" 0
 start_dev
-kill -KILL "${pids[0]}"
-wait "${pids[0]}" 2>/dev/null || true
-until ! curl -s -o /dev/null "http://$CONSUL_HTTP_ADDR/v1/status/leader"; do sleep 0.1; done
+stop KILL
+unreachable() { ! curl -s -o /dev/null "http://$CONSUL_HTTP_ADDR/v1/status/leader"; }
+await "the end of the store" unreachable
 
 # With a configuration it offers a type that this runs.
 echo '{"queues": [{"executors": {"Greet": {"noop": {}}}}]}' >"$dir/greet.json"
 start greet.log "$lictor" dev --listen 127.0.0.1:0 --config "$dir/greet.json"
-until grep -qF '"taskType": "Greet"' "$dir/greet.log"; do kill -0 "${pids[0]}"; sleep 0.1; done
+await_text greet.log '"taskType": "Greet"'

@@ -6,7 +6,8 @@
 
 lictor=$build/src/lictor
 start receiver.log python3 examples/http-notify/receiver.py 0
-until port=$(sed -n 's/^listening on 127.0.0.1://p' "$dir/receiver.log") && [ -n "$port" ]; do sleep 0.1; done
+await_text receiver.log "listening on 127.0.0.1:"
+port=$(sed -n 's/^listening on 127.0.0.1://p' "$dir/receiver.log")
 sed "s/127.0.0.1:9000/127.0.0.1:$port/" examples/http-notify/lictor.json >"$dir/lictor.json"
 
 start_consul

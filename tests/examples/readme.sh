@@ -19,68 +19,57 @@ snippet() {
     sed "s|127.0.0.1:8500|$CONSUL_HTTP_ADDR|; s|/opt/jobs/|$PWD/examples/create-tablespace/|; s|/srv/|$dir/|" |
     grep . || { echo "README.md has no block of $1 with \"$2\"" >&2; exit 1; }
 }
-gone() {
-  until ! curl -fs -o /dev/null "$kv/$1"; do kill -0 "${pids[0]}"; sleep 0.1; done
-}
 
 start_dev
-kv=$CONSUL_HTTP_ADDR/v1/kv
 snippet sh "lictor submit Hello" >"$dir/first.sh"
 bash -eu "$dir/first.sh" >"$dir/first.log" 2>&1
-gone lictor/default/tasks/1
+await_absent lictor/default/tasks/1
 grep -q 'task 1: Hello {"to":"you"}' "$dir/dev.log"
-kill -TERM "${pids[0]}"
-wait "${pids[0]}" || true
-pids=()
+stop
 
 snippet jsonc CreateTableSpace >"$dir/lictor.json"
 start_dev --config "$dir/lictor.json"
-kv=$CONSUL_HTTP_ADDR/v1/kv
 snippet sh '"taskId": "42"' >"$dir/curl.sh"
 expect "the answer to curl" "$(bash -eu "$dir/curl.sh")" true
-gone lictor/default/tasks/42
+await_absent lictor/default/tasks/42
 expect "the size of db7" "$(stat -c %s "$dir/tablespaces/db7.db")" 8192000
 snippet python urllib >"$dir/submit.py"
 python3 "$dir/submit.py"
 command=$(grep -o '`lictor submit CreateTableSpace [^`]*`' "$readme" | tr -d '`')
 bash -euc "$command"
 [ -e "$dir/tablespaces/db9.db" ]
-until [ -e "$dir/tablespaces/db8.db" ]; do kill -0 "${pids[0]}"; sleep 0.1; done
+await_file "$dir/tablespaces/db8.db"
 
 # What it says of a task that failed for good.
-"$lictor" submit CreateTableSpace --id bad --para instanceId=../db7 --wait 2>/dev/null && exit 1
-"$lictor" dead list | grep -q bad
+"$lictor" submit CreateTableSpace --id bad --para instanceId=../db7 --wait --wait-timeout 60s 2>/dev/null && exit 1
+grep -q bad <("$lictor" dead list)
 "$lictor" why bad >/dev/null
-"$lictor" logs bad | grep -q 'taskPara.instanceId'
+grep -q 'taskPara.instanceId' <("$lictor" logs bad)
 "$lictor" retry bad >/dev/null
 "$lictor" list >/dev/null
 "$lictor" leader >/dev/null
 "$lictor" members >/dev/null
 
 # The manual's producers, against the same store; the task that they write is done by a worker.
-kill -TERM "${pids[0]}"
-wait "${pids[0]}" || true
-pids=()
+stop
 start_dev
-kv=$CONSUL_HTTP_ADDR/v1/kv
 readme=$PWD/src/manual/producers.md
 snippet python 'def wait' >"$dir/producer.py"
 expect "the end that Python waits for" "$(python3 "$dir/producer.py")" True
 snippet js randomUUID >"$dir/producer.mjs"
 if type -P node >/dev/null; then
   id=$(node "$dir/producer.mjs")
-  until grep -q "task $id: Notify" "$dir/dev.log"; do kill -0 "${pids[0]}"; sleep 0.1; done
+  await_text dev.log "task $id: Notify"
 fi
 snippet go 'package main' >"$dir/producer.go"
 if type -P go >/dev/null; then
-  (cd "$dir" && GOFLAGS=-mod=mod GOCACHE=$dir/go go run producer.go)
-  until grep -q "task go-1: Notify" "$dir/dev.log"; do kill -0 "${pids[0]}"; sleep 0.1; done
+  # Go's own library is compiled once a build folder: that takes a minute.
+  (cd "$dir" && GOFLAGS=-mod=mod GOCACHE=$build/tests/go go run producer.go)
+  await_text dev.log "task go-1: Notify"
 fi
 
 # The manual's jobs: they end as it says, with and without their parameter; one starts the next.
-kill -TERM "${pids[0]}"
-wait "${pids[0]}" || true
-pids=()
+stop
 readme=$PWD/src/manual/jobs.md
 snippet sh 'notify $LICTOR_PARA_to' >"$dir/job.sh"
 snippet python 'json.load(sys.stdin)' | sed '1i #!/usr/bin/env python3' >"$dir/job.py"
@@ -93,18 +82,18 @@ cat >"$dir/jobs.json" <<CONFIG
   "First": {"exec": ["$dir/next.sh"]}, "Mail": {"noop": {}}}}]}
 CONFIG
 start_dev --config "$dir/jobs.json"
-kv=$CONSUL_HTTP_ADDR/v1/kv
 for type in Shell Python; do
-  "$lictor" submit "$type" --id "good-$type" --para to=ops --wait
-  "$lictor" logs "good-$type" | grep -q "notify ops"
-  "$lictor" submit "$type" --id "bad-$type" --wait 2>/dev/null && exit 1
-  "$lictor" dead show "bad-$type" | grep -q permanent
+  "$lictor" submit "$type" --id "good-$type" --para to=ops --wait --wait-timeout 60s
+  grep -q "notify ops" <("$lictor" logs "good-$type")
+  "$lictor" submit "$type" --id "bad-$type" --wait --wait-timeout 60s 2>/dev/null && exit 1
+  grep -q permanent <("$lictor" dead show "bad-$type")
 done
 "$lictor" pause >/dev/null
 "$lictor" submit First --id one >/dev/null
 "$lictor" submit Mail --id one-mail --in 1h >/dev/null  # its key is taken, so "cas" 0 fails the first one
 "$lictor" resume >/dev/null
-until "$lictor" show one 2>/dev/null | grep -q "its writes were refused"; do kill -0 "${pids[0]}"; sleep 0.1; done
+refused() { grep -q "its writes were refused" <("$lictor" show one); }
+await "a refusal of what one has to write" refused
 "$lictor" cancel one-mail >/dev/null
-gone lictor/default/tasks/one
-gone lictor/default/tasks/one-mail
+await_absent lictor/default/tasks/one
+await_absent lictor/default/tasks/one-mail

@@ -97,8 +97,10 @@ void check_fetch(const http::Response& response) {
   const auto fetched = wire::decode(layout(), fetch, response);
   FUZZ_REQUIRE(fetched.ok == fetched.error.empty());
   check_records(fetched.records);
-  for (const std::string& key : fetched.missing) {
-    FUZZ_REQUIRE(key == fetch.keys[0] || key == fetch.keys[1]);
+  for (const auto* keys : {&fetched.missing, &fetched.folders}) {
+    for (const std::string& key : *keys) {
+      FUZZ_REQUIRE(key == fetch.keys[0] || key == fetch.keys[1]);
+    }
   }
 }
 

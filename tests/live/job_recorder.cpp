@@ -70,8 +70,8 @@ void note(const char* event) {
   if (write(journal_fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) _exit(70);
 }
 
-// Whether the journal has an earlier run. A job that its own daemon had to stop is no attempt, so the
-// number of attempts does not tell.
+// Whether the journal has an earlier run. A job that its own daemon had to stop is no attempt, so
+// among the runs of attempt 1 the journal alone tells which is the first.
 bool began_before(const std::string& journal) {
   std::ifstream lines{journal};
   const std::string begin = "begin " + task + ' ';
@@ -124,14 +124,14 @@ int main(int argc, char** argv) {
     if (fd < 0) return 66;
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) note("overlap");
   }
-  const bool is_first = !began_before(journal);
+  const long attempt = std::atol(variable("LICTOR_ATTEMPT").c_str());
+  const bool is_first = attempt <= 1 && !began_before(journal);
   note("begin");
   if (!variable("LICTOR_PARA_child").empty()) start_child();
   const std::string text = variable("LICTOR_PARA_print");
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
 
-  const long attempt = std::atol(variable("LICTOR_ATTEMPT").c_str());
   std::string span = variable("LICTOR_PARA_sleep", "0");
   if (is_first) span = variable("LICTOR_PARA_sleep_first", span.c_str());
   const std::int64_t until = monotonic_ns() + std::atoll(span.c_str()) * 1'000'000;

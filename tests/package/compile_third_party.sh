@@ -11,7 +11,7 @@ third_party() {
   local file
   for file in "/usr/include/$1" "/usr/include/$(gcc -print-multiarch)/$1"; do
     [ -e "$file" ] || continue
-    dpkg -S "$file" | grep -qE '^(libc6-dev|linux-libc-dev)' || echo "$file"
+    grep -qE '^(libc6-dev|linux-libc-dev)' <(dpkg -S "$file") || echo "$file"
     return 0
   done
   echo "no package that install-deps.sh names has <$1>" >&2

@@ -40,10 +40,13 @@ expect -n lictor schedule next -n
 expect --from lictor schedule next --fr
 expect "" lictor dead list --type --ol
 expect "" lictor list --type = ""
-cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
-expect completions.sh lictor --config comp
-expect completions.sh lictor submit --ndjson = comp
+files=$(mktemp -d)
+cd -- "$files"
+touch tasks.json
+expect tasks.json lictor --config ta
+expect tasks.json lictor submit --ndjson = ta
 cd - >/dev/null
+rm -r -- "$files"
 
 # --- In each of the files. ---
 page=$(gzip -dc "$made/lictor.1.gz" | sed 's/\\-/-/g')

@@ -35,6 +35,10 @@ class Scene {
   }
 
   void start() {
+    prepare();
+    pass(0s);
+  }
+  void prepare() {
     QueueDriver::Parts parts;
     parts.options.queue = "q";
     parts.options.node = "a";
@@ -49,8 +53,10 @@ class Scene {
     parts.state_dir = folder_.path();
     supervisor_ =
         std::make_unique<QueueSupervisor>(std::move(parts), 1, *loop_, consul, *commits_, *host_);
-    pass(0s);
   }
+  void step() { supervisor_->step(now_); }
+  void request_stop() { supervisor_->request_stop(); }
+  [[nodiscard]] bool stopped() const { return supervisor_->stopped(); }
   void pass(Duration time) {
     for (Duration passed{};; passed += 1s, now_ += 1s) {
       // A driver is made at the time that it is: no clock may go back.
@@ -153,6 +159,27 @@ TEST_CASE("the first number is written when all members want it and nobody leads
   scene.pass(5s);
   CHECK(scene.count() == "4");
   CHECK(scene.driven() == 4);
+}
+
+TEST_CASE("a stop before there is a driver lasts, whatever is answered afterwards") {
+  for (const std::uint32_t wanted : {1U, 4U}) {
+    for (const int steps : {0, 1, 2}) {
+      CAPTURE(wanted);
+      CAPTURE(steps);
+      Scene scene{wanted};
+      scene.member("a", wanted);
+      scene.prepare();
+      for (int i = 0; i < steps; ++i) scene.step();
+      REQUIRE(scene.driven() == 0);
+      const std::string before = scene.count();
+      scene.request_stop();
+      CHECK(scene.stopped());
+      scene.pass(3s);
+      CHECK(scene.stopped());
+      CHECK(scene.driven() == 0);
+      CHECK(scene.count() == before);
+    }
+  }
 }
 
 TEST_CASE("when the number changes, the driver is made anew") {
