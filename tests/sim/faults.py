@@ -14,7 +14,8 @@ import pathlib
 import sys
 
 # By name, what the fault is: first those of the core, and of what stands in Consul's place in the
-# simulation (tests/unit/core/fake_store.cpp); then those that only the wire layer can have.
+# simulation (tests/unit/core/fake_store.cpp); then those that only the wire layer can have. The
+# simulation over the wire layer looks for these, and for those of the core that are made in src/wire.
 CORE = {
     "TrustFromReply": "the lease is trusted from when a proof came, not from its sending",
     "RenewalProves": "a renewed session counts as a proof of leadership",
@@ -73,7 +74,6 @@ CORE = {
     "StartBeyond": "what was claimed is started although the concurrency of its type was lowered",
     "LimitedLetsPass": "a task that waits for a slot of its type lets others of its serialKey pass",
     "AnyCount": "the fences do not check the number of partitions",
-    "DoubtKept": "a distant task that may have lost its executor is not read again",
     "ClaimAtOnce": "a task is claimed before all of its generation is read",
     "IgnoreRewritten": "a rewritten task is not read",
     "ListAtOnce": "names are listed as often as they change",
@@ -456,6 +456,13 @@ EDITS = [
     ),
     (
         "core/dispatcher.cpp",
+        """  if (options_.concurrency != 1 || !table_.any_returning()) return;
+""",
+        """  if (options_.concurrency != 1 || !table_.any_returning() || FAULT(OvertakeReturned)) return;
+""",
+    ),
+    (
+        "core/dispatcher.cpp",
         """    const bool comes_back = ours.attempt->returns &&""",
         """    const bool comes_back = ours.attempt->returns && !FAULT(OvertakeReturned) &&""",
     ),
@@ -744,11 +751,6 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
     ),
     (
         "core/transitions.cpp",
-        """    if (entry.state == S::kDistant) read_again(entry);""",
-        """    if (entry.state == S::kDistant && !FAULT(DoubtKept)) read_again(entry);""",
-    ),
-    (
-        "core/transitions.cpp",
         """  return has_order && !is_distant""",
         """  return has_order && !FAULT(ClaimAtOnce) && !is_distant""",
     ),
@@ -783,6 +785,8 @@ HEADER = """#pragma once
 {core}
 #define LICTOR_WIRE_FAULTS(X) \\
 {wire}
+#define LICTOR_FAULTS_IN_WIRE(X) \\
+{in_wire}
 #define LICTOR_TICK_FAULTS(X) \\
 {ticks}
 
@@ -820,11 +824,14 @@ def main():
                 sys.exit(f"faults.py: src/{file} has {text.count(find)} times, expected once:\n{find}")
             text = text.replace(find, place)
         write(folder / file, '#include "fault_list.h"\n' + text)
+    made_in_wire = " ".join(place for file, _, place in EDITS if file.startswith("wire/"))
+    in_wire = {name: what for name, what in (CORE | WIRE).items() if f"({name})" in made_in_wire}
     lines = [
         " \\\n".join(f'  X({name}, "{what}")' for name, what in faults.items()) + "\n"
-        for faults in (CORE, WIRE, TICKS)
+        for faults in (CORE, WIRE, TICKS, in_wire)
     ]
-    write(folder / "fault_list.h", HEADER.format(core=lines[0], wire=lines[1], ticks=lines[2]))
+    header = HEADER.format(core=lines[0], wire=lines[1], ticks=lines[2], in_wire=lines[3])
+    write(folder / "fault_list.h", header)
 
 
 main()

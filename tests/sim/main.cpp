@@ -58,9 +58,10 @@ struct Named {
 };
 constexpr Named kFaults[] = {
 #define X(name, what) {Fault::k##name, #name, what},
-    LICTOR_CORE_FAULTS(X)
 #ifdef LICTOR_SIM_WIRE
-        LICTOR_WIRE_FAULTS(X)
+    LICTOR_FAULTS_IN_WIRE(X)
+#else
+    LICTOR_CORE_FAULTS(X)
 #endif
 #undef X
 };

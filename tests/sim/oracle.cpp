@@ -470,8 +470,28 @@ void Oracle::on_buried(const BuryOp& op) {
   }
 }
 
+// One refusal tells how many operations a transaction holds. What was under way with it may be
+// refused as well.
+void Oracle::check_learnt(const Daemon& daemon, const Event& reply) {
+  constexpr std::size_t kUnderWay = 25;
+  const bool is_too_many = std::visit(
+      [](const auto& e) {
+        if constexpr (requires { e.most_operations; }) {
+          return e.most_operations != 0;
+        } else {
+          return false;
+        }
+      },
+      reply);
+  if (!is_too_many) return;
+  if (++too_many_[{&daemon, daemon.incarnation}] > kUnderWay) {
+    cluster_.violation(daemon.name + " does not learn how many operations a transaction holds");
+  }
+}
+
 void Oracle::on_delivered(const Daemon& daemon, const Effect& effect, const Event& reply,
                           Instant sent) {
+  check_learnt(daemon, reply);
   // All its locks hang on one session.
   const auto proves = [&] {
     Instant& proof = proofs_.try_emplace(&daemon, Instant::min()).first->second;

@@ -111,6 +111,7 @@ class Oracle {
   void check_pace(const Daemon& daemon, const TasksListed& names);
   void on_served(const Daemon& daemon, const Effect& effect, const Event& reply);
   void on_buried(const BuryOp& op);
+  void check_learnt(const Daemon& daemon, const Event& reply);
   void on_delivered(const Daemon& daemon, const Effect& effect, const Event& reply, Instant sent);
   void on_job_end(const Daemon& daemon, const Job& job, JobEnding how);
   void check_bounds(const Daemon& daemon);
@@ -140,6 +141,7 @@ class Oracle {
   // Who claimed under a nonce, and in which incarnation.
   using Owner = std::pair<const Daemon*, std::uint64_t>;
   std::map<std::string, Owner> claims_;
+  std::map<std::pair<const Daemon*, std::uint64_t>, std::size_t> too_many_;  // by incarnation
   std::set<std::string> started_claims_;
   std::uint64_t term_count_ = 0;
   std::size_t starts_ = 0;

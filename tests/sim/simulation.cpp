@@ -72,8 +72,8 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
   draw_mix();
   options_ = draw_options();
   if (Random{~seed}.next() % 4 == 0) {  // of its own, so that the other seeds are as they were
-    // Now and then more than the fences of one transaction could name.
-    const bool many = Random{~seed + 1}.next() % 50 == 0;
+    // Now and then more than the fences of one transaction could name: such a run takes seconds.
+    const bool many = Random{~seed + 1}.next() % 200 == 0;
     options_.partitions = many ? kMostPartitions : kPartitions;
     // Their number is changed under as many checks as any real Consul takes.
     std::size_t& operations = cluster_.store.most_operations;
@@ -139,15 +139,15 @@ std::string Simulation::draw_record() {
   return bytes;
 }
 
-// One batch after the other, all of them for a day after the simulation.
-void Simulation::produce_crowd() {
-  const std::size_t count = 1'000 + random_.next() % 2'000;
-  for (std::size_t i = 0; i < count; ++i) {
+// All of them for a day after the simulation.
+void Simulation::produce_crowd(std::size_t count, Duration interval) {
+  for (std::size_t i = 0; i < count && !failed(); ++i) {
     Task& task = cluster_.make("crowd" + std::to_string(random_.next()));
     task.record = std::make_shared<const std::string>("record " + std::to_string(++serial_));
     task.execute_at = cluster_.wall() + std::chrono::hours{24 * 30} +
                       std::chrono::seconds{random_.next() % 100'000};
     put(task);
+    if (interval != Duration::zero()) cluster_.run_for(interval);
   }
 }
 
@@ -418,10 +418,13 @@ void Simulation::produce() {
 
 void Simulation::run_with_faults() {
   const Instant end = cluster_.now + kFaults;
-  const Instant crowd_at = cluster_.now + kFaults / 3;
+  Instant crowd_at = cluster_.now + kFaults / 3;
   while (cluster_.now < end && !failed()) {
     cluster_.run_for(between(1ms, 1s));
-    if (cluster_.now >= crowd_at && std::exchange(crowded_, false)) produce_crowd();
+    if (crowded_ && crowd_at <= cluster_.now) {
+      crowd_at = Instant::max();
+      produce_crowd(1'000 + random_.next() % 2'000, {});
+    }
     misfortune();
     while (chance(0.4)) produce();
   }
@@ -561,6 +564,19 @@ void Simulation::try_anew() {
   }
 }
 
+// A producer writes as fast as it can what is for later: the lists of names keep their pace.
+void Simulation::try_pace() {
+  phase_ = Phase::kRest;
+  if (!crowded_) return;
+  produce_crowd(3'000, {});
+  produce_crowd(500, 2ms);
+  for (const std::string& key : cluster_.store.task_keys()) {
+    withdraw(key);
+    cluster_.store.remove(key);
+  }
+  cluster_.run_for(5s);
+}
+
 // Nothing happens for a while: few requests, and a new task is picked up at once.
 void Simulation::try_rest() {
   phase_ = Phase::kRest;
@@ -615,8 +631,8 @@ void Simulation::check_leftovers() {
 std::string Simulation::run() {
   using Step = void (Simulation::*)();
   for (const Step step : {&Simulation::run_with_faults, &Simulation::heal, &Simulation::try_order,
-                          &Simulation::try_limits, &Simulation::try_anew, &Simulation::try_rest,
-                          &Simulation::check_leftovers}) {
+                          &Simulation::try_limits, &Simulation::try_anew, &Simulation::try_pace,
+                          &Simulation::try_rest, &Simulation::check_leftovers}) {
     (this->*step)();
     if (failed()) return cluster_.violations().front();
   }

@@ -100,7 +100,7 @@ class Simulation {
   void misfortune();
   void misfortune_of_store();
   void produce();
-  void produce_crowd();
+  void produce_crowd(std::size_t count, Duration interval);
   [[nodiscard]] std::string draw_record();
   void put(Task& task);
 
@@ -109,6 +109,7 @@ class Simulation {
   void try_order();
   void try_limits();
   void try_anew();
+  void try_pace();
   void try_rest();
   [[nodiscard]] bool failed() const { return !cluster_.violations().empty(); }
 
