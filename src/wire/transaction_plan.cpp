@@ -154,8 +154,6 @@ constexpr std::size_t kNumber = 20;
 constexpr std::size_t kTime = 32;  // RFC 3339, quoted
 constexpr std::size_t kSession = 64;
 
-constexpr std::size_t base64_size(std::size_t bytes) { return (bytes + 2) / 3 * 4; }
-
 constexpr std::size_t length(std::string_view text) { return text.size(); }
 
 std::size_t size_of(const Key& key) {
