@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/base64.h"
 #include "core/overloaded.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
