@@ -42,14 +42,14 @@ std::optional<std::uint64_t> number(const Request& request, const std::string& n
   return value;
 }
 
-struct Question {
+struct LogQuestion {
   std::string queue, id;
   std::optional<std::uint64_t> attempt, token;
   std::uint64_t offset = 0;
   std::chrono::seconds wait{};
 };
 
-Response listed(const Question& question, const std::vector<exec::StoredLog>& logs) {
+Response listed(const LogQuestion& question, const std::vector<exec::StoredLog>& logs) {
   ordered_json list = ordered_json::array();
   for (const exec::StoredLog& log : logs) {
     list.push_back(
@@ -83,7 +83,7 @@ class Followers : public std::enable_shared_from_this<Followers> {
 
   std::optional<Response> answer(const Call& call) {
     const Request& request = call.request;
-    Question question;
+    LogQuestion question;
     std::string bad;
     question.queue = request.parameter("queue").value_or("default");
     question.id = request.parameter("id").value_or("");

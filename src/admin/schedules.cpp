@@ -59,14 +59,14 @@ Result<ScheduleListing> read_schedules(const client::Queue& queue) {
   return listing;
 }
 
-struct Question {
+struct ScheduleQuestion {
   std::string state, text;  // empty: all
   std::string after;        // a name
   std::size_t limit = 0;
 };
 
-Result<Question> read_question(const Request& request) {
-  Question question;
+Result<ScheduleQuestion> read_schedule_question(const Request& request) {
+  ScheduleQuestion question;
   question.state = request.parameter("state").value_or("");
   const bool known = std::any_of(kStates.begin(), kStates.end(), [&](ScheduleState state) {
     return client::state_name(state) == question.state;
@@ -81,7 +81,7 @@ Result<Question> read_question(const Request& request) {
   return question;
 }
 
-bool fits(const ScheduleListing::Row& row, const Question& question) {
+bool fits(const ScheduleListing::Row& row, const ScheduleQuestion& question) {
   if (!question.state.empty() && client::state_name(row.state) != question.state) return false;
   if (question.text.empty()) return true;
   return lowered(row.schedule.name).find(question.text) != std::string::npos ||
@@ -89,7 +89,7 @@ bool fits(const ScheduleListing::Row& row, const Question& question) {
          lowered(row.schedule.rule).find(question.text) != std::string::npos;
 }
 
-Response page_of(const ScheduleListing& listing, const Question& question,
+Response page_of(const ScheduleListing& listing, const ScheduleQuestion& question,
                  const client::Queue& queue) {
   const WallTime now = wall_now();  // a listing can be older than the last tick
   std::size_t found = 0;
@@ -119,12 +119,12 @@ Response page_of(const ScheduleListing& listing, const Question& question,
 Result<std::optional<Response>> list(const StoredQueues& queues,
                                      const Listings<ScheduleListing>& listings, const Call& call) {
   LICTOR_TRY(const StoredQueue* queue, find_queue(queues, call.request));
-  LICTOR_TRY(const Question question, read_question(call.request));
+  LICTOR_TRY(const ScheduleQuestion question, read_schedule_question(call.request));
   LICTOR_TRY(const auto listing, listings.at(queue->queue.name)->get(call));
   return page_of(*listing, question, queue->queue);
 }
 
-Result<std::optional<Response>> show(const StoredQueues& queues, const Call& call) {
+Result<std::optional<Response>> show_schedule(const StoredQueues& queues, const Call& call) {
   LICTOR_TRY(const StoredQueue* queue, find_queue(queues, call.request));
   LICTOR_TRY(const StoredSchedule found,
              Schedules(queue->queue.store, queue->queue.layout).get(std::string{call.wildcard}));
@@ -153,7 +153,7 @@ void add_schedule_routes(Router& router, const StoredQueues& queues) {
                return list(queues, listings, call);
              });
   router.add("GET", "/v1/schedules/*", Access::kContents,
-             [&queues](const Call& call) { return show(queues, call); });
+             [&queues](const Call& call) { return show_schedule(queues, call); });
 }
 
 }  // namespace lictor::admin

@@ -30,7 +30,7 @@ constexpr std::size_t kMostTypes = 200;  // producers invent types without end
 constexpr std::size_t kMostGroups = 200;
 constexpr std::size_t kMostPages = 16;  // kept; each up to a few hundred kilobytes
 
-enum class Kind { kLive, kDead, kDone };
+enum class TaskList { kLive, kDead, kDone };
 
 // Without the records.
 struct TaskListing : ListingStamp {
@@ -99,14 +99,14 @@ std::optional<Place> read_cursor(const std::string& text) {
   return place;
 }
 
-struct Question {
-  Kind kind = Kind::kLive;
+struct TaskQuestion {
+  TaskList kind = TaskList::kLive;
   std::string state, type, reason, error, text;  // empty: all
   std::optional<Place> after;
   std::size_t limit = 0;
 };
 
-bool fits(const TaskInfo& task, const Question& question) {
+bool fits(const TaskInfo& task, const TaskQuestion& question) {
   if (!question.state.empty() && client::state_name(task.state) != question.state) return false;
   if (!question.type.empty() && task.type != question.type) return false;
   if (!question.reason.empty() && task.reason != question.reason) return false;
@@ -129,7 +129,7 @@ ordered_json row_of(const TaskInfo& task) {
 }
 
 // Tasks that failed alike: dead letters, or those that wait for another attempt.
-ordered_json groups_of(const TaskListing& listing, Kind kind) {
+ordered_json groups_of(const TaskListing& listing, TaskList kind) {
   struct Group {
     std::size_t count = 0;
     std::optional<WallTime> oldest, newest;
@@ -138,7 +138,7 @@ ordered_json groups_of(const TaskListing& listing, Kind kind) {
   std::map<std::tuple<std::string, std::string, std::string>, Group> groups;
   for (const TaskInfo& task : listing.tasks) {
     const bool waits = task.state == TaskState::kWaiting || task.state == TaskState::kScheduled;
-    if (kind == Kind::kDead ? task.state != TaskState::kDead : !waits || task.error.empty()) {
+    if (kind == TaskList::kDead ? task.state != TaskState::kDead : !waits || task.error.empty()) {
       continue;
     }
     Group& group = groups[{task.type, task.reason, client::error_kind(task.error)}];
@@ -169,7 +169,8 @@ ordered_json groups_of(const TaskListing& listing, Kind kind) {
   return list;
 }
 
-Response page_of(const TaskListing& listing, const Question& question, const std::string& queue) {
+Response page_of(const TaskListing& listing, const TaskQuestion& question,
+                 const std::string& queue) {
   std::map<std::string, std::size_t> types;
   ordered_json counts = ordered_json::object();
   std::vector<std::pair<Place, const TaskInfo*>> rest;
@@ -178,7 +179,7 @@ Response page_of(const TaskListing& listing, const Question& question, const std
     const std::string state{client::state_name(task.state)};
     counts[state] = counts.value(state, std::size_t{0}) + 1;
     const bool live = task.state < TaskState::kDead;
-    if (question.kind != Kind::kDone && live != (question.kind == Kind::kLive)) continue;
+    if (question.kind != TaskList::kDone && live != (question.kind == TaskList::kLive)) continue;
     if (types.size() < kMostTypes || types.contains(task.type)) ++types[task.type];
     if (!fits(task, question)) continue;
     ++matching;
@@ -199,28 +200,28 @@ Response page_of(const TaskListing& listing, const Question& question, const std
                     {"next", shown < rest.size() ? ordered_json(cursor_of(rest[shown - 1].first))
                                                  : ordered_json{}},
                     {"hidden", listing.hidden}};
-  if (question.kind != Kind::kDone) told["groups"] = groups_of(listing, question.kind);
+  if (question.kind != TaskList::kDone) told["groups"] = groups_of(listing, question.kind);
   return json_response(200, told);
 }
 
 constexpr std::array<std::string_view, 6> kLiveStates{"waiting",    "scheduled", "running",
                                                       "unreadable", "too_large", "unnameable"};
 
-Result<Question> read_question(const Request& request, Kind kind) {
-  Question question;
+Result<TaskQuestion> read_task_question(const Request& request, TaskList kind) {
+  TaskQuestion question;
   question.kind = kind;
   question.state = request.parameter("state").value_or("");
-  if (kind == Kind::kLive && question.state == "dead") question.kind = Kind::kDead;
-  if (kind == Kind::kLive && question.state == "done") question.kind = Kind::kDone;
+  if (kind == TaskList::kLive && question.state == "dead") question.kind = TaskList::kDead;
+  if (kind == TaskList::kLive && question.state == "done") question.kind = TaskList::kDone;
   const bool known =
       std::find(kLiveStates.begin(), kLiveStates.end(), question.state) != kLiveStates.end();
-  if (!question.state.empty() && question.kind == Kind::kLive && !known) {
+  if (!question.state.empty() && question.kind == TaskList::kLive && !known) {
     return fail(ErrorCode::kInvalid,
                 "state: expected waiting, scheduled, running, dead, done, unreadable, too_large or "
                 "unnameable, got \"" +
                     excerpt(question.state) + '"');
   }
-  if (question.kind != Kind::kLive) question.state.clear();
+  if (question.kind != TaskList::kLive) question.state.clear();
   question.type = request.parameter("type").value_or("");
   question.reason = request.parameter("reason").value_or("");
   question.error = request.parameter("error").value_or("");
@@ -240,10 +241,10 @@ struct Lists {
   Listings<TaskListing> live, done;
 };
 
-Result<std::optional<Response>> list(const Lists& lists, const Call& call, Kind kind) {
+Result<std::optional<Response>> list(const Lists& lists, const Call& call, TaskList kind) {
   LICTOR_TRY(const StoredQueue* queue, find_queue(lists.queues, call.request));
-  LICTOR_TRY(const Question question, read_question(call.request, kind));
-  const auto& listings = question.kind == Kind::kDone ? lists.done : lists.live;
+  LICTOR_TRY(const TaskQuestion question, read_task_question(call.request, kind));
+  const auto& listings = question.kind == TaskList::kDone ? lists.done : lists.live;
   LICTOR_TRY(const auto listing, listings.at(queue->queue.name)->get(call));
   const std::string& target = call.request.target;
   {
@@ -259,7 +260,7 @@ Result<std::optional<Response>> list(const Lists& lists, const Call& call, Kind 
   return page;
 }
 
-Result<std::optional<Response>> show(const StoredQueues& queues, const Call& call) {
+Result<std::optional<Response>> show_task(const StoredQueues& queues, const Call& call) {
   LICTOR_TRY(const StoredQueue* queue, find_queue(queues, call.request));
   const std::string id{call.wildcard};
   LICTOR_TRY(const auto found, client::show_task(queue->queue, id));
@@ -289,15 +290,15 @@ void add_task_routes(Router& router, const StoredQueues& queues) {
       queues,
       make_listings<TaskListing>(queues, [](auto& queue) { return read_tasks(queue, false); }),
       make_listings<TaskListing>(queues, [](auto& queue) { return read_tasks(queue, true); })});
-  const auto add_list = [&](const char* path, Kind kind) {
+  const auto add_list = [&](const char* path, TaskList kind) {
     router.add("GET", path, Access::kContents,
                [lists, kind](const Call& call) { return list(*lists, call, kind); });
   };
-  add_list("/v1/tasks", Kind::kLive);
-  add_list("/v1/dead", Kind::kDead);
-  add_list("/v1/done", Kind::kDone);
+  add_list("/v1/tasks", TaskList::kLive);
+  add_list("/v1/dead", TaskList::kDead);
+  add_list("/v1/done", TaskList::kDone);
   router.add("GET", "/v1/tasks/*", Access::kContents,
-             [&queues](const Call& call) { return show(queues, call); });
+             [&queues](const Call& call) { return show_task(queues, call); });
 }
 
 }  // namespace lictor::admin

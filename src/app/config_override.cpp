@@ -29,7 +29,7 @@ Reader token_file(net::Options& consul) {
           "a path"};
 }
 
-Reader addresses(std::vector<std::string>& target) {
+Reader comma_addresses(std::vector<std::string>& target) {
   using Addresses = std::vector<std::string>;
   return into(target, "addresses", [](const Place& place) -> Result<Addresses> {
     Addresses all;
@@ -64,7 +64,7 @@ constexpr std::array kOverrides{
     Override{&Overrides::log_format, "LICTOR_LOG_FORMAT", "--log-format",
              [](Config& c) { return choice(c.log.format, kLogFormats); }},
     Override{&Overrides::consul_addresses, "LICTOR_CONSUL_ADDRESSES", "--consul",
-             [](Config& c) { return addresses(c.consul.options.addresses); }},
+             [](Config& c) { return comma_addresses(c.consul.options.addresses); }},
     Override{&Overrides::token_file, "LICTOR_TOKEN_FILE", "--token-file",
              [](Config& c) { return token_file(c.consul.options); }},
 };

@@ -47,7 +47,7 @@ std::uint32_t value_of(const char* four) {
 
 void append_base64(std::string& text, std::string_view bytes) {
   const std::size_t before = text.size();
-  text.resize(before + (bytes.size() + 2) / 3 * 4);
+  text.resize(before + base64_size(bytes.size()));
   char* out = text.data() + before;
   const auto put = [&out](std::uint64_t twelve_bits) {
     std::copy_n(kPairs[twelve_bits & 0xfffU].data(), 2, out);

@@ -25,7 +25,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t kMaxShown = 20;  // lines of refusals; the summary counts them all
+constexpr std::size_t kMaxGroupsShown = 20;  // lines of refusals; the summary counts them all
 constexpr std::array<std::string_view, 6> kReasons{"failed",     "permanent", "expired",
                                                    "unreadable", "stopped",   "owner lost"};
 
@@ -66,7 +66,7 @@ void tell_refusals(const Client& client, const BulkResult& result) {
   std::stable_sort(groups.begin(), groups.end(),
                    [](const Group& a, const Group& b) { return a.tasks > b.tasks; });
   std::size_t left = result.refused.size();
-  for (std::size_t i = 0; i < std::min(groups.size(), kMaxShown); ++i) {
+  for (std::size_t i = 0; i < std::min(groups.size(), kMaxGroupsShown); ++i) {
     const auto& [first, tasks] = groups[i];
     client.console.complain(
         tasks == 1 ? first->message

@@ -33,7 +33,7 @@ constexpr std::size_t kManyBytes = 50'000'000;
 constexpr std::string_view kPolicies = "see consul/policy-*.hcl for what each role needs";
 
 // A key or prefix of the queue, and the right that the daemon needs.
-struct Place {
+struct KeyRight {
   std::string name;
   std::string key;
   bool daemon_writes;
@@ -45,8 +45,8 @@ struct Place {
   }
 };
 
-std::vector<Place> places_of(const wire::Layout& layout, bool keeps_history, bool divided) {
-  std::vector<Place> places{
+std::vector<KeyRight> places_of(const wire::Layout& layout, bool keeps_history, bool divided) {
+  std::vector<KeyRight> places{
       {"tasks", layout.tasks_prefix, true},         {"dead letters", layout.dead_prefix, true},
       {"leader", layout.leader_key, true},          {"members", layout.members_prefix, true},
       {"schedules", layout.schedules_prefix, true}, {"control", layout.control_key, false}};
@@ -124,10 +124,10 @@ class QueueCheck {
   bool check_rights() {
     std::vector<std::string> keys, readable, unreadable, writable;
     std::vector<std::string> missing;  // rules, for the daemon
-    const std::vector<Place> places =
+    const std::vector<KeyRight> places =
         places_of(queue_.layout, queue_.options.history.has_value(), count_ > 1 || wished() > 1);
     std::vector<bool> may_read;
-    for (const Place& place : places) {
+    for (const KeyRight& place : places) {
       keys.push_back(place.key);
       const auto entry = store_.get(place.key);
       may_read.push_back(entry.has_value());

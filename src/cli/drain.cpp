@@ -23,9 +23,6 @@
 namespace lictor::cli {
 namespace {
 
-// How often all locks, and whether the drain was ended, are read again.
-constexpr Duration kLookEvery = std::chrono::seconds{2};
-
 Result<void> check_host(const std::string& host) {
   if (!host.empty() && host.find('/') == std::string::npos && client::key_fault(host).empty()) {
     return {};
@@ -109,7 +106,7 @@ Result<void> wait_until_empty(const Client& client, const std::string& host,
     }
     client.console.progress(host + " still leads " + partitions_text(held));
     client::wait_for_change(client.store, client.layout, (*locks)[held.front()],
-                            std::min(until - now, kLookEvery));
+                            std::min(until - now, client::kRereadLocks));
   }
 }
 

@@ -23,9 +23,6 @@ namespace {
 using client::Locks;
 using nlohmann::ordered_json;
 
-// How often all locks are read again while the watched one does not change.
-constexpr Duration kLookEvery = std::chrono::seconds{2};
-
 // "held", "free", "unknown": it may not be read.
 std::string state_of(const Lock& lock) {
   if (!lock.known) return "unknown";
@@ -237,7 +234,7 @@ Result<int> wait_for_handover(const Client& client, const Locks& before, Duratio
         : handover.waiting.empty() ? who + " stepped down; nobody leads yet"
                                    : who + " still leads; its jobs may be ending");
     client::wait_for_change(client.store, client.layout, now[open.front()],
-                            std::min(until - boot_now(), kLookEvery));
+                            std::min(until - boot_now(), client::kRereadLocks));
   }
 }
 

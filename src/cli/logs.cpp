@@ -25,7 +25,7 @@ using exec::StoredLog;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr auto kLookEvery = 200ms;
+constexpr auto kPollInterval = 200ms;
 constexpr std::size_t kMaxBytes = 1U << 20U;
 constexpr auto kFollowWait = 10s;  // for more output, in one request
 constexpr std::chrono::milliseconds kStartWait = 2s;
@@ -78,7 +78,7 @@ class LogSource {
     }
     auto bytes = exec::read_log(log.path, offset, kMaxBytes);
     if (!bytes || !bytes->empty() || wait == 0s) return bytes;
-    std::this_thread::sleep_for(kLookEvery);
+    std::this_thread::sleep_for(kPollInterval);
     return exec::read_log(log.path, offset, kMaxBytes);
   }
 
@@ -114,7 +114,7 @@ Result<Whereabouts> find_task(const Client& client, const std::string& id) {
 }
 
 // A member's logs of the task.
-struct Place {
+struct HostLogs {
   std::string node;
   LogSource source;
   std::vector<StoredLog> logs;
@@ -150,9 +150,9 @@ class Search {
   }
 
   /// The attempt that was asked for, else the newest; null: not found.
-  [[nodiscard]] std::pair<Place*, const StoredLog*> best() {
-    std::pair<Place*, const StoredLog*> best{};
-    for (Place& place : places_) {
+  [[nodiscard]] std::pair<HostLogs*, const StoredLog*> best() {
+    std::pair<HostLogs*, const StoredLog*> best{};
+    for (HostLogs& place : places_) {
       const StoredLog* log = newest(place);
       if (log != nullptr && (best.second == nullptr || log->token > best.second->token)) {
         best = {&place, log};
@@ -161,7 +161,7 @@ class Search {
     return best;
   }
 
-  [[nodiscard]] const std::vector<Place>& places() const { return places_; }
+  [[nodiscard]] const std::vector<HostLogs>& places() const { return places_; }
   /// The members that could not be asked, and why. Empty: all answered.
   [[nodiscard]] std::string unheard() const { return fmt::format("{}", fmt::join(unheard_, "; ")); }
   /// The same of the node that ran it last, if that could not be asked; else unheard().
@@ -171,7 +171,7 @@ class Search {
   [[nodiscard]] std::string tried() const { return fmt::format("{}", fmt::join(tried_, "; ")); }
 
  private:
-  [[nodiscard]] const StoredLog* newest(const Place& place) const {
+  [[nodiscard]] const StoredLog* newest(const HostLogs& place) const {
     const auto it = std::find_if(place.logs.rbegin(), place.logs.rend(), [&](const StoredLog& log) {
       return !options_.attempt || log.attempt == *options_.attempt;
     });
@@ -207,7 +207,7 @@ class Search {
 
   const Client& client_;
   const LogsOptions& options_;
-  std::vector<Place> places_;
+  std::vector<HostLogs> places_;
   std::vector<std::string> tried_, unheard_;
   std::string likeliest_;
 };
@@ -244,7 +244,7 @@ class Printer {
 
 class Show {
  public:
-  Show(const Client& client, const LogsOptions& options, Place& place, StoredLog log)
+  Show(const Client& client, const LogsOptions& options, HostLogs& place, StoredLog log)
       : client_(client), options_(options), place_(place), log_(std::move(log)) {}
 
   Result<int> run() {
@@ -344,13 +344,13 @@ class Show {
 
   const Client& client_;
   const LogsOptions& options_;
-  Place& place_;
+  HostLogs& place_;
   const StoredLog log_;
 };
 
-ordered_json json_of(const Search& search) {
+ordered_json search_json(const Search& search) {
   ordered_json all = ordered_json::array();
-  for (const Place& place : search.places()) {
+  for (const HostLogs& place : search.places()) {
     for (const StoredLog& log : place.logs) {
       all.push_back(
           {{"node", place.node},
@@ -416,7 +416,7 @@ Result<int> logs(const Client& client, const LogsOptions& options) {
       continue;
     }
     if (client.json) {
-      print_json(client, {{"id", options.id}, {"logs", json_of(search)}});
+      print_json(client, {{"id", options.id}, {"logs", search_json(search)}});
     }
     if (log == nullptr) return nothing_found(client, options, where, search);
     if (client.json) return kDone;

@@ -144,7 +144,7 @@ Partitions misplaced(const client::Locks& locks, const std::vector<Member>& memb
 
 namespace {
 
-ordered_json json_of(const Member& member) {
+ordered_json member_json(const Member& member) {
   const ordered_json pid = ordered_json::parse(member.pid, nullptr, false);
   return {{"node", member.node},
           {"host", text_or_null(member.host)},
@@ -237,7 +237,7 @@ Result<int> members(const Client& client) {
   if (client.json) {
     print_json(client, {{"partitions", known ? ordered_json(locks.count()) : ordered_json{}},
                         {"free", free_partitions(locks)},
-                        {"members", json_list(members, json_of)}});
+                        {"members", json_list(members, member_json)}});
     return kDone;
   }
   if (members.empty()) {

@@ -110,7 +110,7 @@ void end_if_interrupted() {
 
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds{2};
+constexpr Duration kNoticeAfter = std::chrono::seconds{2};
 
 }  // namespace
 
@@ -122,8 +122,8 @@ std::unique_ptr<net::Transport> patient(std::unique_ptr<net::Transport> transpor
       fmt::format("{}{}: Consul at {} has not answered for {}; giving up after {}\n",
                   console.err_terminal().is_terminal ? "\r\x1b[K" : "", program_name(),
                   printable(fmt::format("{}", fmt::join(addresses, ", "))),
-                  format_duration(kPatience), format_duration(client::kStoreTimeout));
-  return std::make_unique<net::PatientTransport>(std::move(transport), kPatience,
+                  format_duration(kNoticeAfter), format_duration(client::kStoreTimeout));
+  return std::make_unique<net::PatientTransport>(std::move(transport), kNoticeAfter,
                                                  [line] { std::fputs(line.c_str(), stderr); });
 }
 

@@ -16,7 +16,7 @@ namespace {
 using nlohmann::ordered_json;
 
 // How long a task may wait before its reason is printed.
-constexpr Duration kPatience = std::chrono::seconds{3};
+constexpr Duration kMaxWriteTime = std::chrono::seconds{3};
 
 // Prints a document about the task, with `more` at its end.
 void print_task(const Client& client, const client::NewRecord& task, const ordered_json& more) {
@@ -93,8 +93,8 @@ Result<Ending> follow(const Client& client, const Submitted& task,
   } else {
     note_if_not_led(client);
   }
-  if (!timeout || *timeout > kPatience) {
-    options.timeout = kPatience;
+  if (!timeout || *timeout > kMaxWriteTime) {
+    options.timeout = kMaxWriteTime;
     auto ending = client.api.wait(task.id, options);
     if (!ending || ending->how != Ending::How::kTimedOut) return ending;
     const TaskState state = ending->task.state;
@@ -102,7 +102,7 @@ Result<Ending> follow(const Client& client, const Submitted& task,
       client.console.remark("task " + task.id + ": " + reason_of(client, ending->task) +
                             "; still waiting");
     }
-    options.timeout = timeout ? std::optional{*timeout - kPatience} : std::nullopt;
+    options.timeout = timeout ? std::optional{*timeout - kMaxWriteTime} : std::nullopt;
   }
   return client.api.wait(task.id, options);
 }

@@ -32,8 +32,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kProgressAfter = 1s;
 constexpr auto kProgressEvery = 200ms;
-constexpr auto kProgressLineEvery = 10s;  // where nobody looks at a terminal
-constexpr std::size_t kMaxShown = 100;    // refusals; the summary counts them all
+constexpr auto kProgressLineEvery = 10s;        // where nobody looks at a terminal
+constexpr std::size_t kMaxRefusalsShown = 100;  // refusals; the summary counts them all
 
 class Submission {
  public:
@@ -194,9 +194,9 @@ class Submission {
 
   void refuse(std::size_t line, const std::string& why) {
     ++refused_;
-    if (refused_ <= kMaxShown) {
+    if (refused_ <= kMaxRefusalsShown) {
       client_.console.complain("line " + std::to_string(line) + ": " + why);
-    } else if (refused_ == kMaxShown + 1) {
+    } else if (refused_ == kMaxRefusalsShown + 1) {
       client_.console.complain("more lines are refused; from here on they are only counted");
     }
     if (client_.json) refusals_.push_back({{"line", line}, {"error", why}});

@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // An election with Consul's default timing takes 20 s; a restart of the local agent less.
-constexpr auto kSitOut = 60s;
+constexpr auto kMaxWatchTrouble = 60s;
 
 class Follower {
  public:
@@ -65,11 +65,11 @@ class Follower {
     if (options_.changed) options_.changed(last_, !lock.session.empty() || !lock.known);
   }
 
-  // Waits out a temporary error. False: it is permanent, or has lasted for kSitOut.
+  // Waits out a temporary error. False: it is permanent, or has lasted for kMaxWatchTrouble.
   bool sit_out(const Error& error) {
     if (!is_temporary(error)) return false;
     if (!trouble_) {
-      trouble_.emplace(kSitOut);
+      trouble_.emplace(kMaxWatchTrouble);
       if (options_.trouble) options_.trouble(error);
     }
     index_ = 0;

@@ -5,6 +5,7 @@
 //   partitions   absent, 1 --> leader
 //                P         --> leader/<P>/0 ... leader/<P>/<P - 1>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -66,6 +67,8 @@ class Locks {
 
 /// Errors: those of read_partition_count() and Store::list().
 [[nodiscard]] Result<Locks> read_locks(Store& store, const wire::Layout& layout);
+/// While one lock is watched, all are read again this often.
+inline constexpr Duration kRereadLocks = std::chrono::seconds{2};
 /// Waits until the lock has changed, for `wait` at most; may end early.
 void wait_for_change(Store& store, const wire::Layout& layout, const Lock& lock, Duration wait);
 /// Locks::unknown() after an error.

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kSitOut = 30s;  // longer than an election with Consul's default timing
+constexpr auto kMaxWriteTrouble = 30s;  // longer than an election with Consul's default timing
 
 bool is_unavailable(const Result<Store::Created>& created) {
   return !created && created.error().code == ErrorCode::kUnavailable;
@@ -164,7 +164,7 @@ void RecordWriter::settle(const Sent& sent, Result<Store::Created> created) {
 Result<Store::Created> RecordWriter::write_again(const Sent& sent,
                                                  Result<Store::Created> first_try) {
   if (!first_try && trouble_) trouble_(first_try.error());
-  const Patience patience{kSitOut};
+  const Patience patience{kMaxWriteTrouble};
   auto created = first_try ? write(sent) : std::move(first_try);
   while (is_unavailable(created) && patience.pause()) created = write(sent);
   return created;

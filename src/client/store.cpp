@@ -25,7 +25,7 @@ using nlohmann::json;
 // 100,000 tasks take half a second, over a slow line a minute. `silence` detects a dead Consul.
 constexpr std::chrono::milliseconds kListTimeout{60'000};
 // At a key that cannot be watched.
-constexpr std::chrono::milliseconds kLookAgain{500};
+constexpr std::chrono::milliseconds kMaxPause{500};
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -246,7 +246,7 @@ Result<std::vector<std::string>> Store::names(const std::string& prefix) {
 Result<Store::Watched> Store::watch(const std::string& key, std::uint64_t index,
                                     std::chrono::milliseconds wait) {
   if (!fits_path(key)) {
-    if (index != 0) std::this_thread::sleep_for(std::min(wait, kLookAgain));
+    if (index != 0) std::this_thread::sleep_for(std::min(wait, kMaxPause));
     LICTOR_TRY(auto entry, get(key));
     const std::uint64_t seen = entry ? entry->modify_index : 0;
     return Watched{std::move(entry), seen};

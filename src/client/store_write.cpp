@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 constexpr auto kLookFor = 20s;
 // Of many lost writes, the last may have waited for long already; after this, don't read back.
 constexpr auto kLookNoMore = 30s;
-constexpr const char* kLookAgain = "; look again when Consul is back";
+constexpr const char* kWhenBack = "; look again when Consul is back";
 
 // Whether the write may have been applied, or may still be (CONSUL-FACTS.md 6.5).
 bool is_unknown(const http::Response& response) {
@@ -179,7 +179,7 @@ Result<Store::Created> Store::create_again(const std::vector<Record>& records,
     if (!unmet) return create_from(response, boot_now(), records, condition);
     return Created{0, {}, true};
   }
-  return tl::unexpected(lost(records.front().key, unanswered, kLookAgain));
+  return tl::unexpected(lost(records.front().key, unanswered, kWhenBack));
 }
 
 // Reads the answer to one transaction. Removes from `left` what is written or exists already.
@@ -229,7 +229,7 @@ Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Recor
   std::vector<std::string> keys;
   keys.reserve(left.size());
   for (const std::size_t i : left) keys.push_back(records[i].key);
-  const char* why_not_found = kLookAgain;
+  const char* why_not_found = kWhenBack;
   const Patience patience{kLookNoMore, lost_at};
   for (bool more = !patience.is_over(); more; more = patience.pause()) {
     const auto entries = get_all(keys);

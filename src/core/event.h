@@ -3,7 +3,6 @@
 // What happens to a queue. Every reply names the request that it answers; a reply to a request
 // that the core no longer waits for is ignored.
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -271,12 +270,6 @@ using Event = std::variant<TimePassed, Started, WallClockRead, SessionCreated, S
 
 /// Puts the readings of the clock before what came with them: where the host stood still, no answer
 /// from before that is a proof of leadership any more.
-inline void readings_first(std::vector<Event>& events) {
-  const auto is_reading = [](const Event& event) {
-    return std::holds_alternative<WallClockRead>(event);
-  };
-  if (std::none_of(events.begin(), events.end(), is_reading)) return;
-  std::stable_partition(events.begin(), events.end(), is_reading);
-}
+void readings_first(std::vector<Event>& events);
 
 }  // namespace lictor::core

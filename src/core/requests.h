@@ -42,17 +42,12 @@ class Requests {
 };
 
 /// Nobody waits for the answer any more.
-inline void cancel(RequestId& request, Effects& out) {
-  if (request) out.emplace_back(CancelRequest{std::exchange(request, {})});
-}
+void cancel(RequestId& request, Effects& out);
 
 /// What cannot be asked of Consul now: one fact an outage, not one a try.
 class StoreTrouble {
  public:
-  void tell(const std::string& what, const std::string& error, Effects& out) {
-    if (std::exchange(told_, true)) return;
-    out.emplace_back(Fact{Fact::Kind::kStoreTrouble, {}, what + ": " + error});
-  }
+  void tell(const std::string& what, const std::string& error, Effects& out);
   void over() { told_ = false; }
 
  private:

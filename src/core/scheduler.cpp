@@ -21,7 +21,7 @@ constexpr Duration kLookAgain = 100ms;
 // Two hosts' clocks may differ by as much.
 constexpr Duration kFarAhead = 1min;
 
-constexpr Tick kAtOnce = Tick::min();
+constexpr Tick kDueNow = Tick::min();
 
 }  // namespace
 
@@ -207,7 +207,7 @@ void Scheduler::place(const std::string& name, Entry& entry) {
   const schedule::Definition* definition = entry.known.definition.get();
   const bool is_read = definition != nullptr;
   if (differs(name, entry) || (is_read && !entry.noted)) {
-    entry.next = kAtOnce;
+    entry.next = kDueNow;
   } else if (is_read && !definition->paused) {
     entry.next = definition->schedule.next_after(entry.last);
   }
@@ -362,7 +362,7 @@ void Scheduler::on_settled(Instant now, const Commits::Settled& settled, Effects
 Instant Scheduler::next_tick() const {
   if (due_.empty()) return Instant::max();
   const Tick first = due_.begin()->first;
-  const Instant due = first == kAtOnce ? Instant::min() : clock_.when(first);
+  const Instant due = first == kDueNow ? Instant::min() : clock_.when(first);
   return std::max(due, not_before_);
 }
 

@@ -9,7 +9,7 @@ namespace lictor::core {
 namespace {
 
 // Batches at once, so that a long list is read as fast as Consul can: only of small values.
-constexpr std::size_t kAtOnce = 4;
+constexpr std::size_t kMaxBatches = 4;
 constexpr std::size_t kManyKeys = 32;
 
 }  // namespace
@@ -50,7 +50,7 @@ bool ValueReader::will_read(const std::string& key) const {
 
 bool ValueReader::may_send() const {
   const bool any = !next_.empty() || !again_.empty() || at_ < keys_.size();
-  return any && in_flight_.size() < (size_.keys() >= kManyKeys ? kAtOnce : 1);
+  return any && in_flight_.size() < (size_.keys() >= kManyKeys ? kMaxBatches : 1);
 }
 
 ValueReader::Batch ValueReader::next_batch() {

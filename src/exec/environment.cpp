@@ -12,7 +12,7 @@
 namespace lictor::exec {
 namespace {
 
-constexpr std::string_view kDefaultPath =
+constexpr std::string_view kJobPath =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 constexpr std::array<std::string_view, 9> kPassedOn = {
@@ -82,7 +82,7 @@ class ParameterReader : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 Variables base_environment(const char* const* daemon, const User* user) {
-  Variables variables{{"PATH", std::string{kDefaultPath}}};
+  Variables variables{{"PATH", std::string{kJobPath}}};
   for (; *daemon != nullptr; ++daemon) {
     const std::string_view variable{*daemon};
     const std::size_t end = variable.find('=');

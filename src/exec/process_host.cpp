@@ -22,7 +22,7 @@ namespace lictor::exec {
 namespace {
 
 // The source of an event: the warden's channel, or the output of the attempt with this id.
-constexpr std::uint64_t kChannel = 0;
+constexpr std::uint64_t kWardenChannel = 0;
 
 // A pipe's usual capacity: one read empties it.
 constexpr std::size_t kReadBytes = 65536;
@@ -59,7 +59,7 @@ ProcessHost::ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd
       epoll_(std::move(epoll)),
       channel_(std::move(warden.channel)),
       buffer_(std::make_unique_for_overwrite<char[]>(kReadBytes)) {
-  channel_.watch_in(epoll_.get(), kChannel);
+  channel_.watch_in(epoll_.get(), kWardenChannel);
   thread_ = std::thread{[this] { run(); }};
 }
 
@@ -144,7 +144,7 @@ void ProcessHost::wake_warden() const { kill(warden_pid_, SIGCONT); }
 
 bool ProcessHost::send(Packet& packet) {
   if (warden_gone_ || !channel_.send(packet)) return false;
-  channel_.watch_in(epoll_.get(), kChannel);
+  channel_.watch_in(epoll_.get(), kWardenChannel);
   return true;
 }
 
@@ -160,13 +160,13 @@ void ProcessHost::run() {
     bool reports = false;
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
-      if (event.data.u64 != kChannel) {
+      if (event.data.u64 != kWardenChannel) {
         read_output(AttemptId{event.data.u64});
       } else {
         if ((event.events & EPOLLOUT) != 0) {
           const std::lock_guard lock{mutex_};
           (void)channel_.flush();  // Reading detects a dead warden.
-          channel_.watch_in(epoll_.get(), kChannel);
+          channel_.watch_in(epoll_.get(), kWardenChannel);
         }
         reports = true;
       }

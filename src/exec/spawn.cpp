@@ -116,11 +116,11 @@ const __user_cap_data_struct kNoCapabilities[2]{};
 // execve needs at most two pages of stack; the rest is a reserve.
 constexpr std::size_t kStackBytes = 16384;
 
-constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
+constexpr std::string_view kPathIfUnset = "/usr/local/bin:/usr/bin:/bin";
 
 std::vector<std::string> candidates(const std::string& name, std::string_view path) {
   if (name.find('/') != std::string::npos) return {name};
-  if (path.empty()) path = kDefaultPath;
+  if (path.empty()) path = kPathIfUnset;
   std::vector<std::string> found;
   while (true) {
     const std::size_t end = path.find(':');

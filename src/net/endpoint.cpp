@@ -15,8 +15,8 @@ constexpr std::string_view kSchemeEnd = "://";
 constexpr const char* kForm = "write it as \"127.0.0.1:8500\", or \"[::1]:8500\" for IPv6";
 constexpr std::size_t kMaxUnixPathBytes = sizeof(sockaddr_un::sun_path) - 1;
 
-tl::unexpected<Error> refuse(std::string_view address, const std::string& expected,
-                             const std::string& remedy) {
+tl::unexpected<Error> bad_address(std::string_view address, const std::string& expected,
+                                  const std::string& remedy) {
   return fail(ErrorCode::kInvalid, "Consul address \"" + excerpt(address, 120) + "\": expected " +
                                        expected + "; " + remedy);
 }
@@ -34,11 +34,11 @@ bool is_port(std::string_view text) { return to_number<std::uint16_t>(text).valu
 
 Result<Endpoint> parse_unix(std::string_view address, std::string_view path) {
   if (path.empty() || path.front() != '/') {
-    return refuse(address, "an absolute path after unix://",
-                  "write it as \"unix:///run/consul.sock\"");
+    return bad_address(address, "an absolute path after unix://",
+                       "write it as \"unix:///run/consul.sock\"");
   }
   if (path.size() > kMaxUnixPathBytes || path.find('\0') != std::string_view::npos) {
-    return refuse(
+    return bad_address(
         address,
         fmt::format("a socket's path of at most {} bytes, got {}", kMaxUnixPathBytes, path.size()),
         "move the socket to a shorter path");
@@ -73,19 +73,19 @@ Result<Endpoint> parse_endpoint(std::string_view address, std::string_view tls_s
 
   // Before any message that quotes the address: it may hold a password.
   if (const std::size_t at = rest.rfind('@'); at != std::string_view::npos) {
-    return refuse(rest.substr(at + 1), "no user and password before the host",
-                  "give them as basic_auth or CONSUL_HTTP_AUTH");
+    return bad_address(rest.substr(at + 1), "no user and password before the host",
+                       "give them as basic_auth or CONSUL_HTTP_AUTH");
   }
   if (scheme != "http" && scheme != "https") {
     const std::string_view begin =
         address.substr(0, address.find_first_not_of('/', address.find(':') + 1));
-    return refuse(address,
-                  "http://, https:// or unix:// at its begin, got \"" + excerpt(begin, 40) + '"',
-                  "correct the scheme");
+    return bad_address(
+        address, "http://, https:// or unix:// at its begin, got \"" + excerpt(begin, 40) + '"',
+        "correct the scheme");
   }
   if (rest.ends_with('/')) rest.remove_suffix(1);
   if (rest.find_first_of("/?#") != std::string_view::npos) {
-    return refuse(address, "no path after the port", "leave it out: requests bring their own");
+    return bad_address(address, "no path after the port", "leave it out: requests bring their own");
   }
 
   std::string_view host = rest;
@@ -96,13 +96,13 @@ Result<Endpoint> parse_endpoint(std::string_view address, std::string_view tls_s
     host = rest.substr(0, colon);
     port = rest.substr(colon + 1);
     if (!is_port(port)) {
-      return refuse(address, "a port from 1 to 65535 after the host", kForm);
+      return bad_address(address, "a port from 1 to 65535 after the host", kForm);
     }
   } else if (bare) {
-    return refuse(address, "host:port", "add the port, 8500 unless Consul was told otherwise");
+    return bad_address(address, "host:port", "add the port, 8500 unless Consul was told otherwise");
   }
   if (!is_host_name(host) && !is_bracketed_ipv6(host)) {
-    return refuse(address, "a host name or address", kForm);
+    return bad_address(address, "a host name or address", kForm);
   }
 
   const bool tls = scheme == "https";

@@ -12,8 +12,8 @@ namespace {
 constexpr const char* kCertificate = "-----BEGIN CERTIFICATE-----";
 constexpr std::size_t kMaxCaFiles = 1000;
 
-tl::unexpected<Error> refuse(const std::string& what, const std::string& path,
-                             const std::string& expected) {
+tl::unexpected<Error> bad_file(const std::string& what, const std::string& path,
+                               const std::string& expected) {
   return fail(ErrorCode::kInvalid, what + " \"" + path + "\": expected " + expected);
 }
 
@@ -21,8 +21,8 @@ Result<std::string> read_pem(const std::string& what, const std::string& path,
                              const std::string& marker) {
   Result<std::string> text = read_small_file(what, path);
   if (text && text->find(marker) == std::string::npos) {
-    return refuse(what, path,
-                  "PEM with \"" + marker + "\", found none; name the right file or convert it");
+    return bad_file(what, path,
+                    "PEM with \"" + marker + "\", found none; name the right file or convert it");
   }
   return text;
 }
@@ -35,21 +35,21 @@ Result<std::string> read_ca_path(const std::string& folder) {
        it.increment(error)) {
     if (it->is_directory(error)) continue;
     if (++files > kMaxCaFiles) {
-      return refuse("ca_path", folder,
-                    "at most " + std::to_string(kMaxCaFiles) +
-                        " files, found more; name a folder of its own");
+      return bad_file("ca_path", folder,
+                      "at most " + std::to_string(kMaxCaFiles) +
+                          " files, found more; name a folder of its own");
     }
     LICTOR_TRY(const auto text, read_pem("certificate in ca_path", it->path(), kCertificate));
     all += text + '\n';
   }
   if (error) {
-    return refuse("ca_path", folder,
-                  "a readable folder of certificates, got: " + error.message() +
-                      "; correct the path or its rights");
+    return bad_file("ca_path", folder,
+                    "a readable folder of certificates, got: " + error.message() +
+                        "; correct the path or its rights");
   }
   if (all.empty()) {
-    return refuse("ca_path", folder,
-                  "certificates in PEM, found no file; put the CA's certificate there");
+    return bad_file("ca_path", folder,
+                    "certificates in PEM, found no file; put the CA's certificate there");
   }
   return all;
 }
@@ -58,21 +58,22 @@ Result<std::string> read_ca_path(const std::string& folder) {
 
 Result<std::string> load_tls_files(const Options& options) {
   if (options.client_key.empty() && !options.client_cert.empty()) {
-    return refuse("client_cert", options.client_cert,
-                  "client_key (CONSUL_CLIENT_KEY) with it, got none; set both");
+    return bad_file("client_cert", options.client_cert,
+                    "client_key (CONSUL_CLIENT_KEY) with it, got none; set both");
   }
   if (options.client_cert.empty() && !options.client_key.empty()) {
-    return refuse("client_key", options.client_key,
-                  "client_cert (CONSUL_CLIENT_CERT) with it, got none; set both");
+    return bad_file("client_key", options.client_key,
+                    "client_cert (CONSUL_CLIENT_CERT) with it, got none; set both");
   }
   if (!options.client_cert.empty()) {
     if (auto cert = read_pem("client_cert", options.client_cert, kCertificate); !cert) return cert;
     LICTOR_TRY(const auto key, read_pem("client_key", options.client_key, "PRIVATE KEY-----"));
     // OpenSSL would ask the terminal for its pass phrase.
     if (key.find("ENCRYPTED") != std::string::npos) {
-      return refuse("client_key", options.client_key,
-                    "a key without a pass phrase, got an encrypted one; decrypt it with \"openssl "
-                    "pkey\" and protect the file by its rights");
+      return bad_file(
+          "client_key", options.client_key,
+          "a key without a pass phrase, got an encrypted one; decrypt it with \"openssl "
+          "pkey\" and protect the file by its rights");
     }
   }
   // As with the consul command, ca_file wins over ca_path.

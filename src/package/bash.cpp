@@ -6,7 +6,7 @@
 namespace lictor::package {
 namespace {
 
-constexpr const char* kScript =
+constexpr const char* kBashScript =
     R"script(# bash completion for lictor, made from the commands and options of the program itself.
 
 # _lictor_value COMMAND OPTION: the kind of the option's value; nothing where it takes none.
@@ -88,7 +88,7 @@ std::string bash_completion(const std::vector<Command>& commands) {
   }
   values.pop_back();
   words.pop_back();
-  std::string script = replaced(kScript, "@VALUES@", values);
+  std::string script = replaced(kBashScript, "@VALUES@", values);
   script = replaced(script, "@PATHS@", fmt::format("{}", fmt::join(paths, " | ")));
   return replaced(script, "@WORDS@", words);
 }

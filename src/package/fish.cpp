@@ -6,11 +6,11 @@
 namespace lictor::package {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string fish_quoted(const std::string& text) {
   return '\'' + replaced(replaced(text, "\\", "\\\\"), "'", "\\'") + '\'';
 }
 
-constexpr const char* kScript =
+constexpr const char* kFishScript =
     R"script(# fish completion for lictor, made from the commands and options of the program itself.
 
 # The command on the line, such as "dead list"; nothing before there is one.
@@ -60,7 +60,7 @@ std::string completion(const Option& option) {
   } else if (!option.form.empty()) {
     text += " -x";
   }
-  return text + " -d " + quoted(option.description) + '\n';
+  return text + " -d " + fish_quoted(option.description) + '\n';
 }
 
 }  // namespace
@@ -71,24 +71,24 @@ std::string fish_completion(const std::vector<Command>& commands) {
   std::string lines;
   for (const Command& command : commands) {
     const std::string at =
-        command.path.empty() ? "" : " -n " + quoted("__lictor_at \"" + command.path + '"');
+        command.path.empty() ? "" : " -n " + fish_quoted("__lictor_at \"" + command.path + '"');
     for (const Option& option : command.options) {
       lines += "complete -c lictor" + at + completion(option);
       if (option.form.empty()) continue;
       for (const std::string& name : option.names) {
-        valued.push_back(quoted((command.path.empty() ? "*" : command.path) + ' ' + name));
+        valued.push_back(fish_quoted((command.path.empty() ? "*" : command.path) + ' ' + name));
       }
     }
     if (command.path.empty()) continue;
-    paths.push_back(quoted(command.path));
+    paths.push_back(fish_quoted(command.path));
     const std::string name = command.name();
     const std::string parent =
         name == command.path ? "" : command.path.substr(0, command.path.size() - name.size() - 1);
-    lines +=
-        fmt::format("complete -c lictor -n {} -a {} -d {}\n",
-                    quoted("__lictor_at \"" + parent + '"'), name, quoted(command.description));
+    lines += fmt::format("complete -c lictor -n {} -a {} -d {}\n",
+                         fish_quoted("__lictor_at \"" + parent + '"'), name,
+                         fish_quoted(command.description));
   }
-  std::string script = replaced(kScript, "@VALUED@", fmt::format("{}", fmt::join(valued, " ")));
+  std::string script = replaced(kFishScript, "@VALUED@", fmt::format("{}", fmt::join(valued, " ")));
   return replaced(script, "@PATHS@", fmt::format("{}", fmt::join(paths, " "))) + lines;
 }
 

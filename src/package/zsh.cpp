@@ -7,7 +7,9 @@ namespace lictor::package {
 namespace {
 
 // Between single quotes.
-std::string quoted(const std::string& text) { return '\'' + replaced(text, "'", "'\\''") + '\''; }
+std::string zsh_quoted(const std::string& text) {
+  return '\'' + replaced(text, "'", "'\\''") + '\'';
+}
 
 // In the text of an _arguments specification.
 std::string specified(std::string text) {
@@ -24,12 +26,13 @@ std::string specification(const Option& option) {
     if (option.takes_file()) value += "_files";
     if (option.takes_folder()) value += "_files -/";
   }
-  const std::string text = quoted('[' + specified(option.description) + ']' + value);
+  const std::string text = zsh_quoted('[' + specified(option.description) + ']' + value);
   if (option.names.size() == 1) {
-    return quoted(option.names.front() + (option.form.empty() ? "" : "=")) + text;  // or a space
+    return zsh_quoted(option.names.front() + (option.form.empty() ? "" : "=")) +
+           text;  // or a space
   }
   const std::string names = fmt::format("{}", fmt::join(option.names, " "));
-  return quoted('(' + names + ')') + '{' + replaced(names, " ", ",") + '}' + text;
+  return zsh_quoted('(' + names + ')') + '{' + replaced(names, " ", ",") + '}' + text;
 }
 
 std::string specifications(const Command& command) {
@@ -56,7 +59,7 @@ std::string zsh_completion(const std::vector<Command>& commands) {
       if (command.usage.empty()) {
         script.erase(script.size() - 3);  // the line goes on no more
       } else {
-        script += "    " + quoted("*:" + command.usage + ':');
+        script += "    " + zsh_quoted("*:" + command.usage + ':');
       }
       script += "\n}\n";
       continue;
@@ -70,7 +73,8 @@ std::string zsh_completion(const std::vector<Command>& commands) {
       const std::string path = command.path.empty() ? name : command.path + ' ' + name;
       for (const Command& inner : commands) {
         if (inner.path != path) continue;
-        script += "        " + quoted(name + ':' + replaced(inner.description, ":", "\\:")) + '\n';
+        script +=
+            "        " + zsh_quoted(name + ':' + replaced(inner.description, ":", "\\:")) + '\n';
         calls += "        " + name + ") " + function_name(path) + " ;;\n";
       }
     }

@@ -134,7 +134,7 @@ const Zone& zone_of(const Plan& plan) {
   return plan.zone ? *plan.zone : utc;
 }
 
-tl::unexpected<Error> refused(std::string message) {
+tl::unexpected<Error> bad_plan(std::string message) {
   return fail(ErrorCode::kInvalid, std::move(message));
 }
 
@@ -142,16 +142,16 @@ tl::unexpected<Error> refused(std::string message) {
 
 Result<Schedule> Schedule::make(Plan plan) {
   if (const auto* every = std::get_if<Every>(&plan.rule); every && every->interval < kTick) {
-    return refused("every: expected 1s or more, got \"" + format_duration(every->interval) + '"');
+    return bad_plan("every: expected 1s or more, got \"" + format_duration(every->interval) + '"');
   }
   if (auto* at = std::get_if<At>(&plan.rule)) {
     std::sort(at->times.begin(), at->times.end());
     at->times.erase(std::unique(at->times.begin(), at->times.end()), at->times.end());
-    if (at->times.empty()) return refused("at: expected at least one time, got none");
+    if (at->times.empty()) return bad_plan("at: expected at least one time, got none");
   }
   if (plan.start && plan.end && *plan.end < *plan.start) {
-    return refused("end: expected a time from start (" + tick_text(*plan.start) + ") on, got \"" +
-                   tick_text(*plan.end) + '"');
+    return bad_plan("end: expected a time from start (" + tick_text(*plan.start) + ") on, got \"" +
+                    tick_text(*plan.end) + '"');
   }
   Schedule schedule{std::move(plan)};
   if (schedule.next_after(kFirstTick)) return schedule;
@@ -159,7 +159,7 @@ Result<Schedule> Schedule::make(Plan plan) {
   std::string span;
   if (made.start) span += " from start (" + tick_text(*made.start) + ')';
   if (made.end) span += " until end (" + tick_text(*made.end) + ')';
-  return refused("never fires: expected at least one tick" + span + ", got none");
+  return bad_plan("never fires: expected at least one tick" + span + ", got none");
 }
 
 Tick Schedule::anchor() const { return plan_.start.value_or(Tick{}); }

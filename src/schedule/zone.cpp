@@ -19,7 +19,7 @@ using namespace std::chrono;
 
 constexpr seconds kMostOffset = hours{26};  // RFC 8536, 3.2: from -25 to 26 hours
 
-tl::unexpected<Error> refused(const std::string& what) {
+tl::unexpected<Error> bad_zone_file(const std::string& what) {
   return fail(ErrorCode::kInvalid, "expected a TZif file (RFC 8536), got " + what);
 }
 
@@ -201,12 +201,12 @@ std::optional<PosixRule> PosixRule::parse(std::string_view whole) {
 Result<Zone> Zone::parse(std::string_view file) {
   Bytes bytes{file};
   auto header = take_header(bytes);
-  if (!header) return refused("something else");
-  if (header->version < '2') return refused("version 1, which ends in 2037");
+  if (!header) return bad_zone_file("something else");
+  if (header->version < '2') return bad_zone_file("version 1, which ends in 2037");
   bytes.take(header->body_size(4));  // the same in 32 bits
   header = take_header(bytes);
-  if (!header || !bytes.has(header->body_size(8))) return refused("one that was cut off");
-  if (header->leaps != 0) return refused("one that counts leap seconds, as below right/");
+  if (!header || !bytes.has(header->body_size(8))) return bad_zone_file("one that was cut off");
+  if (header->leaps != 0) return bad_zone_file("one that counts leap seconds, as below right/");
 
   Bytes times{bytes.take(header->changes * 8)};
   const std::string_view type_of = bytes.take(header->changes);
@@ -214,9 +214,9 @@ Result<Zone> Zone::parse(std::string_view file) {
   for (std::uint64_t i = 0; i < header->types; ++i) {
     offsets.emplace_back(bytes.number(4));
     bytes.take(2);  // whether it is summer time, and its abbreviation
-    if (abs(offsets.back()) > kMostOffset) return refused("an offset of more than 26 hours");
+    if (abs(offsets.back()) > kMostOffset) return bad_zone_file("an offset of more than 26 hours");
   }
-  if (offsets.empty()) return refused("one without offsets");
+  if (offsets.empty()) return bad_zone_file("one without offsets");
   bytes.take(header->letters + header->standard_flags + header->utc_flags);
 
   Zone zone;
@@ -224,25 +224,25 @@ Result<Zone> Zone::parse(std::string_view file) {
   for (const char type : type_of) {
     const Tick at{seconds{times.number(8)}};
     const auto index = static_cast<unsigned char>(type);
-    if (index >= offsets.size()) return refused("a change to an offset that is not there");
+    if (index >= offsets.size()) return bad_zone_file("a change to an offset that is not there");
     if (at < kFirstTick) {  // "the Big Bang" in older files
       zone.changes_.front().offset = offsets[index];
     } else if (at > zone.changes_.back().at) {
       zone.changes_.push_back({at, offsets[index]});
     } else {
-      return refused("changes that are not in order");
+      return bad_zone_file("changes that are not in order");
     }
   }
 
   std::string_view footer = bytes.rest();
   if (footer.size() < 2 || footer.front() != '\n' ||
       footer.find('\n', 1) == std::string_view::npos) {
-    return refused("one without a footer");
+    return bad_zone_file("one without a footer");
   }
   footer = footer.substr(1, footer.find('\n', 1) - 1);
   if (footer.empty()) return zone;
   const auto rule = PosixRule::parse(footer);
-  if (!rule) return refused("the rule \"" + excerpt(footer) + '"');
+  if (!rule) return bad_zone_file("the rule \"" + excerpt(footer) + '"');
   zone.rule_ = *rule;
   return zone;
 }

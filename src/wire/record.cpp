@@ -30,10 +30,6 @@ bool is_stamp_field(std::string_view name) {
   return std::find(kStampFields.begin(), kStampFields.end(), name) != kStampFields.end();
 }
 
-tl::unexpected<Error> expected(std::string_view what, std::string_view got) {
-  return fail(ErrorCode::kInvalid, "expected " + std::string{what} + ", got " + excerpt(got));
-}
-
 // The text between the quotes of a JSON string; other text unchanged.
 std::string_view unquoted(std::string_view text) {
   if (text.size() >= 2 && text.front() == '"') return text.substr(1, text.size() - 2);
@@ -43,18 +39,19 @@ std::string_view unquoted(std::string_view text) {
 Result<bool> read_taken(std::string_view text) {
   if (text == "true" || text == "\"true\"") return true;
   if (text == "false" || text == "\"false\"") return false;
-  return expected(R"(true, false, "true" or "false")", text);
+  return unexpected_value(R"(true, false, "true" or "false")", text);
 }
 
 Result<std::uint32_t> read_count(std::string_view text, std::uint32_t least) {
   const auto count = to_number<std::uint32_t>(text);
   if (count && *count >= least) return *count;
-  return expected("a whole number from " + std::to_string(least) + " to 4294967295", text);
+  return unexpected_value("a whole number from " + std::to_string(least) + " to 4294967295", text);
 }
 
 Result<core::Backoff> read_backoff(std::string_view text) {
   const auto members = split_object(text);
-  if (!members) return expected(R"(an object such as {"initial": "1s", "max": "5m"})", text);
+  if (!members)
+    return unexpected_value(R"(an object such as {"initial": "1s", "max": "5m"})", text);
   core::Backoff backoff;
   for (const Member& member : *members) {
     if (member.name == "initial" || member.name == "max") {
@@ -65,13 +62,13 @@ Result<core::Backoff> read_backoff(std::string_view text) {
       const auto value = parse_json(member.value_text, kAnyDepth);
       const double number = value->is_number() ? value->get<double>() : -1.0;
       if (number < (factor ? 1.0 : 0.0) || number > (factor ? 100.0 : 1.0)) {
-        return expected(
+        return unexpected_value(
             factor ? "factor to be a number from 1 to 100" : "jitter to be a number from 0 to 1",
             member.value_text);
       }
       (factor ? backoff.factor : backoff.jitter) = number;
     } else {
-      return expected("initial, max, factor or jitter", member.name_text);
+      return unexpected_value("initial, max, factor or jitter", member.name_text);
     }
   }
   return backoff;
@@ -87,13 +84,6 @@ std::optional<core::Claim> read_claim(std::string_view text) {
                     {}};
   claim.since = parse_rfc3339(text_member(*value, "since")).value_or(WallTime{});
   return claim;
-}
-
-template <class T, class Target>
-Result<void> store(Result<T> value, Target& target) {
-  if (!value) return tl::unexpected(std::move(value.error()));
-  target = std::move(*value);
-  return {};
 }
 
 Result<void> read_field(std::string_view name, std::string_view text, core::Task& task) {
@@ -267,8 +257,6 @@ std::string serial_key_by(const std::string& pointer, std::string_view record) {
   return value.is_primitive() && !value.is_null() ? value.dump() : std::string{};
 }
 
-std::size_t base64_size(std::size_t bytes) { return (bytes + 2) / 3 * 4; }
-
 // The size of an unreadable record as text in its dead letter; nothing: use base64. Escapes can
 // make text six times as long; base64 adds a third. Short records stay text, so that people can
 // read them.
@@ -283,8 +271,12 @@ std::optional<std::size_t> text_size(std::string_view record) {
 
 }  // namespace
 
+tl::unexpected<Error> unexpected_value(std::string_view expected, std::string_view got) {
+  return fail(ErrorCode::kInvalid, "expected " + std::string{expected} + ", got " + excerpt(got));
+}
+
 Result<std::string> read_string(std::string_view text) {
-  if (!text.starts_with('"')) return expected("a string", text);
+  if (!text.starts_with('"')) return unexpected_value("a string", text);
   if (text.find('\\') == std::string_view::npos) return std::string{unquoted(text)};
   return parse_json(text)->get<std::string>();
 }
@@ -293,7 +285,7 @@ Result<Duration> read_duration(std::string_view text) {
   const auto duration =
       text.starts_with('"') ? parse_duration(unquoted(text)) : std::optional<Duration>{};
   if (!duration)
-    return expected(R"(a duration such as "90s", "10m" or "2h", at most 10 years)", text);
+    return unexpected_value(R"(a duration such as "90s", "10m" or "2h", at most 10 years)", text);
   return *duration;
 }
 
@@ -311,8 +303,8 @@ Result<WallTime> read_time(std::string_view json_text) {
   if (json_text.starts_with('"')) {
     if (const auto time = parse_rfc3339(text)) return *time;
   }
-  auto refused =
-      expected(R"(seconds since the epoch or a time such as "2026-11-21T09:30:00Z")", json_text);
+  auto refused = unexpected_value(
+      R"(seconds since the epoch or a time such as "2026-11-21T09:30:00Z")", json_text);
   const std::string fault = rfc3339_fault(text);
   if (!fault.empty()) refused.value().message += ": " + fault;
   return refused;

@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/effect.h"
 #include "core/event.h"
@@ -60,6 +62,18 @@ bool unstamp(std::vector<Member>& members);
 
 /// A duration in quotes, such as "90s". Errors: kInvalid. `json_text` is JSON.
 [[nodiscard]] Result<Duration> read_duration(std::string_view json_text);
+
+/// The error of a field whose JSON `got` is not what was expected.
+[[nodiscard]] tl::unexpected<Error> unexpected_value(std::string_view expected,
+                                                     std::string_view got);
+
+/// Moves a field that was read to `target`, or returns why it could not be read.
+template <class T, class Target>
+Result<void> store(Result<T> value, Target& target) {
+  if (!value) return tl::unexpected(std::move(value.error()));
+  target = *std::move(value);
+  return {};
+}
 
 /// The longest error text in records and dead letters, in bytes before escaping.
 inline constexpr std::size_t kMaxErrorBytes = 2'000;

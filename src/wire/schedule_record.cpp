@@ -26,10 +26,6 @@ using std::chrono::seconds;
 
 constexpr std::string_view kTick = "{tick}";
 
-tl::unexpected<Error> expected(std::string_view what, std::string_view got) {
-  return fail(ErrorCode::kInvalid, "expected " + std::string{what} + ", got " + excerpt(got));
-}
-
 // What the members say, before they are put together.
 struct Fields {
   std::optional<schedule::Cron> cron;
@@ -50,14 +46,14 @@ struct Fields {
 Result<Tick> read_tick(std::string_view text) {
   LICTOR_TRY(const WallTime time, read_time(text));
   const Tick tick = floor<seconds>(time);
-  if (tick != time) return expected("a time in whole seconds", text);
+  if (tick != time) return unexpected_value("a time in whole seconds", text);
   return tick;
 }
 
 Result<std::vector<Tick>> read_ticks(std::string_view text) {
   const auto list = parse_json(text);
   if (!list || !list->is_array()) {
-    return expected(R"(a list of times such as ["2026-11-24T09:30:00Z"])", text);
+    return unexpected_value(R"(a list of times such as ["2026-11-24T09:30:00Z"])", text);
   }
   std::vector<Tick> ticks;
   for (const json& time : *list) {
@@ -70,13 +66,14 @@ Result<std::vector<Tick>> read_ticks(std::string_view text) {
 Result<seconds> read_seconds(std::string_view text) {
   LICTOR_TRY(const Duration duration, read_duration(text));
   const seconds whole = floor<seconds>(duration);
-  if (whole != duration) return expected(R"(a duration in whole seconds such as "90s")", text);
+  if (whole != duration)
+    return unexpected_value(R"(a duration in whole seconds such as "90s")", text);
   return whole;
 }
 
 Result<bool> read_bool(std::string_view text) {
   if (text == "true" || text == "false") return text == "true";
-  return expected("true or false", text);
+  return unexpected_value("true or false", text);
 }
 
 // The value that has this name.
@@ -88,7 +85,7 @@ Result<Value> read_name(std::string_view text,
     if (text == '"' + std::string{names[i].first} + '"') return names[i].second;
     all += (i == 0 ? "\"" : i + 1 == count ? " or \"" : ", \"") + std::string{names[i].first} + '"';
   }
-  return expected(all, text);
+  return unexpected_value(all, text);
 }
 
 constexpr std::array<std::pair<std::string_view, schedule::Missed::Policy>, 3> kPolicies{
@@ -98,17 +95,10 @@ constexpr std::array<std::pair<std::string_view, schedule::Missed::Policy>, 3> k
 constexpr std::array<std::pair<std::string_view, Overlap>, 3> kOverlaps{
     {{"skip", Overlap::kSkip}, {"queue", Overlap::kQueue}, {"allow", Overlap::kAllow}}};
 
-template <class T, class Target>
-Result<void> store(Result<T> value, Target& target) {
-  if (!value) return tl::unexpected(std::move(value.error()));
-  target = *std::move(value);
-  return {};
-}
-
 Result<std::uint32_t> read_limit(std::string_view text) {
   const auto limit = to_number<std::uint32_t>(text);
   if (limit && *limit <= kMaxMissedLimit) return *limit;
-  return expected("a whole number from 0 to " + std::to_string(kMaxMissedLimit), text);
+  return unexpected_value("a whole number from 0 to " + std::to_string(kMaxMissedLimit), text);
 }
 
 Result<schedule::Cron> read_cron(std::string_view text) {
@@ -144,7 +134,7 @@ Result<void> read_field(std::string_view name, std::string_view text, Fields& fi
     fields.jitter = floor<std::chrono::milliseconds>(jitter);
   }
   if (name == "task") {
-    if (!text.starts_with('{')) return expected("a task's record, a JSON object", text);
+    if (!text.starts_with('{')) return unexpected_value("a task's record, a JSON object", text);
     fields.task = text;
   }
   return {};
@@ -177,7 +167,7 @@ Result<decltype(schedule::Plan::rule)> rule_of(Fields& fields) {
   if (found == "cron") return *fields.cron;
   if (found == "every") return schedule::Every{*fields.every};
   if (found == "at") return schedule::At{*std::move(fields.at)};
-  return expected("one of cron, every and at", found.empty() ? "none of them" : found);
+  return unexpected_value("one of cron, every and at", found.empty() ? "none of them" : found);
 }
 
 // A template makes a task if it does so for one tick: a tick's text has one form.

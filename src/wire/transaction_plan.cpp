@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/base64.h"
 #include "core/overloaded.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
@@ -153,8 +154,6 @@ void append_value(Txn& txn, const Value& value, std::string_view node) {
 constexpr std::size_t kNumber = 20;
 constexpr std::size_t kTime = 32;  // RFC 3339, quoted
 constexpr std::size_t kSession = 64;
-
-constexpr std::size_t base64_size(std::size_t bytes) { return (bytes + 2) / 3 * 4; }
 
 constexpr std::size_t length(std::string_view text) { return text.size(); }
 

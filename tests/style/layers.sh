@@ -22,7 +22,6 @@ declare -A may=(
   [cli]="client wire net exec core schedule base lictor"
   [manual]="base lictor"
   [package]="app manual base lictor"
-  [headers]="lictor"
   [app]="admin cli client core dev exec httpd manual net runtime wire base lictor"
 )
 # Threads, clocks, sockets, JSON and logs do not belong into decisions that a simulation replays.

@@ -1,20 +1,15 @@
 #!/usr/bin/env bash
 # clang-tidy (.clang-tidy) finds nothing in the sources that changed last.
 #
-#   tidy.sh [-p BUILD] [FILE...]   FILE: a source under src; without any, those that changed since
-#                                  the branch left main, or in the last 10 commits: the newest 12
-#                                  (LICTOR_TIDY_FILES=n), and the number of those left out is shown
-#   tidy.sh [-p BUILD] --all       all of src, with the static analyzer: an hour of processor time
+#   tidy.sh [FILE...]   FILE: a source under src; without any, those that changed since the branch
+#                       left main, or in the last 10 commits: the newest 12 (LICTOR_TIDY_FILES=n),
+#                       and the number of those left out is shown
+#   tidy.sh --all       all of src, with the static analyzer: an hour of processor time
 #
-# BUILD (build/ci) is a configured build; it need not be built. Exit code 77: git does not know.
+# Each source is compiled alone, so that an include which it lacks is seen: the builds of CI compile
+# in batches. Exit code 77: git does not know.
 set -euo pipefail
 cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
-
-build=build/ci
-if [ "${1-}" = -p ]; then
-  build=$2
-  shift 2
-fi
 
 git() { command git -c safe.directory='*' "$@"; }
 # Paths that changed, the newest first. A shallow clone knows less, and its first commit names all.
@@ -66,11 +61,10 @@ else
   fi
 fi
 [ "${#files[@]}" -gt 0 ] || exit 0
-# clang reads neither gcc's precompiled headers nor its parameters.
 commands=$(mktemp -d)
 trap 'rm -rf -- "$commands"' EXIT
-sed -E 's/ -Winvalid-pch//g; s/ -include ([^ "]|\\ )*cmake_pch\.hxx//g; s/ --param [a-z-]+=[0-9]+//g' \
-  "$build/compile_commands.json" >"$commands/compile_commands.json"
+cmake -S . -B "$commands" -DCMAKE_CXX_COMPILER=clang++ -DLICTOR_UNITY=OFF -DLICTOR_TESTS=OFF >"$commands/log" 2>&1 ||
+  { cat "$commands/log" >&2; exit 1; }
 printf '%s\0' "${files[@]}" |
   xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p "$commands" "${checks[@]}" 2>&1 |
   sed '/warnings* generated\.$/d'  # those of system headers, which count for nothing
