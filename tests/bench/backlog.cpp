@@ -88,12 +88,7 @@ Latency new_tasks(Bench& bench, const live::ConsulAgent& consul, const Worker& w
   return summary(std::move(ms));
 }
 
-// Percent of a core.
-double share(std::int64_t cpu_ns_spent, std::chrono::milliseconds span) {
-  return 100 * static_cast<double>(cpu_ns_spent) / 1e6 / static_cast<double>(span.count());
-}
-
-double resident_bytes(const Worker& worker) {
+double worker_bytes(const Worker& worker) {
   return static_cast<double>(bench::resident_bytes(worker.pid()));
 }
 
@@ -105,19 +100,19 @@ void measure_idle(Bench& bench, const Worker& leader, const Worker& follower,
   std::this_thread::sleep_for(span);
   bench.add({"idle leader, " + waiting + ", processor",
              "% core",
-             share(cpu_ns(leader.pid()) - leader_before, span),
+             core_percent(cpu_ns(leader.pid()) - leader_before, span),
              {},
              "",
              Row::Wanted::kAtMost,
              0.15});
   bench.add({"idle follower, " + waiting + ", processor",
              "% core",
-             share(cpu_ns(follower.pid()) - follower_before, span),
+             core_percent(cpu_ns(follower.pid()) - follower_before, span),
              {},
              "",
              Row::Wanted::kAtMost,
              0.15});
-  const auto megabytes = [](const Worker& worker) { return resident_bytes(worker) / 1e6; };
+  const auto megabytes = [](const Worker& worker) { return worker_bytes(worker) / 1e6; };
   bench.add({"idle leader, " + waiting + ", memory",
              "MB",
              megabytes(leader),
@@ -146,7 +141,7 @@ void measure_held(Bench& bench, double base_bytes) {
   std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(2s, bench.sizes().idle));
   bench.add({"memory a task that is due and waits, beyond its value",
              "bytes",
-             (resident_bytes(worker) - base_bytes) / static_cast<double>(count) -
+             (worker_bytes(worker) - base_bytes) / static_cast<double>(count) -
                  static_cast<double>(kValueBytes),
              {},
              "",
@@ -169,7 +164,7 @@ void measure_backlog(Bench& bench) {
     Worker follower{*consul, "{}", "bench-2", false};
     std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(2s, bench.sizes().idle));
     measure_idle(bench, leader, follower, "0 waiting", kEmptyMb);
-    base_bytes = resident_bytes(leader);
+    base_bytes = worker_bytes(leader);
     follower.stop();
     leader.stop();
   }
@@ -204,7 +199,7 @@ void measure_backlog(Bench& bench) {
   measure_idle(bench, leader, follower, waiting,
                kEmptyMb + kDistantBytes * static_cast<double>(count) / 1e6);
   bench.add({"memory a task that waits for tomorrow", "bytes",
-             (resident_bytes(leader) - base_bytes) / static_cast<double>(count)});
+             (worker_bytes(leader) - base_bytes) / static_cast<double>(count)});
   follower.stop();
   leader.stop();
   measure_held(bench, base_bytes);

@@ -93,6 +93,10 @@ void measure_instructions(Bench& bench);
 [[nodiscard]] Drained drain_waiting(const live::ConsulAgent& consul, const Worker& worker,
                                     std::size_t count);
 
+using Runs = std::vector<Drained>;
+/// The median of one figure of the runs.
+[[nodiscard]] double median_of(const Runs& runs, double Drained::*figure);
+
 /// Tasks a second of the loop that one writes first: list; then for each task, in order, one PUT
 /// with cas, the (empty) job, DELETE, and a renewal of its session. `fresh`: each request on a
 /// connection of its own.

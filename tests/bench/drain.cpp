@@ -13,14 +13,6 @@ constexpr const char* kWide = R"({"concurrency": 64})";
 constexpr const char* kNoneAhead = R"({"concurrency": 64, "prefetch": 0})";
 constexpr const char* kOrdered = R"({"prefetch": 64})";
 
-using Runs = std::vector<Drained>;
-
-double median_of(const Runs& runs, double Drained::*figure) {
-  std::vector<double> values;
-  for (const Drained& run : runs) values.push_back(run.*figure);
-  return median(std::move(values));
-}
-
 void report_wide(Bench& bench, std::size_t in_one, const std::map<std::size_t, Runs>& raw,
                  const Runs& wide, const Runs& none_ahead, const Runs& ordered) {
   std::size_t best = raw.begin()->first;
@@ -90,6 +82,12 @@ void measure_single(Bench& bench) {
 }
 
 }  // namespace
+
+double median_of(const Runs& runs, double Drained::*figure) {
+  std::vector<double> values;
+  for (const Drained& run : runs) values.push_back(run.*figure);
+  return median(std::move(values));
+}
 
 Drained drain(const live::ConsulAgent& consul, std::size_t count, const std::string& queue,
               const std::string& type) {

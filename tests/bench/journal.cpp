@@ -17,8 +17,6 @@
 namespace lictor::bench {
 namespace {
 
-constexpr const char* kPrefix = "raw/tasks/";
-
 enum class Claim { kCas, kJournal, kJournalUnchecked };
 
 // How many tasks are claimed and finished in one transaction of 64 operations.
@@ -34,13 +32,13 @@ std::size_t batch_of(Claim claim) {
   return 0;
 }
 
-struct Part {
+struct Slice {
   std::size_t begin = 0, end = 0;
 };
 
 // Claims `next`, and finishes `before`, whose claims have the ModifyIndex `claimed_at`.
 std::string transaction(const RawLock& lock, const std::vector<RawTask>& tasks, Claim claim,
-                        const std::string& journal, Part next, Part before,
+                        const std::string& journal, Slice next, Slice before,
                         std::uint64_t claimed_at) {
   wire::Txn txn;
   txn.verb("check-session", lock.key()).session(lock.session());
@@ -56,8 +54,8 @@ std::string transaction(const RawLock& lock, const std::vector<RawTask>& tasks, 
       continue;
     }
     if (claim == Claim::kJournal) txn.verb("check-index", tasks[i].key).index(tasks[i].index);
-    claims += (claims.empty() ? "" : ",") + tasks[i].key.substr(std::string{kPrefix}.size()) + ":" +
-              std::to_string(tasks[i].index);
+    claims += (claims.empty() ? "" : ",") + tasks[i].key.substr(std::string{kRawPrefix}.size()) +
+              ":" + std::to_string(tasks[i].index);
   }
   if (claim != Claim::kCas) txn.verb("set", journal).value(lock.session() + ":" + claims);
   return std::move(txn).body();
@@ -65,19 +63,19 @@ std::string transaction(const RawLock& lock, const std::vector<RawTask>& tasks, 
 
 double rate(const live::ConsulAgent& consul, std::size_t count, std::size_t connections,
             Claim claim) {
-  load(consul, kPrefix, count, [](std::size_t i) { return task_record(i, "Noop"); });
+  load(consul, kRawPrefix, count, [](std::size_t i) { return task_record(i, "Noop"); });
   const RawLock lock{consul};
-  const std::vector<RawTask> tasks = raw_tasks(consul, kPrefix);
+  const std::vector<RawTask> tasks = raw_tasks(consul, kRawPrefix);
   require(tasks.size() == count, "the raw tasks are not all there");
   const std::size_t batch = batch_of(claim);
   std::atomic<std::size_t> next = 0, connection = 0;
   const double seconds = in_parallel(consul, connections, [&](live::Kv& kv) {
     const std::string journal = "raw/journal/" + std::to_string(connection.fetch_add(1));
-    Part before;
+    Slice before;
     std::uint64_t claimed_at = 0;
     while (true) {
       const std::size_t begin = std::min(count, next.fetch_add(batch));
-      const Part part{begin, std::min(count, begin + batch)};
+      const Slice part{begin, std::min(count, begin + batch)};
       if (part.begin == part.end && before.begin == before.end) return;
       const auto answer = kv.request(
           "PUT", "/v1/txn", transaction(lock, tasks, claim, journal, part, before, claimed_at));
@@ -86,7 +84,7 @@ double rate(const live::ConsulAgent& consul, std::size_t count, std::size_t conn
       before = part;
     }
   });
-  require(raw_tasks(consul, kPrefix).empty(), "raw tasks are left");
+  require(raw_tasks(consul, kRawPrefix).empty(), "raw tasks are left");
   return static_cast<double>(count) / seconds;
 }
 

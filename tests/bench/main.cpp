@@ -105,7 +105,7 @@ Sizes smoke() {
 }
 
 // False: the arguments make no sense.
-bool read(int argc, char** argv, Options& options) {
+bool read_options(int argc, char** argv, Options& options) {
   std::size_t runs = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -183,7 +183,7 @@ int main(int argc, char** argv) {
   }
   try {
     lictor::bench::Options options;
-    const bool understood = lictor::bench::read(argc, argv, options);
+    const bool understood = lictor::bench::read_options(argc, argv, options);
     if (!understood || options.help) {
       lictor::bench::usage();
       return understood ? 0 : 2;

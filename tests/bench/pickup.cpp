@@ -16,10 +16,6 @@
 namespace lictor::bench {
 namespace {
 
-double ms_between(std::int64_t from_ns, std::int64_t until_ns) {
-  return static_cast<double>(until_ns - from_ns) / 1e6;
-}
-
 void become_idle() { std::this_thread::sleep_for(30ms); }
 
 // Writes a task as curl would, on a connection of its own; when it began.

@@ -13,17 +13,18 @@ namespace {
 
 using nlohmann::json;
 
-class Client {
+class LoopClient {
  public:
-  Client(std::string address, bool fresh) : address_(std::move(address)), curl_(curl_easy_init()) {
+  LoopClient(std::string address, bool fresh)
+      : address_(std::move(address)), curl_(curl_easy_init()) {
     curl_easy_setopt(curl_, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L);
     curl_easy_setopt(curl_, CURLOPT_FORBID_REUSE, fresh ? 1L : 0L);
-    curl_easy_setopt(curl_, CURLOPT_WRITEFUNCTION, &Client::take);
+    curl_easy_setopt(curl_, CURLOPT_WRITEFUNCTION, &LoopClient::take);
     curl_easy_setopt(curl_, CURLOPT_WRITEDATA, &answer_);
   }
-  ~Client() { curl_easy_cleanup(curl_); }
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
+  ~LoopClient() { curl_easy_cleanup(curl_); }
+  LoopClient(const LoopClient&) = delete;
+  LoopClient& operator=(const LoopClient&) = delete;
 
   const std::string& call(const char* method, const std::string& path,
                           const std::string& body = {}) {
@@ -57,7 +58,7 @@ double plain_loop_rate(const live::ConsulAgent& consul, std::size_t count, bool 
   load(consul, "plain/tasks/", count, [](std::size_t i) { return task_record(i, "Noop"); });
   const std::string session = kv.create_session("plain loop", "1s");
 
-  Client client{consul.address(), fresh};
+  LoopClient client{consul.address(), fresh};
   const std::int64_t begin = live::monotonic_ns();
   const json listed = json::parse(client.call("GET", "/v1/kv/plain/tasks/?recurse"));
   for (const json& entry : listed) {

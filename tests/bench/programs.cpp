@@ -131,12 +131,6 @@ double executor_rate(std::size_t count) {
   return rate;
 }
 
-double median_of(const std::vector<Drained>& runs, double Drained::*figure) {
-  std::vector<double> values;
-  for (const Drained& run : runs) values.push_back(run.*figure);
-  return median(std::move(values));
-}
-
 }  // namespace
 
 void measure_programs(Bench& bench) {

@@ -14,8 +14,6 @@
 namespace lictor::bench {
 namespace {
 
-constexpr const char* kPrefix = "raw/tasks/";
-
 wire::Txn fenced(const RawLock& lock) {
   wire::Txn txn;
   txn.verb("check-session", lock.key()).session(lock.session());
@@ -98,9 +96,9 @@ double send_all(const live::ConsulAgent& consul, const std::vector<std::string>&
 }
 
 Drained raw_drain(const live::ConsulAgent& consul, std::size_t count, std::size_t connections) {
-  load(consul, kPrefix, count, [](std::size_t i) { return task_record(i, "Noop"); });
+  load(consul, kRawPrefix, count, [](std::size_t i) { return task_record(i, "Noop"); });
   const RawLock lock{consul};
-  const std::vector<RawTask> tasks = raw_tasks(consul, kPrefix);
+  const std::vector<RawTask> tasks = raw_tasks(consul, kRawPrefix);
   require(tasks.size() == count, "the raw tasks are not all there");
   const std::size_t in_one = operations_taken(consul) - 1;  // and the fence
   std::vector<std::string> claims;
@@ -127,15 +125,15 @@ Drained raw_drain(const live::ConsulAgent& consul, std::size_t count, std::size_
     }
   });
   const std::int64_t cpu_spent = cpu_ns(consul.pid()) - cpu_before;
-  require(raw_tasks(consul, kPrefix).empty(), "raw tasks are left");
+  require(raw_tasks(consul, kRawPrefix).empty(), "raw tasks are left");
   const auto tasks_done = static_cast<double>(count);
   return {tasks_done / seconds, static_cast<double>(cpu_spent) / 1e3 / tasks_done};
 }
 
 double raw_single_rate(const live::ConsulAgent& consul, std::size_t count) {
-  load(consul, kPrefix, count, [](std::size_t i) { return task_record(i, "Noop"); });
+  load(consul, kRawPrefix, count, [](std::size_t i) { return task_record(i, "Noop"); });
   const RawLock lock{consul};
-  const std::vector<RawTask> tasks = raw_tasks(consul, kPrefix);
+  const std::vector<RawTask> tasks = raw_tasks(consul, kRawPrefix);
   require(tasks.size() == count, "the raw tasks are not all there");
   const double seconds = in_parallel(consul, 1, [&](live::Kv& kv) {
     std::uint64_t before = 0;
@@ -151,7 +149,7 @@ double raw_single_rate(const live::ConsulAgent& consul, std::size_t count) {
       before = written_index(kv.request("PUT", "/v1/txn", std::move(txn).body()));
     }
   });
-  require(raw_tasks(consul, kPrefix).empty(), "raw tasks are left");
+  require(raw_tasks(consul, kRawPrefix).empty(), "raw tasks are left");
   return static_cast<double>(count) / seconds;
 }
 

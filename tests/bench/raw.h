@@ -36,6 +36,9 @@ class RawLock {
 /// The ModifyIndex that a transaction gave to what it wrote last. Throws if it was refused.
 [[nodiscard]] std::uint64_t written_index(const live::HttpAnswer& answer);
 
+/// Where tasks of the raw measurements lie.
+inline constexpr const char* kRawPrefix = "raw/tasks/";
+
 struct RawTask {
   std::string key;
   std::uint64_t index = 0;

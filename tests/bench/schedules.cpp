@@ -14,16 +14,12 @@ namespace lictor::bench {
 namespace {
 
 constexpr const char* kSchedulesPrefix = "lictor/default/schedules/";
-constexpr const char* kWide = R"({"concurrency":64})";
+constexpr const char* kConcurrent = R"({"concurrency":64})";
 
 struct Idle {
   double daemon = 0, consul = 0;  // percent of a core
   double megabytes = 0;
 };
-
-double share(std::int64_t ns, std::chrono::milliseconds span) {
-  return 100 * static_cast<double>(ns) / 1e6 / static_cast<double>(span.count());
-}
 
 Idle idle_leader(const live::ConsulAgent& consul, std::chrono::milliseconds span) {
   Worker worker{consul};
@@ -31,8 +27,8 @@ Idle idle_leader(const live::ConsulAgent& consul, std::chrono::milliseconds span
   std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(5s, span));
   const std::int64_t daemon = cpu_ns(worker.pid()), agent = cpu_ns(consul.pid());
   std::this_thread::sleep_for(span);
-  const Idle idle{share(cpu_ns(worker.pid()) - daemon, span),
-                  share(cpu_ns(consul.pid()) - agent, span),
+  const Idle idle{core_percent(cpu_ns(worker.pid()) - daemon, span),
+                  core_percent(cpu_ns(consul.pid()) - agent, span),
                   static_cast<double>(resident_bytes(worker.pid())) / 1e6};
   worker.stop();
   return idle;
@@ -48,7 +44,7 @@ void write_schedules(const live::ConsulAgent& consul, std::size_t count, const s
 
 // Tasks a second, from the tick until none is left.
 double tick_rate(const live::ConsulAgent& consul, std::size_t count) {
-  Worker worker{consul, kWide};
+  Worker worker{consul, kConcurrent};
   live::Kv kv{consul.address()};
   const std::int64_t tick = wall_ms() / 1000 + 5;
   write_schedules(consul, count, fmt::format(R"("at":[{}])", tick));
@@ -84,7 +80,7 @@ void measure_schedules(Bench& bench) {
   const double ticked =
       bench.on_consul([&](const live::ConsulAgent& consul) { return tick_rate(consul, ticks); });
   const double plain = bench.on_consul(
-      [&](const live::ConsulAgent& consul) { return drain(consul, ticks, kWide).rate; });
+      [&](const live::ConsulAgent& consul) { return drain(consul, ticks, kConcurrent).rate; });
   bench.add({std::to_string(ticks) + " ticks at one instant", "tasks/s", ticked, plain,
              "plain tasks that wait"});
 }

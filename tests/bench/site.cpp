@@ -149,6 +149,14 @@ std::vector<std::string> names_below(live::Kv& kv, const std::string& prefix) {
   return names;
 }
 
+double core_percent(std::int64_t cpu_ns, std::chrono::milliseconds span) {
+  return 100 * static_cast<double>(cpu_ns) / 1e6 / static_cast<double>(span.count());
+}
+
+double ms_between(std::int64_t from_ns, std::int64_t until_ns) {
+  return static_cast<double>(until_ns - from_ns) / 1e6;
+}
+
 std::int64_t cpu_ns(pid_t pid) {
   std::int64_t total = 0;
   for (const pid_t each : family(pid)) {

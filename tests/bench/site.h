@@ -52,6 +52,9 @@ void load(const live::ConsulAgent& consul, const std::string& prefix, std::size_
 
 /// Processor time of a process and its children so far, in nanoseconds.
 [[nodiscard]] std::int64_t cpu_ns(pid_t pid);
+/// That time as percent of a core during `span`.
+[[nodiscard]] double core_percent(std::int64_t cpu_ns, std::chrono::milliseconds span);
+[[nodiscard]] double ms_between(std::int64_t from_ns, std::int64_t until_ns);
 /// Resident memory of a process, and what its children have of their own.
 [[nodiscard]] std::size_t resident_bytes(pid_t pid);
 

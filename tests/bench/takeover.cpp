@@ -16,10 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-double ms_between(std::int64_t from_ns, std::int64_t until_ns) {
-  return static_cast<double>(until_ns - from_ns) / 1e6;
-}
-
 std::string new_session(live::Kv& kv) {
   return kv.request("PUT", "/v1/session/create", R"({"Name": "raw takeover", "TTL": "60s"})")
       .json()

@@ -10,8 +10,6 @@
 namespace lictor::bench {
 namespace {
 
-using Runs = std::vector<Drained>;
-
 // As "lictor.json" of the worker has it; the port is whichever was free.
 std::string face_of(live::Kv& kv) {
   std::string url;
@@ -67,12 +65,6 @@ Drained drain_once(const live::ConsulAgent& consul, std::size_t count, bool watc
   watchers.reset();
   worker.stop();
   return drained;
-}
-
-double median_of(const Runs& runs, double Drained::*figure) {
-  std::vector<double> values;
-  for (const Drained& run : runs) values.push_back(run.*figure);
-  return median(std::move(values));
 }
 
 }  // namespace
