@@ -4,7 +4,7 @@
 set -euo pipefail
 
 # What the compiler accepts is asked here, and not how fast it gets.
-cmake --preset release -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS="-O0 -g0" >/tmp/configure.log 2>&1 || { cat /tmp/configure.log >&2; exit 1; }
+cmake --preset release -DLICTOR_UNITY=OFF -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS="-O0 -g0" >/tmp/configure.log 2>&1 || { cat /tmp/configure.log >&2; exit 1; }
 
 # Of a header that lictor includes: its file, if it comes neither from the C library nor the kernel.
 third_party() {
