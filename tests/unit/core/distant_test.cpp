@@ -1,5 +1,7 @@
 // What is due much later is not kept in memory, and starts in time all the same.
 
+#include <utility>
+
 #include <doctest/doctest.h>
 
 #include "alone.h"
@@ -137,6 +139,28 @@ TEST_CASE("a task of much later that is withdrawn is forgotten") {
   CHECK(a.held().tasks + a.held().distant == 1);
   a.cluster.run_for(1h);
   CHECK(a.cluster.started == Keys{"tasks/1"});
+}
+
+TEST_CASE("a task of much later that is gone when it is read, and written again, is read again") {
+  Distant a;
+  a.put("1", 3min);
+  bool read = false;
+  const auto reads = [](const Effect& effect) {
+    const auto* fetch = std::get_if<FetchTasks>(&effect);
+    return fetch != nullptr && fetch->keys == Keys{"tasks/1"};
+  };
+  a.cluster.fault = [&](const Daemon&, const Effect& effect) {
+    Fault fault;
+    if (reads(effect) && !read) a.cluster.store.remove("tasks/1");
+    // No names tell that it was gone.
+    fault.lose_reply = !read && std::holds_alternative<ListTasks>(effect);
+    return fault;
+  };
+  a.cluster.on_served = [&](const Daemon&, const Effect& effect, const Event&) {
+    if (reads(effect) && !std::exchange(read, true)) a.cluster.put("1");
+  };
+  CHECK(a.cluster.run_until([&] { return a.cluster.started == Keys{"tasks/1"}; }, 5min));
+  CHECK(read);
 }
 
 TEST_CASE("a token that sees no task says nothing of those of much later") {
