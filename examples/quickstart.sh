@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# lictor's main job, from nothing to done. The build takes 3 to 6 minutes on two cores, the rest one:
+# lictor's main job, from nothing to done. The build takes 4 to 8 minutes on two cores, the rest one:
 #
 #   examples/quickstart.sh            shows it, and leaves nothing behind but build/ and a cache
 #   examples/quickstart.sh --keep     leaves Consul and the daemons running, to play with
@@ -74,7 +74,7 @@ else
     fresh=(--fresh)
   fi
   cmake --preset release "${fresh[@]}" >/dev/null
-  say "building; the first time this takes 3 to 6 minutes on two cores"
+  say "building; the first time this takes 4 to 8 minutes on two cores"
   if ! cmake --build --preset release --parallel "${JOBS:-$(nproc)}" 2>&1 | show_progress build/release/build.log; then
     tail -n 40 build/release/build.log >&2
     give_up "lictor cannot be built; see build/release/build.log"
