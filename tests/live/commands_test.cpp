@@ -1,5 +1,7 @@
 // The commands of producers and operators, against a real Consul and a real daemon.
 
+#include "commands.h"
+
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,9 +21,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "process.h"
 #include "tcp_proxy.h"
-#include "world.h"
 
 namespace lictor::live {
 namespace {
@@ -29,28 +29,6 @@ namespace {
 using nlohmann::json;
 
 TEST_SUITE_BEGIN("live");
-
-// A command line on the queue of `world`, whatever is configured on this host.
-std::vector<std::string> command_line(const World& world, const std::vector<std::string>& arguments,
-                                      const std::string& consul) {
-  const std::string config = world.folder.file("client.json");
-  write_text(config, "{}");
-  std::vector<std::string> line{LICTOR_COMMAND, "--config", config, "--root",
-                                world.root,     "--consul", consul};
-  line.insert(line.end(), arguments.begin(), arguments.end());
-  return line;
-}
-
-// `lictor ...` to its end.
-Output lictor(const World& world, const std::vector<std::string>& arguments) {
-  return run(command_line(world, arguments, world.address()));
-}
-
-bool says(const Output& output, const std::string& text) {
-  INFO(output.out);
-  CHECK(output.out.find(text) != std::string::npos);
-  return output.out.find(text) != std::string::npos;
-}
 
 json record_of(const std::string& type = "Record") {
   return {{"taskType", type}, {"taskTaken", "false"}, {"mine", 1}};

@@ -30,11 +30,6 @@ constexpr int kSerialKeys = 5;         // of the queue that runs several tasks
 constexpr int kSharedSerialKeys = 30;  // of the queue with partitions
 constexpr int kPartitions = 8;
 
-long from_environment(const char* name, long otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr || *text == '\0' ? otherwise : std::atol(text);
-}
-
 // A Consul server on a host of its own.
 class Server {
  public:
@@ -379,7 +374,7 @@ TEST_CASE("a cluster under fire loses nothing, runs nothing twice at once, and k
   if (!Hosts::possible(why_not)) {
     return tell_skipped("needs root and network namespaces: " + why_not);
   }
-  const auto seed = static_cast<std::uint64_t>(from_environment("LICTOR_FIRE_SEED", 1));
+  const auto seed = from_environment("LICTOR_FIRE_SEED", 1);
   CAPTURE(seed);
   Fire fire{seed};
   fire.submit(static_cast<int>(from_environment("LICTOR_FIRE_TASKS", 600)));

@@ -13,8 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kWaitsForLockDelay = "waiting for its lock-delay";
-
 TEST_SUITE_BEGIN("live");
 
 TEST_CASE("on TERM the job ends by itself and the next leader starts at once") {

@@ -7,29 +7,12 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "process.h"
-#include "world.h"
+#include "commands.h"
 
 namespace lictor::live {
 namespace {
 
 using nlohmann::json;
-
-// `lictor ...` on the queue of `world`, to its end.
-Output lictor(const World& world, const std::vector<std::string>& arguments) {
-  const std::string config = world.folder.file("client.json");
-  write_text(config, "{}");
-  std::vector<std::string> line{LICTOR_COMMAND, "--config", config,         "--root",
-                                world.root,     "--consul", world.address()};
-  line.insert(line.end(), arguments.begin(), arguments.end());
-  return run(line);
-}
-
-bool says(const Output& output, const std::string& text) {
-  INFO(output.out);
-  CHECK(output.out.find(text) != std::string::npos);
-  return output.out.find(text) != std::string::npos;
-}
 
 // How many lines of its log name `word`.
 std::size_t lines_with(const LictorDaemon& daemon, const std::string& word) {

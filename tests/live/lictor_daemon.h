@@ -33,6 +33,9 @@ struct DaemonSettings {
   std::string capabilities{};
 };
 
+/// What a daemon logs while Consul keeps the lock from it after its last owner.
+inline constexpr const char* kWaitsForLockDelay = "waiting for its lock-delay";
+
 /// A daemon of lictor with a state folder of its own.
 class LictorDaemon {
  public:

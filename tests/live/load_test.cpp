@@ -27,11 +27,6 @@ namespace {
 
 using nlohmann::json;
 
-long from_environment(const char* name, long otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr || *text == '\0' ? otherwise : std::atol(text);
-}
-
 // What a daemon and its warden hold.
 struct Footprint {
   long memory_kb = 0;
@@ -143,8 +138,8 @@ TEST_SUITE_BEGIN("live");
 
 TEST_CASE(
     "load: a thousand PUTs a second of tasks that succeed, fail and hang all come to their end") {
-  const long seconds = from_environment("LICTOR_LOAD_SECONDS", 5);
-  const long rate = from_environment("LICTOR_LOAD_RATE", 1000);
+  const auto seconds = from_environment("LICTOR_LOAD_SECONDS", 5);
+  const auto rate = from_environment("LICTOR_LOAD_RATE", 1000);
   World world;
   DaemonSettings settings =
       world.settings("a", {{"concurrency", 64},

@@ -9,8 +9,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kWaitsForLockDelay = "waiting for its lock-delay";
-
 TEST_SUITE_BEGIN("live");
 
 TEST_CASE("Consul bars a lock for 60 s at most, whatever its session asked for") {

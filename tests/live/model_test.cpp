@@ -33,11 +33,6 @@ TEST_SUITE_BEGIN("live");
 
 constexpr std::size_t kSteps = 15;  // of a script
 
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 // A request in the names of both servers.
 struct Step {
   http::Request real;
@@ -402,8 +397,8 @@ TEST_CASE("the model answers random scripts as a Consul does") {
   const auto agent = net::Transport::open(options);
   REQUIRE(agent);
 
-  const std::uint64_t first = number_from("LICTOR_SEED", 1);
-  const std::uint64_t count = number_from("LICTOR_SEEDS", 1000);
+  const std::uint64_t first = from_environment("LICTOR_SEED", 1);
+  const std::uint64_t count = from_environment("LICTOR_SEEDS", 1000);
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     CAPTURE(seed);  // LICTOR_SEED=<seed> LICTOR_SEEDS=1 replays it.
     Script script{seed, **agent};

@@ -31,11 +31,6 @@ using nlohmann::json;
 
 TEST_SUITE_BEGIN("live");
 
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
 // A blocking query at both servers.
 struct Query {
   std::string target;  // without index and wait
@@ -54,9 +49,9 @@ struct Query {
 };
 
 // The agent and a model, asked the same. {0}, {1} in a request are the sessions made here.
-class Pair {
+class TimedPair {
  public:
-  Pair(net::Transport& agent, std::string node, std::uint64_t seed)
+  TimedPair(net::Transport& agent, std::string node, std::uint64_t seed)
       : agent_(agent), node_(std::move(node)), model({seed, "dev-node"}) {}
 
   // Both; a difference fails the test. What the agent said.
@@ -243,8 +238,8 @@ Watched draw_watched(Random& random, int number) {
 TEST_CASE("a blocking query wakes on what wakes it at a Consul, and on nothing else") {
   const ConsulAgent consul;
   const auto agent = connect_to(consul);
-  Pair pair{*agent, consul.node(), 1};
-  Random random{number_from("LICTOR_SEED", 1)};
+  TimedPair pair{*agent, consul.node(), 1};
+  Random random{from_environment("LICTOR_SEED", 1)};
   constexpr int kQueries = 350;  // less than 200 of them, as many as one client may have, are begun
   std::vector<Watched> all;
   for (int i = 0; i < kQueries; ++i) all.push_back(draw_watched(random, i));
@@ -393,7 +388,7 @@ struct Saga {
         .dump();
   }
 
-  Pair pair;
+  TimedPair pair;
   std::string kv;
   std::string key;
   std::list<Query> queries;

@@ -9,7 +9,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "world.h"
+#include "commands.h"
 
 namespace lictor::live {
 namespace {
@@ -17,14 +17,6 @@ namespace {
 using nlohmann::json;
 
 TEST_SUITE_BEGIN("live");
-
-Output lictor(const World& world, std::vector<std::string> arguments, const std::string& address) {
-  const std::string config = world.folder.file("client.json");
-  write_text(config, "{}");
-  arguments.insert(arguments.begin(),
-                   {LICTOR_COMMAND, "--config", config, "--root", world.root, "--consul", address});
-  return run(arguments);
-}
 
 // A file of `count` records of type "Noop", whose ids are `prefix` and a number.
 std::string many_records(const World& world, int count, const std::string& prefix,

@@ -76,6 +76,11 @@ std::chrono::milliseconds patience() {
   return seconds != nullptr && *seconds != '\0' ? std::chrono::seconds{std::atoi(seconds)} : 90s;
 }
 
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr || *text == '\0' ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
 bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds limit) {
   const auto until = std::chrono::steady_clock::now() + limit;
   while (!condition()) {

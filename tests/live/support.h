@@ -18,6 +18,9 @@ using namespace std::chrono_literals;
 /// light.
 [[nodiscard]] std::chrono::milliseconds patience();
 
+/// The whole number in the variable `name` of our environment.
+[[nodiscard]] std::uint64_t from_environment(const char* name, std::uint64_t otherwise);
+
 /// Asks until `condition` holds or `limit` is over; what it said last.
 [[nodiscard]] bool eventually(const std::function<bool()>& condition,
                               std::chrono::milliseconds limit = patience());

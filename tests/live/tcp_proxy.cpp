@@ -1,7 +1,5 @@
 #include "tcp_proxy.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,28 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "loopback.h"
+
 namespace lictor::live {
 namespace {
-
-sockaddr_in loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  return address;
-}
-
-int connect_to(int port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_in address = loopback(port);
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    close(fd);
-    return -1;
-  }
-  const int on = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  return fd;
-}
 
 // One connection through the proxy; both ends are blocking sockets, and what they say is short.
 struct Link {
@@ -47,18 +27,8 @@ struct Link {
   }
 };
 
-bool write_all(int fd, const char* data, std::size_t size) {
-  while (size > 0) {
-    const ssize_t n = send(fd, data, size, MSG_NOSIGNAL);
-    if (n <= 0) return false;
-    data += n;
-    size -= static_cast<std::size_t>(n);
-  }
-  return true;
-}
-
 // What has come at `from`; empty when the connection is over.
-std::string take(int from) {
+std::string received(int from) {
   std::string bytes(65'536, '\0');
   const ssize_t n = recv(from, bytes.data(), bytes.size(), MSG_DONTWAIT);
   bytes.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
@@ -67,7 +37,7 @@ std::string take(int from) {
 
 bool pass(const std::string& bytes, int to, bool is_cut) {
   if (bytes.empty()) return false;
-  return is_cut || to < 0 || write_all(to, bytes.data(), bytes.size());
+  return is_cut || to < 0 || write_all(to, bytes);
 }
 
 }  // namespace
@@ -100,7 +70,7 @@ void TcpProxy::cut_at(std::string word, Before before) {
 }
 
 bool TcpProxy::pass_request(int from, int to, bool is_cut) {
-  const std::string bytes = take(from);
+  const std::string bytes = received(from);
   const std::lock_guard lock{mutex_};
   const bool said = !word_.empty() && bytes.find(word_) != std::string::npos;
   const bool lost = said && before_ == Before::kRequest;
@@ -139,7 +109,7 @@ void TcpProxy::run() {
       const bool goes_on =
           (!from_client || pass_request(link.client, link.server, link.was_cut || is_cut_)) &&
           (!from_server ||
-           pass(take(link.server), link.client, link.was_cut || link.lost_reply || is_cut_));
+           pass(received(link.server), link.client, link.was_cut || link.lost_reply || is_cut_));
       if (!goes_on) link.end();
       return !goes_on;
     });

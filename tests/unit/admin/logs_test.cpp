@@ -19,8 +19,8 @@ namespace {
 using nlohmann::json;
 
 // A folder of logs, and the route that reads it.
-struct Scene {
-  Scene() { add_log_routes(router, backend, store); }
+struct Logs {
+  Logs() { add_log_routes(router, backend, store); }
 
   FakeBackend backend;
 
@@ -60,7 +60,7 @@ std::string header(const Response& response, const std::string& name) {
 TEST_SUITE_BEGIN("admin");
 
 TEST_CASE("the logs of a task are listed, those of its neighbours are not") {
-  Scene scene;
+  Logs scene;
   scene.write("7", 1, 100, "one");
   const std::string running = scene.write("7", 2, 200, "two!");
   scene.write("7.1", 1, 300, "neighbour");
@@ -81,7 +81,7 @@ TEST_CASE("the logs of a task are listed, those of its neighbours are not") {
 
 TEST_CASE(
     "an attempt's bytes are read from an offset, the newest of that number if there are more") {
-  Scene scene;
+  Logs scene;
   scene.write("7", 1, 100, "old");
   scene.write("7", 1, 200, "new output");
   const Response all = scene.get({{"id", "7"}, {"attempt", "1"}});
@@ -96,7 +96,7 @@ TEST_CASE(
 }
 
 TEST_CASE("an attempt whose output could not be kept says why, also without a file") {
-  Scene scene;
+  Logs scene;
   const std::string half = scene.write("7", 1, 100, "half");
   const std::string none = scene.path_of("7", 2, 200);
   scene.active->add(half);
@@ -113,7 +113,7 @@ TEST_CASE("an attempt whose output could not be kept says why, also without a fi
 }
 
 TEST_CASE("parameters that are no numbers are refused") {
-  const Scene scene;
+  const Logs scene;
   CHECK(scene.get({}).status == 400);
   CHECK(scene.get({{"id", "7"}, {"attempt", "x"}}).status == 400);
   CHECK(scene.get({{"id", "7"}, {"attempt", "1"}, {"offset", "-1"}}).status == 400);
@@ -122,7 +122,7 @@ TEST_CASE("parameters that are no numbers are refused") {
 }
 
 TEST_CASE("who waits is answered when there is more, when the attempt ends, and when it is over") {
-  Scene scene;
+  Logs scene;
   const std::string path = scene.write("7", 1, 100, "begin");
   scene.active->add(path);
   const std::multimap<std::string, std::string> query{
@@ -146,7 +146,7 @@ TEST_CASE("who waits is answered when there is more, when the attempt ends, and 
 }
 
 TEST_CASE("no id leads out of the folder, and no link is followed") {
-  Scene scene;
+  Logs scene;
   exec::test::write_file(scene.folder / "secret.1.1.log", "secret");
   scene.write("7", 1, 1, "x");
   for (const char* id : {"../../secret", "../secret", "..", "/etc/passwd"}) {

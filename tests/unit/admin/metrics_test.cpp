@@ -10,6 +10,7 @@
 #include "skip.h"
 #include "temporary_folder.h"
 #include "unit/admin/fake_exchange.h"
+#include "unit/admin/metrics_text.h"
 
 namespace lictor::admin {
 namespace {
@@ -34,14 +35,6 @@ Status leading() {
   queue.states = {{"ready", 3}, {"blocked", 1}};
   status.queues = {queue};
   return status;
-}
-
-// The value of the line that begins so; empty: there is none.
-std::string value(const std::string& text, const std::string& series) {
-  const std::size_t at = text.find("\n" + series + " ");
-  if (at == std::string::npos) return "";
-  const std::size_t begin = at + series.size() + 2;
-  return text.substr(begin, text.find('\n', begin) - begin);
 }
 
 TEST_SUITE_BEGIN("admin");

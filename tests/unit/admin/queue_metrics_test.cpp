@@ -3,19 +3,12 @@
 #include <doctest/doctest.h>
 
 #include "admin/metrics.h"
+#include "unit/admin/metrics_text.h"
 
 namespace lictor::admin {
 namespace {
 
 using namespace std::chrono_literals;
-
-// The value of `series`; empty: there is none.
-std::string value(const std::string& text, const std::string& series) {
-  const std::size_t at = text.find("\n" + series + " ");
-  if (at == std::string::npos) return "";
-  const std::size_t begin = at + series.size() + 2;
-  return text.substr(begin, text.find('\n', begin) - begin);
-}
 
 Status status_of(QueueStatus::Role role, Duration oldest_due, std::uint64_t discovered) {
   QueueStatus queue;

@@ -6,8 +6,12 @@
 
 #include <doctest/doctest.h>
 
+#include "unit/contains.h"
+
 namespace lictor::app {
 namespace {
+
+using unit::contains;
 
 Invocation accept(const std::vector<std::string>& arguments) {
   const auto parsed = parse_command_line(arguments);
@@ -23,10 +27,6 @@ std::string refuse(const std::vector<std::string>& arguments) {
   CHECK(answer.exit_code == 2);
   CHECK(answer.text.ends_with('\n'));
   return answer.text;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST_CASE("global flags may stand before the command or after it") {

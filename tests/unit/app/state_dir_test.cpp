@@ -19,15 +19,12 @@
 
 #include "skip.h"
 #include "temporary_folder.h"
+#include "unit/contains.h"
 
 namespace lictor::app {
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
+using unit::contains;
 
 TEST_SUITE_BEGIN("app");
 
@@ -128,4 +125,5 @@ TEST_CASE("so is what is left in a pid namespace of its own") {
 
 TEST_SUITE_END();
 
+}  // namespace
 }  // namespace lictor::app

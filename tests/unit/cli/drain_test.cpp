@@ -17,8 +17,8 @@ using namespace std::chrono_literals;
 constexpr const char* kWish = "lictor/q/members/a/drain";
 
 // A queue of two partitions, which "a" leads, and "b", which leads none.
-struct Fleet {
-  Fleet() {
+struct Drained {
+  Drained() {
     consul.put("lictor/q/partitions", "2");
     consul.put("lictor/q/members/a", R"({"node":"a"})", a);
     consul.put("lictor/q/members/b", R"({"node":"b"})", b);
@@ -48,7 +48,7 @@ Error error_of(const Result<int>& code) {
 }  // namespace
 
 TEST_CASE("drain writes the wish, once, and tells what follows; undrain takes it back") {
-  Fleet fleet;
+  Drained fleet;
   Stage first{fleet.consul};
   REQUIRE(drain(first.client, {"a"}) == 0);
   CHECK(first.out().starts_with("a is draining: it leads partitions 0-1, which it gives away, "));
@@ -75,7 +75,7 @@ TEST_CASE("drain writes the wish, once, and tells what follows; undrain takes it
 }
 
 TEST_CASE("drain complains if no other member takes what the host gives away") {
-  Fleet fleet;
+  Drained fleet;
   fleet.consul.put("lictor/q/members/b/drain", "{}");
   Stage stage{fleet.consul};
   REQUIRE(drain(stage.client, {"a"}) == 0);
@@ -83,7 +83,7 @@ TEST_CASE("drain complains if no other member takes what the host gives away") {
 }
 
 TEST_CASE("drain --wait ends when the host leads no partition") {
-  Fleet fleet;
+  Drained fleet;
   fleet.consul.on_wait = [&] { fleet.move_all(); };
   Stage stage{fleet.consul};
   REQUIRE(drain(stage.client, {"a", true, {}}) == 0);
@@ -96,7 +96,7 @@ TEST_CASE("drain --wait ends when the host leads no partition") {
 }
 
 TEST_CASE("drain --wait fails at its timeout, and when the wish is taken back") {
-  Fleet fleet;
+  Drained fleet;
   Stage late{fleet.consul, true};
   const Error timeout = error_of(drain(late.client, {"a", true, 0s}));
   CHECK(timeout.code == ErrorCode::kFailed);
@@ -118,7 +118,7 @@ TEST_CASE("drain refuses a queue of one partition, an unknown host and what is n
   CHECK(exit_code(error.code) == kUsage);
   CHECK(contains(error.message, "use \"lictor leader --step-down\""));
 
-  Fleet fleet;
+  Drained fleet;
   Stage stage{fleet.consul};
   const Error unknown = error_of(drain(stage.client, {"host"}));
   CHECK(exit_code(unknown.code) == kNotFound);
@@ -134,7 +134,7 @@ TEST_CASE("drain refuses a queue of one partition, an unknown host and what is n
 }
 
 TEST_CASE("undrain also ends the wish for a host that has left") {
-  Fleet fleet;
+  Drained fleet;
   fleet.consul.put("lictor/q/members/gone/drain", "{}");
   Stage stage{fleet.consul};
   REQUIRE(undrain(stage.client, {"gone"}) == 0);

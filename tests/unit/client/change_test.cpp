@@ -20,7 +20,7 @@ using test::reply;
 using test::txn_error;
 using test::undelivered;
 
-const std::string kApplied = R"({"Results":null,"Errors":null})";
+const std::string kAllApplied = R"({"Results":null,"Errors":null})";
 
 std::string task_entry(std::uint64_t index) {
   return entry("lictor/q/tasks/42", R"({"taskType":"T"})", index);
@@ -53,7 +53,7 @@ std::vector<TaskInfo> tasks(std::size_t count) {
 TEST_CASE("a task that changed meanwhile is read and changed again") {
   Scene scene{{reply(200, task_entry(7)),
                reply(409, txn_error(0, "failed index check for key, current modify index 8 != 7")),
-               reply(200, task_entry(8)), reply(200, kApplied)}};
+               reply(200, task_entry(8)), reply(200, kAllApplied)}};
   const auto task = scene.change();
   REQUIRE(task);
   CHECK(task->modify_index == 8);
@@ -64,7 +64,7 @@ TEST_CASE("after a lost reply, a missing key means that the change was applied")
   Scene landed{{reply(200, task_entry(7)), undelivered(Delivery::kLost), reply(404, "", 9)}};
   CHECK(landed.change());
   Scene not_landed{{reply(200, task_entry(7)), undelivered(Delivery::kLost),
-                    reply(200, task_entry(7)), reply(200, kApplied)}};
+                    reply(200, task_entry(7)), reply(200, kAllApplied)}};
   CHECK(not_landed.change());
   CHECK(not_landed.consul.all_asked());
   Scene nobody_knows{
@@ -96,9 +96,9 @@ TEST_CASE(
     "many changes go in transactions of what Consul takes, and a missing task does not stop the "
     "others") {
   Scene scene{{reply(409, txn_error(2, "failed to check index, key doesn't exist")),  // of task 1
-               reply(200, kApplied),                                                  // the others
+               reply(200, kAllApplied),                                               // the others
                reply(404, "", 9),                                                     // task 1
-               reply(200, kApplied)}};                                                // 32 and on
+               reply(200, kAllApplied)}};                                             // 32 and on
   const BulkResult result = change_many(scene.queue, tasks(40), scene.plan, {}, 1);
   CHECK(result.tasks.size() == 39);
   CHECK(result.refused.empty());
@@ -158,7 +158,7 @@ TEST_CASE("a refused or untried change is never in doubt") {
 }
 
 TEST_CASE("after an error nothing more is sent, and each task has a result") {
-  Scene scene{{reply(200, kApplied), reply(409, txn_error(1, "Permission denied"))}};
+  Scene scene{{reply(200, kAllApplied), reply(409, txn_error(1, "Permission denied"))}};
   std::size_t told = 0;
   const BulkResult result =
       change_many(scene.queue, tasks(2000), scene.plan,

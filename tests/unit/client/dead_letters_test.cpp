@@ -12,12 +12,12 @@ namespace {
 using test::contains;
 using namespace std::chrono_literals;
 
-constexpr WallTime kNow{1'795'228'350'949ms};
+constexpr WallTime kBuriedNow{1'795'228'350'949ms};
 
 TEST_CASE("retry writes the record as its producer wrote it") {
   const auto record = retried_record(
       R"({"record":{"taskType":"T","taskTaken":"false","n":1.50,"taskAttempt":3},"reason":"failed"})",
-      kNow, false);
+      kBuriedNow, false);
   REQUIRE(record);
   CHECK(*record == R"({"taskType":"T","taskTaken":"false","n":1.50})");
 }
@@ -26,7 +26,7 @@ TEST_CASE("an unreadable record cannot be retried") {
   for (const char* letter : {R"({"raw":"not json"})", R"({"raw_base64":"AP8="})", "nonsense", "{}",
                              R"({"record":"text"})"}) {
     CAPTURE(letter);
-    const auto record = retried_record(letter, kNow, false);
+    const auto record = retried_record(letter, kBuriedNow, false);
     REQUIRE_FALSE(record);
     CHECK(record.error().code == ErrorCode::kInvalid);
   }
@@ -37,10 +37,10 @@ TEST_CASE("a past expireAt is refused, or removed on request") {
     return R"({"record":{"taskType":"T","expireAt":)" + expiry + "}}";
   };
   const std::string past = letter("\"2026-11-21T02:00:00Z\"");
-  CHECK(retried_record(past, kNow, false).error().code == ErrorCode::kInvalid);
-  CHECK(*retried_record(past, kNow, true) == R"({"taskType":"T"})");
+  CHECK(retried_record(past, kBuriedNow, false).error().code == ErrorCode::kInvalid);
+  CHECK(*retried_record(past, kBuriedNow, true) == R"({"taskType":"T"})");
   const std::string future = letter("\"2026-11-22T02:00:00Z\"");
-  CHECK(*retried_record(future, kNow, false) ==
+  CHECK(*retried_record(future, kBuriedNow, false) ==
         R"({"taskType":"T","expireAt":"2026-11-22T02:00:00Z"})");
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/base64.h"
 #include "net/transport.h"
+#include "unit/contains.h"
 
 namespace lictor::client::test {
 
@@ -34,6 +35,11 @@ inline std::string entry(const std::string& key, const std::string& value,
   return R"([{"LockIndex":0,"Key":")" + key + R"(","Flags":0,"Value":")" + base64_encode(value) +
          "\"" + (session.empty() ? "" : R"(,"Session":")" + session + '"') + R"(,"CreateIndex":)" +
          std::to_string(create_index) + R"(,"ModifyIndex":)" + std::to_string(create_index) + "}]";
+}
+
+/// Of two entries, one list.
+inline std::string listing(const std::string& one, const std::string& other) {
+  return one.substr(0, one.size() - 1) + "," + other.substr(1);
 }
 
 /// The same within a transaction's answer.
@@ -72,9 +78,7 @@ class FakeConsul : public net::Transport {
   std::deque<http::Response> replies_;
 };
 
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using unit::contains;
 
 /// To a question for the names of a task's later dead letters.
 inline http::Response no_names() { return reply(404, "", 9); }

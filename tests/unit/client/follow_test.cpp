@@ -15,8 +15,8 @@ using test::undelivered;
 using namespace std::chrono_literals;
 
 // What Consul answers, and a queue of it.
-struct Scene {
-  explicit Scene(std::deque<http::Response> replies) : consul(std::move(replies)) {}
+struct Followed {
+  explicit Followed(std::deque<http::Response> replies) : consul(std::move(replies)) {}
   Result<Ending> follow(std::optional<Duration> timeout = {}, std::uint64_t index = 9) {
     return client::follow(queue, "42", {.timeout = timeout, .index = index});
   }
@@ -30,8 +30,8 @@ const std::string kDead = "lictor/q/dead/42";
 const std::string kLetter = R"({"reason":"failed","error":"exit 3","attempts":3})";
 
 TEST_CASE("a task that is gone without a dead letter is done") {
-  Scene scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9), reply(404, "", 20),
-               reply(404, "", 20), reply(404, "", 20), no_names(), reply(404, "", 20)}};
+  Followed scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9), reply(404, "", 20),
+                  reply(404, "", 20), reply(404, "", 20), no_names(), reply(404, "", 20)}};
   const auto ending = scene.follow();
   REQUIRE(ending);
   CHECK(ending->how == Ending::How::kGone);
@@ -39,20 +39,20 @@ TEST_CASE("a task that is gone without a dead letter is done") {
 }
 
 TEST_CASE("only a consistent read proves that a key is gone") {
-  Scene scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9),
-               reply(404, "", 20),  // a deposed leader's view
-               reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9), reply(404, "", 30),
-               reply(404, "", 30), reply(404, "", 30), no_names(), reply(404, "", 20)}};
+  Followed scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9),
+                  reply(404, "", 20),  // a deposed leader's view
+                  reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9), reply(404, "", 30),
+                  reply(404, "", 30), reply(404, "", 30), no_names(), reply(404, "", 20)}};
   REQUIRE(scene.follow());
   CHECK(scene.consul.asked[2].target.ends_with("?consistent"));
   CHECK(scene.consul.all_asked());
 }
 
 TEST_CASE("an older dead letter of the same id does not count") {
-  Scene before{
+  Followed before{
       {reply(404, "", 20), reply(200, entry(kDead, kLetter, 5)), no_names(), reply(404, "", 20)}};
   CHECK(before.follow()->how == Ending::How::kGone);
-  Scene after{{reply(404, "", 20), reply(200, entry(kDead, kLetter, 15)), no_names()}};
+  Followed after{{reply(404, "", 20), reply(200, entry(kDead, kLetter, 15)), no_names()}};
   const auto ending = after.follow();
   REQUIRE(ending);
   REQUIRE(ending->how == Ending::How::kDead);
@@ -60,20 +60,20 @@ TEST_CASE("an older dead letter of the same id does not count") {
 }
 
 TEST_CASE("a new task under the same id means that the old one has ended") {
-  Scene scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9),
-               reply(200, entry(kTask, R"({"taskType":"T"})", 15), 15),
-               reply(200, entry(kTask, R"({"taskType":"T"})", 15), 15), reply(404, "", 20),
-               no_names(), reply(404, "", 20)}};
+  Followed scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9),
+                  reply(200, entry(kTask, R"({"taskType":"T"})", 15), 15),
+                  reply(200, entry(kTask, R"({"taskType":"T"})", 15), 15), reply(404, "", 20),
+                  no_names(), reply(404, "", 20)}};
   REQUIRE(scene.follow());
   CHECK(scene.consul.all_asked());
 }
 
 TEST_CASE("waiting ends with its timeout, and at once when a right is missing") {
-  Scene late{{}};
+  Followed late{{}};
   const auto ending = late.follow(Duration::zero());
   REQUIRE(ending);
   CHECK(ending->how == Ending::How::kTimedOut);
-  Scene denied{{reply(403, "Permission denied")}};
+  Followed denied{{reply(403, "Permission denied")}};
   CHECK(denied.follow().error().code == ErrorCode::kPermissionDenied);
 }
 
@@ -83,11 +83,11 @@ TEST_CASE(
     const std::string claimed =
         R"({"taskType":"T","taskTaken":true,"taskAttempt":1,)"
         R"("taskClaim":{"node":"h","session":"s","nonce":"n","since":"2026-01-01T00:00:00Z"}})";
-    Scene scene{{reply(200, entry(kTask, claimed, 9), 9),
-                 reply(404, "", 9),  // the number of partitions
-                 reply(200, entry("lictor/q/leader", "{}", 5, leader_session)),
-                 undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kNotSent),
-                 undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kNotSent)}};
+    Followed scene{{reply(200, entry(kTask, claimed, 9), 9),
+                    reply(404, "", 9),  // the number of partitions
+                    reply(200, entry("lictor/q/leader", "{}", 5, leader_session)),
+                    undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kNotSent),
+                    undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kNotSent)}};
     const auto ending = scene.follow(1s);
     REQUIRE(ending);
     CHECK(ending->how == Ending::How::kTimedOut);
@@ -99,22 +99,22 @@ TEST_CASE(
 
 TEST_CASE("the history gives the result, unless its record is older than the task") {
   const std::string done = R"({"record":{"taskType":"T"},"result":{"rows":7},"attempts":1})";
-  Scene scene{{reply(404, "", 20), reply(404, "", 20), no_names(),
-               reply(200, entry("lictor/q/done/42", done, 15))}};
+  Followed scene{{reply(404, "", 20), reply(404, "", 20), no_names(),
+                  reply(200, entry("lictor/q/done/42", done, 15))}};
   const auto ending = scene.follow();
   REQUIRE(ending);
   REQUIRE(ending->how == Ending::How::kDone);
   CHECK(ending->task.result == R"({"rows":7})");
-  Scene older{{reply(404, "", 20), reply(404, "", 20), no_names(),
-               reply(200, entry("lictor/q/done/42", done, 5))}};
+  Followed older{{reply(404, "", 20), reply(404, "", 20), no_names(),
+                  reply(200, entry("lictor/q/done/42", done, 5))}};
   CHECK(older.follow()->how == Ending::How::kGone);
 }
 
 TEST_CASE("an unknown task is not found, and the latest trace of a known one counts") {
-  Scene nothing{{reply(404, "", 20), reply(404, "", 20), no_names(), reply(404, "", 20)}};
+  Followed nothing{{reply(404, "", 20), reply(404, "", 20), no_names(), reply(404, "", 20)}};
   CHECK(nothing.follow({}, 0).error().code == ErrorCode::kNotFound);
-  Scene both{{reply(404, "", 20), reply(200, entry(kDead, kLetter, 15)), no_names(),
-              reply(200, entry("lictor/q/done/42", "{}", 12))}};
+  Followed both{{reply(404, "", 20), reply(200, entry(kDead, kLetter, 15)), no_names(),
+                 reply(200, entry("lictor/q/done/42", "{}", 12))}};
   CHECK(both.follow({}, 0)->how == Ending::How::kDead);
 }
 

@@ -15,9 +15,10 @@ namespace {
 
 using test::contains;
 using test::entry;
+using test::listing;
 using test::reply;
 
-const wire::Layout kLayout = wire::Layout::under("lictor/", "q");
+const wire::Layout kLockLayout = wire::Layout::under("lictor/", "q");
 
 http::Response count_of(const std::string& value) {
   return reply(200, entry("lictor/q/partitions", value), 9);
@@ -27,7 +28,7 @@ http::Response count_of(const std::string& value) {
 Result<Locks> locks_by(std::deque<http::Response> replies) {
   test::FakeConsul consul{std::move(replies)};
   Store store{consul};
-  auto locks = read_locks(store, kLayout);
+  auto locks = read_locks(store, kLockLayout);
   CHECK(consul.all_asked());
   return locks;
 }
@@ -35,10 +36,6 @@ Result<Locks> locks_by(std::deque<http::Response> replies) {
 std::string held(const std::string& key, const std::string& node, const std::string& session) {
   const std::string value = R"({"node":")" + node + R"(","instance":"i-)" + node + "\"}";
   return entry("lictor/q/leader" + key, value, 7, session);
-}
-
-std::string listing(const std::string& one, const std::string& other) {
-  return one.substr(0, one.size() - 1) + "," + other.substr(1);
 }
 
 // A task that "a" claimed with its session.
@@ -59,7 +56,8 @@ std::string key_in(std::uint32_t partition) {
 
 // The state of a task of that partition that "a" claimed.
 TaskState state_in(const Locks& locks, std::uint32_t partition) {
-  return view_task(kLayout, {kLayout.task_key("1"), claimed(key_in(partition)), {}, 0, 5, 6}, locks,
+  return view_task(kLockLayout,
+                   {kLockLayout.task_key("1"), claimed(key_in(partition)), {}, 0, 5, 6}, locks,
                    WallTime{})
       .state;
 }
@@ -96,11 +94,11 @@ TEST_CASE("each of several partitions has its own leader, by which its tasks run
 TEST_CASE(
     "a task is in the partition of its serialKey, else its id; unreadable, of its whole key") {
   const Locks locks{std::vector<std::optional<wire::KvEntry>>(4)};
-  wire::Layout by_instance = kLayout;
+  wire::Layout by_instance = kLockLayout;
   by_instance.serialize_by = "/taskPara/instanceId";
   const auto partition = [&](const std::string& record) {
     return locks.partition_of(
-        view_task(by_instance, {kLayout.task_key("42"), record, {}, 0, 5, 6}, locks, {}));
+        view_task(by_instance, {kLockLayout.task_key("42"), record, {}, 0, 5, 6}, locks, {}));
   };
   const auto of = [](const char* text) { return core::partition_of(text, 4); };
   CHECK(partition(R"({"taskType":"T"})") == of("42"));
@@ -151,7 +149,7 @@ TEST_CASE("list and show tell the state of a task by the leader of its partition
   const auto none = reply(404, "", 9);
   test::FakeConsul consul{{reply(200, listing(in_0, in_2), 9), none, count_of("4"),
                            reply(200, locked, 9), none, none, none}};
-  lictor::Client client{std::make_unique<lictor::Client::Impl>(consul, "q", kLayout)};
+  lictor::Client client{std::make_unique<lictor::Client::Impl>(consul, "q", kLockLayout)};
   const auto all = client.list();
   REQUIRE(all);
   CHECK(consul.all_asked());

@@ -21,10 +21,10 @@ const std::vector<std::string> kIds{
     " a",  "a ",    "a b",    "a..b", "db7:8",
     "x@y", "r~2",   "\u00fc", "a+b",  "nightly@2026-11-24T09:30:00Z",
     "%41", "a/b c", "42"};
-const std::string kRecord = R"({"taskType":"T"})";
+const std::string kOddRecord = R"({"taskType":"T"})";
 
 // A queue in a Consul that refuses names, and what was refused of what was asked.
-struct Scene {
+struct OddNames {
   cli::test::ModelConsul consul{"dev", true};
   wire::Layout layout = wire::Layout::under("lictor/", "q");
   Store store{consul};
@@ -36,10 +36,10 @@ struct Scene {
 };
 
 TEST_CASE("a task of any name can be shown, waited for and cancelled") {
-  Scene scene;
+  OddNames scene;
   for (const std::string& id : kIds) {
     CAPTURE(id);
-    scene.consul.put(scene.layout.task_key(id), kRecord);
+    scene.consul.put(scene.layout.task_key(id), kOddRecord);
     const auto shown = scene.client.show(id);
     REQUIRE_MESSAGE(shown, (shown ? "" : shown.error().message));
     CHECK(shown->front().state == TaskState::kWaiting);
@@ -56,7 +56,7 @@ TEST_CASE("a task of any name can be shown, waited for and cancelled") {
 }
 
 TEST_CASE("a dead letter of any name can be shown, retried and purged") {
-  Scene scene;
+  OddNames scene;
   for (const std::string& id : kIds) {
     CAPTURE(id);
     const std::string letter = R"({"key":")" + scene.layout.task_key(id) +
@@ -67,7 +67,7 @@ TEST_CASE("a dead letter of any name can be shown, retried and purged") {
     REQUIRE(shown);
     CHECK(shown->size() == 2);
     CHECK(scene.client.retry(id)->id == id + ",57");
-    CHECK((*scene.store.get(scene.layout.task_key(id)))->value == kRecord);
+    CHECK((*scene.store.get(scene.layout.task_key(id)))->value == kOddRecord);
     REQUIRE(scene.client.purge(id));
     CHECK(scene.client.purge(id).error().code == ErrorCode::kNotFound);
   }
@@ -75,7 +75,7 @@ TEST_CASE("a dead letter of any name can be shown, retried and purged") {
 }
 
 TEST_CASE("a schedule of any name can be added, paused, run and removed") {
-  Scene scene;
+  OddNames scene;
   Schedules schedules{scene.store, scene.layout};
   for (const std::string name : {"nightly", "n b", "n:b", "\u00fc", "r~2"}) {
     CAPTURE(name);

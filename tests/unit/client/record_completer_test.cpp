@@ -10,19 +10,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr WallTime kNow{1'795'228'350'949ms};
+constexpr WallTime kCompletedNow{1'795'228'350'949ms};
 
 struct Lines {
   std::string type = "Notify";
   TaskIds ids{1};
 
   NewRecord take(const std::string& line) {
-    auto task = complete_record(line, type, kNow, ids);
+    auto task = complete_record(line, type, kCompletedNow, ids);
     REQUIRE_MESSAGE(task, (task ? "" : task.error().message));
     return *task;
   }
   std::string refuse(const std::string& line) {
-    const auto task = complete_record(line, type, kNow, ids);
+    const auto task = complete_record(line, type, kCompletedNow, ids);
     REQUIRE_FALSE(task);
     return task.error().message;
   }
@@ -41,11 +41,11 @@ TEST_CASE("added and removed members leave valid JSON, with any white space") {
     const auto record = nlohmann::ordered_json::parse(task.record);
     REQUIRE(record.at("taskId") == task.id);
     REQUIRE(record.at("taskType") == "Notify");
-    CHECK(record.at("taskTime") == kNow.time_since_epoch().count());
+    CHECK(record.at("taskTime") == kCompletedNow.time_since_epoch().count());
     NewRecord later = task;
-    later.restamp(kNow + 1ms);
+    later.restamp(kCompletedNow + 1ms);
     CHECK(nlohmann::ordered_json::parse(later.record).at("taskTime") ==
-          (kNow + 1ms).time_since_epoch().count());
+          (kCompletedNow + 1ms).time_since_epoch().count());
     return task.record.substr(task.record.find(R"("Notify")") + 8);
   };
   CHECK(completed(R"({ "x" : 1, "y":[ 1, 2 ] })") == R"(, "x" : 1, "y":[ 1, 2 ] })");
@@ -80,7 +80,7 @@ TEST_CASE("members that only lictor may set are removed") {
 TEST_CASE("a completed record knows its place in the order, and whether its time was generated") {
   Lines lines;
   const NewRecord made = lines.take(R"({"taskId":"a"})");
-  CHECK(made.place == kNow);
+  CHECK(made.place == kCompletedNow);
   REQUIRE(made.made_time);
   CHECK(made.made_time->is_place);
 
@@ -97,7 +97,7 @@ TEST_CASE("a completed record knows its place in the order, and whether its time
 TEST_CASE("a generated time is replaced in place") {
   Lines lines;
   NewRecord task = lines.take(R"({"executeAt":5,"taskId":"1795228350949","taskType":"T"})");
-  task.restamp(kNow + 1ms);
+  task.restamp(kCompletedNow + 1ms);
   CHECK(task.record ==
         R"({"taskTime":1795228350950,"executeAt":5,"taskId":"1795228350949","taskType":"T"})");
   CHECK(task.place == WallTime{5s});
@@ -105,10 +105,10 @@ TEST_CASE("a generated time is replaced in place") {
   NewTask made;
   made.type = "T";
   made.id = "a";
-  auto record = make_record(made, kNow, lines.ids);
+  auto record = make_record(made, kCompletedNow, lines.ids);
   REQUIRE(record);
-  record->restamp(kNow + 2ms);
-  CHECK(record->place == kNow + 2ms);
+  record->restamp(kCompletedNow + 2ms);
+  CHECK(record->place == kCompletedNow + 2ms);
   CHECK(record->record.starts_with(R"({"taskId":"a","taskTime":1795228350951,"taskTaken")"));
 }
 

@@ -215,14 +215,14 @@ NewRecord task(std::size_t i, std::string record = "{}") {
   return {id(i), std::move(record), WallTime{std::chrono::milliseconds{i}}};
 }
 
-struct Scene {
+struct Written {
   OneTransactionAtATime consul;
   Store store{consul, limits::kLeastOperations};
   Queue queue{store, "q", wire::Layout::under("", "q")};
   std::vector<RecordWriter::Settled> settled;
   RecordWriter writer;
 
-  explicit Scene(SubmitOrder order = SubmitOrder::kAsGiven)
+  explicit Written(SubmitOrder order = SubmitOrder::kAsGiven)
       : writer{queue, [this](const auto& s) { settled.push_back(s); }, {}, order} {}
 
   void write(std::size_t count) {
@@ -253,7 +253,7 @@ TEST_CASE("only a missing earlier record means that a transaction came early") {
 }
 
 TEST_CASE("many records go in transactions of Consul's size and are settled in order") {
-  Scene scene;
+  Written scene;
   scene.write(1'000);
   scene.check_order(1'000);
   CHECK(scene.consul.most_operations <= limits::kLeastOperations);
@@ -297,7 +297,7 @@ TEST_CASE("an older Consul refuses the first transactions, and takes the rest") 
 }
 
 TEST_CASE("a transaction that overtakes the one before it is refused and sent again") {
-  Scene scene;
+  Written scene;
   scene.consul.hold_back(key(0), 1);  // another is there before it
   scene.write(300);
   scene.check_order(300);
@@ -306,7 +306,7 @@ TEST_CASE("a transaction that overtakes the one before it is refused and sent ag
 }
 
 TEST_CASE("with any order no transaction waits for another, and all are settled in order") {
-  Scene scene{SubmitOrder::kAny};
+  Written scene{SubmitOrder::kAny};
   scene.consul.hold_back(key(0), 3);
   scene.write(1'000);
   REQUIRE(scene.consul.written.size() == 1'000);
@@ -317,7 +317,7 @@ TEST_CASE("with any order no transaction waits for another, and all are settled 
 }
 
 TEST_CASE("with any order existing tasks are reported, and an error stops unsent transactions") {
-  Scene scene{SubmitOrder::kAny};
+  Written scene{SubmitOrder::kAny};
   scene.consul.written = {key(70)};
   scene.consul.refuse(key(126), reply(409, txn_error(0, "Permission denied")));
   scene.write(1'000);
@@ -331,7 +331,7 @@ TEST_CASE("with any order existing tasks are reported, and an error stops unsent
 }
 
 TEST_CASE("in a queue at rest transactions go in any order") {
-  Scene scene;
+  Written scene;
   SUBCASE("that nobody has ever led") { scene.consul.keys.clear(); }
   SUBCASE("that nobody leads") { scene.consul.keys["q/leader"].session.clear(); }
   SUBCASE("that is paused") { scene.consul.keys["q/control"] = {R"({"paused": true})", {}}; }
@@ -349,7 +349,7 @@ TEST_CASE("in a queue at rest transactions go in any order") {
 }
 
 TEST_CASE("the order is kept while somebody leads, or if that is unknown") {
-  Scene scene;
+  Written scene;
   SUBCASE("a leader") {}
   SUBCASE("leaders of partitions: that the leader key is free means nothing") {
     scene.consul.keys = {{"q/partitions", {"4", {}}}, {"q/leader", {"{}", {}}}};
@@ -372,7 +372,7 @@ TEST_CASE("the order is kept while somebody leads, or if that is unknown") {
 }
 
 TEST_CASE("the order is kept once a queue is no longer at rest") {
-  Scene scene;
+  Written scene;
   SUBCASE("somebody leads it") {
     scene.consul.keys.clear();
     scene.consul.change(10, "q/leader", {"host-a", "session", 20});
@@ -412,7 +412,7 @@ std::vector<std::string> order_of_start(const OneTransactionAtATime& consul) {
 TEST_CASE(
     "tasks without a time start in the order of the calls, whatever the order of the "
     "transactions") {
-  Scene scene;
+  Written scene;
   scene.consul.keys.clear();  // nobody leads
   scene.consul.hold_back_first(5);
   TaskIds ids{1};
@@ -446,7 +446,7 @@ TEST_CASE(
 }
 
 TEST_CASE("tasks whose times do not grow are written in order") {
-  Scene scene;
+  Written scene;
   scene.consul.keys.clear();  // nobody leads
   std::function<WallTime(std::size_t)> place;
   SUBCASE("all at once") {
@@ -472,7 +472,7 @@ TEST_CASE("in a queue at rest a lost transaction is written again") {
   SubmitOrder order = SubmitOrder::kAsGiven;
   SUBCASE("in order") {}
   SUBCASE("in any order") { order = SubmitOrder::kAny; }
-  Scene scene{order};
+  Written scene{order};
   scene.consul.keys.clear();
   for (const std::size_t first : {0, 126, 945}) {
     scene.consul.refuse(key(first), undelivered(Delivery::kLost));
@@ -486,7 +486,7 @@ TEST_CASE("in a queue at rest a lost transaction is written again") {
 }
 
 TEST_CASE("with any order a queue that is no longer at rest changes nothing") {
-  Scene scene{SubmitOrder::kAny};
+  Written scene{SubmitOrder::kAny};
   scene.consul.keys.clear();
   scene.consul.change(10, "q/leader", {"host-a", "session", 20});
   scene.consul.hold_back(key(63 * 20), 3);
@@ -503,13 +503,13 @@ TEST_CASE("with any order a queue that is no longer at rest changes nothing") {
 }
 
 TEST_CASE("a single transaction asks nothing of the queue") {
-  Scene scene;
+  Written scene;
   scene.write(63);
   CHECK(scene.consul.sent == 1);
 }
 
 TEST_CASE("a record that fills a transaction keeps its place") {
-  Scene scene;
+  Written scene;
   scene.consul.slow_down(key(0));
   for (std::size_t i = 0; i < 3; ++i) scene.writer.add(task(i));
   scene.writer.add(task(3, std::string(380'000, ' ')));
@@ -519,7 +519,7 @@ TEST_CASE("a record that fills a transaction keeps its place") {
 }
 
 TEST_CASE("after an error nothing that comes later is written") {
-  Scene scene;
+  Written scene;
   scene.consul.refuse(key(63), reply(409, txn_error(0, "Permission denied")));
   scene.write(1'000);
   scene.check_order(63);
@@ -532,7 +532,7 @@ TEST_CASE("after an error nothing that comes later is written") {
 }
 
 TEST_CASE("a transaction that Consul did not take is sent again, and those after it") {
-  Scene scene;
+  Written scene;
   scene.consul.refuse(key(63), undelivered(Delivery::kNotSent));
   scene.write(400);
   scene.check_order(400);
@@ -540,7 +540,7 @@ TEST_CASE("a transaction that Consul did not take is sent again, and those after
 }
 
 TEST_CASE("an existing task is left unchanged and holds up no other") {
-  Scene scene;
+  Written scene;
   scene.consul.written = {key(0), key(62), key(70)};
   scene.write(200);
   CHECK(scene.consul.written.size() == 200);
@@ -553,7 +553,7 @@ TEST_CASE("an existing task is left unchanged and holds up no other") {
 }
 
 TEST_CASE("what is submitted after many tasks has a later time than they have") {
-  Scene scene;
+  Written scene;
   scene.consul.keys.clear();  // nobody leads
   TaskIds ids{1};
   const WallTime begin = wall_now();

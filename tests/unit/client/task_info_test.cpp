@@ -15,12 +15,12 @@ namespace {
 using namespace std::chrono_literals;
 
 const wire::Layout kLayout = wire::Layout::under("lictor/", "q");
-constexpr WallTime kNow{1'795'228'350'949ms};
+constexpr WallTime kSeenNow{1'795'228'350'949ms};
 
 TaskInfo view_of(const std::string& record, const std::string& leader = "s1",
                  const std::string& id = "42") {
   const Locks locks{{wire::KvEntry{kLayout.leader_key, {}, leader, 0, 5, 6}}};
-  return view_task(kLayout, {kLayout.task_key(id), record, {}, 0, 5, 6}, locks, kNow);
+  return view_task(kLayout, {kLayout.task_key(id), record, {}, 0, 5, 6}, locks, kSeenNow);
 }
 
 TaskInfo letter_of(const std::string& value, const std::string& id = "42") {
@@ -64,7 +64,7 @@ TEST_CASE(
                                R"("session":"s1","nonce":")" +
                                nonce + R"("}})";
     const Locks locks{{wire::KvEntry{kLayout.leader_key, leader_value, "s1", 0, 5, 6}}};
-    return view_task(kLayout, {kLayout.task_key("1"), record, {}, 0, 5, 6}, locks, kNow).state;
+    return view_task(kLayout, {kLayout.task_key("1"), record, {}, 0, 5, 6}, locks, kSeenNow).state;
   };
   const std::string value = R"({"node":"a","instance":"beef"})";
   CHECK(state("beef-12", value) == TaskState::kRunning);

@@ -13,6 +13,7 @@ namespace {
 
 using test::contains;
 using test::entry;
+using test::listing;
 using test::reply;
 using test::result;
 using test::txn_error;
@@ -21,10 +22,6 @@ const std::string kBad = "bad\xef\xbf\xbdnow";  // as Consul lists a key that is
 
 std::string task_entry(const std::string& id, std::uint64_t index) {
   return entry("lictor/q/tasks/" + id, R"({"taskType":"T"})", index);
-}
-
-std::string listing(const std::string& one, const std::string& other) {
-  return one.substr(0, one.size() - 1) + "," + other.substr(1);
 }
 
 // The answers to a listing of the tasks, up to that of the key that reads as kBad.
@@ -36,8 +33,8 @@ std::deque<http::Response> listed(http::Response single) {
           std::move(single)};
 }
 
-struct Scene {
-  explicit Scene(std::deque<http::Response> replies) : consul(std::move(replies)) {}
+struct Unnameable {
+  explicit Unnameable(std::deque<http::Response> replies) : consul(std::move(replies)) {}
 
   test::FakeConsul consul;
   lictor::Client client{
@@ -45,7 +42,7 @@ struct Scene {
 };
 
 TaskState state_of(http::Response single, const std::string& id) {
-  Scene scene{listed(std::move(single))};
+  Unnameable scene{listed(std::move(single))};
   TaskFilter filter;
   filter.type = "T";
   scene.consul.add(reply(404, "", 9));  // the dead letters, and their folder
@@ -71,10 +68,10 @@ TEST_CASE("dead purge --all refuses unnameable dead letters, too") {
   const auto letter = [](const std::string& id, std::uint64_t index) {
     return entry("lictor/q/dead/" + id, R"({"reason":"failed"})", index);
   };
-  Scene scene{{reply(200, listing(letter(kBad, 7), letter("good", 8)), 9),
-               reply(404, "", 9),  // the folder
-               reply(409, txn_error(0, "key doesn't exist")),
-               reply(200, R"({"Results":null,"Errors":null})")}};
+  Unnameable scene{{reply(200, listing(letter(kBad, 7), letter("good", 8)), 9),
+                    reply(404, "", 9),  // the folder
+                    reply(409, txn_error(0, "key doesn't exist")),
+                    reply(200, R"({"Results":null,"Errors":null})")}};
   const auto purged = scene.client.purge_all({});
   REQUIRE(purged);
   REQUIRE(purged->tasks.size() == 1);
@@ -85,7 +82,7 @@ TEST_CASE("dead purge --all refuses unnameable dead letters, too") {
 
 TEST_CASE("cancel --all refuses unnameable tasks without a try") {
   for (const bool waiting : {true, false}) {
-    Scene scene{listed(reply(409, txn_error(0, "key doesn't exist")))};
+    Unnameable scene{listed(reply(409, txn_error(0, "key doesn't exist")))};
     TaskFilter filter;
     if (waiting) filter.state = TaskState::kWaiting;
     if (!waiting) scene.consul.add(reply(404, "", 9));  // the dead letters
@@ -110,14 +107,14 @@ TEST_CASE("naming a key that is not UTF-8 gives advice on how to delete it") {
     // The task, the dead letters, the history: each by a transaction.
     const auto none = reply(409, txn_error(0, "key doesn't exist"));
     const auto may = reply(404, "", 9);  // the token may read the folder
-    Scene shown{{none, may, none, may, test::no_names(), none, may}};
+    Unnameable shown{{none, may, none, may, test::no_names(), none, may}};
     const auto show = shown.client.show(id);
     REQUIRE_FALSE(show);
     CHECK(show.error().code == ErrorCode::kNotFound);
     CHECK(contains(show.error().message, "not UTF-8"));
     CHECK(contains(show.error().message, "/v1/kv/lictor/q/tasks/bad%FFnow"));
 
-    Scene cancelled{{may, may, none, may, none, may, test::no_names(), none, may}};
+    Unnameable cancelled{{may, may, none, may, none, may, test::no_names(), none, may}};
     const auto cancel = cancelled.client.cancel(id);
     REQUIRE_FALSE(cancel);
     CHECK(cancel.error().code == ErrorCode::kNotFound);

@@ -15,13 +15,13 @@ namespace {
 using Keys = std::vector<std::string>;
 using Kind = Reason::Kind;
 
-constexpr int kList = 200;
+constexpr int kLongList = 200;
 
 // At work on a long list, all of it for tomorrow.
 struct Distant : Alone {
   explicit Distant(QueueOptions options = options_of("a")) : Alone(std::move(options)) {
     all_end_after(1ms);
-    put_for_tomorrow(cluster, 1'000, kList);
+    put_for_tomorrow(cluster, 1'000, kLongList);
     cluster.run_for(1s);
   }
   Task& later(const std::string& id, std::chrono::milliseconds in) {
@@ -52,12 +52,12 @@ TEST_SUITE_BEGIN("core");
 
 TEST_CASE("a task of much later is not held, and starts in time") {
   Distant a;
-  CHECK(a.held().distant == kList);
+  CHECK(a.held().distant == kLongList);
   const Instant due = a.cluster.now + 1h;
   a.put("1", 1h);
   const auto before = a.held();
-  CHECK(before.tasks + before.distant == kList + 1);
-  CHECK(a.daemon.queue->waiting() == kList + 1);
+  CHECK(before.tasks + before.distant == kLongList + 1);
+  CHECK(a.daemon.queue->waiting() == kLongList + 1);
 
   a.cluster.run_for(57min);
   CHECK(a.held().distant == before.distant);
@@ -134,7 +134,7 @@ TEST_CASE("a task of much later that is withdrawn is forgotten") {
   CHECK(a.held().distant == before.distant - 1);
   a.put("1", 1h);  // and may come back
   CHECK(a.held().distant == before.distant);
-  for (int i = 0; i < kList; ++i) a.cluster.store.remove("tasks/" + std::to_string(1'000 + i));
+  for (int i = 0; i < kLongList; ++i) a.cluster.store.remove("tasks/" + std::to_string(1'000 + i));
   a.cluster.run_for(2s);
   CHECK(a.held().tasks + a.held().distant == 1);
   a.cluster.run_for(1h);

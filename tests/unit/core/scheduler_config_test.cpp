@@ -21,7 +21,7 @@ using schedule::Definition;
 using schedule::Tick;
 using std::chrono::seconds;
 
-const Tick kFirst = std::chrono::floor<seconds>(kWallStart);  // a multiple of ten seconds
+const Tick kFirstTick = std::chrono::floor<seconds>(kWallStart);  // a multiple of ten seconds
 
 // Every `interval`; `text` is all that the configuration says, empty for another client's.
 std::shared_ptr<const Definition> every(seconds interval, std::string text, bool paused = false) {
@@ -84,7 +84,7 @@ TEST_CASE("a schedule of the configuration is written once, and makes its ticks"
   a.all_end_after(1ms);
   run_to(a.cluster, 5s);
   CHECK(stored(a.cluster).configured == "v1");
-  CHECK(stored(a.cluster).last_tick >= kFirst);  // it counts from when it was written
+  CHECK(stored(a.cluster).last_tick >= kFirstTick);  // it counts from when it was written
   run_to(a.cluster, 35s);
   CHECK(a.cluster.store.ticks.size() == 3);
   CHECK(told(a.daemon, kConfigured) == Texts{"added"});
@@ -119,8 +119,8 @@ TEST_CASE("a change in the configuration is written; what leader and operator di
   run_to(a.cluster, 20s);
   CHECK(stored(a.cluster).configured == "v2");
   CHECK(stored(a.cluster).paused);
-  CHECK(stored(a.cluster).last_tick == kFirst + 10s);
-  CHECK(stored(a.cluster).last_task == schedule::tick_id("s", kFirst + 10s));
+  CHECK(stored(a.cluster).last_tick == kFirstTick + 10s);
+  CHECK(stored(a.cluster).last_task == schedule::tick_id("s", kFirstTick + 10s));
   CHECK(told(a.daemon, kConfigured) == Texts{"added", "changed"});
   reload(a.cluster, a.daemon, with(wants(every(10s, "v2"), true)));
   run_to(a.cluster, 25s);
@@ -133,8 +133,8 @@ TEST_CASE("another rule counts from now") {
   run_to(a.cluster, 15s);
   reload(a.cluster, a.daemon, with(wants(every(1s, "v2"))));
   run_to(a.cluster, 18s);
-  CHECK(a.cluster.store.ticks.contains(schedule::tick_id("s", kFirst + 17s)));
-  CHECK_FALSE(a.cluster.store.ticks.contains(schedule::tick_id("s", kFirst + 14s)));
+  CHECK(a.cluster.store.ticks.contains(schedule::tick_id("s", kFirstTick + 17s)));
+  CHECK_FALSE(a.cluster.store.ticks.contains(schedule::tick_id("s", kFirstTick + 14s)));
 }
 
 TEST_CASE("what the configuration has no longer is deleted") {

@@ -10,6 +10,7 @@
 
 #include "net/transport.h"
 #include "test_server.h"
+#include "unit/contains.h"
 
 namespace lictor::net::test {
 
@@ -58,9 +59,7 @@ inline Pending send(Transport& transport, Request what) {
   return pending;
 }
 
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+using unit::contains;
 
 /// Answers every request with "ok".
 inline void answer(const Received&, Connection& connection) { connection.reply(200, "ok"); }

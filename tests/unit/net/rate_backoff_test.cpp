@@ -8,10 +8,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using Kind = RateBackoff::Kind;
+using Refusal = RateBackoff::Kind;
 
 // Refuses what is sent at the end of each pause. Returns the pause that follows.
-Duration refuse_next(RateBackoff& backoff, Kind kind = Kind::kWrite) {
+Duration refuse_next(RateBackoff& backoff, Refusal kind = Refusal::kWrite) {
   const Instant now = std::max(backoff.held_until(), Instant{1h});
   backoff.refused(now, now, kind);
   return backoff.held_until() - now;
@@ -43,21 +43,21 @@ TEST_CASE("the pauses of two daemons differ") {
 TEST_CASE("of refusals of what was sent together only the first counts") {
   RateBackoff backoff{Random{1}};
   const Instant sent{1h};
-  backoff.refused(sent, sent, Kind::kRead);
+  backoff.refused(sent, sent, Refusal::kRead);
   const Instant held_until = backoff.held_until();
-  for (int i = 0; i < 20; ++i) backoff.refused(sent + 10ms, sent, Kind::kWrite);
+  for (int i = 0; i < 20; ++i) backoff.refused(sent + 10ms, sent, Refusal::kWrite);
   CHECK(backoff.held_until() == held_until);
-  backoff.accepted(sent, Kind::kRead);  // as when one of the burst came through
-  CHECK(refuse_next(backoff, Kind::kRead) >= 750ms);
+  backoff.accepted(sent, Refusal::kRead);  // as when one of the burst came through
+  CHECK(refuse_next(backoff, Refusal::kRead) >= 750ms);
 }
 
 TEST_CASE("what is accepted after a pause starts anew, for its own kind alone") {
   RateBackoff backoff{Random{1}};
-  for (int i = 0; i < 4; ++i) refuse_next(backoff, Kind::kWrite);
-  backoff.accepted(backoff.held_until(), Kind::kRead);
-  CHECK(refuse_next(backoff, Kind::kWrite) > 3s);
-  backoff.accepted(backoff.held_until(), Kind::kWrite);
-  CHECK(refuse_next(backoff, Kind::kWrite) < 1s);
+  for (int i = 0; i < 4; ++i) refuse_next(backoff, Refusal::kWrite);
+  backoff.accepted(backoff.held_until(), Refusal::kRead);
+  CHECK(refuse_next(backoff, Refusal::kWrite) > 3s);
+  backoff.accepted(backoff.held_until(), Refusal::kWrite);
+  CHECK(refuse_next(backoff, Refusal::kWrite) < 1s);
 }
 
 TEST_SUITE_END();

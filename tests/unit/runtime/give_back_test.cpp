@@ -22,7 +22,7 @@ using net::test::Received;
 using net::test::TestServer;
 using namespace std::chrono_literals;
 
-constexpr std::uint32_t kCount = 3;  // partitions
+constexpr std::uint32_t kPartitions = 3;  // partitions
 
 // Just enough of Consul: three locks of one session.
 class Locks {
@@ -75,9 +75,9 @@ std::string give_back(Locks& locks, bool keeps_session) {
   binding.queue = "q";
   const std::vector<LockOwner> owners{{binding, {folder.path(), "q", "a", 10s, 10s}}};
   std::vector<exec::HeldLock> held;
-  for (std::uint32_t i = 0; i < kCount; ++i) {
+  for (std::uint32_t i = 0; i < kPartitions; ++i) {
     // Of the second it is not known whether the session holds it: it is read first.
-    held.push_back({i, "s", i == 1 ? 0U : 12U, R"({"node":"a"})", kCount, keeps_session});
+    held.push_back({i, "s", i == 1 ? 0U : 12U, R"({"node":"a"})", kPartitions, keeps_session});
   }
   net::Options options;
   options.addresses = {server.address()};

@@ -25,9 +25,9 @@ using namespace std::chrono_literals;
 constexpr const char* kSession = R"({"ID":"5e55-1"})";
 
 // A membership whose replies come at once, and a clock that is turned by hand.
-class Scene {
+class Members {
  public:
-  explicit Scene(std::deque<http::Response> replies) : consul(std::move(replies)) {
+  explicit Members(std::deque<http::Response> replies) : consul(std::move(replies)) {
     auto made = Loop::create();
     REQUIRE(made);
     loop_ = std::move(*made);
@@ -64,8 +64,8 @@ class Scene {
 TEST_SUITE_BEGIN("runtime");
 
 TEST_CASE("an entry is held by a session that deletes it, without lock-delay, and renewed") {
-  Scene scene{{reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true"),
-               reply(200, "true")}};
+  Members scene{{reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true"),
+                 reply(200, "true")}};
   const auto membership = scene.start();
   scene.settle(*membership);
   REQUIRE(scene.consul.asked.size() == 2);
@@ -90,8 +90,8 @@ TEST_CASE("an entry is held by a session that deletes it, without lock-delay, an
 }
 
 TEST_CASE("a session that is gone, or is said to be, is ended and made anew") {
-  Scene scene{{reply(200, kSession), reply(200, "true"), reply(404, "not found"),
-               reply(200, "true"), reply(200, R"({"ID":"5e55-2"})"), reply(200, "true")}};
+  Members scene{{reply(200, kSession), reply(200, "true"), reply(404, "not found"),
+                 reply(200, "true"), reply(200, R"({"ID":"5e55-2"})"), reply(200, "true")}};
   const auto membership = scene.start();
   scene.settle(*membership);
   scene.now += 10s;
@@ -102,9 +102,9 @@ TEST_CASE("a session that is gone, or is said to be, is ended and made anew") {
 }
 
 TEST_CASE("a daemon that comes back takes up the session that it had, if it still lives") {
-  Scene scene{{reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true"),
-               reply(404, "not found"), reply(200, "true"), reply(200, R"({"ID":"5e55-2"})"),
-               reply(200, "true")}};
+  Members scene{{reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true"),
+                 reply(404, "not found"), reply(200, "true"), reply(200, R"({"ID":"5e55-2"})"),
+                 reply(200, "true")}};
   scene.settle(*scene.start());
   const auto second = scene.start();  // the first was killed: it has withdrawn nothing
   scene.settle(*second);
@@ -118,10 +118,10 @@ TEST_CASE("a daemon that comes back takes up the session that it had, if it stil
 }
 
 TEST_CASE("what fails is tried again, later and later, and the session renewed all the same") {
-  Scene scene{{undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kLost),
-               reply(200, kSession), reply(403, "Permission denied"), reply(200, "[]"),
-               reply(200, "false"), reply(200, "[]"), reply(200, "true"), reply(200, "[]"),
-               reply(200, "true")}};
+  Members scene{{undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kLost),
+                 reply(200, kSession), reply(403, "Permission denied"), reply(200, "[]"),
+                 reply(200, "false"), reply(200, "[]"), reply(200, "true"), reply(200, "[]"),
+                 reply(200, "true")}};
   const auto membership = scene.start();
   scene.settle(*membership);
   CHECK(membership->next_deadline() == scene.now + 1s);
@@ -145,7 +145,7 @@ TEST_CASE("what fails is tried again, later and later, and the session renewed a
 
 TEST_CASE("after an outage the entry is there soon, however long it was") {
   std::deque<http::Response> replies(20, undelivered(http::Delivery::kNotSent));
-  Scene scene{std::move(replies)};
+  Members scene{std::move(replies)};
   const auto membership = scene.start();
   for (int i = 0; i < 20; ++i) {
     scene.settle(*membership);

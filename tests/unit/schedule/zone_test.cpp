@@ -49,7 +49,7 @@ std::string tzif(const std::vector<FileChange>& changes, const std::vector<int>&
   return text + '\n' + footer + '\n';
 }
 
-std::string error_of(const std::string& file) {
+std::string zone_error(const std::string& file) {
   const auto read = Zone::parse(file);
   return read ? "none" : read.error().message;
 }
@@ -173,31 +173,31 @@ TEST_CASE("the rule at the end of a file counts from its last change on") {
 TEST_CASE("a file that is not understood is refused, never half read") {
   const Tick at = tick("2000-01-01T00:00:00Z");
   const std::string good = tzif({{at, 1}}, {0, 3600}, "CET-1");
-  REQUIRE(error_of(good) == "none");
+  REQUIRE(zone_error(good) == "none");
   const std::string expected = "expected a TZif file (RFC 8536), got ";
-  CHECK(error_of("") == expected + "something else");
-  CHECK(error_of(std::string(100, 'x')) == expected + "something else");
+  CHECK(zone_error("") == expected + "something else");
+  CHECK(zone_error(std::string(100, 'x')) == expected + "something else");
   std::string version_1 = good;
   version_1[4] = '\0';
-  CHECK(error_of(version_1) == expected + "version 1, which ends in 2037");
-  CHECK(error_of(tzif({{at, 2}}, {0, 3600}, "CET-1")) ==
+  CHECK(zone_error(version_1) == expected + "version 1, which ends in 2037");
+  CHECK(zone_error(tzif({{at, 2}}, {0, 3600}, "CET-1")) ==
         expected + "a change to an offset that is not there");
-  CHECK(error_of(tzif({{at, 1}, {at, 0}}, {0, 3600}, "CET-1")) ==
+  CHECK(zone_error(tzif({{at, 1}, {at, 0}}, {0, 3600}, "CET-1")) ==
         expected + "changes that are not in order");
-  CHECK(error_of(tzif({}, {100'000}, "CET-1")) == expected + "an offset of more than 26 hours");
-  CHECK(error_of(tzif({}, {}, "CET-1")) == expected + "one without offsets");
-  CHECK(error_of(tzif({}, {0}, "CET-1", 1)) ==
+  CHECK(zone_error(tzif({}, {100'000}, "CET-1")) == expected + "an offset of more than 26 hours");
+  CHECK(zone_error(tzif({}, {}, "CET-1")) == expected + "one without offsets");
+  CHECK(zone_error(tzif({}, {0}, "CET-1", 1)) ==
         expected + "one that counts leap seconds, as below right/");
   for (const char* rule : {"C-1", "CET", "CET-25", "CET-1CEST", "CET-1CEST,M3.5.0", "CET-1 ",
                            "CET-1CEST,M13.5.0,M10.5.0", "CET-1CEST,M3.6.0,M10.5.0",
                            "CET-1CEST,M3.5.7,M10.5.0", "CET-1CEST,J0,J365", "CET-1CEST,0,366",
                            "<CET-1", "CET-1CEST,M3.5.0/168,M10.5.0", "CET-1:60"}) {
     CAPTURE(rule);
-    CHECK(error_of(tzif({}, {0}, rule)) == expected + "the rule \"" + rule + '"');
+    CHECK(zone_error(tzif({}, {0}, rule)) == expected + "the rule \"" + rule + '"');
   }
   for (std::size_t size = 0; size < good.size(); ++size) {
     CAPTURE(size);
-    CHECK(error_of(good.substr(0, size)) != "none");
+    CHECK(zone_error(good.substr(0, size)) != "none");
   }
 }
 

@@ -12,8 +12,8 @@ using namespace lictor::wire;
 
 namespace {
 
-const Layout kLayout = Layout::under("l/", "q");
-const Reserved kReserved{{kLayout}, "l/"};
+const Layout kCommitLayout = Layout::under("l/", "q");
+const Reserved kReserved{{kCommitLayout}, "l/"};
 
 std::string error_of(std::string_view text) {
   const auto writes = read_commit(text, kReserved, "l/q/tasks/1");
@@ -113,7 +113,7 @@ TEST_CASE("every reason has a name, a sentence and its parts") {
     core::Reason reason;
     reason.kind = static_cast<Kind>(i);
     reason.key = "l/q/tasks/x";
-    const ReasonWords words = words_of(reason, kLayout);
+    const ReasonWords words = words_of(reason, kCommitLayout);
     CHECK(words.name != "unknown");
     CHECK_FALSE(words.text.empty());
   }
@@ -122,7 +122,7 @@ TEST_CASE("every reason has a name, a sentence and its parts") {
   reason.key = "l/q/tasks/x";
   reason.text = "db7";
   reason.count = 2;
-  CHECK(reasons_json({reason}, kLayout) ==
+  CHECK(reasons_json({reason}, kCommitLayout) ==
         R"([{"reason":"serial_key","text":"task x of the same serialKey (db7) has not ended yet, )"
         R"(and 2 tasks come before it","task":"x","count":2}])");
 
@@ -131,14 +131,14 @@ TEST_CASE("every reason has a name, a sentence and its parts") {
   running.count = 1;
   running.since = WallTime{std::chrono::seconds{1'795'253'400}};
   const std::string begin = "it is running, attempt 1, since 2026-11-21T09:30:00.000Z";
-  CHECK(words_of(running, kLayout).text == begin);
+  CHECK(words_of(running, kCommitLayout).text == begin);
   running.progress = R"({"fraction":0.29,"note":""})";
-  CHECK(words_of(running, kLayout).text == begin + ", 29% done");
+  CHECK(words_of(running, kCommitLayout).text == begin + ", 29% done");
   running.progress = R"({"fraction":0.999,"note":"page 999"})";
   running.text = "it timed out";
-  CHECK(words_of(running, kLayout).text ==
+  CHECK(words_of(running, kCommitLayout).text ==
         begin + ", 99% done: page 999, and is being stopped: it timed out");
-  CHECK(reasons_json({running}, kLayout)
+  CHECK(reasons_json({running}, kCommitLayout)
             .ends_with(R"(,"count":1,"progress":)" + running.progress + "}]"));
 }
 

@@ -10,14 +10,14 @@ namespace {
 
 using nlohmann::json;
 
-Binding binding() {
-  Binding binding;
-  binding.layout = Layout::under("l/", "q");
-  binding.queue = "q";
-  return binding;
+Binding fleet_binding() {
+  Binding fleet_binding;
+  fleet_binding.layout = Layout::under("l/", "q");
+  fleet_binding.queue = "q";
+  return fleet_binding;
 }
 
-http::Response reply(int status, const json& body, std::uint64_t index = 0) {
+http::Response fleet_reply(int status, const json& body, std::uint64_t index = 0) {
   http::Response response;
   response.delivery = http::Delivery::kReplied;
   response.status = status;
@@ -26,8 +26,8 @@ http::Response reply(int status, const json& body, std::uint64_t index = 0) {
   return response;
 }
 
-json entry(const std::string& key, const std::string& value, std::uint64_t index,
-           const std::string& session = {}) {
+json fleet_entry(const std::string& key, const std::string& value, std::uint64_t index,
+                 const std::string& session = {}) {
   std::string coded;
   append_base64(coded, value);
   json made{{"Key", key},     {"Value", coded},   {"Flags", 0},
@@ -39,7 +39,7 @@ json entry(const std::string& key, const std::string& value, std::uint64_t index
 http::Response txn_reply_of(const std::vector<json>& entries) {
   json results = json::array();
   for (const json& each : entries) results.push_back({{"KV", each}});
-  return reply(200, {{"Results", results}, {"Errors", nullptr}});
+  return fleet_reply(200, {{"Results", results}, {"Errors", nullptr}});
 }
 
 TEST_SUITE_BEGIN("wire");
@@ -56,14 +56,14 @@ TEST_CASE("the number of partitions is a number from 1 to 256, and nothing else"
 }
 
 TEST_CASE("the numbers of a member's queues: what is out of range is limited, all else is 1") {
-  const auto of = [](const char* entry, const char* queue) {
-    return number_of(queue_numbers(json::parse(entry), "weights"), queue);
+  const auto of = [](const char* fleet_entry, const char* queue) {
+    return number_of(queue_numbers(json::parse(fleet_entry), "weights"), queue);
   };
-  const char* entry = R"({"weights":{"a":16,"b":0,"c":9999999999,"d":-2,"e":1.5,"f":"3"}})";
-  CHECK(of(entry, "a") == 16);
-  CHECK(of(entry, "b") == 1);
-  CHECK(of(entry, "c") == 256);
-  for (const char* queue : {"d", "e", "f", "g"}) CHECK(of(entry, queue) == 1);
+  const char* fleet_entry = R"({"weights":{"a":16,"b":0,"c":9999999999,"d":-2,"e":1.5,"f":"3"}})";
+  CHECK(of(fleet_entry, "a") == 16);
+  CHECK(of(fleet_entry, "b") == 1);
+  CHECK(of(fleet_entry, "c") == 256);
+  for (const char* queue : {"d", "e", "f", "g"}) CHECK(of(fleet_entry, queue) == 1);
   for (const char* other : {"{}", "[]", "7", "null", R"({"weights":[2]})", R"({"weights":2})"}) {
     CAPTURE(other);
     CHECK(queue_numbers(json::parse(other), "weights").empty());
@@ -71,20 +71,22 @@ TEST_CASE("the numbers of a member's queues: what is out of range is limited, al
 }
 
 TEST_CASE("one read tells who takes part, how many partitions there are, and who leads") {
-  const http::Request request = read_fleet(binding(), true);
+  const http::Request request = read_fleet(fleet_binding(), true);
   CHECK(request.only_reads);
   CHECK(json::parse(request.body).size() == 3);
-  CHECK(json::parse(read_fleet(binding(), false).body).size() == 2);
+  CHECK(json::parse(read_fleet(fleet_binding(), false).body).size() == 2);
   const FleetRead read = decode_fleet(
-      binding(),
+      fleet_binding(),
       txn_reply_of(
-          {entry("l/q/members/a", R"({"partitions":{"q":16,"other":3},"weights":{"q":2}})", 5, "s"),
-           entry("l/q/members/b", "{}", 6, "t"), entry("l/q/members/b/drain", "", 7),
-           entry("l/q/members/by-hand", "{}", 8), entry("l/q/partitions", "16", 9),
-           entry("l/q/partitions-of-mine", "5", 10), entry("l/q/leader", "", 11),
-           entry("l/q/leader/16/3", R"({"node":"a"})", 12, "s"), entry("l/q/leaders", "", 13)}));
+          {fleet_entry("l/q/members/a", R"({"partitions":{"q":16,"other":3},"weights":{"q":2}})", 5,
+                       "s"),
+           fleet_entry("l/q/members/b", "{}", 6, "t"), fleet_entry("l/q/members/b/drain", "", 7),
+           fleet_entry("l/q/members/by-hand", "{}", 8), fleet_entry("l/q/partitions", "16", 9),
+           fleet_entry("l/q/partitions-of-mine", "5", 10), fleet_entry("l/q/leader", "", 11),
+           fleet_entry("l/q/leader/16/3", R"({"node":"a"})", 12, "s"),
+           fleet_entry("l/q/leaders", "", 13)}));
   CHECK(read.error.empty());
-  REQUIRE(read.members.size() == 2);  // an entry without a session is nobody's
+  REQUIRE(read.members.size() == 2);  // an fleet_entry without a session is nobody's
   CHECK(read.members[0].member == core::BalancerMember{"a", 2, false});
   CHECK(read.members[0].wish == 16);
   CHECK(read.members[1].member == core::BalancerMember{"b", 1, true});
@@ -98,17 +100,18 @@ TEST_CASE("one read tells who takes part, how many partitions there are, and who
 
 TEST_CASE("what cannot be read is an error that says where") {
   const auto error_of = [](const http::Response& response) {
-    return decode_fleet(binding(), response).error;
+    return decode_fleet(fleet_binding(), response).error;
   };
-  CHECK(error_of(txn_reply_of({entry("l/q/partitions", "many", 9)})).find("l/q/partitions") == 0);
-  CHECK_FALSE(error_of(reply(500, "no cluster leader")).empty());
-  http::Response page = reply(200, "");
+  CHECK(error_of(txn_reply_of({fleet_entry("l/q/partitions", "many", 9)})).find("l/q/partitions") ==
+        0);
+  CHECK_FALSE(error_of(fleet_reply(500, "no cluster leader")).empty());
+  http::Response page = fleet_reply(200, "");
   page.body = "<html>";
   CHECK_FALSE(error_of(page).empty());
 }
 
 TEST_CASE("the number is made where there is none, and only if no lock has changed") {
-  const json anew = json::parse(create_count(binding(), 16, {}, WallTime{}).body);
+  const json anew = json::parse(create_count(fleet_binding(), 16, {}, WallTime{}).body);
   REQUIRE(anew.size() == 2);
   for (const json& op : anew) {
     CHECK(op["KV"]["Verb"] == "cas");
@@ -117,7 +120,8 @@ TEST_CASE("the number is made where there is none, and only if no lock has chang
   FleetRead::Lock leader{"l/q/leader", {}}, other{"l/q/leader/4/1", {}};
   leader.read.modify_index = 42;
   other.read.modify_index = 43;
-  const json after = json::parse(create_count(binding(), 16, {leader, other}, WallTime{}).body);
+  const json after =
+      json::parse(create_count(fleet_binding(), 16, {leader, other}, WallTime{}).body);
   REQUIRE(after.size() == 3);
   CHECK(after[0]["KV"] == json{{"Verb", "check-index"}, {"Key", "l/q/leader/4/1"}, {"Index", 43}});
   CHECK(after[1]["KV"]["Key"] == "l/q/leader");
@@ -126,45 +130,46 @@ TEST_CASE("the number is made where there is none, and only if no lock has chang
 }
 
 TEST_CASE("the number changes under the locks of the session, and one needs no number") {
-  const json to_four = json::parse(change_count(binding(), 4, 2, 9, "s").body);
+  const json to_four = json::parse(change_count(fleet_binding(), 4, 2, 9, "s").body);
   REQUIRE(to_four.size() == 3);
   CHECK(to_four[1]["KV"] ==
         json{{"Verb", "check-session"}, {"Key", "l/q/leader/2/1"}, {"Session", "s"}});
   CHECK(to_four[2]["KV"]["Verb"] == "cas");
   CHECK(to_four[2]["KV"]["Index"] == 9);
-  const json to_one = json::parse(change_count(binding(), 1, 2, 9, "s").body);
+  const json to_one = json::parse(change_count(fleet_binding(), 1, 2, 9, "s").body);
   CHECK(to_one[2]["KV"] == json{{"Verb", "delete-cas"}, {"Key", "l/q/partitions"}, {"Index", 9}});
   // A transaction takes 64 operations.
-  CHECK(json::parse(change_count(binding(), 4, 256, 9, "s").body).size() <= 64);
+  CHECK(json::parse(change_count(fleet_binding(), 4, 256, 9, "s").body).size() <= 64);
 }
 
 TEST_CASE("a number that may not be written: the error has the rules to grant") {
   std::string error;
   const json denied{{"OpIndex", 1}, {"What", "Permission denied"}};
-  CHECK_FALSE(is_count_written(reply(409, {{"Errors", {denied}}}), error));
+  CHECK_FALSE(is_count_written(fleet_reply(409, {{"Errors", {denied}}}), error));
   CHECK(error.starts_with("Permission denied; "));
   CHECK(error.find(R"(key "lictor/QUEUE/partitions" { policy = "write" })") != std::string::npos);
   const json stale{{"OpIndex", 1}, {"What", "index is stale"}};
-  CHECK_FALSE(is_count_written(reply(409, {{"Errors", {stale}}}), error));
+  CHECK_FALSE(is_count_written(fleet_reply(409, {{"Errors", {stale}}}), error));
   CHECK(error == "index is stale");
 }
 
 TEST_CASE("the locks are told by partition, whatever else is there") {
-  const LocksRead read = decode_locks(
-      binding(), 2,
-      reply(200,
-            {entry("l/q/leader/2/1", R"({"node":"a"})", 12, "s"), entry("l/q/leader/2/7", "", 13)},
-            14));
+  const LocksRead read =
+      decode_locks(fleet_binding(), 2,
+                   fleet_reply(200,
+                               {fleet_entry("l/q/leader/2/1", R"({"node":"a"})", 12, "s"),
+                                fleet_entry("l/q/leader/2/7", "", 13)},
+                               14));
   REQUIRE(read.ok);
   REQUIRE(read.locks.size() == 2);
   CHECK_FALSE(read.locks[0].found);
   CHECK(read.locks[1].session == "s");
   CHECK(read.locks[1].consul_index == 14);
-  const LocksRead none = decode_locks(binding(), 2, reply(404, "", 14));
+  const LocksRead none = decode_locks(fleet_binding(), 2, fleet_reply(404, "", 14));
   CHECK(none.ok);
   CHECK_FALSE(none.locks[1].found);
-  CHECK_FALSE(decode_locks(binding(), 2, reply(404, "")).ok);  // not Consul's
-  CHECK_FALSE(decode_locks(binding(), 2, reply(500, "")).ok);
+  CHECK_FALSE(decode_locks(fleet_binding(), 2, fleet_reply(404, "")).ok);  // not Consul's
+  CHECK_FALSE(decode_locks(fleet_binding(), 2, fleet_reply(500, "")).ok);
 }
 
 TEST_SUITE_END();

@@ -15,10 +15,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-const Layout kLayout = Layout::under("l/", "q");
+const Layout kRecordLayout = Layout::under("l/", "q");
 
 StoredRecord read(std::string value) {
-  return read_record(kLayout, {"l/q/tasks/7", std::move(value), "", 5, 10, 11});
+  return read_record(kRecordLayout, {"l/q/tasks/7", std::move(value), "", 5, 10, 11});
 }
 Task task(std::string value) {
   const StoredRecord record = read(std::move(value));
@@ -56,7 +56,7 @@ Stamp retrying() {
 TEST_SUITE_BEGIN("wire");
 
 TEST_CASE("a queue's JSON pointer gives the serialKey of a task that has none of its own") {
-  Layout layout = kLayout;
+  Layout layout = kRecordLayout;
   layout.serialize_by = "/taskPara/instance~1id";
   const auto serial_key = [&](const std::string& member) {
     const StoredRecord record = read_record(layout, {"l/q/tasks/7", with(member), "", 0, 10, 11});

@@ -164,7 +164,7 @@ class Draw {
   Random random_;
 };
 
-Binding binding() {
+Binding plan_binding() {
   Binding b;
   b.layout = layout();
   b.queue = "q";
@@ -173,7 +173,7 @@ Binding binding() {
 }
 
 std::string body_of(Ops ops) {
-  return encode(binding(), Commit{{}, kSession, std::move(ops)}).body;
+  return encode(plan_binding(), Commit{{}, kSession, std::move(ops)}).body;
 }
 
 Cost cost_of(const TransactionPlan& plan, const Ops& ops) {
@@ -187,7 +187,7 @@ Cost cost_of(const TransactionPlan& plan, const Ops& ops) {
 TEST_SUITE_BEGIN("wire");
 
 TEST_CASE("a plan costs what its body takes: the operations exactly, the bytes hardly more") {
-  const TransactionPlan plan{layout(), binding().node};
+  const TransactionPlan plan{layout(), plan_binding().node};
   for (std::uint64_t seed = 1; seed <= 3'000; ++seed) {
     CAPTURE(seed);
     Draw draw{seed};
@@ -201,7 +201,7 @@ TEST_CASE("a plan costs what its body takes: the operations exactly, the bytes h
   for (const std::size_t partitions : {1U, 2U, 16U}) {
     Commit commit{{}, kSession, {}, {}, 256, 18'446'744'073'709'551'615U};
     for (std::uint32_t i = 0; i < partitions; ++i) commit.partitions.push_back(255 - i);
-    const std::string body = encode(binding(), commit).body;
+    const std::string body = encode(plan_binding(), commit).body;
     CHECK(plan.fence(256, partitions).operations == nlohmann::json::parse(body).size());
     CHECK(plan.fence(256, partitions).bytes >= body.size());
   }
@@ -216,7 +216,7 @@ TEST_CASE("a plan costs what its body takes: the operations exactly, the bytes h
 }
 
 TEST_CASE("a full batch is never larger than what Consul takes") {
-  const TransactionPlan plan{layout(), binding().node};
+  const TransactionPlan plan{layout(), plan_binding().node};
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     Draw draw{seed};
@@ -240,7 +240,7 @@ TEST_CASE("a failed operation is told by the operation that was written there") 
     Draw draw{seed};
     Commit commit{{}, kSession, {}};
     for (std::size_t i = draw.below(6); i < 6; ++i) commit.ops.push_back(draw.op());
-    const auto written = nlohmann::json::parse(encode(binding(), commit).body);
+    const auto written = nlohmann::json::parse(encode(plan_binding(), commit).body);
     CHECK(place_of(commit, 0).op == Committed::kFence);
     for (std::size_t i = 1; i < written.size(); ++i) {
       const Place place = place_of(commit, i);
