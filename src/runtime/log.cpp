@@ -54,20 +54,21 @@ bool is_number(std::string_view field) {
   return std::find(kNumbers.begin(), kNumbers.end(), field) != kNumbers.end();
 }
 
-// A field's value on a line of text, quoted if it holds spaces, quotes or "=".
+// A field's value on a line of text, as logfmt has it: a JSON string where it holds anything but
+// plain characters. A long one is cut.
 void append_value(std::string& line, std::string_view value) {
-  const bool bare = std::all_of(value.begin(), value.end(),
-                                [](char c) { return c > ' ' && c < 0x7f && c != '"' && c != '='; });
+  const bool bare = std::all_of(value.begin(), value.end(), [](char c) {
+    return c > ' ' && c < 0x7f && c != '"' && c != '=' && c != '\\';
+  });
   if (bare) {
     line += value;
     return;
   }
-  line += '"';
-  for (const char c : excerpt(value, 2'000)) {
-    if (c == '"') line += '\\';
-    line += c;
-  }
-  line += '"';
+  constexpr std::size_t kMost = 2'000;
+  using nlohmann::json;
+  const json text =
+      value.size() <= kMost ? std::string{value} : std::string{value.substr(0, kMost)} + "...";
+  line += printable_json(text.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 void word_text(std::string& line, Level level, std::string_view message, Fields fields) {

@@ -116,6 +116,21 @@ TEST_CASE(
   CHECK(told["attempt"] == 2);
 }
 
+TEST_CASE("a field ends where its quotes end, whatever it holds") {
+  Captured captured;
+  for (const std::string value : {R"(a" level=error x=")", R"(a\" level=error x="b)", R"(\)",
+                                  R"(\\")", "a\nb", "\xff \x01"}) {
+    CAPTURE(value);
+    log(Level::kInfo, "done", {{"task", value}, {"took", "5ms"}});
+    const std::string line = captured.read_some();
+    CHECK(lines_of(line) == 1);
+    const std::size_t begin = line.find("task=") + 5, end = line.rfind(" took=5ms\n");
+    REQUIRE(end != std::string::npos);
+    const auto read = nlohmann::json::parse(line.substr(begin, end - begin), nullptr, false);
+    CHECK(read == (value[0] == '\xff' ? "\ufffd \x01" : value));
+  }
+}
+
 TEST_CASE("what others wrote cannot act on the terminal that shows the log") {
   const std::string evil = "\x1b[2J\u202e\u2066\u061c\u009b\u2028\x7f\r\nforged\xff";
   Captured captured;
