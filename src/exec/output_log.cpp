@@ -201,6 +201,7 @@ Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::st
   if (error && !missing) return cannot("read the folder", folder, error.value());
   for (; !error && entry != std::filesystem::directory_iterator{}; entry.increment(error)) {
     const std::string path = entry->path().string();
+    if (!path.starts_with(stem)) continue;  // looks at no file of the many other tasks
     struct stat info {};
     if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     if (StoredLog* log = log_at(path)) {

@@ -74,7 +74,9 @@ class Server::Loop {
   Loop(std::vector<Listener> listeners, Options options)
       : listeners_(std::move(listeners)),
         options_(std::move(options)),
-        shared_(std::make_shared<Shared>(options_.max_workers)) {}
+        shared_(std::make_shared<Shared>(options_.max_workers)) {
+    if (options_.is_quick) quick_.emplace(1);
+  }
   ~Loop();
 
   [[nodiscard]] bool start();
@@ -107,6 +109,7 @@ class Server::Loop {
   const std::vector<Listener> listeners_;
   const Options options_;
   const std::shared_ptr<Shared> shared_;
+  std::optional<Workers> quick_;
   MHD_Daemon* daemon_ = nullptr;
   int daemon_fd_ = -1;
   std::map<int, Connection> connections_;  // by descriptor
@@ -137,6 +140,7 @@ Server::Loop::~Loop() {
   shared_->stopping = true;
   shared_->notify();
   shared_->workers.stop();
+  if (quick_) quick_->stop();
   last_ = true;
   shared_->notify();
   thread_.join();
@@ -368,7 +372,8 @@ MHD_Result Server::Loop::begin(Connection& connection, MHD_Connection* mhd, cons
 }
 
 void Server::Loop::dispatch(const std::shared_ptr<Call>& call) {
-  shared_->workers.post(0ms, [this, call] {
+  const bool is_quick = quick_ && options_.is_quick(call->asked);
+  (is_quick ? *quick_ : shared_->workers).post(0ms, [this, call] {
     try {
       options_.handle(call);
     } catch (...) {

@@ -27,6 +27,11 @@ struct Options {
   /// On the server's thread, before the body is read: the refusal. Must not block. May be empty.
   std::function<std::optional<Response>(const Request&)> refuse;
 
+  /// On the server's thread: whether the handler answers such a request without waiting for others.
+  /// A worker of their own runs these, so that they are answered while all others wait. May be
+  /// empty.
+  std::function<bool(const Request&)> is_quick;
+
   std::vector<std::pair<std::string, std::string>> headers;  ///< of every answer
 
   /// At the bound the connection that has idled longest is closed for a new one.

@@ -135,9 +135,17 @@ class Scene {
     server = std::move(*started);
   }
 
+  ~Scene() { let_go(); }
+  void let_go() const {
+    go = true;
+    go.notify_all();
+  }
+
   std::string url;
   std::atomic<int> waiting = 0;
   std::atomic<int> served = 0;
+  std::atomic<int> held = 0;  // workers that wait for `go`
+  mutable std::atomic<bool> go = false;
 
  private:
   void handle(const ExchangePtr& exchange) {
@@ -146,6 +154,10 @@ class Scene {
     if (request.url.path == "/wait") {
       ++waiting;
       return wait(exchange);
+    }
+    if (request.url.path == "/hold") {
+      ++held;
+      go.wait(false);
     }
     if (request.url.path == "/large") {
       return exchange->answer({200, "text/plain", std::string(16U << 20U, 'x'), {}});
@@ -394,6 +406,22 @@ TEST_CASE("a handler may take longer than any time that a client has") {
   CHECK(scene.waiting == 1);
   REQUIRE(waits.shut_down());
   CHECK(waits.receive().ends_with("over"));
+}
+
+TEST_CASE("a quick request is answered while all workers wait") {
+  Options options;
+  options.max_workers = 2;
+  options.is_quick = [](const Request& request) { return request.url.path == "/healthz"; };
+  const Scene scene{"127.0.0.1:0", std::move(options)};
+  const Client first{scene.url}, second{scene.url}, third{scene.url};
+  for (const Client* client : {&first, &second, &third}) client->send(get("/hold"));
+  REQUIRE(eventually([&] { return scene.held == 2; }));
+  CHECK(has_status(Client{scene.url}.ask(get("/healthz")), "200"));
+  CHECK(scene.held == 2);
+  scene.let_go();
+  for (const Client* client : {&first, &second, &third}) {
+    CHECK(has_status(client->receive(), "200"));
+  }
 }
 
 TEST_CASE("an exchange learns that its client has gone") {
