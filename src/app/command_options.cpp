@@ -146,8 +146,9 @@ void add_submit(Adder& to) {
 void add_lookups(Adder& to) {
   const auto [list, list_options] = to.add<cli::ListOptions>(
       "list", "List the tasks",
-      R"about(STATE is waiting, scheduled (not due yet), running, dead, done (where the queue keeps a
-history; left out otherwise), unreadable, too_large or unnameable (its key is not UTF-8).
+      R"about(STATE is waiting, scheduled (not due yet), retrying (scheduled again after a failure),
+running, dead, done (where the queue keeps a history; left out otherwise), unreadable, too_large or
+unnameable (its key is not UTF-8).
 "running (orphan)": the task's owner died or lost the lead; the next leader runs the task again.
 
 Examples:

@@ -21,6 +21,11 @@
 namespace lictor::cli {
 namespace {
 
+using namespace std::chrono_literals;
+
+// What list shows of a scheduled task whose last attempt failed, and finds it by.
+constexpr const char* kRetrying = "retrying";
+
 Style style_of(TaskState state) {
   if (state == TaskState::kRunning) return Style::kGreen;
   if (state == TaskState::kOrphan) return Style::kYellow;
@@ -42,9 +47,19 @@ std::string error_text(const TaskInfo& view) {
   return view.error.empty() ? view.reason : view.reason + ": " + view.error;
 }
 
+bool is_retrying(const TaskInfo& task) {
+  return task.state == TaskState::kScheduled && !task.error.empty();
+}
+
 std::string state_shown(const TaskInfo& view) {
-  const bool retries = view.state == TaskState::kScheduled && !view.error.empty();
-  return retries ? "retrying" : std::string{client::state_text(view.state)};
+  return is_retrying(view) ? kRetrying : std::string{client::state_text(view.state)};
+}
+
+std::string took_text(const TaskInfo& view) {
+  if (!view.took) return {};
+  return *view.took < 1s
+             ? format_duration(std::chrono::floor<std::chrono::milliseconds>(*view.took))
+             : rounded_duration(*view.took);
 }
 
 Table table_of(const std::vector<TaskInfo>& views) {
@@ -55,7 +70,7 @@ Table table_of(const std::vector<TaskInfo>& views) {
                    {excerpt(view.type, 100)},
                    {state_shown(view), style_of(view.state)},
                    {time_text(view, now)},
-                   {view.took ? rounded_duration(*view.took) : ""},
+                   {took_text(view)},
                    {view.attempt == 0 ? "" : std::to_string(view.attempt)},
                    {view.node},
                    {excerpt(error_text(view), 200)}});
@@ -88,7 +103,7 @@ Result<std::optional<TaskState>> state_argument(const std::string& text) {
     if (names.back() == text) return state;
   }
   std::string meant = nearest(text, names);
-  if (text == "retrying") meant = "scheduled";  // which list shows so
+  if (text == kRetrying) meant = "scheduled";
   if (text == "cancelled") meant = "done";
   return fail(ErrorCode::kInvalid,
               fmt::format("--state: expected {} or {}, got \"{}\"{}",
@@ -124,7 +139,8 @@ std::string none_dead(const Client& client, const TaskFilter& filter) {
   return fmt::format("no {}dead letters in queue \"{}\"", all ? "" : "such ", client.queue);
 }
 
-Result<int> print_list(const Client& client, const TaskFilter& filter, std::size_t limit) {
+Result<int> print_list(const Client& client, const TaskFilter& filter, std::size_t limit,
+                       bool only_retrying) {
   TaskFilter asked = filter;
   // A task that was rewritten while it runs has the record of a waiting one.
   if (filter.state == TaskState::kRunning) asked.state.reset();
@@ -132,7 +148,8 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
   mark_running(client, listed.tasks);
   if (filter.state) {
     std::erase_if(listed.tasks, [&](const TaskInfo& task) {
-      return client::listed_state(task.state) != *filter.state;
+      return client::listed_state(task.state) != *filter.state ||
+             (only_retrying && !is_retrying(task));
     });
   }
   if (!asked.state && filter.state) std::erase(listed.hidden, client.layout.dead_prefix);
@@ -194,8 +211,11 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
 }
 
 Result<int> list(const Client& client, const ListOptions& options) {
-  LICTOR_TRY(const auto state, state_argument(options.state));
-  return print_list(client, {state, options.type}, options.limit);
+  const bool only_retrying = options.state == kRetrying;
+  LICTOR_TRY(const auto state,
+             state_argument(only_retrying ? std::string{client::state_name(TaskState::kScheduled)}
+                                          : options.state));
+  return print_list(client, {state, options.type}, options.limit, only_retrying);
 }
 
 }  // namespace lictor::cli

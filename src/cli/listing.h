@@ -20,7 +20,7 @@ namespace lictor::cli {
 
 /// Prints the tasks that `filter` lets through, `limit` at most (0: all), as a table or as JSON.
 [[nodiscard]] Result<int> print_list(const Client& client, const TaskFilter& filter,
-                                     std::size_t limit);
+                                     std::size_t limit, bool only_retrying = false);
 
 /// Notes that no daemon has ever led the queue: its name may be mistyped. Silent if the token may
 /// not read the leader key.

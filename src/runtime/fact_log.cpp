@@ -4,6 +4,7 @@
 
 #include "base/host_name.h"
 #include "base/time_text.h"
+#include "wire/record.h"
 
 namespace lictor::runtime {
 
@@ -138,7 +139,20 @@ bool TroubleLog::is_news(Instant now, const core::Fact& fact) {
   return true;
 }
 
+namespace {
+
+// Such a field does nothing, and its producer thinks that it does: "executeat" runs at once.
+void log_misspelt(const std::string& queue, const core::Fact& fact) {
+  const std::string fields = wire::misspelt_fields(*fact.task->record);
+  if (fields.empty()) return;
+  log(Level::kWarn, "fields of this record are not read",
+      {{"queue", queue}, {"task", fact.key}, {"fields", fields}});
+}
+
+}  // namespace
+
 void log_fact(const std::string& queue, const core::Fact& fact, std::uint32_t partitions) {
+  if (fact.kind == Kind::kClaimed && fact.task && fact.attempt <= 1) log_misspelt(queue, fact);
   const FactWords& words = words_of(fact.kind);
   // What was never begun is the business of who withdrew it: a hundred thousand by one command. Who
   // leads each of many partitions is in the log of the host that does.

@@ -26,6 +26,10 @@ constexpr std::string_view kTaken = "taskTaken";
 constexpr std::array<std::string_view, 6> kStampFields{kTaken,        "taskAttempt", "taskLost",
                                                        "taskRetryAt", "taskClaim",   "taskError"};
 
+constexpr std::array<std::string_view, 10> kProducerFields{
+    "taskId",   "taskType",  "taskPara",    "taskTime", "executeAt",
+    "expireAt", "serialKey", "maxAttempts", "timeout",  "backoff"};
+
 bool is_stamp_field(std::string_view name) {
   return std::find(kStampFields.begin(), kStampFields.end(), name) != kStampFields.end();
 }
@@ -112,10 +116,26 @@ tl::unexpected<Error> bad_field(std::string_view name, const Error& error) {
   return fail(ErrorCode::kInvalid, std::string{name} + ": " + error.message);
 }
 
-Result<void> check_fields(const core::Task& task) {
-  if (!task.type.empty()) return {};
+// Without case, "_" and "-": how other languages spell names.
+std::string bare_name(std::string_view name) {
+  std::string bare = lowered(name);
+  std::erase_if(bare, [](char c) { return c == '_' || c == '-'; });
+  return bare;
+}
+
+void note_misspelt(std::string_view name, std::string& found) {
+  const std::string bare = bare_name(name);
+  for (const std::string_view known : kProducerFields) {
+    if (name == known || bare != lowered(known)) continue;
+    found +=
+        (found.empty() ? "" : ", ") + excerpt(name) + ": did you mean " + std::string{known} + '?';
+  }
+}
+
+tl::unexpected<Error> no_type(const std::string& misspelt) {
   return fail(ErrorCode::kInvalid,
-              "taskType: expected a string that names the kind of task, got nothing");
+              "taskType: expected a string that names the kind of task, got nothing" +
+                  (misspelt.empty() ? "" : "; " + misspelt));
 }
 
 Result<void> read_fields(std::string_view object, core::Task& task) {
@@ -134,7 +154,8 @@ Result<void> read_fields(std::string_view object, core::Task& task) {
     places.taken_end = places.end;
   }
   if (plain) task.places = places;
-  return check_fields(task);
+  if (task.type.empty()) return no_type(misspelt_fields(object));
+  return {};
 }
 
 Result<void> read_text(std::string_view record, core::Task& task) {
@@ -271,6 +292,13 @@ std::optional<std::size_t> text_size(std::string_view record) {
 
 }  // namespace
 
+std::string misspelt_fields(std::string_view record) {
+  std::string found;
+  if (!check_object(record)) return found;
+  for (MemberWalk member{record}; member.next();) note_misspelt(member.name(), found);
+  return found;
+}
+
 tl::unexpected<Error> unexpected_value(std::string_view expected, std::string_view got) {
   return fail(ErrorCode::kInvalid, "expected " + std::string{expected} + ", got " + excerpt(got));
 }
@@ -371,7 +399,10 @@ Result<WallTime> check_record(const std::vector<Member>& members) {
       return bad_field(member.name, read.error());
     }
   }
-  return check_fields(task).map([&] { return core::order_time(task); });
+  if (!task.type.empty()) return core::order_time(task);
+  std::string misspelt;
+  for (const Member& member : members) note_misspelt(member.name, misspelt);
+  return no_type(misspelt);
 }
 
 std::size_t raw_size(std::string_view record) {

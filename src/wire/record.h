@@ -47,6 +47,9 @@ struct KvEntry {
 bool unstamp(std::vector<Member>& members);
 /// The record that a job gets: unstamped, so that it is the same for each attempt.
 [[nodiscard]] std::shared_ptr<const std::string> job_record(const core::Task& task);
+/// The fields of the record that lictor does not read, but for their spelling: "executeat: did you
+/// mean executeAt?". Empty: there are none.
+[[nodiscard]] std::string misspelt_fields(std::string_view record);
 /// The time by which the task is ordered first (core::Order). Errors: kInvalid, why read_record()
 /// would not accept the value.
 [[nodiscard]] Result<WallTime> check_record(std::string_view record);

@@ -149,5 +149,17 @@ TEST_CASE("without refusals nothing is printed to standard error") {
   CHECK(scene.err().empty());
 }
 
+TEST_CASE("list finds what waits for another attempt") {
+  test::ModelConsul consul;
+  consul.put("lictor/q/tasks/new", R"({"taskType":"T","executeAt":"2999-01-01T00:00:00Z"})");
+  consul.put("lictor/q/tasks/again",
+             R"({"taskType":"T","taskAttempt":1,"taskRetryAt":"2999-01-01T00:00:00Z",)"
+             R"("taskError":"exit status 1"})");
+  test::Stage stage{consul};
+  CHECK(list(stage.client, {"retrying", {}, 0}) == kDone);
+  CHECK(stage.out().find("again") != std::string::npos);
+  CHECK(stage.out().find("new") == std::string::npos);
+}
+
 }  // namespace
 }  // namespace lictor::cli

@@ -98,6 +98,16 @@ TEST_CASE("what is not said has a default") {
   CHECK(task(with(R"("taskId":"")")).id == "7");
 }
 
+TEST_CASE("a field that lictor reads under nearly the same name is told") {
+  CHECK(misspelt_fields(R"({"taskType":"T","executeat":1,"serial_key":"a","mine":2})") ==
+        "executeat: did you mean executeAt?, serial_key: did you mean serialKey?");
+  CHECK(misspelt_fields(R"({"taskType":"T","executeAt":1,"type":"x","time":2})").empty());
+  const auto bad = read(R"({"tasktype":"T"})");
+  REQUIRE(std::holds_alternative<core::BadRecord>(bad));
+  CHECK(std::get<core::BadRecord>(bad).error.ends_with(
+      "got nothing; tasktype: did you mean taskType?"));
+}
+
 TEST_CASE("taskTaken may be spelt in four ways") {
   for (const auto& [text, taken] : {std::pair{"true", true},
                                     {"false", false},
