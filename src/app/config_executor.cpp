@@ -86,7 +86,7 @@ std::string reading_fault(const std::string& path) {
 Result<void> check_path(const Place& place, const std::string& path, Mode mode, Fault fault_of) {
   const std::string fault = mode == Mode::kClient ? "" : fault_of(path);
   if (fault.empty()) return {};
-  return place.refuse('"' + excerpt(path, 200) + "\": " + fault);
+  return place.missing('"' + excerpt(path, 200) + "\": " + fault);
 }
 
 Reader path_on_host(std::string& target, Mode mode, Fault fault_of) {
@@ -167,12 +167,13 @@ Reader user(std::optional<exec::User>& target, Mode mode) {
   return {std::move(take), "a user's name"};
 }
 
-// A limit of which `take` reads the value.
+// A limit of which `take` reads the value; the hard one is higher by `more`.
 template <class Take>
-Reader limit(std::vector<exec::Limit>& target, int resource, std::string form, Take take) {
-  return {[&target, resource, take](const Place& member) -> Result<void> {
+Reader limit(std::vector<exec::Limit>& target, int resource, std::string form, Take take,
+             std::uint64_t more = 0) {
+  return {[&target, resource, take, more](const Place& member) -> Result<void> {
             LICTOR_TRY(const std::uint64_t value, take(member));
-            target.push_back({resource, value, value});
+            target.push_back({resource, value, value + more});
             return {};
           },
           std::move(form)};
@@ -197,7 +198,8 @@ Settings limits_settings(std::vector<exec::Limit>& target) {
           {"memory", bytes(RLIMIT_AS)},
           {"file_size", bytes(RLIMIT_FSIZE)},
           {"core", bytes(RLIMIT_CORE)},
-          {"cpu_time", limit(target, RLIMIT_CPU, duration_form(1s, kYear, {}), seconds)}};
+          // SIGXCPU at the soft limit, which a program may catch, and KILL at the hard one.
+          {"cpu_time", limit(target, RLIMIT_CPU, duration_form(1s, kYear, {}), seconds, 5)}};
 }
 
 Reader plugin_file(std::string& target, Mode mode) {

@@ -89,6 +89,12 @@ Result<UniqueFd> lock_state_dir(const std::string& path, Duration patience) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) return cannot("make", path, error.value());
+  if (const std::string owner = state_dir_owner(path); ::geteuid() == 0 && !owner.empty()) {
+    return fail(ErrorCode::kPermissionDenied,
+                "state_dir " + path + " belongs to " + owner +
+                    ", who could put other files where root's daemon writes; run lictor as " +
+                    owner + ", or chown root the folder");
+  }
   const std::string file = path + "/lock";
   UniqueFd fd{open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640)};
   if (fd.get() < 0) return cannot("open", file, errno);

@@ -473,13 +473,18 @@ in_it test -e /etc/lictor/lictor.json -a -d /var/lib/lictor || fail "configurati
 
 step "a purge leaves nothing but the user, the administrator's own files and what is in Consul"
 in_it touch /etc/lictor/own.token
+in_it sh -c 'mkdir /var/lib/lictor/mine && touch /var/lib/lictor/mine/data'
+in_it ln -s /usr/lib/systemd/system/lictor@.service \
+  /etc/systemd/system/multi-user.target.wants/lictor@second.service
 in_it apt-get purge -q -y lictor >"$work/purge.log" 2>&1 || { cat "$work/purge.log" >&2; fail "apt-get purge"; }
 left=$(in_it find / -xdev -iname '*lictor*' -not -path '/proc/*' -not -path '/debs/*' \
   -not -path '/etc/systemd/system/lictor.service.d' -not -path /etc/lictor -not -path '/var/log/*' \
-  -not -path '/var/cache/*' -not -path '/sys/*' -not -path '/run/*')
+  -not -path '/var/cache/*' -not -path '/sys/*' -not -path '/run/*' -not -path /var/lib/lictor)
 [ -z "$left" ] || fail "left: $left"
 [ "$(in_it ls /etc/lictor | tr '\n' ' ')" = "own.token second.json " ] || fail "left in /etc/lictor: $(in_it ls /etc/lictor)"
 in_it id -u lictor >/dev/null || fail "the user is gone, and files of jobs elsewhere have none"
+[ "$(in_it find /var/lib/lictor -mindepth 1 | tr '\n' ' ')" = \
+  "/var/lib/lictor/mine /var/lib/lictor/mine/data " ] || fail "in /var/lib/lictor: $(in_it find /var/lib/lictor)"
 in_it test -s /srv/tablespaces/db7.db || fail "what a job made is gone"
 ! gone tasks/running || fail "the task is gone from Consul"
 [ "$(in_it systemctl show lictor.service --value -p LoadState)" = not-found ] || fail "systemd knows the unit"

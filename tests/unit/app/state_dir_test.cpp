@@ -46,6 +46,18 @@ TEST_CASE("the warning about a state_dir that others may write to says what to d
   CHECK(exposure(0750).empty());
 }
 
+TEST_CASE("a root daemon takes no state_dir of another user") {
+  if (::geteuid() != 0) return;
+  const unit::TemporaryFolder folder;
+  const std::string path = folder / "state";
+  REQUIRE(mkdir(path.c_str(), 0750) == 0);
+  REQUIRE(chown(path.c_str(), 65534, 65534) == 0);
+  const auto refused = lock_state_dir(path, {});
+  REQUIRE_FALSE(refused);
+  CHECK(contains(refused.error().message, "belongs to nobody"));
+  CHECK_FALSE(std::filesystem::exists(path + "/lock"));
+}
+
 TEST_CASE("the owner of another user's state_dir is named") {
   const unit::TemporaryFolder folder;
   CHECK(state_dir_owner(folder.path()).empty());
