@@ -32,15 +32,36 @@ Response token_wanted() {
   return response;
 }
 
+// `name` without a port, in lower case.
+bool is_among(std::string_view name, const std::vector<std::string>& names) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& known) { return name == lowered(known); });
+}
+
+std::string name_in(std::string_view host) {
+  std::string name = lowered(httpd::host_part(host));
+  if (name.ends_with('.')) name.pop_back();  // the root of a fully qualified name
+  return name;
+}
+
 }  // namespace
 
 bool Guard::is_ours(std::string_view host, const Request& request) const {
-  std::string name = lowered(httpd::host_part(host));
-  if (name.ends_with('.')) name.pop_back();  // the root of a fully qualified name
+  const std::string name = name_in(host);
   return name == "localhost" || httpd::is_loopback(name) ||
          (!request.local_address.empty() && name == lowered(request.local_address)) ||
-         std::any_of(options_.hosts.begin(), options_.hosts.end(),
-                     [&](const std::string& ours) { return name == lowered(ours); });
+         is_among(name, options_.hosts) || is_among(name, options_.names);
+}
+
+// `origin`: "https://name:port".
+bool Guard::is_own_page(std::string_view origin, std::string_view host) const {
+  const std::string from = lowered(origin), to = lowered(host);
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!from.starts_with(scheme)) continue;
+    const std::string_view server = std::string_view{from}.substr(scheme.size());
+    return (!to.empty() && server == to) || is_among(name_in(server), options_.names);
+  }
+  return false;
 }
 
 std::optional<Response> Guard::refuse(const Request& request) const {
@@ -49,37 +70,39 @@ std::optional<Response> Guard::refuse(const Request& request) const {
   if (host && !is_ours(*host, request)) {
     return error_response(421, "\"" + excerpt(*host) +
                                    "\" is not a name of this daemon; ask for localhost, its host "
-                                   "name, its node name or its address");
+                                   "name, its node name or its address, or add the name to "
+                                   "admin.names");
   }
-  if (const auto origin = request.header("origin")) {
-    const std::string from = lowered(*origin);
-    const std::string to = lowered(host.value_or(""));
-    if (to.empty() || (from != "http://" + to && from != "https://" + to)) {
-      return error_response(
-          403, "a page of another origin (" + excerpt(*origin) + ") may not ask this daemon");
-    }
+  const auto origin = request.header("origin");
+  if (origin && !is_own_page(*origin, host.value_or(""))) {
+    return error_response(403, "a page of another origin (" + excerpt(*origin) +
+                                   ") may not ask this daemon; if a proxy serves the page under "
+                                   "that name, add the name to admin.names");
   }
   if (request.method == "GET" || request.method == "HEAD") return std::nullopt;
   return refuse_change(request);
 }
 
 std::optional<Response> Guard::refuse_change(const Request& request) const {
-  if (request.trusted_listener) return std::nullopt;
-  const std::string token = options_.token ? options_.token() : std::string{};
-  if (token.empty()) {
+  const bool has_no_token = !options_.token || options_.token().empty();
+  if (has_no_token && !request.trusted_listener) {
     return error_response(403,
                           "changes over the network need a token: set admin.token_file, or ask "
                           "over the loopback or a unix socket");
   }
-  return has_token(request, token) ? std::nullopt : std::optional{token_wanted()};
+  return ask_for_token(request);
 }
 
-std::optional<Response> Guard::refuse_read(const Request& request, Access access) const {
-  const bool unix_socket = request.trusted_listener && request.local_address.empty();
-  if (access == Access::kOpen || unix_socket) return std::nullopt;
+std::optional<Response> Guard::ask_for_token(const Request& request) const {
+  const bool is_unix_socket = request.trusted_listener && request.local_address.empty();
+  if (is_unix_socket) return std::nullopt;
   const std::string token = options_.token ? options_.token() : std::string{};
   if (token.empty() || has_token(request, token)) return std::nullopt;
   return token_wanted();
+}
+
+std::optional<Response> Guard::refuse_read(const Request& request, Access access) const {
+  return access == Access::kPublic ? std::nullopt : ask_for_token(request);
 }
 
 }  // namespace lictor::admin

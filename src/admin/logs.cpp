@@ -165,7 +165,7 @@ Response relayed(Backend& backend, const Request& request, const std::string& no
 }  // namespace
 
 void add_log_routes(Router& router, Backend& backend, const LogStore& store) {
-  router.add("GET", "/v1/logs", Access::kContents,
+  router.add("GET", "/v1/logs",
              [followers = std::make_shared<Followers>(store), &backend,
               own = store.node](const Call& call) -> std::optional<Response> {
                const std::string node = call.request.parameter("node").value_or("");

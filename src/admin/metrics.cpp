@@ -376,11 +376,13 @@ std::string Metrics::text(const Status& status) const {
 }
 
 void add_metrics_route(Router& router, Backend& backend, const Metrics& metrics) {
-  router.add("GET", "/metrics", [&backend, &metrics](const Call&) -> std::optional<Response> {
-    const auto status = backend.status();
-    if (!status) return error_response(503, "the daemon's loop does not answer");
-    return Response{200, "text/plain; version=0.0.4; charset=utf-8", metrics.text(*status), {}};
-  });
+  router.add(
+      "GET", "/metrics", Access::kPublic,
+      [&backend, &metrics](const Call&) -> std::optional<Response> {
+        const auto status = backend.status();
+        if (!status) return error_response(503, "the daemon's loop does not answer");
+        return Response{200, "text/plain; version=0.0.4; charset=utf-8", metrics.text(*status), {}};
+      });
 }
 
 }  // namespace lictor::admin

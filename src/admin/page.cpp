@@ -41,7 +41,7 @@ constexpr const char* kScript = "text/javascript; charset=utf-8";
 
 void add_page_routes(Router& router) {
   const auto add = [&](std::string path, const char* content_type, std::string_view text) {
-    router.add("GET", std::move(path), [=](const Call&) {
+    router.add("GET", std::move(path), Access::kPublic, [=](const Call&) {
       return Response{200, content_type, std::string{text}, {}};
     });
   };

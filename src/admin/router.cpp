@@ -139,6 +139,12 @@ std::optional<Response> Router::refuse(const Request& request) const {
   return response;
 }
 
+bool Router::is_quick(const Request& request) const {
+  std::string_view wildcard;
+  const Route* route = find(request, &wildcard);
+  return route != nullptr && route->method == "GET" && route->access == Access::kPublic;
+}
+
 void Router::handle(const ExchangePtr& exchange) const {
   const Request& request = exchange->request();
   if (auto refused = refuse(request)) return exchange->answer(std::move(*refused));

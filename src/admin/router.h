@@ -40,12 +40,14 @@ class Router {
   /// The first match wins.
   void add(std::string method, std::string pattern, Access access, Handler handler);
   void add(std::string method, std::string pattern, Handler handler) {
-    add(std::move(method), std::move(pattern), Access::kOpen, std::move(handler));
+    add(std::move(method), std::move(pattern), Access::kPrivate, std::move(handler));
   }
 
   /// The answer before the body is read: guard, unknown path, wrong method. Nothing: handle() may
   /// be called.
   [[nodiscard]] std::optional<Response> refuse(const Request& request) const;
+  /// Whether a handler answers it without Consul: what is public.
+  [[nodiscard]] bool is_quick(const Request& request) const;
   void handle(const ExchangePtr& exchange) const;
 
  private:

@@ -148,11 +148,11 @@ Result<std::optional<Response>> show_schedule(const StoredQueues& queues, const 
 }  // namespace
 
 void add_schedule_routes(Router& router, const StoredQueues& queues) {
-  router.add("GET", "/v1/schedules", Access::kContents,
+  router.add("GET", "/v1/schedules",
              [&queues, listings = make_listings(queues, read_schedules)](const Call& call) {
                return list(queues, listings, call);
              });
-  router.add("GET", "/v1/schedules/*", Access::kContents,
+  router.add("GET", "/v1/schedules/*",
              [&queues](const Call& call) { return show_schedule(queues, call); });
 }
 

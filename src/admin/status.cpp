@@ -108,10 +108,11 @@ ordered_json queue_json(const QueueStatus& queue) {
 }
 
 void add_status_routes(Router& router, Backend& backend) {
-  router.add("GET", "/healthz", [](const Call&) { return text_response(200, "ok"); });
-  router.add("GET", "/readyz", [&backend](const Call&) { return ready(backend); });
+  router.add("GET", "/healthz", Access::kPublic,
+             [](const Call&) { return text_response(200, "ok"); });
+  router.add("GET", "/readyz", Access::kPublic, [&backend](const Call&) { return ready(backend); });
   router.add("GET", "/v1/status", [&backend](const Call&) { return status_response(backend); });
-  router.add("GET", "/v1/tasks/*/why", Access::kContents,
+  router.add("GET", "/v1/tasks/*/why",
              [&backend](const Call& call) { return why_response(backend, call); });
 }
 

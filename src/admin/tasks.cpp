@@ -291,14 +291,12 @@ void add_task_routes(Router& router, const StoredQueues& queues) {
       make_listings<TaskListing>(queues, [](auto& queue) { return read_tasks(queue, false); }),
       make_listings<TaskListing>(queues, [](auto& queue) { return read_tasks(queue, true); })});
   const auto add_list = [&](const char* path, TaskList kind) {
-    router.add("GET", path, Access::kContents,
-               [lists, kind](const Call& call) { return list(*lists, call, kind); });
+    router.add("GET", path, [lists, kind](const Call& call) { return list(*lists, call, kind); });
   };
   add_list("/v1/tasks", TaskList::kLive);
   add_list("/v1/dead", TaskList::kDead);
   add_list("/v1/done", TaskList::kDone);
-  router.add("GET", "/v1/tasks/*", Access::kContents,
-             [&queues](const Call& call) { return show_task(queues, call); });
+  router.add("GET", "/v1/tasks/*", [&queues](const Call& call) { return show_task(queues, call); });
 }
 
 }  // namespace lictor::admin

@@ -63,7 +63,7 @@ Result<void> AdminFace::serve(const Sources& from) {
                                             from.read_status, from.read_why, token);
   logs_ = std::make_unique<admin::LogStore>(
       admin::LogStore{log_directory(config_), from.active_logs, config_.node});
-  router_ = std::make_unique<admin::Router>(admin::Guard{{hosts_, token}});
+  router_ = std::make_unique<admin::Router>(admin::Guard{{hosts_, config_.admin.names, token}});
   admin::add_status_routes(*router_, *backend_);
   admin::add_log_routes(*router_, *backend_, *logs_);
   admin::add_metrics_route(*router_, *backend_, from.observers.metrics);
@@ -76,6 +76,9 @@ Result<void> AdminFace::serve(const Sources& from) {
   httpd::Options options;
   options.refuse = [router = router_.get()](const auto& request) {
     return router->refuse(request);
+  };
+  options.is_quick = [router = router_.get()](const auto& request) {
+    return router->is_quick(request);
   };
   options.handle = [router = router_.get()](const auto& exchange) { router->handle(exchange); };
   options.max_connections = 256;     // 200 of them may follow the events

@@ -206,6 +206,7 @@ Result<int> check(const Invocation& invocation, const CheckCommand& command,
   options.consul = config->consul.options;
   options.registers = config->consul.register_service;
   options.has_admin = !config->admin.listen.empty();
+  options.asks_for_token = !config->admin.token_file.empty();
   const auto add = [&](const Target& target, const QueueConfig& queue) {
     options.queues.push_back(
         {target.queue, target.layout, queue.options, queue.session_checks, config->hang_timeout});

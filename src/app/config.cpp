@@ -15,6 +15,7 @@
 #include "app/config_reader.h"
 #include "base/errno_text.h"
 #include "base/host_name.h"
+#include "base/kv_name.h"
 #include "base/read_file.h"
 #include "base/siphash.h"
 #include "base/text.h"
@@ -74,6 +75,17 @@ Reader listen_addresses(std::vector<std::string>& target) {
   });
 }
 
+// Without scheme and port.
+Reader host_names(std::vector<std::string>& target) {
+  return into(target, "an array of host names", [](const Place& place) {
+    return take_addresses(place, [](const std::string& name) -> Result<void> {
+      if (httpd::host_part(name) == name && is_word(name, ".-_")) return {};
+      return fail(ErrorCode::kInvalid,
+                  '"' + excerpt(name) + "\": expected a host name such as \"lictor.example.com\"");
+    });
+  });
+}
+
 Settings consul_settings(ConsulConfig& consul) {
   net::Options& options = consul.options;
   return {{"addresses", addresses(options.addresses)},
@@ -109,6 +121,20 @@ Result<void> check_consul(const Place& place, const net::Options& options) {
   return {};
 }
 
+// A face that others than this host reach shows tasks and output to whoever finds it.
+Result<void> check_admin(const Place& place, const AdminConfig& admin) {
+  if (admin.open || !admin.token_file.empty()) return {};
+  for (std::size_t i = 0; i < admin.listen.size(); ++i) {
+    const auto address = httpd::parse_listen_address(admin.listen[i]);
+    if (!address || !address->is_network()) continue;
+    return place.member("listen").item(i).refuse(
+        '"' + excerpt(admin.listen[i]) +
+        "\": the network would read tasks and output there without a token; set "
+        "admin.token_file, or \"open\": true if everybody may");
+  }
+  return {};
+}
+
 }  // namespace
 
 Settings top_settings(Config& config, std::optional<Place>& queues) {
@@ -118,7 +144,9 @@ Settings top_settings(Config& config, std::optional<Place>& queues) {
   Settings log{{"level", choice(config.log.level, kLogLevels)},
                {"format", choice(config.log.format, kLogFormats), false}};
   Settings admin{{"listen", listen_addresses(config.admin.listen)},
-                 {"token_file", absolute_path(config.admin.token_file)}};
+                 {"token_file", absolute_path(config.admin.token_file)},
+                 {"names", host_names(config.admin.names)},
+                 {"open", boolean(config.admin.open)}};
   Settings logs{{"max_age", duration(config.logs.max_age, kMinLogAge, kMaxLogAge)},
                 {"max_size", size(config.logs.max_bytes, kMaxLogBytes)}};
   return {{"node", name(config.node), false},
@@ -128,7 +156,10 @@ Settings top_settings(Config& config, std::optional<Place>& queues) {
            derived(duration(config.hang_timeout, Duration::zero(), std::chrono::hours{1})), false},
           {"log", object(std::move(log))},
           {"consul", std::move(consul), false},
-          {"admin", object(std::move(admin)), false},
+          {"admin",
+           object(std::move(admin), "an object",
+                  [&config](const Place& place) { return check_admin(place, config.admin); }),
+           false},
           {"logs", object(std::move(logs)), false},
           // Read last: their paths depend on "root".
           {"queues", kept(queues, "an array of objects")}};
@@ -165,6 +196,44 @@ void warn_of_open_token(const std::string& setting, const std::string& path, Con
   }
 }
 
+void warn_of_refused_names(Config& config) {
+  for (const QueueConfig& queue : config.queues) {
+    for (const QueuePath& known : kQueuePaths) {
+      const std::string& path = queue.layout.*known.path;
+      if (fits_path(path)) continue;
+      config.warnings.push_back(fmt::format(
+          R"(queue "{}": {} "{}": Consul 1.21.5 and newer refuse such names; use letters, digits )"
+          R"(and ",_./-?&=" only)",
+          queue.options.queue, known.setting, excerpt(path, 200)));
+      break;  // the others of a queue begin alike
+    }
+  }
+}
+
+void warn_of_exposed_token(const LoadRequest& request, Config& config) {
+  const net::Options& consul = config.consul.options;
+  const auto variable = request.environment.find("CONSUL_HTTP_TOKEN");
+  const bool has_variable = variable != request.environment.end() && !variable->second.empty();
+  if (has_variable && !consul.token_file.empty()) {
+    config.warnings.push_back("CONSUL_HTTP_TOKEN is used in place of consul.token_file; unset it");
+  }
+  if (!consul.tls_verify) {
+    config.warnings.emplace_back(
+        "consul.tls_verify is false: whoever is between this host and Consul can read the token "
+        "and "
+        "write tasks; name the CA in consul.ca_file");
+  }
+  if (!has_variable && consul.token.empty() && consul.token_file.empty()) return;
+  for (const std::string& address : consul.addresses) {
+    const auto endpoint = net::parse_endpoint(address, {});
+    if (!endpoint || !address.starts_with("http://")) continue;
+    const std::string_view host = httpd::host_part(std::string_view{endpoint->origin}.substr(7));
+    if (host == "localhost" || httpd::is_loopback(host)) continue;
+    config.warnings.push_back("consul.addresses: \"" + excerpt(endpoint->address) +
+                              "\" sends the token over the network without TLS; use https");
+  }
+}
+
 // Only root may choose what root's daemon runs as root; only root and that user what it runs as
 // another user. The program is started by its path later: without a fault, the path still leads to
 // the same file. A script's interpreter and a program's libraries are not checked.
@@ -180,7 +249,7 @@ Result<void> check_programs(const Config& config) {
                       queue.options.queue, excerpt(type), excerpt(path, 200));
       const auto file =
           open_traced(path, O_PATH, exec->user ? exec->user->credentials.uid : uid_t{0});
-      if (!file) return fail(ErrorCode::kInvalid, named + errno_text() + "; correct the path");
+      if (!file) return fail(ErrorCode::kFailed, named + errno_text() + "; correct the path");
       const std::string fault = distrust(
           *file, "choose what runs as " + (exec->user ? excerpt(exec->user->name) : "root"));
       if (!fault.empty()) return fail(ErrorCode::kInvalid, named + fault);
@@ -217,6 +286,8 @@ Result<void> build(const Place* top, const LoadRequest& request, Config& config)
   }
 
   config.warnings = unknown_variables(request.environment);
+  warn_of_exposed_token(request, config);
+  warn_of_refused_names(config);
   warn_of_open_token("consul.token_file", config.consul.options.token_file, config);
   warn_of_open_token("consul.client_key", config.consul.options.client_key, config);
   warn_of_open_token("admin.token_file", config.admin.token_file, config);

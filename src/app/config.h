@@ -48,6 +48,9 @@ struct AdminConfig {
   std::vector<std::string> listen{"127.0.0.1:8642"};  ///< empty: switched off
   bool listen_is_default = true;  ///< not configured: a taken port is replaced by a free one
   std::string token_file;
+  std::vector<std::string> names;  ///< further names under which it is asked, of proxies
+  /// "open": without a token_file it may listen on the network; everybody may read then
+  bool open = false;
 
   friend bool operator==(const AdminConfig&, const AdminConfig&) = default;
 };

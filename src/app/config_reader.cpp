@@ -132,6 +132,10 @@ tl::unexpected<Error> Place::refuse(const std::string& message) const {
   return refuse_on(value_->line, message);
 }
 
+tl::unexpected<Error> Place::missing(const std::string& message) const {
+  return fail(ErrorCode::kFailed, refuse(message).value().message);
+}
+
 tl::unexpected<Error> Place::refuse_at(std::initializer_list<std::string_view> members,
                                        const std::string& message) const {
   int line = 0;

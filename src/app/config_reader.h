@@ -33,7 +33,9 @@ class Place {
 
   /// An error at the line of this value: "file:line: path: message".
   [[nodiscard]] tl::unexpected<Error> refuse(const std::string& message) const;
-  /// The same at the last of `members` that is written, since that is where a relation broke.
+  /// The same for what is not on this host, or not yet: kFailed, for a later start may find it.
+  [[nodiscard]] tl::unexpected<Error> missing(const std::string& message) const;
+  /// The same as refuse() at the last of `members` that is written, since that is where a relation broke.
   [[nodiscard]] tl::unexpected<Error> refuse_at(std::initializer_list<std::string_view> members,
                                                 const std::string& message) const;
   /// "expected <what>, got <what is there>"
@@ -41,7 +43,10 @@ class Place {
   /// `result`; its error names this place.
   template <class T>
   [[nodiscard]] Result<T> checked(Result<T> result) const {
-    if (!result) return refuse(result.error().message);
+    if (!result) {
+      const auto& [code, message] = result.error();
+      return code == ErrorCode::kInvalid ? refuse(message) : missing(message);
+    }
     return result;
   }
 

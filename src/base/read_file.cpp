@@ -46,8 +46,8 @@ std::string file_identity(int fd) {
 Result<std::string> read_small_file(const std::string& what, const std::string& path,
                                     std::size_t limit) {
   const auto refuse = [&](const std::string& got) {
-    return fail(ErrorCode::kInvalid, what + " \"" + path + "\": expected a readable file, got: " +
-                                         got + "; correct the path or its rights");
+    return fail(ErrorCode::kFailed, what + " \"" + path + "\": expected a readable file, got: " +
+                                        got + "; correct the path or its rights");
   };
   // O_NONBLOCK: a FIFO without a writer must not hold up the start.
   const UniqueFd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
@@ -70,10 +70,11 @@ Result<std::string> read_token_file(const std::string& path) {
   if (!text) return text;
   const std::string_view token = trimmed(*text);
   if (!token.empty() && is_access_token(token)) return std::string{token};
-  return fail(ErrorCode::kInvalid, "token_file \"" + path +
-                                       "\": expected one token in printable ASCII, got " +
-                                       (token.empty() ? "nothing" : "something else (not shown)") +
-                                       "; write the token to it, and nothing else");
+  // What writes the token may not be done yet.
+  return fail(token.empty() ? ErrorCode::kFailed : ErrorCode::kInvalid,
+              "token_file \"" + path + "\": expected one token in printable ASCII, got " +
+                  (token.empty() ? "nothing" : "something else (not shown)") +
+                  "; write the token to it, and nothing else");
 }
 
 }  // namespace lictor

@@ -18,7 +18,7 @@ namespace lictor {
 [[nodiscard]] std::string file_identity(int fd);
 
 /// All of the file at `path`, whose purpose is `what` for messages: at most `limit` bytes. Does not
-/// wait for the writer of a FIFO. Errors: kInvalid, with what, path and the way out.
+/// wait for the writer of a FIFO. Errors: kFailed, with what, path and the way out.
 [[nodiscard]] Result<std::string> read_small_file(const std::string& what, const std::string& path,
                                                   std::size_t limit = 4U << 20U);
 
@@ -27,7 +27,8 @@ namespace lictor {
 [[nodiscard]] bool is_access_token(std::string_view text);
 
 /// The one access token in the file; spaces and line ends around it don't count.
-/// Errors: kInvalid; the message never contains the token.
+/// Errors: kFailed, it is not there or empty; kInvalid, it holds something else. The message never
+/// contains the token.
 [[nodiscard]] Result<std::string> read_token_file(const std::string& path);
 
 }  // namespace lictor

@@ -119,6 +119,15 @@ void check_connections(const CheckOptions& options, Report& report) {
   report.ok("connections", connections_text(options.served_queues, options.has_admin));
 }
 
+void check_admin(const CheckOptions& options, Report& report) {
+  if (!options.serves || !options.has_admin) return;
+  report.ok("admin",
+            options.asks_for_token
+                ? "the admin face asks for the token of admin.token_file"
+                : "every user and job of this host may change tasks by the admin face, and "
+                  "whoever a proxy on it lets through; admin.token_file asks for a token");
+}
+
 void check_state_dir(const CheckOptions& options, Report& report) {
   if (!options.serves) return;
   if (!options.state_dir_exposure.empty()) report.warn("state", options.state_dir_exposure, {});
@@ -160,6 +169,8 @@ Result<int> check(Console& console, const CheckOptions& options, bool json) {
   if (!options.error) {
     check_state_dir(options, report);
     check_connections(options, report);
+    check_admin(options, report);
+    check_admin(options, report);
     console.progress("asking Consul...");
     const Reached reached = check_consul(options, console, report);
     if (reached.transport) {

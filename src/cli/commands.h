@@ -258,6 +258,7 @@ struct CheckOptions {
   bool registers = false;             ///< that daemon registers its service
   std::size_t served_queues = 0;      ///< of that daemon, whichever are checked here
   bool has_admin = false;             ///< that daemon has an admin face
+  bool asks_for_token = false;        ///< that face does, wherever it is asked but on a unix socket
   std::string state_dir;              ///< of that daemon
   std::string state_dir_exposure;     ///< how others can access it; empty: not at all
   std::string state_dir_owner;        ///< its owner if another user; else empty

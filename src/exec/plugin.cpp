@@ -93,7 +93,11 @@ Result<Executors> load(const std::string& file) {
 
 Result<void> check_plugin_file(const std::string& file) {
   const auto opened = open_traced(file, O_RDONLY | O_NONBLOCK);
-  if (!opened) return refuse(file, errno_text() + "; install the plug-in or correct the path");
+  if (!opened) {
+    return fail(
+        ErrorCode::kFailed,
+        refuse(file, errno_text() + "; install the plug-in or correct the path").value().message);
+  }
   std::array<char, 4> magic{};
   if (!S_ISREG(opened->status.st_mode) ||
       pread(opened->fd.get(), magic.data(), magic.size(), 0) != ssize_t{magic.size()} ||

@@ -9,7 +9,8 @@
 namespace lictor::exec {
 
 /// Checks a plug-in (lictor/plugin.h) without loading it: it exists, is a shared object and, if we
-/// are root, nobody else can change or replace it (base/traced_file.h). Errors: kInvalid.
+/// are root, nobody else can change or replace it (base/traced_file.h). Errors:
+/// kFailed, it cannot be opened; kInvalid.
 [[nodiscard]] Result<void> check_plugin_file(const std::string& file);
 
 /// The executor called `executor` of the plug-in at `file`, an absolute path; with an empty name,

@@ -61,7 +61,7 @@ Result<Listener> listen_tcp(const ListenAddress& address, const std::string& hos
   const int looked_up =
       getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
   if (looked_up != 0) {
-    return fail(ErrorCode::kInvalid,
+    return fail(ErrorCode::kFailed,
                 "cannot listen on " + address.text + ": " + gai_strerror(looked_up));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list{found, &freeaddrinfo};
@@ -169,6 +169,10 @@ bool is_loopback(std::string_view host) {
   if (inet_pton(AF_INET, text.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24U) == 127;
   in6_addr v6{};
   return inet_pton(AF_INET6, text.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+bool ListenAddress::is_network() const {
+  return unix_path.empty() && host != "localhost" && !is_loopback(host);
 }
 
 std::string SocketName::text() const {

@@ -17,6 +17,9 @@ struct ListenAddress {
   std::string host;        ///< name or address, without brackets; empty: a unix socket
   std::uint16_t port = 0;  ///< 0: any free port
   std::string unix_path;
+
+  /// Whether others than this host may reach it; true of a name but localhost.
+  [[nodiscard]] bool is_network() const;
 };
 
 /// Reads "127.0.0.1:8642", "[::1]:8642", "name:8642" or "unix:///run/lictor/admin.sock".
@@ -63,8 +66,8 @@ struct ListenOptions {
   std::function<void(const std::string&)> on_warning;
 };
 
-/// Binds each address. Resolves names, and blocks for that. Errors: kInvalid, kPermissionDenied,
-/// kConflict (in use), kFailed.
+/// Binds each address. Resolves names, and blocks for that. Errors: kPermissionDenied, kConflict (in
+/// use), kFailed.
 [[nodiscard]] Result<std::vector<Listener>> open_listeners(const ListenOptions& options);
 
 }  // namespace lictor::httpd

@@ -43,9 +43,9 @@ Result<std::string> read_ca_path(const std::string& folder) {
     all += text + '\n';
   }
   if (error) {
-    return bad_file("ca_path", folder,
-                    "a readable folder of certificates, got: " + error.message() +
-                        "; correct the path or its rights");
+    return fail(ErrorCode::kFailed, "ca_path \"" + folder +
+                                        "\": expected a readable folder of certificates, got: " +
+                                        error.message() + "; correct the path or its rights");
   }
   if (all.empty()) {
     return bad_file("ca_path", folder,

@@ -53,6 +53,12 @@ function failures(tasks, letters, base) {
   return list;
 }
 
+/** The finding with a link to what it is about, where a page shows that. */
+function withLink(finding, base) {
+  if (finding.kind !== "schedule_fault") return finding;
+  return { ...finding, remedy: h("a", { href: `${base}/schedules` }, "See them, and what is wrong with each.") };
+}
+
 /** Names the types that no executor runs. They are contents of tasks, so the finding lacks them. */
 function withTypes(finding, queue, tasks) {
   if (finding.kind !== "no_executor" || !tasks || queue.types.includes("*")) return finding;
@@ -212,7 +218,7 @@ export async function render(view, { queue, base, signal, refresh }) {
   if (!told) throw new Error(`this daemon serves no queue "${queue}"`);
   // A Consul that hangs would hold up the lists, and with them the news that it hangs.
   const [tasks, letters] = told.fleet_error ? [null, null] : await Promise.all([list("/v1/tasks"), list("/v1/dead")]);
-  const findingsOf = [...told.findings.map((each) => withTypes(each, told, tasks)), ...failures(tasks, letters, base)];
+  const findingsOf = [...told.findings.map((each) => withLink(withTypes(each, told, tasks), base)), ...failures(tasks, letters, base)];
   if (!tasks && !told.fleet_error) findingsOf.push({ severity: "error", what: "The tasks cannot be read.", remedy: "Consul does not answer this daemon, or its token may not read them." });
   fill(
     view,

@@ -381,7 +381,7 @@ TEST_CASE("the last hour is counted by the minute") {
   CHECK(scene.activity.json("other")["started"].back() == 0);
 }
 
-TEST_CASE("once a token is set, tasks and output take it; counts do not") {
+TEST_CASE("once a token is set, everything takes it but health, metrics and the page's files") {
   Scene scene;
   scene.token = "secret";
   const auto status = [&](const std::string& target, const std::string& authorization,
@@ -392,14 +392,16 @@ TEST_CASE("once a token is set, tasks and output take it; counts do not") {
     return scene.router->refuse(request).value_or(Response{}).status;
   };
   for (const char* path : {"/v1/tasks", "/v1/tasks/x", "/v1/tasks/x/why", "/v1/dead", "/v1/done",
-                           "/v1/logs", "/v1/events", "/v1/schedules", "/v1/schedules/x"}) {
+                           "/v1/logs", "/v1/events", "/v1/schedules", "/v1/schedules/x",
+                           "/v1/queues", "/v1/members", "/v1/status"}) {
     CAPTURE(std::string{path});
     CHECK(status(path, "", "127.0.0.1") == 401);
     CHECK(status(path, "Bearer wrong", "127.0.0.1") == 401);
     CHECK(status(path, "Bearer secret", "127.0.0.1") == 200);
     CHECK(status(path, "", "") == 200);  // a unix socket
   }
-  for (const char* path : {"/", "/app.js", "/v1/queues", "/v1/status", "/metrics", "/healthz"}) {
+  for (const char* path :
+       {"/", "/app.js", "/manual/", "/v1/openapi.json", "/metrics", "/healthz", "/readyz"}) {
     CHECK(status(path, "", "127.0.0.1") == 200);
   }
 }

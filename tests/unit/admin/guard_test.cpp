@@ -16,6 +16,7 @@ Request asked(const std::string& host, bool trusted = true, const std::string& m
 
 Guard guard(std::string token = {}) {
   return Guard{{{"node-a", "Host-A", "host-a.example", "10.0.0.5"},
+                {"lictor.example.com"},
                 [token = std::move(token)] { return token; }}};
 }
 
@@ -30,7 +31,8 @@ TEST_SUITE_BEGIN("admin");
 
 TEST_CASE("a request under a name of ours passes, with any port") {
   for (const char* host : {"localhost", "localhost:8642", "127.0.0.1:1", "[::1]:8642", "node-a",
-                           "HOST-A:80", "host-a.example.", "10.0.0.5:8642", "192.0.2.7"}) {
+                           "HOST-A:80", "host-a.example.", "10.0.0.5:8642", "192.0.2.7",
+                           "Lictor.Example.com", "lictor.example.com:8443"}) {
     CAPTURE(std::string{host});
     CHECK(status_of(guard(), asked(host)) == 200);
   }
@@ -65,13 +67,38 @@ TEST_CASE("a page of another origin is refused, one of ours is not") {
   CHECK(with_origin("http://localhost:8642") == 403);
 }
 
-TEST_CASE("a change from this host needs no token") {
-  CHECK(status_of(guard("secret"), asked("localhost", true, "POST")) == 200);
+TEST_CASE("a page that a proxy serves under another name may ask, whatever Host the proxy sends") {
+  Request request = asked("127.0.0.1:8642");
+  request.headers["origin"] = "https://lictor.example.com:8443";
+  CHECK(status_of(guard(), request) == 200);
+  request.headers["origin"] = "https://lictor.example.com.evil.example";
+  CHECK(status_of(guard(), request) == 403);
 }
 
-TEST_CASE("a change from elsewhere needs the token, a look does not") {
-  CHECK(status_of(guard("secret"), asked("node-a", false, "GET")) == 200);
-  CHECK(status_of(guard("secret"), asked("node-a", false, "HEAD")) == 200);
+TEST_CASE("a change from this host needs no token while none is set") {
+  CHECK(status_of(guard(), asked("localhost", true, "POST")) == 200);
+}
+
+TEST_CASE("once a token is set, only a unix socket takes none") {
+  const Guard with_token = guard("secret");
+  Request request = asked("localhost", true, "POST");
+  CHECK(status_of(with_token, request) == 401);
+  request.headers["authorization"] = "Bearer secret";
+  CHECK(status_of(with_token, request) == 200);
+  request.headers.erase("authorization");
+  request.local_address.clear();  // of a unix socket
+  CHECK(status_of(with_token, request) == 200);
+
+  const auto read = [&](const Request& asks, Access access) {
+    return with_token.refuse_read(asks, access) ? 401 : 200;
+  };
+  CHECK(read(asked("localhost"), Access::kPrivate) == 401);
+  CHECK(read(asked("node-a", false), Access::kPrivate) == 401);
+  CHECK(read(asked("node-a", false), Access::kPublic) == 200);
+  CHECK(read(request, Access::kPrivate) == 200);
+}
+
+TEST_CASE("a change from elsewhere needs the token") {
   for (const char* method : {"POST", "PUT", "DELETE", "PATCH", "OPTIONS"}) {
     Request request = asked("node-a", false, method);
     const auto with_token = [&](const char* authorization) {

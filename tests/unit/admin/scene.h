@@ -24,7 +24,7 @@ struct Scene {
   Scene() {
     queues.push_back({client, impl->queue});
     known_status();
-    router.emplace(Guard{{{}, [this] { return token; }}});
+    router.emplace(Guard{{{}, {}, [this] { return token; }}});
     add_status_routes(*router, backend);
     add_metrics_route(*router, backend, metrics);
     add_event_route(*router, events);

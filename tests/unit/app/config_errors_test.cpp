@@ -145,6 +145,11 @@ TEST_CASE("a wrong type is refused with the expected and the found type") {
              {"{\"admin\": {\"listen\": [\"127.0.0.1:1\", \"8642\"]}}",
               "admin.listen[1]: \"8642\": expected host:port such as \"127.0.0.1:8642\" or "
               "\"[::1]:8642\", or \"unix:///path\""},
+             {"{\"admin\": {\"listen\": [\"127.0.0.1:1\", \"0.0.0.0:2\"]}}",
+              "admin.listen[1]: \"0.0.0.0:2\": the network would read tasks and output there "
+              "without a token; set admin.token_file, or \"open\": true if everybody may"},
+             {"{\"admin\": {\"names\": [\"http://a\"]}}",
+              "admin.names[0]: \"http://a\": expected a host name such as \"lictor.example.com\""},
              {"{\"logs\": {\"max_age\": \"1s\"}}",
               "logs.max_age: expected a duration from 1m to 87600h, got \"1s\""},
              {"{\"consul\": {\"tls_verify\": \"no\"}}",

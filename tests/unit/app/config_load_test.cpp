@@ -228,6 +228,65 @@ TEST_CASE("an unknown LICTOR_ variable gives a warning; a job's variables do not
             "LICTOR_XYZZY_PLUGH: no such variable, ignored"});
 }
 
+TEST_CASE("what sends the token where others read it is warned of") {
+  const auto warnings_of = [](const std::string& consul,
+                              const std::map<std::string, std::string>& environment = {}) {
+    LoadRequest request;
+    request.environment.insert(environment.begin(), environment.end());
+    const auto config = parse_config(
+        R"({"consul": )" + consul + R"(, "queues": [{"executors": {"*": {"noop": {}}}}]})",
+        "lictor.json", request);
+    REQUIRE_MESSAGE(config, message(config));
+    return config->warnings;
+  };
+  const auto warns = [&](const std::string& part, const std::string& consul,
+                         const std::map<std::string, std::string>& environment = {}) {
+    const auto warnings = warnings_of(consul, environment);
+    REQUIRE(warnings.size() == 1);
+    CHECK_MESSAGE(warnings.front().find(part) != std::string::npos, warnings.front());
+  };
+  warns("tls_verify", R"({"tls_verify": false})");
+  warns("without TLS", R"({"addresses": ["http://10.0.0.5:8500"], "token": "t"})");
+  warns("without TLS", R"({"addresses": ["http://10.0.0.5:8500"]})", {{"CONSUL_HTTP_TOKEN", "t"}});
+  warns("in place of consul.token_file", R"({"token_file": "/no/such"})",
+        {{"CONSUL_HTTP_TOKEN", "t"}});
+  for (const char* address : {"http://127.0.0.1:8500", "http://localhost:8500", "http://[::1]:8500",
+                              "https://10.0.0.5:8501", "unix:///run/consul.sock"}) {
+    CHECK(
+        warnings_of(R"({"token": "t", "addresses": [")" + std::string{address} + R"("]})").empty());
+  }
+  CHECK(warnings_of(R"({"addresses": ["http://10.0.0.5:8500"]})").empty());
+}
+
+TEST_CASE("a path that newer Consuls refuse is warned of") {
+  LoadRequest request;
+  const auto config =
+      parse_config(R"({"root": "my tasks/", "queues": [{"executors": {"*": {"noop": {}}}}]})",
+                   "lictor.json", request);
+  REQUIRE(config);
+  REQUIRE(config->warnings.size() == 1);
+  CHECK(
+      config->warnings.front() ==
+      R"(queue "default": tasks_prefix "my tasks/default/tasks/": Consul 1.21.5 and newer refuse )"
+      R"(such names; use letters, digits and ",_./-?&=" only)");
+}
+
+TEST_CASE("what is not there yet is no wrong text: a later start may find it") {
+  const auto code_of = [](const std::string& executor) {
+    const auto config = parse_config(R"({"queues": [{"executors": {"*": )" + executor + "}}]}",
+                                     "lictor.json", LoadRequest{});
+    REQUIRE_FALSE(config);
+    return config.error().code;
+  };
+  CHECK(code_of(R"({"exec": ["/no/such"]})") == ErrorCode::kFailed);
+  CHECK(code_of(R"({"exec": ["/bin/true"], "cwd": "/no/such"})") == ErrorCode::kFailed);
+  CHECK(code_of(R"({"plugin": "/no/such.so"})") == ErrorCode::kFailed);
+  CHECK(code_of(R"({"http": {"url": "http://h/", "token_file": "/no/such"}})") ==
+        ErrorCode::kFailed);
+  CHECK(code_of(R"({"exec": ["true"]})") == ErrorCode::kInvalid);
+  CHECK(code_of(R"({"plugin": "/etc/passwd"})") == ErrorCode::kInvalid);
+}
+
 TEST_CASE("a root daemon refuses a file, or a folder on its path, that others could change") {
   if (!is_root()) return;
   const Folder folder;

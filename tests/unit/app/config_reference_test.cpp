@@ -45,6 +45,8 @@ const std::map<std::string, std::map<std::string, json>> kChanges{
       {"consul.register", false},
       {"admin.listen", json::array({"127.0.0.1:1"})},
       {"admin.token_file", "/token"},
+      {"admin.names", json::array({"other"})},
+      {"admin.open", true},
       {"logs.max_age", "1h"},
       {"logs.max_size", "1MiB"}}},
     {"Queues",
