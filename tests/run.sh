@@ -5,15 +5,12 @@
 #   tests/run.sh -R election              only tests whose name matches
 #   tests/run.sh -L unit                  only tests with this label
 #
-# Without arguments it also has the fuzzers run for a while (tests/fuzz/run.sh).
-#
 # Installs what is missing (tests/install-deps.sh), finds or fetches a consul binary
 # (consul/get-consul.sh; CONSUL_BIN names one), builds in build/ci. Runs from any folder.
 #
 # LICTOR_SKIP_INSTALL=1 installs nothing; JOBS=n sets how many compilers and tests run at once (as
-# many as there are processors, and of tests, which mostly wait, one more); LICTOR_FUZZ_SECONDS=n
-# sets how long each fuzzer runs (10), LICTOR_FUZZ_SEED=n what inputs it makes: always the same (1),
-# so that a run that fails can be had again.
+# many as there are processors, and of tests, which mostly wait, two more); LICTOR_FUZZ_SECONDS and
+# LICTOR_FUZZ_SEED: see tests/fuzz/test.sh.
 set -euo pipefail
 
 case "${1-}" in
@@ -37,6 +34,4 @@ fi
 
 cmake --preset ci "${fresh[@]}"
 cmake --build --preset ci --parallel "${JOBS:-$(nproc)}"
-ctest --preset ci --output-on-failure --parallel "${JOBS:-$(($(nproc) + 1))}" "$@"
-[ "$#" -gt 0 ] ||
-  LICTOR_FUZZ_SEED="${LICTOR_FUZZ_SEED:-1}" tests/fuzz/run.sh "${LICTOR_FUZZ_SECONDS:-10}"
+ctest --preset ci --output-on-failure --parallel "${JOBS:-$(($(nproc) + 2))}" "$@"

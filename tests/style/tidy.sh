@@ -2,7 +2,7 @@
 # clang-tidy (.clang-tidy) finds nothing in the sources that changed last.
 #
 #   tidy.sh [FILE...]   FILE: a source under src; without any, those that changed since the branch
-#                       left main, or in the last 10 commits: the newest 12 (LICTOR_TIDY_FILES=n),
+#                       left main, or in the last 10 commits: the newest 8 (LICTOR_TIDY_FILES=n),
 #                       and the number of those left out is shown
 #   tidy.sh --all       all of src, with the static analyzer: an hour of processor time
 #
@@ -54,7 +54,7 @@ else
   mapfile -t files < <(changed | while read -r path; do
     [ ! -e "$path" ] || source_of "$path"
   done | awk '!seen[$0]++')
-  most=${LICTOR_TIDY_FILES:-12}
+  most=${LICTOR_TIDY_FILES:-8}
   if [ "${#files[@]}" -gt "$most" ]; then
     echo "tidy.sh: $((${#files[@]} - most)) more files changed and are not checked (tidy.sh --all)"
     files=("${files[@]:0:$most}")
