@@ -29,6 +29,7 @@
 #include "app/state_dir.h"
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/printable.h"
 #include "base/read_file.h"
 #include "base/try.h"
@@ -385,6 +386,7 @@ void Worker::add(std::string name, std::shared_ptr<Executor> executor) {
 }
 
 int Worker::main(int argc, char** argv) {
+  open_standard_descriptors();
   if (argc > 0 && argv[0] != nullptr) {
     cli::program_name() = std::filesystem::path{argv[0]}.filename().string();
   }
