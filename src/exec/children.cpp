@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,6 +110,12 @@ bool reap(pid_t pid) {
   }
 }
 
+bool is_dead(pid_t pid) {
+  const UniqueFd process{static_cast<int>(syscall(SYS_pidfd_open, pid, 0))};
+  pollfd end{process.get(), POLLIN, 0};
+  return process && poll(&end, 1, 0) == 1;
+}
+
 Strays::Strays(const Cgroups& cgroups, std::string run_id)
     : cgroups_(cgroups), run_id_(std::move(run_id)) {}
 
@@ -130,11 +137,21 @@ void Strays::program_gone(pid_t program, const std::optional<Cgroups::Group>& cg
 void Strays::search(const std::function<bool(pid_t)>& is_own) {
   std::unordered_map<pid_t, AttemptId> strays;
   for (const pid_t pid : children_.list()) {
-    if (attempt_of_.contains(pid) || is_own(pid) || reap(pid)) continue;
+    if (attempt_of_.contains(pid) || is_own(pid)) continue;
+    if (reap(pid)) {
+      killed_.erase(pid);
+      continue;
+    }
+    if (killed_.contains(pid) && is_dead(pid)) continue;
     const auto known = found_.find(pid);
     strays[pid] = known != found_.end() && known->second ? known->second : owner_of(pid);
   }
   found_ = std::move(strays);
+}
+
+void Strays::kill(pid_t pid) {
+  killed_.insert(pid);
+  kill_with_group(pid);
 }
 
 AttemptId Strays::owner_of(pid_t stray) const {
@@ -146,6 +163,8 @@ AttemptId Strays::owner_of(pid_t stray) const {
     const auto found = attempt_of_.find(leader);
     if (found != attempt_of_.end()) return found->second;
   }
+  // To read the memory of a process that waits for a disk may take as long. The next search asks.
+  if (status_of(stray).starts_with('D')) return AttemptId{};
   return marked_attempt(stray, run_id_).value_or(AttemptId{});
 }
 

@@ -50,8 +50,10 @@ struct LeftJobs {
 /// Kills `pid` and its process group, unless that is ours.
 void kill_with_group(pid_t pid);
 
-/// Reaps `pid` if it is a zombie child. False while it lives.
+/// Reaps `pid` if it is a zombie child. False while it lives, or a tracer (ptrace(2)) keeps it.
 [[nodiscard]] bool reap(pid_t pid);
+/// Whether `pid`, a child, is a zombie, also one that its tracer keeps from us.
+[[nodiscard]] bool is_dead(pid_t pid);
 
 /// The processes that the programs of attempts started and that outlive their parents. The warden
 /// is a subreaper: a process that loses its parent becomes the warden's child, and when it dies,
@@ -70,6 +72,11 @@ class Strays {
   /// program nor a stray.
   void search(const std::function<bool(pid_t)>& is_own);
 
+  /// Kills `pid` and its group. Once it is dead, it is no stray, though its tracer keeps it.
+  void kill(pid_t pid);
+  /// `pid`, a program of an attempt that is gone, is a zombie that its tracer keeps.
+  void leave_to_tracer(pid_t pid) { killed_.insert(pid); }
+
   /// What the last search found, with its attempt; zero: of unknown attempt.
   [[nodiscard]] const std::unordered_map<pid_t, AttemptId>& found() const { return found_; }
   /// What names `attempt` in a program's environment.
@@ -84,6 +91,7 @@ class Strays {
   std::unordered_map<pid_t, AttemptId> attempt_of_;            // by its program
   std::unordered_map<Cgroups::Number, AttemptId> attempt_in_;  // by its cgroup
   std::unordered_map<pid_t, AttemptId> found_;
+  std::set<pid_t> killed_;  // and not reaped
 };
 
 }  // namespace lictor::exec

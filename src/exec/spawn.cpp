@@ -6,6 +6,7 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 #include <csignal>
 #include <utility>
 #include <vector>
+
+#include "base/descriptors.h"
 
 // A sanitizer's instrumentation would use the thread-local state of the parent.
 #define LICTOR_BARE __attribute__((no_sanitize("address", "undefined", "thread")))
@@ -33,33 +36,38 @@ namespace {
 #if defined(__x86_64__)
 constexpr int kWaitForExec = 0;
 
-LICTOR_BARE inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0) {
+LICTOR_BARE inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0,
+                             long e = 0) {
   register long r10 asm("r10") = d;
+  register long r8 asm("r8") = e;
   long result = number;
   asm volatile("syscall"
                : "+a"(result)
-               : "D"(a), "S"(b), "d"(c), "r"(r10)
+               : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
                : "rcx", "r11", "memory");
   return result;
 }
 #elif defined(__aarch64__)
 constexpr int kWaitForExec = 0;
 
-LICTOR_BARE inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0) {
+LICTOR_BARE inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0,
+                             long e = 0) {
   register long x8 asm("x8") = number;
   register long x0 asm("x0") = a;
   register long x1 asm("x1") = b;
   register long x2 asm("x2") = c;
   register long x3 asm("x3") = d;
-  asm volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+  register long x4 asm("x4") = e;
+  asm volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory");
   return x0;
 }
 #else
 // Elsewhere the parent waits for the execve, as in vfork, so errno may be shared.
 constexpr int kWaitForExec = CLONE_VFORK;
 
-LICTOR_BARE inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0) {
-  const long result = syscall(number, a, b, c, d);
+LICTOR_BARE inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0,
+                             long e = 0) {
+  const long result = syscall(number, a, b, c, d, e);
   return result < 0 ? -errno : result;
 }
 #endif
@@ -148,8 +156,10 @@ struct Plan {
   int cgroup = -1;  // the child joins it
   pid_t parent = 0;
   bool drops_capabilities = false;
+  rlim_t open_files = 0;  // the soft limit; 0: ours
   const Limit* limits = nullptr;
   std::size_t limit_count = 0;
+  const char* handover_folder = nullptr;  // null: none to give
   bool other_user = false;
   uid_t uid = 0;
   gid_t gid = 0;
@@ -171,6 +181,18 @@ struct Plan {
   while (true) call(SYS_exit_group, 127);
 }
 
+// Gives the folder of handover files to the job's user, as whom the child cannot do it any more.
+// Returns -errno.
+LICTOR_BARE long give_folder(const char* path, uid_t uid) {
+  constexpr int kFlags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  const long folder = call(SYS_openat, AT_FDCWD, as_long(path), kFlags);
+  if (folder < 0) return folder;
+  struct statx info;
+  const long known = call(SYS_statx, folder, as_long(""), AT_EMPTY_PATH, STATX_UID, as_long(&info));
+  if (known == 0 && info.stx_uid == uid) return 0;  // a chown would write to the disk
+  return call(SYS_fchownat, folder, as_long(""), static_cast<long>(uid), -1, AT_EMPTY_PATH);
+}
+
 // Runs in the child, on its own stack, in the parent's memory.
 LICTOR_BARE int run_child(void* argument) {
   auto* plan = static_cast<Plan*>(argument);
@@ -182,17 +204,27 @@ LICTOR_BARE int run_child(void* argument) {
     const long file = call(SYS_openat, plan->cgroup, as_long("cgroup.procs"), O_WRONLY);
     if (file >= 0) call(SYS_write, file, as_long("0"), 1);
   }
+  if (plan->handover_folder != nullptr) {
+    result = give_folder(plan->handover_folder, plan->uid);
+    if (result < 0) give_up(plan, Step::kHandover, result);
+  }
   // Both are above 2: the warden keeps 0, 1 and 2 open.
   if ((result = call(SYS_dup3, plan->input, 0, 0)) < 0) give_up(plan, Step::kInputOutput, result);
   if ((result = call(SYS_dup3, plan->output, 1, 0)) < 0) give_up(plan, Step::kInputOutput, result);
   if ((result = call(SYS_dup3, plan->output, 2, 0)) < 0) give_up(plan, Step::kInputOutput, result);
   call(SYS_close_range, 3, ~0U, 0);  // Before Linux 5.9, close-on-exec must suffice.
 
+  struct {
+    std::uint64_t soft, hard;
+  } value;
+  if (plan->open_files != 0 && call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, as_long(&value)) >= 0) {
+    value.soft = plan->open_files;
+    result = call(SYS_prlimit64, 0, RLIMIT_NOFILE, as_long(&value), 0);
+    if (result < 0) give_up(plan, Step::kLimits, result);
+  }
   for (std::size_t i = 0; i < plan->limit_count; ++i) {
     const Limit& limit = plan->limits[i];
-    struct {
-      std::uint64_t soft, hard;
-    } value{limit.soft, limit.hard};
+    value = {limit.soft, limit.hard};
     if ((result = call(SYS_prlimit64, 0, limit.resource, as_long(&value), 0)) < 0) {
       give_up(plan, Step::kLimits, result);
     }
@@ -239,6 +271,7 @@ LICTOR_BARE int run_child(void* argument) {
 // Owns all that the plan points to.
 struct Spawning::Block {
   Program program;
+  std::string handover_folder;
   std::vector<std::string> paths;
   std::vector<const char*> path_pointers;
   std::vector<const char*> argv;
@@ -247,9 +280,11 @@ struct Spawning::Block {
   Plan plan;
 };
 
-Spawning::Spawning(Program program, std::string_view path) : block_(std::make_unique<Block>()) {
+Spawning::Spawning(Program program, std::string_view path, std::string handover_folder)
+    : block_(std::make_unique<Block>()) {
   Block& block = *block_;
   block.program = std::move(program);
+  block.handover_folder = std::move(handover_folder);
   block.paths = candidates(block.program.argv.front(), path);
   block.path_pointers = pointers(block.paths);
   block.argv = pointers(block.program.argv);
@@ -259,6 +294,7 @@ Spawning::Spawning(Program program, std::string_view path) : block_(std::make_un
   plan.parent = getpid();
   // Root's capabilities go with its uid, and come back with an exec as root.
   plan.drops_capabilities = geteuid() != 0 && block.program.user.has_value();
+  plan.open_files = programs_descriptor_limit();
   plan.limits = block.program.limits.data();
   plan.limit_count = block.program.limits.size();
   if (block.program.user) {
@@ -267,6 +303,7 @@ Spawning::Spawning(Program program, std::string_view path) : block_(std::make_un
     plan.gid = block.program.user->gid;
     plan.groups = block.program.user->groups.data();
     plan.group_count = block.program.user->groups.size();
+    if (!block.handover_folder.empty()) plan.handover_folder = block.handover_folder.c_str();
   }
   if (block.program.directory.empty()) block.program.directory.push_back('/');
   plan.directory = block.program.directory.c_str();

@@ -20,8 +20,9 @@ namespace lictor::exec {
 /// when the warden dies. The caller must have all signals blocked and at their defaults.
 class Spawning {
  public:
-  /// `path`: the PATH for an argv[0] without '/'.
-  Spawning(Program program, std::string_view path);
+  /// `path`: the PATH for an argv[0] without '/'. The child gives `handover_folder` to the program's
+  /// other user, if there are both.
+  Spawning(Program program, std::string_view path, std::string handover_folder);
 
   struct Child {
     pid_t pid = -1;

@@ -26,6 +26,12 @@
 namespace lictor::exec {
 namespace {
 
+// Between two looks for ends of which no signal tells.
+constexpr Duration kLookAgain = std::chrono::milliseconds{100};
+
+// How long a debugger may take to pass on the end of its program. Then that counts as killed.
+constexpr Duration kTracerPatience = std::chrono::seconds{1};
+
 // Gives a handover file to the daemon's user, if the job's user owns it under this name only. The
 // daemon refuses all others.
 void take_file(const std::string& path, uid_t user) {
@@ -71,7 +77,7 @@ void WardenLoop::kill_daemon(std::string_view why) {
   }
   // A daemon that died by itself still has its jobs on the board: no message.
   if (!sent || daemon_gone_ || std::exchange(told_of_kill_, true)) return;
-  tell(why);
+  (void)helpers_.start([why] { tell(why); });
 }
 
 void WardenLoop::check_heartbeat() {
@@ -143,6 +149,7 @@ void WardenLoop::kill_what_is_due(Instant now) {
     kill(attempt.pid, SIGKILL);
     if (attempt.cgroup) cgroups_.kill(*attempt.cgroup);
     attempt.kill_at = Instant::max();
+    attempt.killed = sweep_due_ = true;
   }
 }
 
@@ -162,6 +169,7 @@ void WardenLoop::program_ended(AttemptId id) {
   const auto found = attempts_.find(id);
   if (found == attempts_.end() || found->second.ended) return;
   found->second.ended = true;
+  found->second.ended_at = boot_now();
   // Kills the group at once; the sweep would need a round for each generation. The zombie keeps the
   // group's number from being reused.
   kill(-found->second.pid, SIGKILL);
@@ -184,6 +192,7 @@ void WardenLoop::arm_timer() {
   for (const auto& [id, attempt] : attempts_) {
     if (!attempt.ended) next = std::min(next, attempt.kill_at);
   }
+  next = std::min(next, look_at_);
   if (next == armed_) return;
 
   armed_ = next;
@@ -202,28 +211,31 @@ void WardenLoop::arm_timer() {
 // Strays of an ended program are killed; each death brings a SIGCHLD, and with it the next sweep.
 void WardenLoop::sweep() {
   sweep_due_ = false;
-  strays_.search([this](pid_t pid) { return locks_.owns(pid); });
+  strays_.search([this](pid_t pid) { return locks_.owns(pid) || helpers_.owns(pid); });
 
   // A stray of unknown attempt is killed when any lease runs out, or when no attempt is left.
   const bool kill_unknown = kill_unknown_strays_ || daemon_gone_ || attempts_.size() == unswept_;
   bool unknown_left = false;
+  bool look_again = false;
   std::vector<AttemptId> held;
   for (const auto& [pid, owner] : strays_.found()) {
     const auto found = attempts_.find(owner);
     const bool unknown = found == attempts_.end();
     if (unknown ? kill_unknown : found->second.ended) {
       if (!unknown && found->second.cgroup) cgroups_.kill(*found->second.cgroup);
-      kill_with_group(pid);
+      strays_.kill(pid);
+      look_again = true;
     }
     if (unknown) unknown_left = true;
     if (!unknown) held.push_back(owner);
   }
   kill_unknown_strays_ = kill_unknown_strays_ && unknown_left;
-  if (unswept_ == 0) return;
 
   for (auto it = attempts_.begin(); it != attempts_.end();) {
     auto& [id, attempt] = *it;
-    const bool gone = attempt.ended && std::find(held.begin(), held.end(), id) == held.end();
+    const bool dead = attempt.ended && std::find(held.begin(), held.end(), id) == held.end();
+    if (dead ? !read_exit(id, attempt) : attempt.killed && !attempt.ended) look_again = true;
+    const bool gone = dead && attempt.exit && take_files(attempt);
     if (gone) {
       report_exit(id, attempt);
       if (daemon_gone_) unwatch(epoll_.get(), attempt.output);
@@ -231,20 +243,46 @@ void WardenLoop::sweep() {
     }
     it = gone ? attempts_.erase(it) : std::next(it);
   }
+  if (look_again && look_at_ == Instant::max()) look_at_ = after(boot_now(), kLookAgain);
 }
 
-void WardenLoop::report_exit(AttemptId id, Attempt& attempt) {
-  strays_.program_gone(attempt.pid, attempt.cgroup);
+// False: its tracer has not passed it on yet.
+bool WardenLoop::read_exit(AttemptId id, Attempt& attempt) {
+  if (attempt.exit) return true;
   siginfo_t info{};
-  while (waitid(P_PID, static_cast<id_t>(attempt.pid), &info, WEXITED) != 0) {
+  while (waitid(P_PID, static_cast<id_t>(attempt.pid), &info, WEXITED | WNOHANG) != 0) {
     LICTOR_ASSERT(errno == EINTR);
   }
-  if (attempt.cgroup) cgroups_.give_back(*std::move(attempt.cgroup));
-  for (const std::string& path : attempt.order.handover_files) take_file(path, attempt.uid);
+  if (info.si_pid == 0) {
+    if (boot_now() < attempt.ended_at + kTracerPatience) return false;
+    info.si_code = CLD_KILLED;
+    info.si_status = SIGKILL;
+    strays_.leave_to_tracer(attempt.pid);
+  }
+  strays_.program_gone(attempt.pid, attempt.cgroup);
+  if (attempt.cgroup) cgroups_.give_back(*std::exchange(attempt.cgroup, std::nullopt));
+  attempt.exit = Exited{id, info.si_code, info.si_status, attempt.cause};
+  return true;
+}
+
+// False: the helper is at work. Only a job that succeeded hands something over.
+bool WardenLoop::take_files(Attempt& attempt) {
+  const Exited& exit = *attempt.exit;
+  const bool succeeded = exit.code == CLD_EXITED && exit.status == 0;
+  if (daemon_gone_ || !succeeded || attempt.order.handover_files.empty()) return true;
+  if (attempt.taker == 0) {
+    attempt.taker = helpers_.start([&attempt] {
+      for (const std::string& path : attempt.order.handover_files) take_file(path, attempt.uid);
+    });
+  }
+  return !helpers_.runs(attempt.taker);
+}
+
+void WardenLoop::report_exit(AttemptId id, const Attempt& attempt) {
   if (attempt.spawning.failed_step() != Step::kNone) {
     return send(SpawnFailed{id, attempt.spawning.failed_step(), attempt.spawning.error()});
   }
-  send(Exited{id, info.si_code, info.si_status, attempt.cause});
+  send(*attempt.exit);
 }
 
 }  // namespace lictor::exec

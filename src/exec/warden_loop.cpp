@@ -1,9 +1,7 @@
 #include "exec/warden_loop.h"
 
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -26,16 +24,6 @@ constexpr int kOrdersAtOnce = 64;
 
 void must_watch(int epoll, int operation, int fd, std::uint32_t events, std::uint64_t about) {
   LICTOR_ASSERT(watch(epoll, operation, fd, events, about));
-}
-
-// Gives the folder of handover files to the job's user. Returns 0 or errno.
-int give_folder(const std::string& path, uid_t user) {
-  const UniqueFd folder{open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-  struct stat info {};
-  if (!folder || fstat(folder.get(), &info) != 0) return errno;
-  if (info.st_uid == user) return 0;
-  constexpr auto kSameGroup = static_cast<gid_t>(-1);
-  return fchownat(folder.get(), "", user, kSameGroup, AT_EMPTY_PATH) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -114,14 +102,20 @@ void WardenLoop::run() {
       std::uint64_t ignored = 0;
       if (read(timer_.get(), &ignored, sizeof(ignored)) > 0) armed_ = Instant::max();
     }
-    if (timer_fired || leases_changed_) {
+    const bool checks = timer_fired || leases_changed_;
+    if (checks) {
       const Instant now = boot_now();
       check_leases(now);
       kill_what_is_due(now);
-      arm_timer();
       leases_changed_ = false;
+      if (now >= look_at_) {
+        look_at_ = Instant::max();
+        find_ended();
+        sweep_due_ = true;
+      }
     }
     if (sweep_due_) sweep();
+    if (checks || look_at_ < armed_) arm_timer();
     if (daemon_gone_) give_back_locks();
     channel_.watch_in(epoll_.get(), kChannel, !daemon_gone_);
     watch_heartbeat();
@@ -165,16 +159,11 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   if (user && user->uid == 0 && geteuid() != 0) {
     return send(SpawnFailed{spawn.attempt, Step::kUser, EPERM});
   }
-  if (user && !spawn.handover_folder.empty()) {
-    if (const int error = give_folder(spawn.handover_folder, user->uid); error != 0) {
-      return send(SpawnFailed{spawn.attempt, Step::kHandover, error});
-    }
-  }
 
   const AttemptId id = spawn.attempt;
   const uid_t uid = user ? user->uid : 0;
   spawn.program.environment.push_back(strays_.mark_of(id));
-  Spawning spawning{std::move(spawn.program), path_};
+  Spawning spawning{std::move(spawn.program), path_, spawn.handover_folder};
   auto cgroup = cgroups_.take();
   Spawning::Child child =
       spawning.start(packet.fds[0].get(), packet.fds[1].get(), cgroup ? cgroup->folder.get() : -1);

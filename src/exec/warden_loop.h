@@ -12,6 +12,7 @@
 #include "exec/cgroups.h"
 #include "exec/channel.h"
 #include "exec/children.h"
+#include "exec/helpers.h"
 #include "exec/lease_board.h"
 #include "exec/lock_keeper.h"
 #include "exec/spawn.h"
@@ -20,7 +21,10 @@
 
 namespace lictor::exec {
 
-/// The loop of the warden (warden.h): one thread, which only blocks in epoll_wait(2).
+/// The loop of the warden (warden.h): one thread, which only blocks in epoll_wait(2). It never waits
+/// for another process, a disk or a reader: helpers do (helpers.h), and the programs' own processes
+/// before their execve. A debugger that has a program by ptrace(2) keeps its SIGCHLD and its zombie,
+/// so the loop looks again for whatever it has killed.
 class WardenLoop {
  public:
   /// `daemon` is its pidfd, which may be missing. All signals are blocked, and 0, 1 and 2 open.
@@ -43,7 +47,11 @@ class WardenLoop {
     std::optional<Cgroups::Group> cgroup;
     StopCause cause = StopCause::kNone;
     Instant kill_at = Instant::max();
+    bool killed = false;
     bool ended = false;  ///< its program is a zombie, so its pid and process group stay valid
+    Instant ended_at{};
+    std::optional<Exited> exit{};  ///< its program is reaped, or left to its tracer
+    pid_t taker = 0;               ///< the helper that takes over its files; -1: none could start
   };
 
   void read_orders();
@@ -68,7 +76,9 @@ class WardenLoop {
   void program_ended(AttemptId id);
   void arm_timer();
   void sweep();
-  void report_exit(AttemptId id, Attempt& attempt);
+  [[nodiscard]] bool read_exit(AttemptId id, Attempt& attempt);
+  [[nodiscard]] bool take_files(Attempt& attempt);
+  void report_exit(AttemptId id, const Attempt& attempt);
 
   void watch_heartbeat();
   void discard_outputs();
@@ -87,12 +97,14 @@ class WardenLoop {
   UniqueFd signals_;
   UniqueFd looks_;  ///< the timer of hang_watch_
   Strays strays_;
+  Helpers helpers_;
   LockKeeper locks_;
   HangWatch hang_watch_;
 
   std::unordered_map<AttemptId, Attempt> attempts_;
   std::size_t unswept_ = 0;  ///< attempts that ended but are not reported yet
   Instant armed_ = Instant::max();
+  Instant look_at_ = Instant::max();  ///< for ends of which no signal tells
   bool daemon_gone_ = false;
   bool told_of_kill_ = false;
   bool discarding_ = false;  ///< reads and drops outputs for a dead daemon

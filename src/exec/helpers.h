@@ -1,0 +1,27 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <set>
+
+namespace lictor::exec {
+
+/// Children of the warden that do what may wait: for a disk, or for a reader of standard error. The
+/// warden waits for none of them, not even at its end.
+class Helpers {
+ public:
+  /// Runs `work` in a child. It has no descriptors but 0, 1 and 2, so that it keeps no lock. Returns
+  /// its pid; -1: none could be made.
+  pid_t start(const std::function<void()>& work);
+
+  /// Whether `pid` is a helper; reaps it if it has ended.
+  [[nodiscard]] bool owns(pid_t pid);
+  /// Whether owns() has not reaped it yet.
+  [[nodiscard]] bool runs(pid_t pid) const { return pids_.contains(pid); }
+
+ private:
+  std::set<pid_t> pids_;
+};
+
+}  // namespace lictor::exec
