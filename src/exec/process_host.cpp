@@ -30,12 +30,15 @@ constexpr std::size_t kReadBytes = 65536;
 // A pipe holds 1 MiB at most (fs.pipe-max-size); a foreign process has written what lies beyond.
 constexpr std::size_t kReadsAfterEnd = 32;
 
-// Thousands of jobs may find the same disk full.
-constexpr Duration kWarningPause = std::chrono::seconds{10};
+// More than LogWriter lets its caller wait.
+constexpr Duration kLongStep = LogWriter::kPatience * 2;
 
 // The time for killed processes to become zombies. The daemon exits soon after.
 constexpr int kOrphanRounds = 200;
 constexpr int kOrphanRoundMs = 10;
+
+// Of a millisecond, for a warden that has closed its channel to become a zombie.
+constexpr int kWardenRounds = 5'000;
 
 // After this time without any event, the warden may be stopped.
 constexpr int kQuietMs = 5'000;
@@ -58,7 +61,8 @@ ProcessHost::ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd
       cgroups_(std::move(warden.cgroups)),
       epoll_(std::move(epoll)),
       channel_(std::move(warden.channel)),
-      buffer_(std::make_unique_for_overwrite<char[]>(kReadBytes)) {
+      buffer_(std::make_unique_for_overwrite<char[]>(kReadBytes)),
+      logs_(hooks_.on_warning) {
   channel_.watch_in(epoll_.get(), kWardenChannel);
   thread_ = std::thread{[this] { run(); }};
 }
@@ -72,8 +76,8 @@ ProcessHost::~ProcessHost() {
   }
   wake_warden();
   thread_.join();
-  while (waitpid(warden_pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  // It is about to end, but its debugger, if any, may keep the zombie.
+  for (int round = 0; round < kWardenRounds && !reap(warden_pid_); ++round) poll(nullptr, 0, 1);
 }
 
 // --- From any thread
@@ -86,9 +90,15 @@ Result<void> ProcessHost::start(Launch launch) {
   if (pipe2(pipe.data(), O_CLOEXEC) != 0) {
     return fail(ErrorCode::kFailed, "cannot make a pipe: " + errno_text());
   }
-  auto job = std::make_unique<Job>(Job{
-      OutputLog{std::move(launch.log_path), launch.log_cap}, UniqueFd{pipe[0]}, UniqueFd{pipe[1]},
-      std::move(launch.on_end), std::move(launch.on_pid), std::move(launch.on_output_lost)});
+  auto job = std::make_unique<Job>();
+  job->output.reset(pipe[0]);
+  job->writer.reset(pipe[1]);
+  job->on_end = std::move(launch.on_end);
+  job->on_pid = std::move(launch.on_pid);
+  if (!launch.log_path.empty()) {
+    job->log = LogWriter::make_log(std::move(launch.log_path), launch.log_cap);
+    job->log->on_lost = std::move(launch.on_output_lost);
+  }
   const int output = job->output.get();
   Packet packet;
   packet.fds.push_back(std::move(input));
@@ -160,6 +170,7 @@ void ProcessHost::run() {
     bool reports = false;
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
+      step_began_ns_ = boot_now().time_since_epoch().count();
       if (event.data.u64 != kWardenChannel) {
         read_output(AttemptId{event.data.u64});
       } else {
@@ -173,7 +184,13 @@ void ProcessHost::run() {
     }
     // Read the outputs of this round first: a report erases its job.
     if (reports) read_reports();
+    step_began_ns_ = 0;
   }
+}
+
+bool ProcessHost::responds(Instant now) const noexcept {
+  const Instant began{Duration{step_began_ns_}};
+  return began == Instant{} || now - began < kLongStep;
 }
 
 void ProcessHost::read_reports() {
@@ -186,6 +203,7 @@ void ProcessHost::read_reports() {
       case Channel::Received::kGone:
         return lose_warden();
       case Channel::Received::kPacket:
+        step_began_ns_ = boot_now().time_since_epoch().count();
         if (const auto report = decode_report(packet.bytes)) {
           std::visit([this](const auto& one) { on_report(one); }, *report);
         }
@@ -208,22 +226,14 @@ void ProcessHost::read_output(AttemptId id) {
 bool ProcessHost::read_once(Job& job) {
   const ssize_t n = read(job.output.get(), buffer_.get(), kReadBytes);
   if (n > 0) {
-    std::string problem = job.log.write({buffer_.get(), static_cast<std::size_t>(n)});
-    if (!problem.empty() && job.on_output_lost) job.on_output_lost(job.log.outcome().error);
-    warn(std::move(problem));
+    const std::string_view bytes{buffer_.get(), static_cast<std::size_t>(n)};
+    (void)job.tail.write(bytes);
+    if (job.log) logs_.write(job.log, bytes);
     return true;
   }
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
   unwatch(epoll_.get(), job.output);
   return false;
-}
-
-void ProcessHost::warn(std::string problem) {
-  if (problem.empty() || !hooks_.on_warning) return;
-  const Instant now = boot_now();
-  if (last_warning_ != Instant{} && now - last_warning_ < kWarningPause) return;
-  last_warning_ = now;
-  hooks_.on_warning(std::move(problem));
 }
 
 void ProcessHost::on_report(const Started& started) {
@@ -249,8 +259,8 @@ void ProcessHost::end(AttemptId id, std::variant<Exited, SpawnFailed, WardenDied
   for (std::size_t i = 0; i < kReadsAfterEnd && job->output && read_once(*job); ++i) {
   }
   unwatch(epoll_.get(), job->output);
-  warn(job->log.finish());
-  job->on_end(ProcessEnd{how, job->log.tail(), job->log.outcome()});
+  const LogOutcome outcome = job->log ? logs_.finish(job->log) : LogOutcome{};
+  job->on_end(ProcessEnd{how, job->tail.tail(), outcome});
 }
 
 void ProcessHost::lose_warden() {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -12,6 +14,7 @@
 
 #include "base/unique_fd.h"
 #include "exec/lease_board.h"
+#include "exec/log_writer.h"
 #include "exec/output_log.h"
 #include "exec/runner.h"
 #include "exec/warden.h"
@@ -37,18 +40,19 @@ struct Launch {
   std::size_t log_cap = 0;
   std::function<void(ProcessEnd)> on_end;  ///< runs once, on the host's thread
   std::function<void(pid_t)> on_pid;       ///< likewise, if the program starts; may be empty
-  std::function<void(const std::string& error)> on_output_lost;  ///< likewise; may be empty
+  std::function<void(const std::string& error)> on_output_lost;  ///< any thread; may be empty
 };
 
 /// The daemon's side of the warden: sends orders, and receives the programs' output and ends. One
-/// for a daemon, shared by all its ProcessRunners. Thread-safe.
+/// for a daemon, shared by all its ProcessRunners. Thread-safe. A second thread writes the logs, so
+/// that a disk that stands still holds up no start and no end.
 ///
 /// An attempt ends with the warden's report, not with its output: a job may close that early, and a
 /// process that it left may hold it open. After the report, only the rest of the pipe is read.
 class ProcessHost {
  public:
   struct Hooks {
-    std::function<void(std::string)> on_warning;  ///< an output log cannot be written
+    std::function<void(std::string)> on_warning;  ///< a log is lost, say; any thread
     std::function<void()> on_warden_death;        ///< once; from now on start() fails
   };
 
@@ -78,16 +82,23 @@ class ProcessHost {
   /// The lock that the warden must release if this process dies.
   void keep_lock(HeldLock lock);
 
+  /// Runs `work`, which may wait for a disk, on the thread that writes the logs; waits for it as
+  /// LogWriter does. Only for callbacks on the host's thread.
+  void on_disk(std::function<void()> work) { logs_.run(std::move(work)); }
+
+  /// Whether the host's thread makes progress; it waits only as LogWriter does.
+  [[nodiscard]] bool responds(Instant now) const noexcept;
+
   [[nodiscard]] LeaseBoard& board() { return board_; }
 
  private:
   struct Job {
-    OutputLog log;
+    OutputLog tail{"", 0};                ///< no file
+    std::shared_ptr<LogWriter::Log> log;  ///< null: none
     UniqueFd output;
     UniqueFd writer;  ///< keeps the pipe open: its end of file would only cost a wake-up
     std::function<void(ProcessEnd)> on_end;
     std::function<void(pid_t)> on_pid;
-    std::function<void(const std::string& error)> on_output_lost;
     pid_t program = 0;  ///< 0: its start was not reported yet
   };
 
@@ -98,7 +109,6 @@ class ProcessHost {
   void read_reports();
   void read_output(AttemptId id);
   [[nodiscard]] bool read_once(Job& job);
-  void warn(std::string problem);
   void on_report(const Started& started);
   void on_report(const auto& ended) { end(ended.attempt, ended); }
   void end(AttemptId id, std::variant<Exited, SpawnFailed, WardenDied> how);
@@ -119,8 +129,9 @@ class ProcessHost {
   bool closing_ = false;
   bool warden_gone_ = false;
 
-  Instant last_warning_{};          // the host's thread only
-  std::unique_ptr<char[]> buffer_;  // likewise
+  std::atomic<std::int64_t> step_began_ns_ = 0;  // of the host's thread; 0: it waits for events
+  std::unique_ptr<char[]> buffer_;               // the host's thread only
+  LogWriter logs_;                               // likewise
   std::thread thread_;
 };
 

@@ -125,26 +125,23 @@ struct Handover {
   bool other_user = false;  // the warden has given the files to this process's user
 };
 
-// Reads and removes the file; nothing if there is none. The job owns the directory, so the file may
-// be anything: a link to a file that only we may read, or a FIFO that blocks its opener.
+// Reads the file; nothing if there is none. The job owns the directory, so the file may be anything:
+// a link to a file that only we may read, or a FIFO that blocks its opener.
 Result<std::optional<std::string>> take_file(const std::string& path, bool other_user) {
   const UniqueFd file{open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
   if (!file && errno == ENOENT) return std::nullopt;
-  const int open_error = errno;
-  unlink(path.c_str());
   if (!file) {
-    const bool is_special = open_error == ELOOP || open_error == ENXIO;
+    const bool is_special = errno == ELOOP || errno == ENXIO;
     return fail(ErrorCode::kFailed, is_special
                                         ? "expected a regular file, got a symbolic link or a socket"
-                                        : errno_text(open_error));
+                                        : errno_text());
   }
   struct stat info {};
-  // It was unlinked above. If it has another name, it may be our own file that another user has
-  // linked to.
+  // If it has another name, it may be our own file that another user has linked to.
   if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return fail(ErrorCode::kFailed, "expected a regular file, got a folder, a FIFO or a device");
   }
-  if (info.st_uid != geteuid() || (other_user && info.st_nlink != 0)) {
+  if (info.st_uid != geteuid() || (other_user && info.st_nlink > 1)) {
     return fail(ErrorCode::kFailed, "expected a file of the job's own user");
   }
   auto bytes = read_up_to(file.get(), kMaxHandedBytes);
@@ -158,11 +155,7 @@ Result<std::optional<std::string>> take_file(const std::string& path, bool other
 
 void take_handover(const Handover& handover, Exit& exit) {
   if (handover.commit_path.empty()) return;
-  if (exit.ending != Ending::kDone) {
-    unlink(handover.commit_path.c_str());
-    unlink(handover.result_path.c_str());
-    return;
-  }
+  if (exit.ending != Ending::kDone) return;
   auto commit = take_file(handover.commit_path, handover.other_user);
   auto result = take_file(handover.result_path, handover.other_user);
   if (commit && result && !*commit && !*result && access(handover.directory.c_str(), F_OK) != 0) {
@@ -177,6 +170,15 @@ void take_handover(const Handover& handover, Exit& exit) {
     exit.ending = Ending::kRetry;
     exit.error = commit ? "cannot take over the file LICTOR_RESULT: " + result.error().message
                         : "cannot take over the file LICTOR_COMMIT: " + commit.error().message;
+  }
+}
+
+// Only what is there: on a disk that stands still, a removal waits even for what is not.
+void remove_handover(const Handover& handover, ProcessHost& host) {
+  if (handover.commit_path.empty()) return;
+  for (const std::string& path : {handover.commit_path, handover.result_path}) {
+    struct stat info {};
+    if (lstat(path.c_str(), &info) == 0) host.on_disk([path] { unlink(path.c_str()); });
   }
 }
 
@@ -295,11 +297,12 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
   const std::shared_ptr<ActiveLogs>& logs = options.active_logs;
   const std::string log_path = launch.log_path;
   launch.on_end = [id = attempt.id, settings = settings_, handover = std::move(handover), log_path,
-                   on_exit = std::move(on_exit)](ProcessEnd end) {
+                   on_exit = std::move(on_exit), &host = host_](ProcessEnd end) {
     settings->options.active_logs->remove(log_path, end.log);
     const auto& user = settings->options.user;
     Exit exit = judge(id, settings->program, std::move(end), user ? user->name : std::string{});
     take_handover(handover, exit);
+    remove_handover(handover, host);
     on_exit(std::move(exit));
   };
   launch.on_output_lost = [logs, log_path](const std::string& error) {

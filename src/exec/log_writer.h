@@ -1,0 +1,59 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "exec/output_log.h"
+#include "lictor/time.h"
+
+namespace lictor::exec {
+
+/// Writes output logs on a thread of its own. A slow disk holds its caller up for kPatience at most
+/// in any ten seconds; one that stands still no more than once, until it moves again. What waits
+/// for the disk is bounded, and what comes beyond that is lost, as the outcome of its log says.
+/// All calls but those of the callbacks come from one thread.
+class LogWriter {
+ public:
+  static constexpr Duration kPatience = std::chrono::seconds{1};
+  static constexpr std::size_t kMostBytes = 8U << 20U;
+
+  /// The log of one attempt.
+  struct Log {
+    OutputLog file;  ///< touched by the writer's thread only, up to finish()
+    /// The rest cannot be written. May be empty; from any thread.
+    std::function<void(const std::string& error)> on_lost;
+    std::string path;
+    bool used = false;  ///< something was written
+    bool lost = false;  ///< what comes now is dropped
+  };
+  [[nodiscard]] static std::shared_ptr<Log> make_log(std::string path, std::size_t cap);
+
+  /// `on_warning` tells people what is lost, at most every ten seconds, from any thread.
+  explicit LogWriter(std::function<void(std::string)> on_warning);
+  /// Waits for what is to be written, unless the disk stands still.
+  ~LogWriter();
+  LogWriter(const LogWriter&) = delete;
+  LogWriter& operator=(const LogWriter&) = delete;
+
+  void write(const std::shared_ptr<Log>& log, std::string_view bytes);
+  [[nodiscard]] LogOutcome finish(const std::shared_ptr<Log>& log);
+
+  /// Runs `work` on the writer's thread, after what came before it. False: it is not done yet, or
+  /// there is no room for it and it is dropped.
+  bool run(std::function<void()> work);
+
+ private:
+  struct State;
+
+  [[nodiscard]] std::string lose(Log& log);
+
+  const std::shared_ptr<State> state_;  // outlives this while the disk stands still
+  std::thread thread_;
+};
+
+}  // namespace lictor::exec

@@ -1,0 +1,135 @@
+#include "exec/log_writer.h"
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <future>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "exec/privileges.h"
+#include "frozen_disk.h"
+#include "skip.h"
+#include "support.h"
+
+namespace lictor::exec::test {
+namespace {
+
+// A writer, and an order that stands for a disk that does not answer.
+class StuckWriter {
+ public:
+  StuckWriter() {
+    CHECK_FALSE(writer.run([moved = moves_.get_future().share()] { moved.wait(); }));
+  }
+  ~StuckWriter() { move(); }
+  void move() {
+    if (!moved_.exchange(true)) moves_.set_value();
+  }
+
+  [[nodiscard]] std::vector<std::string> warnings() {
+    const std::lock_guard lock{mutex_};
+    return warnings_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> warnings_;
+  std::promise<void> moves_;
+  std::atomic<bool> moved_ = false;
+
+ public:
+  LogWriter writer{[this](std::string text) {
+    const std::lock_guard lock{mutex_};
+    warnings_.push_back(std::move(text));
+  }};
+};
+
+}  // namespace
+
+TEST_SUITE_BEGIN("exec");
+
+TEST_CASE(
+    "a log that the disk does not take in time is told as lost, and those after it are kept") {
+  const TemporaryFolder dir;
+  StuckWriter stuck;
+  const auto log = LogWriter::make_log(dir / "a/1.log", 100);
+  stuck.writer.write(log, "hello\n");
+  const LogOutcome outcome = stuck.writer.finish(log);
+  CHECK(outcome.error == "cannot write " + (dir / "a/1.log") + ": the disk stands still");
+  REQUIRE(stuck.warnings().size() == 1);
+  CHECK(stuck.warnings().front() == outcome.error + "; the job goes on, but its output is lost");
+  stuck.move();
+  REQUIRE(eventually([&] { return stuck.writer.run([] {}); }));
+  CHECK(contents(dir / "a/1.log") == "hello\n");
+
+  int tries = 1;
+  CHECK(eventually([&] {
+    const std::string path = dir / ("a/" + std::to_string(++tries) + ".log");
+    const auto next = LogWriter::make_log(path, 100);
+    stuck.writer.write(next, "hello\n");
+    return stuck.writer.finish(next).written && contents(path) == "hello\n";
+  }));
+}
+
+TEST_CASE("what waits for a disk is bounded, and who prints more is told at once") {
+  const TemporaryFolder dir;
+  StuckWriter stuck;
+  const auto log = LogWriter::make_log(dir / "1.log", 1U << 30U);
+  std::string told;
+  log->on_lost = [&](const std::string& error) { told = error; };
+  const std::string mebibyte(1U << 20U, 'x');
+  std::size_t written = 0;
+  for (; written < 100 && told.empty(); ++written) stuck.writer.write(log, mebibyte);
+  CHECK(told.ends_with("the disk stands still"));
+  CHECK(written * mebibyte.size() <= LogWriter::kMostBytes + mebibyte.size());
+  stuck.move();
+  REQUIRE(eventually([&] { return stuck.writer.run([] {}); }));
+  CHECK_FALSE(stuck.writer.finish(log).error.empty());
+}
+
+TEST_CASE("while the disk of logs and handover stands still, programs start and end") {
+  Rig rig;
+  const auto disk = FrozenDisk::make();
+  if (!disk) return;
+  const TemporaryFolder dir;
+  ProcessOptions options;
+  options.log_directory = disk->path() + "/logs";
+  options.scratch_directory = disk->path() + "/scratch";
+  options.directory = "/";
+  options.user = find_user("daemon").value();
+  options.argv = shell("echo up; while [ ! -e $1 ]; do sleep 0.01; done; echo hello", {dir / "go"});
+  REQUIRE(chmod(dir.path().c_str(), 0755) == 0);
+  const auto good = rig.runner(options);
+  options.argv = shell("echo no; exit 3");
+  const auto bad = rig.runner(options);
+  const auto run = [&](ProcessRunner& runner, std::uint64_t id) {
+    REQUIRE(runner.start(attempt(id), Instant::max(), rig.exits.callback()));
+    return rig.exits.of(AttemptId{id});
+  };
+  REQUIRE(good->start(attempt(1), Instant::max(), rig.exits.callback()));
+  const auto first_log = [&] { return contents(options.log_directory + "/oracle/7.1.1001.log"); };
+  REQUIRE(eventually([&] { return first_log() == "up\n"; }));
+  disk->freeze();
+  write_file(dir / "go", "");
+  CHECK(rig.exits.of(AttemptId{1}).output_tail == "up\nhello\n");
+  CHECK(run(*good, 2).ending == Ending::kDone);
+  CHECK(run(*bad, 3).error == "exit status 3: no");
+  CHECK(rig.run({"/bin/true"}, attempt(4)).ending == Ending::kDone);
+  CHECK(rig.host->responds(boot_now()));
+  CHECK(options.active_logs->newest_error().ends_with("the disk stands still"));
+  REQUIRE(rig.warnings().size() == 1);
+  CHECK(rig.warnings().front().ends_with("the job goes on, but its output is lost"));
+
+  disk->thaw();
+  REQUIRE(eventually(
+      [&] { return contents(options.log_directory + "/oracle/7.1.1001.log") == "up\nhello\n"; }));
+  CHECK(rig.run(options, attempt(5)).error == "exit status 3: no");
+  CHECK(contents(options.log_directory + "/oracle/7.1.1005.log") == "no\n");
+  rig.close();
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::exec::test
