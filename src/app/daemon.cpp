@@ -14,7 +14,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <systemd/sd-daemon.h>
 
 #include "app/admin_face.h"
 #include "app/queue_locks.h"
@@ -37,6 +36,7 @@
 #include "runtime/log.h"
 #include "runtime/loop.h"
 #include "runtime/membership.h"
+#include "runtime/notifier.h"
 #include "runtime/queue_supervisor.h"
 #include "runtime/registration.h"
 
@@ -157,20 +157,19 @@ class Daemon {
     loop_.on_clock_step([this] {
       for (auto& queue : queues_) queue->read_wall_clock();
     });
-    std::uint64_t watchdog_us = 0;
     Duration interval = std::chrono::seconds{10};
-    if (sd_watchdog_enabled(0, &watchdog_us) > 0) {
-      // Three times in the span, so that one late turn does no harm.
-      interval = std::min<Duration>(interval, std::chrono::microseconds{watchdog_us / 3});
+    // Six times in the span, to feed it three times.
+    if (notifier_.watchdog() > Duration::zero()) {
+      interval = std::min<Duration>(interval, notifier_.watchdog() / 6);
     }
     if (config_.hang_timeout > Duration::zero()) {
       interval = std::min<Duration>(interval, config_.hang_timeout / 4);
     }
     loop_.on_turn(interval, [this] { on_turn(); });
-    sd_notify(0, "STATUS=waiting for Consul");
+    notifier_.tell("STATUS=waiting for Consul");
     loop_.run();
     host_.board().rest();
-    sd_notify(0, "STOPPING=1");
+    notifier_.tell("STOPPING=1");
     membership_.withdraw();
     if (config_.consul.register_service) registration_.withdraw();
   }
@@ -217,7 +216,7 @@ class Daemon {
  private:
   void on_signal(int signal) {
     if (signal == SIGHUP) {
-      if (ready_) sd_notify(0, "RELOADING=1");
+      if (ready_) notifier_.tell("RELOADING=1");
       log(Level::kInfo, "SIGHUP: reading the configuration anew");
       return reloader_.request();
     }
@@ -311,17 +310,28 @@ class Daemon {
   // Whoever waits for the service wants it to work, and without Consul it cannot. systemd's
   // patience (TimeoutStartSec=) ends only for a daemon that hangs: its watchdog begins once we are
   // ready.
-  void tell_readiness() {
+  void tell_readiness(Instant now) {
     if (ready_ || stopping_) return;
     ready_ = membership_.joined();
-    sd_notify(0, ready_ ? "READY=1\nSTATUS=following" : "EXTEND_TIMEOUT_USEC=60000000");
+    if (ready_) return notifier_.tell("READY=1\nSTATUS=following");
+    if (now < extend_at_) return;
+    extend_at_ = now + std::chrono::seconds{20};
+    notifier_.tell("EXTEND_TIMEOUT_USEC=60000000");
   }
 
   void on_turn() {
-    sd_notify(0, "WATCHDOG=1");
-    tell_readiness();
-    host_.board().beat();
     const Instant now = boot_now();
+    tell_readiness(now);
+    const bool host_responds = host_.responds(now);
+    if (host_responds) {
+      notifier_.alive(now);
+      host_.board().beat();
+    }
+    if (std::exchange(host_responds_, host_responds) && !host_responds) {
+      log(Level::kError,
+          "no program starts or ends: what reads their ends waits for the disk of state_dir; the "
+          "warden kills this daemon after hang_timeout if it leads");
+    }
     std::vector<std::string> leading;
     bool stopped = true;
     bool drained = true;
@@ -333,9 +343,8 @@ class Daemon {
     }
     if (leading != leading_) {
       leading_ = leading;
-      const std::string status =
-          leading.empty() ? "following" : fmt::format("leading {}", fmt::join(leading, ", "));
-      sd_notifyf(0, "STATUS=%s", status.c_str());
+      notifier_.tell(leading.empty() ? "STATUS=following"
+                                     : fmt::format("STATUS=leading {}", fmt::join(leading, ", ")));
     }
     registration_.set_leading(std::move(leading));
     if (stopped) return loop_.stop();
@@ -369,12 +378,15 @@ class Daemon {
   std::vector<std::unique_ptr<runtime::QueueSupervisor>> queues_;
   std::map<std::string, std::vector<std::string>> types_;  // that have an executor, of each queue
   std::vector<std::string> leading_;
+  bool host_responds_ = true;
   bool stopping_ = false;
-  bool ready_ = false;  // Consul has given us a session
+  bool ready_ = false;   // Consul has given us a session
+  Instant extend_at_{};  // systemd's patience with the start
+  runtime::Notifier notifier_;
   Instant signalled_at_{};
   Reloader reloader_{loop_, [this] { return load_to_apply(); },
                      [this] {
-                       if (ready_) sd_notify(0, "READY=1");
+                       if (ready_) notifier_.tell("READY=1");
                      }};
 };
 
