@@ -1,7 +1,6 @@
 #include "runtime/log.h"
 
 #include <poll.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,12 +19,12 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
-#include <systemd/sd-journal.h>
 
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "runtime/journal.h"
 
 namespace lictor::runtime {
 namespace {
@@ -33,6 +32,8 @@ namespace {
 LogStyle g_style = LogStyle::kText;
 
 thread_local bool t_gathers = false;
+
+constexpr std::string_view kLostLines = "lines of this log are lost: they could not be written";
 
 // Both enums have the same order.
 constexpr spdlog::level::level_enum to_spdlog(Level level) {
@@ -143,8 +144,7 @@ class Output : public spdlog::sinks::base_sink<std::mutex> {
 
   void tell_of_lost() {
     std::string line;
-    word(line, Level::kWarn, "lines of this log are lost: they could not be written",
-         {{"lines", std::to_string(lost_)}});
+    word(line, Level::kWarn, kLostLines, {{"lines", std::to_string(lost_)}});
     spdlog::memory_buf_t text;
     if (cut_) text.push_back('\n');
     formatter_->format({"lictor", spdlog::level::warn, line}, text);
@@ -205,34 +205,57 @@ void write_line(Level level, std::string_view message, Fields fields) {
   spdlog::default_logger_raw()->log(to_spdlog(level), line);
 }
 
-void log_journal(Level level, std::string_view message, Fields fields) {
+using JournalFields = std::vector<std::pair<std::string, std::string>>;
+
+// The journal, and how many lines it did not take since it took one.
+struct JournalLog {
+  explicit JournalLog(const std::string& socket)
+      : journal(socket.empty() ? Journal{} : Journal{socket}) {}
+
+  Journal journal;
+  std::mutex mutex;
+  std::size_t lost = 0;
+};
+std::unique_ptr<JournalLog> g_journal;
+
+JournalFields journal_fields(Level level, std::string_view message, Fields fields) {
   // syslog's priorities: 3 error, 4 warning, 6 info, 7 debug.
   static constexpr const char* kPriorities[] = {"7", "7", "6", "4", "3"};
-  std::vector<std::string> entries{
-      "MESSAGE=" + std::string{message},
-      std::string{"PRIORITY="} + kPriorities[static_cast<std::size_t>(level)]};
+  JournalFields entry{{"MESSAGE", std::string{message}},
+                      {"PRIORITY", kPriorities[static_cast<std::size_t>(level)]},
+                      {"SYSLOG_IDENTIFIER", program_invocation_short_name}};
   for (const auto& [name, value] : fields) {
     if (value.empty()) continue;
-    std::string entry = "LICTOR_";
+    std::string upper = "LICTOR_";
     for (const char c : name) {
-      entry += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+      upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     }
-    entry += '=';
-    entry += value;
-    entries.push_back(std::move(entry));
+    entry.emplace_back(std::move(upper), std::string{value});
   }
-  std::vector<iovec> parts;
-  parts.reserve(entries.size());
-  for (std::string& entry : entries) parts.push_back({entry.data(), entry.size()});
-  if (sd_journal_sendv(parts.data(), static_cast<int>(parts.size())) < 0) {
-    write_line(level, message, fields);
+  return entry;
+}
+
+void log_journal(Level level, std::string_view message, Fields fields) {
+  const std::lock_guard lock{g_journal->mutex};
+  std::size_t& lost = g_journal->lost;
+  auto sent = Journal::Sent::kSent;
+  if (lost != 0) {
+    sent = g_journal->journal.send(
+        journal_fields(Level::kWarn, kLostLines, {{"lines", std::to_string(lost)}}));
+    if (sent == Journal::Sent::kSent) lost = 0;
   }
+  if (sent == Journal::Sent::kSent) {
+    sent = g_journal->journal.send(journal_fields(level, message, fields));
+  }
+  if (sent == Journal::Sent::kFull) ++lost;
+  if (sent == Journal::Sent::kAbsent) write_line(level, message, fields);
 }
 
 }  // namespace
 
-void set_up_log(LogStyle style, Level least) {
+void set_up_log(LogStyle style, Level least, const std::string& journal) {
   g_style = style;
+  if (style == LogStyle::kJournal) g_journal = std::make_unique<JournalLog>(journal);
   g_output = std::make_shared<Output>();
   auto logger = std::make_shared<spdlog::logger>("lictor", g_output);
   logger->set_pattern(style == LogStyle::kJson ? "%v" : "%Y-%m-%dT%H:%M:%S.%e%z %v");

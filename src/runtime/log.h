@@ -1,6 +1,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <string>
 #include <string_view>
 
 #include "lictor/result.h"
@@ -20,8 +21,9 @@ struct Field {
 };
 using Fields = std::initializer_list<Field>;
 
-/// Sets up the log. Call once, before there are threads.
-void set_up_log(LogStyle style, Level least);
+/// Sets up the log. Call once, before there are threads. `journal`: the socket of systemd's journal;
+/// empty: the usual one.
+void set_up_log(LogStyle style, Level least, const std::string& journal = {});
 
 /// Takes effect at once. Thread safe.
 void set_log_level(Level least);
@@ -31,7 +33,7 @@ void set_log_level(Level least);
 
 /// One line on standard error, or one entry of the journal. Thread safe. Fields that are empty are
 /// left out. Lines that cannot be written, because the disk is full or nobody has read for a
-/// second, are dropped; a later line says how many.
+/// second, or the journal does not read, are dropped; a later line says how many.
 void log(Level level, std::string_view message, Fields fields = {});
 
 /// While one exists, its thread's lines below kWarn are written together at its end: thousands of

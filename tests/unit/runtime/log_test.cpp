@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 #include <chrono>
 #include <climits>
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -21,6 +24,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/host_name.h"
+#include "base/unique_fd.h"
 #include "runtime/fact_log.h"
 #include "temporary_folder.h"
 
@@ -262,6 +266,57 @@ TEST_CASE("a slow reader is not waited for all the time, and gets or is told of 
   }
   CHECK(lost > 0);
   CHECK(done + lost == kLines);
+}
+
+TEST_CASE("a journal that does not read stops nobody, and is told what was lost meanwhile") {
+  const unit::TemporaryFolder folder;
+  const std::string path = folder / "journal";
+  const UniqueFd reader{socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  REQUIRE(bind(reader.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  const auto read_all = [&] {
+    std::vector<std::string> entries;
+    std::string text(65536, '\0');
+    for (ssize_t n = 0; (n = recv(reader.get(), text.data(), text.size(), 0)) > 0;) {
+      entries.push_back(text.substr(0, static_cast<std::size_t>(n)));
+    }
+    return entries;
+  };
+  set_up_log(LogStyle::kJournal, Level::kInfo, path);
+  log(Level::kWarn, "two\nlines", {{"task", "7"}});
+  const std::vector<std::string> first = read_all();
+  REQUIRE(first.size() == 1);
+  const std::string length{"\x09\0\0\0\0\0\0\0", 8};
+  CHECK(first.front().starts_with("MESSAGE\n" + length + "two\nlines\nPRIORITY=4\n"));
+  CHECK(first.front().ends_with("\nLICTOR_TASK=7\n"));
+
+  constexpr std::size_t kLines = 2'000;
+  for (std::size_t i = 0; i < kLines; ++i) log(Level::kInfo, "done");
+  const std::size_t arrived = read_all().size();
+  CHECK(arrived > 0);
+  CHECK(arrived < kLines);
+  log(Level::kInfo, "read again");
+  const std::vector<std::string> after = read_all();
+  REQUIRE(after.size() == 2);
+  CHECK(after[0].find("LICTOR_LINES=" + std::to_string(kLines - arrived) + '\n') !=
+        std::string::npos);
+  CHECK(after[1].starts_with("MESSAGE=read again\n"));
+
+  // A long one comes in a file.
+  log(Level::kInfo, std::string(1U << 20U, 'x'));
+  std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  REQUIRE(recvmsg(reader.get(), &message, 0) == 0);
+  REQUIRE(CMSG_FIRSTHDR(&message) != nullptr);
+  int file = -1;
+  std::memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof file);
+  CHECK(lseek(file, 0, SEEK_END) > 1 << 20);
+  close(file);
+  set_up_log(LogStyle::kText, Level::kInfo);
 }
 
 TEST_CASE("a line that a full disk has cut is ended before the next one") {
