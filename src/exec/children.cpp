@@ -136,15 +136,18 @@ void Strays::program_gone(pid_t program, const std::optional<Cgroups::Group>& cg
 
 void Strays::search(const std::function<bool(pid_t)>& is_own) {
   std::unordered_map<pid_t, AttemptId> strays;
+  unread_.clear();
   for (const pid_t pid : children_.list()) {
     if (attempt_of_.contains(pid) || is_own(pid)) continue;
     if (reap(pid)) {
       killed_.erase(pid);
+      learned_.erase(pid);
       continue;
     }
     if (killed_.contains(pid) && is_dead(pid)) continue;
     const auto known = found_.find(pid);
     strays[pid] = known != found_.end() && known->second ? known->second : owner_of(pid);
+    if (!strays[pid] && !learned_.contains(pid)) unread_.insert(pid);
   }
   found_ = std::move(strays);
 }
@@ -163,9 +166,19 @@ AttemptId Strays::owner_of(pid_t stray) const {
     const auto found = attempt_of_.find(leader);
     if (found != attempt_of_.end()) return found->second;
   }
-  // To read the memory of a process that waits for a disk may take as long. The next search asks.
-  if (status_of(stray).starts_with('D')) return AttemptId{};
+  return {};
+}
+
+AttemptId Strays::read_mark(pid_t stray) const {
   return marked_attempt(stray, run_id_).value_or(AttemptId{});
+}
+
+void Strays::learn(pid_t stray, AttemptId attempt) {
+  const auto found = found_.find(stray);
+  if (found == found_.end()) return;
+  learned_.insert(stray);
+  unread_.erase(stray);
+  if (attempt) found->second = attempt;
 }
 
 }  // namespace lictor::exec

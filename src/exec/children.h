@@ -79,6 +79,12 @@ class Strays {
 
   /// What the last search found, with its attempt; zero: of unknown attempt.
   [[nodiscard]] const std::unordered_map<pid_t, AttemptId>& found() const { return found_; }
+  /// Those of which only the environment may tell the attempt, and that were not learned of. To
+  /// read it takes as long as the process holds its memory, so leave it to a helper.
+  [[nodiscard]] const std::set<pid_t>& unread() const { return unread_; }
+  [[nodiscard]] AttemptId read_mark(pid_t stray) const;
+  /// What read_mark() gave; zero: nothing, or it takes too long.
+  void learn(pid_t stray, AttemptId attempt);
   /// What names `attempt` in a program's environment.
   [[nodiscard]] std::string mark_of(AttemptId attempt) const;
 
@@ -91,7 +97,9 @@ class Strays {
   std::unordered_map<pid_t, AttemptId> attempt_of_;            // by its program
   std::unordered_map<Cgroups::Number, AttemptId> attempt_in_;  // by its cgroup
   std::unordered_map<pid_t, AttemptId> found_;
-  std::set<pid_t> killed_;  // and not reaped
+  std::set<pid_t> unread_;
+  std::set<pid_t> learned_;  // and not reaped
+  std::set<pid_t> killed_;   // likewise
 };
 
 }  // namespace lictor::exec

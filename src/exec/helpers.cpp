@@ -10,11 +10,12 @@
 
 namespace lictor::exec {
 
-pid_t Helpers::start(const std::function<void()>& work) {
+pid_t Helpers::start(const std::function<void()>& work, int kept) {
   const pid_t pid = fork();
   if (pid == 0) {
     prctl(PR_SET_NAME, "lictor-helper");
-    syscall(SYS_close_range, 3U, ~0U, 0);
+    const bool keeps = kept >= 0 && dup2(kept, kKept) >= 0;
+    syscall(SYS_close_range, keeps ? 4U : 3U, ~0U, 0);
     work();
     _exit(EXIT_SUCCESS);
   }

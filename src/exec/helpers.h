@@ -11,9 +11,10 @@ namespace lictor::exec {
 /// warden waits for none of them, not even at its end.
 class Helpers {
  public:
-  /// Runs `work` in a child. It has no descriptors but 0, 1 and 2, so that it keeps no lock. Returns
-  /// its pid; -1: none could be made.
-  pid_t start(const std::function<void()>& work);
+  /// Runs `work` in a child. It has no descriptors but 0, 1 and 2, so that it keeps no lock, and
+  /// `kept`, if that is given, as kKept. Returns its pid; -1: none could be made.
+  pid_t start(const std::function<void()>& work, int kept = -1);
+  static constexpr int kKept = 3;
 
   /// Whether `pid` is a helper; reaps it if it has ended.
   [[nodiscard]] bool owns(pid_t pid);

@@ -32,6 +32,14 @@ constexpr Duration kLookAgain = std::chrono::milliseconds{100};
 // How long a debugger may take to pass on the end of its program. Then that counts as killed.
 constexpr Duration kTracerPatience = std::chrono::seconds{1};
 
+// How long the reading of marks may take. Then the strays are of unknown attempt.
+constexpr Duration kMarkPatience = std::chrono::seconds{1};
+
+struct Mark {
+  pid_t stray = 0;
+  AttemptId attempt;
+};
+
 // Gives a handover file to the daemon's user, if the job's user owns it under this name only. The
 // daemon refuses all others.
 void take_file(const std::string& path, uid_t user) {
@@ -214,13 +222,16 @@ void WardenLoop::sweep() {
   strays_.search([this](pid_t pid) { return locks_.owns(pid) || helpers_.owns(pid); });
 
   // A stray of unknown attempt is killed when any lease runs out, or when no attempt is left.
-  const bool kill_unknown = kill_unknown_strays_ || daemon_gone_ || attempts_.size() == unswept_;
+  const bool reading = reads_marks();
+  const bool none_left = daemon_gone_ || attempts_.size() == unswept_;
   bool unknown_left = false;
   bool look_again = false;
   std::vector<AttemptId> held;
   for (const auto& [pid, owner] : strays_.found()) {
     const auto found = attempts_.find(owner);
     const bool unknown = found == attempts_.end();
+    const bool unread = strays_.unread().contains(pid);
+    const bool kill_unknown = none_left || (kill_unknown_strays_ && !unread);
     if (unknown ? kill_unknown : found->second.ended) {
       if (!unknown && found->second.cgroup) cgroups_.kill(*found->second.cgroup);
       strays_.kill(pid);
@@ -233,7 +244,10 @@ void WardenLoop::sweep() {
 
   for (auto it = attempts_.begin(); it != attempts_.end();) {
     auto& [id, attempt] = *it;
-    const bool dead = attempt.ended && std::find(held.begin(), held.end(), id) == held.end();
+    const bool may_hold = reading && boot_now() < attempt.ended_at + kMarkPatience;
+    if (attempt.ended && may_hold) look_again = true;
+    const bool dead =
+        attempt.ended && !may_hold && std::find(held.begin(), held.end(), id) == held.end();
     if (dead ? !read_exit(id, attempt) : attempt.killed && !attempt.ended) look_again = true;
     const bool gone = dead && attempt.exit && take_files(attempt);
     if (gone) {
@@ -244,6 +258,33 @@ void WardenLoop::sweep() {
     it = gone ? attempts_.erase(it) : std::next(it);
   }
   if (look_again && look_at_ == Instant::max()) look_at_ = after(boot_now(), kLookAgain);
+}
+
+// Has a helper read the marks of strays. True: of some it is not known yet which they have.
+bool WardenLoop::reads_marks() {
+  if (mark_reader_ && (!helpers_.runs(mark_reader_->helper) || boot_now() >= mark_reader_->until)) {
+    for (Mark mark; read(mark_reader_->answers.get(), &mark, sizeof mark) == sizeof mark;) {
+      strays_.learn(mark.stray, mark.attempt);
+      mark_reader_->strays.erase(mark.stray);
+    }
+    for (const pid_t stray : mark_reader_->strays) strays_.learn(stray, {});
+    mark_reader_.reset();
+  }
+  if (mark_reader_) return true;
+  if (strays_.unread().empty()) return false;
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return false;
+  const UniqueFd writer{ends[1]};
+  MarkReader reader{-1, UniqueFd{ends[0]}, strays_.unread(), after(boot_now(), kMarkPatience)};
+  const auto read_all = [&] {
+    for (const pid_t stray : reader.strays) {
+      const Mark mark{stray, strays_.read_mark(stray)};
+      (void)!write(Helpers::kKept, &mark, sizeof mark);
+    }
+  };
+  reader.helper = helpers_.start(read_all, writer.get());
+  if (reader.helper > 0) mark_reader_ = std::move(reader);
+  return mark_reader_.has_value();
 }
 
 // False: its tracer has not passed it on yet.

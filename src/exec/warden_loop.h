@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -76,6 +77,7 @@ class WardenLoop {
   void program_ended(AttemptId id);
   void arm_timer();
   void sweep();
+  [[nodiscard]] bool reads_marks();
   [[nodiscard]] bool read_exit(AttemptId id, Attempt& attempt);
   [[nodiscard]] bool take_files(Attempt& attempt);
   void report_exit(AttemptId id, const Attempt& attempt);
@@ -98,6 +100,13 @@ class WardenLoop {
   UniqueFd looks_;  ///< the timer of hang_watch_
   Strays strays_;
   Helpers helpers_;
+  struct MarkReader {
+    pid_t helper = -1;
+    UniqueFd answers;
+    std::set<pid_t> strays;
+    Instant until{};
+  };
+  std::optional<MarkReader> mark_reader_;
   LockKeeper locks_;
   HangWatch hang_watch_;
 
