@@ -38,6 +38,7 @@
 #include "cli/process.h"
 #include "client/client.h"
 #include "core/overloaded.h"
+#include "exec/init.h"
 #include "lictor/worker.h"
 #include "net/environment.h"
 #include "net/token_source.h"
@@ -158,6 +159,7 @@ Result<int> run(const Invocation& invocation, const RunCommand& command, const R
   LICTOR_TRY(const auto config, load_all());
   if (!command.dry_run) {
     hide_secrets();
+    exec::leave_pid_1();
     return run_daemon(config, registry, {command.once, load_all});
   }
 
@@ -334,6 +336,7 @@ Result<int> dispatch(const Invocation& invocation, const Registry& registry,
       [&](const CheckCommand& command) { return check(invocation, command, registry, console); },
       [&](const VersionCommand&) { return cli::version(console, invocation.json); },
       [&](const DevCommand& command) {
+        exec::leave_pid_1();
         LoadRequest request = load_request(invocation, Mode::kEmbedded);
         request.refuse_untrusted = false;  // for trying out, with files of one's own
         return run_dev(
