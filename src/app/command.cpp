@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -36,6 +37,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/process.h"
+#include "cli/screen.h"
 #include "client/client.h"
 #include "core/overloaded.h"
 #include "exec/init.h"
@@ -309,6 +311,7 @@ Options completed(Options options, const Config& config, const std::string& queu
 // A command that works on one queue.
 template <class Options>
 Result<int> call(const Invocation& invocation, const Options& options, cli::Console& console) {
+  if constexpr (std::is_same_v<Options, TopCommand>) cli::Screen::block_signals();
   LICTOR_TRY(const auto config, load(load_request(invocation, Mode::kClient)));
   for (const std::string& warning : config.warnings) console.complain(warning);
   LICTOR_TRY(const auto target, target_of(config, invocation.queue));

@@ -45,6 +45,7 @@ Terminal detect_terminal(std::FILE* stream) {
   if (!terminal.is_terminal) return terminal;
   const char* term = std::getenv("TERM");
   const bool dumb = term != nullptr && std::string_view{term} == "dumb";
+  terminal.moves = !dumb;
   terminal.color = !dumb && !is_set("NO_COLOR");
   terminal.width = kUsualWidth;
   winsize size{};
@@ -131,7 +132,7 @@ std::optional<bool> Console::confirm(std::string_view question) {
 }
 
 void Console::progress(std::string_view line) {
-  if (!err_terminal_.is_terminal) return;
+  if (!err_terminal_.moves) return;
   const std::size_t room = err_terminal_.width > 1 ? err_terminal_.width - 1 : 1;
   write_err("\r\x1b[K" + fitted(printable(line), room));
   progress_shown_ = true;

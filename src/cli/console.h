@@ -19,6 +19,7 @@ struct Terminal {
   bool is_terminal = false;
   bool color = false;
   std::size_t width = 0;  ///< columns; 0: no limit
+  bool moves = false;     ///< its cursor, by escapes
 };
 
 /// Looks at `stream`, NO_COLOR (no-color.org: set and not empty), TERM and the window's size.

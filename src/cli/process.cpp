@@ -120,7 +120,7 @@ std::unique_ptr<net::Transport> patient(std::unique_ptr<net::Transport> transpor
   // Printed by another thread, so as one whole line.
   const std::string line =
       fmt::format("{}{}: Consul at {} has not answered for {}; giving up after {}\n",
-                  console.err_terminal().is_terminal ? "\r\x1b[K" : "", program_name(),
+                  console.err_terminal().moves ? "\r\x1b[K" : "", program_name(),
                   printable(fmt::format("{}", fmt::join(addresses, ", "))),
                   format_duration(kNoticeAfter), format_duration(client::kStoreTimeout));
   return std::make_unique<net::PatientTransport>(std::move(transport), kNoticeAfter,

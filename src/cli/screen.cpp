@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <string_view>
 
 #include "base/printable.h"
@@ -43,7 +44,19 @@ std::string cut(std::string_view line, std::size_t width) {
   return kept;
 }
 
+sigset_t screen_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGTERM, SIGHUP, SIGINT, SIGWINCH}) sigaddset(&signals, number);
+  return signals;
+}
+
 }  // namespace
+
+void Screen::block_signals() {
+  const sigset_t signals = screen_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
 
 Result<std::unique_ptr<Screen>> Screen::open() {
   if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1) {
@@ -51,12 +64,15 @@ Result<std::unique_ptr<Screen>> Screen::open() {
                 "top needs a terminal; \"lictor stats --json\" prints the counts once, \"lictor "
                 "check\" the findings");
   }
+  const char* term = std::getenv("TERM");
+  if (term == nullptr || *term == '\0' || std::string_view{term} == "dumb") {
+    return fail(ErrorCode::kInvalid,
+                "top needs a terminal that moves its cursor, and TERM says that this one does not; "
+                "\"lictor stats --json\" prints the counts once");
+  }
   std::unique_ptr<Screen> screen{new Screen};
   screen->color_ = detect_terminal(stdout).color;
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : {SIGTERM, SIGHUP, SIGWINCH}) sigaddset(&signals, number);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const sigset_t signals = screen_signals();
   screen->signals_ = UniqueFd{signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK)};
   ::tcgetattr(STDIN_FILENO, &screen->before_);
   termios raw = screen->before_;

@@ -24,7 +24,12 @@ class Screen {
     char character = 0;  ///< of kOther
   };
 
-  /// Errors: kInvalid, standard input or output is no terminal.
+  /// Blocks the signals that end the screen, for this thread and those that it starts later. Call it
+  /// before there is any other: a signal would end the process there, with the terminal as it is.
+  static void block_signals();
+
+  /// After block_signals(). Errors: kInvalid, standard input or output is no terminal, or one that
+  /// knows no escapes.
   [[nodiscard]] static Result<std::unique_ptr<Screen>> open();
   ~Screen() { reset(); }
   Screen(const Screen&) = delete;

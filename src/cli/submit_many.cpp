@@ -204,7 +204,7 @@ class Submission {
 
   void tell_progress() {
     const Instant now = boot_now();
-    const bool terminal = client_.console.err_terminal().is_terminal;
+    const bool terminal = client_.console.err_terminal().moves;
     if (now - started_ < kProgressAfter || now < next_progress_) return;
     next_progress_ = now + (terminal ? Duration{kProgressEvery} : Duration{kProgressLineEvery});
     const double seconds = std::chrono::duration<double>(now - started_).count();

@@ -172,7 +172,7 @@ Result<int> stats(const Client& client) {
 
 Result<int> watch(Console& console, const std::function<Result<int>()>& show) {
   for (;;) {
-    if (console.out_terminal().is_terminal) console.print_bytes("\x1b[H\x1b[2J");
+    if (console.out_terminal().moves) console.print_bytes("\x1b[H\x1b[2J");
     const auto shown = show();
     if (!shown) console.complain(shown.error().message);  // it may pass
     if (auto handed = console.hand_out(); !handed) return tl::unexpected(handed.error());

@@ -1,5 +1,6 @@
 // "lictor top" and --watch in a terminal multiplexer, as a person sees them.
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -138,6 +139,32 @@ TEST_CASE("top without a terminal says what to do instead") {
   const Output told = run({LICTOR_COMMAND, "top", "--consul", world.address()});
   CHECK(told.exit_code == 2);
   CHECK(told.out.find("lictor stats --json") != std::string::npos);
+}
+
+TEST_CASE(
+    "top gives the terminal back as it was when a signal ends it, and starts on no dumb one") {
+  if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
+  World world;
+  const std::string pid_file = world.folder.file("pid");
+  const auto script = [&](const std::string& before) {
+    write_text(world.folder.file("script"),
+               "stty -a | tr ';' '\\n' | sort > " + world.folder.file("before") + "\n" + before +
+                   "sh -c 'echo $$ > " + pid_file + "; exec " + LICTOR_COMMAND + " top --consul " +
+                   world.address() + "'\necho ended $?\n" +
+                   "stty -a | tr ';' '\\n' | sort | diff - " + world.folder.file("before") +
+                   " && echo the same\nsleep 1000\n");
+    return std::vector<std::string>{"sh", world.folder.file("script")};
+  };
+  for (const int number : {SIGTERM, SIGHUP, SIGINT}) {
+    CAPTURE(number);
+    Terminal terminal{world, script("")};
+    CHECK(terminal.shows("q quit"));
+    REQUIRE(kill(static_cast<pid_t>(std::stol(read_text(pid_file))), number) == 0);
+    CHECK(terminal.shows("the same"));
+  }
+  Terminal dumb{world, script("TERM=dumb; export TERM\n")};
+  CHECK(dumb.shows("TERM says that this one does not"));
+  CHECK(dumb.shows("ended 2"));
 }
 
 TEST_CASE("list and leader with --watch show each change") {
