@@ -232,6 +232,8 @@ Result<int> check(const Invocation& invocation, const CheckCommand& command,
     options.state_dir = config->state_dir;
     options.state_dir_exposure = state_dir_exposure(config->state_dir);
     options.state_dir_owner = state_dir_owner(config->state_dir);
+    const std::string few = descriptor_shortage(*config, most_descriptors());
+    if (!few.empty()) options.warnings.push_back(few);
   }
   return cli::check(console, options, invocation.json);
 }

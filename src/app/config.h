@@ -157,4 +157,7 @@ struct LoadRequest {
 /// environ, as load_config() takes it.
 [[nodiscard]] Environment read_environment(const char* const* environment);
 
+/// What `config` lacks where a process may have `most` open files, and the way out; empty: nothing.
+[[nodiscard]] std::string descriptor_shortage(const Config& config, std::uint64_t most);
+
 }  // namespace lictor::app

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "app/config_parts.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "core/requests.h"
@@ -190,6 +191,20 @@ Result<void> check_hang_timeout(const Place& place, Duration hang_timeout,
             is, queue.options.queue, format_duration(span)));
   }
   return {};
+}
+
+std::string descriptor_shortage(const Config& config, std::uint64_t most) {
+  // The warden's, the more of both: cgroups kept for reuse; for each program pidfd, cgroup and pipe.
+  constexpr std::uint64_t kAnyway = 320;
+  constexpr std::uint64_t kEach = 3;
+  std::uint64_t tasks = 0;
+  for (const QueueConfig& queue : config.queues) tasks += queue.options.concurrency;
+  const std::uint64_t needed = kAnyway + kEach * tasks;
+  if (needed <= most) return {};
+  return fmt::format(
+      "concurrency: {} at once take up to {} open files, and this process may have {}: raise "
+      "LimitNOFILE= of the service (ulimit -Hn), or lower concurrency",
+      counted(tasks, "task"), needed, most);
 }
 
 }  // namespace lictor::app

@@ -21,6 +21,7 @@
 #include "app/self.h"
 #include "app/state_dir.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/try.h"
@@ -393,8 +394,12 @@ class Daemon {
 }  // namespace
 
 int run_daemon(const Config& config, const Registry& registry, const RunOptions& options) {
+  raise_descriptor_limit();
   runtime::set_up_log(config.log.format, config.log.level);
   for (const std::string& warning : config.warnings) log(Level::kWarn, warning);
+  if (const std::string few = descriptor_shortage(config, most_descriptors()); !few.empty()) {
+    log(Level::kWarn, few);
+  }
   signal(SIGPIPE, SIG_IGN);
   give_back_large_blocks();
 

@@ -165,6 +165,7 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   spawn.program.environment.push_back(strays_.mark_of(id));
   Spawning spawning{std::move(spawn.program), path_, spawn.handover_folder};
   auto cgroup = cgroups_.take();
+  const int no_cgroup = cgroups_.available() && !cgroup ? errno : 0;
   Spawning::Child child =
       spawning.start(packet.fds[0].get(), packet.fds[1].get(), cgroup ? cgroup->folder.get() : -1);
   if (child.pid < 0) {
@@ -180,7 +181,9 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   strays_.program_started(id, attempt.pid, attempt.cgroup);
   must_watch(ends_.get(), EPOLL_CTL_ADD, attempt.pidfd.get(), EPOLLIN, id.value);
   // Only now: if the daemon is gone, this stops all attempts.
-  if (attempt.spawning.failed_step() == Step::kNone) send(Started{id, attempt.pid});
+  if (attempt.spawning.failed_step() == Step::kNone) {
+    send(Started{id, attempt.pid, no_cgroup});
+  }
   const LeaseSlot slot = attempt.order.slot;
   if (attempt.order.ends_with_lease && slot != kNoLease && board_.deadline(slot) < armed_) {
     leases_changed_ = true;

@@ -28,6 +28,16 @@ TEST_CASE("renewals must fit into the session's TTL") {
   CHECK(error_of(queue_text("\"session_ttl\": \"10s\"")).empty());  // renewed every 3.33s
 }
 
+TEST_CASE("what all queues at work take of open files is held against the limit") {
+  Config config;
+  config.queues.resize(2);
+  for (QueueConfig& queue : config.queues) queue.options.concurrency = 400;
+  CHECK(descriptor_shortage(config, 524'288).empty());
+  CHECK(descriptor_shortage(config, 1'024)
+            .starts_with("concurrency: 800 tasks at once take up to 2720 open files, and this "
+                         "process may have 1024: raise LimitNOFILE="));
+}
+
 TEST_CASE("the kill of all jobs and two tries of a proof must fit into the lock-delay") {
   const auto too_short = [](const std::string& budget, const std::string& lease) {
     return "queues[0]: " + budget + " and the margin of 1s leaves a lease of " + lease +

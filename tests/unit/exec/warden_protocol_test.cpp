@@ -77,9 +77,10 @@ TEST_CASE("a report reads back as it was written") {
   REQUIRE(exited.has_value());
   CHECK(std::get<Exited>(*exited).status == 3);
   CHECK(std::get<Exited>(*exited).cause == StopCause::kLease);
-  const auto started = decode_report(encode(Report{Started{AttemptId{9}, 4711}}));
+  const auto started = decode_report(encode(Report{Started{AttemptId{9}, 4711, 24}}));
   REQUIRE(started.has_value());
   CHECK(std::get<Started>(*started).pid == 4711);
+  CHECK(std::get<Started>(*started).no_cgroup == 24);
   const auto failed = decode_report(encode(Report{SpawnFailed{AttemptId{9}, Step::kRun, 2}}));
   REQUIRE(failed.has_value());
   CHECK(std::get<SpawnFailed>(*failed).step == Step::kRun);
