@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -33,7 +34,12 @@ LogStyle g_style = LogStyle::kText;
 
 thread_local bool t_gathers = false;
 
-constexpr std::string_view kLostLines = "lines of this log are lost: they could not be written";
+// Gives the line that says how many are lost.
+void tell_lost(std::size_t lines,
+               const std::function<void(Level, std::string_view, Fields)>& tell) {
+  tell(Level::kWarn, "lines of this log are lost: they could not be written",
+       {{"lines", std::to_string(lines)}});
+}
 
 // Both enums have the same order.
 constexpr spdlog::level::level_enum to_spdlog(Level level) {
@@ -144,7 +150,9 @@ class Output : public spdlog::sinks::base_sink<std::mutex> {
 
   void tell_of_lost() {
     std::string line;
-    word(line, Level::kWarn, kLostLines, {{"lines", std::to_string(lost_)}});
+    tell_lost(lost_, [&](Level level, std::string_view message, Fields fields) {
+      word(line, level, message, fields);
+    });
     spdlog::memory_buf_t text;
     if (cut_) text.push_back('\n');
     formatter_->format({"lictor", spdlog::level::warn, line}, text);
@@ -240,8 +248,9 @@ void log_journal(Level level, std::string_view message, Fields fields) {
   std::size_t& lost = g_journal->lost;
   auto sent = Journal::Sent::kSent;
   if (lost != 0) {
-    sent = g_journal->journal.send(
-        journal_fields(Level::kWarn, kLostLines, {{"lines", std::to_string(lost)}}));
+    tell_lost(lost, [&](Level least, std::string_view text, Fields lines) {
+      sent = g_journal->journal.send(journal_fields(least, text, lines));
+    });
     if (sent == Journal::Sent::kSent) lost = 0;
   }
   if (sent == Journal::Sent::kSent) {
