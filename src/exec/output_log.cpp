@@ -29,6 +29,9 @@ constexpr std::size_t kMaxNameBytes = 200;
 // A little more than the tail, for the character that begins before it.
 constexpr std::size_t kKeptBytes = OutputLog::kTailBytes + 4;
 
+// Of a log's cap, for the end of what is longer. It is in memory until then.
+constexpr std::size_t kLogTailBytes = 65536;
+
 std::string safe_name(std::string_view text) {
   std::string name = percent_encoded(text, "_-.");
   if (name.starts_with('.')) name.replace(0, 1, "%2E");
@@ -84,33 +87,41 @@ std::string output_log_stem(const std::string& directory, std::string_view queue
   return directory + "/" + safe_name(queue) + "/" + safe_name(task_id) + ".";
 }
 
-OutputLog::OutputLog(std::string path, std::size_t cap) : path_(std::move(path)), room_(cap) {}
+OutputLog::OutputLog(std::string path, std::size_t cap)
+    : path_(std::move(path)), end_(std::min(cap / 2, kLogTailBytes)), room_(cap - end_) {}
 
 std::string OutputLog::write(std::string_view bytes) {
-  if (bytes.size() >= kKeptBytes) {
-    tail_ = bytes.substr(bytes.size() - kKeptBytes);
+  const std::string_view head = bytes.substr(0, room_);
+  room_ -= head.size();
+  after_head_ += bytes.size() - head.size();
+  const std::size_t most = room_ == 0 ? std::max(end_, kKeptBytes) : kKeptBytes;
+  if (bytes.size() >= most) {
+    tail_ = bytes.substr(bytes.size() - most);
   } else {
     tail_ += bytes;
-    if (tail_.size() > 2 * kKeptBytes) tail_.erase(0, tail_.size() - kKeptBytes);
+    if (tail_.size() > 2 * most) tail_.erase(0, tail_.size() - most);
   }
-  if (path_.empty()) return {};
-  const std::string_view kept = bytes.substr(0, room_);
-  room_ -= kept.size();
-  left_out_ += bytes.size() - kept.size();
-  return kept.empty() ? std::string{} : append(kept);
+  return head.empty() || path_.empty() ? std::string{} : append(head);
 }
 
 std::string OutputLog::finish() {
   std::string problem;
-  if (left_out_ > 0 && !path_.empty()) {
-    problem = append("\n[lictor: " + std::to_string(left_out_) + " more bytes were left out]\n");
+  if (after_head_ > 0 && !path_.empty()) {
+    const auto end = static_cast<std::size_t>(std::min<std::uint64_t>(after_head_, end_));
+    const std::uint64_t missing = after_head_ - end;
+    std::string rest;
+    if (missing > 0) {
+      rest = "\n[lictor: " + std::to_string(missing) + " bytes were left out here]\n";
+    }
+    problem = append(rest.append(tail_, tail_.size() - end));
   }
   file_.reset();
   return problem;
 }
 
 std::string OutputLog::tail() const {
-  const std::string valid = to_utf8(tail_);
+  const std::string_view kept{tail_};
+  const std::string valid = to_utf8(kept.substr(kept.size() - std::min(kept.size(), kKeptBytes)));
   std::size_t begin = valid.size() - std::min(valid.size(), kTailBytes);
   while (begin < valid.size() && (valid[begin] & 0xc0) == 0x80) ++begin;  // not within a character
   return valid.substr(begin);

@@ -38,13 +38,14 @@ struct LogOutcome {
 };
 
 /// A program's output: the first bytes go to a file, made with the first byte, and the last bytes
-/// stay in memory. A file that cannot be written loses the log but does not fail the job.
+/// stay in memory until the end. A file that cannot be written loses the log but does not fail the
+/// job.
 class OutputLog {
  public:
   static constexpr std::size_t kTailBytes = 4096;
 
-  /// Without a `path` only the tail is kept. The file gets at most `cap` bytes, then a line that
-  /// says how many were left out.
+  /// Without a `path` only the tail is kept. The file gets at most `cap` bytes: of more than that
+  /// the start and the end, and between them a line that says how many were left out.
   OutputLog(std::string path, std::size_t cap);
 
   /// Returns a warning after the first error; else "".
@@ -63,8 +64,9 @@ class OutputLog {
   [[nodiscard]] std::string give_up(const char* what);
 
   std::string path_;
-  std::size_t room_;
-  std::uint64_t left_out_ = 0;
+  std::size_t end_;   // of the cap, for the last bytes
+  std::size_t room_;  // of the rest, for the first ones
+  std::uint64_t after_head_ = 0;
   UniqueFd file_;
   std::string tail_;
   LogOutcome outcome_;

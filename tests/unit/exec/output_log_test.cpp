@@ -4,7 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include "base/read_file.h"
 #include "base/text.h"
+#include "temporary_folder.h"
 
 namespace lictor::exec {
 
@@ -42,6 +44,43 @@ TEST_CASE("the tail is the last bytes, as valid UTF-8 that no cut has split") {
   CHECK(is_utf8(binary.tail()));
   CHECK(binary.tail().size() <= OutputLog::kTailBytes);
   CHECK(binary.tail().ends_with("end"));
+}
+
+TEST_CASE("of a long output start and end are kept, and what is missing between is said") {
+  const unit::TemporaryFolder folder;
+  constexpr std::size_t kCap = 1 << 20U;
+  std::string all;
+  for (std::size_t line = 0; all.size() < 2 * kCap; ++line) {
+    all += "line " + std::to_string(line) + '\n';
+  }
+  for (const std::size_t size :
+       {kCap - 70'000, kCap - 1, kCap, kCap + 1, kCap + 70'000, 2 * kCap}) {
+    for (const std::size_t piece : {std::size_t{100}, std::size_t{65536}, size}) {
+      CAPTURE(size);
+      CAPTURE(piece);
+      const std::string path = folder / (std::to_string(size) + "." + std::to_string(piece));
+      const std::string_view output = std::string_view{all}.substr(0, size);
+      OutputLog log{path, kCap};
+      for (std::size_t at = 0; at < size; at += piece) {
+        REQUIRE(log.write(output.substr(at, piece)).empty());
+      }
+      CHECK(log.finish().empty());
+      CHECK(log.tail() == output.substr(size - OutputLog::kTailBytes));
+      const std::string written = read_small_file("log", path, 2 * kCap).value();
+      if (size <= kCap) {
+        CHECK((written == output));
+        continue;
+      }
+      const std::string gap =
+          "\n[lictor: " + std::to_string(size - kCap) + " bytes were left out here]\n";
+      const std::size_t at = written.find(gap);
+      REQUIRE(at != std::string::npos);
+      CHECK(written.size() == kCap + gap.size());
+      CHECK((output.starts_with(written.substr(0, at))));
+      CHECK((output.ends_with(written.substr(at + gap.size()))));
+      CHECK(written.size() - at - gap.size() == 65536);
+    }
+  }
 }
 
 TEST_CASE("a full disk is told once") {
