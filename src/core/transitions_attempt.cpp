@@ -310,15 +310,20 @@ void Transitions::fail(Instant now, TaskEntry& entry, const std::string& error,
 }
 
 Instant Transitions::backoff_end(Instant now, const TaskEntry& entry, std::uint32_t failures) {
-  const Backoff& backoff =
-      entry.task->backoff ? *entry.task->backoff : entry.attempt->policy.backoff;
+  const Backoff& configured = entry.attempt->policy.backoff;
+  const Backoff& backoff = entry.task->backoff ? *entry.task->backoff : configured;
   const double grown = static_cast<double>(backoff.initial.count()) *
                        std::pow(backoff.factor, static_cast<double>(failures - 1));
   // Not a number where the initial 0 meets an infinite factor.
   const auto most = static_cast<double>(backoff.max.count());
   const double capped = grown < most ? grown : most;
-  const double jittered = capped * (1.0 - backoff.jitter * random_.fraction());
-  return now + Duration{static_cast<Duration::rep>(jittered)};
+  const double fraction = random_.fraction();
+  const double jittered = capped * (1.0 - backoff.jitter * fraction);
+  // A record may ask for more patience than the configuration, and not for less: whoever may write
+  // tasks could else have a thousand attempts made in a few seconds.
+  const double least =
+      static_cast<double>(configured.initial.count()) * (1.0 - configured.jitter * fraction);
+  return now + Duration{static_cast<Duration::rep>(std::max(jittered, least))};
 }
 
 void Transitions::give_back(Instant now, TaskEntry& entry, std::string why, Effects& out) {

@@ -98,6 +98,23 @@ TEST_CASE("what is called cannot ask for less than the backoff, nor for more tha
   CHECK(a.cluster.run_until([&] { return a.cluster.started.size() == 3; }, 2s));
 }
 
+TEST_CASE("a record cannot ask for less than the configured wait") {
+  for (const Backoff& impatient :
+       {Backoff{Duration::zero(), Duration::zero(), 1, 0}, Backoff{1ms, 1h, 1, 1}}) {
+    QueueOptions options = options_of("a");
+    options.any_type->backoff = {1s, 5min, 2, 0.2};
+    Alone a{options};
+    a.all_end_after(1ms, JobEnding::kRetry);
+    Task& task = a.cluster.make("1");
+    task.max_attempts = 1000;
+    task.backoff = impatient;
+    a.cluster.store.put(task);
+    a.cluster.run_for(10s);
+    CHECK(a.cluster.started.size() >= 9);
+    CHECK(a.cluster.started.size() <= 13);
+  }
+}
+
 TEST_CASE("a backoff of days is one of days, by the type's setting and by the record's") {
   for (const bool by_record : {false, true}) {
     const Backoff days{48h, 48h, 1.0, 0};
