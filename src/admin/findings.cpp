@@ -195,7 +195,8 @@ void check_host(const LeaderStatus& leader, Findings& out) {
   const std::string cannot_start = leader.status.value("cannot_start", "");
   if (!cannot_start.empty()) {
     out.error("cannot_start", leader.node + " cannot start jobs: " + cannot_start,
-              "repair that host, or hand the lead to another: step down");
+              "repair the host or the receiver; if only that host is affected, hand the lead to "
+              "another: step down");
   }
   if (const std::string lost = leader.status.value("log_error", ""); !lost.empty()) {
     out.warning(

@@ -9,7 +9,14 @@ enum class JobEnding {
   kPermanent,   ///< it failed; trying again cannot help
   kStopped,     ///< it ended because it was told to stop, or the lease ran out
   kLost,        ///< what ran it died: it may be the job that killed it
-  kNotStarted,  ///< nothing ran: the host lacked a resource
+  kNotStarted,  ///< nothing ran: the host or the receiver is at fault, and not the task
+};
+
+/// Whether what an attempt was given to took it.
+enum class JobTaken {
+  kYes,     ///< how the attempt ended is the task's
+  kHardly,  ///< the connection was closed before all of it was read
+  kNo,      ///< it was refused before it was looked at, for its credentials
 };
 
 }  // namespace lictor

@@ -347,8 +347,7 @@ class QueueCheck {
              fmt::format(" without an executor {}: ", daemon_types_ ? "on " + daemon_ : "here"),
          type_remedy());
     if (!unstarted.empty()) {
-      report_.warn(name("tasks"),
-                   "the leader's host could not start " + some(unstarted) + ": " + why_unstarted,
+      report_.warn(name("tasks"), "could not be started: " + some(unstarted) + ": " + why_unstarted,
                    "no attempt was counted, and the leader tries again; repair that host, or move "
                    "the lead (\"lictor leader --step-down\")");
     }

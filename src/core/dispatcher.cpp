@@ -13,6 +13,9 @@ constexpr Duration kBurst = 100ms;
 // hold up a queue of long jobs for hours after a daemon was killed twice.
 constexpr Duration kTrial = 10s;
 
+// A job that cannot be started ends within this, as a rule. One that still runs then was started.
+constexpr Duration kProbe = 2s;
+
 }  // namespace
 
 Dispatcher::Dispatcher(const QueueOptions& options, TaskTable& table, Transitions& transitions,
@@ -29,7 +32,7 @@ Dispatcher::Dispatcher(const QueueOptions& options, TaskTable& table, Transition
 void Dispatcher::clear() {
   breaker_.clear();
   may_claim_.clear();
-  rate_at_ = ahead_at_ = apart_at_ = Instant::max();
+  rate_at_ = ahead_at_ = apart_at_ = probe_at_ = Instant::max();
 }
 
 // It may have killed its owners, and with them the tasks beside it.
@@ -76,7 +79,42 @@ bool Dispatcher::blocks_all() const { return breaker_.any() && options_.concurre
 
 const ExecutorBreaker::Pause* Dispatcher::pause_of(const Task& task) const {
   if (!breaker_.any()) return nullptr;
-  return blocks_all() ? &breaker_.first() : breaker_.find(options_.executor_of(task.type));
+  if (blocks_all()) return &breaker_.first();
+  const auto* pause = breaker_.find(options_.executor_of(task.type));
+  return pause != nullptr && pause->active ? pause : nullptr;
+}
+
+// The task that shows whether jobs of an executor can be started again, its pause being over. Null:
+// there is none yet, or none is needed any more.
+const TaskEntry* Dispatcher::probe_of(std::string_view executor,
+                                      const ExecutorBreaker::Pause& pause) const {
+  const TaskEntry* probe = nullptr;
+  if (pause.active || pause.passed) return probe;
+  table_.for_each_ours([&](const TaskEntry& ours) {
+    if (ours.state == S::kEnding || options_.executor_of(ours.task->type) != executor) return;
+    const bool runs = is_running(ours.state) || ours.state == S::kLeftover;
+    if (!runs || ours.attempt->started_at >= pause.until) probe = &ours;
+  });
+  return probe;
+}
+
+// The probe that a task waits for, which may be of another executor where one task runs at a time.
+const TaskEntry* Dispatcher::waits_for_probe(const Task& task) const {
+  if (breaker_.empty()) return nullptr;
+  const bool any = options_.concurrency == 1;
+  for (const auto& [executor, pause] : breaker_.all()) {
+    if (!any && executor != options_.executor_of(task.type)) continue;
+    if (const TaskEntry* probe = probe_of(executor, pause)) return probe;
+  }
+  return nullptr;
+}
+
+std::string Dispatcher::cannot_start() const {
+  if (breaker_.any()) return breaker_.first().error;
+  for (const auto& [executor, pause] : breaker_.all()) {
+    if (probe_of(executor, pause) != nullptr) return pause.error;
+  }
+  return {};
 }
 
 // Early claims take no slot. Due tasks are claimed beside them, and share the prefetch with them.
@@ -133,6 +171,9 @@ TaskEntry* Dispatcher::next_ready(const Modes& modes) {
       table_.move(*entry, S::kBlocked);
     } else if (pause_of(*entry->task) != nullptr || !modes[entry->partition].may_claim()) {
       table_.move(*entry, S::kSuspended);
+    } else if (waits_for_probe(*entry->task) != nullptr) {
+      if (options_.concurrency == 1) return nullptr;
+      table_.move(*entry, S::kSuspended);
     } else if (table_.executor_slots().is_full(*entry->task)) {
       table_.move(*entry, S::kLimited);
     } else {
@@ -153,7 +194,7 @@ TaskEntry* Dispatcher::next_ahead(Instant now) {
   TaskEntry* entry = table_.waiting_order().first_delayed();
   if (entry == nullptr || entry->state == S::kRefused || entry->task->stamp.taken ||
       !entry->task->serial_key.empty() || table_.executor_slots().limit_of(*entry->task) != 0 ||
-      pause_of(*entry->task) != nullptr) {
+      pause_of(*entry->task) != nullptr || waits_for_probe(*entry->task) != nullptr) {
     return nullptr;
   }
   if (entry->task->expire_at && *entry->task->expire_at <= entry->due) return nullptr;
@@ -222,13 +263,44 @@ void Dispatcher::release_suspended() {
   }
 }
 
+// An executor whose pause is over starts one task. Once that is started, the others follow.
+void Dispatcher::probe(Instant now) {
+  probe_at_ = Instant::max();
+  bool any_passed = false;
+  for (auto& [executor, pause] : breaker_.all()) {
+    if (pause.active || pause.passed) continue;
+    const TaskEntry* probe = probe_of(executor, pause);
+    if (probe == nullptr) {
+      release_probe(executor);
+    } else if (is_running(probe->state) || probe->state == S::kLeftover) {
+      const Instant passes = probe->attempt->started_at + kProbe;
+      pause.passed = now >= passes;
+      any_passed = any_passed || pause.passed;
+      if (!pause.passed) probe_at_ = std::min(probe_at_, passes);
+    }
+  }
+  if (any_passed) release_suspended();
+}
+
+// One alone: the others would only be suspended again.
+void Dispatcher::release_probe(std::string_view executor) {
+  TaskEntry* const first = table_.waiting_order().first_suspended_if([&](const TaskEntry& entry) {
+    return options_.executor_of(entry.task->type) == executor &&
+           (may_claim_.empty() || may_claim_[entry.partition]) &&
+           table_.waiting_order().lane_holder(entry) == nullptr &&
+           !table_.executor_slots().is_full(*entry.task);
+  });
+  if (first != nullptr) table_.move(*first, S::kReady);
+}
+
 void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
   const bool was_burst = table_.claimed_order().many_due_count() > 0;
   transitions_.advance(now);
   defer_writes(now, was_burst);
   transitions_.bury_some(
       now, [&](std::uint32_t i) { return modes[i].trusted && !modes[i].draining; }, out);
-  if (breaker_.release(now)) release_suspended();
+  breaker_.release(now);
+  if (!breaker_.empty()) probe(now);
   give_back_overtaking(now, out);  // also without trust: it may come back when the task is written
   const auto any = [&](auto is_so) { return std::any_of(modes.begin(), modes.end(), is_so); };
   if (!any([](const Mode& mode) { return mode.trusted; })) return;
@@ -268,7 +340,8 @@ void Dispatcher::start_claimed(Instant now, const Modes& modes, Effects& out) {
       transitions_.expire_claimed(now, *entry, out);
       continue;
     }
-    if (entry->attempt->recalled || table_.executor_slots().is_at_limit(*entry->task)) {
+    if (entry->attempt->recalled || table_.executor_slots().is_at_limit(*entry->task) ||
+        pause_of(*entry->task) != nullptr) {
       transitions_.give_back(now, *entry, {}, out);
       continue;
     }
@@ -320,16 +393,30 @@ void Dispatcher::stop_timed_out(Instant now, Effects& out) {
   }
 }
 
+// Whether what refused the job is at fault, rather than the task.
+bool Dispatcher::is_spared(const TaskEntry& entry, const JobExited& exit) {
+  const bool once = entry.attempt->policy.delivery == Delivery::kAtMostOnce;
+  if (exit.taken == JobTaken::kYes || entry.attempt->stop != StopReason::kNone) return false;
+  if (exit.taken == JobTaken::kHardly && once) return false;
+  return breaker_.is_spared(std::string{options_.executor_of(entry.task->type)}, entry.key);
+}
+
 void Dispatcher::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out) {
-  if (exit.ending != JobEnding::kNotStarted) {
-    adaptive_.ran(now - entry.attempt->started_at);
-    if (!breaker_.empty()) breaker_.started(options_.executor_of(entry.task->type));
+  const Instant began = entry.attempt->started_at;
+  if (exit.ending != JobEnding::kNotStarted && !is_spared(entry, exit)) {
+    adaptive_.ran(now - began);
+    // One that counts although it was refused says nothing of the executor.
+    if (!breaker_.empty() && exit.taken == JobTaken::kYes &&
+        breaker_.started(options_.executor_of(entry.task->type), began)) {
+      release_suspended();
+    }
     return transitions_.on_exit(now, entry, exit, out);
   }
   std::optional<Duration> pause;
-  if (entry.attempt->stop != StopReason::kWithdrawn) {
+  const StopReason stop = entry.attempt->stop;
+  if (stop == StopReason::kNone || stop == StopReason::kTimeout) {
     const std::string executor{options_.executor_of(entry.task->type)};
-    if (const auto* begun = breaker_.failed(now, executor, exit.error)) pause = begun->wait;
+    if (const auto* begun = breaker_.failed(now, began, executor, exit.error)) pause = begun->wait;
   }
   transitions_.on_not_started(now, entry, exit.error, pause, out);
 }
@@ -365,6 +452,7 @@ bool Dispatcher::busy() const {
 Instant Dispatcher::next_deadline(const std::function<bool(std::uint32_t)>& works) const {
   Instant next = Instant::max();
   if (breaker_.any()) next = std::min(next, breaker_.first().until);
+  next = std::min(next, probe_at_);
   bool any = false;
   for (std::uint32_t i = 0; i < options_.partitions; ++i) any = any || works(i);
   if (!any) return next;

@@ -58,10 +58,8 @@ class Dispatcher {
   [[nodiscard]] bool is_stocked() const;
   /// More tasks are ready, or wait for their end to be written, than one transaction takes.
   [[nodiscard]] bool busy() const;
-  /// Why this host cannot start the jobs of some executor now. Empty: it can, as far as we know.
-  [[nodiscard]] std::string cannot_start() const {
-    return breaker_.any() ? breaker_.first().error : std::string{};
-  }
+  /// Why the jobs of some executor cannot be started here now. Empty: they can, as far as we know.
+  [[nodiscard]] std::string cannot_start() const;
   /// Every reason why the task does not run now.
   void why(Instant now, const TaskEntry& entry, const Mode& mode, const std::string& paused_by,
            std::vector<Reason>& reasons) const;
@@ -72,6 +70,8 @@ class Dispatcher {
   void give_back_too_early(Instant now, Effects& out);
   void give_back_overtaking(Instant now, Effects& out);
   void release_suspended();
+  void probe(Instant now);
+  void release_probe(std::string_view executor);
   [[nodiscard]] TaskEntry* first_ready();
   [[nodiscard]] TaskEntry* next_ready(const Modes& modes);
   [[nodiscard]] TaskEntry* next_ahead(Instant now);
@@ -85,6 +85,10 @@ class Dispatcher {
   [[nodiscard]] bool would_overtake(const TaskEntry& entry) const;
   [[nodiscard]] bool blocks_all() const;
   [[nodiscard]] const ExecutorBreaker::Pause* pause_of(const Task& task) const;
+  [[nodiscard]] const TaskEntry* probe_of(std::string_view executor,
+                                          const ExecutorBreaker::Pause& pause) const;
+  [[nodiscard]] const TaskEntry* waits_for_probe(const Task& task) const;
+  [[nodiscard]] bool is_spared(const TaskEntry& entry, const JobExited& exit);
 
   void why_queue(const Mode& mode, const std::string& paused_by,
                  std::vector<Reason>& reasons) const;
@@ -106,6 +110,7 @@ class Dispatcher {
   Instant rate_at_ = Instant::max();   // when the rate allows the claim that waits for it
   Instant ahead_at_ = Instant::max();  // when the next scheduled task may be claimed ahead
   Instant apart_at_ = Instant::max();  // when what is kept apart may be claimed
+  Instant probe_at_ = Instant::max();  // when a probe that still runs has passed
 };
 
 }  // namespace lictor::core

@@ -234,6 +234,7 @@ struct Committed {
 };
 
 using lictor::JobEnding;
+using lictor::JobTaken;
 
 /// An attempt is over, and nothing of it runs any more.
 struct JobExited {
@@ -244,6 +245,8 @@ struct JobExited {
   std::vector<KvWrite> writes{};          // to commit with the finish
   std::string result{};                   // JSON; empty: none
   std::optional<Duration> retry_after{};  // asked for by what was called
+  JobTaken taken = JobTaken::kYes;  // if not, it counts only where that goes on for the same task
+  std::string result_fault{};       // why there is no result, of a job that had one
 };
 
 /// The configuration was read anew; see QueueOptions::take_limits().

@@ -1,8 +1,14 @@
 #pragma once
 
-// Executors whose jobs this host could not start, for lack of memory or because a directory was
-// removed. That is not the task's fault, so it is not counted as an attempt. The next task would
-// fail the same way, so none is claimed during a pause, which doubles until a job starts.
+// Executors whose jobs cannot be started here: memory is short, the program's folder is away, the
+// receiver of an http executor refuses connections. That is not the task's fault, so it is not
+// counted as an attempt. The next task would fail the same way.
+//
+//   (none) --not started--> paused --time--> probing --a job of it started--> (none)
+//                             ^                 |
+//                             +--not started----+   for twice as long
+//
+// While paused, none of its tasks is claimed; while probing, one at a time.
 
 #include <algorithm>
 #include <map>
@@ -18,28 +24,47 @@ namespace lictor::core {
 class ExecutorBreaker {
  public:
   struct Pause {
-    bool active = false;
-    Instant until{};  // of the last one, when it is over
+    bool active = false;  // else it is probing
+    bool passed = false;  // the probe runs for so long that others may follow
+    Instant until{};      // of the last one, when it is over
     Duration wait{};
     std::string error;
+    std::string suspect;  // the task whose job was last refused
+    unsigned refusals = 0;
   };
+  using Pauses = std::map<std::string, Pause, std::less<>>;
 
-  /// A job of `executor` could not be started. Returns the new pause; nothing if one is running.
-  const Pause* failed(Instant now, const std::string& executor, std::string error) {
-    Pause& pause = pauses_[executor];
-    if (pause.active) return nullptr;
-    const bool goes_on = pause.wait > Duration::zero() && now - pause.until <= pause.wait;
+  /// A job of `executor` that began at `began` could not be started. Returns the new pause; nothing
+  /// if one is running, or if the job began before the last one was over.
+  const Pause* failed(Instant now, Instant began, const std::string& executor, std::string error) {
+    const auto [it, is_new] = pauses_.try_emplace(executor);
+    Pause& pause = it->second;
+    if (pause.active || (pause.wait > Duration::zero() && began < pause.until)) return nullptr;
+    const bool goes_on = pause.wait > Duration::zero() && began - pause.until <= pause.wait;
     pause.wait = goes_on ? std::min(2 * pause.wait, kLongest) : kFirst;
     pause.until = now + pause.wait;
     pause.error = std::move(error);
     pause.active = true;
+    pause.passed = false;
     ++active_;
     return &pause;
   }
-  /// One was started.
-  void started(std::string_view executor) {
+  /// One that began at `began` was started. Returns whether the executor was on probation.
+  bool started(std::string_view executor, Instant began) {
     const auto it = pauses_.find(executor);
-    if (it != pauses_.end() && !it->second.active) pauses_.erase(it);
+    if (it == pauses_.end() || it->second.active || began < it->second.until) return false;
+    pauses_.erase(it);
+    return true;
+  }
+  /// The receiver refused the job of `task`. Returns whether that may still be the receiver's fault:
+  /// not if it was this task the last few times.
+  bool is_spared(const std::string& executor, const std::string& task) {
+    Pause& pause = pauses_[executor];
+    if (pause.suspect != task) pause.refusals = 0;
+    pause.suspect = task;
+    if (++pause.refusals < kMostRefusals) return true;
+    pause.refusals = 0;
+    return false;
   }
   /// Returns whether a pause is over.
   bool release(Instant now) {
@@ -58,9 +83,10 @@ class ExecutorBreaker {
   }
 
   [[nodiscard]] bool any() const { return active_ != 0; }
+  /// Paused or probing; null: neither.
   [[nodiscard]] const Pause* find(std::string_view executor) const {
     const auto it = pauses_.find(executor);
-    return it == pauses_.end() || !it->second.active ? nullptr : &it->second;
+    return it == pauses_.end() ? nullptr : &it->second;
   }
   /// The pause that ends first; there must be one.
   [[nodiscard]] const Pause& first() const {
@@ -72,12 +98,15 @@ class ExecutorBreaker {
     return *first;
   }
   [[nodiscard]] bool empty() const { return pauses_.empty(); }
+  [[nodiscard]] Pauses& all() { return pauses_; }
+  [[nodiscard]] const Pauses& all() const { return pauses_; }
 
  private:
   static constexpr Duration kFirst = std::chrono::seconds{1};
   static constexpr Duration kLongest = std::chrono::seconds{60};
+  static constexpr unsigned kMostRefusals = 5;  // 15 s, with the pauses between them
 
-  std::map<std::string, Pause, std::less<>> pauses_;  // as many as there are executors, at most
+  Pauses pauses_;  // as many as there are executors, at most
   std::size_t active_ = 0;
 };
 

@@ -25,7 +25,8 @@ struct Reason {
     kTooLarge,      // no transaction can hold its end; text: its size and the limit
     kUnnameable,    // its key is not valid UTF-8, so Consul's JSON can't name it
     kNoExecutor,    // text: the type
-    kCannotStart,   // until; text: why the host could not start the last one
+    kCannotStart,   // text: why the last one of its executor could not be started; until, or
+                    // key: the one that is being tried
     kNotDue,        // until
     kBackoff,       // until; text: the last failure
     kRefused,       // until; text: why it may not be written

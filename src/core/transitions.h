@@ -65,9 +65,9 @@ class Transitions : public TaskSource::Listener {
     table_.adjust(entry, [](TaskEntry& e) { e.attempt->recalled = true; });
   }
   void on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
-  /// The host could not start its job: nothing of it ran. `pause`: how long no job of its executor
-  /// is started.
-  void on_not_started(Instant now, TaskEntry& entry, const std::string& error,
+  /// Its job could not be started: nothing of it ran, as far as is known. `pause`: how long no job
+  /// of its executor is started.
+  void on_not_started(Instant now, TaskEntry& entry, std::string error,
                       std::optional<Duration> pause, Effects& out);
   /// A job was asked to stop and did not end in time.
   void on_overdue(Instant now, TaskEntry& entry, Effects& out);

@@ -40,6 +40,11 @@ Duration timeout_of(const Task& task, const TypePolicy& policy) {
   return wanted == Duration::zero() ? policy.timeout_limit : std::min(wanted, policy.timeout_limit);
 }
 
+std::string timed_out(const TaskEntry& entry) {
+  return "timed out after " + format_duration(timeout_of(*entry.task, entry.attempt->policy)) +
+         "; ";
+}
+
 }  // namespace
 
 // ---- The claim ----
@@ -214,11 +219,7 @@ void Transitions::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, 
   }
   if (exit.ending == JobEnding::kDone) return finish(now, entry, exit, out);
   if (stopped == StopReason::kTimeout) {
-    return fail(now, entry,
-                "timed out after " +
-                    format_duration(timeout_of(*entry.task, entry.attempt->policy)) + "; " +
-                    exit.error,
-                exit.output_tail, {}, out);
+    return fail(now, entry, timed_out(entry) + exit.error, exit.output_tail, {}, out);
   }
   if (stopped == StopReason::kDrain) return interrupt(now, entry, "stopped", {}, out);
   if (exit.ending == JobEnding::kLost) return lose(now, entry, exit.error, out);
@@ -234,9 +235,11 @@ void Transitions::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, 
 }
 
 // Nothing ran, so the task goes back even if it may run at most once. It keeps its place in order.
-void Transitions::on_not_started(Instant now, TaskEntry& entry, const std::string& error,
+void Transitions::on_not_started(Instant now, TaskEntry& entry, std::string error,
                                  std::optional<Duration> pause, Effects& out) {
-  if (entry.attempt->stop == StopReason::kWithdrawn) return on_exit(now, entry, {}, out);
+  const StopReason stopped = entry.attempt->stop;
+  if (stopped == StopReason::kWithdrawn) return on_exit(now, entry, {}, out);
+  if (stopped == StopReason::kTimeout) error = timed_out(entry) + error;
   tell(pause ? Fact::Kind::kNotStarted : Fact::Kind::kGivenBack, entry, error, out,
        pause.value_or(Duration::zero()));
   Stamp stamp = entry.task->stamp;
@@ -257,10 +260,13 @@ void Transitions::finish(Instant now, TaskEntry& entry, const JobExited& exit, E
                     std::to_string(options_.max_transaction_bytes) + " bytes in base64",
                 exit.output_tail, {}, out);
   }
+  // The job was carried out, whatever it handed over: trying again would do it twice.
+  std::string fault = exit.result_fault;
   if (options_.history) {
     DoneRecord done;
     done.record = task.record;
     done.result = exit.result;
+    done.result_left_out = !fault.empty();
     done.attempts = task.stamp.attempt;
     done.lost = task.stamp.lost;
     done.started = clock_.at(entry.attempt->started_at);
@@ -275,11 +281,12 @@ void Transitions::finish(Instant now, TaskEntry& entry, const JobExited& exit, E
       if (!fits()) {
         done.result.clear();
         done.result_left_out = true;
-        tell(Fact::Kind::kResultLeftOut, entry, {}, out);
+        fault = "result and record do not fit into the transaction that finishes the task";
         if (!fits()) op.done = nullptr;
       }
     }
   }
+  if (!fault.empty()) tell(Fact::Kind::kResultLeftOut, entry, std::move(fault), out);
   const Duration ran = now - entry.attempt->started_at;
   if (entry.attempt->stop == StopReason::kTimeout) {
     tell(Fact::Kind::kDoneLate, entry, task.type, out, ran);

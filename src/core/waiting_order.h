@@ -12,6 +12,7 @@
 // it, and so do begun tasks that wait for their next attempt, refused, limited and suspended ones,
 // so that order is kept. A task for tomorrow, or that has no executor here, holds nothing up.
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -51,6 +52,12 @@ class WaitingOrder {
   [[nodiscard]] TaskEntry* first_delayed() const { return front(delayed_); }
   [[nodiscard]] TaskEntry* first_distant() const { return distant_.front(); }
   [[nodiscard]] TaskEntry* first_suspended() const { return front(suspended_); }
+  template <class May>
+  [[nodiscard]] TaskEntry* first_suspended_if(May may) const {
+    const auto found = std::find_if(suspended_.begin(), suspended_.end(),
+                                    [&](const TaskEntry* entry) { return may(*entry); });
+    return found == suspended_.end() ? nullptr : *found;
+  }
   [[nodiscard]] TaskEntry* first_expiring() const { return front(expiring_); }
   [[nodiscard]] TaskEntry* first_unreadable() const { return front(unreadable_); }
   [[nodiscard]] TaskEntry* first_held() const { return front(held_); }

@@ -108,6 +108,9 @@ void Dispatcher::why_not_next(Instant now, const TaskEntry& entry,
   if (const auto* pause = pause_of(task)) {
     reasons.push_back(
         {.kind = Kind::kCannotStart, .text = pause->error, .until = clock_.at(pause->until)});
+  } else if (const TaskEntry* probe = waits_for_probe(task)) {
+    const auto* trouble = breaker_.find(options_.executor_of(probe->task->type));
+    reasons.push_back({.kind = Kind::kCannotStart, .key = probe->key, .text = trouble->error});
   }
   std::string first;
   const ExecutorSlots& slots = table_.executor_slots();

@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kShortRest{5};
 constexpr std::size_t kMaxErrorBytes = 4'000;
 
 Exit not_started(AttemptId attempt) {
-  return ended(attempt, Ending::kStopped, "stopped before it started");
+  return ended(attempt, Ending::kNotStarted, "stopped before it started");
 }
 
 }  // namespace

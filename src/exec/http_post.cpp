@@ -1,12 +1,20 @@
 #include "exec/http_post.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/curl_tls.h"
+#include "base/errno_text.h"
 #include "base/read_file.h"
 #include "base/text.h"
 #include "base/time_text.h"
@@ -23,6 +31,9 @@ constexpr long kKeepAliveIntervalS = 15;
 constexpr std::size_t kMaxHeaderValueBytes = 2048;
 constexpr std::size_t kTailBytes = 4096;
 constexpr std::chrono::hours kLongestRetryAfter{24 * 366};
+// A request that is dropped unread is dropped at once. What cuts a connection later, such as a
+// firewall that sees no bytes for minutes, may cut off a job that is being carried out.
+constexpr std::chrono::seconds kDroppedWithin{5};
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
@@ -89,12 +100,16 @@ HttpPost::HttpPost(Attempt attempt, Instant deadline, ExitCallback on_exit)
     : attempt_(std::move(attempt)),
       deadline_(deadline),
       on_exit_(std::move(on_exit)),
-      easy_(curl_easy_init()) {
-  LICTOR_ASSERT(easy_ != nullptr);
+      easy_(curl_easy_init()) {}
+
+HttpPost::~HttpPost() {
+  if (owners_ != nullptr) std::erase_if(*owners_, [&](auto& item) { return item.second == this; });
 }
 
-Result<void> HttpPost::prepare(const HttpCall& call) {
+Result<void> HttpPost::prepare(const HttpCall& call, SocketOwners& owners) {
+  if (easy_ == nullptr) return fail(ErrorCode::kUnavailable, errno_text(ENOMEM));
   shown_ = call.target.shown;
+  has_token_file_ = !call.token_file.empty();
   std::string token;
   if (!call.token_file.empty()) {
     LICTOR_TRY(token, read_token_file(call.token_file));
@@ -124,11 +139,10 @@ Result<void> HttpPost::prepare(const HttpCall& call) {
   // receiver could carry it out twice within one attempt. On a new connection it never does.
   set(CURLOPT_FRESH_CONNECT, 1L);
   set(CURLOPT_FORBID_REUSE, 1L);
-  set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-  if (!call.ca_file.empty()) {
-    set(CURLOPT_CAINFO, call.ca_file.c_str());
-    set<const char*>(CURLOPT_CAPATH, nullptr);  // Else the system's CAs are trusted too.
-  }
+  set_sockets(owners);
+  const std::string none;
+  set_tls({call.ca_file, none, none, none}, call.trusted_for,
+          [this](CURLoption option, auto value) { set(option, value); });
   set(CURLOPT_POST, 1L);
   set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(attempt_.record->size()));
   set(CURLOPT_POSTFIELDS, attempt_.record->data());
@@ -139,18 +153,30 @@ Result<void> HttpPost::prepare(const HttpCall& call) {
     set(CURLOPT_TIMEOUT_MS,
         static_cast<long>(std::clamp(left, std::chrono::milliseconds{1}, kLongest).count()));
   }
+  if (setup_ != CURLE_OK) return fail(ErrorCode::kUnavailable, curl_easy_strerror(setup_));
   return {};
+}
+
+void HttpPost::set_sockets(SocketOwners& owners) {
+  owners_ = &owners;
+  set(CURLOPT_OPENSOCKETFUNCTION, &HttpPost::on_open);
+  set(CURLOPT_OPENSOCKETDATA, this);
+  set(CURLOPT_CLOSESOCKETFUNCTION, &HttpPost::on_close);
+  set(CURLOPT_CLOSESOCKETDATA, &owners);
 }
 
 template <class Value>
 void HttpPost::set(CURLoption option, Value value) {
-  // Refused only when libcurl was built without the option, or memory is out.
-  LICTOR_ASSERT(curl_easy_setopt(easy_.get(), option, value) == CURLE_OK);
+  const CURLcode code = curl_easy_setopt(easy_.get(), option, value);
+  if (setup_ == CURLE_OK) setup_ = code;
 }
 
 void HttpPost::add_header(const std::string& line) {
   curl_slist* const list = curl_slist_append(headers_.get(), line.c_str());
-  LICTOR_ASSERT(list != nullptr);
+  if (list == nullptr) {
+    setup_ = CURLE_OUT_OF_MEMORY;
+    return;
+  }
   static_cast<void>(headers_.release());  // NOLINT(bugprone-unused-return-value): `list` is it.
   headers_.reset(list);
 }
@@ -182,8 +208,35 @@ void HttpPost::set_headers(const HttpCall& call, const std::string& token) {
   set(CURLOPT_HTTPHEADER, headers_.get());
 }
 
+// libcurl itself does not tell why there is no socket.
+curl_socket_t HttpPost::on_open(void* self, curlsocktype, curl_sockaddr* address) {
+  auto& post = *static_cast<HttpPost*>(self);
+  const curl_socket_t opened =
+      socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+  if (opened == CURL_SOCKET_BAD) {
+    post.socket_error_ = errno;
+  } else {
+    (*post.owners_)[opened] = &post;
+  }
+  return opened;
+}
+
+// A receiver that closes a connection before it has read everything answers with a reset what
+// arrives after that, or has never acknowledged it.
+int HttpPost::on_close(void* owners, curl_socket_t socket) {
+  auto node = static_cast<SocketOwners*>(owners)->extract(socket);
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (!node.empty() && getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0) {
+    node.mapped()->closed_unread_ = info.tcpi_state == TCP_CLOSE || info.tcpi_unacked != 0;
+  }
+  return close(socket);
+}
+
 int HttpPost::on_handover(void* self, char*, char*, int, int) {
-  static_cast<HttpPost*>(self)->handed_over_ = true;
+  auto& post = *static_cast<HttpPost*>(self);
+  post.handed_over_ = true;
+  post.handed_over_at_ = boot_now();
   return CURL_PREREQFUNC_OK;
 }
 
@@ -222,19 +275,28 @@ Exit HttpPost::conclude(CURLcode code) {
   // libcurl accepts a head that breaks off. The status of a failure counts also if the body is not
   // complete, that of a success only with all of the body.
   const bool has_status = head_complete_ && status >= 200;
-  if (has_status && (code == CURLE_OK || status >= 300)) {
+  if (has_status && (code == CURLE_OK || status >= 300 || too_large_)) {
     judge(static_cast<int>(status), exit);
   } else {
-    exit.ending = Ending::kRetry;
+    exit.ending = handed_over_ ? Ending::kRetry : Ending::kNotStarted;
+    if (was_hardly_taken(code)) exit.taken = JobTaken::kHardly;
     exit.error = "POST " + shown_ + ": " + reason(code);
   }
   return exit;
 }
 
 Exit HttpPost::stopped() const {
-  return ended(attempt_.id, Ending::kStopped,
-               handed_over_ ? "stopped; the request may have been carried out"
-                            : "stopped before the request was sent");
+  if (!handed_over_) {
+    return ended(attempt_.id, Ending::kNotStarted, "stopped before the request was sent");
+  }
+  return ended(attempt_.id, Ending::kStopped, "stopped; the request may have been carried out");
+}
+
+bool HttpPost::was_hardly_taken(CURLcode code) const {
+  const bool was_closed =
+      code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING;
+  return handed_over_ && was_closed && closed_unread_ && head_bytes_ == 0 &&
+         boot_now() - handed_over_at_ < kDroppedWithin;
 }
 
 void HttpPost::judge(int status, Exit& exit) const {
@@ -251,19 +313,31 @@ void HttpPost::judge(int status, Exit& exit) const {
     return;
   }
   exit.ending = Ending::kPermanent;
+  // The receiver may know another token already, or not yet. The next attempt reads the file again.
+  if (status == 401 && has_token_file_) exit.taken = JobTaken::kNo;
   if (status < 400) exit.error += ", and redirects are not followed; correct the URL";
 }
 
-// Ignores a body that is not the JSON that its type announces: many services answer "OK".
+// Whatever the reply looks like, the request was carried out.
 void HttpPost::take_result(Exit& exit) const {
   exit.ending = Ending::kDone;
   const char* type = nullptr;
   curl_easy_getinfo(easy_.get(), CURLINFO_CONTENT_TYPE, &type);
-  if (!is_json(type) || !nlohmann::json::accept(body_)) return;
+  if (too_large_) {
+    exit.result_fault = fmt::format("POST {}: expected a reply of at most {} bytes, got more",
+                                    shown_, kMaxBodyBytes);
+    return;
+  }
+  if (!is_json(type)) return;
+  if (!nlohmann::json::accept(body_)) {
+    if (!body_.empty())
+      exit.result_fault = fmt::format(
+          "POST {}: expected JSON, as the reply's Content-Type says, got something else", shown_);
+    return;
+  }
   if (body_.size() > kMaxHandedBytes) {
-    exit.ending = Ending::kRetry;
-    exit.error = fmt::format("POST {}: expected a result of at most {} bytes, got {}", shown_,
-                             kMaxHandedBytes, body_.size());
+    exit.result_fault = fmt::format("POST {}: expected a result of at most {} bytes, got {}",
+                                    shown_, kMaxHandedBytes, body_.size());
     return;
   }
   exit.result = body_;
@@ -272,9 +346,10 @@ void HttpPost::take_result(Exit& exit) const {
 std::string HttpPost::reason(CURLcode code) const {
   if (too_large_) {
     return fmt::format(
-        "expected {} of at most {} bytes, got more; the request may have been carried out",
-        head_complete_ ? "a reply" : "headers", head_complete_ ? kMaxBodyBytes : kMaxHeadBytes);
+        "expected headers of at most {} bytes, got more; the request may have been carried out",
+        kMaxHeadBytes);
   }
+  if (socket_error_ != 0) return "no socket: " + errno_text(socket_error_);
   std::string detail = error_text_.front() != '\0' ? excerpt(error_text_.data(), 200)
                                                    : std::string{curl_easy_strerror(code)};
   if (code == CURLE_OK) detail = "connection closed within the reply's head";

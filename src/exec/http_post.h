@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include <curl/curl.h>
 
+#include "base/curl_tls.h"
 #include "exec/runner.h"
 
 namespace lictor::exec {
@@ -30,26 +32,33 @@ struct HttpCall {
   HttpTarget target;
   std::vector<std::pair<std::string, std::string>> headers;  ///< override lictor's own
   std::string token_file;  ///< sent as "Authorization: Bearer …"; "": none
-  std::string ca_file;     ///< PEM; "": the system's CAs
+  std::string ca_file;     ///< PEM, read anew within a minute; "": the system's CAs
+  std::chrono::seconds trusted_for = kTrustedFor;  ///< tests use less
 };
+
+class HttpPost;
+
+/// Which request each open socket is of. libcurl may close one later than its request ends, so that
+/// this must outlive its handles. One thread's.
+using SocketOwners = std::map<curl_socket_t, HttpPost*>;
 
 /// One request: the task's record, and the headers Lictor-Task-Id, -Task-Key, -Task-Type,
 /// Lictor-Queue, -Attempt, -Fencing-Token and, if there is one, -Deadline (RFC 3339). A value too
 /// long for a header is left out. A passive object of the runner's thread.
 class HttpPost {
  public:
-  /// A longer reply is cut off, and is an error.
+  /// A longer reply is cut off.
   static constexpr std::size_t kMaxBodyBytes = std::size_t{1} << 20U;
   static constexpr std::size_t kMaxHeadBytes = std::size_t{64} << 10U;
 
   HttpPost(Attempt attempt, Instant deadline, ExitCallback on_exit);
   HttpPost(const HttpPost&) = delete;
   HttpPost& operator=(const HttpPost&) = delete;
-  ~HttpPost() = default;
+  ~HttpPost();
 
-  /// Sets libcurl's handle up. `call` must outlive it. Errors: kFailed, the token file cannot be
-  /// read.
-  [[nodiscard]] Result<void> prepare(const HttpCall& call);
+  /// Sets libcurl's handle up. `call` and `owners` must outlive it. Errors: kFailed, the token file
+  /// cannot be read; kUnavailable, memory is out.
+  [[nodiscard]] Result<void> prepare(const HttpCall& call, SocketOwners& owners);
 
   /// The end of the attempt, from libcurl's result and the reply.
   [[nodiscard]] Exit conclude(CURLcode code);
@@ -69,12 +78,16 @@ class HttpPost {
 
   template <class Value>
   void set(CURLoption option, Value value);
+  void set_sockets(SocketOwners& owners);
   void set_headers(const HttpCall& call, const std::string& token);
   void add_header(const std::string& line);
   void judge(int status, Exit& exit) const;
   void take_result(Exit& exit) const;
   [[nodiscard]] std::string reason(CURLcode code) const;
+  [[nodiscard]] bool was_hardly_taken(CURLcode code) const;
 
+  static curl_socket_t on_open(void* self, curlsocktype, curl_sockaddr* address);
+  static int on_close(void* owners, curl_socket_t socket);
   static int on_handover(void* self, char*, char*, int, int);
   static std::size_t on_header(const char* data, std::size_t size, std::size_t count, void* self);
   static std::size_t on_body(const char* data, std::size_t size, std::size_t count, void* self);
@@ -83,12 +96,18 @@ class HttpPost {
   const Instant deadline_;
   const ExitCallback on_exit_;
   std::string shown_;
+  bool has_token_file_ = false;
+  SocketOwners* owners_ = nullptr;
   std::unique_ptr<CURL, Free> easy_;
   std::unique_ptr<curl_slist, Free> headers_;
   std::array<char, CURL_ERROR_SIZE> error_text_{};
   std::string body_;
   std::size_t head_bytes_ = 0;
+  CURLcode setup_ = CURLE_OK;
+  int socket_error_ = 0;  // why there is no socket
   bool handed_over_ = false;
+  Instant handed_over_at_{};
+  bool closed_unread_ = false;  // the receiver closed the connection before it had read everything
   bool head_complete_ = false;
   bool too_large_ = false;
 };

@@ -89,12 +89,14 @@ bool HttpRunner::take_orders() {
 }
 
 void HttpRunner::send(Post post) {
-  if (auto ready = post->prepare(call_); !ready) {
-    Exit exit = ended(post->id(), Ending::kRetry, std::move(ready.error().message));
+  const AttemptId id = post->id();
+  if (auto ready = post->prepare(call_, owners_); !ready) {
+    Exit exit = ended(id, Ending::kNotStarted, std::move(ready.error().message));
     return finish(std::move(post), std::move(exit));
   }
-  LICTOR_ASSERT(curl_multi_add_handle(multi_.get(), post->easy()) == CURLM_OK);
-  const AttemptId id = post->id();
+  if (const CURLMcode code = curl_multi_add_handle(multi_.get(), post->easy()); code != CURLM_OK) {
+    return finish(std::move(post), ended(id, Ending::kNotStarted, curl_multi_strerror(code)));
+  }
   posts_.emplace(id, std::move(post));
 }
 

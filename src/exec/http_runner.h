@@ -19,9 +19,9 @@ namespace lictor::exec {
 /// Consul's variables.
 ///
 /// 2xx is done, with a JSON body as the result; 408, 425, 429, 5xx and a failure before the whole
-/// reply (name, connection, TLS, timeout) are retried; every other status is permanent. stop() ends
-/// the request at once and ignores its grace. The receiver may go on; it can compare fencing
-/// tokens.
+/// head of the reply are retried; every other status is permanent. What fails before the request is
+/// sent (name, connection, TLS, token file) is not started. stop() ends the request at once and
+/// ignores its grace. The receiver may go on; it can compare fencing tokens.
 class HttpRunner : public Runner {
  public:
   /// `slot`: the lease that the attempts end with. `board` must outlive the runner. Errors:
@@ -58,6 +58,7 @@ class HttpRunner : public Runner {
   LeaseBoard& board_;
   const HttpCall call_;
   const LeaseSlot first_slot_;
+  SocketOwners owners_;  // only the thread uses it, until multi_ closes what is left
   const std::unique_ptr<CURLM, FreeMulti> multi_;
 
   std::mutex mutex_;

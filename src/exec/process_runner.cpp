@@ -57,16 +57,10 @@ Ending ending_of(const Exited& exited) {
   return Ending::kRetry;
 }
 
-// Whether any program would fail here. A program's own limits may cause a shortage.
-bool is_hosts_fault(const SpawnFailed& failed, const Program& program) {
-  if (failed.step == Step::kClone || failed.step == Step::kSession ||
-      failed.step == Step::kInputOutput || failed.step == Step::kHandover) {
-    return true;
-  }
-  if (failed.step == Step::kRun && failed.error == ETXTBSY) return true;  // it is being installed
-  const bool shortage = failed.error == ENOMEM || failed.error == EAGAIN ||
-                        failed.error == EMFILE || failed.error == ENFILE || failed.error == EIO;
-  return shortage && program.limits.empty();
+// Program, user, folder and limits are the configuration's, and whether they can be had is a matter
+// of this host: only arguments and environment that are too large may be the task's.
+bool is_tasks_fault(const SpawnFailed& failed) {
+  return failed.step == Step::kRun && failed.error == E2BIG;
 }
 
 // Why the kernel does not find a program that is there: its interpreter or loader is missing.
@@ -163,13 +157,18 @@ void take_handover(const Handover& handover, Exit& exit) {
     exit.ending = Ending::kRetry;
     exit.error =
         "the directory of LICTOR_COMMIT is gone: " + handover.directory + ": " + errno_text();
-  } else if (commit && result) {
-    exit.commit = std::move(*commit);
+    return;
+  }
+  if (!commit) {
+    exit.ending = Ending::kRetry;
+    exit.error = "cannot take over the file LICTOR_COMMIT: " + commit.error().message;
+    return;
+  }
+  exit.commit = std::move(*commit);
+  if (result) {
     exit.result = std::move(*result);
   } else {
-    exit.ending = Ending::kRetry;
-    exit.error = commit ? "cannot take over the file LICTOR_RESULT: " + result.error().message
-                        : "cannot take over the file LICTOR_COMMIT: " + commit.error().message;
+    exit.result_fault = "cannot take over the file LICTOR_RESULT: " + result.error().message;
   }
 }
 
@@ -211,9 +210,9 @@ Exit judge(AttemptId attempt, const Program& program, ProcessEnd end, std::strin
     if (!said.empty()) exit.error += ": " + said;
   } else if (const auto* failed = std::get_if<SpawnFailed>(&end.how)) {
     const bool lease = failed->step == Step::kLease;
-    exit.ending = lease                              ? Ending::kStopped
-                  : is_hosts_fault(*failed, program) ? Ending::kNotStarted
-                                                     : Ending::kRetry;
+    exit.ending = lease                     ? Ending::kStopped
+                  : is_tasks_fault(*failed) ? Ending::kRetry
+                                            : Ending::kNotStarted;
     exit.error =
         lease ? "the lease ran out before it started" : failure_text(*failed, program, user);
   } else {

@@ -18,8 +18,8 @@ namespace lictor::exec {
 
 /// What `end` means for the task (DESIGN.md, section 5): exit 0 is done, also after a stop; any
 /// other end after a stop is kStopped; 64, 65 and 78 are permanent (sysexits.h: EX_USAGE,
-/// EX_DATAERR, EX_CONFIG); all others are retried, including 75 (EX_TEMPFAIL) and a program that
-/// could not run, since another host may be able to run it. `user`: that it ran as; empty: the
+/// EX_DATAERR, EX_CONFIG); all others are retried, including 75 (EX_TEMPFAIL). A program that could
+/// not run is not started, unless its arguments are too large. `user`: that it ran as; empty: the
 /// daemon's.
 [[nodiscard]] Exit judge(AttemptId attempt, const Program& program, ProcessEnd end,
                          std::string_view user = {});

@@ -55,6 +55,9 @@ struct Exit {
   std::optional<std::string> result;  ///< a JSON value
   /// On kRetry: the least delay before the next attempt, even if the backoff is shorter.
   std::optional<std::chrono::milliseconds> retry_after;
+  JobTaken taken = JobTaken::kYes;  ///< if not, `ending` counts only where that goes on
+  /// On kDone: why the result that there was is left out, one line.
+  std::string result_fault;
 };
 
 /// An end without output.

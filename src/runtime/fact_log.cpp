@@ -36,8 +36,8 @@ constexpr auto kWords = std::to_array<FactWords>({
     {Kind::kDone, "done", Level::kInfo, "done", "type"},
     {Kind::kFailed, "failed", Level::kWarn, "failed; trying again", "error", "again_in"},
     {Kind::kNotStarted, "not_started", Level::kWarn,
-     "this host cannot start the job; the task goes back to the queue, and no attempt is "
-     "counted",
+     "the job cannot be started; its executor pauses, the task goes back to the queue, and no "
+     "attempt is counted",
      "error", "again_in"},
     {Kind::kDead, "dead", Level::kError, "becomes a dead letter"},
     {Kind::kGivenBack, "given_back", Level::kInfo, "given back to the queue"},
@@ -58,7 +58,7 @@ constexpr auto kWords = std::to_array<FactWords>({
     {Kind::kNoExecutor, "no_executor", Level::kWarn,
      "no executor for this type; its tasks wait: configure one, or \"*\"", "type"},
     {Kind::kResultLeftOut, "result_left_out", Level::kWarn,
-     "the result does not fit into a transaction; stored without it"},
+     "the job is done, and its result is left out", "why"},
     {Kind::kUnnameable, "unnameable", Level::kError,
      "its key is not valid UTF-8 and cannot be run; write the task under another key and "
      "delete this one"},

@@ -28,7 +28,8 @@ bool is_about_jobs(const core::Effect& effect) {
          std::holds_alternative<core::EndLease>(effect);
 }
 
-// Checks the result and the KV writes of a job, off the loop's thread; a fault fails the attempt.
+// Checks the result and the KV writes of a job, off the loop's thread. A fault of the writes fails
+// the attempt; a result that cannot be kept is left out.
 core::JobExited to_core(const wire::Reserved& reserved, const std::string& task_key,
                         exec::Exit exit) {
   core::JobExited event;
@@ -37,23 +38,23 @@ core::JobExited to_core(const wire::Reserved& reserved, const std::string& task_
   event.error = std::move(exit.error);
   event.output_tail = std::move(exit.output_tail);
   event.retry_after = exit.retry_after;
+  event.taken = exit.taken;
+  event.result_fault = std::move(exit.result_fault);
   if (event.ending != core::JobEnding::kDone) return event;
-  const auto refuse = [&](const char* what, const Error& error) {
-    event.ending = core::JobEnding::kRetry;
-    event.error = std::string{what} + error.message;
-  };
   if (exit.result) {
-    if (auto checked = wire::check_result(*exit.result); !checked) {
-      refuse("its result cannot be kept: ", checked.error());
+    if (auto checked = wire::check_result(*exit.result)) {
+      event.result = std::move(*exit.result);
+    } else {
+      event.result_fault = std::move(checked.error().message);
     }
-    event.result = std::move(*exit.result);
   }
   if (exit.commit) {
     auto writes = wire::read_commit(*exit.commit, reserved, task_key);
     if (writes) {
       event.writes = std::move(*writes);
     } else {
-      refuse("its KV writes cannot be made: ", writes.error());
+      event.ending = core::JobEnding::kRetry;
+      event.error = "its KV writes cannot be made: " + writes.error().message;
     }
   }
   return event;

@@ -81,8 +81,15 @@ ReasonWords words_of(const Reason& reason, const Layout& layout) {
       return {"no_executor", "the leader has no executor for type " + text +
                                  R"(; configure one, or "*" for all types)"};
     case Kind::kCannotStart:
+      if (!reason.until) {
+        return {"cannot_start",
+                fmt::format("task {} is tried first, since the last job of its executor could not "
+                            "be started: {}",
+                            task, text)};
+      }
       return {"cannot_start",
-              fmt::format("the leader's host cannot start jobs now, and tries again at {}: {}",
+              fmt::format("jobs of its executor cannot be started now; the leader tries again at "
+                          "{}: {}",
                           until, text)};
     case Kind::kNotDue:
       return {"not_due", "it is not due until " + until};

@@ -85,7 +85,7 @@ TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
 
   world.submit("1", 1000);
   world.submit("2", 1001);
-  REQUIRE(eventually([&] { return daemon->logged("this host cannot start the job"); }));
+  REQUIRE(eventually([&] { return daemon->logged("the job cannot be started"); }));
   REQUIRE(eventually([&] {
     const json record = world.kv.get_json(world.task_key("1"));
     return record.value("taskError", "").find("cannot make the directory") != std::string::npos &&
@@ -98,7 +98,7 @@ TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
   const Output check = run({LICTOR_COMMAND, "--config", config, "--root", world.root, "--consul",
                             world.address(), "check"});
   INFO(check.out);
-  CHECK(check.out.find("the leader's host could not start 1: cannot make the directory") !=
+  CHECK(check.out.find("could not be started: 1: cannot make the directory") !=
         std::string::npos);
 
   std::filesystem::remove(scratch);

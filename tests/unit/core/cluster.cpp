@@ -381,6 +381,8 @@ void Cluster::work_jobs() {
         JobExited exit{job.id, ending, by_itself ? job.plan.error : "stopped", {}};
         exit.writes = job.plan.writes;
         exit.result = job.plan.result;
+        if (by_itself) exit.taken = job.plan.taken;
+        exit.result_fault = job.plan.result_fault;
         tell(*daemon, std::move(exit));
       }
       it = daemon->jobs.erase(it);

@@ -51,6 +51,8 @@ struct JobPlan {
   std::string error;
   std::vector<KvWrite> writes{};
   std::string result{};
+  JobTaken taken = JobTaken::kYes;
+  std::string result_fault{};
 };
 
 struct Job {

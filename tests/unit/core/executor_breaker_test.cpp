@@ -178,6 +178,125 @@ TEST_CASE("a reload may be what it waits for") {
   CHECK(a.idle());
 }
 
+TEST_CASE("after a pause one task is tried, and the others follow it") {
+  QueueOptions options = with_types(8);
+  options.prefetch = 4;
+  Ill a{options};
+  a.cluster.exclusive = false;
+  for (int i = 0; i < 30; ++i) a.put(std::to_string(i), "program");
+  a.cluster.run_for(500ms);
+  a.cluster.started.clear();
+  a.cluster.run_for(10s);  // pauses end after 1, 3 and 7 s
+  CHECK(a.cluster.started.size() == 3);
+  CHECK(a.daemon.queue->cannot_start() == "no process");
+
+  SUBCASE("when it has ended") {
+    a.ill = false;
+    REQUIRE(a.cluster.run_until([&] { return !a.cluster.done.empty(); }, 61s));
+  }
+  SUBCASE("when it has run for a while") {
+    a.cluster.plan = [](const Task&) { return JobPlan{1h, JobEnding::kDone, {}}; };
+    a.cluster.started.clear();
+    REQUIRE(a.cluster.run_until([&] { return a.cluster.started.size() == 1; }, 61s));
+    a.cluster.run_for(1900ms);
+    CHECK(a.cluster.started.size() == 1);
+    const auto why = a.daemon.queue->why(a.cluster.now, "tasks/20");
+    REQUIRE_FALSE(why.empty());
+    CHECK(why[0].kind == Reason::Kind::kCannotStart);
+    CHECK(why[0].key == a.cluster.started.front());
+    CHECK_FALSE(why[0].until);
+  }
+  a.cluster.started.clear();
+  a.cluster.run_for(200ms);
+  CHECK(a.cluster.started.size() >= 7);
+  CHECK(a.daemon.queue->cannot_start().empty());
+  CHECK(a.cluster.store.dead.empty());
+}
+
+TEST_CASE("waits grow where a start takes longer to fail than the pause before it") {
+  Ill a{with_types(1)};
+  a.cluster.plan = [](const Task&) { return JobPlan{10s, JobEnding::kNotStarted, "no answer"}; };
+  a.put("1", "program");
+  a.cluster.run_for(110s);  // 10 s each, and 1, 2, 4, 8, 16 and 32 s between them
+  CHECK(a.cluster.started.size() == 6);
+}
+
+TEST_CASE("a job from before a pause says nothing of what comes after it") {
+  Ill a{with_types(4)};
+  a.cluster.exclusive = false;
+  a.cluster.plan = [](const Task& task) {
+    if (task.key == "tasks/1") return JobPlan{2s, JobEnding::kDone, {}};
+    if (task.key == "tasks/2") return JobPlan{2500ms, JobEnding::kNotStarted, "no process"};
+    return JobPlan{1ms, JobEnding::kNotStarted, "no process"};
+  };
+  a.put("1", "program");
+  a.put("2", "program");
+  a.put("3", "program");
+  a.cluster.run_for(3900ms);  // tried at 0, 1 and 3 s, whatever 1 and 2 did meanwhile
+  const auto starts = std::count(a.cluster.started.begin(), a.cluster.started.end(), "tasks/3") +
+                      std::count(a.cluster.started.begin(), a.cluster.started.end(), "tasks/2");
+  CHECK(starts == 4);
+}
+
+TEST_CASE("what was hardly taken counts where it is always the same task") {
+  QueueOptions options = with_types(2);
+  options.types["program"].max_attempts = 1;
+  const auto refuse = [](JobEnding ending, JobTaken taken) {
+    JobPlan plan{1ms, ending, "refused"};
+    plan.taken = taken;
+    return plan;
+  };
+  SUBCASE("all are refused for 8 s: no attempt is counted") {
+    for (const JobTaken taken : {JobTaken::kHardly, JobTaken::kNo}) {
+      Ill a{options};
+      a.cluster.exclusive = false;
+      bool away = true;
+      a.cluster.plan = [&](const Task&) {
+        return away ? refuse(JobEnding::kPermanent, taken) : JobPlan{1ms, JobEnding::kDone, {}};
+      };
+      for (int i = 0; i < 20; ++i) a.put(std::to_string(i), "program");
+      a.cluster.run_for(8s);
+      CHECK(a.cluster.store.dead.empty());
+      CHECK(a.daemon.queue->waiting() == 20);
+      away = false;
+      REQUIRE(a.cluster.run_until([&] { return a.idle(); }, 20s));
+      CHECK(a.done().size() == 20);
+    }
+  }
+  SUBCASE("one is refused whenever it comes, and others are not") {
+    Ill a{options};
+    a.cluster.exclusive = false;
+    a.cluster.plan = [&](const Task& task) {
+      return task.key == "tasks/5" ? refuse(JobEnding::kRetry, JobTaken::kHardly)
+                                   : JobPlan{1ms, JobEnding::kDone, {}};
+    };
+    for (int i = 0; i < 20; ++i) a.put(std::to_string(i), "program");
+    REQUIRE(a.cluster.run_until([&] { return a.idle(); }, 2min));
+    CHECK(a.done().size() == 19);
+    CHECK(a.cluster.store.dead.contains("dead/5"));
+    CHECK(std::count(a.cluster.started.begin(), a.cluster.started.end(), "tasks/5") == 5);
+  }
+  SUBCASE("at most once means that it may have been taken") {
+    options.types["program"].delivery = Delivery::kAtMostOnce;
+    Ill a{options};
+    a.cluster.plan = [&](const Task&) { return refuse(JobEnding::kRetry, JobTaken::kHardly); };
+    a.put("1", "program");
+    a.cluster.run_for(1s);
+    CHECK(a.cluster.store.dead.contains("dead/1"));
+  }
+}
+
+TEST_CASE("a job that its time-out stops before it was started counts no attempt") {
+  QueueOptions options = with_types(1);
+  options.types["program"].timeout = 2s;
+  Ill a{options};
+  a.cluster.plan = [](const Task&) { return JobPlan{2001ms, JobEnding::kNotStarted, "unsent"}; };
+  a.put("1", "program");
+  a.cluster.run_for(2500ms);
+  CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 0);
+  CHECK(a.cluster.store.task("tasks/1")->stamp.error == "not started: timed out after 2s; unsent");
+}
+
 TEST_CASE("why: the host cannot start it") {
   for (const std::uint32_t concurrency : {1U, 4U}) {
     CAPTURE(concurrency);

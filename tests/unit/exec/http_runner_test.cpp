@@ -1,17 +1,25 @@
 #include "exec/http_runner.h"
 
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
 #include <array>
 #include <atomic>
 #include <cstdlib>
 #include <ctime>
 #include <string>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
 #include "../net/test_server.h"
+#include "../net/tls_server.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "base/unique_fd.h"
+#include "skip.h"
 #include "support.h"
 
 namespace lictor::exec::test {
@@ -114,10 +122,11 @@ TEST_CASE("http: 2xx is done, and a JSON body is the result") {
   const Exit careless = answered(200, "OK", json);
   CHECK(careless.ending == Ending::kDone);
   CHECK_FALSE(careless.result);
+  CHECK(careless.result_fault.ends_with(
+      "/notify: expected JSON, as the reply's Content-Type says, got something else"));
   const Exit huge = answered(200, '"' + std::string(kMaxHandedBytes, 'x') + '"', json);
-  CHECK(huge.ending == Ending::kRetry);
-  CHECK(huge.error.find("expected a result of at most 524288 bytes, got 524290") !=
-        std::string::npos);
+  CHECK(huge.ending == Ending::kDone);
+  CHECK(huge.result_fault.ends_with("expected a result of at most 524288 bytes, got 524290"));
   CHECK_FALSE(huge.result);
 }
 
@@ -129,6 +138,7 @@ TEST_CASE("http: which statuses are tried again, and which are for good") {
   for (const int status : {300, 301, 302, 304, 307, 400, 401, 403, 404, 409, 410, 422, 431}) {
     CAPTURE(status);
     CHECK(answered(status).ending == Ending::kPermanent);
+    CHECK(answered(status).taken == JobTaken::kYes);
   }
   const Exit exit = answered(404, "no such thing");
   CHECK(exit.error.starts_with("POST http://127.0.0.1:"));
@@ -164,7 +174,7 @@ TEST_CASE("http: Retry-After is taken in both its forms") {
 
 TEST_CASE("http: what is no whole reply is tried again, and says so") {
   const auto check = [](const Exit& exit, const std::string& part) {
-    CHECK(exit.ending == Ending::kRetry);
+    CHECK(exit.ending == (part == "no connection: " ? Ending::kNotStarted : Ending::kRetry));
     CAPTURE(exit.error);
     CHECK(exit.error.find("/notify: " + part) != std::string::npos);
   };
@@ -196,6 +206,77 @@ TEST_CASE("http: what is no whole reply is tried again, and says so") {
   check(Client{"http://no-such-host.invalid/notify"}.run(), "no connection: ");
 }
 
+TEST_CASE("http: a request that the receiver closes unread was hardly taken") {
+  // A socket whose owner does with each connection what `treat` does, and never reads.
+  const auto treated_unread = [](bool reset) {
+    const UniqueFd listener{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    REQUIRE(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size) == 0);
+    REQUIRE(listen(listener.get(), 8) == 0);
+    getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    std::thread receiver{[&] {
+      const UniqueFd connection{accept(listener.get(), nullptr, nullptr)};
+      const linger at_once{reset ? 1 : 0, 0};
+      setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    }};
+    const std::string port = std::to_string(ntohs(address.sin_port));
+    Exit exit = Client{"http://127.0.0.1:" + port + "/notify"}.run();
+    receiver.join();
+    return exit;
+  };
+  for (int i = 0; i < 20; ++i) {
+    for (const bool reset : {false, true}) {
+      CAPTURE(reset);
+      const Exit exit = treated_unread(reset);
+      CAPTURE(exit.error);
+      const bool unsent = exit.ending == Ending::kNotStarted;
+      CHECK((unsent || (exit.ending == Ending::kRetry && exit.taken == JobTaken::kHardly)));
+    }
+  }
+
+  // It read everything, so it may have been carried out.
+  const Exit read = treated([](const Received&, Connection& c) { c.close_when_done(); });
+  CHECK(read.ending == Ending::kRetry);
+  CHECK(read.taken == JobTaken::kYes);
+  const Exit begun = treated([](const Received&, Connection& c) {
+    c.write("HTTP/1.1 200 OK\r\nContent-Len");
+    c.reset();
+  });
+  CHECK(begun.taken == JobTaken::kYes);
+}
+
+TEST_CASE("http: no descriptor is no attempt") {
+  TestServer server{[](const Received&, Connection& connection) { connection.reply(200, ""); }};
+  Client client{server.address() + "/notify"};
+  REQUIRE(client.run(attempt(1)).ending == Ending::kDone);
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{3, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  const Exit exit = client.run(attempt(2));
+  setrlimit(RLIMIT_NOFILE, &before);
+  CHECK(exit.ending == Ending::kNotStarted);
+  CHECK(exit.error.ends_with("/notify: no socket: Too many open files"));
+  CHECK(client.run(attempt(3)).ending == Ending::kDone);
+}
+
+TEST_CASE("http: what refuses a token that is read from a file may know the next one") {
+  const TemporaryFolder dir;
+  write_file(dir / "token", "old");
+  TestServer server{[](const Received& request, Connection& connection) {
+    connection.reply(request.header("Authorization") == "Bearer new" ? 200 : 401, "");
+  }};
+  Client client{HttpCall{parse_http_target(server.address()).value(), {}, dir / "token", {}}};
+  const Exit refused = client.run(attempt(1));
+  CHECK(refused.ending == Ending::kPermanent);
+  CHECK(refused.taken == JobTaken::kNo);
+  write_file(dir / "token", "new");
+  CHECK(client.run(attempt(2)).ending == Ending::kDone);
+}
+
 TEST_CASE("http: a failure's status counts also when its body breaks off") {
   const Exit exit = treated([](const Received&, Connection& c) {
     c.write("HTTP/1.1 400 Bad\r\nContent-Length: 10\r\n\r\nhalf");
@@ -212,9 +293,8 @@ TEST_CASE("http: of replies without end a part is read, and no more") {
     for (int i = 0; i < 4096; ++i) c.write(std::string(4096, 'x'));
     c.close_when_done();
   });
-  CHECK(body.ending == Ending::kRetry);
-  CHECK(body.error.find("expected a reply of at most 1048576 bytes, got more") !=
-        std::string::npos);
+  CHECK(body.ending == Ending::kDone);
+  CHECK(body.result_fault.ends_with("expected a reply of at most 1048576 bytes, got more"));
   CHECK(body.output_tail.size() <= 4096);
 
   const Exit page = treated([](const Received&, Connection& c) {
@@ -299,7 +379,9 @@ TEST_CASE("http: credentials go to the receiver, and into no error") {
   const TemporaryFolder dir;
   HttpCall call{parse_http_target(server.address()).value(), {}, dir / "token", {}};
   Client client{std::move(call)};
-  CHECK(client.run(attempt(1)).error ==
+  const Exit missing = client.run(attempt(1));
+  CHECK(missing.ending == Ending::kNotStarted);
+  CHECK(missing.error ==
         "token_file \"" + dir / "token" +
             "\": expected a readable file, got: No such file or directory; correct the path or its "
             "rights");
@@ -319,9 +401,33 @@ TEST_CASE("http: TLS that cannot be had is a clear error, to be tried again") {
   const std::string url = "https" + server.address().substr(4) + "/notify";
   HttpCall call{parse_http_target(url).value(), {}, {}, "/no/such/ca.pem"};
   const Exit exit = Client{std::move(call)}.run();
-  CHECK(exit.ending == Ending::kRetry);
+  CHECK(exit.ending == Ending::kNotStarted);
   CHECK(exit.error.find("/notify: no connection: ") != std::string::npos);
   CHECK(exit.error.find("/no/such/ca.pem") != std::string::npos);
+}
+
+TEST_CASE("http: a CA file that is replaced soon counts, and the one before no more") {
+  if (!net::test::has_openssl()) return tell_skipped("needs openssl");
+  const TemporaryFolder folder;
+  net::test::make_certificate(folder, "server", "localhost");
+  net::test::make_certificate(folder, "other", "localhost");
+  net::test::TlsServer server{{"-cert", folder / "server.cert", "-key", folder / "server.key"}};
+  const std::string port = server.address().substr(server.address().rfind(':'));
+  HttpCall call{parse_http_target("https://localhost" + port).value(), {}, {}, folder / "ca.pem"};
+  call.trusted_for = 1s;
+  Client client{std::move(call)};
+  std::uint64_t attempts = 0;
+  // It is connected to, and does not answer to a POST.
+  const auto trusted = [&] {
+    const Exit exit = client.run(attempt(++attempts), boot_now() + 300ms);
+    return exit.error.find("certificate") == std::string::npos;
+  };
+  REQUIRE(net::test::run("cp " + folder / "server.cert" + ' ' + folder / "ca.pem"));
+  CHECK(trusted());
+  REQUIRE(net::test::run("cp " + folder / "other.cert" + ' ' + folder / "ca.pem"));
+  CHECK(eventually([&] { return !trusted(); }));
+  REQUIRE(net::test::run("cp " + folder / "server.cert" + ' ' + folder / "ca.pem"));
+  CHECK(eventually(trusted));
 }
 
 TEST_CASE("http: the environment names no proxy for it") {

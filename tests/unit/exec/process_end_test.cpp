@@ -9,7 +9,7 @@ namespace lictor::exec {
 
 TEST_SUITE_BEGIN("exec");
 
-TEST_CASE("a start that fails because the host lacks a resource is not the job's failure") {
+TEST_CASE("a program that this host cannot run is not started: that is not the task's failure") {
   Program program;
   program.argv = {"/opt/x"};
   const auto ending = [&](Step step, int error) {
@@ -23,15 +23,20 @@ TEST_CASE("a start that fails because the host lacks a resource is not the job's
   CHECK(ending(Step::kRun, ETXTBSY) == Ending::kNotStarted);
   CHECK(ending(Step::kDirectory, EIO) == Ending::kNotStarted);
 
-  CHECK(ending(Step::kRun, ENOENT) == Ending::kRetry);
+  // The folder of the program is away, or is there without its rights.
+  for (const int error : {ENOENT, ENOTDIR, EACCES, EPERM, ELOOP, ESTALE, ENOTCONN, EIO, ENOEXEC}) {
+    CAPTURE(error);
+    CHECK(ending(Step::kRun, error) == Ending::kNotStarted);
+  }
+  CHECK(ending(Step::kDirectory, ENOENT) == Ending::kNotStarted);
+  CHECK(ending(Step::kUser, EPERM) == Ending::kNotStarted);
+  CHECK(ending(Step::kLimits, EPERM) == Ending::kNotStarted);
+
   CHECK(ending(Step::kRun, E2BIG) == Ending::kRetry);  // the task's own parameters
-  CHECK(ending(Step::kDirectory, ENOENT) == Ending::kRetry);
-  CHECK(ending(Step::kUser, EPERM) == Ending::kRetry);
   CHECK(ending(Step::kLease, 0) == Ending::kStopped);
 
-  program.limits.push_back({0, 1, 1});  // it may be these that it comes upon
-  CHECK(ending(Step::kRun, ENOMEM) == Ending::kRetry);
-  CHECK(ending(Step::kClone, ENOMEM) == Ending::kNotStarted);
+  program.limits.push_back({0, 1, 1});  // the configuration's, too
+  CHECK(ending(Step::kRun, ENOMEM) == Ending::kNotStarted);
 
   const Exit exit =
       judge(AttemptId{7}, program, {SpawnFailed{AttemptId{7}, Step::kClone, EAGAIN}, {}});

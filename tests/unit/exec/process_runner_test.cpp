@@ -102,7 +102,7 @@ TEST_CASE("a program that cannot be run ends its attempt with the reason") {
   Rig rig;
   const TemporaryFolder dir;
   const Exit missing = rig.run({"/opt/none/x"}, attempt(1));
-  CHECK(missing.ending == Ending::kRetry);
+  CHECK(missing.ending == Ending::kNotStarted);
   CHECK(missing.error == "cannot run /opt/none/x: No such file or directory");
   CHECK(rig.run({"no-such-program"}, attempt(2)).error ==
         "cannot run no-such-program: No such file or directory");
@@ -427,14 +427,17 @@ TEST_CASE("a job hands over writes and a result in the files that it is told") {
 
   options.argv = shell("head -c 600000 /dev/zero > $LICTOR_RESULT");
   const Exit large = rig.run(options, attempt(4));
-  CHECK(large.ending == Ending::kRetry);
-  CHECK(large.error ==
+  CHECK(large.ending == Ending::kDone);
+  CHECK_FALSE(large.result.has_value());
+  CHECK(large.result_fault ==
         "cannot take over the file LICTOR_RESULT: expected at most 524288 bytes, got more");
 
   options.argv = shell("ln -s /etc/passwd $LICTOR_RESULT");
-  CHECK(rig.run(options, attempt(5)).ending == Ending::kRetry);
+  CHECK(rig.run(options, attempt(5)).result_fault.find("symbolic link") != std::string::npos);
   options.argv = shell("mkfifo $LICTOR_RESULT");
-  CHECK(rig.run(options, attempt(6)).ending == Ending::kRetry);
+  CHECK(rig.run(options, attempt(6)).result_fault.find("a FIFO") != std::string::npos);
+  options.argv = shell("ln -s /etc/passwd $LICTOR_COMMIT");
+  CHECK(rig.run(options, attempt(7)).ending == Ending::kRetry);
 
   std::size_t left = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator{dir / "scratch"}) {
