@@ -66,7 +66,9 @@ Result<std::unique_ptr<Carrier>> Carrier::open(Options options, Tuning tuning) {
     LICTOR_TRY(auto endpoint, parse_endpoint(address, options.tls_server_name));
     client.endpoints.push_back(std::move(endpoint));
   }
-  LICTOR_TRY(client.ca_bundle, load_tls_files(options));
+  if (auto checked = check_tls_files(options); !checked) {
+    return tl::unexpected{std::move(checked.error())};
+  }
   if (!options.consul_partition.empty()) {
     client.partition = "partition=" + percent_encoded(options.consul_partition, "-._~");
   }
@@ -91,6 +93,11 @@ Result<void> Carrier::start() {
   const Options& options = client_.options;
   if (auto opened = token_.open(options.token, options.token_file, tuning_.check_token_file_every);
       !opened) {
+    return opened;
+  }
+  // As with the consul command, ca_file wins over ca_path.
+  const std::string ca_path = options.ca_file.empty() ? options.ca_path : std::string{};
+  if (auto opened = ca_bundle_.open({}, ca_path, tuning_.check_ca_path_every); !opened) {
     return opened;
   }
   static const CURLcode global = curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -351,7 +358,8 @@ void Carrier::attempt(Instant now, TransferPtr transfer) {
                                     transfer->request.timeout.count()));
     return finish(std::move(transfer));
   }
-  transfer->prepare(client_, *endpoint, token_.current(), std::chrono::ceil<milliseconds>(left));
+  transfer->prepare(client_, *endpoint, {token_.current(), ca_bundle_.current()},
+                    std::chrono::ceil<milliseconds>(left));
   launch(now, std::move(transfer));
 }
 

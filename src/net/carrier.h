@@ -15,6 +15,7 @@
 #include "lictor/result.h"
 #include "net/poll_turns.h"
 #include "net/rate_backoff.h"
+#include "net/tls_files.h"
 #include "net/token_source.h"
 #include "net/transfer.h"
 #include "net/transport.h"
@@ -127,6 +128,7 @@ class Carrier {
   const Client client_;
   const Tuning tuning_;
   TokenSource token_;
+  TokenSource ca_bundle_{read_ca_path, TokenSource::Look::kAlways};
   std::uint64_t last_id_ = 0;
   UniqueFd epoll_;
   UniqueFd wake_;

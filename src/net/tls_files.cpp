@@ -27,6 +27,8 @@ Result<std::string> read_pem(const std::string& what, const std::string& path,
   return text;
 }
 
+}  // namespace
+
 Result<std::string> read_ca_path(const std::string& folder) {
   std::error_code error;
   std::string all;
@@ -54,9 +56,7 @@ Result<std::string> read_ca_path(const std::string& folder) {
   return all;
 }
 
-}  // namespace
-
-Result<std::string> load_tls_files(const Options& options) {
+Result<void> check_tls_files(const Options& options) {
   if (options.client_key.empty() && !options.client_cert.empty()) {
     return bad_file("client_cert", options.client_cert,
                     "client_key (CONSUL_CLIENT_KEY) with it, got none; set both");
@@ -66,7 +66,8 @@ Result<std::string> load_tls_files(const Options& options) {
                     "client_cert (CONSUL_CLIENT_CERT) with it, got none; set both");
   }
   if (!options.client_cert.empty()) {
-    if (auto cert = read_pem("client_cert", options.client_cert, kCertificate); !cert) return cert;
+    LICTOR_TRY([[maybe_unused]] const auto cert,
+               read_pem("client_cert", options.client_cert, kCertificate));
     LICTOR_TRY(const auto key, read_pem("client_key", options.client_key, "PRIVATE KEY-----"));
     // OpenSSL would ask the terminal for its pass phrase.
     if (key.find("ENCRYPTED") != std::string::npos) {
@@ -76,13 +77,10 @@ Result<std::string> load_tls_files(const Options& options) {
           "pkey\" and protect the file by its rights");
     }
   }
-  // As with the consul command, ca_file wins over ca_path.
   if (!options.ca_file.empty()) {
-    auto ca = read_pem("ca_file", options.ca_file, kCertificate);
-    return ca ? std::string{} : ca;
+    LICTOR_TRY([[maybe_unused]] const auto ca, read_pem("ca_file", options.ca_file, kCertificate));
   }
-  if (!options.ca_path.empty()) return read_ca_path(options.ca_path);
-  return std::string{};
+  return {};
 }
 
 }  // namespace lictor::net

@@ -7,10 +7,12 @@
 
 namespace lictor::net {
 
-/// Checks that the TLS files of `options` are readable and of the right kind. Returns the
-/// certificates of ca_path, concatenated (empty without ca_path): OpenSSL would need hashed file
-/// names there, while the consul command takes any file. Errors: kInvalid; the message names
-/// setting and file.
-[[nodiscard]] Result<std::string> load_tls_files(const Options& options);
+/// Checks that ca_file, client_cert and client_key of `options` are readable and of the right kind.
+/// Errors: kInvalid; the message names setting and file.
+[[nodiscard]] Result<void> check_tls_files(const Options& options);
+
+/// The certificates in a folder, concatenated: OpenSSL would need hashed file names there, while the
+/// consul command takes any file. Errors: as above.
+[[nodiscard]] Result<std::string> read_ca_path(const std::string& folder);
 
 }  // namespace lictor::net

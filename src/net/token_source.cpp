@@ -50,6 +50,7 @@ std::thread start_thread(std::function<void()> run) {
 
 struct TokenSource::State {
   Read read;
+  Look look;
   std::mutex mutex;
   std::condition_variable changed;  // `ending` is set
   std::string token;
@@ -59,8 +60,9 @@ struct TokenSource::State {
   void watch(const std::string& file, FileInfo seen, Duration check_every);
 };
 
-TokenSource::TokenSource(Read read) : state_(std::make_shared<State>()) {
+TokenSource::TokenSource(Read read, Look look) : state_(std::make_shared<State>()) {
   state_->read = std::move(read);
+  state_->look = look;
 }
 
 TokenSource::~TokenSource() {
@@ -102,7 +104,7 @@ void TokenSource::State::watch(const std::string& file, FileInfo seen, Duration 
   while (!changed.wait_for(lock, check_every, [this] { return ending; })) {
     lock.unlock();
     const FileInfo info = info_of(file);
-    const bool fresh = info.st_ino != 0 && !is_same(info, seen);
+    const bool fresh = info.st_ino != 0 && (look == Look::kAlways || !is_same(info, seen));
     const auto read_token = fresh ? read(file) : Result<std::string>{};
     lock.lock();
     if (!fresh || !read_token) continue;

@@ -16,13 +16,16 @@ namespace lictor::net {
 [[nodiscard]] std::thread start_thread(std::function<void()> run);
 
 /// The ACL token of the next request: fixed, or from a file that may be replaced at any time (Vault
-/// agent does). Thread safe, but for open(). Its errors never contain a token.
+/// agent does). Likewise the certificates of a folder. Thread safe, but for open(). Its errors never
+/// contain a token.
 class TokenSource {
  public:
   using Read = std::function<Result<std::string>(const std::string& path)>;
 
-  /// `read` is for tests.
-  explicit TokenSource(Read read = read_token_file);
+  /// A folder does not show that a file in it has changed.
+  enum class Look { kIfChanged, kAlways };
+
+  explicit TokenSource(Read read = read_token_file, Look look = Look::kIfChanged);
   /// Does not wait for a read under way: a dead file system never ends it.
   ~TokenSource();
   TokenSource(const TokenSource&) = delete;

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/assert.h"
+#include "base/curl_tls.h"
 #include "base/text.h"
 #include "base/time_text.h"
 
@@ -17,8 +18,6 @@ constexpr long kKeepAliveIntervalS = 10;
 // The reply to a long poll arrives in one go. If its rest is missing, for example because of a
 // wrong Content-Length, the wait is shorter than for the first byte.
 constexpr long kStallS = 5;
-// A CA file that is replaced counts from the next minute on; libcurl's own default is a day.
-constexpr long kCaCacheS = 60;
 
 // Longer than any of our requests, and too short to overflow libcurl's or our arithmetic.
 constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours{24};
@@ -66,7 +65,7 @@ void Transfer::reset() {
   running = false;
 }
 
-void Transfer::prepare(const Client& client, std::size_t to, const std::string& token,
+void Transfer::prepare(const Client& client, std::size_t to, const FileTexts& files,
                        std::chrono::milliseconds time_left) {
   curl_easy_reset(easy_.get());
   endpoint = to;
@@ -95,8 +94,13 @@ void Transfer::prepare(const Client& client, std::size_t to, const std::string& 
         static_cast<long>(std::chrono::ceil<std::chrono::seconds>(request.silence).count()));
   }
   set_connection(client, client.endpoints[to]);
+  if (client.endpoints[to].kind == Endpoint::Kind::kHttps) {
+    const Options& from = client.options;
+    set_tls({from.ca_file, files.ca_bundle, from.client_cert, from.client_key, from.tls_verify},
+            kTrustedFor, [this](CURLoption option, auto value) { set(option, value); });
+  }
   set_method();
-  set_headers(client.options, token);
+  set_headers(client.options, files.token);
 }
 
 template <class Value>
@@ -134,29 +138,6 @@ void Transfer::set_connection(const Client& client, const Endpoint& to) {
   if (!to.connect_to.empty()) {
     connect_to_.reset(curl_slist_append(nullptr, to.connect_to.c_str()));
     set(CURLOPT_CONNECT_TO, connect_to_.get());
-  }
-  if (to.kind == Endpoint::Kind::kHttps) set_tls(client);
-}
-
-void Transfer::set_tls(const Client& client) {
-  const Options& options = client.options;
-  set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-  set(CURLOPT_SSL_VERIFYPEER, options.tls_verify ? 1L : 0L);
-  set(CURLOPT_SSL_VERIFYHOST, options.tls_verify ? 2L : 0L);
-  set(CURLOPT_CA_CACHE_TIMEOUT, kCaCacheS);
-  if (!options.ca_file.empty()) {
-    set(CURLOPT_CAINFO, options.ca_file.c_str());
-    set<const char*>(CURLOPT_CAPATH, nullptr);  // Else the system's CAs are trusted beside it.
-  } else if (!client.ca_bundle.empty()) {
-    // Not copied: the bundle outlives every transfer.
-    curl_blob bundle{const_cast<char*>(client.ca_bundle.data()), client.ca_bundle.size(),
-                     CURL_BLOB_NOCOPY};
-    set(CURLOPT_CAINFO_BLOB, &bundle);
-    set<const char*>(CURLOPT_CAPATH, nullptr);
-  }
-  if (!options.client_cert.empty()) {
-    set(CURLOPT_SSLCERT, options.client_cert.c_str());
-    set(CURLOPT_SSLKEY, options.client_key.c_str());
   }
 }
 

@@ -17,8 +17,13 @@ namespace lictor::net {
 struct Client {
   Options options;
   std::vector<Endpoint> endpoints;
-  std::string ca_bundle;  ///< PEM, of ca_path
   std::string partition;  ///< "partition=NAME", percent-encoded; empty: none
+};
+
+/// What its files hold now.
+struct FileTexts {
+  std::string token;
+  std::string ca_bundle;  ///< PEM, of ca_path
 };
 
 struct FreeEasy {
@@ -54,7 +59,7 @@ class Transfer {
   void begin_turn(Instant now, std::chrono::milliseconds wait);
 
   /// Sets the handle up for one attempt at `client.endpoints[endpoint]`, with `time_left` for it.
-  void prepare(const Client& client, std::size_t endpoint, const std::string& token,
+  void prepare(const Client& client, std::size_t endpoint, const FileTexts& files,
                std::chrono::milliseconds time_left);
 
   /// Reads libcurl's verdict on the attempt into `response`.
@@ -92,7 +97,6 @@ class Transfer {
   template <class Value>
   void set(CURLoption option, Value value);
   void set_connection(const Client& client, const Endpoint& to);
-  void set_tls(const Client& client);
   void set_method();
   void set_headers(const Options& options, const std::string& token);
   void add_header(const std::string& line);

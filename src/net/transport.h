@@ -25,7 +25,8 @@ struct Options {
   std::string token;       ///< X-Consul-Token; empty: none
   std::string token_file;  ///< read anew when it changes; wins over `token`
   std::string basic_auth;  ///< "user:password"
-  std::string ca_file, ca_path, client_cert, client_key, tls_server_name;
+  std::string ca_file, ca_path, client_cert, client_key;  ///< read anew within a minute
+  std::string tls_server_name;
   bool tls_verify = true;
   // Of Consul Enterprise; not sent when empty.
   std::string consul_namespace;  ///< X-Consul-Namespace
@@ -44,6 +45,7 @@ struct Tuning {
   /// elections in most cases, short enough that a restarted local agent is soon used again.
   Duration avoid_for = std::chrono::seconds{10};
   Duration check_token_file_every = std::chrono::seconds{1};
+  Duration check_ca_path_every = std::chrono::seconds{30};
   /// Short requests under way at once; more wait for a place. With the other two the bound on
   /// connections: idle ones are kept, and a new one is opened only when none is idle.
   std::size_t max_short_requests = 64;
