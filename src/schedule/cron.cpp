@@ -65,7 +65,10 @@ CronFields::Set Cron::days_of(year_month month) const {
   const CronFields& f = fields_;
   const unsigned length = length_of(month);
   const Set all = (Set{2} << length) - 2;
-  const Set by_day = (f.days | (f.last_day ? Set{1} << length : 0)) & all;
+  Set by_day = f.days & all;
+  for (unsigned n = 0; n < length; ++n) {
+    if (has(f.days_before_last, n)) by_day |= Set{1} << (length - n);
+  }
   if (f.weekdays == kAllWeekdays && !f.weekday_restricted) return by_day;
   const unsigned weekday_of_first = weekday{first_day(month)}.c_encoding();
   Set by_weekday = 0;

@@ -2,11 +2,12 @@
 
 // Cron expressions on a calendar without time zones; schedule/ticks.h maps them to instants.
 //
-//   [second] minute hour day-of-month month day-of-week      or @yearly, @annually, @monthly,
+//   [second] minute hour day-of-month month day-of-week [year: "*" or "?"]
+//                                                             or @yearly, @annually, @monthly,
 //                                                             @weekly, @daily, @midnight, @hourly
 //   second, minute  0 to 59
 //   hour            0 to 23
-//   day of month    1 to 31; L: the last day of the month
+//   day of month    1 to 31; L: the last day of the month; L-3: the third day before it
 //   month           1 to 12, or jan to dec
 //   day of week     0 to 7, or sun to sat (0 and 7: Sunday); 5L or L5: the month's last Friday;
 //                   5#2: its second Friday
@@ -43,8 +44,8 @@ struct CronFields {
   Set hours = 0;
   Set days = 0;
   Set months = 0;
-  Set weekdays = 0;  // Sunday: bit 0
-  bool last_day = false;
+  Set weekdays = 0;          // Sunday: bit 0
+  Set days_before_last = 0;  // bit 0: the last day of the month
   Set last_weekdays = 0;
   std::array<Set, 5> nth_weekdays{};  // [0]: the first in the month
   bool day_restricted = false;

@@ -155,11 +155,38 @@ Result<Set> parse_weekday(std::string_view part, CronFields& fields) {
   return parse_set(kWeekday, part);
 }
 
-// The same of "L".
+// The same of "L" and "L-3".
 Result<Set> parse_day(std::string_view part, CronFields& fields) {
-  if (!is_last(part)) return parse_set(kDay, part);
-  fields.last_day = true;
+  if (part.find_first_of("Ww") != std::string_view::npos) {
+    return expected(kDay, kDay.values, part,
+                    "; there is no working day nearest to a date: name days of the week instead");
+  }
+  if (!is_last(part.substr(0, 1))) return parse_set(kDay, part);
+  unsigned before = 0;
+  if (part.size() > 1) {
+    const auto number = part[1] == '-' ? to_number<unsigned>(part.substr(2)) : std::nullopt;
+    if (!number || *number > 30) return expected(kDay, "L, or L-1 to L-30", part);
+    before = *number;
+  }
+  fields.days_before_last |= Set{1} << before;
   return 0;
+}
+
+// The seventh field of Quartz. Its days of the week count from 1, so their numbers are not plain.
+Result<void> check_seven(std::string_view weekday, std::string_view year) {
+  if (year != "*" && year != "?") {
+    return fail(ErrorCode::kInvalid, "year: expected *, got \"" + excerpt(year) +
+                                         "\"; leave it out, and set start and end");
+  }
+  for (const std::string_view part : split(weekday, ",")) {
+    if (part.substr(0, part.find_first_of("#/")).find_first_of("01234567") ==
+        std::string_view::npos) {
+      continue;
+    }
+    return expected(kWeekday, "names where there are seven fields", weekday,
+                    ", where 1 is Sunday in Quartz and Monday here; write sun to sat");
+  }
+  return {};
 }
 
 bool is_restricted(std::string_view day_field) {
@@ -196,11 +223,17 @@ Result<CronFields> parse_cron_fields(std::string_view expression) {
     const std::string_view meant = texts.size() == 1 ? fields_of_macro(texts.front()) : "";
     if (meant.empty()) {
       return fail(ErrorCode::kInvalid,
-                  "expected @yearly, @annually, @monthly, @weekly, @daily, @midnight or @hourly, "
-                  "got \"" +
+                  "expected @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly or "
+                  "@every with a duration, got \"" +
                       excerpt(expression) + '"');
     }
     texts = split_fields(meant);
+  }
+  if (texts.size() == 7) {
+    if (const auto plain = check_seven(texts[5], texts[6]); !plain) {
+      return tl::unexpected(plain.error());
+    }
+    texts.pop_back();
   }
   if (texts.size() != 5 && texts.size() != 6) {
     return fail(ErrorCode::kInvalid, "expected five fields, or six with seconds first, got " +

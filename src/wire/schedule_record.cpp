@@ -29,6 +29,8 @@ constexpr std::string_view kTick = "{tick}";
 // What the members say, before they are put together.
 struct Fields {
   std::optional<schedule::Cron> cron;
+  std::optional<seconds> cron_every;  // "@every 5m"
+  std::string cron_zone;              // "CRON_TZ=Europe/Rome 30 2 * * *"
   std::optional<seconds> every;
   std::optional<std::vector<Tick>> at;
   std::string zone_name;
@@ -101,9 +103,32 @@ Result<std::uint32_t> read_limit(std::string_view text) {
   return unexpected_value("a whole number from 0 to " + std::to_string(kMaxMissedLimit), text);
 }
 
-Result<schedule::Cron> read_cron(std::string_view text) {
-  LICTOR_TRY(const std::string expression, read_string(text));
-  return schedule::Cron::parse(expression);
+// Other dialects put into the expression what has members of its own here.
+Result<void> read_cron(std::string_view text, Fields& fields) {
+  constexpr std::string_view kEvery = "@every ";
+  LICTOR_TRY(const std::string all, read_string(text));
+  std::string_view expression = trimmed(all);
+  for (const std::string_view zone : {"CRON_TZ=", "TZ="}) {
+    if (!expression.starts_with(zone)) continue;
+    const std::size_t end = std::min(expression.find_first_of(" \t"), expression.size());
+    fields.cron_zone = expression.substr(zone.size(), end - zone.size());
+    expression = trimmed(expression.substr(end));
+    break;
+  }
+  if (expression.starts_with(kEvery)) {
+    const std::string_view duration = trimmed(expression.substr(kEvery.size()));
+    return store(read_seconds(json_quoted(duration)), fields.cron_every);
+  }
+  return store(schedule::Cron::parse(expression), fields.cron);
+}
+
+// The zone's name, wherever it is.
+Result<std::string> zone_of(const Fields& fields) {
+  if (fields.cron_zone.empty() || fields.zone_name.empty()) {
+    return fields.cron_zone + fields.zone_name;
+  }
+  if (fields.cron_zone == fields.zone_name) return fields.zone_name;
+  return unexpected_value("the zone that cron names, " + fields.cron_zone, fields.zone_name);
 }
 
 // Whether the field has a say in when the ticks are.
@@ -115,7 +140,7 @@ bool is_of_rule(std::string_view name) {
 
 Result<void> read_field(std::string_view name, std::string_view text, Fields& fields) {
   if (text == "null") return {};  // how many libraries write "not set"
-  if (name == "cron") return store(read_cron(text), fields.cron);
+  if (name == "cron") return read_cron(text, fields);
   if (name == "every") return store(read_seconds(text), fields.every);
   if (name == "at") return store(read_ticks(text), fields.at);
   if (name == "timezone") return store(read_string(text), fields.zone_name);
@@ -159,11 +184,12 @@ std::string configured_part(std::string_view record) {
 // Cron, every or at.
 Result<decltype(schedule::Plan::rule)> rule_of(Fields& fields) {
   std::string found;
-  for (const auto& [there, name] : {std::pair{fields.cron.has_value(), "cron"},
+  for (const auto& [there, name] : {std::pair{fields.cron || fields.cron_every, "cron"},
                                     {fields.every.has_value(), "every"},
                                     {fields.at.has_value(), "at"}}) {
     if (there) found += (found.empty() ? "" : " and ") + std::string{name};
   }
+  if (found == "cron" && fields.cron_every) return schedule::Every{*fields.cron_every};
   if (found == "cron") return *fields.cron;
   if (found == "every") return schedule::Every{*fields.every};
   if (found == "at") return schedule::At{*std::move(fields.at)};
@@ -248,7 +274,9 @@ Result<Definition> read_schedule(std::string_view name, std::string_view record,
     }
   }
   LICTOR_TRY(auto rule, rule_of(fields));
-  auto zone = zones.find(fields.zone_name);
+  const auto zone_name = zone_of(fields);
+  if (!zone_name) return in("timezone", zone_name.error());
+  auto zone = zones.find(*zone_name);
   if (!zone) return in("timezone", zone.error());
   LICTOR_TRY(auto schedule, schedule::Schedule::make(
                                 {std::move(rule), *std::move(zone), fields.start, fields.end}));

@@ -80,6 +80,15 @@ TEST_CASE("an expression matches the times that its fields name") {
        "2024-01-31T00:00:01",
        {"2024-02-29T00:00:00", "2024-03-31T00:00:00", "2024-04-30T00:00:00"}},
       {"0 0 1,L * *", "2026-02-02T00:00:00", {"2026-02-28T00:00:00", "2026-03-01T00:00:00"}},
+      {"0 0 L-3 * *",
+       "2024-02-01T00:00:00",
+       {"2024-02-26T00:00:00", "2024-03-28T00:00:00", "2024-04-27T00:00:00"}},
+      {"0 0 l-30,15 2-3 *",
+       "2026-02-01T00:00:00",
+       {"2026-02-15T00:00:00", "2026-03-01T00:00:00", "2026-03-15T00:00:00"}},
+      {"0 30 9 ? * MON-FRI *", "2026-11-28T00:00:00", {"2026-11-30T09:30:00"}},
+      {"0 30 9 1 * ? ?", "2026-11-28T00:00:00", {"2026-12-01T09:30:00"}},
+      {"0 0 0 ? * sun#2 *", "2026-11-01T00:00:00", {"2026-11-08T00:00:00"}},
       {"0 0 30-L 4,5 *",
        "2026-04-01T00:00:00",
        {"2026-04-30T00:00:00", "2026-05-30T00:00:00", "2026-05-31T00:00:00"}},
@@ -176,17 +185,28 @@ TEST_CASE("an error names the field, what was expected and what was found") {
       {"0 0 * * 5#", R"(day of week: expected 1 to 5 after #, got "")"},
       {"0 0 * * #2", R"(day of week: expected 0 to 7 or sun to sat, got "")"},
       {"0 0 * * 1-5#2", R"(day of week: expected 0 to 7 or sun to sat, got "1-5")"},
-      {"0 0 15W * *", R"(day of month: expected 1 to 31 or L, got "15W")"},
+      {"0 0 15W * *",
+       "day of month: expected 1 to 31 or L, got \"15W\"; there is no working day nearest to a "
+       "date: name days of the week instead"},
+      {"0 0 LW * *",
+       "day of month: expected 1 to 31 or L, got \"LW\"; there is no working day nearest to a "
+       "date: name days of the week instead"},
+      {"0 0 L-31 * *", R"(day of month: expected L, or L-1 to L-30, got "L-31")"},
+      {"0 0 L3 * *", R"(day of month: expected L, or L-1 to L-30, got "L3")"},
+      {"0 0 0 * * ? 2027", "year: expected *, got \"2027\"; leave it out, and set start and end"},
+      {"0 0 0 ? * 2 *",
+       "day of week: expected names where there are seven fields, got \"2\", where 1 is Sunday in "
+       "Quartz and Monday here; write sun to sat"},
+      {"0 0 0 ? * mon,6#3 *",
+       "day of week: expected names where there are seven fields, got \"mon,6#3\", where 1 is "
+       "Sunday in Quartz and Monday here; write sun to sat"},
       {"* * * *", R"(expected five fields, or six with seconds first, got 4: "* * * *")"},
-      {"* * * * * * *",
-       R"(expected five fields, or six with seconds first, got 7: "* * * * * * *")"},
+      {"* * * * * * * *",
+       R"(expected five fields, or six with seconds first, got 8: "* * * * * * * *")"},
       {"", R"(expected five fields, or six with seconds first, got 0: "")"},
       {"@reboot",
-       "expected @yearly, @annually, @monthly, @weekly, @daily, @midnight or @hourly, got "
-       "\"@reboot\""},
-      {"@every 5m",
-       "expected @yearly, @annually, @monthly, @weekly, @daily, @midnight or @hourly, got "
-       "\"@every 5m\""},
+       "expected @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly or @every with "
+       "a duration, got \"@reboot\""},
   };
   for (const auto& [text, message] : table) {
     CAPTURE(text);

@@ -51,6 +51,27 @@ const schedule::Tick kTick = tick("2026-11-24T09:30:00Z");
 
 TEST_SUITE_BEGIN("wire");
 
+TEST_CASE("an expression of other dialects may hold the zone, or every") {
+  const auto first = [](const std::string& members) {
+    return next(read(with(members)), "2026-11-24T09:31:00Z");
+  };
+  for (const char* name : {"CRON_TZ", "TZ"}) {
+    CAPTURE(name);
+    const std::string cron = "\"cron\":\"" + std::string{name} + "=Europe/Rome  30 2 * * *\"";
+    CHECK(first(cron) == "2026-11-25T01:30:00Z");
+    CHECK(first(R"("timezone":"Europe/Rome",)" + cron) == "2026-11-25T01:30:00Z");
+    CHECK(error(with(cron + R"(,"timezone":"Europe/Paris")")) ==
+          "timezone: expected the zone that cron names, Europe/Rome, got Europe/Paris");
+  }
+  CHECK(error(with(R"("cron":"CRON_TZ=Mars 30 2 * * *")")).starts_with("timezone: "));
+  CHECK(error(with(R"("cron":"CRON_TZ=UTC")")).starts_with("cron: expected five fields"));
+  CHECK(first(R"("cron":"@every 5m")") == "2026-11-24T09:35:00Z");
+  CHECK(first(R"("cron":"@every 5m")") == first(R"("every":"5m")"));
+  CHECK(error(with(R"("cron":"@every 5m","every":"5m")")) ==
+        "expected one of cron, every and at, got cron and every");
+  CHECK(error(with(R"("cron":"@every soon")")).starts_with("cron: expected a duration"));
+}
+
 TEST_CASE("the schedule of DESIGN section 10 is read, and makes a task a tick") {
   const schedule::Definition record = read(R"({"cron": "*/5 * * * *", "timezone": "Europe/Rome",
  "task": {"taskType": "Backup", "taskPara": {"host": "db7", "at": "{tick}"}},
