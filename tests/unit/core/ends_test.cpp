@@ -170,6 +170,24 @@ TEST_CASE("a result beyond what a transaction holds is left out, and the task is
   CHECK(count(a.daemon, Fact::Kind::kResultLeftOut) == 1);
 }
 
+TEST_CASE("a result that cannot be kept is left out and said, with history and without") {
+  for (const bool keeps : {false, true}) {
+    CAPTURE(keeps);
+    Alone a{keeps ? with_history({5, 1h}) : options_of("a")};
+    a.cluster.plan = [](const Task&) {
+      JobPlan plan = writing({}, {});
+      plan.result_fault = "expected JSON";
+      return plan;
+    };
+    a.cluster.put("1");
+    CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+    CHECK(a.cluster.started.size() == 1);
+    CHECK(a.cluster.store.dead.empty());
+    CHECK(count(a.daemon, Fact::Kind::kResultLeftOut) == 1);
+    if (keeps) CHECK(a.cluster.store.history.at("tasks/1").first->result_left_out);
+  }
+}
+
 TEST_CASE("a rate limit spaces claims, but for a burst") {
   QueueOptions options = options_of("a");
   options.concurrency = 100;
