@@ -300,7 +300,7 @@ void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
   transitions_.bury_some(
       now, [&](std::uint32_t i) { return modes[i].trusted && !modes[i].draining; }, out);
   breaker_.release(now);
-  if (!breaker_.empty()) probe(now);
+  probe(now);
   give_back_overtaking(now, out);  // also without trust: it may come back when the task is written
   const auto any = [&](auto is_so) { return std::any_of(modes.begin(), modes.end(), is_so); };
   if (!any([](const Mode& mode) { return mode.trusted; })) return;

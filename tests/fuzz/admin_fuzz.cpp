@@ -47,7 +47,8 @@ class Lone : public httpd::Exchange {
 struct Site {
   admin::LogStore logs{"/nonexistent", std::make_shared<exec::ActiveLogs>()};
   admin::FakeBackend backend;
-  admin::Router router{admin::Guard{{{"our-name"}, {"proxy"}, [] { return std::string{"secret"}; }}}};
+  admin::Router router{
+      admin::Guard{{{"our-name"}, {"proxy"}, [] { return std::string{"secret"}; }}}};
 
   Site() {
     router.add("GET", "/v1/tasks/*/why", [](const admin::Call& call) {

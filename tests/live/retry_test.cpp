@@ -98,8 +98,7 @@ TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
   const Output check = run({LICTOR_COMMAND, "--config", config, "--root", world.root, "--consul",
                             world.address(), "check"});
   INFO(check.out);
-  CHECK(check.out.find("could not be started: 1: cannot make the directory") !=
-        std::string::npos);
+  CHECK(check.out.find("could not be started: 1: cannot make the directory") != std::string::npos);
 
   std::filesystem::remove(scratch);
   REQUIRE(eventually([&] { return world.all_done(); }));

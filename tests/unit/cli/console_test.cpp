@@ -43,7 +43,7 @@ TEST_CASE("progress is printed on terminals only, and is erased") {
   CHECK(content(plain.get()) == "lictor: no\n");
 
   const File terminal{std::tmpfile()};
-  Console console{out.get(), terminal.get(), {}, {true, false, 12}};
+  Console console{out.get(), terminal.get(), {}, {true, false, 12, true}};
   console.progress("1 of 20000000");
   console.note("done");
   CHECK(content(terminal.get()) == "\r\x1b[K1 of 200...\r\x1b[Kdone\n");

@@ -48,7 +48,9 @@ TEST_CASE("open() refuses what cannot be used, and says which setting or file it
     const auto transport = Transport::open(each.options);
     REQUIRE_FALSE(transport);
     CAPTURE(transport.error().message);
-    CHECK(transport.error().code == ErrorCode::kInvalid);
+    // A file that is not there may be there at the next start.
+    const bool is_missing = transport.error().message.find(", got: ") != std::string::npos;
+    CHECK(transport.error().code == (is_missing ? ErrorCode::kFailed : ErrorCode::kInvalid));
     CHECK(transport.error().message.find(each.words) != std::string::npos);
     CHECK(transport.error().message.find("expected") != std::string::npos);
     CHECK(transport.error().message.find('\n') == std::string::npos);
