@@ -1,6 +1,7 @@
 #include "runtime/log.h"
 
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -31,6 +33,7 @@ namespace lictor::runtime {
 namespace {
 
 LogStyle g_style = LogStyle::kText;
+bool g_to_journal = false;  // journald stamps each line, and reads its level from a prefix
 
 thread_local bool t_gathers = false;
 
@@ -70,8 +73,11 @@ void append_value(std::string& line, std::string_view value) {
   line += '"';
 }
 
-void word_text(std::string& line, Level level, std::string_view message, Fields fields) {
-  line = fmt::format("{:5} ", name_of(level));
+// syslog's: 3 error, 4 warning, 6 info, 7 debug.
+char priority_of(Level level) { return "77643"[static_cast<std::size_t>(level)]; }
+
+// The message with its fields.
+void append_text(std::string& line, std::string_view message, Fields fields) {
   if (is_printable_ascii(message)) {
     line += message;
   } else {
@@ -98,6 +104,12 @@ void word_json(std::string& line, Level level, std::string_view message, Fields 
     object[std::string{name}] = number ? json(*number) : json(value);
   }
   line = printable_json(object.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+void word_text(std::string& line, Level level, std::string_view message, Fields fields) {
+  line =
+      g_to_journal ? fmt::format("<{}>", priority_of(level)) : fmt::format("{:5} ", name_of(level));
+  append_text(line, message, fields);
 }
 
 void word(std::string& line, Level level, std::string_view message, Fields fields) {
@@ -205,11 +217,9 @@ void write_line(Level level, std::string_view message, Fields fields) {
 }
 
 void log_journal(Level level, std::string_view message, Fields fields) {
-  // syslog's priorities: 3 error, 4 warning, 6 info, 7 debug.
-  static constexpr const char* kPriorities[] = {"7", "7", "6", "4", "3"};
-  std::vector<std::string> entries{
-      "MESSAGE=" + std::string{message},
-      std::string{"PRIORITY="} + kPriorities[static_cast<std::size_t>(level)]};
+  // With the fields, since journalctl shows nothing else.
+  std::vector<std::string> entries{"MESSAGE=", std::string{"PRIORITY="} + priority_of(level)};
+  append_text(entries.front(), message, fields);
   for (const auto& [name, value] : fields) {
     if (value.empty()) continue;
     std::string entry = "LICTOR_";
@@ -234,9 +244,18 @@ void set_up_log(LogStyle style, Level least) {
   g_style = style;
   g_output = std::make_shared<Output>();
   auto logger = std::make_shared<spdlog::logger>("lictor", g_output);
-  logger->set_pattern(style == LogStyle::kJson ? "%v" : "%Y-%m-%dT%H:%M:%S.%e%z %v");
+  g_to_journal = style == LogStyle::kText && stderr_is_journal();
+  const bool bare = style == LogStyle::kJson || g_to_journal;
+  logger->set_pattern(bare ? "%v" : "%Y-%m-%dT%H:%M:%S.%e%z %v");
   logger->set_level(to_spdlog(least));
   spdlog::set_default_logger(std::move(logger));
+}
+
+bool stderr_is_journal() {
+  const char* stream = std::getenv("JOURNAL_STREAM");
+  struct stat error {};
+  if (stream == nullptr || fstat(STDERR_FILENO, &error) != 0) return false;
+  return stream == fmt::format("{}:{}", error.st_dev, error.st_ino);
 }
 
 void set_log_level(Level least) { spdlog::default_logger_raw()->set_level(to_spdlog(least)); }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -70,6 +71,31 @@ TEST_CASE("a line bears its fields, and is there at once") {
   CHECK(line.ends_with(" info  done task=\"a b\" took=5ms\n"));
   log(Level::kDebug, "unseen");
   CHECK(captured.read_some().empty());
+}
+
+// journalctl shows a time of its own, and filters by what it takes for the level (-p warning).
+TEST_CASE("a line for the journal has no time of its own, and its level as a prefix") {
+  Captured captured;
+  struct stat error {};
+  REQUIRE(fstat(STDERR_FILENO, &error) == 0);
+  const std::string stream = std::to_string(error.st_dev) + ':' + std::to_string(error.st_ino);
+  setenv("JOURNAL_STREAM", stream.c_str(), 1);
+  set_up_log(LogStyle::kText, Level::kDebug);
+  log(Level::kError, "denied", {{"queue", "q"}, {"error", "403 (Permission denied)"}});
+  log(Level::kWarn, "failed");
+  log(Level::kInfo, "done");
+  log(Level::kDebug, "claimed");
+  const std::string lines = captured.read_all();
+  // Standard error goes elsewhere now.
+  setenv("JOURNAL_STREAM", "1:1", 1);
+  set_up_log(LogStyle::kText, Level::kInfo);
+  log(Level::kInfo, "done");
+  const std::string other = captured.read_all();
+  unsetenv("JOURNAL_STREAM");
+  set_up_log(LogStyle::kText, Level::kInfo);
+  CHECK(lines ==
+        "<3>denied queue=q error=\"403 (Permission denied)\"\n<4>failed\n<6>done\n<7>claimed\n");
+  CHECK(other.ends_with(" info  done\n"));
 }
 
 TEST_CASE("the line of a start has type, attempt and host, and a program's has its pid") {
