@@ -45,6 +45,10 @@ key_prefix "lictor/default/schedules/" { policy = "write" }
 # and "lictor pause" does it with the operator's own token.
 key "lictor/default/control" { policy = "read" }
 
+# How many partitions the queue has: none, for most. Without this rule a daemon takes the number for 1,
+# and would lead beside the leaders of a queue that others have divided.
+key "lictor/default/partitions" { policy = "read" }
+
 # Registration of the service "lictor" with its health check and the tag "leader", at the local
 # agent. Registered with this token, the agent also keeps the catalog in step with it: while the
 # daemon runs, the token must not be deleted.
@@ -59,7 +63,8 @@ agent "NODE" { policy = "read" }
 # refused whole and the attempt has failed. Never a prefix that contains lictor's own keys.
 # key_prefix "app/" { policy = "write" }
 
-# Only for a queue with "partitions": their number, and a lock for each. As of the lock above: nobody
-# but daemons may write these.
+# Only for a queue with "partitions": the right to write their number, in place of the rule above, and
+# a lock for each. As of the lock above: nobody but daemons may write these. A daemon without them
+# goes on with the number that there is, and says so.
 # key "lictor/default/partitions" { policy = "write" }
 # key_prefix "lictor/default/leader/" { policy = "write" }

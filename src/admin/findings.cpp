@@ -274,7 +274,7 @@ ordered_json findings_of(const QueueFacts& facts) {
         "this host");
   } else if (!facts.fleet) {
     out.error("members_unknown", "the members cannot be read: " + facts.fleet.error().message,
-              "give the daemon's token the rights of consul/policy-daemon.hcl");
+              "give the daemon's token the rights of /usr/share/lictor/consul/policy-daemon.hcl");
   } else {
     check_fleet(*facts.fleet, out);
   }

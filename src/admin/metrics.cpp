@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
@@ -106,6 +107,12 @@ struct Outcome {
   const char* task = nullptr;
 };
 
+// All that outcome_of() gives, and tick_outcome().
+constexpr std::array kAttemptOutcomes{"done",        "failed",     "lost",
+                                      "not_started", "given_back", "withdrawn"};
+constexpr std::array kTaskOutcomes{"done", "dead", "withdrawn"};
+constexpr std::array kTickOutcomes{"made", "late", "missed", "overlap"};
+
 Outcome outcome_of(const core::Fact& fact) {
   const bool begun = fact.attempt != 0;
   switch (fact.kind) {
@@ -189,25 +196,29 @@ struct Metrics::Families {
                                            "From executeAt or the time of the retry to the start.");
 };
 
-// Looked up once for each type: a fact costs no more than two searches by name.
+// Looked up once for each type: a fact costs no more than two searches by name. Every series is
+// there from the start: Prometheus takes one that begins at 1 for one that did not grow.
 struct Metrics::OfType {
+  using Counters = std::map<std::string_view, Counter*>;  // by outcome
+
   Families& families;
   const Labels labels;
   Counter& started = families.started.Add(labels);
   Histogram& job_time = families.job_time.Add(labels, kJobTime);
   Histogram& pickup = families.pickup.Add(labels, kLatency);
   Histogram& lateness = families.lateness.Add(labels, kLatency);
-  std::map<const char*, Counter*> attempts{}, tasks{};  // by outcome
+  Counters attempts = counters(families.attempts, kAttemptOutcomes);
+  Counters tasks = counters(families.tasks, kTaskOutcomes);
 
-  void count(Family<Counter>& family, std::map<const char*, Counter*>& counters,
-             const char* outcome) {
-    Counter*& counter = counters[outcome];
-    if (counter == nullptr) {
+  template <class Outcomes>
+  Counters counters(Family<Counter>& family, const Outcomes& outcomes) const {
+    Counters all;
+    for (const char* outcome : outcomes) {
       Labels with_outcome = labels;
       with_outcome["outcome"] = outcome;
-      counter = &family.Add(with_outcome);
+      all[outcome] = &family.Add(with_outcome);
     }
-    counter->Increment();
+    return all;
   }
 };
 
@@ -222,8 +233,17 @@ struct Metrics::OfQueue {
   Counter& releases = families.releases.Add(labels);
   Histogram& operations = families.operations.Add(labels, kOperations);
   Histogram& takeover = families.takeover.Add(labels, kLatency);
+  std::map<std::string_view, Counter*> ticks = tick_counters();
   std::set<std::string> types{};
   std::map<std::string, OfType> by_type{};
+
+  std::map<std::string_view, Counter*> tick_counters() const {
+    std::map<std::string_view, Counter*> all;
+    for (const char* outcome : kTickOutcomes) {
+      all[outcome] = &families.ticks.Add({{"queue", name}, {"outcome", outcome}});
+    }
+    return all;
+  }
 
   OfType& of_type(const std::string& type) {
     const std::string& label = types.contains(type) ? type : kOther;
@@ -249,6 +269,7 @@ void Metrics::set_types(const std::string& name, const std::set<std::string>& ty
   OfQueue& of_queue = queue(name);
   of_queue.types.insert(types.begin(), types.end());
   for (const std::string& type : of_queue.types) static_cast<void>(of_queue.of_type(type));
+  static_cast<void>(of_queue.of_type(OfQueue::kOther));  // any queue can get a task of another type
 }
 
 void Metrics::on_fact(const std::string& name, const core::Fact& fact) {
@@ -267,16 +288,14 @@ void Metrics::on_fact(const std::string& name, const core::Fact& fact) {
     of_type.pickup.Observe(seconds(fact.waited));
     if (fact.late) of_type.lateness.Observe(std::max(0.0, seconds(*fact.late)));
   } else if (const char* of_tick = tick_outcome(fact)) {
-    families_->ticks.Add({{"queue", name}, {"outcome", of_tick}})
-        .Increment(static_cast<double>(std::max<std::uint64_t>(1, fact.count)));
+    of_queue.ticks.at(of_tick)->Increment(
+        static_cast<double>(std::max<std::uint64_t>(1, fact.count)));
   } else if (const Outcome outcome = outcome_of(fact);
              outcome.attempt != nullptr || outcome.task != nullptr) {
     // The type of a task that was never read is not known.
     OfType& of_type = of_queue.of_type(fact.task ? fact.task->type : OfQueue::kOther);
-    if (outcome.attempt != nullptr) {
-      of_type.count(families_->attempts, of_type.attempts, outcome.attempt);
-    }
-    if (outcome.task != nullptr) of_type.count(families_->tasks, of_type.tasks, outcome.task);
+    if (outcome.attempt != nullptr) of_type.attempts.at(outcome.attempt)->Increment();
+    if (outcome.task != nullptr) of_type.tasks.at(outcome.task)->Increment();
     if (fact.kind == Kind::kDone) of_type.job_time.Observe(seconds(fact.took));
   }
 }

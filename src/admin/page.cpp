@@ -19,6 +19,7 @@
   X(dom, "dom.js", "/dom.js", kScript)                           \
   X(charts, "charts.js", "/charts.js", kScript)                  \
   X(overview, "overview.js", "/overview.js", kScript)            \
+  X(queues, "queues.js", "/queues.js", kScript)                  \
   X(list, "list.js", "/list.js", kScript)                        \
   X(tasks, "tasks.js", "/tasks.js", kScript)                     \
   X(task, "task.js", "/task.js", kScript)                        \

@@ -52,6 +52,7 @@ struct Status {
   Duration uptime{};
   WallTime since{};
   bool stopping = false;
+  std::string waits_for{};  ///< why this daemon cannot work yet, or why it takes long to stop
   std::vector<QueueStatus> queues;
 };
 

@@ -32,10 +32,13 @@ Response text_response(int status, std::string text) {
 Response ready(Backend& backend) {
   const auto status = backend.status();
   if (!status) return text_response(503, kNoAnswer);
-  if (status->stopping) return text_response(503, "stopping");
+  if (status->stopping) {
+    return text_response(503, status->waits_for.empty() ? "stopping" : status->waits_for);
+  }
   if (const std::string trouble = backend.consul_trouble(); !trouble.empty()) {
     return text_response(503, trouble);
   }
+  if (!status->waits_for.empty()) return text_response(503, status->waits_for);
   return text_response(200, "ready");
 }
 
@@ -45,13 +48,15 @@ Response status_response(Backend& backend) {
   ordered_json queues = ordered_json::array();
   for (const QueueStatus& queue : status->queues) queues.push_back(queue_json(queue));
   const auto uptime = std::chrono::floor<std::chrono::seconds>(status->uptime);
-  const ordered_json told{{"node", status->node},
-                          {"version", status->version},
-                          {"pid", status->pid},
-                          {"since", format_rfc3339(status->since)},
-                          {"uptime_seconds", uptime.count()},
-                          {"stopping", status->stopping},
-                          {"queues", std::move(queues)}};
+  const ordered_json told{
+      {"node", status->node},
+      {"version", status->version},
+      {"pid", status->pid},
+      {"since", format_rfc3339(status->since)},
+      {"uptime_seconds", uptime.count()},
+      {"stopping", status->stopping},
+      {"waits_for", status->waits_for.empty() ? ordered_json{} : ordered_json(status->waits_for)},
+      {"queues", std::move(queues)}};
   return Response{200,
                   "application/json",
                   told.dump(2, ' ', false, ordered_json::error_handler_t::replace) + '\n',

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "app/executors.h"
+#include "app/service_status.h"
 #include "base/host_name.h"
 #include "base/try.h"
 #include "net/connections.h"
@@ -18,7 +19,8 @@ constexpr auto kTokenFileReadInterval = std::chrono::seconds{1};
 Result<std::unique_ptr<AdminFace>> AdminFace::listen(const Config& config) {
   std::unique_ptr<AdminFace> face{new AdminFace{config}};
   const std::string host = host_name();
-  if (auto opened = face->token_.open({}, config.admin.token_file, kTokenFileReadInterval);
+  if (auto opened =
+          face->token_.open({}, config.admin.token_file, kTokenFileReadInterval, log_new_token);
       !opened) {
     return fail(opened.error().code, "admin.token_file: " + opened.error().message);
   }

@@ -15,16 +15,22 @@
 #include "httpd/server.h"
 #include "net/token_source.h"
 #include "net/transport.h"
+#include "runtime/refusals.h"
 
 namespace lictor::app {
 
-/// What watches the queues for the face.
+/// What watches the queues, for the face and for the service manager.
 struct Observers {
   admin::Metrics metrics;
   admin::Events events;
   admin::Activity activity;
+  runtime::Refusals refusals;
 
-  [[nodiscard]] std::vector<runtime::Observer*> all() { return {&metrics, &events, &activity}; }
+  /// `with_face`: those that only the face shows, too.
+  [[nodiscard]] std::vector<runtime::Observer*> all(bool with_face) {
+    if (!with_face) return {&refusals};
+    return {&metrics, &events, &activity, &refusals};
+  }
 };
 
 /// The admin face of a daemon. It listens first, since the daemon publishes its addresses, and

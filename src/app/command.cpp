@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -33,6 +34,7 @@
 #include "base/descriptors.h"
 #include "base/printable.h"
 #include "base/read_file.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -45,6 +47,7 @@
 #include "net/environment.h"
 #include "net/token_source.h"
 #include "net/transport.h"
+#include "runtime/log.h"
 
 namespace lictor::app {
 namespace {
@@ -148,6 +151,22 @@ Result<Target> target_of(const Config& config, const std::optional<std::string>&
                                        printable(name) + "\"; it has " + names_of(config));
 }
 
+// Where this host's daemon serves its admin face.
+std::vector<std::string> own_admin(const Config& config) {
+  std::vector<std::string> own;
+  for (const std::string& address : config.admin.listen) {
+    own.push_back(address.starts_with("unix:") ? address : "http://" + address);
+  }
+  return own;
+}
+
+// A user who may not read the file gets an error from the admin face: it needs a token.
+std::string admin_token_of(const Config& config) {
+  net::TokenSource token;
+  static_cast<void>(token.open({}, config.admin.token_file, std::chrono::hours{1}));
+  return token.current();
+}
+
 Mode daemon_mode(const Registry& registry) {
   return registry.empty() ? Mode::kDaemon : Mode::kEmbedded;
 }
@@ -212,9 +231,11 @@ Result<int> check(const Invocation& invocation, const CheckCommand& command,
   options.registers = config->consul.register_service;
   options.has_admin = !config->admin.listen.empty();
   options.asks_for_token = !config->admin.token_file.empty();
+  options.own_admin = own_admin(*config);
+  const std::string admin_token = admin_token_of(*config);
   const auto add = [&](const Target& target, const QueueConfig& queue) {
-    options.queues.push_back(
-        {target.queue, target.layout, queue.options, queue.session_checks, config->hang_timeout});
+    options.queues.push_back({target.queue, target.layout, queue.options, queue.session_checks,
+                              config->hang_timeout, admin_token, options.own_admin});
   };
   for (const QueueConfig& queue : config->queues) {
     if (!queue.executors.empty()) options.serves = true;
@@ -226,6 +247,8 @@ Result<int> check(const Invocation& invocation, const CheckCommand& command,
     LICTOR_TRY(const auto target, target_of(*config, invocation.queue));
     add(target, config->queues.front());
   }
+  if (command.role == "reader") options.serves = false;
+  if (command.role == "daemon") options.serves = true;
   if (options.serves) {
     const auto for_daemon = load_config(load_request(invocation, daemon_mode(registry)));
     if (!for_daemon) options.daemon_error = for_daemon.error();
@@ -310,6 +333,30 @@ Options completed(Options options, const Config& config, const std::string& queu
   return options;
 }
 
+// Why there is no such queue, by what is in Consul: without a configuration any name would do, also
+// a misspelt one. Empty: there is, though it may have no task, or the token may not list the queues.
+std::string unknown_queue(client::Store& store, const std::string& root, const std::string& queue) {
+  constexpr std::size_t kNamed = 10;
+  auto known = store.folders(root);
+  if (!known || std::find(known->begin(), known->end(), queue) != known->end()) return {};
+  std::string text = fmt::format("no queue \"{}\" in Consul below {}", printable(queue), root);
+  const std::vector<std::string_view> names{known->begin(), known->end()};
+  if (const std::string near = nearest(queue, names); !near.empty()) {
+    text += fmt::format("; did you mean \"{}\"?", printable(near));
+  }
+  if (names.empty()) return text + "; no daemon has served one there yet";
+  const bool all = known->size() <= kNamed;
+  if (!all) known->resize(kNamed);
+  return text + fmt::format("; it has {}{}", printable(fmt::format("{}", fmt::join(*known, ", "))),
+                            all ? "" : ", ...");
+}
+
+// Producers may come before the first daemon.
+template <class Options>
+constexpr bool kMakesQueue = std::is_same_v<Options, cli::SubmitOptions> ||
+                             std::is_same_v<Options, cli::SubmitManyOptions> ||
+                             std::is_same_v<Options, cli::ScheduleAddOptions>;
+
 // A command that works on one queue.
 template <class Options>
 Result<int> call(const Invocation& invocation, const Options& options, cli::Console& console) {
@@ -322,15 +369,13 @@ Result<int> call(const Invocation& invocation, const Options& options, cli::Cons
   lictor::Client api{
       std::make_unique<lictor::Client::Impl>(*transport, target.queue, target.layout)};
   client::Store store{*transport};
-  // A user who may not read the file gets an error from the admin face: it needs a token.
-  net::TokenSource token;
-  static_cast<void>(token.open({}, config.admin.token_file, std::chrono::hours{1}));
-  std::vector<std::string> own;
-  for (const std::string& address : config.admin.listen) {
-    own.push_back(address.starts_with("unix:") ? address : "http://" + address);
+  if (invocation.queue && config.file.empty() && !std::is_same_v<Options, cli::BenchOptions>) {
+    const std::string unknown = unknown_queue(store, config.root, target.queue);
+    if (!unknown.empty() && !kMakesQueue<Options>) return fail(ErrorCode::kNotFound, unknown);
+    if (!unknown.empty()) console.complain(unknown + "; what is written waits for a daemon");
   }
   return kCalls(cli::Client{console, api, store, target.queue, target.layout, invocation.json,
-                            token.current(), std::move(own)},
+                            admin_token_of(config), own_admin(config)},
                 completed(options, config, target.queue));
 }
 
@@ -370,6 +415,7 @@ int run_arguments(const std::vector<std::string>& arguments, const Registry& reg
     if (result) {
       code = *result;
     } else {
+      if (runtime::stderr_is_journal()) std::fputs("<3>", stderr);
       console.complain(result.error().message);
       code = cli::exit_code(result.error().code);
     }

@@ -26,6 +26,7 @@ struct StatsCommand {};
 struct TopCommand {};
 struct CheckCommand {
   bool strict = false;  ///< warnings count as failures
+  std::string role;     ///< whose token it is: "daemon", "reader"; empty: by the configuration
 };
 struct VersionCommand {};
 

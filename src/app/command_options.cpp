@@ -399,9 +399,16 @@ Examples:
   lictor check
   lictor check --strict || page-someone
   lictor check --config ./lictor.json --token-file ./consul.token
+  lictor check --role reader --token-file ./monitoring.token
   lictor check --json | jq '.checks[] | select(.status != "ok")'
 )");
   check->add_flag("--strict", check_options->strict, "Exit with 1 if there is a warning");
+  add_text(
+      check, "--role", check_options->role,
+      "Whose token it is, daemon or reader (default: the daemon's, where the configuration has "
+      "executors)",
+      "ROLE")
+      ->check(CLI::IsMember({"daemon", "reader"}));
   const auto [dev, dev_options] = to.add<DevCommand>(
       "dev", "Try lictor without Consul: a store and a worker in one",
       R"(Serves keys, sessions, transactions and blocking queries as a Consul agent does, in memory: nothing

@@ -265,7 +265,12 @@ Result<void> build(const Place* top, const LoadRequest& request, Config& config)
     if (auto read = read_settings(*top, top_settings(config, queues)); !read) return read;
   }
   if (auto applied = apply_overrides(request, config); !applied) return applied;
-  if (config.node.empty()) config.node = node_name();
+  if (config.node.empty()) {
+    config.node = node_name();
+    if (const auto instance = instance_of(config.file); !instance.empty()) {
+      config.node += fmt::format("-{}", instance);
+    }
+  }
   config.admin.listen_is_default =
       top == nullptr || !top->has("admin") || !top->member("admin").has("listen");
 
@@ -394,12 +399,25 @@ Result<Config> parse_config(std::string_view text, std::string_view file,
   LICTOR_TRY(const auto tree, parse_json_tree(text, file));
   const Place top{tree, file};
   Config config;
-  if (auto built = build(&top, request, config); !built) return tl::unexpected{built.error()};
   config.file = file;
+  if (const auto instance = instance_of(file); !instance.empty()) {
+    config.state_dir += fmt::format("/{}", instance);
+  }
+  if (auto built = build(&top, request, config); !built) return tl::unexpected{built.error()};
   const nlohmann::json shared = shared_settings(text);
   config.digest = client::digest_of(shared);
   config.parts = client::config_parts(shared);
   return config;
+}
+
+std::string_view instance_of(std::string_view file) {
+  constexpr std::string_view kFolder = "/etc/lictor/";
+  constexpr std::string_view kEnding = ".json";
+  if (file == kDefaultConfigPath || !file.starts_with(kFolder) || !file.ends_with(kEnding)) {
+    return {};
+  }
+  const auto name = file.substr(kFolder.size(), file.size() - kFolder.size() - kEnding.size());
+  return name.find('/') == std::string_view::npos && is_name(name) ? name : std::string_view{};
 }
 
 const QueueConfig* Config::find(std::string_view queue) const {

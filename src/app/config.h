@@ -30,6 +30,9 @@
 namespace lictor::app {
 
 inline constexpr std::string_view kDefaultConfigPath = "/etc/lictor/lictor.json";
+/// "billing" of /etc/lictor/billing.json, the file of lictor@billing.service; empty: it is another.
+/// The instances of a host have a state_dir and a node name of their own.
+[[nodiscard]] std::string_view instance_of(std::string_view file);
 
 using LogLevel = runtime::Level;
 using LogFormat = runtime::LogStyle;

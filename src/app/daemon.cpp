@@ -19,6 +19,7 @@
 #include "app/queue_locks.h"
 #include "app/reload.h"
 #include "app/self.h"
+#include "app/service_status.h"
 #include "app/state_dir.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
@@ -73,6 +74,7 @@ net::Tuning tuning_of(const Config& config, const std::shared_ptr<net::RateBacko
   tuning.max_polls = net::kPollConnections;
   tuning.expected_polls = config.queues.size() * net::kPollsPerQueue;
   tuning.backoff = backoff;
+  tuning.on_new_token = log_new_token;  // of one client, so that it is said once
   return tuning;
 }
 
@@ -121,10 +123,11 @@ class Daemon {
         host_(host),
         warden_died_(warden_died),
         metrics_(observers.metrics),
+        refusals_(observers.refusals),
         self_(config, admin_urls),
-        registration_(config.node, LICTOR_VERSION, transport),
+        registration_(config.node, LICTOR_VERSION, admin_urls, transport),
         membership_(membership_of(config, self_), loop, transport) {
-    if (!admin_urls.empty()) observers_ = observers.all();
+    observers_ = observers.all(!admin_urls.empty());
   }
 
   [[nodiscard]] Result<void> make_queues() {
@@ -167,7 +170,10 @@ class Daemon {
       interval = std::min<Duration>(interval, config_.hang_timeout / 4);
     }
     loop_.on_turn(interval, [this] { on_turn(); });
-    notifier_.tell("STATUS=waiting for Consul");
+    // Also without Consul: nobody who starts the service, and no boot, waits for another host. What
+    // it waits for is in its status.
+    notifier_.tell("READY=1");
+    service_.tell(boot_now(), {.waits_for = waits_for()});
     loop_.run();
     host_.board().rest();
     notifier_.tell("STOPPING=1");
@@ -184,6 +190,7 @@ class Daemon {
     status.uptime = boot_now() - started_at_;
     status.since = started_;
     status.stopping = stopping_;
+    status.waits_for = waits_for();
     for (const auto& queue : queues_) {
       status.queues.push_back(
           status_of(*queue, stopping_, types_.at(queue->name()), *active_logs_));
@@ -217,7 +224,7 @@ class Daemon {
  private:
   void on_signal(int signal) {
     if (signal == SIGHUP) {
-      if (ready_) notifier_.tell("RELOADING=1");
+      notifier_.tell("RELOADING=1");
       log(Level::kInfo, "SIGHUP: reading the configuration anew");
       return reloader_.request();
     }
@@ -229,7 +236,8 @@ class Daemon {
       log(Level::kWarn, "stopping at once: the warden kills the jobs and releases the lock");
       std::_Exit(128 + signal);
     }
-    log(Level::kInfo, "stopping: running jobs may finish; a signal after a second stops at once");
+    log(Level::kInfo, "stopping: running jobs may finish; a signal after a second stops at once",
+        {{"jobs", running() != 0 ? std::to_string(running()) : ""}});
     request_stop();
   }
 
@@ -246,19 +254,18 @@ class Daemon {
   }
 
   struct Loaded {
-    Config config;
+    Config config;                          // with the settings that need a restart as they are
     std::vector<runtime::Runners> runners;  // of each queue
+    std::string waits;                      // what needs a restart
   };
 
   // On the reloader's thread: reads what does not change while the daemon runs, and nothing else.
   Result<Loaded> load() const {
     LICTOR_TRY(auto next, options_.reload());
-    if (const auto changed = needs_restart(config_, next); !changed.empty()) {
-      return fail(ErrorCode::kInvalid,
-                  fmt::format("needs a restart: {}", fmt::join(changed, ", ")));
-    }
+    std::string waits = fmt::format("{}", fmt::join(needs_restart(config_, next), ", "));
+    next = for_running(config_, std::move(next));
     LICTOR_TRY(auto runners, make_all_runners(next));
-    return Loaded{std::move(next), std::move(runners)};
+    return Loaded{std::move(next), std::move(runners), std::move(waits)};
   }
 
   Reloader::Apply load_to_apply() {
@@ -271,7 +278,7 @@ class Daemon {
     return [this, loaded] { apply(*loaded); };
   }
 
-  // All of it or nothing.
+  // Of a file with an error nothing is taken.
   void apply(Result<Loaded>& loaded) {
     if (!loaded) {
       self_.reload_refused(loaded.error().message);
@@ -287,11 +294,16 @@ class Daemon {
     }
     runtime::set_log_level(next.log.level);
     const std::string changed = self_.reloaded(next);
+    restart_for_ = loaded->waits;
+    if (!restart_for_.empty()) self_.reload_refused("a restart is needed for " + restart_for_);
     membership_.set_value(self_.member_value());
     for (const std::string& warning : next.warnings) log(Level::kWarn, warning);
     log(Level::kInfo, "configuration reloaded",
         {{"file", next.file},
          {"changes", changed.empty() ? "nothing that all hosts share" : changed}});
+    if (restart_for_.empty()) return;
+    log(Level::kWarn, "some changes of the configuration wait for a restart",
+        {{"file", next.file}, {"settings", restart_for_}});
   }
 
   void count_types(const QueueConfig& queue) {
@@ -308,21 +320,31 @@ class Daemon {
     for (auto& queue : queues_) queue->request_stop();
   }
 
-  // Whoever waits for the service wants it to work, and without Consul it cannot. systemd's
-  // patience (TimeoutStartSec=) ends only for a daemon that hangs: its watchdog begins once we are
-  // ready.
-  void tell_readiness(Instant now) {
-    if (ready_ || stopping_) return;
-    ready_ = membership_.joined();
-    if (ready_) return notifier_.tell("READY=1\nSTATUS=following");
-    if (now < extend_at_) return;
-    extend_at_ = now + std::chrono::seconds{20};
-    notifier_.tell("EXTEND_TIMEOUT_USEC=60000000");
+  // Why this daemon cannot work, or why its stop is not over; empty: it works.
+  [[nodiscard]] std::string waits_for() const {
+    if (stopping_) return stop_waits_for(queues_);
+    if (!membership_.joined()) {
+      return "waiting for Consul" +
+             (membership_.trouble().empty() ? "" : ": " + membership_.trouble());
+    }
+    for (const auto& queue : queues_) {
+      if (std::string reason = queue->waits_for(); !reason.empty()) {
+        return "waiting for queue " + queue->name() + ": " + reason;
+      }
+    }
+    return refusals_.first(boot_now());
+  }
+
+  void tell_wishes() {
+    std::map<std::string, std::uint32_t> wishes;
+    for (const auto& queue : queues_) wishes[queue->name()] = queue->wish();
+    if (wishes == wishes_) return;
+    self_.set_wishes(wishes_ = std::move(wishes));
+    membership_.set_value(self_.member_value());
   }
 
   void on_turn() {
     const Instant now = boot_now();
-    tell_readiness(now);
     const bool host_responds = host_.responds(now);
     if (host_responds) {
       notifier_.alive(now);
@@ -342,11 +364,8 @@ class Daemon {
       stopped = stopped && queue->stopped();
       drained = drained && driver != nullptr && driver->drained();
     }
-    if (leading != leading_) {
-      leading_ = leading;
-      notifier_.tell(leading.empty() ? "STATUS=following"
-                                     : fmt::format("STATUS=leading {}", fmt::join(leading, ", ")));
-    }
+    tell_wishes();
+    service_.tell(now, {waits_for(), leading, restart_for_, stopping_});
     registration_.set_leading(std::move(leading));
     if (stopped) return loop_.stop();
     if (stopping_) return;
@@ -369,6 +388,7 @@ class Daemon {
   exec::ProcessHost& host_;
   const std::atomic<bool>& warden_died_;  // the jobs are ended, and none can be started
   admin::Metrics& metrics_;
+  const runtime::Refusals& refusals_;
   std::vector<runtime::Observer*> observers_;
   Self self_;
   const std::shared_ptr<exec::ActiveLogs> active_logs_ = std::make_shared<exec::ActiveLogs>();
@@ -378,17 +398,15 @@ class Daemon {
   runtime::Membership membership_;
   std::vector<std::unique_ptr<runtime::QueueSupervisor>> queues_;
   std::map<std::string, std::vector<std::string>> types_;  // that have an executor, of each queue
-  std::vector<std::string> leading_;
   bool host_responds_ = true;
-  bool stopping_ = false;
-  bool ready_ = false;   // Consul has given us a session
-  Instant extend_at_{};  // systemd's patience with the start
   runtime::Notifier notifier_;
+  std::map<std::string, std::uint32_t> wishes_;  // partitions, of each queue
+  ServiceStatus service_{notifier_};
+  std::string restart_for_;  // settings of the file that this daemon has not taken
+  bool stopping_ = false;
   Instant signalled_at_{};
   Reloader reloader_{loop_, [this] { return load_to_apply(); },
-                     [this] {
-                       if (ready_) notifier_.tell("READY=1");
-                     }};
+                     [this] { notifier_.tell("READY=1"); }};
 };
 
 }  // namespace
@@ -412,6 +430,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   auto board = exec::LeaseBoard::create(first_slot(config.queues.size()));
   if (!board) return refuse(board.error());
   exec::tells_json = config.log.format == LogFormat::kJson;
+  exec::tells_journal = !exec::tells_json && runtime::stderr_is_journal();
   // Before there is any thread.
   auto warden = exec::start_warden(*board, {lock->get(), config.hang_timeout, give_back(config)});
   if (!warden) return refuse(warden.error());

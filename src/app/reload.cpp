@@ -50,6 +50,31 @@ std::vector<std::string> needs_restart(const Config& running, const Config& next
   return changed;
 }
 
+Config for_running(const Config& running, Config next) {
+  std::vector<QueueConfig> queues;
+  for (const QueueConfig& queue : running.queues) {
+    const QueueConfig* other = next.find(queue.options.queue);
+    QueueConfig& taken = queues.emplace_back(other == nullptr ? queue : *other);
+    taken.layout = queue.layout;
+    taken.session_checks = queue.session_checks;
+    taken.options.session_ttl = queue.options.session_ttl;
+    taken.options.renew_interval = queue.options.renew_interval;
+    taken.options.lock_delay = queue.options.lock_delay;
+    taken.options.request_timeout = queue.options.request_timeout;
+    taken.options.kill_grace = queue.options.kill_grace;
+  }
+  next.queues = std::move(queues);
+  next.node = running.node;
+  next.root = running.root;
+  next.state_dir = running.state_dir;
+  next.log.format = running.log.format;
+  next.consul = running.consul;
+  next.admin = running.admin;
+  next.logs = running.logs;
+  next.hang_timeout = running.hang_timeout;
+  return next;
+}
+
 Reloader::~Reloader() {
   if (thread_.joinable()) thread_.join();
 }

@@ -14,6 +14,9 @@ namespace lictor::app {
 /// changes can be applied while running (executors, limits, log.level).
 [[nodiscard]] std::vector<std::string> needs_restart(const Config& running, const Config& next);
 
+/// `next` with all settings that need a restart as `running` has them, and with its queues.
+[[nodiscard]] Config for_running(const Config& running, Config next);
+
 /// Reloads off the loop, one at a time: files, user databases and plug-ins may take longer than a
 /// lease. Its functions are called on the loop's thread.
 ///

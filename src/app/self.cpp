@@ -2,10 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/clock.h"
 #include "base/host_name.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "client/config_parts.h"
@@ -37,18 +41,25 @@ void Self::set_configuration(const Config& config) {
     if (queue.options.history) queues.push_back(queue.options.queue);
   }
   told_["history"] = std::move(queues);
-  nlohmann::json partitions, weights;
+  nlohmann::json weights;
   for (const QueueConfig& queue : config.queues) {
-    const std::string& name = queue.options.queue;
-    if (queue.options.partitions > 1) partitions[name] = queue.options.partitions;
-    if (queue.weight > 1) weights[name] = queue.weight;
+    if (queue.weight > 1) weights[queue.options.queue] = queue.weight;
   }
-  const auto tell = [this](const char* member, nlohmann::json value) {
-    told_.erase(member);
-    if (!value.is_null()) told_[member] = std::move(value);
-  };
-  tell("partitions", std::move(partitions));
   tell("weights", std::move(weights));
+}
+
+// null: nothing is told.
+void Self::tell(const char* member, nlohmann::json value) {
+  told_.erase(member);
+  if (!value.is_null()) told_[member] = std::move(value);
+}
+
+void Self::set_wishes(const std::map<std::string, std::uint32_t>& wishes) {
+  nlohmann::json partitions;
+  for (const auto& [queue, wish] : wishes) {
+    if (wish > 1) partitions[queue] = wish;
+  }
+  tell("partitions", std::move(partitions));
 }
 
 std::string Self::member_value() const { return dumped(told_); }
@@ -129,6 +140,30 @@ admin::QueueStatus status_of(const runtime::QueueSupervisor& queue, bool stoppin
   told.schedules = {
       {"active", schedules.active}, {"paused", schedules.paused}, {"bad", schedules.bad}};
   return told;
+}
+
+std::string stop_waits_for(const std::vector<std::unique_ptr<runtime::QueueSupervisor>>& queues) {
+  std::size_t jobs = 0;
+  std::size_t unacked = 0;
+  std::string locks;
+  Duration patience{};
+  for (const auto& queue : queues) {
+    const runtime::QueueDriver* driver = queue->driver();
+    if (driver == nullptr || queue->stopped()) continue;
+    if (driver->running() != 0) patience = std::max(patience, queue->drain_timeout());
+    jobs += driver->running();
+    unacked += driver->core().count(core::TaskState::kEnding);
+    locks += (locks.empty() ? "" : ", ") + queue->name();
+  }
+  if (jobs != 0) {
+    return fmt::format("stopping: waits for {}, for {} at most (drain_timeout)",
+                       counted(jobs, "running job"), format_duration(patience));
+  }
+  if (unacked != 0) {
+    return fmt::format("stopping: waits for Consul to take the ends of {}",
+                       counted(unacked, "job"));
+  }
+  return locks.empty() ? "" : "stopping: waits for Consul to take back the session of " + locks;
 }
 
 }  // namespace lictor::app

@@ -3,6 +3,9 @@
 // What a daemon tells of itself: its entry among the members, the leader key's value, and what its
 // admin face says of its queues.
 
+#include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,12 +29,15 @@ class Self {
   /// `identity` tells this daemon's claims from those of an earlier start.
   [[nodiscard]] std::string leader_value(const std::string& identity) const;
 
+  /// How many partitions this host asks for, of each queue.
+  void set_wishes(const std::map<std::string, std::uint32_t>& wishes);
   /// Takes over a new configuration, and says what of it is new; empty: only this host's settings.
   [[nodiscard]] std::string reloaded(const Config& next);
   void reload_refused(const std::string& error);
 
  private:
   void set_configuration(const Config& config);
+  void tell(const char* member, nlohmann::json value);
 
   nlohmann::json told_;
 };
@@ -43,5 +49,9 @@ class Self {
 [[nodiscard]] admin::QueueStatus status_of(const runtime::QueueSupervisor& queue, bool stopping,
                                            std::vector<std::string> types,
                                            const exec::ActiveLogs& logs);
+
+/// What a stop of these queues waits for; empty: it is over.
+[[nodiscard]] std::string stop_waits_for(
+    const std::vector<std::unique_ptr<runtime::QueueSupervisor>>& queues);
 
 }  // namespace lictor::app

@@ -9,9 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
+#include "base/text.h"
 #include "base/time_text.h"
 #include "cli/check_report.h"
 #include "cli/commands.h"
+#include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/process.h"
 #include "net/connections.h"
@@ -139,6 +141,23 @@ void check_state_dir(const CheckOptions& options, Report& report) {
                           options.state_dir_owner));
 }
 
+// What the daemon of this host says of itself: it may wait for a right, and be no member yet.
+void check_daemon(const CheckOptions& options, Report& report) {
+  if (!options.serves) return;
+  for (const std::string& address : options.own_admin) {
+    if (address.ends_with(":0")) continue;  // any port
+    auto face = AdminClient::open({address}, std::chrono::seconds{2});
+    if (!face) continue;
+    http::Response ready = face->ask("/readyz");
+    if (ready.delivery != http::Delivery::kReplied) continue;  // none runs here, or not there
+    const std::string_view reason = trimmed(ready.body);
+    const std::string daemon = "the daemon at " + address;
+    if (ready.status == 200) return report.ok("daemon", daemon + " is ready");
+    return report.warn("daemon", fmt::format("{} is not ready: {}", daemon, reason),
+                       "it goes on when that is over; \"systemctl status lictor\" shows the same");
+  }
+}
+
 void check_service(Store& store, Report& report) {
   const auto may = store.may_write("service", "lictor");
   if (!may) return;  // this Consul cannot be asked
@@ -170,7 +189,7 @@ Result<int> check(Console& console, const CheckOptions& options, bool json) {
     check_state_dir(options, report);
     check_connections(options, report);
     check_admin(options, report);
-    check_admin(options, report);
+    check_daemon(options, report);
     console.progress("asking Consul...");
     const Reached reached = check_consul(options, console, report);
     if (reached.transport) {

@@ -148,7 +148,7 @@ void check_agent(const CheckOptions& options, const std::string& address, const 
   if (lacking.empty()) return report.ok("agent", detail);
   report.warn("agent", detail + ", and a restart of that server may end the lead",
               fmt::format("use a client agent on this host; without one (Kubernetes), set {}; see "
-                          "\"Without client agents\" in consul/README.md",
+                          "\"Without client agents\" in /usr/share/lictor/consul/README.md",
                           fmt::join(lacking, ", ")));
 }
 
@@ -217,6 +217,15 @@ Reached check_consul(const CheckOptions& options, const Console& console, Report
     if (agent && !is_tested(agent->version)) detail += fmt::format("; {}", kTested);
     report.ok("consul", detail);
     if (agent) check_agent(options, address, *agent, report);
+    if (!agent && options.serves && agent.error().code == ErrorCode::kPermissionDenied) {
+      report.warn(
+          "agent",
+          address +
+              ": whether a restart of this Consul agent ends the lead is hidden from "
+              "this token",
+          R"(for this check the token needs: agent "NODE" { policy = "read" }; a client agent )"
+          R"(needs "leave_on_terminate": false and "skip_leave_on_interrupt": true)");
+    }
     if (!agent && agent.error().message.find("ACL not found") != std::string::npos) {
       report.fail("token", agent.error());
     }

@@ -30,7 +30,8 @@ namespace {
 constexpr std::size_t kManyTasks = 50'000;
 constexpr std::size_t kManyBytes = 50'000'000;
 
-constexpr std::string_view kPolicies = "see consul/policy-*.hcl for what each role needs";
+constexpr std::string_view kPolicies =
+    "/usr/share/lictor/consul/policy-*.hcl has what each role needs";
 
 // A key or prefix of the queue, and the right that the daemon needs.
 struct KeyRight {
@@ -51,8 +52,8 @@ std::vector<KeyRight> places_of(const wire::Layout& layout, bool keeps_history, 
       {"leader", layout.leader_key, true},          {"members", layout.members_prefix, true},
       {"schedules", layout.schedules_prefix, true}, {"control", layout.control_key, false}};
   if (keeps_history) places.push_back({"history", layout.done_prefix, true});
+  places.push_back({"number of partitions", layout.partitions_key, divided});
   if (divided) {
-    places.push_back({"number of partitions", layout.partitions_key, true});
     places.push_back({"partitions' locks", layout.leader_key + '/', true});
   }
   return places;
@@ -154,7 +155,9 @@ class QueueCheck {
     tasks_readable_ = may_read.front();
     if (serves_ && !missing.empty()) {
       report_.fail(name("rights"), detail,
-                   fmt::format("the daemon needs: {}; {}", joined(missing), kPolicies),
+                   fmt::format("the daemon needs: {}; {}; for a token that only reads: lictor "
+                               "check --role reader",
+                               joined(missing), kPolicies),
                    ErrorCode::kPermissionDenied);
     } else if (!tasks_readable_) {
       report_.fail(name("rights"), detail, std::string{kPolicies}, ErrorCode::kPermissionDenied);
@@ -197,7 +200,7 @@ class QueueCheck {
     static constexpr std::array<std::string_view, 8> kOwn{
         "member_silent", "config_differs", "clock",   "reload_refused",
         "draining",      "output_lost",    "overdue", "lease_short"};
-    DaemonFaces daemons{store_, queue_.layout, queue_.name, {}};
+    DaemonFaces daemons{store_, queue_.layout, queue_.name, queue_.admin_token, queue_.own_admin};
     const auto answer = daemons.get("/v1/queues?queue=" + wire::query_value(queue_.name));
     if (!answer) {
       return report_.ok(name("daemons"),

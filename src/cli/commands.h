@@ -248,20 +248,24 @@ struct CheckOptions {
     wire::Layout layout;
     core::QueueOptions options;
     std::vector<std::string> session_checks;
-    Duration hang_timeout{};  ///< of the daemon; zero: switched off
+    Duration hang_timeout{};               ///< of the daemon; zero: switched off
+    std::string admin_token{};             ///< for the admin faces; empty: there is none, or unread
+    std::vector<std::string> own_admin{};  ///< addresses of the face of this host's daemon
   };
-  std::string file;                   ///< of the configuration; empty: there is none
-  std::vector<std::string> warnings;  ///< of the configuration
-  std::optional<Error> error;         ///< why it could not be loaded; the rest is empty then
-  std::optional<Error> daemon_error;  ///< why the daemon cannot use it
-  bool serves = false;                ///< it has executors, so a daemon uses it
-  bool registers = false;             ///< that daemon registers its service
-  std::size_t served_queues = 0;      ///< of that daemon, whichever are checked here
-  bool has_admin = false;             ///< that daemon has an admin face
-  bool asks_for_token = false;        ///< that face does, wherever it is asked but on a unix socket
-  std::string state_dir;              ///< of that daemon
-  std::string state_dir_exposure;     ///< how others can access it; empty: not at all
-  std::string state_dir_owner;        ///< its owner if another user; else empty
+  std::string file;                      ///< of the configuration; empty: there is none
+  std::vector<std::string> warnings;     ///< of the configuration
+  std::optional<Error> error;            ///< why it could not be loaded; the rest is empty then
+  std::optional<Error> daemon_error;     ///< why the daemon cannot use it
+  bool serves = false;                   ///< it has executors, so a daemon uses it
+  bool registers = false;                ///< that daemon registers its service
+  std::size_t served_queues = 0;         ///< of that daemon, whichever are checked here
+  bool has_admin = false;                ///< that daemon has an admin face
+  /// That face does, wherever it is asked but on a unix socket.
+  bool asks_for_token = false;
+  std::vector<std::string> own_admin{};  ///< its addresses
+  std::string state_dir;                 ///< of that daemon
+  std::string state_dir_exposure;        ///< how others can access it; empty: not at all
+  std::string state_dir_owner;           ///< its owner if another user; else empty
   net::Options consul;
   std::vector<Queue> queues;
   bool strict = false;  ///< warnings count as failures

@@ -50,6 +50,13 @@ std::optional<Tick> next_of(const StoredSchedule& stored, WallTime now) {
   return client::ticks_after(*stored.definition, now, 1).front();
 }
 
+// When it made its last task; "never", which is not when a leader first saw the schedule.
+std::string last_line(const StoredSchedule& stored, WallTime now) {
+  if (!stored.definition) return {};
+  if (stored.definition->last_task.empty()) return "never";
+  return tick_line(client::last_made(stored), now);
+}
+
 Cell state_cell(const StoredSchedule& stored, WallTime now) {
   const ScheduleState state = state_of(stored, now);
   const std::string name{client::state_name(state)};
@@ -175,7 +182,7 @@ Result<int> schedule_list(const Client& client, const ScheduleListOptions&) {
       table.add_row({{stored.name},
                      {rule_line(stored)},
                      {tick_line(next_of(stored, now), now)},
-                     {stored.definition ? tick_line(stored.definition->last_tick, now) : ""},
+                     {last_line(stored, now)},
                      state_cell(stored, now)});
     }
     client.console.print(table.render(client.console.width()));
@@ -212,8 +219,9 @@ Result<int> schedule_show(const Client& client, const ScheduleShowOptions& optio
   sheet.line("type", stored.type);
   sheet.line("next", tick_line(next_of(stored, now), now));
   if (stored.definition) {
-    sheet.line("last tick", tick_line(stored.definition->last_tick, now));
+    sheet.line("last", last_line(stored, now));
     sheet.line("last task", stored.definition->last_task);
+    sheet.line("decided to", tick_line(stored.definition->last_tick, now));
   }
   if (stored.from_config) sheet.line("written by", "the leader, as its configuration says");
   sheet.line("index", "created " + std::to_string(stored.create_index) + ", modified " +

@@ -205,6 +205,12 @@ std::vector<Tick> ticks_after(const Definition& schedule, WallTime now, std::siz
   return ticks;
 }
 
+std::optional<Tick> last_made(const StoredSchedule& schedule) {
+  if (!schedule.definition) return std::nullopt;
+  const auto last = schedule::parse_tick_id(schedule.definition->last_task);
+  return last ? std::optional{last->tick} : std::nullopt;
+}
+
 nlohmann::ordered_json schedule_json(const StoredSchedule& schedule, WallTime now) {
   const ScheduleState state = state_of(schedule, now);
   const auto& read = schedule.definition;
@@ -221,6 +227,7 @@ nlohmann::ordered_json schedule_json(const StoredSchedule& schedule, WallTime no
           {"timezone", text_or_null(schedule.timezone)},
           {"type", text_or_null(schedule.type)},
           {"next", tick_or_null(next.empty() ? std::nullopt : std::optional{next.front()})},
+          {"last", tick_or_null(last_made(schedule))},
           {"last_tick", tick_or_null(read ? read->last_tick : std::nullopt)},
           {"last_task", text_or_null(read ? read->last_task : "")},
           {"from_config", schedule.from_config},

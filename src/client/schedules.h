@@ -60,6 +60,10 @@ enum class ScheduleState { kActive, kPaused, kEnded, kBad };
 [[nodiscard]] std::vector<schedule::Tick> ticks_after(const schedule::Definition& schedule,
                                                       WallTime now, std::size_t most);
 
+/// When the task that the schedule made last was due. Nothing: it has made none. (lastTick says up to
+/// when the ticks are decided about, also where none made a task.)
+[[nodiscard]] std::optional<schedule::Tick> last_made(const StoredSchedule& schedule);
+
 /// What a list shows of a schedule.
 [[nodiscard]] nlohmann::ordered_json schedule_json(const StoredSchedule& schedule, WallTime now);
 

@@ -34,11 +34,13 @@ bool contains(std::string_view text, std::string_view part) {
 bool denied(std::string_view what) { return contains(what, "Permission denied"); }
 
 Error no_right(std::string_view doing, const http::Response& response) {
-  return {ErrorCode::kPermissionDenied,
-          fmt::format("cannot {}: the token may not (Consul{}{}: Permission denied); give it the "
-                      "right (consul/policy-*.hcl has the rules), or use another token by "
-                      "CONSUL_HTTP_TOKEN or --token-file",
-                      doing, response.endpoint.empty() ? "" : " at ", response.endpoint)};
+  return {
+      ErrorCode::kPermissionDenied,
+      fmt::format(
+          "cannot {}: the token may not (Consul{}{}: Permission denied); give it the "
+          "right (/usr/share/lictor/consul/policy-*.hcl has the rules), or use another token by "
+          "CONSUL_HTTP_TOKEN or --token-file",
+          doing, response.endpoint.empty() ? "" : " at ", response.endpoint)};
 }
 
 // The body of a 200 as JSON.
@@ -241,6 +243,21 @@ Result<std::vector<std::string>> Store::names(const std::string& prefix) {
     if (name.starts_with(prefix)) names.emplace_back(name);
   }
   return names;
+}
+
+Result<std::vector<std::string>> Store::folders(const std::string& prefix) {
+  const http::Response response = ask("GET", wire::kv_path(prefix) + "?keys&separator=/");
+  std::vector<std::string> folders;
+  if (replied(response, 404) && response.consul_index != 0) return folders;
+  if (!replied(response, 200)) {
+    return tl::unexpected(read_error("list " + shown(prefix), response));
+  }
+  LICTOR_TRY(const auto listed, wire::read_key_names(response.body));
+  for (const std::string_view name : listed.in_order()) {
+    if (!name.starts_with(prefix) || !name.ends_with('/') || name.size() == prefix.size()) continue;
+    folders.emplace_back(name.substr(prefix.size(), name.size() - prefix.size() - 1));
+  }
+  return folders;
 }
 
 Result<Store::Watched> Store::watch(const std::string& key, std::uint64_t index,

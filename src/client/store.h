@@ -97,6 +97,10 @@ class Store {
   /// may not read.
   [[nodiscard]] Result<std::vector<std::string>> names(const std::string& prefix);
 
+  /// The parts of names up to the next '/' below `prefix`, each once: "default" of
+  /// "lictor/default/tasks/1". Without those of which the token may read nothing.
+  [[nodiscard]] Result<std::vector<std::string>> folders(const std::string& prefix);
+
   /// Waits until the key's entry is newer than `index`, at most for `wait`. Not consistent. The
   /// wait for a key that does not exist ends with unrelated writes too (CONSUL-FACTS.md 4.2). A
   /// key whose name fits no path is read again after half a second.

@@ -203,21 +203,31 @@ std::string_view state_text(TaskState state) {
   return state_name(state);
 }
 
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// A number, or a part of an id. "db7" and "utf8" are names.
+bool is_counted(std::string_view word) {
+  constexpr std::size_t kShortestId = 4;
+  if (std::none_of(word.begin(), word.end(), is_digit)) return false;
+  const bool is_hex = word.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
+  return is_digit(word.front()) || (is_hex && word.size() >= kShortestId);
+}
+
+}  // namespace
+
 std::string error_kind(std::string_view error) {
   const std::size_t colon = std::min(error.find(": "), error.size());
   std::string kind{error.substr(0, colon)};
   std::string word;
-  bool digit = false;
   const auto end_word = [&] {
-    kind += digit ? "#" : word;
+    kind += is_counted(word) ? "#" : word;
     word.clear();
-    digit = false;
   };
   for (const char c : error.substr(colon)) {
-    const bool is_digit = c >= '0' && c <= '9';
-    if (is_digit || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
+    if (is_digit(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
       word += c;
-      digit = digit || is_digit;
     } else {
       end_word();
       kind += c;

@@ -215,7 +215,7 @@ bool Dispatcher::evict_prefetched(Instant now, const TaskEntry& entry, Effects& 
   const WallTime last_due = *last->attempt->early_until;
   if (entry.due > last_due) return false;
   if (entry.due == last_due && starts_before(*last->task, *entry.task)) return false;
-  transitions_.give_back(now, *last, {}, out);
+  transitions_.give_back(now, *last, "a task that is due earlier needs its place", out);
   return true;
 }
 
@@ -225,7 +225,7 @@ void Dispatcher::give_back_too_early(Instant now, Effects& out) {
   while (TaskEntry* last = table_.claimed_order().last_early()) {
     const bool too_early = *last->attempt->early_until > clock_.at(now) + window;
     if (last->state != S::kClaimed || !too_early) return;
-    transitions_.give_back(now, *last, {}, out);
+    transitions_.give_back(now, *last, "the clock was set back", out);
   }
 }
 
@@ -242,18 +242,18 @@ void Dispatcher::give_back_overtaking(Instant now, Effects& out) {
     if (!ByStart{}(first, &ours)) return;
     const bool on_its_way = ours.state == S::kClaiming || ours.state == S::kChecking;
     if (ours.state == S::kClaimed) {
-      transitions_.give_back(now, ours, {}, out);
+      transitions_.give_back(now, ours, "a task before it was given back", out);
     } else if (on_its_way && !ours.attempt->recalled) {
       transitions_.recall(ours);
     }
   });
 }
 
-void Dispatcher::give_back_claimed(Instant now, Effects& out,
+void Dispatcher::give_back_claimed(Instant now, const char* why, Effects& out,
                                    std::optional<std::uint32_t> partition) {
   table_.for_each_ours([&](TaskEntry& entry) {
     const bool is_its = entry.partition == partition.value_or(entry.partition);
-    if (is_its && entry.state == S::kClaimed) transitions_.give_back(now, entry, {}, out);
+    if (is_its && entry.state == S::kClaimed) transitions_.give_back(now, entry, why, out);
   });
 }
 
@@ -305,15 +305,16 @@ void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
   const auto any = [&](auto is_so) { return std::any_of(modes.begin(), modes.end(), is_so); };
   if (!any([](const Mode& mode) { return mode.trusted; })) return;
   // A pause may come while a claim is under way: that task is given back as well.
-  if (any([](const Mode& mode) { return mode.paused; }) || blocks_all()) {
-    give_back_claimed(now, out);
+  const bool paused = any([](const Mode& mode) { return mode.paused; });
+  if (paused || blocks_all()) {
+    give_back_claimed(now, paused ? "the queue is paused" : "no job can be started here", out);
   }
   give_back_too_early(now, out);
   if (!any([](const Mode& mode) { return mode.may_start(); })) return;
   start_claimed(now, modes, out);
   if (now >= held_too_long_at()) {
     adaptive_.give_up();
-    give_back_claimed(now, out);
+    give_back_claimed(now, "no slot became free in time", out);
   }
 }
 
@@ -342,7 +343,7 @@ void Dispatcher::start_claimed(Instant now, const Modes& modes, Effects& out) {
     }
     if (entry->attempt->recalled || table_.executor_slots().is_at_limit(*entry->task) ||
         pause_of(*entry->task) != nullptr) {
-      transitions_.give_back(now, *entry, {}, out);
+      transitions_.give_back(now, *entry, "its executor has no slot free, or is paused", out);
       continue;
     }
     transitions_.start(now, *entry, out);
@@ -433,7 +434,7 @@ void Dispatcher::on_reconfigured(Instant now, bool leading, bool followed_jobs, 
   table_.for_each_ours([&](TaskEntry& entry) {
     if (entry.state != S::kClaimed) return;
     if (unasked || options_.policy_of(entry.task->type) == nullptr) {
-      transitions_.give_back(now, entry, {}, out);
+      transitions_.give_back(now, entry, "the configuration was reloaded", out);
     }
   });
 }

@@ -44,8 +44,9 @@ class Dispatcher {
   void start_next(Instant now, const Modes& modes, Effects& out);
   /// Claims the next tasks, as far as transactions have room.
   void claim_next(Instant now, const Modes& modes, const std::string& session, Effects& out);
-  /// Of one partition, or of all.
-  void give_back_claimed(Instant now, Effects& out, std::optional<std::uint32_t> partition = {});
+  /// Of one partition, or of all. `why` is for the log.
+  void give_back_claimed(Instant now, const char* why, Effects& out,
+                         std::optional<std::uint32_t> partition = {});
   void stop_timed_out(Instant now, Effects& out);
   void on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
   void on_reconfigured(Instant now, bool leading, bool followed_jobs, Effects& out);

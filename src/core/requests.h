@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/id.h"
 #include "core/effect.h"
@@ -44,14 +45,15 @@ class Requests {
 /// Nobody waits for the answer any more.
 void cancel(RequestId& request, Effects& out);
 
-/// What cannot be asked of Consul now: one fact an outage, not one a try.
+/// What cannot be asked of Consul now: one fact for each error of an outage, not one a try. An outage
+/// may end in a refusal, which must not pass unsaid.
 class StoreTrouble {
  public:
   void tell(const std::string& what, const std::string& error, Effects& out);
-  void over() { told_ = false; }
+  void over() { told_.clear(); }
 
  private:
-  bool told_ = false;
+  std::vector<std::string> told_;  // errors of this outage, without their digits; a few
 };
 
 }  // namespace lictor::core

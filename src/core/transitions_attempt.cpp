@@ -345,7 +345,7 @@ void Transitions::give_back(Instant now, TaskEntry& entry, std::string why, Effe
 void Transitions::interrupt(Instant now, TaskEntry& entry, std::string reason, std::string why,
                             Effects& out) {
   if (entry.attempt->policy.delivery != Delivery::kAtMostOnce) {
-    return give_back(now, entry, std::move(why), out);
+    return give_back(now, entry, why.empty() ? text_of(StopReason::kDrain) : std::move(why), out);
   }
   std::string error = why.empty() ? "it was stopped while it ran" : why + " while it was running";
   make_dead(now, entry, std::move(reason), std::move(error) + ", and it may run at most once", {},

@@ -40,7 +40,8 @@ void tell(std::string_view message) {
           ? nlohmann::json{{"level", "error"}, {"message", printable(message)}, {"time", now}}
                     .dump() +
                 '\n'
-          : fmt::format("{} error lictor: {}\n", now, message);
+      : tells_journal ? fmt::format("<3>lictor: {}\n", message)
+                      : fmt::format("{} error lictor: {}\n", now, message);
   pollfd standard_error{STDERR_FILENO, POLLOUT, 0};
   if (poll(&standard_error, 1, 0) == 1) (void)!write(STDERR_FILENO, line.data(), line.size());
 }

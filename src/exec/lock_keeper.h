@@ -24,6 +24,8 @@ inline constexpr Duration kGiveBackPatience = std::chrono::seconds{5};
 void tell(std::string_view message);
 /// Whether tell() writes a JSON object. Set before the warden is started.
 inline bool tells_json = false;
+/// Whether standard error is systemd's journal, which stamps lines itself. Set likewise.
+inline bool tells_journal = false;
 
 /// The locks that the daemon holds, as far as it has told the warden. A child of the warden
 /// releases them, so that the warden itself never waits for the network. The child does not exec:

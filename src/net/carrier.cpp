@@ -91,7 +91,8 @@ Carrier::Carrier(Client client, Tuning tuning)
 
 Result<void> Carrier::start() {
   const Options& options = client_.options;
-  if (auto opened = token_.open(options.token, options.token_file, tuning_.check_token_file_every);
+  if (auto opened = token_.open(options.token, options.token_file, tuning_.check_token_file_every,
+                                tuning_.on_new_token);
       !opened) {
     return opened;
   }

@@ -56,6 +56,8 @@ struct TokenSource::State {
   std::string token;
   bool ending = false;
 
+  std::function<void(const std::string& file)> on_new;
+
   // The thread: reads `file`, which was last seen as `seen`, whenever it has changed.
   void watch(const std::string& file, FileInfo seen, Duration check_every);
 };
@@ -73,8 +75,10 @@ TokenSource::~TokenSource() {
   state_->changed.notify_one();
 }
 
-Result<void> TokenSource::open(const std::string& token, std::string file, Duration check_every) {
+Result<void> TokenSource::open(const std::string& token, std::string file, Duration check_every,
+                               std::function<void(const std::string& file)> on_new) {
   if (!file.empty()) {
+    state_->on_new = std::move(on_new);
     // Before the read: a change in between is then seen as one at the next check.
     const FileInfo info = info_of(file);
     LICTOR_TRY(state_->token, state_->read(file));
@@ -108,8 +112,11 @@ void TokenSource::State::watch(const std::string& file, FileInfo seen, Duration 
     const auto read_token = fresh ? read(file) : Result<std::string>{};
     lock.lock();
     if (!fresh || !read_token) continue;
-    token = *read_token;
     seen = seen_as(info);
+    if (std::exchange(token, *read_token) == token || !on_new) continue;
+    lock.unlock();
+    on_new(file);
+    lock.lock();
   }
 }
 

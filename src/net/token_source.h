@@ -32,9 +32,10 @@ class TokenSource {
   TokenSource& operator=(const TokenSource&) = delete;
 
   /// `file` wins over `token`; both may be empty. Reads the file, and blocks for that; then a
-  /// thread checks it every `check_every`. Errors: kInvalid, when the file cannot be read, is
-  /// empty, or what it holds cannot be a header.
-  [[nodiscard]] Result<void> open(const std::string& token, std::string file, Duration check_every);
+  /// thread checks it every `check_every`, and calls `on_new` after it has read another token.
+  /// Errors: kInvalid, when the file cannot be read, is empty, or what it holds cannot be a header.
+  [[nodiscard]] Result<void> open(const std::string& token, std::string file, Duration check_every,
+                                  std::function<void(const std::string& file)> on_new = {});
 
   /// Empty: none. Does not block. A file that has vanished or is unusable leaves the last token in
   /// force: it is most likely being replaced.

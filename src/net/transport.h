@@ -55,6 +55,8 @@ struct Tuning {
   std::size_t expected_polls = 0;  ///< as many as there may be, if that is known
   /// Of all clients of a process; null: one of its own.
   std::shared_ptr<RateBackoff> backoff{};
+  /// Called by a thread of its own when the token file holds another token, which is in use then.
+  std::function<void(const std::string& file)> on_new_token{};
 };
 
 using Callback = std::function<void(Response)>;

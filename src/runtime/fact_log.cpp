@@ -40,7 +40,7 @@ constexpr auto kWords = std::to_array<FactWords>({
      "attempt is counted",
      "error", "again_in"},
     {Kind::kDead, "dead", Level::kError, "becomes a dead letter"},
-    {Kind::kGivenBack, "given_back", Level::kInfo, "given back to the queue"},
+    {Kind::kGivenBack, "given_back", Level::kInfo, "given back to the queue", "why"},
     {Kind::kLost, "owner_lost", Level::kWarn, "its owner is lost; taking it over", "owner"},
     {Kind::kWithdrawn, "withdrawn", Level::kInfo, "withdrawn"},
     {Kind::kChanged, "rewritten", Level::kDebug, "rewritten"},
@@ -132,8 +132,13 @@ bool TroubleLog::is_news(Instant now, const core::Fact& fact) {
   constexpr std::size_t kMost = 100;
   if (fact.kind != Kind::kStoreTrouble || !fact.key.empty()) return true;
   if (quiet_until_.size() >= kMost) quiet_until_.clear();
-  // The text goes on with what came instead of an answer, which is not the same each time.
-  const auto [at, is_new] = quiet_until_.try_emplace(fact.text.substr(0, fact.text.find(": ")));
+  // The text goes on with what came instead of an answer, which is not the same each time. But a
+  // refusal is another matter than a Consul that was away.
+  std::string kind = fact.text.substr(0, fact.text.find(": "));
+  for (const std::string_view refusal : {"Permission denied", "ACL not found"}) {
+    if (fact.text.find(refusal) != std::string::npos) kind += refusal;
+  }
+  const auto [at, is_new] = quiet_until_.try_emplace(std::move(kind));
   if (!is_new && now < at->second) return false;
   at->second = now + kQuiet;
   return true;

@@ -1,6 +1,7 @@
 #include "runtime/log.h"
 
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -31,6 +33,7 @@ namespace lictor::runtime {
 namespace {
 
 LogStyle g_style = LogStyle::kText;
+bool g_to_journal = false;  // journald stamps each line, and reads its level from a prefix
 
 thread_local bool t_gathers = false;
 
@@ -78,8 +81,11 @@ void append_value(std::string& line, std::string_view value) {
   line += printable_json(text.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
-void word_text(std::string& line, Level level, std::string_view message, Fields fields) {
-  line = fmt::format("{:5} ", name_of(level));
+// syslog's: 3 error, 4 warning, 6 info, 7 debug.
+char priority_of(Level level) { return "77643"[static_cast<std::size_t>(level)]; }
+
+// The message with its fields.
+void append_text(std::string& line, std::string_view message, Fields fields) {
   if (is_printable_ascii(message)) {
     line += message;
   } else {
@@ -106,6 +112,12 @@ void word_json(std::string& line, Level level, std::string_view message, Fields 
     object[std::string{name}] = number ? json(*number) : json(value);
   }
   line = printable_json(object.dump(-1, ' ', false, json::error_handler_t::replace));
+}
+
+void word_text(std::string& line, Level level, std::string_view message, Fields fields) {
+  line =
+      g_to_journal ? fmt::format("<{}>", priority_of(level)) : fmt::format("{:5} ", name_of(level));
+  append_text(line, message, fields);
 }
 
 void word(std::string& line, Level level, std::string_view message, Fields fields) {
@@ -227,10 +239,11 @@ struct JournalLog {
 std::unique_ptr<JournalLog> g_journal;
 
 JournalFields journal_fields(Level level, std::string_view message, Fields fields) {
-  // syslog's priorities: 3 error, 4 warning, 6 info, 7 debug.
-  static constexpr const char* kPriorities[] = {"7", "7", "6", "4", "3"};
-  JournalFields entry{{"MESSAGE", std::string{message}},
-                      {"PRIORITY", kPriorities[static_cast<std::size_t>(level)]},
+  // With the fields, since journalctl shows nothing else.
+  std::string text;
+  append_text(text, message, fields);
+  JournalFields entry{{"MESSAGE", std::move(text)},
+                      {"PRIORITY", std::string(1, priority_of(level))},
                       {"SYSLOG_IDENTIFIER", program_invocation_short_name}};
   for (const auto& [name, value] : fields) {
     if (value.empty()) continue;
@@ -267,9 +280,18 @@ void set_up_log(LogStyle style, Level least, const std::string& journal) {
   if (style == LogStyle::kJournal) g_journal = std::make_unique<JournalLog>(journal);
   g_output = std::make_shared<Output>();
   auto logger = std::make_shared<spdlog::logger>("lictor", g_output);
-  logger->set_pattern(style == LogStyle::kJson ? "%v" : "%Y-%m-%dT%H:%M:%S.%e%z %v");
+  g_to_journal = style == LogStyle::kText && stderr_is_journal();
+  const bool bare = style == LogStyle::kJson || g_to_journal;
+  logger->set_pattern(bare ? "%v" : "%Y-%m-%dT%H:%M:%S.%e%z %v");
   logger->set_level(to_spdlog(least));
   spdlog::set_default_logger(std::move(logger));
+}
+
+bool stderr_is_journal() {
+  const char* stream = std::getenv("JOURNAL_STREAM");
+  struct stat error {};
+  if (stream == nullptr || fstat(STDERR_FILENO, &error) != 0) return false;
+  return stream == fmt::format("{}:{}", error.st_dev, error.st_ino);
 }
 
 void set_log_level(Level least) { spdlog::default_logger_raw()->set_level(to_spdlog(least)); }

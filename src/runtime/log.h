@@ -10,7 +10,9 @@ namespace lictor::runtime {
 
 enum class Level { kTrace, kDebug, kInfo, kWarn, kError };
 enum class LogStyle {
-  kText,     ///< a line for people: time, level, message, fields as name=value
+  /// A line for people: time, level, message, fields as name=value. For the journal: no time, and
+  /// the level as its prefix.
+  kText,
   kJson,     ///< one object a line
   kJournal,  ///< systemd's journal, fields as LICTOR_<NAME>
 };
@@ -20,6 +22,10 @@ struct Field {
   std::string_view value;
 };
 using Fields = std::initializer_list<Field>;
+
+/// Whether systemd's journal reads standard error (JOURNAL_STREAM, systemd.exec(5)). It stamps each
+/// line, and takes its level from a prefix "<N>".
+[[nodiscard]] bool stderr_is_journal();
 
 /// Sets up the log. Call once, before there are threads. `journal`: the socket of systemd's journal;
 /// empty: the usual one.

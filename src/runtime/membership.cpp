@@ -26,6 +26,12 @@ constexpr auto kFirstBackoff = 1s;
 // As the lease's, so that a daemon that leads again after an outage is soon listed again.
 constexpr auto kMaxBackoff = 5s;
 
+// A time-out tells how long it took.
+std::string without_digits(std::string text) {
+  std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
+  return text;
+}
+
 }  // namespace
 
 Membership::Membership(Options options, Loop& loop, net::Transport& transport)
@@ -68,6 +74,7 @@ void Membership::step(Instant now) {
     replies.swap(inbox_->replies);
   }
   for (const auto& reply : replies) reply(now);
+  if (held_ && waiting_ == 0 && std::exchange(changed_, false)) next_at_ = Instant::min();
   if (waiting_ != 0 || now < next_at_) return;
   next_at_ = Instant::max();  // until the replies are there
   if (session_.empty()) return create();
@@ -94,6 +101,7 @@ void Membership::on_created(Instant now, const http::Response& response) {
   if (id.empty()) {
     complain("session", "no session for this member's entry; it is not shown among the members",
              wire::describe(response));
+    trouble_ = wire::describe(response);
     return retry(now);
   }
   told_.erase("session");
@@ -108,6 +116,7 @@ void Membership::on_renewed(Instant now, const http::Response& response) {
     complain("session", "this member's session could not be renewed", wire::describe(response));
     // A remembered session may belong to another daemon; a new one serves as well.
     if (!held_ && replied(response, 403)) session_.clear();
+    if (!held_) trouble_ = wire::describe(response);
     return retry(now);
   }
   told_.erase("session");
@@ -121,6 +130,8 @@ void Membership::acquire(Instant now) {
   value["seen"] = format_rfc3339(wall_now());
   const std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
   held_ = true;
+  changed_ = false;
+  trouble_.clear();
   backoff_ = {};
   next_at_ = now + kRenewInterval;
   for (const std::string& key : options_.keys) {
@@ -165,7 +176,11 @@ void Membership::lose(Instant now) {
 
 void Membership::set_value(std::string value) {
   options_.value = std::move(value);
-  if (held_ && waiting_ == 0) next_at_ = Instant::min();
+  if (held_ && waiting_ == 0) {
+    next_at_ = Instant::min();
+  } else {
+    changed_ = true;
+  }
 }
 
 void Membership::retry(Instant now) {
@@ -175,7 +190,9 @@ void Membership::retry(Instant now) {
 
 void Membership::complain(const std::string& about, const std::string& message,
                           const std::string& error) {
-  if (!told_.insert(about).second) return;
+  // Again when it is another one: at a boot Consul is away first, and then it may refuse.
+  std::string kind = without_digits(error);
+  if (std::exchange(told_[about], kind) == kind) return;
   log(Level::kWarn, message, {{"node", options_.node}, {"error", error}});
 }
 

@@ -8,9 +8,9 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -42,8 +42,10 @@ class Membership : public Task {
 
   /// Whether it has a session.
   [[nodiscard]] bool joined() const { return held_; }
+  /// Why the last try to join failed; empty: none did, or it has joined.
+  [[nodiscard]] const std::string& trouble() const { return trouble_; }
 
-  /// Another value, written now, or with the next renewal where requests are under way.
+  /// Another value, written now, or after the requests that are under way.
   void set_value(std::string value);
 
   /// Destroys the session, and with it the keys; waits for the answer, at most a second.
@@ -73,11 +75,14 @@ class Membership : public Task {
   const std::shared_ptr<Inbox> inbox_;
 
   bool held_ = false;
+  bool changed_ = false;  // the value, while requests were under way
+  std::string trouble_;
   std::string session_;      // held, or remembered and not verified yet
   std::size_t waiting_ = 0;  // requests under way
   Duration backoff_{};
   Instant next_at_{};
-  std::set<std::string> told_;  // failures logged since the last success
+  std::map<std::string, std::string>
+      told_;  // the last failure of each kind, since its last success
 };
 
 }  // namespace lictor::runtime

@@ -17,6 +17,10 @@ constexpr Duration kRetryPause = 1s;
 // A change among few members is known within 2 s; the more members, the less often each asks.
 constexpr Duration kAskInterval = 2s;
 constexpr Duration kAskIntervalPerMember = 40ms;
+// An operator grants a missing rule by hand.
+constexpr Duration kRightPause = 1min;
+// Each try of a change stops all jobs. Doubled each time, since only a person can mend it.
+constexpr Duration kMostRefusedPause = 1h;
 
 }  // namespace
 
@@ -73,10 +77,24 @@ void QueueSupervisor::reconfigure(const core::QueueOptions& options, std::uint32
                                   Runners runners) {
   weight_ = weight;
   parts_.options.take_limits(options);
-  wanted_ = options.partitions;
+  if (std::exchange(wanted_, options.partitions) != wanted_) {
+    may_change_ = false;
+    ask_right_at_ = Instant::min();
+    refused_pause_ = {};
+  }
   if (wanted_ > 1) ask_at_ = std::min(ask_at_, boot_now());
   if (driver_) return driver_->reconfigure(options, std::move(runners));
   parts_.runners = std::move(runners);
+}
+
+std::uint32_t QueueSupervisor::wish() const { return may_change_ ? wanted_ : last_count_; }
+
+std::string QueueSupervisor::waits_for() const {
+  if (driver_) return {};
+  for (const char* about : {"count", "members"}) {
+    if (const auto said = said_.find(about); said != said_.end()) return said->second;
+  }
+  return "the number of its partitions is not known yet";
 }
 
 void QueueSupervisor::step(Instant now) {
@@ -134,7 +152,12 @@ void QueueSupervisor::ask(Instant now) {
 // A queue that should have one partition has no key for that. The rights to read or to write it may
 // be missing: then nobody could have divided the queue either.
 void QueueSupervisor::on_undivided(Instant now, const http::Response& response) {
-  if (http::replied(response, 403)) return make_undivided(false);
+  if (http::replied(response, 403)) {
+    make_undivided(false);
+    return complain("count", "the number of partitions may not be read; this daemon takes it for 1",
+                    R"(the token needs the rule key ")" + parts_.binding.layout.partitions_key +
+                        R"(" { policy = "read" })");
+  }
   if (http::replied(response, 200)) {
     divided_ = true;
     ask_at_ = now;
@@ -144,20 +167,66 @@ void QueueSupervisor::on_undivided(Instant now, const http::Response& response) 
     return complain("members", "a request to Consul failed; trying again",
                     "reading the number of partitions: " + wire::describe(response));
   }
+  check_undivided();
+}
+
+void QueueSupervisor::check_undivided() {
   send("read_partitions", wire::probe_undivided(parts_.binding),
        [this](Instant, const http::Response& probed) {
          std::string error;
-         const bool applied = wire::is_count_written(probed, error);
-         const bool denied = error.find("Permission denied") != std::string::npos;
-         if (applied || denied) return make_undivided(applied);
+         const bool applied = wire::is_count_written(parts_.binding, probed, error);
+         if (applied || wire::is_denied(error)) return make_undivided(applied);
          complain("members", "a request to Consul failed; trying again",
                   "reading the number of partitions: " + error);
        });
 }
 
 void QueueSupervisor::make_undivided(bool only_undivided) {
-  ask_at_ = Instant::max();
+  if (wanted_ == 1) ask_at_ = Instant::max();
   make_driver(1, 0, only_undivided);
+}
+
+// Asked again while the right is missing: a token gets rights without a word to the daemon.
+void QueueSupervisor::ask_right() {
+  send("probe_partitions", wire::probe_change(parts_.binding, wanted_),
+       [this](Instant now, const http::Response& response) {
+         ask_at_ = now;
+         std::string error;
+         const auto may = wire::may_change(parts_.binding, response, error);
+         may_change_ = may.value_or(false);
+         ask_right_at_ = now + (may ? kRightPause : kRetryPause);
+         if (may_change_) {
+           said_.erase("right");
+         } else if (may) {
+           change_refused(now, error);
+         } else {
+           ask_at_ = ask_right_at_;
+           complain("members", "a request to Consul failed; trying again",
+                    "asking for the right to change the number of partitions: " + error);
+         }
+       });
+}
+
+// A condition that does not hold (409) is another host's change, which the next reading shows. All
+// other refusals would come again, and each try stops all jobs.
+void QueueSupervisor::write_refused(Instant now, const http::Response& response,
+                                    const std::string& error) {
+  const bool refused = response.delivery == http::Delivery::kReplied && response.status >= 400 &&
+                       response.status < 500 && !http::over_limit(response);
+  if (!refused || (response.status == 409 && !wire::is_denied(error))) return;
+  refused_pause_ = std::clamp(refused_pause_ * 2, kRightPause, kMostRefusedPause);
+  ask_right_at_ = now + refused_pause_;
+  change_refused(now, error);
+}
+
+// Other hosts see by this host's entry that it does not ask for the change any more.
+void QueueSupervisor::change_refused(Instant now, const std::string& error) {
+  may_change_ = false;
+  ask_right_at_ = std::max(ask_right_at_, now + kRightPause);
+  complain("right",
+           "this daemon may not change the number of partitions; it goes on with the number that "
+           "there is",
+           fmt::format("its configuration asks for {}: {}", wanted_, error), Level::kError);
 }
 
 void QueueSupervisor::on_fleet(Instant now, const wire::FleetRead& fleet) {
@@ -168,6 +237,10 @@ void QueueSupervisor::on_fleet(Instant now, const wire::FleetRead& fleet) {
                     fleet.error);
   }
   said_.erase("members");
+  const bool to_change = wanted_ != fleet.count.value_or(1) && !may_change_;
+  if (to_change && now >= ask_right_at_ && (driver_ || !fleet.count) && !renewing_) {
+    return ask_right();
+  }
   if (driver_) return on_running(fleet);
   if (fleet.count) {
     make_driver(*fleet.count, fleet.count_index, false);
@@ -175,6 +248,7 @@ void QueueSupervisor::on_fleet(Instant now, const wire::FleetRead& fleet) {
   }
   divided_ = false;
   if (wanted_ == 1) return;  // the next answer is about one partition
+  if (!may_change_) return check_undivided();
   if (const std::string reason = why_not_create(now, fleet); !reason.empty()) {
     return complain("count", "waiting until the queue can be divided into partitions", reason);
   }
@@ -195,7 +269,7 @@ void QueueSupervisor::on_running(const wire::FleetRead& fleet) {
     return driver_->request_stop();
   }
   tell_members(fleet);
-  if (wanted_ != count_ && change_.to == 0) {
+  if (wanted_ != count_ && change_.to == 0 && may_change_) {
     complain("count", "the number of partitions stays until all members want another one",
              fmt::format("there are {}, this daemon's configuration asks for {}", count_, wanted_));
   }
@@ -203,7 +277,7 @@ void QueueSupervisor::on_running(const wire::FleetRead& fleet) {
 
 // From one partition, with no number in Consul yet.
 void QueueSupervisor::divide(const wire::FleetRead& fleet) {
-  if (wanted_ == 1) return;
+  if (wanted_ == 1 || !may_change_) return;
   if (core::common_wish(fleet.members) != wanted_) {
     return complain("count", "the queue is not divided until all members want it",
                     fmt::format("this daemon's configuration asks for {} partitions", wanted_));
@@ -213,7 +287,7 @@ void QueueSupervisor::divide(const wire::FleetRead& fleet) {
 }
 
 void QueueSupervisor::tell_members(const wire::FleetRead& fleet) {
-  change_ = core::plan_change(fleet.members, {{parts_.options.node, weight_}, wanted_}, count_);
+  change_ = core::plan_change(fleet.members, {{parts_.options.node, weight_}, wish()}, count_);
   if (finishing_) return;
   if (change_.is_ours && driver_->holds_all()) {
     log(Level::kInfo, "the number of partitions changes: this daemon holds all and ends its jobs",
@@ -240,10 +314,13 @@ void QueueSupervisor::change_count() {
   send("change_partitions",
        wire::change_count(parts_.binding, change_.to, count_, count_index_,
                           *driver_->locks_kept_by()),
-       [this, over](Instant, const http::Response& response) {
+       [this, over](Instant now, const http::Response& response) {
          std::string error;
-         if (!wire::is_count_written(response, error)) {
+         if (wire::is_count_written(parts_.binding, response, error)) {
+           refused_pause_ = {};
+         } else {
            complain("count", "the number of partitions could not be changed", error);
+           write_refused(now, response, error);
          }
          over();
        });
@@ -252,7 +329,7 @@ void QueueSupervisor::change_count() {
 // The first number is written when all members want it, and nobody leads who may not know of it.
 std::string QueueSupervisor::why_not_create(Instant now, const wire::FleetRead& fleet) {
   for (const core::FleetMember& each : fleet.members) {
-    if (each.wish != wanted_) {
+    if (each.wish != wanted_ && each.member.id != parts_.options.node) {
       return fmt::format("{} asks for {} partitions, this daemon for {}", each.member.id, each.wish,
                          wanted_);
     }
@@ -273,20 +350,22 @@ void QueueSupervisor::create_count(const wire::FleetRead& fleet) {
        [this](Instant now, const http::Response& response) {
          ask_at_ = now;  // it may be another daemon's by now
          std::string error;
-         if (wire::is_count_written(response, error)) {
+         if (wire::is_count_written(parts_.binding, response, error)) {
+           refused_pause_ = {};
            log(Level::kInfo, "the queue is divided into partitions",
                {{"queue", name()}, {"partitions", std::to_string(wanted_)}});
          } else {
            ask_at_ = now + kRetryPause;
            complain("count", "the number of partitions could not be written", error);
+           write_refused(now, response, error);
          }
        });
 }
 
 void QueueSupervisor::make_driver(std::uint32_t count, std::uint64_t index, bool only_undivided) {
-  said_.clear();
+  std::erase_if(said_, [](const auto& each) { return each.first != "right"; });
   divided_ = index != 0;
-  count_ = count;
+  count_ = last_count_ = count;
   count_index_ = index;
   QueueDriver::Parts parts{parts_.options,    parts_.binding,   std::move(parts_.runners),
                            parts_.lease_slot, parts_.state_dir, parts_.observers};
@@ -310,10 +389,10 @@ void QueueSupervisor::drop_driver() {
 }
 
 void QueueSupervisor::complain(const char* about, const std::string& message,
-                               const std::string& reason) {
-  std::string text = message + reason;
+                               const std::string& reason, Level level) {
+  std::string text = message + ": " + reason;
   if (std::exchange(said_[about], text) == text) return;
-  log(Level::kWarn, message, {{"queue", name()}, {"error", reason}});
+  log(level, message, {{"queue", name()}, {"error", reason}});
 }
 
 }  // namespace lictor::runtime

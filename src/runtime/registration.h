@@ -13,7 +13,9 @@ namespace lictor::runtime {
 /// balancers; nothing in lictor relies on it, so a failure is only tried again.
 class Registration : public Task {
  public:
-  Registration(std::string node, std::string version, net::Transport& transport);
+  /// `admin_urls`: of the admin face, whose first address others can reach is the service's.
+  Registration(std::string node, std::string version, const std::vector<std::string>& admin_urls,
+               net::Transport& transport);
 
   /// The queues that are led from here changed.
   void set_leading(std::vector<std::string> queues);
@@ -28,6 +30,8 @@ class Registration : public Task {
 
   std::string node_;
   std::string version_;
+  std::string address_;  // empty: that of the node
+  int port_ = 0;         // 0: none
   net::Transport& transport_;
   std::vector<std::string> leading_;
   Instant register_at_{};

@@ -35,6 +35,12 @@ http::Request put(const Binding& binding, Txn txn) {
   return http::put("/v1/txn", std::move(txn).body(), binding.request_timeout);
 }
 
+std::string needed_rules(const Binding& binding) {
+  return "; the token needs the rules key \"" + binding.layout.partitions_key +
+         R"(" { policy = "write" } and key_prefix ")" + binding.layout.leader_key +
+         R"(/" { policy = "write" })";
+}
+
 }  // namespace
 
 Result<std::uint32_t> read_count(std::string_view value) {
@@ -139,6 +145,33 @@ http::Request probe_undivided(const Binding& binding) {
   return request;
 }
 
+// Never applied, since a key cannot both exist and not exist. Consul checks the rights to all
+// operations first.
+http::Request probe_change(const Binding& binding, std::uint32_t to) {
+  const std::string& key = binding.layout.partitions_key;
+  Txn txn;
+  txn.verb("check-not-exists", key);
+  txn.verb("check-index", key).index(1);
+  txn.verb("cas", key).index(0).value({});
+  txn.verb("cas", binding.layout.lock_key({to, 0})).index(0).value({});
+  return put(binding, std::move(txn));
+}
+
+std::optional<bool> may_change(const Binding& binding, const http::Response& response,
+                               std::string& error) {
+  if (const auto reply = txn_reply(response); reply && response.status == 409) {
+    const auto denied = std::find_if(reply->errors.begin(), reply->errors.end(),
+                                     [](const auto& each) { return is_denied(each.what); });
+    if (denied == reply->errors.end()) return true;
+    error = denied->what + needed_rules(binding);
+    return false;
+  }
+  error = describe(response);
+  if (!is_denied(error)) return std::nullopt;
+  error += needed_rules(binding);
+  return false;
+}
+
 // A session that holds one lock is alive, and so holds all that it acquired.
 http::Request change_count(const Binding& binding, std::uint32_t to, std::uint32_t from,
                            std::uint64_t count_index, std::string_view session) {
@@ -154,17 +187,16 @@ http::Request change_count(const Binding& binding, std::uint32_t to, std::uint32
   return put(binding, std::move(txn));
 }
 
-bool is_count_written(const http::Response& response, std::string& error) {
+bool is_count_written(const Binding& binding, const http::Response& response, std::string& error) {
   const auto reply = txn_reply(response);
   if (reply && response.status == 200) return true;
   error = reply && !reply->errors.empty() ? reply->errors.front().what : describe(response);
-  if (error.find("Permission denied") != std::string::npos) {
-    error +=
-        R"(; the token needs the rules key "lictor/QUEUE/partitions" { policy = "write" } and )"
-        R"(key_prefix "lictor/QUEUE/leader/" { policy = "write" } ("lictor check" names them in )"
-        "full); nobody leads while Consul has no number of partitions";
-  }
+  if (is_denied(error)) error += needed_rules(binding);
   return false;
+}
+
+bool is_denied(std::string_view error) {
+  return error.find("Permission denied") != std::string_view::npos;
 }
 
 http::Request watch_locks(const Binding& binding, std::uint32_t count, std::uint64_t index) {

@@ -52,6 +52,12 @@ struct FleetRead {
 /// Whether there is no such number. It needs the right to write it, as does AcquireLock with
 /// if_undivided (Consul 1.8.7): 403 or 409 if that is missing.
 [[nodiscard]] http::Request probe_undivided(const Binding& binding);
+/// Asks whether the token may change the number of partitions to `to`. Changes nothing.
+[[nodiscard]] http::Request probe_change(const Binding& binding, std::uint32_t to);
+/// The answer; nothing: Consul gave none. `error`: why not, with the rules to grant if the token may
+/// not.
+[[nodiscard]] std::optional<bool> may_change(const Binding& binding, const http::Response& response,
+                                             std::string& error);
 /// Changes the number of partitions from `from`, to none if `to` is 1, while `session` holds all
 /// their locks.
 [[nodiscard]] http::Request change_count(const Binding& binding, std::uint32_t to,
@@ -59,7 +65,9 @@ struct FleetRead {
                                          std::string_view session);
 /// Whether such a request was applied. `error`: what Consul answered else, and the rules to grant
 /// if it was "Permission denied".
-[[nodiscard]] bool is_count_written(const http::Response& response, std::string& error);
+[[nodiscard]] bool is_count_written(const Binding& binding, const http::Response& response,
+                                    std::string& error);
+[[nodiscard]] bool is_denied(std::string_view error);
 
 /// All locks of a queue, by a blocking query from `index` on.
 [[nodiscard]] http::Request watch_locks(const Binding& binding, std::uint32_t count,

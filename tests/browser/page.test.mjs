@@ -268,6 +268,50 @@ describe("one daemon", () => {
   });
 });
 
+describe("several queues", () => {
+  let world;
+  let daemon;
+  before(async () => {
+    world = await World.create();
+    const queue = (name) => ({ name, tasks_prefix: `lictor/default/${name}/tasks/`, leader_key: `lictor/default/${name}/leader`, dead_prefix: `lictor/default/${name}/dead/`, executors: { Quick: { noop: {} } } });
+    daemon = await world.daemon("host-a", { more: ["fine", "halted", "odd"].map(queue) });
+  });
+  after(async () => world?.end());
+
+  it("shows all on one screen first, each marked where something is wrong", async () => {
+    const page = await open(daemon);
+    await page.waitForSelector("main[data-ready=queues]");
+    await shows(page, "All is well");
+    const row = (name) => page.locator("tbody tr", { has: page.getByRole("link", { name, exact: true }) });
+    assert.equal(await page.locator("tbody tr").count(), 4);
+    await post(daemon, "/v1/pause?queue=halted");
+    await world.put("odd/tasks/1", { taskType: "NoSuchType" });
+    await world.put("odd/dead/2", { record: { taskType: "Quick" }, reason: "failed", error: "exit status 3" });
+    await shows(page, "2 of 4 queues need you.");
+    await eventually(async () => /1 error.*no executor/s.test(await row("odd").innerText()), "the error of odd is told");
+    assert.match(await row("odd").innerText(), /dead letter: .*exit status 3/);
+    assert.match(await row("halted").innerText(), /1 warning\s+paused/);
+    assert.match(await row("fine").innerText(), /well/);
+    assert.match(await page.locator("tbody tr").first().innerText(), /odd/, "the worst comes first");
+    assert.equal(await page.title(), "All queues · lictor");
+    for (const width of [380, 1200]) {
+      await page.setViewportSize({ width, height: 800 });
+      assert.deepEqual(await seriousFindings(page), [], `at ${width}`);
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(over <= 0, `at ${width} ${over} px too wide`);
+    }
+    await row("odd").getByRole("link", { name: "odd", exact: true }).click();
+    await page.waitForSelector("main[data-ready=overview]");
+    await shows(page, "odd", "h1");
+    await page.locator("#queue").selectOption({ label: "All queues" });
+    await page.waitForSelector("main[data-ready=queues]");
+    await post(daemon, "/v1/resume?queue=halted");
+    await shows(page, "1 of 4 queues needs you.");
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+  });
+});
+
 describe("two daemons", () => {
   let world;
   before(async () => {

@@ -66,7 +66,7 @@ export class World {
     return leaders;
   }
 
-  async daemon(node, { admin = {}, queue = {}, executors } = {}) {
+  async daemon(node, { admin = {}, queue = {}, executors, more = [] } = {}) {
     const config = join(this.folder, `${node}.json`);
     writeFileSync(
       config,
@@ -75,7 +75,7 @@ export class World {
         state_dir: join(this.folder, `state-${node}`),
         consul: { addresses: [this.consulUrl], register: false },
         admin: { listen: ["127.0.0.1:0"], ...admin },
-        queues: [{ name: "default", concurrency: 4, history: { keep: 100 }, executors: executors ?? kExecutors, ...queue }],
+        queues: [{ name: "default", concurrency: 4, history: { keep: 100 }, executors: executors ?? kExecutors, ...queue }, ...more],
       }),
     );
     const daemon = new Program([LICTOR_COMMAND, "run", "--config", config], join(this.folder, `${node}.log`));

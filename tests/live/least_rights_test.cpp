@@ -103,6 +103,7 @@ const std::map<std::string, Complaint>& daemon_complaints() {
       {R"(key_prefix "lictor/default/schedules/")",
        {"listing the schedules: ", "listing the schedules: "}},
       {R"(key "lictor/default/control")", {"reading the control key: ", ""}},
+      {R"(key "lictor/default/partitions")", {"the number of partitions may not be read", ""}},
       {R"(service "lictor")",
        {R"(no right to register the service)", "no right to register the service"}},
       {R"(agent "NODE")", {"", ""}}};  // for "lictor check" alone

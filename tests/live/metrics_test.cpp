@@ -81,6 +81,61 @@ TEST_CASE("a Prometheus scrapes what the leader and a follower count") {
   is("count(lictor_consul_requests_total%7Brequest=%22transaction%22,outcome=%22ok%22%7D)", "1");
 }
 
+// The rules of examples/monitoring with spans short enough for a test.
+std::string quick_rules() {
+  std::string rules = read_text(std::string{LICTOR_MONITORING} + "/alerts.yml");
+  for (const std::string span : {"for: 1m", "for: 2m"}) {
+    for (std::size_t at = 0; (at = rules.find(span, at)) != std::string::npos;) {
+      rules.replace(at, span.size(), "for: 1s");
+    }
+  }
+  return rules;
+}
+
+TEST_CASE("a real Prometheus alerts on the first dead letter, and when all daemons are down") {
+  if (std::system("command -v prometheus >/dev/null") != 0) {
+    return tell_skipped("no prometheus (Debian's package of that name)");
+  }
+  World world;
+  DaemonSettings settings = world.settings("a");
+  settings.admin = {"127.0.0.1:" + std::to_string(free_port())};
+  LictorDaemon a{settings};
+  REQUIRE(eventually([&] { return world.leads(a) && !admin_url(world, a).empty(); }));
+  write_text(world.folder.file("alerts.yml"), quick_rules());
+  const std::string config = world.folder.file("prometheus.yml");
+  write_text(config,
+             json{{"global", {{"scrape_interval", "1s"}, {"evaluation_interval", "1s"}}},
+                  {"rule_files", {"alerts.yml"}},
+                  {"scrape_configs",
+                   {{{"job_name", "lictor"}, {"static_configs", {{{"targets", settings.admin}}}}}}}}
+                 .dump());
+  const std::string listen = "127.0.0.1:" + std::to_string(free_port());
+  Process prometheus{{"prometheus", "--config.file=" + config, "--web.listen-address=" + listen,
+                      "--storage.tsdb.path=" + world.folder.file("tsdb")},
+                     world.folder.file("prometheus.log")};
+  Kv api{"http://" + listen};
+  const auto query = [&](const std::string& expression) {
+    const auto answer = api.request("GET", "/api/v1/query?query=" + expression);
+    return answer.status != 200 ? json::array() : answer.json().at("data").at("result");
+  };
+  const auto fires = [&](const std::string& alert) {
+    return !query("ALERTS%7Balertname=%22" + alert + "%22,alertstate=%22firing%22%7D").empty();
+  };
+  const auto scraped = [&] { return !query("lictor_tasks_total%7Boutcome=%22dead%22%7D").empty(); };
+  REQUIRE(eventually(scraped));
+  CHECK_FALSE(fires("LictorDeadLetters"));
+  CHECK(eventually([&] { return !fires("LictorAllDown"); }));  // it did before the first scrape
+  world.kv.put(world.task_key("bad"), "no JSON");
+  REQUIRE(eventually([&] { return world.dead() == 1; }));
+  CHECK(eventually([&] { return fires("LictorDeadLetters"); }));
+
+  a.kill();
+  CHECK(eventually([&] { return fires("LictorAllDown"); }));
+  CHECK(eventually([&] { return fires("LictorNobodyLeads"); }));
+  a.start();
+  CHECK(eventually([&] { return !fires("LictorAllDown") && !fires("LictorNobodyLeads"); }));
+}
+
 TEST_CASE("InfluxDB gets the metrics from Prometheus, as examples/monitoring says") {
   for (const char* program : {"prometheus", "influxd"}) {
     if (std::system(("command -v " + std::string{program} + " >/dev/null").c_str()) != 0) {

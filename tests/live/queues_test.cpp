@@ -187,6 +187,32 @@ TEST_CASE("tasks of a certain time start at it, in order, also when they are mov
           << seconds_between(due_ns, world.journal.run("t199")->begin_ns) * 1000 << " ms");
 }
 
+TEST_CASE("without a configuration an unknown --queue is told, with those that are there") {
+  World world;
+  const auto daemon = world.daemon("a");
+  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto lictor = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {LICTOR_COMMAND, "--consul", world.address(), "--queue"});
+    return run(arguments, {{"LICTOR_ROOT", world.root}});
+  };
+  const Output empty = lictor({"default", "list"});  // it has no task, but it is there
+  CHECK_MESSAGE(empty.exit_code == 0, empty.out);
+  for (const char* command : {"list", "stats", "leader", "members", "pause"}) {
+    const Output unknown = lictor({"defualt", command});
+    INFO(unknown.out);
+    CHECK(unknown.exit_code == 3);
+    CHECK(unknown.out.find("no queue \"defualt\" in Consul below " + world.root) !=
+          std::string::npos);
+    CHECK(unknown.out.find("did you mean \"default\"?") != std::string::npos);
+  }
+  CHECK_FALSE(world.kv.has(world.root + "defualt/control"));
+  // A producer may come before the first daemon of a queue.
+  const Output early = lictor({"early", "submit", "Record"});
+  INFO(early.out);
+  CHECK(early.exit_code == 0);
+  CHECK(early.out.find("waits for a daemon") != std::string::npos);
+}
+
 TEST_SUITE_END();
 
 }  // namespace

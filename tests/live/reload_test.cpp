@@ -110,14 +110,32 @@ TEST_CASE("SIGHUP keeps the old configuration when the new one is bad, and says 
   REQUIRE(eventually([&] { return world.leads(*daemon); }));
   daemon->reload_text("{\"queues\": [");
   REQUIRE(eventually([&] { return daemon->logged("keeping the old one"); }));
-  daemon->reload({{"session_ttl", "20s"}});
-  REQUIRE(
-      eventually([&] { return daemon->logged("needs a restart: queue default: session_ttl"); }));
-  daemon->reload({{"session_ttl", "10s"}, {"concurency", 2}});
+  daemon->reload({{"concurency", 2}});
   REQUIRE(eventually([&] { return daemon->logged("unknown key; did you mean"); }));
   world.submit("1", 1000);
   REQUIRE(eventually([&] { return world.all_done(); }));
   CHECK(world.leads(*daemon));
+}
+
+TEST_CASE("of a reload, what needs a restart waits for one, and the rest is taken") {
+  World world;
+  const auto daemon = world.daemon("a", {}, "none");
+  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto pending = [&] {
+    return world.kv.get_json(world.root + "default/members/" + daemon->node())
+        .value("reload_error", "");
+  };
+  daemon->reload({{"session_ttl", "20s"}, {"concurrency", 2}});
+  REQUIRE(eventually([&] { return daemon->logged("configuration reloaded"); }));
+  CHECK(daemon->logged("wait for a restart"));
+  CHECK(daemon->logged("queue default: session_ttl"));
+  CHECK(eventually(
+      [&] { return pending().starts_with("a restart is needed for queue default: session_ttl"); }));
+  for (const char* id : {"first", "second"}) world.submit(id, 1000, {{"sleep", 300'000}});
+  CHECK(eventually([&] { return world.journal.run("first") && world.journal.run("second"); }));
+  CHECK(world.leads(*daemon));
+  daemon->reload({{"session_ttl", "10s"}});
+  CHECK(eventually([&] { return pending().empty(); }));
 }
 
 TEST_CASE("a configuration that cannot be read for long costs neither lease nor running job") {

@@ -101,18 +101,32 @@ TEST_CASE("a daemon without the right to claim runs nothing, says so, and goes o
   CHECK(world.journal.order() == std::vector<std::string>{"1"});
 }
 
-TEST_CASE("a daemon that may not write the number of partitions says which rules to grant") {
+TEST_CASE("a daemon that may not write the number of partitions leads on, and says what to grant") {
   GuardedConsul guarded;
   World world{guarded.agent, "lictor/"};
   DaemonSettings settings = world.settings("a");
   settings.token_file = world.folder.file("token");
   write_secret(settings.token_file, guarded.make_token_of("daemon"));
-  settings.queue["partitions"] = 4;
   LictorDaemon daemon{settings};
-  REQUIRE(
-      eventually([&] { return daemon.logged("the number of partitions could not be written"); }));
+  const auto session = [&] {
+    const auto entry = guarded.kv.get("lictor/default/leader");
+    return entry ? entry->session : "";
+  };
+  REQUIRE(eventually([&] { return !session().empty(); }));
+  const std::string before = session();
+  daemon.reload({{"partitions", 8}});
+  const std::string refused = "this daemon may not change the number of partitions";
+  REQUIRE(eventually([&] { return daemon.logged(refused); }));
   INFO(daemon.log());
-  CHECK(daemon.logged("lictor/QUEUE/partitions"));
+  CHECK(daemon.logged(R"(key \"lictor/default/partitions\" { policy = \"write\" })"));
+  guarded.kv.put_json("lictor/default/tasks/1", json{{"taskType", "Record"}});
+  CHECK(eventually([&] { return guarded.kv.list("lictor/default/tasks/").empty(); }));
+  CHECK(session() == before);
+  // So it does from its start on.
+  CHECK(daemon.stop() == 0);
+  daemon.start();
+  guarded.kv.put_json("lictor/default/tasks/2", json{{"taskType", "Record"}});
+  CHECK(eventually([&] { return guarded.kv.list("lictor/default/tasks/").empty(); }));
 }
 
 TEST_SUITE_END();

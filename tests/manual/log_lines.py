@@ -21,7 +21,6 @@ COMPUTED = {
     "src/app/admin_face.cpp": 1,   # of a listener: its port is taken
     "src/app/daemon.cpp": 6,       # refuse(), the configuration's warnings thrice, state_dir, a log file
     "src/runtime/membership.cpp": 1,  # complain() itself
-    "src/runtime/queue_supervisor.cpp": 1,  # likewise
 }
 
 LITERAL = r'(?:R"\((?:.*?)\)"|"(?:[^"\\]|\\.)*")'

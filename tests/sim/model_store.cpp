@@ -428,7 +428,7 @@ bool FakeStore::change_partitions(std::uint32_t to, std::uint64_t count_index,
                                   const std::string& session) {
   std::string error;
   const http::Request request = wire::change_count(binding_, to, count_, count_index, session);
-  if (!wire::is_count_written(ask(request), error)) return false;
+  if (!wire::is_count_written(binding_, ask(request), error)) return false;
   count_ = to;
   return true;
 }

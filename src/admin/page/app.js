@@ -6,12 +6,13 @@
 import { follow, get } from "./api.js";
 import { clock, facts, fill, h, relative } from "./dom.js";
 import * as overview from "./overview.js";
+import * as allQueues from "./queues.js";
 import { schedule as scheduleView, schedules } from "./schedules.js";
 import { submit } from "./submit.js";
 import { task } from "./task.js";
 import { dead, tasks } from "./tasks.js";
 
-const kViews = { overview, tasks, dead, schedules, task, schedule: scheduleView, submit }; // `list`: one of its list
+const kViews = { queues: allQueues, overview, tasks, dead, schedules, task, schedule: scheduleView, submit }; // `list`: one of its list
 const kInNav = ["overview", "tasks", "dead", "schedules"];
 const kPollEvery = 5000;
 const kLeastPause = 1000;
@@ -44,9 +45,11 @@ function parse() {
     }
   });
   const name = queue || queues[0];
+  const ofAll = !queue && queues.length > 1;
   return {
-    view: kViews[view] ? view : "overview",
+    view: ofAll ? "queues" : kViews[view] && view !== "queues" ? view : "overview",
     queue: name,
+    followed: ofAll ? "" : name, // whose events; all
     base: `#/${encodeURIComponent(name)}`,
     id: rest.join("/"),
     parameters: new URLSearchParams(search ?? ""),
@@ -56,15 +59,17 @@ function parse() {
 function header() {
   fill(
     document.getElementById("nav"),
-    kInNav.map((name) => h("a", { href: `${where.base}/${name}`, "aria-current": where.view === name ? "page" : null, "data-key": `nav-${name}` }, kViews[name].title)),
+    where.view === "queues" ? [] : kInNav.map((name) => h("a", { href: `${where.base}/${name}`, "aria-current": where.view === name ? "page" : null, "data-key": `nav-${name}` }, kViews[name].title)),
   );
   const names = queues.includes(where.queue) ? queues : [...queues, where.queue];
   if (picker.dataset.names !== names.join()) {
     picker.dataset.names = names.join();
-    picker.replaceChildren(...names.map((name) => h("option", { value: name }, name)));
+    const all = queues.length > 1 ? [h("option", { value: "" }, "All queues")] : [];
+    picker.replaceChildren(...all, ...names.map((name) => h("option", { value: name }, name)));
   }
-  picker.value = where.queue;
-  document.title = `${kViews[where.view].list ? where.id : kViews[where.view].title} · ${where.queue} · lictor`;
+  picker.value = where.followed;
+  const shown = kViews[where.view].list ? where.id : kViews[where.view].title;
+  document.title = [shown, where.followed, "lictor"].filter(Boolean).join(" · ");
 }
 
 async function draw() {
@@ -146,7 +151,7 @@ function age() {
 function watch() {
   queueAbort.abort();
   queueAbort = new AbortController();
-  follow(where.queue, {
+  follow(where.followed, {
     signal: queueAbort.signal,
     onEvent: soon,
     onState: (state) => {
@@ -175,11 +180,14 @@ function go() {
     }
   }
   header();
-  if (before?.queue !== where.queue) watch();
+  if (before?.followed !== where.followed) watch();
   draw();
 }
 
-picker.addEventListener("change", () => (location.hash = `#/${encodeURIComponent(picker.value)}/${kViews[where.view].list ?? where.view}`));
+picker.addEventListener("change", () => {
+  const view = where.view === "queues" ? "overview" : kViews[where.view].list ?? where.view;
+  location.hash = picker.value ? `#/${encodeURIComponent(picker.value)}/${view}` : "#/";
+});
 addEventListener("hashchange", go);
 document.addEventListener("visibilitychange", () => !document.hidden && soon());
 setInterval(age, 1000);
@@ -195,6 +203,7 @@ document.getElementById("theme").addEventListener("click", () => {
 });
 
 const kKeys = [
+  ["g a", "All queues", () => (location.hash = "#/")],
   ["g o", "Overview", () => (location.hash = `${where.base}/overview`)],
   ["g t", "Tasks", () => (location.hash = `${where.base}/tasks`)],
   ["g d", "Dead letters", () => (location.hash = `${where.base}/dead`)],

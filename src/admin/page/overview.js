@@ -82,6 +82,13 @@ function schedules(counts, base) {
 const isDivided = (queue) => queue.partitions > 1;
 const freeOf = (queue) => queue.leaders.filter((each) => each.node === null).map((each) => each.partition);
 
+/** Who leads, in few words. */
+export function leaderText(queue) {
+  if (!isDivided(queue)) return queue.leader ?? (queue.fleet_error ? "unknown" : "nobody");
+  const leaders = new Set(queue.leaders.map((each) => each.node).filter((each) => each !== null));
+  return queue.fleet_error ? "unknown" : `${plural(leaders.size, "daemon")}, ${plural(queue.partitions, "partition")}`;
+}
+
 /** Who leads. Of several partitions: how many there are, and which have no leader. */
 function leadTile(queue) {
   if (isDivided(queue)) {
@@ -90,8 +97,7 @@ function leadTile(queue) {
     const note = queue.fleet_error ? "who leads them is unknown" : free.length ? `nobody leads ${ranges(free)}` : `led by ${plural(leaders.size, "daemon")}`;
     return tile("Partitions", count(queue.partitions), { note, kind: free.length ? "bad" : null });
   }
-  const leader = queue.leader ?? (queue.fleet_error ? "unknown" : "nobody");
-  return tile("Leader", leader, { note: queue.leads_since ? ["took the lead ", ago(queue.leads_since)] : null, kind: queue.leader ? null : "bad" });
+  return tile("Leader", leaderText(queue), { note: queue.leads_since ? ["took the lead ", ago(queue.leads_since)] : null, kind: queue.leader ? null : "bad" });
 }
 
 function tiles(queue, tasks, base) {
@@ -207,23 +213,29 @@ function actions(queue, refresh) {
   );
 }
 
-export async function render(view, { queue, base, signal, refresh }) {
+/** A queue of /v1/queues with its lists, and all that is wrong with it. */
+export async function look(told, signal) {
   const list = (path) =>
-    get(path, { queue, limit: 1 }, { signal }).catch((error) => {
+    get(path, { queue: told.name, limit: 1 }, { signal }).catch((error) => {
       if (signal.aborted) throw error;
       return null; // Consul may be away: the rest is worth showing
     });
-  const overview = await get("/v1/queues", { queue }, { signal });
-  const told = overview.queues[0];
-  if (!told) throw new Error(`this daemon serves no queue "${queue}"`);
   // A Consul that hangs would hold up the lists, and with them the news that it hangs.
   const [tasks, letters] = told.fleet_error ? [null, null] : await Promise.all([list("/v1/tasks"), list("/v1/dead")]);
-  const findingsOf = [...told.findings.map((each) => withLink(withTypes(each, told, tasks), base)), ...failures(tasks, letters, base)];
-  if (!tasks && !told.fleet_error) findingsOf.push({ severity: "error", what: "The tasks cannot be read.", remedy: "Consul does not answer this daemon, or its token may not read them." });
+  const base = `#/${encodeURIComponent(told.name)}`;
+  const all = [...told.findings.map((each) => withLink(withTypes(each, told, tasks), base)), ...failures(tasks, letters, base)];
+  if (!tasks && !told.fleet_error) all.push({ severity: "error", what: "The tasks cannot be read.", remedy: "Consul does not answer this daemon, or its token may not read them." });
+  return { told, tasks, findings: all };
+}
+
+export async function render(view, { queue, base, signal, refresh }) {
+  const overview = await get("/v1/queues", { queue }, { signal });
+  if (!overview.queues[0]) throw new Error(`this daemon serves no queue "${queue}"`);
+  const { told, tasks, findings: found } = await look(overview.queues[0], signal);
   fill(
     view,
     h("div", { class: "head" }, h("h1", {}, told.name), told.paused ? chip("paused") : null, actions(told, refresh)),
-    findings(findingsOf),
+    findings(found),
     tiles(told, tasks, base),
     pictures(told.status?.activity, told.leader_silent, isDivided(told)),
     members(told),

@@ -11,6 +11,9 @@ const kDays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 /** "Europe/Rome"; the line may break after the slash. */
 const zoneName = (zone) => zone.split("/").flatMap((part, i) => (i === 0 ? [part] : ["/", h("wbr"), part]));
 
+/** When it made its last task. `last_tick` is no such time: a leader writes it with its first look. */
+const lastMade = (told) => (told.last ? ago(told.last) : told.last_task ?? (told.state === "bad" ? "" : "never"));
+
 function rowsOf(schedules, base) {
   return schedules.map((each) =>
     h(
@@ -19,7 +22,7 @@ function rowsOf(schedules, base) {
       h("th", { scope: "row" }, h("a", { href: `${base}/schedule/${idPath(each.name)}`, "data-key": each.key }, each.name)),
       h("td", { "data-label": "When" }, h("span", {}, each.rule ? h("code", {}, each.rule) : null, each.timezone ? [" ", h("span", { class: "zone" }, zoneName(each.timezone))] : null)),
       h("td", { "data-label": "Next" }, ago(each.next)),
-      h("td", { "data-label": "Last" }, ago(each.last_tick)),
+      h("td", { "data-label": "Last" }, lastMade(each)),
       h("td", { "data-label": "State" }, h("span", {}, chip(each.state), each.error ? h("span", { class: "error reason" }, each.error) : null)),
     ),
   );
@@ -51,8 +54,8 @@ function factsOf(told, base) {
     ["Time zone", told.timezone ?? (told.value?.cron && "UTC")],
     ["Type", told.type],
     ["Next tick", told.next && ago(told.next)],
-    ["Last tick", told.last_tick && [ago(told.last_tick), ` (${told.last_tick})`]],
-    ["Last task", told.last_task && h("a", { href: `${base}/task/${idPath(told.last_task)}` }, told.last_task)],
+    ["Last task", told.last_task ? [h("a", { href: `${base}/task/${idPath(told.last_task)}` }, told.last_task), told.last ? [" ", ago(told.last)] : null] : told.state === "bad" ? null : "never"],
+    ["Ticks decided to", told.last_tick && [ago(told.last_tick), ` (${told.last_tick})`]],
     ["Written by", told.from_config && "the leader, as its configuration says"],
     ["Record", `created at index ${told.create_index}, modified at ${told.modify_index}`],
   ]);

@@ -53,6 +53,7 @@ TEST_CASE("schedules are listed by name with their states, searched and paged") 
   CHECK(nightly["type"] == "Backup");
   CHECK(parse_rfc3339(nightly["next"].get<std::string>()) > wall_now());
   CHECK(nightly["last_tick"].is_null());
+  CHECK(nightly["last"].is_null());
   CHECK(nightly["error"].is_null());
   CHECK(nightly["from_config"] == false);
   CHECK(page["schedules"][1]["next"].is_null());  // it is paused
@@ -70,6 +71,19 @@ TEST_CASE("schedules are listed by name with their states, searched and paged") 
   const json second = scene.read("/v1/schedules?queue=q&limit=2&cursor=" + cursor);
   CHECK(names_of(second) == Names{"odd", "over"});
   CHECK(second["next"].is_null());
+}
+
+// A leader writes lastTick when it first sees a schedule, so that ticks before count as decided.
+TEST_CASE("the last of a schedule is its last task, also where lastTick says something else") {
+  Scene scene;
+  scene.schedule("new",
+                 R"({"every":"1h","lastTick":"2026-01-01T10:00:00Z","task":{"taskType":"T"}})");
+  scene.schedule("old", R"({"every":"1h","lastTick":"2026-01-01T10:00:00Z",)"
+                        R"("lastTask":"old/20260101T080000Z","task":{"taskType":"T"}})");
+  const json page = scene.read("/v1/schedules?queue=q");
+  CHECK(page["schedules"][0]["last"].is_null());
+  CHECK(page["schedules"][0]["last_tick"] == "2026-01-01T10:00:00Z");
+  CHECK(page["schedules"][1]["last"] == "2026-01-01T08:00:00Z");
 }
 
 TEST_CASE("all who look share one reading of the schedules, also when it fails") {

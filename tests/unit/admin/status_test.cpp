@@ -33,6 +33,12 @@ TEST_CASE("readyz gives its reason not to be") {
   CHECK(get(backend, "/readyz").status == 503);
   CHECK(get(backend, "/readyz").body == "Consul has no leader\n");
   backend.trouble.clear();
+  backend.known->waits_for = "waiting for Consul: 403";
+  CHECK(get(backend, "/readyz").status == 503);
+  CHECK(get(backend, "/readyz").body == "waiting for Consul: 403\n");
+  CHECK(json::parse(get(backend, "/v1/status").body)["waits_for"] == "waiting for Consul: 403");
+  backend.known->waits_for.clear();
+  CHECK(json::parse(get(backend, "/v1/status").body)["waits_for"].is_null());
   backend.known->stopping = true;
   CHECK(get(backend, "/readyz").body == "stopping\n");
   backend.known.reset();

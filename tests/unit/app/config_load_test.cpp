@@ -55,6 +55,28 @@ TEST_CASE("the flag names the file, else the variable, else the default") {
   CHECK(load_config(request)->node == "flag");
 }
 
+// "lictor check --config FILE" has to ask for the folder that the unit gives to the daemon.
+TEST_CASE("the file of an instance has a state_dir and a node name of its own") {
+  const auto config_of = [](const char* file, const char* text = R"({"queues": [{}]})") {
+    return parse_config(text, file, request_for(Mode::kClient)).value();
+  };
+  const Config plain = config_of("/etc/lictor/lictor.json");
+  CHECK(plain.state_dir == "/var/lib/lictor");
+  const Config billing = config_of("/etc/lictor/billing.json");
+  CHECK(billing.state_dir == "/var/lib/lictor/billing");
+  CHECK(billing.node == plain.node + "-billing");
+  CHECK(billing.queues.front().options.node == billing.node);
+  const Config named = config_of("/etc/lictor/billing.json",
+                                 R"({"node": "n", "state_dir": "/srv/l", "queues": [{}]})");
+  CHECK(named.state_dir == "/srv/l");
+  CHECK(named.node == "n");
+  for (const char* other : {"/home/me/billing.json", "/etc/lictor/sub/a.json", "billing.json",
+                            "/etc/lictor/billing.conf", "/etc/lictor/.json"}) {
+    CHECK_MESSAGE(config_of(other).state_dir == "/var/lib/lictor", other);
+    CHECK(config_of(other).node == plain.node);
+  }
+}
+
 TEST_CASE("without the default file a client gets the defaults, the daemon an error") {
   const Folder folder;
   LoadRequest request;

@@ -26,7 +26,8 @@ constexpr const char* kAllDenied =
     R"({"Results":null,"Errors":[{"OpIndex":0,"What":"Permission denied"},)"
     R"({"OpIndex":2,"What":"Permission denied"},{"OpIndex":3,"What":"Permission denied"},)"
     R"({"OpIndex":4,"What":"Permission denied"},{"OpIndex":5,"What":"Permission denied"},)"
-    R"({"OpIndex":6,"What":"Permission denied"},{"OpIndex":7,"What":"Permission denied"}]})";
+    R"({"OpIndex":6,"What":"Permission denied"},{"OpIndex":7,"What":"Permission denied"},)"
+    R"({"OpIndex":8,"What":"Permission denied"}]})";
 
 // The answer to what asks for the rights to write without writing, where all may be written.
 constexpr const char* kNoneKeeps =
@@ -69,7 +70,8 @@ TEST_CASE("a token without rights is reported, and nothing else is asked") {
   FakeConsul consul{{reply(403, "Permission denied"), reply(403, "Permission denied"),
                      reply(403, "Permission denied"), reply(403, "Permission denied"),
                      reply(403, "Permission denied"), reply(403, "Permission denied"),
-                     reply(403, "Permission denied"), reply(409, kAllDenied),
+                     reply(403, "Permission denied"), reply(403, "Permission denied"),
+                     reply(409, kAllDenied),
                      // the locks, then the members, then the dead letters
                      reply(403, "Permission denied"), reply(403, "Permission denied"),
                      reply(403, "Permission denied")}};

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -30,6 +31,12 @@ class ModelConsul : public net::Transport {
     if (number == faulty) {
       done(fault);
       return RequestId{number + 1};
+    }
+    if (refuse) {
+      if (auto refusal = refuse(request)) {
+        done(*std::move(refusal));
+        return RequestId{number + 1};
+      }
     }
     auto answer = model_.handle(boot_now(), request);
     if (!answer && on_wait) {
@@ -71,6 +78,8 @@ class ModelConsul : public net::Transport {
   std::size_t refused = 0;        ///< requests, for a name in them
   std::size_t faulty = SIZE_MAX;  ///< which request is answered by `fault`
   http::Response fault;
+  std::function<std::optional<http::Response>(const net::Request&)>
+      refuse;                     ///< nothing: it does not
   std::function<void()> on_wait;  ///< once, when something waits for a change
 
  private:

@@ -116,6 +116,7 @@ TEST_CASE("list shows every schedule, also beside bad ones") {
   put("bad", "nonsense");
   put("february", R"({"cron":"0 0 30 2 *","task":{"taskType":"T"}})");
   put("nightly", kNightly);
+  put("made", R"({"every":"1h","lastTask":"made/20261124T083000Z","task":{"taskType":"T"}})");
   put("once", R"({"at":["2020-01-01T00:00:00Z"],"task":{"taskType":"T"}})");
   put("still", R"({"every":"10m","paused":true,"lastTick":"2026-11-24T09:30:00Z",)"
                R"("task":{"taskType":"T"}})");
@@ -124,19 +125,22 @@ TEST_CASE("list shows every schedule, also beside bad ones") {
   CHECK(*told.code == 0);
   CHECK(contains(told.out, "30 2 * * *, Europe/Rome  20"));
   CHECK(contains(told.out, "every 10m"));
-  CHECK(contains(told.out, "2026-11-24T09:30:00Z ("));
+  CHECK(contains(told.out, "never"));  // lastTick is no task
+  CHECK(contains(told.out, "2026-11-24T08:30:00Z ("));
   CHECK(contains(told.out, "bad: cron: never fires"));
   CHECK(contains(told.out, "at 2020-01-01T00:00:00Z"));
   CHECK(contains(told.err, "without a leader no tick makes a task"));
 
   const json all = tell(consul, schedule_list, {}, true).document()["schedules"];
-  REQUIRE(all.size() == 5);
+  REQUIRE(all.size() == 6);
   std::string states;
   for (const json& one : all) states += one["state"].get<std::string>() + ' ';
-  CHECK(states == "bad bad active ended paused ");
-  CHECK(all[2]["next"].is_string());
-  CHECK(all[4]["next"].is_null());
-  CHECK(all[4]["last_tick"] == "2026-11-24T09:30:00Z");
+  CHECK(states == "bad bad active active ended paused ");
+  CHECK(all[3]["next"].is_string());
+  CHECK(all[2]["last"] == "2026-11-24T08:30:00Z");
+  CHECK(all[5]["next"].is_null());
+  CHECK(all[5]["last"].is_null());
+  CHECK(all[5]["last_tick"] == "2026-11-24T09:30:00Z");
 }
 
 TEST_CASE("show has the record; of another name it says which was meant") {

@@ -132,7 +132,9 @@ TEST_CASE("another value among the dead letters is shown, too") {
 TEST_CASE("errors that differ in the numbers of their details alone are of one kind") {
   CHECK(error_kind("exit status 3") == "exit status 3");
   CHECK(error_kind("exit status 3: job 17 of host-a2: no route to 10.0.0.7") ==
-        "exit status 3: job # of host-#: no route to #.#.#.#");
+        "exit status 3: job # of host-a2: no route to #.#.#.#");
+  CHECK(error_kind("failed: db7 is no utf8, see 5f3a-e41b at 0x7f") ==
+        "failed: db7 is no utf8, see #-# at #");
   CHECK(error_kind("timed out after 5s") == "timed out after 5s");
   CHECK(error_kind("").empty());
 }

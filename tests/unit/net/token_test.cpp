@@ -42,7 +42,8 @@ TEST_CASE("a token file is trimmed, wins over the token, and is read again when 
   REQUIRE(::stat(file.c_str(), &info) == 0);
   const std::array<timespec, 2> written{info.st_atim, info.st_mtim};
   TokenSource source;
-  REQUIRE(source.open("fixed", file, 1ms));
+  std::atomic<int> news = 0;
+  REQUIRE(source.open("fixed", file, 1ms, [&](const std::string& of) { news += of == file; }));
   CHECK(source.current() == "first");
 
   // Of the same size, within one step of the file system's clock.
@@ -53,6 +54,9 @@ TEST_CASE("a token file is trimmed, wins over the token, and is read again when 
   folder.write("new", "third");
   REQUIRE(std::rename((folder / "new").c_str(), file.c_str()) == 0);
   CHECK(next_token(source, "other") == "third");
+  const auto limit = std::chrono::steady_clock::now() + 10s;
+  while (news < 2 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+  CHECK(news == 2);
 }
 
 TEST_CASE("a token file that vanishes or is emptied leaves the last token in force") {

@@ -17,6 +17,9 @@ TEST_CASE("a request that fails again and again gets a line a minute, another on
   CHECK_FALSE(troubles.is_news(now + 1s, {Kind::kStoreTrouble, {}, "listing the tasks: 503"}));
   CHECK_FALSE(troubles.is_news(now + 59s, {Kind::kStoreTrouble, {}, "listing the tasks: 429"}));
   CHECK(troubles.is_news(now + 1s, {Kind::kStoreTrouble, {}, "renewing the session: 429"}));
+  const std::string refused = "listing the tasks: answered 403 (Permission denied)";
+  CHECK(troubles.is_news(now + 2s, {Kind::kStoreTrouble, {}, refused}));
+  CHECK_FALSE(troubles.is_news(now + 3s, {Kind::kStoreTrouble, {}, refused}));
   CHECK(troubles.is_news(now + 60s, {Kind::kStoreTrouble, {}, "listing the tasks: 429"}));
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -74,6 +75,31 @@ TEST_CASE("a line bears its fields, and is there at once") {
   CHECK(line.ends_with(" info  done task=\"a b\" took=5ms\n"));
   log(Level::kDebug, "unseen");
   CHECK(captured.read_some().empty());
+}
+
+// journalctl shows a time of its own, and filters by what it takes for the level (-p warning).
+TEST_CASE("a line for the journal has no time of its own, and its level as a prefix") {
+  Captured captured;
+  struct stat error {};
+  REQUIRE(fstat(STDERR_FILENO, &error) == 0);
+  const std::string stream = std::to_string(error.st_dev) + ':' + std::to_string(error.st_ino);
+  setenv("JOURNAL_STREAM", stream.c_str(), 1);
+  set_up_log(LogStyle::kText, Level::kDebug);
+  log(Level::kError, "denied", {{"queue", "q"}, {"error", "403 (Permission denied)"}});
+  log(Level::kWarn, "failed");
+  log(Level::kInfo, "done");
+  log(Level::kDebug, "claimed");
+  const std::string lines = captured.read_all();
+  // Standard error goes elsewhere now.
+  setenv("JOURNAL_STREAM", "1:1", 1);
+  set_up_log(LogStyle::kText, Level::kInfo);
+  log(Level::kInfo, "done");
+  const std::string other = captured.read_all();
+  unsetenv("JOURNAL_STREAM");
+  set_up_log(LogStyle::kText, Level::kInfo);
+  CHECK(lines ==
+        "<3>denied queue=q error=\"403 (Permission denied)\"\n<4>failed\n<6>done\n<7>claimed\n");
+  CHECK(other.ends_with(" info  done\n"));
 }
 
 TEST_CASE("the line of a start has type, attempt and host, and a program's has its pid") {
@@ -285,12 +311,12 @@ TEST_CASE("a journal that does not read stops nobody, and is told what was lost 
     return entries;
   };
   set_up_log(LogStyle::kJournal, Level::kInfo, path);
-  log(Level::kWarn, "two\nlines", {{"task", "7"}});
+  log(Level::kWarn, "odd", {{"task", "7\n8"}});
   const std::vector<std::string> first = read_all();
   REQUIRE(first.size() == 1);
-  const std::string length{"\x09\0\0\0\0\0\0\0", 8};
-  CHECK(first.front().starts_with("MESSAGE\n" + length + "two\nlines\nPRIORITY=4\n"));
-  CHECK(first.front().ends_with("\nLICTOR_TASK=7\n"));
+  const std::string length{"\x03\0\0\0\0\0\0\0", 8};
+  CHECK(first.front().starts_with("MESSAGE=odd task=\"7\\n8\"\nPRIORITY=4\n"));
+  CHECK(first.front().ends_with("\nLICTOR_TASK\n" + length + "7\n8\n"));
 
   constexpr std::size_t kLines = 2'000;
   for (std::size_t i = 0; i < kLines; ++i) log(Level::kInfo, "done");
@@ -305,7 +331,7 @@ TEST_CASE("a journal that does not read stops nobody, and is told what was lost 
   CHECK(after[1].starts_with("MESSAGE=read again\n"));
 
   // A long one comes in a file.
-  log(Level::kInfo, std::string(1U << 20U, 'x'));
+  log(Level::kInfo, "long", {{"error", std::string(1U << 20U, 'x')}});
   std::array<char, CMSG_SPACE(sizeof(int))> control{};
   msghdr message{};
   message.msg_control = control.data();

@@ -143,6 +143,29 @@ TEST_CASE("what fails is tried again, later and later, and the session renewed a
   CHECK(scene.consul.all_asked());
 }
 
+TEST_CASE("why it has not joined is told, also when that changes; a new value is written at once") {
+  Members scene{{undelivered(http::Delivery::kNotSent), reply(403, "Permission denied"),
+                 reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true")}};
+  const auto membership = scene.start();
+  scene.settle(*membership);
+  CHECK_FALSE(membership->joined());
+  const std::string away = membership->trouble();
+  CHECK_FALSE(away.empty());
+  scene.now += 1s;
+  scene.settle(*membership);
+  CHECK(membership->trouble().find("403 (Permission denied)") != std::string::npos);
+  scene.now += 2s;
+  membership->set_value(R"({"node":"a b","n":1})");
+  scene.settle(*membership);
+  CHECK(membership->joined());
+  CHECK(membership->trouble().empty());
+  CHECK(json::parse(scene.consul.asked[3].body)["n"] == 1);
+  membership->set_value(R"({"node":"a b","n":2})");
+  scene.settle(*membership);
+  CHECK(json::parse(scene.consul.asked[5].body)["n"] == 2);
+  CHECK(scene.consul.all_asked());
+}
+
 TEST_CASE("after an outage the entry is there soon, however long it was") {
   std::deque<http::Response> replies(20, undelivered(http::Delivery::kNotSent));
   Members scene{std::move(replies)};

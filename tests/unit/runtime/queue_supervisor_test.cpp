@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "../cli/model_consul.h"
 #include "base/clock.h"
@@ -59,6 +61,7 @@ class Scene {
   [[nodiscard]] bool stopped() const { return supervisor_->stopped(); }
   void pass(Duration time) {
     for (Duration passed{};; passed += 1s, now_ += 1s) {
+      if (publishes) member("a", supervisor_->wish());
       // A driver is made at the time that it is: no clock may go back.
       for (int i = 0; i < 10; ++i) supervisor_->step(now_ = std::max(now_, boot_now()));
       if (passed >= time) return;
@@ -75,7 +78,7 @@ class Scene {
     core::QueueOptions options;
     options.partitions = partitions;
     supervisor_->reconfigure(options, 1, {});
-    member("a", partitions);
+    if (!publishes) member("a", partitions);
   }
   // The number that Consul has; empty: none.
   [[nodiscard]] std::string count() {
@@ -90,7 +93,11 @@ class Scene {
     return supervisor_->partitions();
   }
 
+  [[nodiscard]] std::uint32_t wish() const { return supervisor_->wish(); }
+  [[nodiscard]] const QueueDriver* driver() const { return supervisor_->driver(); }
+
   cli::test::ModelConsul consul;
+  bool publishes = false;  // its entry has what it asks for, as a daemon's
 
  private:
   const std::uint32_t wanted_;
@@ -103,6 +110,26 @@ class Scene {
   std::unique_ptr<net::Carrier> commits_ = net::Carrier::open({}).value();
   std::unique_ptr<QueueSupervisor> supervisor_;
 };
+
+// What Consul says to a token without the right to write the number: to each transaction that would.
+std::optional<http::Response> refuse_number(const net::Request& request) {
+  if (!request.target.starts_with("/v1/txn")) return std::nullopt;
+  const auto operations = nlohmann::json::parse(request.body);
+  nlohmann::json errors;
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    const auto& kv = operations[i].at("KV");
+    const std::string verb = kv.at("Verb");
+    const bool reads = verb.starts_with("get") || verb == "check-index" || verb == "check-session";
+    if (reads || kv.at("Key") != kCountKey) continue;
+    errors.push_back({{"OpIndex", i}, {"What", "Permission denied"}});
+  }
+  if (errors.empty()) return std::nullopt;
+  http::Response response;
+  response.delivery = http::Delivery::kReplied;
+  response.status = 409;
+  response.body = nlohmann::json{{"Results", nullptr}, {"Errors", errors}}.dump();
+  return response;
+}
 
 }  // namespace
 
@@ -224,6 +251,68 @@ TEST_CASE("the number is changed by the host that holds all, when all members wa
   scene.pass(60s);
   CHECK(scene.count() == "8");
   CHECK(scene.driven() == 8);
+}
+
+TEST_CASE("a host that may not write the number leads on with one partition, until it may") {
+  Scene scene{8};
+  scene.publishes = true;
+  scene.consul.refuse = refuse_number;
+  scene.start();
+  scene.pass(3s);
+  CHECK(scene.driven() == 1);
+  CHECK(scene.wish() == 1);  // so no other host gives up the lead for a number that is refused
+  const QueueDriver* driver = scene.driver();
+  scene.pass(100s);
+  CHECK(scene.driver() == driver);
+  scene.consul.refuse = {};
+  scene.pass(180s);
+  CHECK(scene.count() == "8");
+  CHECK(scene.driven() == 8);
+}
+
+TEST_CASE("a host that may not write another number keeps the one that there is") {
+  Scene scene{2};
+  scene.publishes = true;
+  scene.consul.put(kCountKey, "2");
+  scene.member("b", 8);
+  scene.start();
+  REQUIRE(scene.driven() == 2);
+  scene.consul.refuse = refuse_number;
+  scene.want(8);
+  scene.pass(5s);
+  const QueueDriver* driver = scene.driver();
+  scene.pass(100s);
+  CHECK(scene.driver() == driver);
+  CHECK(scene.wish() == 2);
+  CHECK(scene.count() == "2");
+}
+
+TEST_CASE("a change that Consul refuses again and again is tried less and less often") {
+  Scene scene{2};
+  scene.publishes = true;
+  scene.consul.put(kCountKey, "2");
+  scene.member("b", 8);
+  scene.start();
+  int tries = 0;
+  scene.consul.refuse = [&](const net::Request& request) -> std::optional<http::Response> {
+    if (request.body.find("check-session") == std::string::npos) return std::nullopt;
+    if (request.body.find(kCountKey) == std::string::npos) return std::nullopt;
+    const auto operations = nlohmann::json::parse(request.body);
+    if (operations.back().at("KV").at("Key") != kCountKey) return std::nullopt;
+    ++tries;
+    http::Response response;
+    response.delivery = http::Delivery::kReplied;
+    response.status = 403;
+    response.body = "Permission denied";
+    return response;
+  };
+  scene.want(8);
+  scene.pass(50s);
+  CHECK(tries == 1);
+  CHECK(scene.driven() == 2);
+  scene.pass(30min);
+  CHECK(tries <= 6);
+  CHECK(tries >= 2);
 }
 
 TEST_SUITE_END();

@@ -145,12 +145,30 @@ TEST_CASE("the number changes under the locks of the session, and one needs no n
 TEST_CASE("a number that may not be written: the error has the rules to grant") {
   std::string error;
   const json denied{{"OpIndex", 1}, {"What", "Permission denied"}};
-  CHECK_FALSE(is_count_written(fleet_reply(409, {{"Errors", {denied}}}), error));
+  CHECK_FALSE(is_count_written(fleet_binding(), fleet_reply(409, {{"Errors", {denied}}}), error));
   CHECK(error.starts_with("Permission denied; "));
-  CHECK(error.find(R"(key "lictor/QUEUE/partitions" { policy = "write" })") != std::string::npos);
+  CHECK(error.find(R"(key "l/q/partitions" { policy = "write" })") != std::string::npos);
+  CHECK(error.find(R"(key_prefix "l/q/leader/" { policy = "write" })") != std::string::npos);
   const json stale{{"OpIndex", 1}, {"What", "index is stale"}};
-  CHECK_FALSE(is_count_written(fleet_reply(409, {{"Errors", {stale}}}), error));
+  CHECK_FALSE(is_count_written(fleet_binding(), fleet_reply(409, {{"Errors", {stale}}}), error));
   CHECK(error == "index is stale");
+}
+
+TEST_CASE("the right to another number is asked for by a transaction that cannot be applied") {
+  const json asked = json::parse(probe_change(fleet_binding(), 8).body);
+  REQUIRE(asked.size() == 4);
+  CHECK(asked[0]["KV"] == json{{"Verb", "check-not-exists"}, {"Key", "l/q/partitions"}});
+  CHECK(asked[1]["KV"] == json{{"Verb", "check-index"}, {"Key", "l/q/partitions"}, {"Index", 1}});
+  CHECK(asked[2]["KV"]["Key"] == "l/q/partitions");
+  CHECK(asked[3]["KV"]["Key"] == "l/q/leader/8/0");
+  std::string error;
+  const json exists{{"OpIndex", 1}, {"What", "failed to check index, key doesn't exist"}};
+  const json denied{{"OpIndex", 3}, {"What", "Permission denied"}};
+  CHECK(may_change(fleet_binding(), fleet_reply(409, {{"Errors", {exists}}}), error) == true);
+  CHECK(may_change(fleet_binding(), fleet_reply(409, {{"Errors", {exists, denied}}}), error) ==
+        false);
+  CHECK(error.find(R"(key "l/q/partitions" { policy = "write" })") != std::string::npos);
+  CHECK_FALSE(may_change(fleet_binding(), fleet_reply(500, "no leader"), error).has_value());
 }
 
 TEST_CASE("the locks are told by partition, whatever else is there") {

@@ -1,0 +1,138 @@
+// What a daemon tells systemd, and /readyz the rest of the world.
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <doctest/doctest.h>
+
+#include "guarded_consul.h"
+#include "world.h"
+
+namespace lictor::live {
+namespace {
+
+using nlohmann::json;
+
+// In systemd's place: NOTIFY_SOCKET. It reads all the time, or the daemon would wait.
+class Manager {
+ public:
+  explicit Manager(std::string path) : path_(std::move(path)) {
+    fd_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    REQUIRE(path_.size() < sizeof address.sun_path);
+    std::memcpy(address.sun_path, path_.c_str(), path_.size());
+    REQUIRE(bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+    reader_ = std::thread{[this] {
+      std::array<char, 4096> bytes{};
+      for (ssize_t n = 0; (n = recv(fd_, bytes.data(), bytes.size(), 0)) > 0;) {
+        const std::lock_guard lock{mutex_};
+        all_.append(bytes.data(), static_cast<std::size_t>(n)).append("\n");
+      }
+    }};
+  }
+  ~Manager() {
+    shutdown(fd_, SHUT_RDWR);
+    reader_.join();
+    close(fd_);
+  }
+  Manager(const Manager&) = delete;
+  Manager& operator=(const Manager&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] bool told(const std::string& text) const {
+    const std::lock_guard lock{mutex_};
+    return all_.find(text) != std::string::npos;
+  }
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  std::thread reader_;
+  mutable std::mutex mutex_;
+  std::string all_;
+};
+
+TEST_SUITE_BEGIN("live");
+
+TEST_CASE("a daemon is ready without Consul, and says that it waits for Consul") {
+  ConsulAgent consul;
+  World world{consul};
+  Manager manager{world.folder.file("notify")};
+  DaemonSettings settings = world.settings("a");
+  settings.admin = {"127.0.0.1:" + std::to_string(free_port())};
+  settings.environment["NOTIFY_SOCKET"] = manager.path();
+  consul.stop();
+  LictorDaemon daemon{settings};
+  CHECK(eventually([&] { return manager.told("READY=1"); }));
+  CHECK(eventually([&] { return manager.told("STATUS=waiting for Consul: "); }));
+  Kv face{"http://" + settings.admin.front()};
+  REQUIRE(eventually([&] { return face.request("GET", "/readyz").status == 503; }));
+  CHECK(face.request("GET", "/readyz").body.find("Consul") != std::string::npos);
+  CHECK(face.request("GET", "/v1/status").json().at("waits_for").is_string());
+  consul.start();
+  CHECK(eventually([&] { return manager.told("STATUS=leading default"); }));
+  CHECK(eventually([&] { return face.request("GET", "/readyz").status == 200; }));
+  CHECK(face.request("GET", "/v1/status").json().at("waits_for").is_null());
+}
+
+TEST_CASE("a daemon that Consul refuses is not ready, and check says so") {
+  GuardedConsul guarded;
+  World world{guarded.agent, "lictor/"};
+  Manager manager{world.folder.file("notify")};
+  const std::string rules = policy_text("daemon", guarded.agent.node());
+  const std::string lock = R"(key "lictor/default/leader")";
+  std::string without = rules;
+  REQUIRE(without.find('\n' + lock) != std::string::npos);
+  without.replace(without.find('\n' + lock), 1, "\n# ");
+  const std::string policy = guarded.make_policy("daemon", without);
+  DaemonSettings settings = world.settings("a");
+  settings.admin = {"127.0.0.1:" + std::to_string(free_port())};
+  settings.token_file = world.folder.file("token");
+  settings.environment["NOTIFY_SOCKET"] = manager.path();
+  write_secret(settings.token_file, guarded.make_token(policy).secret);
+  LictorDaemon daemon{settings};
+  Kv face{"http://" + settings.admin.front()};
+  const auto ready = [&] { return face.request("GET", "/readyz"); };
+  REQUIRE(eventually([&] {
+    return ready().body.find("queue default: Consul refuses reading the lock") != std::string::npos;
+  }));
+  CHECK(ready().status == 503);
+  CHECK(eventually([&] { return manager.told("STATUS=queue default: Consul refuses"); }));
+  const Output report = run({LICTOR_COMMAND, "--config", daemon.config_file(), "check"});
+  INFO(report.out);
+  CHECK(report.out.find(settings.admin.front() + " is not ready: queue default: Consul refuses") !=
+        std::string::npos);
+  guarded.change_policy(policy, "daemon", rules);
+  CHECK(eventually([&] { return ready().status == 200; }));
+  CHECK(eventually([&] { return manager.told("STATUS=leading default"); }));
+}
+
+TEST_CASE("a stop says what it waits for") {
+  World world;
+  Manager manager{world.folder.file("notify")};
+  DaemonSettings settings = world.settings("a", {{"drain_timeout", "60s"}}, "none");
+  settings.environment["NOTIFY_SOCKET"] = manager.path();
+  LictorDaemon daemon{settings};
+  world.submit("long", 1000, {{"sleep", 8000}});
+  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
+  daemon.terminate();
+  const std::string waits = "stopping: waits for 1 running job, for 1m at most (drain_timeout)";
+  CHECK(eventually([&] { return manager.told("STATUS=" + waits); }));
+  CHECK(eventually([&] { return daemon.logged(waits); }));
+  CHECK(daemon.wait() == 0);
+  CHECK(manager.told("STOPPING=1"));
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace lictor::live
