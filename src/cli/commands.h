@@ -252,14 +252,14 @@ struct CheckOptions {
     std::string admin_token{};             ///< for the admin faces; empty: there is none, or unread
     std::vector<std::string> own_admin{};  ///< addresses of the face of this host's daemon
   };
-  std::string file;                      ///< of the configuration; empty: there is none
-  std::vector<std::string> warnings;     ///< of the configuration
-  std::optional<Error> error;            ///< why it could not be loaded; the rest is empty then
-  std::optional<Error> daemon_error;     ///< why the daemon cannot use it
-  bool serves = false;                   ///< it has executors, so a daemon uses it
-  bool registers = false;                ///< that daemon registers its service
-  std::size_t served_queues = 0;         ///< of that daemon, whichever are checked here
-  bool has_admin = false;                ///< that daemon has an admin face
+  std::string file;                   ///< of the configuration; empty: there is none
+  std::vector<std::string> warnings;  ///< of the configuration
+  std::optional<Error> error;         ///< why it could not be loaded; the rest is empty then
+  std::optional<Error> daemon_error;  ///< why the daemon cannot use it
+  bool serves = false;                ///< it has executors, so a daemon uses it
+  bool registers = false;             ///< that daemon registers its service
+  std::size_t served_queues = 0;      ///< of that daemon, whichever are checked here
+  bool has_admin = false;             ///< that daemon has an admin face
   /// That face does, wherever it is asked but on a unix socket.
   bool asks_for_token = false;
   std::vector<std::string> own_admin{};  ///< its addresses

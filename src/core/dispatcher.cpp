@@ -344,6 +344,7 @@ void Dispatcher::start_claimed(Instant now, const Modes& modes, Effects& out) {
     if (entry->attempt->recalled || table_.executor_slots().is_at_limit(*entry->task) ||
         pause_of(*entry->task) != nullptr) {
       transitions_.give_back(now, *entry, "its executor has no slot free, or is paused", out);
+      give_back_overtaking(now, out);
       continue;
     }
     transitions_.start(now, *entry, out);
