@@ -64,8 +64,7 @@ Result<std::unique_ptr<Screen>> Screen::open() {
                 "top needs a terminal; \"lictor stats --json\" prints the counts once, \"lictor "
                 "check\" the findings");
   }
-  const char* term = std::getenv("TERM");
-  if (term == nullptr || *term == '\0' || std::string_view{term} == "dumb") {
+  if (!detect_terminal(stdout).moves) {
     return fail(ErrorCode::kInvalid,
                 "top needs a terminal that moves its cursor, and TERM says that this one does not; "
                 "\"lictor stats --json\" prints the counts once");

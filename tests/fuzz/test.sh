@@ -7,5 +7,5 @@
 set -euo pipefail
 
 command -v clang++ >/dev/null || { echo "skipped: no clang++ (tests/install-deps.sh test)" >&2; exit 77; }
-JOBS=1 LICTOR_FUZZ_SEED="${LICTOR_FUZZ_SEED:-1}" exec \
+JOBS=1 LICTOR_FUZZ_QUICK=1 LICTOR_FUZZ_SEED="${LICTOR_FUZZ_SEED:-1}" exec \
   "$(dirname -- "${BASH_SOURCE[0]}")/run.sh" "${LICTOR_FUZZ_SECONDS:-10}"

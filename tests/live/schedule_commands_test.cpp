@@ -155,8 +155,9 @@ TEST_CASE("each run makes a task with an id of its own, also many at once") {
 
 TEST_CASE("records that other clients wrote are taken as they are, good or bad") {
   Scene at;
-  const std::string record = R"({"every": "10m", "mine": 1.50, "lastTick": "2026-11-24T09:30:00Z",)"
-                             R"( "task": {"taskType": "Sync"}})";
+  const std::string record =
+      R"({"every": "10m", "mine": 1.50, "lastTick": "2026-11-24T09:30:00Z",)"
+      R"( "lastTask": "sync/20261124T093000Z", "task": {"taskType": "Sync"}})";
   at.world.kv.put(at.key("sync"), record);
   at.world.kv.put(at.key("february"), R"({"cron": "0 0 30 2 *", "task": {"taskType": "T"}})");
   at.world.kv.put(at.key("bytes"), "\x80\xff");

@@ -17,8 +17,8 @@ systemctl() { command systemctl "$@"; until_true lictor leader; until_true licto
 lictor() {
   [ "$*" = top ] || { command lictor "$@"; return; }
   # On a terminal; the key comes once the screen says what it does.
-  { until grep -qs "q quit" /root/top.out; do sleep 0.1; done; printf q; } |
-    script -qfec "lictor top" /root/top.out >/dev/null
+  { until_true grep -qs "q quit" /root/top.out; printf q; } |
+    TERM=xterm script -qfec "lictor top" /root/top.out >/dev/null
 }
 END
 sed '/^lictor top/,$d' <<<"$commands"
