@@ -288,7 +288,7 @@ step "systemctl reload with a change that needs a restart ends well, and takes t
 in_it sh -c 'sed "s/\"Newer\"/\"Newest\"/; s/\"backoff\"/\"session_ttl\": \"20s\", \"backoff\"/" -i /etc/lictor/lictor.json'
 from_here
 in_it systemctl reload lictor.service || fail "systemctl reload fails"
-until_true "the daemon says what waits" logged "settings=\"queue example: session_ttl\""
+until_true "the daemon says what waits" logged "settings=\"queue example: session_ttl"
 put newest Newest
 until_true "the rest is taken" done_well newest
 configure ', "New": {"exec": ["/usr/bin/id", "-un"]}, "Newer": {"exec": ["/usr/bin/id", "-un"]}'
@@ -307,6 +307,7 @@ until_true "a task of the old configuration is done" done_well old
 
 step "a job of another user, by job-user.conf as a drop-in"
 configure ', "Other": {"exec": ["/bin/sh", "-c", "id -un; grep CapEff /proc/self/status"], "user": "nobody", "cwd": "/"}'
+in_it mkdir -p /etc/systemd/system/lictor.service.d
 in_it cp /usr/share/doc/lictor/job-user.conf /etc/systemd/system/lictor.service.d/
 in_it systemctl daemon-reload
 in_it systemctl restart lictor.service
