@@ -294,7 +294,6 @@ std::optional<std::size_t> text_size(std::string_view record) {
 
 std::string misspelt_fields(std::string_view record) {
   std::string found;
-  if (!check_object(record)) return found;
   for (MemberWalk member{record}; member.next();) note_misspelt(member.name(), found);
   return found;
 }

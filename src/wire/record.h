@@ -47,8 +47,8 @@ struct KvEntry {
 bool unstamp(std::vector<Member>& members);
 /// The record that a job gets: unstamped, so that it is the same for each attempt.
 [[nodiscard]] std::shared_ptr<const std::string> job_record(const core::Task& task);
-/// The fields of the record that lictor does not read, but for their spelling: "executeat: did you
-/// mean executeAt?". Empty: there are none.
+/// The fields whose names lictor would read if they were spelt right: "executeat: did you mean
+/// executeAt?". Empty: there are none. `record` is a JSON object.
 [[nodiscard]] std::string misspelt_fields(std::string_view record);
 /// The time by which the task is ordered first (core::Order). Errors: kInvalid, why read_record()
 /// would not accept the value.
