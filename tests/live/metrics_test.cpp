@@ -29,6 +29,18 @@ std::string address(const std::string& url) { return url.substr(url.find("//") +
 
 TEST_SUITE_BEGIN("live");
 
+// A Prometheus with that configuration.
+struct Prometheus {
+  Prometheus(const World& world, const std::string& config)
+      : process{{"prometheus", "--config.file=" + config, "--web.listen-address=" + listen,
+                 "--storage.tsdb.path=" + world.folder.file("tsdb")},
+                world.folder.file("prometheus.log")} {}
+
+  const std::string listen = "127.0.0.1:" + std::to_string(free_port());
+  Process process;
+  Kv api{"http://" + listen};
+};
+
 TEST_CASE("a Prometheus scrapes what the leader and a follower count") {
   if (std::system("command -v prometheus >/dev/null") != 0) {
     return tell_skipped("no prometheus (Debian's package of that name)");
@@ -52,11 +64,8 @@ TEST_CASE("a Prometheus scrapes what the leader and a follower count") {
                   {"scrape_configs",
                    {{{"job_name", "lictor"}, {"static_configs", {{{"targets", targets}}}}}}}}
                  .dump());
-  const std::string listen = "127.0.0.1:" + std::to_string(free_port());
-  Process prometheus{{"prometheus", "--config.file=" + config, "--web.listen-address=" + listen,
-                      "--storage.tsdb.path=" + world.folder.file("tsdb")},
-                     world.folder.file("prometheus.log")};
-  Kv api{"http://" + listen};
+  Prometheus prometheus{world, config};
+  Kv& api = prometheus.api;
   const auto query = [&](const std::string& expression) -> std::string {
     const auto answer = api.request("GET", "/api/v1/query?query=" + expression);
     if (answer.status != 200) return "";
@@ -109,11 +118,8 @@ TEST_CASE("a real Prometheus alerts on the first dead letter, and when all daemo
                   {"scrape_configs",
                    {{{"job_name", "lictor"}, {"static_configs", {{{"targets", settings.admin}}}}}}}}
                  .dump());
-  const std::string listen = "127.0.0.1:" + std::to_string(free_port());
-  Process prometheus{{"prometheus", "--config.file=" + config, "--web.listen-address=" + listen,
-                      "--storage.tsdb.path=" + world.folder.file("tsdb")},
-                     world.folder.file("prometheus.log")};
-  Kv api{"http://" + listen};
+  Prometheus prometheus{world, config};
+  Kv& api = prometheus.api;
   const auto query = [&](const std::string& expression) {
     const auto answer = api.request("GET", "/api/v1/query?query=" + expression);
     return answer.status != 200 ? json::array() : answer.json().at("data").at("result");
