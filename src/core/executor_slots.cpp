@@ -1,5 +1,7 @@
 #include "core/executor_slots.h"
 
+#include "core/reason.h"
+
 namespace lictor::core {
 namespace {
 
@@ -91,7 +93,7 @@ std::size_t ExecutorSlots::count_before(const TaskEntry& entry, std::string& fir
   if (executor == nullptr) return 0;
   std::size_t count = 0;
   for (const TaskEntry* other : executor->limited) {
-    if (!ByStart{}(other, &entry)) break;
+    if (count == Reason::kMostCounted || !ByStart{}(other, &entry)) break;
     if (count++ == 0) first = other->key;
   }
   return count;

@@ -30,8 +30,8 @@ struct Reason {
     kNotDue,        // until
     kBackoff,       // until; text: the last failure
     kRefused,       // until; text: why it may not be written
-    kSerial,        // text: the serialKey; key: who holds it; count: tasks before it
-    kOrder,         // count: tasks before it; key: the next of them
+    kSerial,        // text: the serialKey; key: who holds it; count: as of kOrder
+    kOrder,         // count: tasks before it, or kMostCounted; key: the next of them
     kConcurrency,   // count: the limit; key: one of those that run
     kTypeSlots,     // text: its executor; count: the limit; key: one of those that run
     kUnacked,       // count: the limit
@@ -40,6 +40,9 @@ struct Reason {
     kStoreTrouble,  // until
     kNext,          // it will be claimed next
   };
+  /// Tasks before one are counted up to this, so that the loop of a long queue stays quick.
+  static constexpr std::size_t kMostCounted = 5000;
+
   Kind kind = Kind::kUnknownTask;
   std::string key{};
   std::string text{};

@@ -1,5 +1,7 @@
 #include "core/waiting_order.h"
 
+#include "core/reason.h"
+
 namespace lictor::core {
 namespace {
 
@@ -125,7 +127,7 @@ std::size_t WaitingOrder::count_before(const TaskEntry& entry, std::string& firs
   const TaskEntry* next = nullptr;
   const auto look = [&](const auto& entries) {
     for (const TaskEntry* other : entries) {
-      if (!before(other, &entry)) break;
+      if (count == Reason::kMostCounted || !before(other, &entry)) break;
       ++count;
       if (next == nullptr || before(other, next)) next = other;
     }

@@ -44,8 +44,8 @@ class WaitingOrder {
   /// Whether a blocked task of that lane comes before `entry`.
   [[nodiscard]] bool blocked_before(const std::string& serial_key, const TaskEntry& entry) const;
   [[nodiscard]] bool any_blocked() const { return blocked_ != 0; }
-  /// How many of the ready tasks, and of the blocked ones of its lane, come before `entry`; `first`
-  /// is the key of the next of them. Linear in their number.
+  /// How many of the ready tasks, and of the blocked ones of its lane, come before `entry`, counted
+  /// up to Reason::kMostCounted; `first` is the key of the next of them.
   [[nodiscard]] std::size_t count_before(const TaskEntry& entry, std::string& first) const;
 
   [[nodiscard]] TaskEntry* first_ready() const { return front(ready_); }

@@ -21,6 +21,12 @@ std::string id_of(const std::string& key, const Layout& layout) {
   return layout.task_id(key).value_or(key);
 }
 
+// "3 tasks", "5000 or more tasks"
+std::string tasks_before(std::size_t count) {
+  return count < Reason::kMostCounted ? counted(count, "task")
+                                      : fmt::format("{} or more tasks", count);
+}
+
 constexpr double kTiny = 1e-9;  // 0.29 * 100 is a little less than 29
 
 // ", 50% done: and what it says"
@@ -103,14 +109,14 @@ ReasonWords words_of(const Reason& reason, const Layout& layout) {
       std::string words =
           fmt::format("task {} of the same serialKey ({}) has not ended yet", task, text);
       if (reason.count != 0) {
-        words += fmt::format(", and {} {} before it", counted(reason.count, "task"),
+        words += fmt::format(", and {} {} before it", tasks_before(reason.count),
                              reason.count == 1 ? "comes" : "come");
       }
       return {"serial_key", std::move(words)};
     }
     case Kind::kOrder:
       return {"order",
-              fmt::format("{} that {} before it; the next is {}", counted(reason.count, "task"),
+              fmt::format("{} that {} before it; the next is {}", tasks_before(reason.count),
                           reason.count == 1 ? "is due comes" : "are due come", task)};
     case Kind::kConcurrency:
       return {"concurrency", fmt::format("all slots are taken (concurrency {}){}", reason.count,

@@ -87,6 +87,20 @@ TEST_CASE("why: behind others, behind its serialKey, no free slot, running") {
   CHECK(a.why("4")[0].count >= 1);
 }
 
+TEST_CASE("why: of a long queue no more tasks are counted than the loop has time for") {
+  Asked a;
+  a.cluster.store.control(true, "");
+  a.cluster.run_for(100ms);
+  for (std::size_t i = 10000; i < 10000 + Reason::kMostCounted + 10; ++i) {
+    a.cluster.put(std::to_string(i));
+  }
+  a.cluster.run_for(5s);
+  const std::vector<Reason> why = a.why(std::to_string(10000 + Reason::kMostCounted + 9));
+  REQUIRE(why.size() == 2);
+  CHECK(why[1].kind == Kind::kOrder);
+  CHECK(why[1].count == Reason::kMostCounted);
+}
+
 TEST_CASE("why: the rate, the last chance, a write that is refused") {
   QueueOptions options = options_of("a");
   options.concurrency = 10;
