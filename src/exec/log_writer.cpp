@@ -151,7 +151,7 @@ void LogWriter::write(const std::shared_ptr<Log>& log, std::string_view bytes) {
 LogOutcome LogWriter::finish(const std::shared_ptr<Log>& log) {
   if (!log->used) return {};
   const bool done = run([log, state = state_.get()] { state->warn(log->file.finish()); });
-  if (!done) return {false, lose(*log)};
+  if (!done) return {0, lose(*log)};
   LogOutcome outcome = log->file.outcome();
   if (log->lost && outcome.error.empty()) outcome.error = lose(*log);
   return outcome;

@@ -29,6 +29,9 @@ constexpr std::size_t kMaxNameBytes = 200;
 // A little more than the tail, for the character that begins before it.
 constexpr std::size_t kKeptBytes = OutputLog::kTailBytes + 4;
 
+// The least that a file takes on the disk: most logs are a line.
+constexpr std::uint64_t kLeastSpace = 4096;
+
 // Of a log's cap, for the end of what is longer. It is in memory until then.
 constexpr std::size_t kLogTailBytes = 65536;
 
@@ -133,7 +136,7 @@ std::string OutputLog::append(std::string_view bytes) {
     const ssize_t n = ::write(file_.get(), bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return give_up("write");
-    outcome_.written = true;
+    outcome_.bytes += static_cast<std::uint64_t>(n);
     bytes.remove_prefix(static_cast<std::size_t>(n));
   }
   return {};
@@ -161,7 +164,17 @@ void ActiveLogs::remove(const std::string& path, const LogOutcome& outcome) {
   if (!outcome.error.empty()) lose(path, outcome.error);
   const std::lock_guard lock{mutex_};
   paths_.erase(path);
-  if (outcome.written && outcome.error.empty()) newest_error_.clear();
+  if (outcome.bytes == 0) return;
+  if (outcome.error.empty()) newest_error_.clear();
+  ended_bytes_ += std::max(outcome.bytes, kLeastSpace);
+  grown_.notify_all();
+}
+
+void ActiveLogs::wait_for_growth(const std::stop_token& stop, std::uint64_t bytes,
+                                 Duration at_most) {
+  std::unique_lock lock{mutex_};
+  grown_.wait_for(lock, stop, at_most, [&] { return ended_bytes_ >= bytes; });
+  ended_bytes_ = 0;
 }
 
 void ActiveLogs::lose(const std::string& path, const std::string& error) {
@@ -248,9 +261,7 @@ Result<std::string> read_log(const std::string& path, std::uint64_t offset, std:
 namespace {
 
 constexpr std::chrono::minutes kPruneEvery{10};
-// The least that a file takes on the disk: most logs are a line.
-constexpr std::uint64_t kLeastSpace = 4096;
-
+constexpr std::uint64_t kLeastGrowth = 1U << 20U;
 std::uint64_t space_of(const struct stat& file) {
   constexpr std::uint64_t kBlock = 512;  // of st_blocks, by POSIX
   return std::max({static_cast<std::uint64_t>(file.st_blocks) * kBlock,
@@ -321,15 +332,13 @@ Pruned prune_logs(const std::string& directory, const LogLimits& limits, WallTim
 }
 
 std::jthread start_log_pruner(const std::string& directory, LogLimits limits,
-                              const std::shared_ptr<const ActiveLogs>& active,
+                              const std::shared_ptr<ActiveLogs>& active,
                               const std::function<void(const Pruned&)>& on_pruned) {
   return std::jthread{[=](const std::stop_token& stop) {
-    std::mutex mutex;
-    std::unique_lock lock{mutex};
-    std::condition_variable_any stopped;
+    const std::uint64_t growth = std::max(limits.max_bytes / 16, kLeastGrowth);
     while (!stop.stop_requested()) {
       on_pruned(prune_logs(directory, limits, wall_now(), *active));
-      stopped.wait_for(lock, stop, kPruneEvery, [] { return false; });
+      active->wait_for_growth(stop, growth, kPruneEvery);
     }
   }};
 }

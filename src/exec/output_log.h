@@ -1,5 +1,6 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -33,8 +35,8 @@ namespace lictor::exec {
 
 /// Whether an output log was written.
 struct LogOutcome {
-  bool written = false;  ///< some bytes at least
-  std::string error{};   ///< why not all of them: "cannot write <path>: No space left on device"
+  std::uint64_t bytes = 0;  ///< what was written of it
+  std::string error{};      ///< why not all of them: "cannot write <path>: No space left on device"
 };
 
 /// A program's output: the first bytes go to a file, made with the first byte, and the last bytes
@@ -81,6 +83,9 @@ class ActiveLogs {
     paths_.insert(path);
   }
   void remove(const std::string& path, const LogOutcome& outcome = {});
+  /// Waits until ended attempts have written `bytes` since the call before, at least 4 kB each, or
+  /// until the time is over.
+  void wait_for_growth(const std::stop_token& stop, std::uint64_t bytes, Duration at_most);
   /// The rest of the attempt's output cannot be written.
   void lose(const std::string& path, const std::string& error);
 
@@ -107,6 +112,8 @@ class ActiveLogs {
   static constexpr std::size_t kErrorsKept = 64;
 
   mutable std::mutex mutex_;
+  std::condition_variable_any grown_;
+  std::uint64_t ended_bytes_ = 0;  // of ended attempts
   std::set<std::string, std::less<>> paths_;
   std::deque<std::pair<std::string, std::string>> errors_;  // of a path, the newest last
   std::string newest_error_;
@@ -158,10 +165,11 @@ struct Pruned {
 [[nodiscard]] Pruned prune_logs(const std::string& directory, const LogLimits& limits, WallTime now,
                                 const ActiveLogs& active);
 
-/// A thread that prunes at the start and every ten minutes, until it is asked to stop. `on_pruned`
-/// runs on it after each pass.
+/// A thread that prunes at the start, every ten minutes, and when a sixteenth of `limits.max_bytes`
+/// (at least 1 MiB) was written since. It ends when it is asked to stop. `on_pruned` runs on it after
+/// each pass.
 [[nodiscard]] std::jthread start_log_pruner(const std::string& directory, LogLimits limits,
-                                            const std::shared_ptr<const ActiveLogs>& active,
+                                            const std::shared_ptr<ActiveLogs>& active,
                                             const std::function<void(const Pruned&)>& on_pruned);
 
 }  // namespace lictor::exec

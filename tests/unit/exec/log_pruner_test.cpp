@@ -123,6 +123,29 @@ TEST_CASE("the pruner prunes when it begins, and ends at once") {
   CHECK(first.get_future().get().removed == 1);
 }
 
+TEST_CASE("the pruner prunes again once much was written") {
+  Scene scene;
+  const auto active = std::make_shared<ActiveLogs>();
+  constexpr std::uint64_t kMiB = 1U << 20U;
+  std::promise<void> first;
+  std::promise<Pruned> second;
+  int passes = 0;
+  const std::jthread pruner = start_log_pruner(scene.folder.path(), {24h * 36500, 16 * kMiB},
+                                               active, [&](const Pruned& pruned) {
+                                                 if (++passes == 1) first.set_value();
+                                                 if (passes == 2) second.set_value(pruned);
+                                               });
+  first.get_future().get();
+  for (int i = 0; i < 17; ++i) {
+    const std::string path =
+        scene.add("q/" + std::to_string(i) + ".1.1.log", 60min - 1min * i, kMiB);
+    if (i == 16) active->remove(path, {.bytes = kMiB});
+  }
+  const Pruned pruned = second.get_future().get();
+  CHECK(pruned.removed == 1);
+  CHECK_FALSE(scene.has("q/0.1.1.log"));
+}
+
 TEST_SUITE_END();
 
 }  // namespace lictor::exec::test
