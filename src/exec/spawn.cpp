@@ -5,6 +5,7 @@
 #include <linux/close_range.h>
 #include <linux/sched.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -12,6 +13,8 @@
 
 #include <cerrno>
 #include <csignal>
+#include <fstream>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -148,6 +151,12 @@ std::vector<const char*> pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
+// Only the child writes it. In memory that both have, also where the child has a copy of ours.
+struct Outcome {
+  Step step = Step::kNone;
+  int error = 0;
+};
+
 // What the child reads, prepared before the clone. Plain pointers: a sanitizer would instrument the
 // members of containers.
 struct Plan {
@@ -170,14 +179,13 @@ struct Plan {
   const char* const* paths = nullptr;
   const char* const* argv = nullptr;
   const char* const* environment = nullptr;
-  // Only the child writes these.
-  Step step = Step::kNone;
-  int error = 0;
+  bool is_protected = false;
+  Outcome* outcome = nullptr;
 };
 
 [[noreturn]] LICTOR_BARE void give_up(Plan* plan, Step step, long result) {
-  plan->error = static_cast<int>(-result);
-  plan->step = step;
+  plan->outcome->error = static_cast<int>(-result);
+  plan->outcome->step = step;
   while (true) call(SYS_exit_group, 127);
 }
 
@@ -193,11 +201,22 @@ LICTOR_BARE long give_folder(const char* path, uid_t uid) {
   return call(SYS_fchownat, folder, as_long(""), static_cast<long>(uid), -1, AT_EMPTY_PATH);
 }
 
-// Runs in the child, on its own stack, in the parent's memory.
+// The kernel is to end a job before the daemon and its warden when memory is short. Best effort. The
+// file is root's while this copy of the warden's memory must not be read, so it is opened first.
+LICTOR_BARE void leave_protection() {
+  call(SYS_prctl, PR_SET_DUMPABLE, 1);
+  const long file = call(SYS_openat, AT_FDCWD, as_long("/proc/self/oom_score_adj"), O_WRONLY);
+  call(SYS_prctl, PR_SET_DUMPABLE, 0);
+  if (file >= 0) call(SYS_write, file, as_long("0"), 1);
+}
+
+// Runs in the child, on its own stack, in the parent's memory or in a copy of it.
 LICTOR_BARE int run_child(void* argument) {
   auto* plan = static_cast<Plan*>(argument);
   long result = call(SYS_setsid);
   if (result < 0) give_up(plan, Step::kSession, result);
+
+  if (plan->is_protected) leave_protection();
 
   // Best effort: without a cgroup, session, process group and environment identify the attempt.
   if (plan->cgroup >= 0) {
@@ -266,7 +285,20 @@ LICTOR_BARE int run_child(void* argument) {
   give_up(plan, Step::kRun, error);
 }
 
+std::unique_ptr<Outcome, void (*)(Outcome*)> shared_outcome() {
+  void* memory =
+      mmap(nullptr, sizeof(Outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return {memory == MAP_FAILED ? nullptr : new (memory) Outcome{},
+          [](Outcome* outcome) { munmap(outcome, sizeof(Outcome)); }};
+}
+
 }  // namespace
+
+bool is_protected_from_oom() {
+  int value = 0;
+  std::ifstream{"/proc/self/oom_score_adj"} >> value;
+  return value < 0;
+}
 
 // Owns all that the plan points to.
 struct Spawning::Block {
@@ -277,6 +309,7 @@ struct Spawning::Block {
   std::vector<const char*> argv;
   std::vector<const char*> environment;
   std::unique_ptr<std::byte[]> stack;
+  std::unique_ptr<Outcome, void (*)(Outcome*)> outcome = shared_outcome();
   Plan plan;
 };
 
@@ -313,8 +346,11 @@ Spawning::Spawning(Program program, std::string_view path, std::string handover_
   plan.environment = block.environment.data();
 }
 
-Spawning::Child Spawning::start(int input, int output, int cgroup) {
+Spawning::Child Spawning::start(int input, int output, int cgroup, bool is_protected) {
   Block& block = *block_;
+  if (!block.outcome) return {-1, UniqueFd{}, ENOMEM};
+  block.plan.outcome = block.outcome.get();
+  block.plan.is_protected = is_protected;
   block.plan.input = input;
   block.plan.output = output;
   block.stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
@@ -325,10 +361,11 @@ Spawning::Child Spawning::start(int input, int output, int cgroup) {
 
   Child child;
   int pidfd = -1;
-  constexpr int kFlags = CLONE_VM | CLONE_PIDFD | kWaitForExec;
+  // What a process writes to oom_score_adj holds for all that share its memory.
+  const int flags = (is_protected ? 0 : CLONE_VM) | CLONE_PIDFD | kWaitForExec;
   if (cgroup >= 0) {
     clone_args arguments{};
-    arguments.flags = static_cast<std::uint64_t>(kFlags) | CLONE_INTO_CGROUP;
+    arguments.flags = static_cast<std::uint64_t>(flags) | CLONE_INTO_CGROUP;
     arguments.pidfd = reinterpret_cast<std::uintptr_t>(&pidfd);
     arguments.exit_signal = SIGCHLD;
     arguments.stack = reinterpret_cast<std::uintptr_t>(block.stack.get());
@@ -340,7 +377,7 @@ Spawning::Child Spawning::start(int input, int output, int cgroup) {
     if (child.pid < 0) block.plan.cgroup = cgroup;
   }
   if (child.pid < 0) {
-    child.pid = LICTOR_CLONE(run_child, block.stack.get() + kStackBytes, kFlags | SIGCHLD,
+    child.pid = LICTOR_CLONE(run_child, block.stack.get() + kStackBytes, flags | SIGCHLD,
                              &block.plan, &pidfd);
   }
   if (child.pid < 0) {
@@ -351,8 +388,8 @@ Spawning::Child Spawning::start(int input, int output, int cgroup) {
   return child;
 }
 
-Step Spawning::failed_step() const { return block_->plan.step; }
-int Spawning::error() const { return block_->plan.error; }
+Step Spawning::failed_step() const { return block_->outcome->step; }
+int Spawning::error() const { return block_->outcome->error; }
 
 Spawning::Spawning(Spawning&&) noexcept = default;
 Spawning& Spawning::operator=(Spawning&&) noexcept = default;

@@ -166,8 +166,8 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   Spawning spawning{std::move(spawn.program), path_, spawn.handover_folder};
   auto cgroup = cgroups_.take();
   const int no_cgroup = cgroups_.available() && !cgroup ? errno : 0;
-  Spawning::Child child =
-      spawning.start(packet.fds[0].get(), packet.fds[1].get(), cgroup ? cgroup->folder.get() : -1);
+  Spawning::Child child = spawning.start(packet.fds[0].get(), packet.fds[1].get(),
+                                         cgroup ? cgroup->folder.get() : -1, is_protected_);
   if (child.pid < 0) {
     if (cgroup) cgroups_.give_back(*std::move(cgroup));
     return send(SpawnFailed{id, Step::kClone, child.error});

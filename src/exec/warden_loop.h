@@ -92,6 +92,7 @@ class WardenLoop {
   UniqueFd daemon_;
   pid_t daemon_pid_;
   std::string path_;  ///< the PATH for programs without '/'
+  const bool is_protected_ = is_protected_from_oom();
 
   UniqueFd epoll_;
   UniqueFd ends_;  ///< an epoll set of the programs' pidfds
