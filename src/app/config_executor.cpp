@@ -195,7 +195,7 @@ Settings limits_settings(std::vector<exec::Limit>& target) {
   };
   return {{"open_files", count(RLIMIT_NOFILE, 3, 1U << 30U)},
           {"processes", count(RLIMIT_NPROC, 1, 1U << 22U)},
-          {"memory", bytes(RLIMIT_AS)},
+          {"memory", bytes(RLIMIT_DATA)},
           {"file_size", bytes(RLIMIT_FSIZE)},
           {"core", bytes(RLIMIT_CORE)},
           // SIGXCPU at the soft limit, which a program may catch, and KILL at the hard one.

@@ -279,7 +279,7 @@ TEST_CASE("every setting of exec is read") {
   }
   CHECK(limits == std::map<int, rlim_t>{{RLIMIT_NOFILE, 1024},
                                         {RLIMIT_NPROC, 50},
-                                        {RLIMIT_AS, 2ULL << 30U},
+                                        {RLIMIT_DATA, 2ULL << 30U},
                                         {RLIMIT_FSIZE, 1000},
                                         {RLIMIT_CORE, 0},
                                         {RLIMIT_CPU, 3600}});

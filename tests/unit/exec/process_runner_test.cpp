@@ -186,6 +186,18 @@ TEST_CASE("working directory, limits and user are those of the configuration") {
         "cannot run /bin/sh: working directory " + dir.path() + ": Permission denied");
 }
 
+// node reserves far more address space than it uses.
+TEST_CASE("limits.memory bounds what a job may write to, and not what it reserves") {
+  Rig rig;
+  ProcessOptions options;
+  constexpr rlim_t kGiB = 1U << 30U;
+  options.limits = {{RLIMIT_DATA, kGiB, kGiB}};
+  options.argv = {"node", "-e", "console.log('up')"};
+  CHECK(rig.run(options, attempt(1)).output_tail == "up\n");
+  options.argv = {"node", "-e", "Buffer.alloc(2 ** 31)"};
+  CHECK(rig.run(options, attempt(2)).ending != Ending::kDone);
+}
+
 TEST_CASE("stop: TERM, and KILL after the grace for a job that ignores it") {
   Rig rig;
   const TemporaryFolder dir;
