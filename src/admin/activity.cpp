@@ -20,8 +20,8 @@ using Kind = core::Fact::Kind;
 constexpr std::array kKinds{Kind::kStarted, Kind::kDone, Kind::kFailed, Kind::kDead};
 constexpr std::array kNames{"started", "done", "failed", "dead"};
 
-constexpr std::int64_t kMinutes = 60;
 constexpr std::int64_t kSlotsPerMinute = 6;
+constexpr std::int64_t kRecentMinutes = 5;
 
 std::int64_t slot_now() { return boot_now().time_since_epoch() / 10s; }
 
@@ -57,12 +57,63 @@ void Activity::on_fact(const std::string& queue, const core::Fact& fact) {
   if (kind == kKinds.end()) return;
   const std::int64_t now = slot_now();
   const std::lock_guard lock{mutex_};
-  Slot& slot = queues_[queue][static_cast<std::size_t>(now) % kSlots];
+  OfQueue& of_queue = queues_[queue];
+  Slot& slot = of_queue.slots[static_cast<std::size_t>(now) % kSlots];
   if (slot.number != now) slot = {now, {}, {}};
-  ++slot.counts[static_cast<std::size_t>(kind - kKinds.begin())];
+  const auto number = static_cast<std::size_t>(kind - kKinds.begin());
+  ++slot.counts[number];
+  count_type(of_queue, fact, number);
   if (fact.kind == Kind::kStarted) {
     ++slot.delays[bucket_of(std::max(Duration::zero(), fact.late.value_or(fact.waited)))];
   }
+}
+
+void Activity::count_type(OfQueue& of_queue, const core::Fact& fact, std::size_t kind) {
+  if (fact.kind == Kind::kStarted || !fact.task) return;
+  const std::string& type = fact.task->type;
+  auto at = of_queue.types.find(type);
+  if (at == of_queue.types.end()) {
+    if (of_queue.types.size() >= kMostTypes) return;
+    at = of_queue.types.try_emplace(type).first;
+  }
+  const std::int64_t minute = slot_now() / kSlotsPerMinute;
+  TypeMinute& counted = at->second[static_cast<std::size_t>(minute) % kMinutes];
+  if (counted.number != minute) counted = {minute, {}, 0, 0};
+  ++counted.counts[kind];
+  if (fact.kind != Kind::kDone) return;  // of a failure `took` is the time to the next attempt
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(fact.took).count();
+  counted.took_ms += ms;
+  counted.longest_ms = std::max(counted.longest_ms, ms);
+}
+
+ordered_json Activity::by_type(const std::string& queue) const {
+  const std::int64_t now = slot_now() / kSlotsPerMinute;
+  ordered_json told = ordered_json::object();
+  const std::lock_guard lock{mutex_};
+  const auto it = queues_.find(queue);
+  if (it == queues_.end()) return told;
+  for (const auto& [type, minutes] : it->second.types) {
+    std::array<std::uint64_t, kCounts> counts{};
+    std::uint64_t recent = 0;
+    std::int64_t took_ms = 0, longest_ms = 0;
+    for (const TypeMinute& minute : minutes) {
+      const std::int64_t age = now - minute.number;
+      if (minute.number < 0 || age >= static_cast<std::int64_t>(kMinutes)) continue;
+      for (std::size_t i = 1; i < kCounts; ++i) {
+        counts[i] += minute.counts[i];
+        if (age < kRecentMinutes) recent += minute.counts[i];
+      }
+      took_ms += minute.took_ms;
+      longest_ms = std::max(longest_ms, minute.longest_ms);
+    }
+    if (counts[1] + counts[2] + counts[3] == 0) continue;
+    ordered_json& figures = told[type];
+    for (std::size_t i = 1; i < kCounts; ++i) figures[kNames[i]] = counts[i];
+    figures["recent"] = recent;
+    figures["took_ms"] = took_ms;
+    figures["longest_ms"] = longest_ms;
+  }
+  return told;
 }
 
 ordered_json Activity::json(const std::string& queue) const {
@@ -77,11 +128,11 @@ ordered_json Activity::json(const std::string& queue) const {
     const std::lock_guard lock{mutex_};
     const auto it = queues_.find(queue);
     if (it != queues_.end()) {
-      for (const Slot& slot : it->second) {
+      for (const Slot& slot : it->second.slots) {
         // The minute under way is the last; minutes begin where the clock's do.
         const std::int64_t age = now / kSlotsPerMinute - slot.number / kSlotsPerMinute;
-        if (slot.number < 0 || age >= kMinutes) continue;
-        Minute& minute = minutes[static_cast<std::size_t>(kMinutes - 1 - age)];
+        if (slot.number < 0 || age >= static_cast<std::int64_t>(kMinutes)) continue;
+        Minute& minute = minutes[kMinutes - 1 - static_cast<std::size_t>(age)];
         for (std::size_t i = 0; i < kCounts; ++i) {
           minute.counts[i] += slot.counts[i];
           if (now - slot.number < kSlotsPerMinute) last[i] += slot.counts[i];

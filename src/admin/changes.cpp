@@ -1,7 +1,10 @@
 // What changes anything, by POST or DELETE. The guard has checked origin and token before.
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -54,10 +57,50 @@ Result<TaskFilter> read_filter(const json& body) {
   }
   LICTOR_TRY(const bool all, flag_of(body, "all"));
   if (!all && filter.type.empty() && filter.reason.empty() && filter.error.empty()) {
-    return fail(ErrorCode::kInvalid,
-                R"(expected "type", "reason" or "error" of the dead letters, or "all": true)");
+    return fail(
+        ErrorCode::kInvalid,
+        R"(expected "type", "reason" or "error" of the dead letters, their "ids", or "all": true)");
   }
   return filter;
+}
+
+// The tasks of "ids". Nothing: the body has none.
+Result<std::optional<std::vector<std::string>>> read_ids(const json& body) {
+  constexpr std::size_t kMostIds = 200;  // each takes some requests to Consul
+  const auto it = body.find("ids");
+  if (it == body.end() || it->is_null()) return std::nullopt;
+  const bool fits =
+      it->is_array() && !it->empty() && it->size() <= kMostIds &&
+      std::all_of(it->begin(), it->end(), [](const json& id) { return id.is_string(); });
+  if (!fits) {
+    return fail(ErrorCode::kInvalid,
+                "ids: expected 1 to " + std::to_string(kMostIds) + " ids in an array");
+  }
+  return it->get<std::vector<std::string>>();
+}
+
+// One by one; once Consul is away the rest is not tried.
+template <class ChangeOne>
+BulkResult change_each(const std::vector<std::string>& ids, const ChangeOne& change) {
+  BulkResult result;
+  std::optional<Error> away;
+  for (const std::string& id : ids) {
+    if (away) {
+      result.refused.push_back({id, *away});
+      continue;
+    }
+    auto task = change(id);
+    if (task) {
+      result.tasks.push_back(*std::move(task));
+      continue;
+    }
+    const ErrorCode code = task.error().code;
+    if (code == ErrorCode::kUnavailable || code == ErrorCode::kTimeout) {
+      away = Error{ErrorCode::kUnavailable, "not tried: " + task.error().message};
+    }
+    result.refused.push_back({id, std::move(task.error())});
+  }
+  return result;
 }
 
 ordered_json bulk_json(const BulkResult& result) {
@@ -77,6 +120,7 @@ struct Asked {
   std::string id;  // in the path
   json body;
   std::string by;
+  const Request& request;
 };
 using Change = Result<ordered_json> (*)(const Asked& asked);
 
@@ -94,30 +138,121 @@ client::Schedules schedules_of(const Asked& asked) {
   return {asked.queue.queue.store, asked.queue.queue.layout};
 }
 
+// Where changes are asked for.
+struct ChangeRoutes {
+  // `subject`: what the id is of. `name`: what the log calls the change.
+  void add(const char* method, const char* pattern, const char* subject, const char* name,
+           int status, Change change) const {
+    router.add(method, pattern,
+               [=, &queues = queues](const Call& call) -> Result<std::optional<Response>> {
+                 LICTOR_TRY(const StoredQueue* queue, find_queue(queues, call.request));
+                 LICTOR_TRY(json body, read_body(call.request));
+                 const std::string id{call.wildcard};
+                 const auto done = change({*queue, id, std::move(body),
+                                           "admin face, " + call.request.client, call.request});
+                 runtime::log(runtime::Level::kInfo,
+                              done ? "changed by the admin face" : "change refused",
+                              {{"change", name},
+                               {"queue", queue->queue.name},
+                               {subject, excerpt(id, 200)},
+                               {"by", call.request.client},
+                               {"error", done ? std::string{} : done.error().message}});
+                 return done.map([&](const auto& answer) {
+                   return std::optional{json_response(status, answer)};
+                 });
+               });
+  }
+  void add_task(const char* pattern, const char* name, Change change) const {
+    add("POST", pattern, "task", name, 200, change);
+  }
+
+  Router& router;
+  const StoredQueues& queues;
+};
+
+void add_task_changes(const ChangeRoutes& routes) {
+  routes.add_task("/v1/tasks/*/cancel", "cancel",
+                  [](const Asked& asked) { return told(asked.queue.client.cancel(asked.id)); });
+  routes.add_task(
+      "/v1/tasks/cancel", "cancel many", [](const Asked& asked) -> Result<ordered_json> {
+        LICTOR_TRY(const auto ids, read_ids(asked.body));
+        if (!ids) return fail(ErrorCode::kInvalid, R"(expected "ids" of tasks)");
+        return bulk_json(
+            change_each(*ids, [&](const auto& id) { return asked.queue.client.cancel(id); }));
+      });
+  routes.add_task("/v1/dead/retry", "retry many", [](const Asked& asked) -> Result<ordered_json> {
+    LICTOR_TRY(const bool drop_expiry, flag_of(asked.body, "drop_expiry"));
+    LICTOR_TRY(const auto ids, read_ids(asked.body));
+    if (ids) {
+      return bulk_json(change_each(
+          *ids, [&](const auto& id) { return asked.queue.client.retry(id, drop_expiry); }));
+    }
+    LICTOR_TRY(const TaskFilter filter, read_filter(asked.body));
+    return asked.queue.client.retry_all(filter, drop_expiry).map(bulk_json);
+  });
+  routes.add_task("/v1/dead/purge", "purge many", [](const Asked& asked) -> Result<ordered_json> {
+    LICTOR_TRY(const auto ids, read_ids(asked.body));
+    if (ids) {
+      return bulk_json(
+          change_each(*ids, [&](const auto& id) { return asked.queue.client.purge(id); }));
+    }
+    LICTOR_TRY(const TaskFilter filter, read_filter(asked.body));
+    return asked.queue.client.purge_all(filter).map(bulk_json);
+  });
+  routes.add_task("/v1/dead/*/retry", "retry", [](const Asked& asked) -> Result<ordered_json> {
+    LICTOR_TRY(const bool drop_expiry, flag_of(asked.body, "drop_expiry"));
+    return told(asked.queue.client.retry(asked.id, drop_expiry));
+  });
+  routes.add_task("/v1/dead/*/purge", "purge",
+                  [](const Asked& asked) { return told(asked.queue.client.purge(asked.id)); });
+}
+
+void add_queue_changes(const ChangeRoutes& routes) {
+  routes.add_task("/v1/pause", "pause", [](const Asked& asked) -> Result<ordered_json> {
+    LICTOR_TRY(const std::string reason, text_of(asked.body, "reason"));
+    return told(asked.queue.client.pause(reason, asked.by));
+  });
+  routes.add_task("/v1/resume", "resume",
+                  [](const Asked& asked) { return told(asked.queue.client.resume(asked.by)); });
+  routes.add("POST", "/v1/step-down", "task", "step down", 202, [](const Asked& asked) {
+    return asked.queue.client.step_down().map([] { return ordered_json{{"asked", true}}; });
+  });
+}
+
+void add_schedule_changes(const ChangeRoutes& routes) {
+  routes.add(
+      "POST", "/v1/schedules/*/pause", "schedule", "pause schedule", 200,
+      [](const Asked& asked) { return told(schedules_of(asked).set_paused(asked.id, true)); });
+  routes.add(
+      "POST", "/v1/schedules/*/resume", "schedule", "resume schedule", 200,
+      [](const Asked& asked) { return told(schedules_of(asked).set_paused(asked.id, false)); });
+  routes.add("POST", "/v1/schedules/*/run", "schedule", "run schedule", 201,
+             [](const Asked& asked) {
+               return schedules_of(asked).run(asked.id, wall_now()).map([](const std::string& id) {
+                 return ordered_json{{"id", id}};
+               });
+             });
+  // The body is the record, to the byte.
+  routes.add("PUT", "/v1/schedules/*", "schedule", "write schedule", 200,
+             [](const Asked& asked) -> Result<ordered_json> {
+               client::Schedules schedules = schedules_of(asked);
+               const bool anew = asked.request.parameter("create").has_value();
+               LICTOR_TRY(const auto written,
+                          anew ? schedules.add(asked.id, asked.request.body)
+                               : schedules.replace(asked.id, asked.request.body));
+               return ordered_json{{"schedule", client::schedule_json(written, wall_now())}};
+             });
+  routes.add("DELETE", "/v1/schedules/*", "schedule", "remove schedule", 200,
+             [](const Asked& asked) {
+               return schedules_of(asked).remove(asked.id).map([](const auto&) {
+                 return ordered_json{{"removed", true}};
+               });
+             });
+}
+
 }  // namespace
 
 void add_change_routes(Router& router, const StoredQueues& queues) {
-  // `subject`: what the id is of. `name`: what the log calls the change.
-  const auto add = [&](const char* method, const char* pattern, const char* subject,
-                       const char* name, int status, Change change) {
-    router.add(method, pattern, [=, &queues](const Call& call) -> Result<std::optional<Response>> {
-      LICTOR_TRY(const StoredQueue* queue, find_queue(queues, call.request));
-      LICTOR_TRY(json body, read_body(call.request));
-      const std::string id{call.wildcard};
-      const auto done = change({*queue, id, std::move(body), "admin face, " + call.request.client});
-      runtime::log(runtime::Level::kInfo, done ? "changed by the admin face" : "change refused",
-                   {{"change", name},
-                    {"queue", queue->queue.name},
-                    {subject, excerpt(id, 200)},
-                    {"by", call.request.client},
-                    {"error", done ? std::string{} : done.error().message}});
-      return done.map(
-          [&](const auto& answer) { return std::optional{json_response(status, answer)}; });
-    });
-  };
-  const auto add_task = [&](const char* pattern, const char* name, Change change) {
-    add("POST", pattern, "task", name, 200, change);
-  };
   // The body is the record, as a producer would write it to Consul.
   router.add("POST", "/v1/tasks", [&queues](const Call& call) -> Result<std::optional<Response>> {
     LICTOR_TRY(const StoredQueue* queue, find_queue(queues, call.request));
@@ -129,46 +264,10 @@ void add_change_routes(Router& router, const StoredQueues& queues) {
                   {"by", call.request.client}});
     return json_response(201, {{"id", sent.id}, {"index", sent.index}});
   });
-  add_task("/v1/tasks/*/cancel", "cancel",
-           [](const Asked& asked) { return told(asked.queue.client.cancel(asked.id)); });
-  add_task("/v1/dead/retry", "retry many", [](const Asked& asked) -> Result<ordered_json> {
-    LICTOR_TRY(const TaskFilter filter, read_filter(asked.body));
-    LICTOR_TRY(const bool drop_expiry, flag_of(asked.body, "drop_expiry"));
-    return asked.queue.client.retry_all(filter, drop_expiry).map(bulk_json);
-  });
-  add_task("/v1/dead/purge", "purge many", [](const Asked& asked) -> Result<ordered_json> {
-    LICTOR_TRY(const TaskFilter filter, read_filter(asked.body));
-    return asked.queue.client.purge_all(filter).map(bulk_json);
-  });
-  add_task("/v1/dead/*/retry", "retry", [](const Asked& asked) -> Result<ordered_json> {
-    LICTOR_TRY(const bool drop_expiry, flag_of(asked.body, "drop_expiry"));
-    return told(asked.queue.client.retry(asked.id, drop_expiry));
-  });
-  add_task("/v1/dead/*/purge", "purge",
-           [](const Asked& asked) { return told(asked.queue.client.purge(asked.id)); });
-  add_task("/v1/pause", "pause", [](const Asked& asked) -> Result<ordered_json> {
-    LICTOR_TRY(const std::string reason, text_of(asked.body, "reason"));
-    return told(asked.queue.client.pause(reason, asked.by));
-  });
-  add_task("/v1/resume", "resume",
-           [](const Asked& asked) { return told(asked.queue.client.resume(asked.by)); });
-  add("POST", "/v1/step-down", "task", "step down", 202, [](const Asked& asked) {
-    return asked.queue.client.step_down().map([] { return ordered_json{{"asked", true}}; });
-  });
-  add("POST", "/v1/schedules/*/pause", "schedule", "pause schedule", 200,
-      [](const Asked& asked) { return told(schedules_of(asked).set_paused(asked.id, true)); });
-  add("POST", "/v1/schedules/*/resume", "schedule", "resume schedule", 200,
-      [](const Asked& asked) { return told(schedules_of(asked).set_paused(asked.id, false)); });
-  add("POST", "/v1/schedules/*/run", "schedule", "run schedule", 201, [](const Asked& asked) {
-    return schedules_of(asked).run(asked.id, wall_now()).map([](const std::string& id) {
-      return ordered_json{{"id", id}};
-    });
-  });
-  add("DELETE", "/v1/schedules/*", "schedule", "remove schedule", 200, [](const Asked& asked) {
-    return schedules_of(asked).remove(asked.id).map([](const auto&) {
-      return ordered_json{{"removed", true}};
-    });
-  });
+  const ChangeRoutes routes{router, queues};
+  add_task_changes(routes);
+  add_queue_changes(routes);
+  add_schedule_changes(routes);
 }
 
 }  // namespace lictor::admin

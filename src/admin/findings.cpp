@@ -240,6 +240,23 @@ void check_tasks(const std::vector<LeaderStatus>& leaders, Findings& out) {
   }
 }
 
+void check_schedules(const std::vector<ScheduleFault>& faults, Findings& out) {
+  constexpr std::size_t kNamed = 5;
+  std::size_t named = 0;
+  for (const ScheduleFault& fault : faults) {
+    if (++named > kNamed) continue;
+    out.warning("schedule_note", fmt::format("schedule \"{}\": {}", fault.name, fault.what),
+                fault.is_type ? "add an executor for the type, or \"*\", to the configuration "
+                                "and reload it; or correct " +
+                                    fault.key
+                              : "correct " + fault.key);
+  }
+  if (named > kNamed) {
+    out.warning("schedule_note", fmt::format("{} more schedules like these", named - kNamed),
+                "\"lictor check\" names them and says what is wrong");
+  }
+}
+
 void check_due(const std::vector<LeaderStatus>& leaders, Findings& out) {
   std::chrono::milliseconds due{0}, longest{0};
   std::uint64_t running = 0;
@@ -267,9 +284,9 @@ void check_due(const std::vector<LeaderStatus>& leaders, Findings& out) {
 
 ordered_json findings_of(const QueueFacts& facts) {
   Findings out;
-  if (!facts.consul_trouble.empty()) {
+  if (facts.consul_trouble.any()) {
     out.error(
-        "consul", facts.consul_trouble,
+        "consul", facts.consul_trouble.what,
         "no task is claimed or finished until Consul answers again; look at Consul's agent on "
         "this host");
   } else if (!facts.fleet) {
@@ -287,6 +304,7 @@ ordered_json findings_of(const QueueFacts& facts) {
   }
   for (const LeaderStatus& leader : facts.leaders) check_host(leader, out);
   check_tasks(facts.leaders, out);
+  check_schedules(facts.schedules, out);
   if (!paused.paused) check_due(facts.leaders, out);
   return std::move(out.list);
 }

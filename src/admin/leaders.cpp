@@ -30,6 +30,12 @@ bool is_activity(const json& activity) {
   });
 }
 
+bool is_by_type(const json& types) {
+  return types.is_object() && std::all_of(types.begin(), types.end(), [](const json& figures) {
+           return figures.is_object() && all_counts(figures);
+         });
+}
+
 // Whether the members that are read here have the types that they should have.
 bool is_status(const json& status) {
   for (const auto& [name, value] : status.items()) {
@@ -47,6 +53,7 @@ bool is_status(const json& status) {
                       : name == "schedules"     ? value.is_object() && all_counts(value)
                       : name == "types"         ? value.is_array()
                       : name == "activity"      ? is_activity(value)
+                      : name == "by_type"       ? is_by_type(value)
                                                 : true;
     if (!fits) return false;
   }
@@ -87,6 +94,16 @@ void add_activity(ordered_json& into, const ordered_json& from) {
   }
 }
 
+void add_by_type(ordered_json& into, const ordered_json& from) {
+  for (const auto& [type, figures] : from.items()) {
+    ordered_json& own = into[type];
+    const std::uint64_t longest =
+        std::max(own.is_null() ? 0 : count_in(own, "longest_ms"), count_in(figures, "longest_ms"));
+    add_counts(own, figures);
+    own["longest_ms"] = longest;
+  }
+}
+
 void keep_common(ordered_json& types, const ordered_json& others) {
   ordered_json common = ordered_json::array();
   for (const ordered_json& type : types) {
@@ -120,6 +137,7 @@ void add(ordered_json& into, const ordered_json& from) {
   }
   if (from.contains("types")) keep_common(into["types"], from["types"]);
   if (from.contains("activity")) add_activity(into["activity"], from["activity"]);
+  if (from.contains("by_type")) add_by_type(into["by_type"], from["by_type"]);
   for (const char* name : {"cannot_start", "log_error"}) {
     if (from.contains(name) && !into.contains(name)) into[name] = from[name];
   }

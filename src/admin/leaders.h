@@ -27,12 +27,21 @@ struct LeaderStatus {
 /// leaders have. Null: nobody leads.
 [[nodiscard]] nlohmann::ordered_json merged(const std::vector<LeaderStatus>& leaders);
 
+/// What is wrong with a schedule.
+struct ScheduleFault {
+  std::string name, key, what;
+  bool is_type = false;  ///< nobody runs the type of its tasks
+};
+
 /// What is known of a queue.
 struct QueueFacts {
-  std::string consul_trouble;           ///< why Consul cannot be used; empty: it can
+  ConsulTrouble consul_trouble;
   Result<Fleet> fleet{};                ///< of no meaning while there is trouble
   std::vector<LeaderStatus> leaders{};  ///< those that have told their status
   PauseState paused{};
+  /// What is wrong with single schedules that make their tasks all the same. The leaders' status
+  /// counts those that make none.
+  std::vector<ScheduleFault> schedules{};
 };
 /// What is wrong with it, and the way out: [{"kind", "severity", "what", "remedy"}, ...]
 [[nodiscard]] nlohmann::ordered_json findings_of(const QueueFacts& facts);

@@ -10,10 +10,12 @@
 #include "admin/activity.h"
 #include "admin/leaders.h"
 #include "admin/routes.h"
+#include "admin/shared_listing.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
+#include "client/schedules.h"
 #include "client/task_info.h"
 #include "wire/layout.h"
 
@@ -55,17 +57,58 @@ void add_leaders(const Fleet& fleet, ordered_json& told) {
   told["moving"] = fleet.moving;
 }
 
+// What the findings need of schedules that make tasks.
+struct ScheduleNotes : ListingStamp {
+  struct Row {
+    std::string name, key, type;
+    std::string note;  // a field without effect, a name that Consul refuses; empty: nothing
+  };
+  std::vector<Row> rows;
+};
+
+Result<ScheduleNotes> read_notes(const client::Queue& queue) {
+  LICTOR_TRY(const auto listed, client::Schedules(queue.store, queue.layout).list());
+  ScheduleNotes notes;
+  for (const client::StoredSchedule& stored : listed.schedules) {
+    if (!stored.definition) continue;  // the leader counts it as bad
+    std::string note = stored.odd.empty() ? client::name_note(stored.name) : stored.odd;
+    notes.rows.push_back({stored.name, stored.key, stored.type, std::move(note)});
+  }
+  return notes;
+}
+
+// `types`: those that the leaders run.
+std::vector<ScheduleFault> faults_of(const ScheduleNotes& notes, const ordered_json& types) {
+  const auto runs = [&](const char* type) {
+    return std::find(types.begin(), types.end(), type) != types.end();
+  };
+  const bool runs_all = !types.is_array() || runs("*");
+  std::vector<ScheduleFault> faults;
+  for (const ScheduleNotes::Row& row : notes.rows) {
+    if (!row.note.empty()) faults.push_back({row.name, row.key, row.note});
+    if (runs_all || runs(row.type.c_str())) continue;
+    faults.push_back({row.name, row.key,
+                      "its tasks have the type \"" + excerpt(row.type) + "\", which nobody runs",
+                      true});
+  }
+  return faults;
+}
+
 class Queues {
  public:
   Queues(Backend& backend, const StoredQueues& queues, const Activity& activity)
-      : backend_(backend), queues_(queues), activity_(activity) {}
+      : backend_(backend),
+        queues_(queues),
+        activity_(activity),
+        notes_(make_listings(queues, read_notes)) {}
 
   // `relayed`: another member asks for what the leader alone knows.
-  Response list(const Request& request) const {
+  Response list(const Call& call) const {
+    const Request& request = call.request;
     const bool relayed = request.parameter("relayed").has_value();
     const auto status = backend_.status();
     if (!status) return error_response(503, "the daemon's loop does not answer");
-    const std::string trouble = relayed ? std::string{} : backend_.consul_trouble();
+    const ConsulTrouble trouble = relayed ? ConsulTrouble{} : backend_.consul_trouble();
     ordered_json told = ordered_json::array();
     const auto only = request.parameter("queue");
     for (const StoredQueue& queue : queues_) {
@@ -74,12 +117,13 @@ class Queues {
           std::find_if(status->queues.begin(), status->queues.end(),
                        [&](const auto& each) { return each.name == queue.queue.name; });
       if (own == status->queues.end()) continue;
-      told.push_back(relayed ? of_leader(*own) : whole(queue, status->node, *own, trouble));
+      told.push_back(relayed ? of_leader(*own) : whole(call, queue, status->node, *own, trouble));
     }
     return json_response(200, {{"node", status->node},
                                {"version", status->version},
                                {"at", format_rfc3339(wall_now())},
                                {"stopping", status->stopping},
+                               {"consul", consul_json(trouble)},
                                {"queues", std::move(told)}});
   }
 
@@ -100,11 +144,12 @@ class Queues {
     ordered_json told = queue_json(own);
     told["types"] = own.types;
     told["activity"] = activity_.json(own.name);
+    told["by_type"] = activity_.by_type(own.name);
     return told;
   }
 
-  ordered_json whole(const StoredQueue& queue, const std::string& node, const QueueStatus& own,
-                     const std::string& trouble) const {
+  ordered_json whole(const Call& call, const StoredQueue& queue, const std::string& node,
+                     const QueueStatus& own, const ConsulTrouble& trouble) const {
     const std::string& name = queue.queue.name;
     QueueFacts facts{.consul_trouble = trouble};
     std::vector<LeaderStatus>& leaders = facts.leaders;
@@ -121,8 +166,8 @@ class Queues {
                       {"leaders", ordered_json::array()},
                       {"moving", ordered_json::array()},
                       {"members", ordered_json::array()},
-                      {"fleet_error", text_or_null(trouble)}};
-    if (trouble.empty()) {
+                      {"fleet_error", text_or_null(trouble.what)}};
+    if (!trouble.any()) {
       facts.fleet = backend_.fleet(name);
       if (!facts.fleet) {
         told["fleet_error"] = facts.fleet.error().message;
@@ -139,6 +184,10 @@ class Queues {
     ordered_json status = leaders.size() == 1 ? leaders.front().status : merged(leaders);
     // Only leaders run tasks, and they may have another configuration.
     if (status.contains("types")) told["types"] = status["types"];
+    if (!trouble.any() && !status.is_null()) {
+      const auto notes = notes_.at(name)->get(call);
+      if (notes) facts.schedules = faults_of(**notes, told["types"]);
+    }
     told["status"] = std::move(status);
     told["findings"] = findings_of(facts);
     return told;
@@ -165,6 +214,7 @@ class Queues {
   Backend& backend_;
   const StoredQueues& queues_;
   const Activity& activity_;
+  const Listings<ScheduleNotes> notes_;
 };
 
 }  // namespace
@@ -191,8 +241,7 @@ Result<const StoredQueue*> find_queue(const StoredQueues& queues, const Request&
 void add_queue_routes(Router& router, Backend& backend, const StoredQueues& queues,
                       const Activity& activity) {
   const auto routes = std::make_shared<Queues>(backend, queues, activity);
-  router.add("GET", "/v1/queues",
-             [routes](const Call& call) { return routes->list(call.request); });
+  router.add("GET", "/v1/queues", [routes](const Call& call) { return routes->list(call); });
   router.add("GET", "/v1/members",
              [routes](const Call& call) { return routes->members(call.request); });
 }

@@ -91,6 +91,18 @@ struct Fleet {
   [[nodiscard]] std::vector<std::uint32_t> free() const;
 };
 
+/// Why Consul cannot be used.
+struct ConsulTrouble {
+  std::string what;  ///< empty: it can be used, and the rest has no meaning
+  /// When the face first saw it.
+  WallTime since{};
+  bool at_least = false;  ///< nobody asked for a while before, so it may be older
+
+  [[nodiscard]] bool any() const { return !what.empty(); }
+};
+/// {"what", "since", "at_least"}; null: there is none.
+[[nodiscard]] nlohmann::ordered_json consul_json(const ConsulTrouble& trouble);
+
 /// What the admin face asks the daemon. Thread safe. Every method blocks: two seconds at most for
 /// what the daemon knows, ten where Consul or another member is asked.
 class Backend {
@@ -100,8 +112,8 @@ class Backend {
   /// Nothing: the daemon's loop did not answer in time, or has ended.
   [[nodiscard]] virtual std::optional<Status> status() = 0;
 
-  /// Why Consul cannot be used now; empty: it can.
-  [[nodiscard]] virtual std::string consul_trouble() = 0;
+  /// Why Consul cannot be used now.
+  [[nodiscard]] virtual ConsulTrouble consul_trouble() = 0;
 
   /// JSON that says why the task is not running. Nothing: this member does not lead its partition.
   [[nodiscard]] virtual std::optional<std::string> why(const std::string& queue,

@@ -35,8 +35,8 @@ Response ready(Backend& backend) {
   if (status->stopping) {
     return text_response(503, status->waits_for.empty() ? "stopping" : status->waits_for);
   }
-  if (const std::string trouble = backend.consul_trouble(); !trouble.empty()) {
-    return text_response(503, trouble);
+  if (const ConsulTrouble trouble = backend.consul_trouble(); trouble.any()) {
+    return text_response(503, trouble.what);
   }
   if (!status->waits_for.empty()) return text_response(503, status->waits_for);
   return text_response(200, "ready");
@@ -56,6 +56,7 @@ Response status_response(Backend& backend) {
       {"uptime_seconds", uptime.count()},
       {"stopping", status->stopping},
       {"waits_for", status->waits_for.empty() ? ordered_json{} : ordered_json(status->waits_for)},
+      {"consul", consul_json(backend.consul_trouble())},
       {"queues", std::move(queues)}};
   return Response{200,
                   "application/json",
@@ -81,6 +82,13 @@ Response why_response(Backend& backend, const Call& call) {
 }
 
 }  // namespace
+
+ordered_json consul_json(const ConsulTrouble& trouble) {
+  if (!trouble.any()) return nullptr;
+  return {{"what", trouble.what},
+          {"since", format_rfc3339(trouble.since)},
+          {"at_least", trouble.at_least}};
+}
 
 ordered_json queue_json(const QueueStatus& queue) {
   ordered_json told{{"name", queue.name}, {"role", role_text(queue.role)}};

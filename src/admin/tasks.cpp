@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -17,6 +18,7 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
+#include "client/schedules.h"
 #include "client/task_info.h"
 
 namespace lictor::admin {
@@ -28,7 +30,9 @@ constexpr std::size_t kPage = 50;
 constexpr std::size_t kMostPage = 500;
 constexpr std::size_t kMostTypes = 200;  // producers invent types without end
 constexpr std::size_t kMostGroups = 200;
-constexpr std::size_t kMostPages = 16;  // kept; each up to a few hundred kilobytes
+constexpr std::size_t kShortestRecordText = 3;
+constexpr std::size_t kMostSearches = 4;  // kept of a queue
+constexpr std::size_t kMostPages = 16;    // kept; each up to a few hundred kilobytes
 
 enum class TaskList { kLive, kDead, kDone };
 
@@ -44,11 +48,16 @@ struct TaskListing : ListingStamp {
   std::shared_ptr<Pages> pages = std::make_shared<Pages>();
 };
 
-// `done`: the history, else what waits, runs or is dead.
-Result<TaskListing> read_tasks(const client::Queue& queue, bool done) {
+// `done`: the history, else what waits, runs or is dead. `text`: only tasks whose records have it.
+Result<TaskListing> read_tasks(const client::Queue& queue, bool done, const std::string& text) {
   TaskFilter filter;
   if (done) filter.state = TaskState::kDone;
   LICTOR_TRY(auto listed, client::list_tasks(queue, filter));
+  if (!text.empty()) {
+    std::erase_if(listed.tasks, [&](const TaskInfo& task) {
+      return lowered(task.record).find(text) == std::string::npos;
+    });
+  }
   for (TaskInfo& task : listed.tasks) {
     std::string{}.swap(task.record);
     std::string{}.swap(task.output_tail);
@@ -102,16 +111,32 @@ std::optional<Place> read_cursor(const std::string& text) {
 struct TaskQuestion {
   TaskList kind = TaskList::kLive;
   std::string state, type, reason, error, text;  // empty: all
+  std::string record;                            // text that the record must have
+  std::string schedule;                          // that made the task
   std::optional<Place> after;
   std::size_t limit = 0;
 };
 
+// What lists call the state; an orphan is counted among what runs, too.
+constexpr std::string_view kOrphans = "orphan";
+
+bool has_state(const TaskInfo& task, const std::string& state) {
+  return state == kOrphans ? task.state == TaskState::kOrphan
+                           : client::state_name(task.state) == state;
+}
+
+bool is_of_schedule(const TaskInfo& task, const std::string& schedule) {
+  const std::string& id = task.task_id.empty() ? task.id : task.task_id;
+  return id.starts_with(schedule) && client::made_by(id) == schedule;
+}
+
 bool fits(const TaskInfo& task, const TaskQuestion& question) {
-  if (!question.state.empty() && client::state_name(task.state) != question.state) return false;
+  if (!question.state.empty() && !has_state(task, question.state)) return false;
+  if (!question.schedule.empty() && !is_of_schedule(task, question.schedule)) return false;
   if (!question.type.empty() && task.type != question.type) return false;
   if (!question.reason.empty() && task.reason != question.reason) return false;
-  if (!question.error.empty() &&
-      client::error_kind(task.error) != client::error_kind(question.error)) {
+  if (!question.error.empty() && client::error_kind(task.error, task.reason) !=
+                                     client::error_kind(question.error, task.reason)) {
     return false;
   }
   if (question.text.empty()) return true;
@@ -141,7 +166,9 @@ ordered_json groups_of(const TaskListing& listing, TaskList kind) {
     if (kind == TaskList::kDead ? task.state != TaskState::kDead : !waits || task.error.empty()) {
       continue;
     }
-    Group& group = groups[{task.type, task.reason, client::error_kind(task.error)}];
+    // Of a record that could not be read the type says little: the field at fault does.
+    const std::string type = task.reason == "unreadable" ? std::string{} : task.type;
+    Group& group = groups[{type, task.reason, client::error_kind(task.error, task.reason)}];
     ++group.count;
     if (group.error.empty() || (task.since && task.since > group.newest)) group.error = task.error;
     if (!task.since) continue;
@@ -178,6 +205,10 @@ Response page_of(const TaskListing& listing, const TaskQuestion& question,
   for (const TaskInfo& task : listing.tasks) {
     const std::string state{client::state_name(task.state)};
     counts[state] = counts.value(state, std::size_t{0}) + 1;
+    if (task.state == TaskState::kOrphan) {
+      const std::string orphans{kOrphans};
+      counts[orphans] = counts.value(orphans, std::size_t{0}) + 1;
+    }
     const bool live = task.state < TaskState::kDead;
     if (question.kind != TaskList::kDone && live != (question.kind == TaskList::kLive)) continue;
     if (types.size() < kMostTypes || types.contains(task.type)) ++types[task.type];
@@ -204,8 +235,10 @@ Response page_of(const TaskListing& listing, const TaskQuestion& question,
   return json_response(200, told);
 }
 
-constexpr std::array<std::string_view, 6> kLiveStates{"waiting",    "scheduled", "running",
-                                                      "unreadable", "too_large", "unnameable"};
+constexpr std::array kLiveStates{std::string_view{"waiting"},    std::string_view{"scheduled"},
+                                 std::string_view{"running"},    kOrphans,
+                                 std::string_view{"unreadable"}, std::string_view{"too_large"},
+                                 std::string_view{"unnameable"}};
 
 Result<TaskQuestion> read_task_question(const Request& request, TaskList kind) {
   TaskQuestion question;
@@ -217,8 +250,8 @@ Result<TaskQuestion> read_task_question(const Request& request, TaskList kind) {
       std::find(kLiveStates.begin(), kLiveStates.end(), question.state) != kLiveStates.end();
   if (!question.state.empty() && question.kind == TaskList::kLive && !known) {
     return fail(ErrorCode::kInvalid,
-                "state: expected waiting, scheduled, running, dead, done, unreadable, too_large or "
-                "unnameable, got \"" +
+                "state: expected waiting, scheduled, running, orphan, dead, done, unreadable, "
+                "too_large or unnameable, got \"" +
                     excerpt(question.state) + '"');
   }
   if (question.kind != TaskList::kLive) question.state.clear();
@@ -226,6 +259,14 @@ Result<TaskQuestion> read_task_question(const Request& request, TaskList kind) {
   question.reason = request.parameter("reason").value_or("");
   question.error = request.parameter("error").value_or("");
   question.text = lowered(request.parameter("text").value_or(""));
+  question.record = lowered(request.parameter("record").value_or(""));
+  if (!question.record.empty() && question.record.size() < kShortestRecordText) {
+    return fail(ErrorCode::kInvalid,
+                "record: expected 3 characters or more, since each search "
+                "reads all records, got \"" +
+                    excerpt(question.record) + '"');
+  }
+  question.schedule = request.parameter("schedule").value_or("");
   LICTOR_TRY(question.limit, page_limit(request));
   if (const auto cursor = request.parameter("cursor"); cursor && !cursor->empty()) {
     question.after = read_cursor(*cursor);
@@ -237,15 +278,48 @@ Result<TaskQuestion> read_task_question(const Request& request, TaskList kind) {
 
 // The lists of all queues.
 struct Lists {
+  explicit Lists(const StoredQueues& stored)
+      : queues(stored),
+        live(make_listings<TaskListing>(stored,
+                                        [](auto& queue) { return read_tasks(queue, false, {}); })),
+        done(make_listings<TaskListing>(stored,
+                                        [](auto& queue) { return read_tasks(queue, true, {}); })) {}
+
+  // A list keeps no records, so a search in them reads anew: the few last ones are kept, each with
+  // the pace of a list.
+  std::shared_ptr<SharedListing<TaskListing>> search(const StoredQueue& queue, bool in_done,
+                                                     const std::string& text) const {
+    const std::lock_guard lock{mutex};
+    const std::tuple key{queue.queue.name, in_done, text};
+    for (const auto& [known, listing] : searches) {
+      if (known == key) return listing;
+    }
+    if (searches.size() >= kMostSearches) searches.erase(searches.begin());
+    searches.emplace_back(
+        key, std::make_shared<SharedListing<TaskListing>>([in_done, text, &stored = queue.queue] {
+          return read_tasks(stored, in_done, text);
+        }));
+    return searches.back().second;
+  }
+
   const StoredQueues& queues;
   Listings<TaskListing> live, done;
+
+ private:
+  using Search = std::pair<std::tuple<std::string, bool, std::string>,
+                           std::shared_ptr<SharedListing<TaskListing>>>;
+  mutable std::mutex mutex;
+  mutable std::vector<Search> searches;  // the oldest first
 };
 
 Result<std::optional<Response>> list(const Lists& lists, const Call& call, TaskList kind) {
   LICTOR_TRY(const StoredQueue* queue, find_queue(lists.queues, call.request));
   LICTOR_TRY(const TaskQuestion question, read_task_question(call.request, kind));
-  const auto& listings = question.kind == TaskList::kDone ? lists.done : lists.live;
-  LICTOR_TRY(const auto listing, listings.at(queue->queue.name)->get(call));
+  const bool in_done = question.kind == TaskList::kDone;
+  const auto shared = question.record.empty()
+                          ? (in_done ? lists.done : lists.live).at(queue->queue.name)
+                          : lists.search(*queue, in_done, question.record);
+  LICTOR_TRY(const auto listing, shared->get(call));
   const std::string& target = call.request.target;
   {
     const std::lock_guard lock{listing->pages->mutex};
@@ -286,10 +360,7 @@ Result<std::size_t> page_limit(const Request& request) {
 }
 
 void add_task_routes(Router& router, const StoredQueues& queues) {
-  const auto lists = std::make_shared<const Lists>(Lists{
-      queues,
-      make_listings<TaskListing>(queues, [](auto& queue) { return read_tasks(queue, false); }),
-      make_listings<TaskListing>(queues, [](auto& queue) { return read_tasks(queue, true); })});
+  const auto lists = std::make_shared<const Lists>(queues);
   const auto add_list = [&](const char* path, TaskList kind) {
     router.add("GET", path, [lists, kind](const Call& call) { return list(*lists, call, kind); });
   };

@@ -25,6 +25,7 @@ using namespace std::chrono_literals;
 constexpr auto kPatience = 2s;
 constexpr auto kConsulPatience = 1500ms;
 constexpr auto kConsulAnswerHolds = 1s;
+constexpr auto kConsulAskedLately = 15s;  // an open page asks every 5 s
 constexpr auto kFleetHolds = 2s;
 constexpr auto kAnswersHold = 1s;
 
@@ -223,22 +224,30 @@ std::vector<AdminBackend::Answer> AdminBackend::ask_leaders(const std::string& q
   return leaders.answers;
 }
 
-std::string AdminBackend::consul_trouble() {
+admin::ConsulTrouble AdminBackend::consul_trouble() {
   const std::lock_guard lock{mutex_};
   if (asked_at_ != Instant::min() && boot_now() - asked_at_ < kConsulAnswerHolds) return trouble_;
+  const Instant begun = boot_now();
+  const WallTime begun_at = wall_now();
   http::Request request;
   request.target = "/v1/status/leader";
   request.timeout = kConsulPatience;
   const http::Response response = transport_.perform(std::move(request));
   asked_at_ = boot_now();
+  std::string what;
   if (response.delivery != http::Delivery::kReplied || response.status != 200) {
     const bool replied = response.delivery == http::Delivery::kReplied;
-    trouble_ = (replied ? "Consul: " : "Consul does not answer: ") + wire::describe(response);
+    what = (replied ? "Consul: " : "Consul does not answer: ") + wire::describe(response);
   } else if (response.body.find_first_not_of("\"\n ") == std::string::npos) {
-    trouble_ = "Consul has no leader";
-  } else {
-    trouble_.clear();
+    what = "Consul has no leader";
   }
+  if (what.empty()) {
+    answered_at_ = asked_at_;
+  } else if (!trouble_.any()) {
+    trouble_.since = begun_at;
+    trouble_.at_least = answered_at_ == Instant::min() || begun - answered_at_ > kConsulAskedLately;
+  }
+  trouble_.what = std::move(what);
   return trouble_;
 }
 

@@ -27,7 +27,7 @@ class AdminBackend : public admin::Backend {
                std::function<std::string()> token);
 
   [[nodiscard]] std::optional<admin::Status> status() override;
-  [[nodiscard]] std::string consul_trouble() override;
+  [[nodiscard]] admin::ConsulTrouble consul_trouble() override;
   [[nodiscard]] std::optional<std::string> why(const std::string& queue,
                                                const std::string& id) override;
   [[nodiscard]] Result<admin::Fleet> fleet(const std::string& queue) override;
@@ -67,7 +67,8 @@ class AdminBackend : public admin::Backend {
 
   std::mutex mutex_;  // for what follows; held while Consul is asked, so that one asks for all
   Instant asked_at_ = Instant::min();
-  std::string trouble_;
+  Instant answered_at_ = Instant::min();
+  admin::ConsulTrouble trouble_;
 };
 
 }  // namespace lictor::app

@@ -38,7 +38,10 @@ bool wanted(const TaskInfo& task, const TaskFilter& filter) {
   if (filter.state && listed_state(task.state) != *filter.state) return false;
   if (!filter.type.empty() && task.type != filter.type) return false;
   if (!filter.reason.empty() && task.reason != filter.reason) return false;
-  if (!filter.error.empty() && error_kind(task.error) != error_kind(filter.error)) return false;
+  if (!filter.error.empty() &&
+      error_kind(task.error, task.reason) != error_kind(filter.error, task.reason)) {
+    return false;
+  }
   return !filter.before || (task.since && *task.since < *filter.before);
 }
 

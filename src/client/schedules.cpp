@@ -211,6 +211,11 @@ std::optional<Tick> last_made(const StoredSchedule& schedule) {
   return last ? std::optional{last->tick} : std::nullopt;
 }
 
+std::string_view made_by(std::string_view task_id) {
+  const auto tick = schedule::parse_tick_id(task_id);
+  return tick ? tick->schedule_name : std::string_view{};
+}
+
 nlohmann::ordered_json schedule_json(const StoredSchedule& schedule, WallTime now) {
   const ScheduleState state = state_of(schedule, now);
   const auto& read = schedule.definition;

@@ -64,6 +64,9 @@ enum class ScheduleState { kActive, kPaused, kEnded, kBad };
 /// when the ticks are decided about, also where none made a task.)
 [[nodiscard]] std::optional<schedule::Tick> last_made(const StoredSchedule& schedule);
 
+/// The name of the schedule that made the task of this id, within the id. Empty: none did.
+[[nodiscard]] std::string_view made_by(std::string_view task_id);
+
 /// What a list shows of a schedule.
 [[nodiscard]] nlohmann::ordered_json schedule_json(const StoredSchedule& schedule, WallTime now);
 

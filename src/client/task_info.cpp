@@ -217,7 +217,8 @@ bool is_counted(std::string_view word) {
 
 }  // namespace
 
-std::string error_kind(std::string_view error) {
+std::string error_kind(std::string_view error, std::string_view reason) {
+  if (reason == "unreadable") error = error.substr(0, error.find(", got "));
   const std::size_t colon = std::min(error.find(": "), error.size());
   std::string kind{error.substr(0, colon)};
   std::string word;

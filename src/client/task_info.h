@@ -33,8 +33,9 @@ class Locks;
 [[nodiscard]] std::string_view state_text(TaskState state);
 
 /// What errors that are alike share: after the first colon each word with a digit is a "#", as in
-/// "exit status 3: job # failed".
-[[nodiscard]] std::string error_kind(std::string_view error);
+/// "exit status 3: job # failed". Of records that could not be read it is the field at fault and
+/// what was expected there, whatever they held.
+[[nodiscard]] std::string error_kind(std::string_view error, std::string_view reason = {});
 
 /// "running on host-a, attempt 2: exit 3", in one line, printable.
 [[nodiscard]] std::string described(const TaskInfo& task);

@@ -322,7 +322,7 @@ TEST_CASE("what is wrong is said, with the way out") {
   CHECK(remedy("no_leader") == "last: a; b takes it; if nobody does, read their logs");
   scene.backend.members.next.clear();
   CHECK(remedy("no_leader").starts_with("a daemon takes the lead within seconds"));
-  scene.backend.trouble = "Consul has no leader";
+  scene.backend.trouble.what = "Consul has no leader";
   CHECK(findings().find("Consul has no leader") != std::string::npos);
   // Unknown is not "nobody".
   const json queue = scene.read("/v1/queues")["queues"][0];
@@ -362,23 +362,6 @@ TEST_CASE("the output of a task is asked of the member that ran it") {
   scene.backend.member_answers = "its output";
   CHECK(scene.get("/v1/logs?queue=q&id=x&node=b&attempt=2&offset=7&wait=5").body == "its output");
   CHECK(scene.backend.asked == "b /v1/logs?queue=q&id=x&attempt=2&offset=7");
-}
-
-TEST_CASE("the last hour is counted by the minute") {
-  Scene scene;
-  core::Fact fact{};
-  fact.kind = core::Fact::Kind::kStarted;
-  fact.waited = std::chrono::milliseconds{15};
-  scene.activity.on_fact("q", fact);
-  fact.kind = core::Fact::Kind::kDone;
-  scene.activity.on_fact("q", fact);
-  const auto told = scene.activity.json("q");
-  CHECK(told["done"].size() == 60);
-  CHECK(told["done"].back() == 1);
-  CHECK(told["delay_p99_ms"].back() == 20);
-  CHECK(told["delay_p50_ms"].front().is_null());
-  CHECK(told["last_minute"]["started"] == 1);
-  CHECK(scene.activity.json("other")["started"].back() == 0);
 }
 
 TEST_CASE("once a token is set, everything takes it but health, metrics and the page's files") {
@@ -438,6 +421,7 @@ TEST_CASE("every answer is as the OpenAPI description says, and every path is de
     CAPTURE(method + ' ' + target);
     Request request = make_request(method == "get"    ? "GET"
                                    : method == "post" ? "POST"
+                                   : method == "put"  ? "PUT"
                                                       : "DELETE",
                                    target);
     request.body = body;
@@ -475,6 +459,7 @@ TEST_CASE("every answer is as the OpenAPI description says, and every path is de
   CHECK(fits("post", "/v1/tasks", "/v1/tasks?queue=q", R"({"taskType":"Mail","taskId":"n"})") ==
         201);
   CHECK(fits("post", "/v1/tasks/{id}/cancel", "/v1/tasks/n/cancel?queue=q") == 200);
+  CHECK(fits("post", "/v1/tasks/cancel", "/v1/tasks/cancel?queue=q", R"({"ids":["n"]})") == 200);
   CHECK(fits("post", "/v1/dead/{id}/retry", "/v1/dead/gone/retry?queue=q") == 200);
   scene.letter("gone2", "Mail", "exit status 1");
   CHECK(fits("post", "/v1/dead/{id}/purge", "/v1/dead/gone2/purge?queue=q") == 200);
@@ -489,6 +474,8 @@ TEST_CASE("every answer is as the OpenAPI description says, and every path is de
   CHECK(fits("post", schedule + "/pause", "/v1/schedules/db/nightly/pause?queue=q") == 200);
   CHECK(fits("post", schedule + "/resume", "/v1/schedules/db/nightly/resume?queue=q") == 200);
   CHECK(fits("post", schedule + "/run", "/v1/schedules/db/nightly/run?queue=q") == 201);
+  CHECK(fits("put", schedule, "/v1/schedules/db/nightly?queue=q",
+             R"({"every":"1h","task":{"taskType":"Mail"}})") == 200);
   CHECK(fits("delete", schedule, "/v1/schedules/db/nightly?queue=q") == 200);
   CHECK(fits("get", schedule, "/v1/schedules/db/nightly?queue=q") == 404);
   CHECK(fits("post", "/v1/pause", "/v1/pause?queue=q") == 200);

@@ -12,7 +12,7 @@ namespace lictor::admin {
 class FakeBackend : public Backend {
  public:
   std::optional<Status> status() override { return known; }
-  std::string consul_trouble() override { return trouble; }
+  ConsulTrouble consul_trouble() override { return trouble; }
   std::optional<std::string> why(const std::string& queue, const std::string& id) override {
     if (queue != "q" || id != "a/b") return std::nullopt;
     return R"([{"reason":"paused","text":"the queue is paused"}])";
@@ -35,7 +35,7 @@ class FakeBackend : public Backend {
   }
 
   std::optional<Status> known = Status{};
-  std::string trouble;
+  ConsulTrouble trouble;
   Fleet members;
   std::string asked;
   Result<std::string> member_answers = fail(ErrorCode::kFailed, "nobody leads it");

@@ -167,6 +167,29 @@ TEST_CASE("a schedule is paused and resumed, run and removed") {
   CHECK(scene.get("/v1/tasks/" + wire::query_value(id) + "?queue=q").status == 200);
 }
 
+TEST_CASE("a schedule is written: created once, replaced, and refused with the field at fault") {
+  Scene scene;
+  const auto put = [&](const std::string& target, const std::string& record) {
+    Request request = make_request("PUT", target);
+    request.body = record;
+    return ask(*scene.router, std::move(request));
+  };
+  const std::string path = "/v1/schedules/db%2Fnightly?queue=q";
+  CHECK(put(path + "&create=1", kNightly).status == 200);
+  CHECK(scene.read(path)["schedule"]["text"] == kNightly);  // to the byte
+  const Response again = put(path + "&create=1", kNightly);
+  CHECK(again.status == 409);
+  CHECK(again.body.find("exists already") != std::string::npos);
+  CHECK(put(path, R"({"every":"2h","task":{"taskType":"Backup"}})").status == 200);
+  CHECK(scene.read(path)["schedule"]["rule"] == "every 2h");
+  const Response bad = put(path, R"({"cron":"61 * * * *","task":{"taskType":"Backup"}})");
+  CHECK(bad.status == 400);
+  CHECK(bad.body.find("minute: expected") != std::string::npos);
+  CHECK(put(path, "no json").status == 400);
+  CHECK(put(path, "").status == 400);
+  CHECK(scene.read(path)["schedule"]["rule"] == "every 2h");
+}
+
 TEST_CASE("what cannot be done to a schedule is refused, with the reason") {
   Scene scene;
   scene.schedule("odd", R"({"every":"0s","task":{"taskType":"Sync"}})");
@@ -196,8 +219,11 @@ TEST_CASE("a schedule is changed by nobody without the right, nor by a page of a
   Scene scene;
   scene.token = "secret";
   scene.schedule("nightly", kNightly);
-  for (const auto& [method, path] :
-       {std::pair{"DELETE", ""}, {"POST", "/pause"}, {"POST", "/resume"}, {"POST", "/run"}}) {
+  for (const auto& [method, path] : {std::pair{"DELETE", ""},
+                                     {"PUT", ""},
+                                     {"POST", "/pause"},
+                                     {"POST", "/resume"},
+                                     {"POST", "/run"}}) {
     CAPTURE(std::string{path});
     Request request = make_request(method, "/v1/schedules/nightly" + std::string{path});
     request.headers = {{"host", "localhost"}, {"origin", "http://evil.example"}};

@@ -29,10 +29,10 @@ TEST_CASE("healthz says that the process lives, whatever else does not") {
 TEST_CASE("readyz gives its reason not to be") {
   FakeBackend backend;
   CHECK(get(backend, "/readyz").status == 200);
-  backend.trouble = "Consul has no leader";
+  backend.trouble.what = "Consul has no leader";
   CHECK(get(backend, "/readyz").status == 503);
   CHECK(get(backend, "/readyz").body == "Consul has no leader\n");
-  backend.trouble.clear();
+  backend.trouble = {};
   backend.known->waits_for = "waiting for Consul: 403";
   CHECK(get(backend, "/readyz").status == 503);
   CHECK(get(backend, "/readyz").body == "waiting for Consul: 403\n");

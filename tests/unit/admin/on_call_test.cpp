@@ -1,0 +1,221 @@
+// What somebody on call asks of the page, over the model of Consul: many tasks at once, searches,
+// figures by type, findings about schedules.
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/time_text.h"
+#include "scene.h"
+
+namespace lictor::admin {
+namespace {
+
+using nlohmann::json;
+using Ids = std::vector<std::string>;
+
+Ids listed_ids(const json& page) {
+  Ids ids;
+  for (const json& task : page.at("tasks")) ids.push_back(task.at("id"));
+  return ids;
+}
+
+json changed(Scene& scene, const std::string& target, const json& body) {
+  const Response response = scene.post(target, body.dump());
+  REQUIRE_MESSAGE(response.status == 200, response.body);
+  return json::parse(response.body);
+}
+
+core::Fact fact_of(core::Fact::Kind kind, const std::string& type, std::chrono::milliseconds took) {
+  core::Task task;
+  task.type = type;
+  core::Fact fact{};
+  fact.kind = kind;
+  fact.task = std::make_shared<const core::Task>(task);
+  fact.took = took;
+  return fact;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("admin");
+
+TEST_CASE("chosen tasks are cancelled, chosen dead letters retried or purged, and no others") {
+  Scene scene;
+  for (const char* id : {"a", "b/c", "d"}) scene.task(id, R"({"taskType":"Mail"})");
+  const json cancelled = changed(scene, "/v1/tasks/cancel?queue=q", {{"ids", {"a", "b/c", "no"}}});
+  CHECK(cancelled["changed"] == 2);
+  CHECK(cancelled["refused"] == 1);
+  CHECK(cancelled["refusals"][0]["id"] == "no");
+  CHECK(listed_ids(scene.read("/v1/tasks?queue=q")) == Ids{"d"});
+
+  for (const char* id : {"x", "y", "z"}) scene.letter(id, "Mail", "exit status 1");
+  CHECK(changed(scene, "/v1/dead/retry?queue=q", {{"ids", {"x"}}})["changed"] == 1);
+  CHECK(changed(scene, "/v1/dead/purge?queue=q", {{"ids", {"y"}}})["changed"] == 1);
+  CHECK(scene.read("/v1/tasks/x?queue=q")["tasks"][0]["state"] == "waiting");
+  CHECK(scene.get("/v1/tasks/y?queue=q").status == 404);
+  CHECK(scene.read("/v1/tasks/z?queue=q")["tasks"][0]["state"] == "dead");
+
+  for (const json& ids : {json("x"), json::array(), json{1}, json(Ids(201, "x"))}) {
+    for (const char* path : {"/v1/tasks/cancel", "/v1/dead/retry", "/v1/dead/purge"}) {
+      const Response refused =
+          scene.post(std::string{path} + "?queue=q", json{{"ids", ids}}.dump());
+      CHECK(refused.status == 400);
+      CHECK(refused.body.find("ids: expected 1 to 200") != std::string::npos);
+    }
+  }
+  CHECK(scene.post("/v1/tasks/cancel?queue=q", "{}").status == 400);
+}
+
+TEST_CASE("records are searched for a text, in any state") {
+  Scene scene;
+  scene.task("one", R"({"taskType":"Mail","taskPara":{"to":"Ada@example.org"}})");
+  scene.task("two", R"({"taskType":"Mail","taskPara":{"to":"bob@example.org"}})");
+  scene.consul.put("lictor/q/dead/three",
+                   R"({"record":{"taskType":"Mail","taskPara":"ada@example.org"},"error":"no"})");
+  const auto found = [&](const std::string& query) {
+    return listed_ids(scene.read(query + "&queue=q&record=ada%40EXAMPLE"));
+  };
+  CHECK(found("/v1/tasks?limit=9") == Ids{"one"});
+  CHECK(found("/v1/dead?limit=9") == Ids{"three"});
+  CHECK(found("/v1/done?limit=9").empty());
+  CHECK(found("/v1/tasks?type=Report").empty());
+  CHECK(scene.get("/v1/tasks?queue=q&record=ad").status == 400);
+  // The lists without a search are whole, and other searches are forgotten in their turn.
+  CHECK(scene.read("/v1/tasks?queue=q")["found"] == 2);
+  for (int i = 0; i < 9; ++i) {
+    CHECK(scene.read("/v1/tasks?queue=q&record=nobody" + std::to_string(i))["found"] == 0);
+  }
+  CHECK(found("/v1/tasks?limit=9") == Ids{"one"});
+}
+
+TEST_CASE("the tasks of a schedule are listed, and not those of one with a longer name") {
+  Scene scene;
+  for (const char* id : {"db/20260101T000000Z", "db/x/20260101T000000Z", "db/other", "db"}) {
+    scene.task(id, R"({"taskType":"Mail"})");
+  }
+  CHECK(listed_ids(scene.read("/v1/tasks?queue=q&schedule=db")) == Ids{"db/20260101T000000Z"});
+  CHECK(listed_ids(scene.read("/v1/tasks?queue=q&schedule=db/x")) == Ids{"db/x/20260101T000000Z"});
+}
+
+TEST_CASE("an orphan is counted among what runs and by itself") {
+  Scene scene;
+  scene.task(
+      "lost",
+      R"({"taskType":"Mail","taskTaken":true,"taskAttempt":1,"taskClaim":{"node":"b","session":"x",)"
+      R"("nonce":"n","since":"2026-01-01T00:00:00Z"}})");
+  const json page = scene.read("/v1/tasks?queue=q");
+  REQUIRE(page["tasks"][0]["state"] == "running");
+  CHECK(page["tasks"][0]["orphan"] == true);
+  CHECK(page["counts"] == json{{"running", 1}, {"orphan", 1}});
+  CHECK(listed_ids(scene.read("/v1/tasks?queue=q&state=orphan")) == Ids{"lost"});
+  CHECK(listed_ids(scene.read("/v1/tasks?queue=q&state=running")) == Ids{"lost"});
+}
+
+TEST_CASE("unreadable dead letters are grouped by the field in error, and purged by it") {
+  Scene scene;
+  const auto bury = [&](const std::string& id, const std::string& type, const std::string& error) {
+    scene.consul.put("lictor/q/dead/" + id, json{{"raw", R"({"taskType":")" + type + R"("})"},
+                                                 {"reason", "unreadable"},
+                                                 {"error", error}}
+                                                .dump());
+  };
+  const std::string expected = "taskTime: expected seconds since the epoch, got ";
+  bury("a", "Mail", expected + "\"soon\"");
+  bury("b", "Report", expected + "\"tomorrow\"");
+  bury("c", "Mail", "maxAttempts: expected a number, got \"many\"");
+  const json page = scene.read("/v1/dead?queue=q");
+  REQUIRE(page["groups"].size() == 2);
+  const json& group = page["groups"][0];
+  CHECK(group["count"] == 2);
+  CHECK(group["type"].is_null());
+  CHECK(group["reason"] == "unreadable");
+  const json purged = changed(scene, "/v1/dead/purge?queue=q",
+                              {{"reason", "unreadable"}, {"error", group["error"]}});
+  CHECK(purged["changed"] == 2);
+}
+
+TEST_CASE("the last hour is counted by the minute") {
+  Scene scene;
+  core::Fact fact{};
+  fact.kind = core::Fact::Kind::kStarted;
+  fact.waited = std::chrono::milliseconds{15};
+  scene.activity.on_fact("q", fact);
+  fact.kind = core::Fact::Kind::kDone;
+  scene.activity.on_fact("q", fact);
+  const auto told = scene.activity.json("q");
+  CHECK(told["done"].size() == 60);
+  CHECK(told["done"].back() == 1);
+  CHECK(told["delay_p99_ms"].back() == 20);
+  CHECK(told["delay_p50_ms"].front().is_null());
+  CHECK(told["last_minute"]["started"] == 1);
+  CHECK(scene.activity.json("other")["started"].back() == 0);
+}
+
+TEST_CASE("what each type did in the last hour is told, and that of several leaders is made one") {
+  using Kind = core::Fact::Kind;
+  using std::chrono::milliseconds;
+  Scene scene;
+  scene.activity.on_fact("q", fact_of(Kind::kStarted, "Mail", milliseconds{0}));
+  scene.activity.on_fact("q", fact_of(Kind::kDone, "Mail", milliseconds{300}));
+  scene.activity.on_fact("q", fact_of(Kind::kDone, "Mail", milliseconds{100}));
+  scene.activity.on_fact("q", fact_of(Kind::kFailed, "Mail", milliseconds{9000}));
+  scene.activity.on_fact("q", fact_of(Kind::kDead, "Report", milliseconds{0}));
+  scene.activity.on_fact("q", fact_of(Kind::kStarted, "Begun", milliseconds{0}));
+  const json mail{{"done", 2},   {"failed", 1},    {"dead", 0},
+                  {"recent", 3}, {"took_ms", 400}, {"longest_ms", 300}};
+  const auto told = scene.read("/v1/queues")["queues"][0]["status"]["by_type"];
+  CHECK(told["Mail"] == mail);
+  CHECK(told["Report"]["dead"] == 1);
+  CHECK(told.size() == 2);
+  CHECK(scene.activity.by_type("other").empty());
+  for (int i = 0; i < 300; ++i) {
+    scene.activity.on_fact("q", fact_of(Kind::kDone, "T" + std::to_string(i), milliseconds{1}));
+  }
+  CHECK(scene.activity.by_type("q").size() == 100);
+
+  using nlohmann::ordered_json;
+  const ordered_json a{{"by_type", {{"Mail", mail}}}};
+  const ordered_json b{{"by_type", {{"Mail", mail}, {"Report", mail}}}};
+  const ordered_json both = merged({{"a", a}, {"b", b}})["by_type"];
+  CHECK(both["Mail"]["took_ms"] == 800);
+  CHECK(both["Mail"]["longest_ms"] == 300);
+  CHECK(both["Report"]["done"] == 2);
+}
+
+TEST_CASE("a schedule with an odd field or a type that nobody runs is a finding") {
+  Scene scene;
+  scene.backend.known->queues[0].types = {"Mail"};
+  scene.schedule("fine", R"({"every":"1h","task":{"taskType":"Mail"}})");
+  scene.schedule("idle", R"({"every":"1h","task":{"taskType":"Rare"}})");
+  scene.schedule("odd", R"({"every":"1h","timeZone":"Europe/Rome","task":{"taskType":"Mail"}})");
+  Ids texts;
+  const json told = scene.read("/v1/queues");
+  for (const json& each : told["queues"][0]["findings"]) {
+    if (each["kind"] == "schedule_note") texts.push_back(each["what"]);
+  }
+  REQUIRE(texts.size() == 2);
+  CHECK(texts[0].find("\"idle\": its tasks have the type \"Rare\", which nobody runs") !=
+        std::string::npos);
+  CHECK(texts[1].find("\"odd\": ") != std::string::npos);
+  CHECK(texts[1].find("timeZone") != std::string::npos);
+}
+
+TEST_CASE("Consul's trouble is told with its beginning") {
+  Scene scene;
+  CHECK(scene.read("/v1/queues")["consul"].is_null());
+  scene.backend.trouble = {"Consul does not answer", *parse_rfc3339("2026-01-01T00:00:00Z"), true};
+  const json trouble{{"what", "Consul does not answer"},
+                     {"since", "2026-01-01T00:00:00.000Z"},
+                     {"at_least", true}};
+  CHECK(scene.read("/v1/queues")["consul"] == trouble);
+  CHECK(scene.read("/v1/status")["consul"] == trouble);
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::admin
