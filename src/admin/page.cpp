@@ -9,22 +9,25 @@
 #include "manual/manual.h"
 
 // Each file: symbol, file in LICTOR_PAGE_FOLDER (from CMakeLists.txt), path, content type.
-#define LICTOR_FILES(X)                                          \
-  X(index, "index.html", "/", kHtml)                             \
-  X(style, "style.css", "/style.css", "text/css; charset=utf-8") \
-  X(icon, "icon.svg", "/icon.svg", "image/svg+xml")              \
-  X(theme, "theme.js", "/theme.js", kScript)                     \
-  X(app, "app.js", "/app.js", kScript)                           \
-  X(api, "api.js", "/api.js", kScript)                           \
-  X(dom, "dom.js", "/dom.js", kScript)                           \
-  X(charts, "charts.js", "/charts.js", kScript)                  \
-  X(overview, "overview.js", "/overview.js", kScript)            \
-  X(queues, "queues.js", "/queues.js", kScript)                  \
-  X(list, "list.js", "/list.js", kScript)                        \
-  X(tasks, "tasks.js", "/tasks.js", kScript)                     \
-  X(task, "task.js", "/task.js", kScript)                        \
-  X(schedules, "schedules.js", "/schedules.js", kScript)         \
-  X(submit, "submit.js", "/submit.js", kScript)                  \
+#define LICTOR_FILES(X)                                              \
+  X(index, "index.html", "/", kHtml)                                 \
+  X(style, "style.css", "/style.css", "text/css; charset=utf-8")     \
+  X(icon, "icon.svg", "/icon.svg", "image/svg+xml")                  \
+  X(theme, "theme.js", "/theme.js", kScript)                         \
+  X(app, "app.js", "/app.js", kScript)                               \
+  X(api, "api.js", "/api.js", kScript)                               \
+  X(dom, "dom.js", "/dom.js", kScript)                               \
+  X(charts, "charts.js", "/charts.js", kScript)                      \
+  X(hosts, "hosts.js", "/hosts.js", kScript)                         \
+  X(overview, "overview.js", "/overview.js", kScript)                \
+  X(queues, "queues.js", "/queues.js", kScript)                      \
+  X(list, "list.js", "/list.js", kScript)                            \
+  X(tasks, "tasks.js", "/tasks.js", kScript)                         \
+  X(task, "task.js", "/task.js", kScript)                            \
+  X(schedules, "schedules.js", "/schedules.js", kScript)             \
+  X(schedule_form, "schedule_form.js", "/schedule_form.js", kScript) \
+  X(json, "json.js", "/json.js", kScript)                            \
+  X(submit, "submit.js", "/submit.js", kScript)                      \
   X(openapi, "openapi.json", "/v1/openapi.json", "application/json")
 
 #define LICTOR_FILE(symbol, name, path, type) \

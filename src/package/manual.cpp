@@ -219,7 +219,8 @@ std::string html_page(const std::string& title, const std::string& links, const 
     <header class="bar">
       <a class="brand" href="../#/" aria-label="lictor, overview">
         <img src="../icon.svg" alt="" width="22" height="22" />lictor</a>
-      <nav class="topics" aria-label="Manual">)" +
+      <button type="button" class="topics-open" popovertarget="topics">Topics</button>
+      <nav id="topics" class="topics" popover aria-label="Manual">)" +
          links + R"(</nav>
     </header>
     <main id="main" tabindex="-1"><article class="card manual">

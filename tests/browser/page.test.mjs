@@ -3,37 +3,11 @@ import { chmodSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 
-import { eventually, kExecutors, kPatience, launch, seriousFindings, watchErrors, World } from "./world.mjs";
+import { browser, button, lacks, open, post, shows, startBrowser, stopBrowser, text, tile } from "./steps.mjs";
+import { eventually, kExecutors, kPatience, seriousFindings, World } from "./world.mjs";
 
-let browser;
-before(async () => {
-  browser = await launch();
-});
-after(async () => browser?.close());
-
-async function open(daemon, hash = "", options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, ...options });
-  context.setDefaultTimeout(kPatience);
-  const page = await context.newPage();
-  page.errors = watchErrors(page);
-  await page.goto(`${daemon.url}/${hash}`);
-  await page.waitForSelector("main[data-ready]");
-  return page;
-}
-const text = (page, selector = "main") => page.locator(selector).first().innerText();
-const shows = (page, expected, selector = "main") =>
-  eventually(async () => (await text(page, selector)).includes(expected), `the page shows "${expected}"`);
-const lacks = (page, expected, selector = "main") =>
-  eventually(async () => !(await text(page, selector)).includes(expected), `the page no longer shows "${expected}"`);
-const post = async (daemon, path) => {
-  const answer = await fetch(`${daemon.url}${path}`, { method: "POST", body: "{}" });
-  assert.ok(answer.ok, await answer.text());
-};
-const button = (page, name) => page.getByRole("button", { name, exact: true });
-const tile = async (page, label) => {
-  const box = page.locator(".tile", { has: page.locator(".label", { hasText: new RegExp(`^${label}$`) }) });
-  return (await box.locator(".value").innerText()).trim();
-};
+before(startBrowser);
+after(stopBrowser);
 
 describe("one daemon", () => {
   let world;

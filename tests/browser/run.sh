@@ -26,4 +26,4 @@ fi
 
 export LICTOR_BROWSER=$browser LICTOR_PACKAGES=$packages LICTOR_COMMAND=$build/src/lictor
 export CONSUL_BIN=${CONSUL_BIN:-$("$here/../../consul/get-consul.sh")}
-exec node --test "$here"/page.test.mjs
+exec node --test "$here"/page.test.mjs "$here"/on_call.test.mjs

@@ -94,6 +94,10 @@ export async function post(path, parameters = {}, body = undefined) {
   return (await send("POST", path + query(parameters), { body: text })).json();
 }
 
+export async function put(path, parameters, text) {
+  return (await send("PUT", path + query(parameters), { body: text })).json();
+}
+
 export async function del(path, parameters = {}) {
   return (await send("DELETE", path + query(parameters))).json();
 }

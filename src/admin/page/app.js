@@ -1,22 +1,26 @@
 // Which view is shown, and when it is drawn anew.
 //
 //   hash -> view; drawn: at once, after each event (at most once a second), every 5 s
-//   a daemon that does not answer: what is shown stays, with a note of how old it is
+//   a daemon or a Consul that does not answer: what is shown stays, grey, with a note of how old it
+//   is, and links to the pages of other hosts
 
 import { follow, get } from "./api.js";
 import { clock, facts, fill, h, relative } from "./dom.js";
+import * as hosts from "./hosts.js";
 import * as overview from "./overview.js";
 import * as allQueues from "./queues.js";
+import { editSchedule, newSchedule } from "./schedule_form.js";
 import { schedule as scheduleView, schedules } from "./schedules.js";
 import { submit } from "./submit.js";
 import { task } from "./task.js";
 import { dead, tasks } from "./tasks.js";
 
-const kViews = { queues: allQueues, overview, tasks, dead, schedules, task, schedule: scheduleView, submit }; // `list`: one of its list
+const kViews = { queues: allQueues, overview, tasks, dead, schedules, task, schedule: scheduleView, submit, "new-schedule": newSchedule, "edit-schedule": editSchedule }; // `list`: one of its list
 const kInNav = ["overview", "tasks", "dead", "schedules"];
 const kPollEvery = 5000;
 const kLeastPause = 1000;
 const kOld = 15000;
+const kOldWhenLost = 3000; // a restart takes less
 
 const main = document.getElementById("main");
 const live = document.getElementById("live");
@@ -32,6 +36,8 @@ let again = false;
 let drawnAt = 0;
 let took = 0; // ms, of the last drawing
 let answeredAt = null; // when the daemon last answered
+let stream = "wait"; // of events: "live", "lost"
+let trouble = null; // why Consul cannot be used: { what, since, at_least }
 let newerThan; // a change was made here: show nothing older
 let timer;
 
@@ -118,7 +124,8 @@ async function draw() {
 }
 
 function failed(error) {
-  const note = h("p", { class: "notice failed", role: "alert" }, error.message);
+  const text = trouble ? `This cannot be read: ${trouble.what}.` : error.message;
+  const note = h("p", { class: "notice failed", role: "alert" }, text);
   if (main.dataset.ready === where.view) {
     main.querySelector(":scope > .failed")?.remove();
     main.prepend(note);
@@ -141,11 +148,55 @@ function soon() {
   else schedule(Math.max(0, pause() - (Date.now() - drawnAt)));
 }
 
+// What is old, and since when: ["all", text], or what Consul tells. Nothing: ["", ""].
+function oldness() {
+  if (document.hidden || kViews[where.view].still) return ["", ""];
+  const silence = answeredAt === null ? 0 : Date.now() - answeredAt;
+  if (silence > kOld || (stream === "lost" && silence > kOldWhenLost)) {
+    return ["all", `What you see is from ${relative(answeredAt, Date.now())}: ${stream === "lost" ? "the daemon does not answer" : trouble ? trouble.what : "no newer answer has come"}. Trying on.`];
+  }
+  if (!trouble) return ["", ""];
+  const since = `since ${new Date(trouble.since).toLocaleTimeString()}${trouble.at_least ? " or before" : ""}, ${relative(trouble.since)}`;
+  const short = trouble.what.match(/^Consul [^:]*/)?.[0] ?? trouble.what; // the overview has the rest
+  return ["consul", `${short} (${since}). What you see of tasks, schedules and members is from before, or unknown. Trying on.`];
+}
+
 // Says so when what is shown is old.
 function age() {
-  const old = answeredAt !== null && Date.now() - answeredAt > kOld && !document.hidden && !kViews[where.view].still;
-  stale.hidden = !old;
-  if (old) stale.textContent = `What you see is from ${relative(answeredAt, Date.now())}: ${live.dataset.state === "lost" ? "the daemon does not answer" : "no newer answer has come"}. Trying on.`;
+  const [what, text] = oldness();
+  stale.hidden = !text;
+  if (what) main.dataset.old = what;
+  else delete main.dataset.old;
+  const [note, others] = stale.children;
+  if (note.textContent !== text) note.textContent = text;
+  const state = `${hosts.known()} ${location.hash}`;
+  if (others.dataset.state === state) return; // who is about to click keeps the links
+  others.dataset.state = state;
+  others.replaceChildren(...hosts.links());
+}
+
+function showState() {
+  const state = stream !== "live" ? stream : trouble ? "trouble" : "live";
+  live.dataset.state = state;
+  live.textContent = { wait: "connecting", lost: "reconnecting", trouble: "no Consul", live: "live" }[state];
+  age();
+}
+
+// Of all views: some show what was read long ago, and a list that Consul holds up says nothing.
+async function watchConsul() {
+  for (;;) {
+    if (!document.hidden) {
+      try {
+        const before = trouble;
+        trouble = (await get("/v1/status", {}, { quiet: true })).consul;
+        if (before && !trouble) soon();
+      } catch {
+        // The stream of events tells that the daemon is away.
+      }
+      showState();
+    }
+    await new Promise((resolve) => setTimeout(resolve, kPollEvery));
+  }
 }
 
 function watch() {
@@ -155,9 +206,9 @@ function watch() {
     signal: queueAbort.signal,
     onEvent: soon,
     onState: (state) => {
-      if (state === "live" && live.dataset.state === "lost") soon();
-      live.dataset.state = state;
-      live.textContent = state === "live" ? "live" : "reconnecting";
+      if (state === "live" && stream === "lost") soon();
+      stream = state;
+      showState();
     },
   });
 }
@@ -255,9 +306,11 @@ document.addEventListener("keydown", (event) => {
 
 try {
   const told = await get("/v1/queues");
+  hosts.remember(told);
   queues = told.queues.map((queue) => queue.name);
   document.getElementById("foot").textContent = `${told.node} · lictor ${told.version}`;
 } catch {
   // The view says why.
 }
 go();
+watchConsul();

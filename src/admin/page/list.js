@@ -3,6 +3,7 @@
 import { count, fill, h } from "./dom.js";
 
 export const kPage = 50;
+export const kShortestInRecord = 3; // each such search reads all records
 
 /** "all" and a tab for each state, with how many there are of it; of "done" that is not known. */
 export function tabs(states, counts, parameters, path) {
@@ -45,9 +46,9 @@ export function pager(answer, shown, parameters, path) {
   );
 }
 
-/** The search row, with a choice of types if there are `types`. It keeps what is being typed while
- *  the rest is drawn anew. */
-export function filters(label, parameters, path, types) {
+/** The search row, with a choice of types if there are `types`, and a box for a search in whole
+ *  records. It keeps what is being typed while the rest is drawn anew. */
+export function filters(label, parameters, path, { types, inRecords } = {}) {
   const here = location.hash.split("?")[0];
   const go = (name, value) => {
     if (location.hash.split("?")[0] !== here) return; // the list was left while the search waited
@@ -67,7 +68,7 @@ export function filters(label, parameters, path, types) {
       h("span", { class: "sr" }, label),
       h("input", {
         type: "search",
-        placeholder: label,
+        placeholder: inRecords && parameters.get("in") === "record" ? `Search in parameters: ${kShortestInRecord} characters or more` : label,
         value: parameters.get("text") ?? "",
         "data-key": "search",
         oninput: (event) => {
@@ -76,6 +77,9 @@ export function filters(label, parameters, path, types) {
         },
       }),
     ),
+    inRecords
+      ? h("label", { class: "check" }, h("input", { type: "checkbox", "data-key": "in-record", checked: parameters.get("in") === "record", onchange: (event) => go("in", event.target.checked ? "record" : "") }), "in parameters")
+      : null,
     types ? typePicker(types, parameters.get("type") ?? "", go) : null,
   );
 }
@@ -107,7 +111,8 @@ export function hidden(answer) {
 
 /** Draws all but the search row anew while somebody types there. */
 export function draw(view, top, search, rest) {
-  const typing = view.querySelector(".filters")?.contains(document.activeElement);
+  const active = document.activeElement;
+  const typing = active?.type !== "checkbox" && view.querySelector(".filters")?.contains(active);
   if (typing && view.dataset.drawn === location.hash.split("?")[0]) {
     const kept = view.querySelector(".filters");
     for (const element of [...view.children]) if (element !== kept) element.remove();

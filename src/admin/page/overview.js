@@ -2,7 +2,8 @@
 
 import { get, post } from "./api.js";
 import { bars, delays } from "./charts.js";
-import { act, ago, ask, button, card, chip, count, duration, fill, h, plural, ranges, table } from "./dom.js";
+import { act, ago, ask, button, card, chip, count, duration, fill, h, plural, ranges, relative, table } from "./dom.js";
+import { remember } from "./hosts.js";
 
 export const title = "Overview";
 
@@ -41,6 +42,14 @@ function failures(tasks, letters, base) {
       remedy: h("a", { href: `${base}/dead` }, "See why they failed; retry or purge them."),
     });
   }
+  const orphans = tasks?.counts.orphan ?? 0;
+  if (orphans) {
+    list.push({
+      severity: "warning",
+      what: `${plural(orphans, "task")} lost ${orphans === 1 ? "its" : "their"} owner while running`,
+      remedy: h("a", { href: `${base}/tasks?state=orphan` }, "The next leader runs them again and counts a lost owner."),
+    });
+  }
   const groups = tasks?.groups ?? [];
   const again = groups.reduce((sum, group) => sum + group.count, 0);
   if (again) {
@@ -55,6 +64,7 @@ function failures(tasks, letters, base) {
 
 /** The finding with a link to what it is about, where a page shows that. */
 function withLink(finding, base) {
+  if (finding.kind === "schedule_note") return { ...finding, remedy: [finding.remedy, "; ", h("a", { href: `${base}/schedules` }, "see the schedules")] };
   if (finding.kind !== "schedule_fault") return finding;
   return { ...finding, remedy: h("a", { href: `${base}/schedules` }, "See them, and what is wrong with each.") };
 }
@@ -100,27 +110,34 @@ function leadTile(queue) {
   return tile("Leader", leaderText(queue), { note: queue.leads_since ? ["took the lead ", ago(queue.leads_since)] : null, kind: queue.leader ? null : "bad" });
 }
 
+const lastCounts = new Map(); // queue -> { counts, at }, for when they cannot be read
+
 function tiles(queue, tasks, base) {
   const counts = tasks?.counts ?? {};
+  if (tasks) lastCounts.set(queue.name, { counts, at: tasks.as_of });
+  const last = lastCounts.get(queue.name);
   const known = (value) => (tasks ? count(value) : "unknown");
+  const was = (name) => (tasks || !last ? null : `${count(last.counts[name])}, ${relative(last.at)}`);
+  const orphans = counts.orphan ?? 0;
   const status = queue.status ?? {};
-  const last = queue.status?.activity?.last_minute;
+  const minute = queue.status?.activity?.last_minute;
   const dead = counts.dead ?? 0;
   const odd = (counts.unreadable ?? 0) + (counts.too_large ?? 0) + (counts.unnameable ?? 0);
   return h(
     "section",
     { class: "tiles", "aria-label": "Counts" },
     leadTile(queue),
-    tile("Running", known(counts.running), { href: `${base}/tasks?state=running` }),
+    tile("Running", known((counts.running ?? 0) - orphans), { href: `${base}/tasks?state=running`, note: was("running") }),
+    orphans ? tile("Orphans", count(orphans), { href: `${base}/tasks?state=orphan`, note: "their owner died or lost the lead", kind: "bad" }) : null,
     tile("Waiting", known(counts.waiting), {
       href: `${base}/tasks?state=waiting`,
-      note: status.oldest_due_ms > 1000 ? `the first for ${duration(status.oldest_due_ms)}` : null,
+      note: was("waiting") ?? (status.oldest_due_ms > 1000 ? `the first for ${duration(status.oldest_due_ms)}` : null),
     }),
-    tile("Scheduled", known(counts.scheduled), { href: `${base}/tasks?state=scheduled` }),
-    tile("Dead letters", known(dead), { href: `${base}/dead`, kind: dead ? "bad" : null }),
+    tile("Scheduled", known(counts.scheduled), { href: `${base}/tasks?state=scheduled`, note: was("scheduled") }),
+    tile("Dead letters", known(dead), { href: `${base}/dead`, kind: dead ? "bad" : null, note: was("dead") }),
     schedules(status.schedules ?? {}, base),
     odd ? tile("Cannot run", count(odd), { href: `${base}/tasks`, kind: "bad" }) : null,
-    last ? tile("Done, last minute", count(last.done), { note: last.failed || last.dead ? `${count(last.failed + last.dead)} failed` : null }) : null,
+    minute ? tile("Done, last minute", count(minute.done), { note: minute.failed || minute.dead ? `${count(minute.failed + minute.dead)} failed` : null }) : null,
     status.lease_left_ms !== undefined ? tile(isDivided(queue) ? "Shortest lease" : "Lease left", duration(status.lease_left_ms)) : null,
   );
 }
@@ -142,6 +159,37 @@ function pictures(activity, silent, divided) {
       { name: "p99", values: activity.delay_p99_ms, class: "p99" },
     ]),
     silent ? h("p", { class: "quiet" }, `This lacks what other leaders know: ${silent}`) : null,
+  );
+}
+
+const kTypesShown = 20;
+const kTypeColumns = ["Type", "A minute", "Done", "Failed", "Dead", "Took", "Longest"];
+
+/** What each type did in the last hour, the busiest first. */
+function typesCard(figures, base) {
+  const ended = ([, each]) => each.done + each.failed + each.dead;
+  const types = Object.entries(figures ?? {}).sort((a, b) => ended(b) - ended(a));
+  if (types.length === 0) return null;
+  const bad = (number) => (number ? h("span", { class: "bad" }, count(number)) : "0");
+  const rows = types.slice(0, kTypesShown).map(([type, each]) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, h("a", { href: `${base}/tasks?${new URLSearchParams({ type })}`, "data-key": `type-${type}` }, type || "no type")),
+      h("td", { "data-label": "A minute", class: "number", title: "of the last five minutes" }, (each.recent / 5).toLocaleString("en-US", { maximumFractionDigits: 1 })),
+      h("td", { "data-label": "Done", class: "number" }, count(each.done)),
+      h("td", { "data-label": "Failed", class: "number" }, bad(each.failed)),
+      h("td", { "data-label": "Dead", class: "number" }, bad(each.dead)),
+      h("td", { "data-label": "Took", class: "number" }, each.done ? duration(each.took_ms / each.done) : ""),
+      h("td", { "data-label": "Longest", class: "number" }, each.done ? duration(each.longest_ms) : ""),
+    ),
+  );
+  return h(
+    "section",
+    { class: "card", "aria-label": "By type" },
+    h("h2", {}, "By type, the last hour"),
+    table("stack figures", kTypeColumns, rows),
+    h("p", { class: "quiet" }, types.length > kTypesShown ? `${plural(types.length - kTypesShown, "other type")} did less. ` : null, "\u201cA minute\u201d is of the last five; an attempt that failed and is tried again counts as failed, one that was the last as dead; \u201ctook\u201d is the mean of those that ended well. As the leaders have counted since they started."),
   );
 }
 
@@ -231,6 +279,7 @@ export async function look(told, signal) {
 export async function render(view, { queue, base, signal, refresh }) {
   const overview = await get("/v1/queues", { queue }, { signal });
   if (!overview.queues[0]) throw new Error(`this daemon serves no queue "${queue}"`);
+  remember(overview);
   const { told, tasks, findings: found } = await look(overview.queues[0], signal);
   fill(
     view,
@@ -238,6 +287,7 @@ export async function render(view, { queue, base, signal, refresh }) {
     findings(found),
     tiles(told, tasks, base),
     pictures(told.status?.activity, told.leader_silent, isDivided(told)),
+    typesCard(told.status?.by_type, base),
     members(told),
   );
   return overview.at;

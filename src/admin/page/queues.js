@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { chip, count, fill, h, plural, table } from "./dom.js";
+import { remember } from "./hosts.js";
 import { leaderText, look } from "./overview.js";
 
 export const title = "All queues";
@@ -27,7 +28,8 @@ function findingsCell(list, base) {
 
 function row({ told, tasks, findings }) {
   const base = `#/${encodeURIComponent(told.name)}`;
-  const counts = tasks?.counts ?? {};
+  const counts = { ...tasks?.counts };
+  counts.running = (counts.running ?? 0) - (counts.orphan ?? 0); // those are a finding
   const number = (name, path) => h("td", { "data-label": kColumns[{ running: 3, waiting: 4, scheduled: 5, dead: 6 }[name]], class: "number" }, tasks ? h("a", { href: base + path }, count(counts[name])) : "unknown");
   return h(
     "tr",
@@ -45,6 +47,7 @@ function row({ told, tasks, findings }) {
 
 export async function render(view, { signal }) {
   const overview = await get("/v1/queues", {}, { signal });
+  remember(overview);
   const all = await Promise.all(overview.queues.map((told) => look(told, signal)));
   const wrong = all.filter((each) => each.findings.length).length;
   all.sort((a, b) => worst(b.findings) - worst(a.findings)); // else as the configuration has them

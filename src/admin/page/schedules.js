@@ -1,9 +1,9 @@
 // Recurring tasks: a list, and one with its record and its next ticks.
 
 import { del, get, idPath, post } from "./api.js";
-import { act, ago, ask, button, card, chip, facts, fill, h, table } from "./dom.js";
+import { act, ago, ask, button, card, chip, duration, facts, fill, h, table } from "./dom.js";
 import { draw, filters, hidden, kPage, lastCursor, pager, tabs } from "./list.js";
-import { recordText } from "./task.js";
+import { recordText, stateChip } from "./task.js";
 
 const kColumns = ["Schedule", "When", "Next", "Last", "State"];
 const kDays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
@@ -36,10 +36,10 @@ export const schedules = {
     const text = parameters.get("text") ?? "";
     const answer = await get("/v1/schedules", { queue, state, text, limit: kPage, cursor: lastCursor(parameters), newer_than: newerThan }, { signal });
     const states = ["active", "paused", ...["ended", "bad"].filter((each) => answer.counts[each] || each === state)];
-    const empty = state || text ? "No such schedules." : ["No recurring tasks. ", h("code", {}, "lictor schedule add"), " makes one; see the ", h("a", { href: "manual/schedules" }, "manual"), "."];
+    const empty = state || text ? "No such schedules." : ["No recurring tasks. \u201cAdd a schedule\u201d makes one; see the ", h("a", { href: "manual/schedules" }, "manual"), "."];
     draw(
       view,
-      [h("div", { class: "head" }, h("h1", {}, "Schedules")), tabs(states, answer.counts, parameters, path)],
+      [h("div", { class: "head" }, h("h1", {}, "Schedules"), h("a", { class: "button primary", href: `${base}/new-schedule`, "data-key": "new" }, "Add a schedule")), tabs(states, answer.counts, parameters, path)],
       filters("Search in name, type and rule", parameters, path),
       [hidden(answer), answer.schedules.length ? table("stack tasks schedules", kColumns, rowsOf(answer.schedules, base)) : h("p", { class: "quiet empty" }, empty), pager(answer, answer.schedules.length, parameters, path)],
     );
@@ -84,6 +84,44 @@ function ticks(list, told) {
   );
 }
 
+const kRuns = 10;
+
+/** When the tick of a task was, by its id. "nightly@..." is of older versions. */
+function tickOf(id) {
+  const packed = id.match(/\/(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z/);
+  return packed ? `${packed[1]}-${packed[2]}-${packed[3]}T${packed[4]}:${packed[5]}:${packed[6]}Z` : (id.match(/@([0-9TZ:-]+)/)?.[1] ?? "");
+}
+
+/** Its newest tasks: waiting, running, dead, done. */
+async function readRuns(name, queue, signal) {
+  const lists = await Promise.all(
+    ["/v1/tasks", "/v1/dead", "/v1/done"].map((path) =>
+      get(path, { queue, schedule: name, limit: path === "/v1/tasks" ? 500 : kRuns }, { signal }).catch((error) => {
+        if (signal.aborted) throw error;
+        return { tasks: [] }; // the token may not read it
+      }),
+    ),
+  );
+  const runs = lists.flatMap((list) => list.tasks).map((task) => ({ ...task, tick: tickOf(task.task_id ?? task.id) }));
+  return runs.sort((a, b) => (a.tick < b.tick ? 1 : a.tick > b.tick ? -1 : 0)).slice(0, kRuns);
+}
+
+function runsCard(runs, told, base) {
+  const rows = runs.map((task) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, h("a", { href: `${base}/task/${idPath(task.task_id ?? task.id)}`, "data-key": `run-${task.key}` }, task.tick ? ago(task.tick) : task.id)),
+      h("td", { "data-label": "State" }, stateChip(task)),
+      h("td", { "data-label": "Took" }, task.took_ms === null ? "" : duration(task.took_ms)),
+      h("td", { "data-label": "Node" }, task.node ?? ""),
+      h("td", { "data-label": "Error", class: "error" }, task.error ?? task.reason ?? ""),
+    ),
+  );
+  const none = told.last_task ? "None is left: they are done, and the queue keeps no history of them." : "It has made no task yet.";
+  return card("Its newest tasks", rows.length ? table("stack", ["Tick", "State", "Took", "Node", "Error"], rows) : h("p", { class: "quiet" }, none));
+}
+
 function actions(told, { queue, base, refresh }) {
   const { name } = told;
   const path = `/v1/schedules/${idPath(name)}`;
@@ -117,6 +155,7 @@ function actions(told, { queue, base, refresh }) {
     "div",
     { class: "row" },
     told.state === "bad" ? null : button("Run now", run),
+    told.from_config ? null : h("a", { class: "button", href: `${base}/edit-schedule/${idPath(name)}`, "data-key": "edit" }, "Edit"),
     told.state === "active" ? button("Pause", pause) : null,
     told.state === "paused" ? button("Resume", resume, { class: "primary" }) : null,
     button("Remove", remove, { class: "danger" }),
@@ -128,7 +167,7 @@ export const schedule = {
   list: "schedules",
   async render(view, context) {
     const { queue, base, id, signal } = context;
-    const answer = await get(`/v1/schedules/${idPath(id)}`, { queue }, { signal });
+    const [answer, runs] = await Promise.all([get(`/v1/schedules/${idPath(id)}`, { queue }, { signal }), readRuns(id, queue, signal)]);
     const told = answer.schedule;
     fill(
       view,
@@ -136,6 +175,7 @@ export const schedule = {
       told.error ? h("p", { class: "notice fault" }, `It makes no tasks: ${told.error}`) : null,
       told.note ? h("p", { class: "notice" }, told.note) : null,
       h("section", { class: "card" }, factsOf(told, base)),
+      runsCard(runs, told, base),
       ticks(answer.ticks, told),
       card("Record", h("pre", { tabindex: "0" }, recordText(told))),
     );

@@ -3,7 +3,7 @@
 import { get, post } from "./api.js";
 import { fill, h, toast } from "./dom.js";
 
-function field(label, input, note) {
+export function field(label, input, note) {
   return h("label", { class: "field" }, h("span", {}, label), input, note ? h("small", { class: "quiet" }, note) : null);
 }
 

@@ -5,7 +5,14 @@ import { act, ago, ask, atEnd, button, card, chip, count, duration, facts, fill,
 
 const kMostOutput = 200_000; // characters kept on the page
 const kEnded = ["dead", "done", "cancelled"];
+export const kUnreadable = "unreadable"; // reasons of dead letters
+export const kExpired = "expired";
 const kSince = { dead: "Given up", done: "Done", cancelled: "Cancelled" };
+
+/** The state in the words of "lictor list". */
+export function stateChip(task) {
+  return task.orphan ? h("span", { title: "Its owner died or lost the lead; the next leader runs it again." }, chip("orphan")) : chip(task.state);
+}
 
 function factsOf(task) {
   return facts([
@@ -25,11 +32,14 @@ function factsOf(task) {
   ]);
 }
 
-/** JSON of an ended task holds the record of its producer as "record". */
+/** JSON of an ended task holds the record of its producer as "record"; one that nobody could read it
+ *  holds as text. */
 export function recordText(task) {
   if (task.value !== undefined) {
-    const inner = kEnded.includes(task.state) && task.value?.record !== undefined ? task.value.record : task.value;
-    return JSON.stringify(inner, null, 2);
+    const ended = kEnded.includes(task.state) ? (task.value ?? {}) : {};
+    if (ended.record === undefined && typeof ended.raw === "string") return ended.raw;
+    if (ended.record === undefined && typeof ended.raw_base64 === "string") return `base64: ${ended.raw_base64}`;
+    return JSON.stringify(ended.record ?? task.value, null, 2);
   }
   return task.raw ?? `base64: ${task.raw_base64}`;
 }
@@ -121,10 +131,21 @@ async function undoCancel(queue, task) {
   }
 }
 
+/** What helps a dead letter; null: another try cannot. */
+function retryButton(task, retry, retryWithout) {
+  if (task.reason === kUnreadable) return null;
+  if (task.reason === kExpired) return button("Retry without expiry", retryWithout, { class: "primary" });
+  return button("Retry", retry, { class: "primary" });
+}
+
 function actions(task, { queue, base, refresh }) {
   const { id, state } = task;
   const change = (path, done) => act(() => post(path, { queue }, {}), done, refresh);
   const retry = () => change(`/v1/dead/${idPath(id)}/retry`, { text: `Task ${task.task_id ?? id} waits again.` });
+  const retryWithout = async () => {
+    const sure = await ask({ title: `Retry ${id} without its expireAt?`, text: "It becomes a waiting task again, as its producer wrote it, but for expireAt, which has passed.", confirm: "Retry" });
+    if (sure) act(() => post(`/v1/dead/${idPath(id)}/retry`, { queue }, { drop_expiry: true }), { text: `Task ${task.task_id ?? id} waits again, without expireAt.` }, refresh);
+  };
   const purge = async () => {
     const sure = await ask({ title: `Delete the dead letter ${id} for good?`, text: "This cannot be undone.", confirm: "Delete", danger: true });
     if (sure) change(`/v1/dead/${idPath(id)}/purge`, { text: "Deleted.", leave: `${base}/dead` });
@@ -144,7 +165,7 @@ function actions(task, { queue, base, refresh }) {
   return h(
     "div",
     { class: "row" },
-    state === "dead" ? [button("Retry", retry, { class: "primary" }), button("Purge", purge, { class: "danger" })] : button("Cancel", cancel, { class: "danger" }),
+    state === "dead" ? [retryButton(task, retry, retryWithout), button("Purge", purge, { class: "danger" })] : button("Cancel", cancel, { class: "danger" }),
   );
 }
 
@@ -193,7 +214,8 @@ export const task = {
     fill(
       view,
       found.map((each, i) => [
-        h("div", { class: "head" }, h(i === 0 ? "h1" : "h2", {}, each.id), chip(each.state, each.orphan ? "running, owner lost" : each.state), actions(each, context)),
+        h("div", { class: "head" }, h(i === 0 ? "h1" : "h2", {}, each.id), stateChip(each), actions(each, context)),
+        each.state === "dead" && each.reason === kUnreadable ? h("p", { class: "notice fault" }, "No task could be read from its record, so it cannot be retried. Its producer has to write it anew; then purge this one.") : null,
         i === 0 && reasons.length
           ? h("section", { class: "card why" }, h("h2", {}, "Why it is not running"), h("ul", {}, reasons.map((reason) => h("li", {}, reasonText(reason)))))
           : null,
@@ -201,7 +223,7 @@ export const task = {
         i === 0 ? output.element : null,
         each.output_tail && (i > 0 || output.element.hidden || output.shown?.error) ? card("The end of its output", h("pre", { class: "output", tabindex: "0" }, each.output_tail)) : null,
         each.state === "done" && each.result !== null ? card("Result", h("pre", { tabindex: "0" }, JSON.stringify(each.result, null, 2))) : null,
-        card("Record", h("pre", { tabindex: "0" }, recordText(each))),
+        card(each.reason === kUnreadable ? "Record, as it was written" : "Record", h("pre", { tabindex: "0" }, recordText(each))),
       ]),
       events(own),
     );
