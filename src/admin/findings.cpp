@@ -233,27 +233,43 @@ void check_tasks(const std::vector<LeaderStatus>& leaders, Findings& out) {
     out.warning("unnameable", counted(tasks, "task") + " under keys that are not valid UTF-8",
                 "delete the keys and write the tasks under others");
   }
-  if (const auto bad = sum_of(leaders, "schedules", "bad"); bad != 0) {
-    out.warning("schedule_fault",
-                counted(bad, "bad schedule") + " (cannot be read, or the task is too large)",
-                "\"lictor check\" names them and says what is wrong");
-  }
 }
 
-void check_schedules(const std::vector<ScheduleFault>& faults, Findings& out) {
-  constexpr std::size_t kNamed = 5;
-  std::size_t named = 0;
-  for (const ScheduleFault& fault : faults) {
-    if (++named > kNamed) continue;
-    out.warning("schedule_note", fmt::format("schedule \"{}\": {}", fault.name, fault.what),
-                fault.is_type ? "add an executor for the type, or \"*\", to the configuration "
-                                "and reload it; or correct " +
-                                    fault.key
-                              : "correct " + fault.key);
+std::string remedy_of(const ScheduleFault& fault) {
+  switch (fault.kind) {
+    case ScheduleFault::Kind::kBad:
+      return fmt::format("correct {}, or \"lictor schedule remove {}\"", fault.key, fault.name);
+    case ScheduleFault::Kind::kOdd:
+      return "correct " + fault.key;
+    case ScheduleFault::Kind::kType:
+      return "add an executor for the type, or for \"*\", to the configuration and reload it; or "
+             "correct " +
+             fault.key;
   }
-  if (named > kNamed) {
-    out.warning("schedule_note", fmt::format("{} more schedules like these", named - kNamed),
+  return {};
+}
+
+void check_schedules(const QueueFacts& facts, Findings& out) {
+  constexpr std::size_t kNamed = 5;
+  std::size_t number = 0, bad = 0;
+  for (const ScheduleFault& fault : facts.schedules) {
+    const bool is_bad = fault.kind == ScheduleFault::Kind::kBad;
+    if (is_bad) ++bad;
+    if (++number > kNamed) continue;
+    out.warning(is_bad ? "schedule_fault" : "schedule_note",
+                fmt::format("schedule \"{}\": {}", printable(fault.name), fault.what),
+                printable(remedy_of(fault)));
+  }
+  if (number > kNamed) {
+    out.warning("schedule_note", fmt::format("{} more like these", number - kNamed),
                 "\"lictor check\" names them and says what is wrong");
+  }
+  // What the leaders count, where the records cannot be read here.
+  if (const auto counted_bad = sum_of(facts.leaders, "schedules", "bad"); counted_bad > bad) {
+    out.warning(
+        "schedule_fault",
+        counted(counted_bad - bad, "bad schedule") + " (cannot be read, or the task is too large)",
+        "\"lictor check\" names them and says what is wrong");
   }
 }
 
@@ -304,7 +320,7 @@ ordered_json findings_of(const QueueFacts& facts) {
   }
   for (const LeaderStatus& leader : facts.leaders) check_host(leader, out);
   check_tasks(facts.leaders, out);
-  check_schedules(facts.schedules, out);
+  check_schedules(facts, out);
   if (!paused.paused) check_due(facts.leaders, out);
   return std::move(out.list);
 }

@@ -29,8 +29,9 @@ struct LeaderStatus {
 
 /// What is wrong with a schedule.
 struct ScheduleFault {
+  enum class Kind { kBad, kOdd, kType };  ///< makes no tasks; is odd; nobody runs its tasks
+  Kind kind = Kind::kOdd;
   std::string name, key, what;
-  bool is_type = false;  ///< nobody runs the type of its tasks
 };
 
 /// What is known of a queue.
@@ -39,9 +40,7 @@ struct QueueFacts {
   Result<Fleet> fleet{};                ///< of no meaning while there is trouble
   std::vector<LeaderStatus> leaders{};  ///< those that have told their status
   PauseState paused{};
-  /// What is wrong with single schedules that make their tasks all the same. The leaders' status
-  /// counts those that make none.
-  std::vector<ScheduleFault> schedules{};
+  std::vector<ScheduleFault> schedules{};  ///< empty also where they cannot be read
 };
 /// What is wrong with it, and the way out: [{"kind", "severity", "what", "remedy"}, ...]
 [[nodiscard]] nlohmann::ordered_json findings_of(const QueueFacts& facts);

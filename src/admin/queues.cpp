@@ -57,11 +57,12 @@ void add_leaders(const Fleet& fleet, ordered_json& told) {
   told["moving"] = fleet.moving;
 }
 
-// What the findings need of schedules that make tasks.
+// What the findings need of schedules.
 struct ScheduleNotes : ListingStamp {
   struct Row {
     std::string name, key, type;
-    std::string note;  // a field without effect, a name that Consul refuses; empty: nothing
+    std::string fault;  // why it makes no tasks
+    std::string note;   // a field without effect, a name that Consul refuses
   };
   std::vector<Row> rows;
 };
@@ -70,9 +71,9 @@ Result<ScheduleNotes> read_notes(const client::Queue& queue) {
   LICTOR_TRY(const auto listed, client::Schedules(queue.store, queue.layout).list());
   ScheduleNotes notes;
   for (const client::StoredSchedule& stored : listed.schedules) {
-    if (!stored.definition) continue;  // the leader counts it as bad
+    const std::string fault = stored.definition ? "" : stored.definition.error().message;
     std::string note = stored.odd.empty() ? client::name_note(stored.name) : stored.odd;
-    notes.rows.push_back({stored.name, stored.key, stored.type, std::move(note)});
+    notes.rows.push_back({stored.name, stored.key, stored.type, fault, std::move(note)});
   }
   return notes;
 }
@@ -83,13 +84,19 @@ std::vector<ScheduleFault> faults_of(const ScheduleNotes& notes, const ordered_j
     return std::find(types.begin(), types.end(), type) != types.end();
   };
   const bool runs_all = !types.is_array() || runs("*");
+  using Kind = ScheduleFault::Kind;
   std::vector<ScheduleFault> faults;
   for (const ScheduleNotes::Row& row : notes.rows) {
-    if (!row.note.empty()) faults.push_back({row.name, row.key, row.note});
+    const auto add = [&](Kind kind, std::string what) {
+      faults.push_back({kind, row.name, row.key, std::move(what)});
+    };
+    if (!row.fault.empty()) {
+      add(Kind::kBad, "it makes no tasks: " + row.fault);
+      continue;
+    }
+    if (!row.note.empty()) add(Kind::kOdd, row.note);
     if (runs_all || runs(row.type.c_str())) continue;
-    faults.push_back({row.name, row.key,
-                      "its tasks have the type \"" + excerpt(row.type) + "\", which nobody runs",
-                      true});
+    add(Kind::kType, "its tasks have the type \"" + excerpt(row.type) + "\", which nobody runs");
   }
   return faults;
 }

@@ -47,7 +47,7 @@ function failures(tasks, letters, base) {
     list.push({
       severity: "warning",
       what: `${plural(orphans, "task")} lost ${orphans === 1 ? "its" : "their"} owner while running`,
-      remedy: h("a", { href: `${base}/tasks?state=orphan` }, "The next leader runs them again and counts a lost owner."),
+      remedy: h("a", { href: `${base}/tasks?state=orphan` }, "See them: the next leader runs each again, and counts a lost owner."),
     });
   }
   const groups = tasks?.groups ?? [];
@@ -64,9 +64,8 @@ function failures(tasks, letters, base) {
 
 /** The finding with a link to what it is about, where a page shows that. */
 function withLink(finding, base) {
-  if (finding.kind === "schedule_note") return { ...finding, remedy: [finding.remedy, "; ", h("a", { href: `${base}/schedules` }, "see the schedules")] };
-  if (finding.kind !== "schedule_fault") return finding;
-  return { ...finding, remedy: h("a", { href: `${base}/schedules` }, "See them, and what is wrong with each.") };
+  if (!["schedule_fault", "schedule_note"].includes(finding.kind)) return finding;
+  return { ...finding, remedy: [finding.remedy, "; ", h("a", { href: `${base}/schedules` }, "see the schedules")] };
 }
 
 /** Names the types that no executor runs. They are contents of tasks, so the finding lacks them. */

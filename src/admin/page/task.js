@@ -215,6 +215,7 @@ export const task = {
       view,
       found.map((each, i) => [
         h("div", { class: "head" }, h(i === 0 ? "h1" : "h2", {}, each.id), stateChip(each), actions(each, context)),
+        each.state === "dead" && each.reason === kExpired ? h("p", { class: "notice" }, "It had not started when its expireAt passed. “Retry without expiry” leaves expireAt out, as does ", h("code", {}, `lictor retry ${each.id} --drop-expiry`), ".") : null,
         each.state === "dead" && each.reason === kUnreadable ? h("p", { class: "notice fault" }, "No task could be read from its record, so it cannot be retried. Its producer has to write it anew; then purge this one.") : null,
         i === 0 && reasons.length
           ? h("section", { class: "card why" }, h("h2", {}, "Why it is not running"), h("ul", {}, reasons.map((reason) => h("li", {}, reasonText(reason)))))

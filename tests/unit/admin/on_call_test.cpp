@@ -1,6 +1,7 @@
 // What somebody on call asks of the page, over the model of Consul: many tasks at once, searches,
 // figures by type, findings about schedules.
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -187,9 +188,10 @@ TEST_CASE("what each type did in the last hour is told, and that of several lead
   CHECK(both["Report"]["done"] == 2);
 }
 
-TEST_CASE("a schedule with an odd field or a type that nobody runs is a finding") {
+TEST_CASE("a schedule that is bad, has an odd field or a type that nobody runs is a finding") {
   Scene scene;
   scene.backend.known->queues[0].types = {"Mail"};
+  scene.schedule("bad", R"({"every":"0s","task":{"taskType":"Mail"}})");
   scene.schedule("fine", R"({"every":"1h","task":{"taskType":"Mail"}})");
   scene.schedule("idle", R"({"every":"1h","task":{"taskType":"Rare"}})");
   scene.schedule("odd", R"({"every":"1h","timeZone":"Europe/Rome","task":{"taskType":"Mail"}})");
@@ -199,6 +201,12 @@ TEST_CASE("a schedule with an odd field or a type that nobody runs is a finding"
     if (each["kind"] == "schedule_note") texts.push_back(each["what"]);
   }
   REQUIRE(texts.size() == 2);
+  const auto bad =
+      std::find_if(told["queues"][0]["findings"].begin(), told["queues"][0]["findings"].end(),
+                   [](const json& each) { return each["kind"] == "schedule_fault"; });
+  REQUIRE(bad != told["queues"][0]["findings"].end());
+  CHECK(bad->at("what").get<std::string>().find("\"bad\": it makes no tasks: every: expected") !=
+        std::string::npos);
   CHECK(texts[0].find("\"idle\": its tasks have the type \"Rare\", which nobody runs") !=
         std::string::npos);
   CHECK(texts[1].find("\"odd\": ") != std::string::npos);
