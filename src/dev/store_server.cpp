@@ -56,8 +56,8 @@ class Store {
     const Instant now = boot_now();
     auto answered = model_.handle(now, query.request, now >= query.until || query.exchange->gone());
     if (!answered) return false;
-    query.exchange->answer(
-        {answered->status, "", std::move(answered->body), headers_of(query.request, *answered)});
+    auto headers = headers_of(query.request, *answered);  // by the body, too
+    query.exchange->answer({answered->status, "", std::move(answered->body), std::move(headers)});
     return true;
   }
 

@@ -103,8 +103,12 @@ start_dev() {
   unset CONSUL_HTTP_TOKEN CONSUL_HTTP_TOKEN_FILE CONSUL_HTTP_SSL LICTOR_CONFIG
 }
 
-# start_consul ARGUMENT...: of the agent.
+# start_consul ARGUMENT...: of the agent. With EXAMPLE_STORE=dev a lictor dev takes its place.
 start_consul() {
+  if [ "${EXAMPLE_STORE-}" = dev ]; then
+    start_dev --no-worker
+    return
+  fi
   local consul closed_ports http server lan
   consul=${CONSUL_BIN:-$(consul/get-consul.sh)}
   closed_ports=$(consul/agent-ports.sh "$consul")

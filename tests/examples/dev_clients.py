@@ -42,6 +42,14 @@ try:
 except consul.ConsulException as error:
     assert "No path to datacenter" in str(error), error
 
+# Other clients go by the type of an answer: without one they take "false" for a text, and so for true.
+url = f"{c.http.base_uri}/v1/kv/py/a"
+for answer in (requests.put(url, data="2"), requests.put(url, params={"cas": 0}, data="3"),
+               requests.get(url), requests.delete(url, params={"cas": 1})):
+    expect("the type of an answer", (answer.status_code, answer.headers["Content-Type"]),
+           (200, "application/json"))
+expect("the type of no answer", "Content-Type" in requests.get(url + "/none").headers, False)
+
 # A blocking query is woken by a write below its prefix, and not before.
 index, _ = c.kv.get("py/", recurse=True)
 woken = []
