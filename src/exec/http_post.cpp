@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
+#include "exec/output_log.h"
 
 namespace lictor::exec {
 namespace {
@@ -49,10 +50,13 @@ std::string shorten(std::string_view body) {
   return text.substr(0, head).append(kGap).append(text, tail);
 }
 
-bool is_json(const char* content_type) {
-  if (content_type == nullptr) return false;
-  const std::string_view type{content_type};
-  return equal_but_for_case(trimmed(type.substr(0, type.find(';'))), "application/json");
+// Whether the reply's Content-Type is `expected`.
+bool has_type(CURL* easy, std::string_view expected) {
+  const char* told = nullptr;
+  curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &told);
+  if (told == nullptr) return false;
+  const std::string_view type{told};
+  return equal_but_for_case(trimmed(type.substr(0, type.find(';'))), expected);
 }
 
 struct FreeUrl {
@@ -302,6 +306,9 @@ bool HttpPost::was_hardly_taken(CURLcode code) const {
 void HttpPost::judge(int status, Exit& exit) const {
   if (status < 300) return take_result(exit);
   exit.error = "POST " + shown_ + ": status " + std::to_string(status);
+  // A page of HTML ends with a tag.
+  const std::string said = has_type(easy_.get(), "text/html") ? "" : last_line(exit.output_tail);
+  if (status >= 400 && !said.empty()) exit.error += ": " + said;
   if (status == 408 || status == 425 || status == 429 || status >= 500) {
     exit.ending = Ending::kRetry;
     curl_off_t seconds = 0;  // from either form of Retry-After
@@ -321,14 +328,12 @@ void HttpPost::judge(int status, Exit& exit) const {
 // Whatever the reply looks like, the request was carried out.
 void HttpPost::take_result(Exit& exit) const {
   exit.ending = Ending::kDone;
-  const char* type = nullptr;
-  curl_easy_getinfo(easy_.get(), CURLINFO_CONTENT_TYPE, &type);
   if (too_large_) {
     exit.result_fault = fmt::format("POST {}: expected a reply of at most {} bytes, got more",
                                     shown_, kMaxBodyBytes);
     return;
   }
-  if (!is_json(type)) return;
+  if (!has_type(easy_.get(), "application/json")) return;
   if (!nlohmann::json::accept(body_)) {
     if (!body_.empty())
       exit.result_fault = fmt::format(

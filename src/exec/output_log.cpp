@@ -79,6 +79,15 @@ WallTime wall_time(const timespec& time) {
 
 }  // namespace
 
+std::string last_line(std::string_view output) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const std::size_t end = output.find_last_not_of(kBlank);
+  if (end == std::string_view::npos) return {};
+  output = output.substr(0, end + 1);
+  const std::size_t before = output.find_last_of("\r\n");
+  return excerpt(output.substr(before == std::string_view::npos ? 0 : before + 1), 200);
+}
+
 std::string output_log_path(const std::string& directory, std::string_view queue,
                             std::string_view task_id, std::uint32_t attempt, std::uint64_t token) {
   return output_log_stem(directory, queue, task_id) + std::to_string(attempt) + "." +

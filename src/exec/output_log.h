@@ -22,6 +22,9 @@
 
 namespace lictor::exec {
 
+/// The last line of `output` that is not blank, 200 bytes of it at most; empty: there is none.
+[[nodiscard]] std::string last_line(std::string_view output);
+
 /// The file of an attempt's output: `<directory>/<queue>/<task>.<attempt>.<token>.log`. In queue
 /// and task each byte but letters, digits, '_', '-' and '.' is written as %XX, and a leading dot
 /// too. A long name is cut and ends in '~' and a hash of the whole name.

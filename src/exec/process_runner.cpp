@@ -37,16 +37,6 @@ std::string cause_text(StopCause cause) {
   return kTexts.at(static_cast<std::size_t>(cause));
 }
 
-// The last line that is not blank; empty: there is none.
-std::string last_line(std::string_view output) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const std::size_t end = output.find_last_not_of(kBlank);
-  if (end == std::string_view::npos) return {};
-  output = output.substr(0, end + 1);
-  const std::size_t before = output.find_last_of("\r\n");
-  return excerpt(output.substr(before == std::string_view::npos ? 0 : before + 1), 200);
-}
-
 Ending ending_of(const Exited& exited) {
   const bool by_itself = exited.code == CLD_EXITED;
   if (by_itself && exited.status == 0) return Ending::kDone;

@@ -142,8 +142,16 @@ TEST_CASE("http: which statuses are tried again, and which are for good") {
   }
   const Exit exit = answered(404, "no such thing");
   CHECK(exit.error.starts_with("POST http://127.0.0.1:"));
-  CHECK(exit.error.ends_with("/notify: status 404"));
+  CHECK(exit.error.ends_with("/notify: status 404: no such thing"));
   CHECK(exit.output_tail == "no such thing");
+  CHECK(answered(422, "Traceback\r\n  no such queue: q7\n\n")
+            .error.ends_with("/notify: status 422:   no such queue: q7"));
+  CHECK(answered(500, "").error.ends_with("/notify: status 500"));
+  const Exit page = treated([](const Received&, Connection& c) {
+    c.write("HTTP/1.1 502 Bad\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>Oh</p>\n</html>");
+    c.close_when_done();
+  });
+  CHECK(page.error.ends_with("/notify: status 502"));
 }
 
 TEST_CASE("http: a redirect is not followed") {
@@ -304,7 +312,7 @@ TEST_CASE("http: of replies without end a part is read, and no more") {
     c.write(" last");
     c.close_when_done();
   });
-  CHECK(page.error.ends_with("status 500"));
+  CHECK(page.error.find("status 500: ") != std::string::npos);
   CHECK(page.output_tail.starts_with("first \xe2\x82\xac"));
   CHECK(page.output_tail.ends_with("\xe2\x82\xac last"));
   CHECK(page.output_tail.size() <= 4096);
