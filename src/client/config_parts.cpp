@@ -1,12 +1,18 @@
 #include "client/config_parts.h"
 
+#include <algorithm>
+#include <array>
+#include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/siphash.h"
 #include "base/text.h"
+#include "wire/json_text.h"
 
 namespace lictor::client {
 namespace {
@@ -18,6 +24,11 @@ constexpr std::string_view kSchedules = "@schedules";  // no queue's name has an
 constexpr std::size_t kMostTold = 4;
 // All differ by chance once in four billion.
 constexpr std::size_t kPartDigits = 8;
+// The member's entry, which holds the parts, is written every 10 s.
+constexpr std::size_t kMaxSettingsBytes = 4096;
+constexpr std::size_t kMaxValueBytes = 60;
+// Settings whose values may hold a password: arguments, variables, headers, the query of a URL.
+constexpr std::array<std::string_view, 4> kSecret{"exec", "env", "http", "plugin"};
 
 std::string described(std::string_view part) {
   if (part.empty()) return "the other settings";
@@ -31,11 +42,60 @@ std::string described(std::string_view part) {
   return fmt::format("executor {} of queue {}", excerpt(part.substr(slash + 1)), queue);
 }
 
+std::string canonical(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string part_digest(const json& value) { return digest_of(value).substr(0, kPartDigits); }
+
+// {"backoff": {"initial": "1s"}} as {"backoff.initial": "1s"}
+void add_settings(const json& from, const std::string& prefix, json& to) {
+  for (const auto& [name, value] : from.items()) {
+    const bool secret = std::find(kSecret.begin(), kSecret.end(), name) != kSecret.end();
+    const std::string path = prefix + name;
+    if (value.is_object() && !secret) {
+      add_settings(value, path + '.', to);
+    } else if (secret || canonical(value).size() > kMaxValueBytes) {
+      to[path] = '#' + part_digest(value);
+    } else {
+      to[path] = value;
+    }
+  }
+}
+
+std::string_view digest_in(std::string_view part) { return part.substr(0, part.find('{')); }
+
+// "timeout is 20s, not 10s", of each setting that differs. Empty: the settings are not told.
+std::vector<std::string> changed_settings(std::string_view ours, std::string_view theirs) {
+  std::vector<std::string> changes;
+  const auto settings_of = [](std::string_view part) {
+    const auto told = wire::parse_json(part.substr(std::min(part.find('{'), part.size())));
+    return told && told->is_object() ? *told : json{};
+  };
+  const json our = settings_of(ours), their = settings_of(theirs);
+  if (our.is_null() || their.is_null()) return changes;
+  json all = our;
+  all.update(their);
+  const auto text_in = [](const json& settings, const std::string& name) -> std::string {
+    const auto found = settings.find(name);
+    if (found == settings.end()) return "unset";
+    return found->is_string() ? found->get<std::string>() : canonical(*found);
+  };
+  for (const auto& [name, value] : all.items()) {
+    const std::string one = text_in(our, name), other = text_in(their, name);
+    if (one == other) continue;
+    const bool hidden = one.starts_with('#') || other.starts_with('#');
+    changes.push_back(
+        excerpt(name) +
+        (hidden ? " differs" : fmt::format(" is {}, not {}", excerpt(other), excerpt(one))));
+  }
+  return changes;
+}
+
 }  // namespace
 
 std::string digest_of(const json& value) {
-  const std::string canonical = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  return fmt::format("{:016x}", siphash<2, 4>({}, canonical));
+  return fmt::format("{:016x}", siphash<2, 4>({}, canonical(value)));
 }
 
 ConfigParts config_parts(const json& file) {
@@ -43,8 +103,14 @@ ConfigParts config_parts(const json& file) {
   json rest = file;
   const json queues = rest.is_object() ? rest.value("queues", json::array()) : json::array();
   if (rest.is_object()) rest.erase("queues");
+  std::map<std::string, std::string> settings;
+  std::size_t bytes = 0;
   const auto add = [&](const std::string& part, const json& value) {
-    parts[part] = digest_of(value).substr(0, kPartDigits);
+    parts[part] = part_digest(value);
+    if (!value.is_object() || part.ends_with(kSchedules)) return;
+    json told = json::object();
+    add_settings(value, "", told);
+    bytes += (settings[part] = canonical(told)).size();
   };
   add("", rest);
   for (json queue : queues) {
@@ -61,6 +127,8 @@ ConfigParts config_parts(const json& file) {
     for (const auto& [type, executor] : executors.items()) add(prefix + '/' + type, executor);
   }
   if (parts.size() > kMostParts) parts.clear();
+  if (parts.empty() || bytes > kMaxSettingsBytes) return parts;
+  for (const auto& [part, told] : settings) parts[part] += told;
   return parts;
 }
 
@@ -68,17 +136,20 @@ std::string difference(const ConfigParts& ours, const ConfigParts& theirs) {
   if (ours.empty() || theirs.empty()) return {};
   std::string text;
   std::size_t found = 0;
+  const auto add = [&](const std::string& what) {
+    if (++found <= kMostTold) text += (text.empty() ? "" : "; ") + what;
+  };
   const auto tell = [&](const std::string& part, const char* one, const char* many) {
-    if (++found > kMostTold) return;
-    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", described(part),
-                        part.find('/') == std::string::npos ? many : one);
+    add(fmt::format("{} {}", described(part), part.find('/') == std::string::npos ? many : one));
   };
   for (const auto& [part, digest] : ours) {
     const auto theirs_of = theirs.find(part);
     if (theirs_of == theirs.end()) {
       tell(part, "is missing", "are missing");
-    } else if (theirs_of->second != digest) {
-      tell(part, "differs", "differ");
+    } else if (digest_in(theirs_of->second) != digest_in(digest)) {
+      const auto changes = changed_settings(digest, theirs_of->second);
+      for (const std::string& change : changes) add(described(part) + ": " + change);
+      if (changes.empty()) tell(part, "differs", "differ");
     }
   }
   for (const auto& [part, digest] : theirs) {

@@ -9,7 +9,9 @@
 namespace lictor::client {
 
 /// Digests of the parts of a daemon's configuration that all hosts should share: "QUEUE/TYPE" is an
-/// executor, "QUEUE@schedules" the schedules of a queue, "QUEUE" its other settings, "" the rest.
+/// executor, "QUEUE@schedules" the schedules of a queue, "QUEUE" its other settings, "" the rest. A
+/// digest may be followed by the settings that it is of, a JSON object: their values, and "#" and a
+/// digest in place of one that may hold a secret.
 using ConfigParts = std::map<std::string, std::string, std::less<>>;
 
 /// The parts of the configuration `file`; empty: more than 200.
@@ -18,8 +20,8 @@ using ConfigParts = std::map<std::string, std::string, std::less<>>;
 /// A digest of `value` that ignores the order of members.
 [[nodiscard]] std::string digest_of(const nlohmann::json& value);
 
-/// Where `theirs` differs from `ours`: "executor Mail of queue default is missing; the settings of
-/// queue default differ", at most four such. Empty: they are alike, or one of them is not known.
+/// Where `theirs` differs from `ours`: "executor Mail of queue default is missing; queue default:
+/// concurrency is 4, not 8", at most four such. Empty: they are alike, or one of them is not known.
 [[nodiscard]] std::string difference(const ConfigParts& ours, const ConfigParts& theirs);
 
 }  // namespace lictor::client
