@@ -44,10 +44,8 @@ void write_manual(const std::string& folder, const std::vector<std::string>& fil
   std::vector<std::string> topics;
   for (const std::string& file : files) {
     const std::string topic = std::filesystem::path{file}.stem();
-    std::string markdown = read(file);
-    if (topic == "configuration") {
-      markdown = with_forms(markdown, lictor::app::configuration_forms());
-    }
+    const std::string markdown = read(file);
+    if (topic == "configuration") check_forms(markdown, lictor::app::configuration_forms());
     pages.emplace_back(topic, markdown);
     topics.push_back(topic);
   }

@@ -1,5 +1,6 @@
 #include "package/manual.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <map>
@@ -364,7 +365,7 @@ std::string manual_index(const std::vector<ManualPage>& pages) {
   return html_page("Manual", links_to(topics, ""), body + "</ul>\n");
 }
 
-std::string with_forms(const std::string& markdown, const std::vector<app::ObjectForm>& forms) {
+void check_forms(const std::string& markdown, const std::vector<app::ObjectForm>& forms) {
   const std::string page = "configuration.md: ";
   std::map<std::string, app::KeyForm> keys;  // of the object that the last heading named
   std::set<std::string> objects;
@@ -373,10 +374,16 @@ std::string with_forms(const std::string& markdown, const std::vector<app::Objec
     if (keys.empty()) return;
     throw std::runtime_error{page + object + ": no heading for " + keys.begin()->first};
   };
-  std::string out;
-  std::istringstream lines{markdown};
-  for (std::string line; std::getline(lines, line);) {
-    out += line + '\n';
+  std::string fault;   // the first form that is not as expected
+  std::size_t at = 0;  // of the next line
+  const auto next_line = [&] {
+    const std::size_t end = std::min(markdown.find('\n', at), markdown.size());
+    std::string line = markdown.substr(at, end - at);
+    at = std::min(end + 1, markdown.size());
+    return line;
+  };
+  while (at < markdown.size()) {
+    const std::string line = next_line();
     if (line.starts_with("## ")) {
       end_of_object();
       object = line.substr(3);
@@ -389,7 +396,7 @@ std::string with_forms(const std::string& markdown, const std::vector<app::Objec
     if (!line.starts_with("### ")) continue;
     const bool several = line.find(',') != std::string::npos;
     std::istringstream names{line.substr(4)};
-    out += '\n';
+    std::string expected{'\n'};
     for (std::string name; std::getline(names >> std::ws, name, ',');) {
       const auto found = keys.find(name);
       if (found == keys.end()) {
@@ -399,18 +406,22 @@ std::string with_forms(const std::string& markdown, const std::vector<app::Objec
       const app::KeyForm key = std::move(found->second);
       keys.erase(found);
       const bool worded = key.otherwise == "the queue's";
-      out += (several ? "- `" + name + "`: " : "Form: ") + key.form + ". " +
-             (key.otherwise.empty()
-                  ? ""
-                  : "Default: " + (worded ? key.otherwise : '`' + key.otherwise + '`') + ". ") +
-             (key.reloads ? "A reload takes over a change.\n" : "A change takes a restart.\n");
+      expected +=
+          (several ? "- `" + name + "`: " : "Form: ") + key.form + ". " +
+          (key.otherwise.empty()
+               ? ""
+               : "Default: " + (worded ? key.otherwise : '`' + key.otherwise + '`') + ". ") +
+          (key.reloads ? "A reload takes over a change.\n" : "A change takes a restart.\n");
+    }
+    if (fault.empty() && markdown.compare(at, expected.size() + 1, expected + '\n') != 0) {
+      fault = page + "below \"" + line + "\" expected, between blank lines:" + expected;
     }
   }
   end_of_object();
   if (objects.size() != forms.size()) {
     throw std::runtime_error{page + "an object of the configuration has no section"};
   }
-  return out;
+  if (!fault.empty()) throw std::runtime_error{fault};
 }
 
 }  // namespace lictor::package

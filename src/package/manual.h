@@ -49,11 +49,11 @@ class ManualPage {
 /// The page at "/manual/": all topics.
 [[nodiscard]] std::string manual_index(const std::vector<ManualPage>& pages);
 
-/// `markdown` with the form and the default of each key below the heading that names it. A heading
-/// "## Queues" names an object, "### timeout, max_attempts" keys of it. Throws std::runtime_error
-/// for a key without a heading, and for a heading without a key.
-[[nodiscard]] std::string with_forms(const std::string& markdown,
-                                     const std::vector<app::ObjectForm>& forms);
+/// Holds the page on the configuration against the table by which the program reads the file: a
+/// heading "## Queues" names an object, "### timeout, max_attempts" keys of it, and below it stand
+/// the form and the default of each. Throws std::runtime_error, which says what is missing, for a
+/// key without a heading, a heading without a key, and another form or default.
+void check_forms(const std::string& markdown, const std::vector<app::ObjectForm>& forms);
 
 /// A table as lines of at most `width` columns, its first row the heads. Where the columns don't
 /// fit beside each other, each row becomes a paragraph.

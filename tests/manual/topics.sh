@@ -70,4 +70,5 @@ refused() {
 refused "no heading for state_dir" '/^### state_dir$/d'
 refused "there is no key tasks_limit" 's/^### concurrency$/&\n\n### tasks_limit/'
 refused "no heading for limits.core" 's/ limits.core,//'
+refused 'below "### hang_timeout" expected, between blank lines:' 's/^Form: a duration from 0s to 1h/Form: a duration from 1s to 1h/'
 exit "$bad"
