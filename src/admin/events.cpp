@@ -153,11 +153,16 @@ Response Events::kept_after(std::uint64_t first, const std::string& queue) {
 }
 
 // As text, since tens of thousands a second may be wanted.
-std::string Events::members_of(const Event& event) {
+std::string Events::members_of(const Event& event) const {
   std::string members =
       fmt::format(R"("at":"{}","queue":"{}")", format_rfc3339(event.at), event.queue);
   if (event.partition) add_member(members, "partition", *event.partition);
-  if (!event.task.empty()) add_member(members, "task", event.task);
+  if (!event.task.empty()) {
+    add_member(members, "task", event.task);
+    const auto layout = layouts_.find(event.queue);
+    const auto id = layout == layouts_.end() ? std::nullopt : layout->second.task_id(event.task);
+    if (id) add_member(members, "task_id", *id);
+  }
   if (!event.type.empty()) add_member(members, "type", event.type);
   if (event.attempt != 0) add_member(members, "attempt", event.attempt);
   if (event.token != 0) add_member(members, "token", static_cast<std::int64_t>(event.token));
@@ -226,7 +231,10 @@ void Events::serve() {
   for (Reader& reader : joining_) reader.exchange->end();
 }
 
-void add_event_route(Router& router, Events& events) {
+void add_event_route(Router& router, Events& events, const StoredQueues& queues) {
+  std::map<std::string, wire::Layout> layouts;
+  for (const StoredQueue& queue : queues) layouts.emplace(queue.queue.name, queue.queue.layout);
+  events.set_layouts(std::move(layouts));
   router.add("GET", "/v1/events", [&events](const Call& call) { return events.answer(call); });
 }
 

@@ -4,7 +4,7 @@
 //
 //   id: 1795508611000-42
 //   event: started
-//   data: {"at": RFC 3339, "queue": "default", "task": KEY, "type": T, "attempt": 1, ...}
+//   data: {"at": RFC 3339, "queue": "default", "task": KEY, "task_id": ID, "attempt": 1, ...}
 //
 // The id is the daemon's start and a number. A client that comes back with the last id that it saw
 // (Last-Event-ID, or ?after=) gets what it missed, as far as it is kept; else an event "gap" tells
@@ -13,16 +13,19 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "admin/router.h"
 #include "lictor/time.h"
 #include "runtime/observer.h"
+#include "wire/layout.h"
 
 namespace lictor::admin {
 
@@ -32,6 +35,9 @@ class Events : public runtime::Observer {
  public:
   Events();
   ~Events() override;
+
+  /// Where the tasks of each queue lie, so that events name their ids. Call it before answer().
+  void set_layouts(std::map<std::string, wire::Layout> layouts) { layouts_ = std::move(layouts); }
 
   void on_fact(const std::string& queue, const core::Fact& fact) override;
 
@@ -61,11 +67,12 @@ class Events : public runtime::Observer {
   void serve();
   // `next`: number of the event after the last of `events`.
   [[nodiscard]] std::string text_for(Reader& reader, const Kept& events, std::uint64_t next) const;
-  [[nodiscard]] static std::string members_of(const Event& event);  // of a JSON object
+  [[nodiscard]] std::string members_of(const Event& event) const;  // of a JSON object
   [[nodiscard]] Response kept_after(std::uint64_t first, const std::string& queue);
   [[nodiscard]] std::string id(std::uint64_t number) const;
 
   const std::int64_t start_ms_;
+  std::map<std::string, wire::Layout> layouts_;  // by queue
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -173,7 +173,7 @@ void add_metrics_route(Router& router, Backend& backend, const Metrics& metrics)
 
 class Events;
 /// /v1/events
-void add_event_route(Router& router, Events& events);
+void add_event_route(Router& router, Events& events, const StoredQueues& queues);
 
 class Activity;
 /// /v1/queues, /v1/members

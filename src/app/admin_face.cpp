@@ -69,7 +69,7 @@ Result<void> AdminFace::serve(const Sources& from) {
   admin::add_status_routes(*router_, *backend_);
   admin::add_log_routes(*router_, *backend_, *logs_);
   admin::add_metrics_route(*router_, *backend_, from.observers.metrics);
-  admin::add_event_route(*router_, from.observers.events);
+  admin::add_event_route(*router_, from.observers.events, queues_);
   admin::add_queue_routes(*router_, *backend_, queues_, from.observers.activity);
   admin::add_task_routes(*router_, queues_);
   admin::add_schedule_routes(*router_, queues_);

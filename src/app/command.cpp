@@ -364,6 +364,9 @@ Result<int> call(const Invocation& invocation, const Options& options, cli::Cons
   LICTOR_TRY(const auto config, load(load_request(invocation, Mode::kClient)));
   for (const std::string& warning : config.warnings) console.complain(warning);
   LICTOR_TRY(const auto target, target_of(config, invocation.queue));
+  if (config.queues.size() > 1 || target.queue != config.queues.front().options.queue) {
+    console.name_queue(target.queue);
+  }
   LICTOR_TRY(auto opened, net::Transport::open(config.consul.options));
   const auto transport = cli::patient(std::move(opened), config.consul.options.addresses, console);
   lictor::Client api{

@@ -33,6 +33,23 @@ void add_id(CLI::App* app, std::string& target) {
   app->add_option("ID", target, "The task's id")->required()->type_name("");
 }
 
+// --since: a time, or a duration until now.
+void add_since(CLI::App* app, std::optional<WallTime>& target) {
+  app->add_option_function<std::string>(
+         "--since",
+         [&target](const std::string& text) {
+           if (const auto ago = parse_duration(text)) {
+             target = wall_now() - std::chrono::duration_cast<std::chrono::milliseconds>(*ago);
+             return;
+           }
+           const auto time = cli::time_argument(text);
+           if (!time) throw CLI::ValidationError("--since", time.error().message);
+           target = *time;
+         },
+         "Only from this time on: RFC 3339, or a duration until now (10m)")
+      ->type_name("TIME");
+}
+
 // IDs or --all, one of which must be there, and the filters that narrow --all down. Gives --all.
 template <class Options>
 CLI::Option* add_choice(CLI::App* app, Options& options, const char* what, const char* all_what) {
@@ -80,7 +97,7 @@ void add_globals(Adder& to) {
   Overrides& overrides = to.invocation.overrides;
   add_text(&to.app, "--config", overrides.config,
            "The configuration (default: /etc/lictor/lictor.json, if it is there)", "FILE");
-  add_text(&to.app, "--queue", to.invocation.queue,
+  add_text(&to.app, "-q,--queue", to.invocation.queue,
            "The queue (default: the only one of the configuration, or \"default\")", "NAME");
   add_text(&to.app, "--root", overrides.root, "The prefix of all keys of lictor (default: lictor/)",
            "PREFIX");
@@ -174,20 +191,26 @@ Examples:
 
 Examples:
   lictor why 42
-  lictor why 42 --json | jq -r .reasons[]
+  lictor why 42 --json | jq -r '.reasons[].text'
 )");
   add_id(why, why_options->id);
 
   const auto [events, events_options] = to.add<cli::EventsOptions>(
       "events", "Show what happened in a queue: claims, starts, ends, failures, leaders",
       R"(Asks the queue's leaders, which keep the last 1,000 events of their daemons. --follow also
-prints new events until Ctrl-C, and goes on with a new leader.
+prints new events until Ctrl-C, and goes on with a new leader. Daemons keep no event of a queue that
+they do not serve, and none from before their start.
 
 Examples:
-  lictor events
-  lictor events --follow --json | jq -r 'select(.event == "failed") | .task'
+  lictor events --task 42
+  lictor events --since 10m --type Notify -n 20
+  lictor events --follow --json | jq -r 'select(.event == "failed") | .task_id'
 )");
   events->add_flag("-f,--follow", events_options->follow, "Also print new events, until Ctrl-C");
+  add_text(events, "--task", events_options->task, "Only those of this task", "ID");
+  add_text(events, "--type", events_options->type, "Only those of tasks of this type", "TYPE");
+  add_since(events, events_options->since);
+  add_count(events, "-n", events_options->last, "Of those that are kept only the newest N", 1);
 
   to.add<StatsCommand>("stats",
                        "Show what a queue's leader counts: tasks by state, jobs, the lease",
@@ -200,7 +223,9 @@ Examples:
       "top", "Watch a queue on the full screen",
       R"(Shows leader, members, counts, what is wrong, running jobs and the newest failures.
 Asks the daemon of this host, else the leader. Keys: up and down choose a task, w tells why it is
-not running, c cancels it, p pauses or resumes the queue, q quits.
+not running, c cancels it, r runs a failed one again, t shows the waiting tasks, then the scheduled
+ones, p pauses the queue and asks for the reason, or resumes it, q quits. Each change is asked about
+first.
 
 Examples:
   lictor top
@@ -308,8 +333,9 @@ Examples:
 void add_logs(Adder& to) {
   const auto [logs, options] = to.add<cli::LogsOptions>(
       "logs", "Print what a task's program printed",
-      R"(Prints a program's output, from the member that ran it, over the members' admin faces. --follow ends
-when the attempt ends. --json lists the attempts that have logs, and where they are.
+      R"(Prints a program's output, from the member that ran it, over the members' admin faces. --follow
+goes on to the task's end, over its retries and wherever it runs next; with --attempt to the end of
+that attempt. --json lists the attempts that have logs, and where they are.
 
 Examples:
   lictor logs 42
@@ -317,7 +343,7 @@ Examples:
   lictor logs 42 --attempt 1 --node host-a
 )");
   add_id(logs, options->id);
-  logs->add_flag("-f,--follow", options->follow, "Print until the attempt ends");
+  logs->add_flag("-f,--follow", options->follow, "Print until the task ends");
   add_count(logs, "--attempt", options->attempt, "The output of this attempt (default: the newest)",
             1);
   add_text(logs, "--node", options->node, "Ask only this member", "NODE");

@@ -59,6 +59,13 @@ void Report::fail(std::string name, const Error& error) {
   fail(std::move(name), error.message, {}, error.code);
 }
 
+void Report::name_queue(std::size_t first, const std::string& queue) {
+  for (std::size_t i = first; i < lines_.size(); ++i) {
+    lines_[i].detail = with_queue(lines_[i].detail, queue);
+    lines_[i].remedy = with_queue(lines_[i].remedy, queue);
+  }
+}
+
 std::optional<ErrorCode> Report::first_failure() const {
   for (const Line& line : lines_) {
     if (line.status == Status::kFail) return line.code;
@@ -196,7 +203,9 @@ Result<int> check(Console& console, const CheckOptions& options, bool json) {
       Store store{*reached.transport};
       if (options.serves && options.registers) check_service(store, report);
       for (const CheckOptions::Queue& queue : options.queues) {
+        const std::size_t first = report.lines().size();
         check_queue(store, queue, reached.node, options.serves, report);
+        if (options.served_queues > 1) report.name_queue(first, queue.name);
       }
     }
     console.end_progress();

@@ -74,6 +74,12 @@ std::vector<std::string> parts_of(const std::map<std::string, std::size_t>& coun
   return texts;
 }
 
+// "Mail: exit status 1"
+std::string failure_of(const TaskInfo& task) {
+  const std::string cause = task.error.empty() ? task.reason : task.error;
+  return (task.type.empty() ? "no type" : task.type) + ": " + excerpt(client::error_kind(cause));
+}
+
 class QueueCheck {
  public:
   QueueCheck(Store& store, const CheckOptions::Queue& queue, std::string agent_node, bool serves,
@@ -297,6 +303,8 @@ class QueueCheck {
     std::map<std::string, std::size_t> idle_types;  // and how many tasks of each
     std::vector<std::string> unstarted, folders;
     std::string why_unstarted;
+    std::map<std::string, std::size_t> again;  // by failure_of()
+    std::size_t retrying = 0;
     std::size_t total = 0, bytes = 0, idle = 0;
     const WallTime now = wall_now();
     const client::UnnameableKeys unnameable_keys{store_, listed->entries};
@@ -317,6 +325,10 @@ class QueueCheck {
       if (task.state == TaskState::kWaiting && task.error.starts_with(core::kNotStartedError)) {
         unstarted.push_back(task.id);
         why_unstarted = task.error.substr(core::kNotStartedError.size());
+      } else if (!task.error.empty() &&
+                 (task.state == TaskState::kWaiting || task.state == TaskState::kScheduled)) {
+        ++retrying;
+        ++again[failure_of(task)];
       }
     }
     std::string detail = counted(total, "task") + " of " + byte_text(bytes);
@@ -331,6 +343,11 @@ class QueueCheck {
                    "each new leader reads them all; split them over several queues");
     } else {
       report_.ok(name("tasks"), detail);
+    }
+    if (retrying != 0) {
+      report_.ok(name("tasks"), counted(retrying, "task") +
+                                    " failed and will be tried again: " + some(parts_of(again)) +
+                                    "; \"lictor list --state retrying\" shows when");
     }
     const auto warn = [&](const std::vector<std::string>& found, const std::string& what,
                           const std::string& remedy) {
@@ -371,14 +388,12 @@ class QueueCheck {
     const auto listed = store_.list(queue_.layout.dead_prefix);
     if (!listed) return;  // check_rights() reports it
     std::vector<std::string> dead;
-    std::map<std::string, std::size_t> alike;  // "Mail: exit status 1"
+    std::map<std::string, std::size_t> alike;  // by failure_of()
     for (const wire::KvEntry& entry : listed->entries) {
       if (entry.key.ends_with('/')) continue;
       const TaskInfo letter = client::view_dead_letter(queue_.layout, entry);
       dead.push_back(letter.id);
-      const std::string cause = letter.error.empty() ? letter.reason : letter.error;
-      ++alike[(letter.type.empty() ? "no type" : letter.type) + ": " +
-              excerpt(client::error_kind(cause))];
+      ++alike[failure_of(letter)];
     }
     if (dead.empty()) return report_.ok(name("dead"), "no dead letters");
     report_.warn(

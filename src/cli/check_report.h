@@ -33,6 +33,9 @@ class Report {
   /// A failed request, whose message says what to do.
   void fail(std::string name, const Error& error);
 
+  /// Names the queue in the commands that the lines from `first` on suggest.
+  void name_queue(std::size_t first, const std::string& queue);
+
   [[nodiscard]] const std::vector<Line>& lines() const { return lines_; }
   /// Of the first failure: the later ones often follow from it.
   [[nodiscard]] std::optional<ErrorCode> first_failure() const;

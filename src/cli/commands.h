@@ -101,7 +101,10 @@ struct ListOptions {
 [[nodiscard]] Result<int> stats(const Client& client);
 
 struct EventsOptions {
-  bool follow = false;  ///< until a signal
+  bool follow = false;              ///< until a signal
+  std::string task, type;           ///< only of this id, this type; empty: all
+  std::optional<WallTime> since;    ///< only from then on
+  std::optional<std::size_t> last;  ///< of those that are kept the newest N
 };
 /// What happened in the queue, by its leader.
 [[nodiscard]] Result<int> events(const Client& client, const EventsOptions& options);

@@ -53,6 +53,30 @@ Terminal detect_terminal(std::FILE* stream) {
   return terminal;
 }
 
+std::string with_queue(std::string_view text, std::string_view queue) {
+  static constexpr std::array<std::string_view, 19> kOfOneQueue{
+      "submit",  "list",     "show",  "why",    "logs",   "events",  "cancel",
+      "retry",   "dead",     "pause", "resume", "leader", "members", "drain",
+      "undrain", "schedule", "top",   "stats",  "bench"};
+  constexpr std::string_view kStart = "\"lictor ";
+  std::string out;
+  for (std::size_t at = 0;;) {
+    const std::size_t start = text.find(kStart, at);
+    const std::size_t end =
+        start == std::string_view::npos ? start : text.find('"', start + kStart.size());
+    if (end == std::string_view::npos) return out.append(text.substr(at));
+    const std::string_view command = text.substr(start, end - start);
+    const std::string_view verb = command.substr(kStart.size());
+    const bool fits = std::find(kOfOneQueue.begin(), kOfOneQueue.end(),
+                                verb.substr(0, verb.find(' '))) != kOfOneQueue.end();
+    const bool named = command.find(" -q ") != std::string_view::npos;
+    out.append(text.substr(at, end - at));
+    if (fits && !named) out.append(" -q ").append(queue);
+    out += '"';
+    at = end + 1;
+  }
+}
+
 Console Console::standard() {
   constexpr std::size_t kBuffer = 64 * 1024;  // large enough that each flush ends with a whole line
   const Terminal out = detect_terminal(stdout);
@@ -78,7 +102,11 @@ void Console::print(std::string_view text) { print_bytes(printable(text, true));
 
 void Console::print(const Page& page) { print_bytes(page.text(out_terminal_.color)); }
 
-void Console::print_line(std::string_view line) { print_bytes(printable(line) + '\n'); }
+void Console::print_line(std::string_view line) { print_bytes(printable(suggesting(line)) + '\n'); }
+
+std::string Console::suggesting(std::string_view text) const {
+  return queue_.empty() ? std::string{text} : with_queue(text, queue_);
+}
 
 void Console::print_bytes(std::string_view bytes) {
   if (out_terminal_.is_terminal) end_progress();
@@ -110,13 +138,13 @@ std::string& program_name() {
   return name;
 }
 
-void Console::note(std::string_view line) { note_lines(printable(line) + '\n'); }
+void Console::note(std::string_view line) { note_lines(printable(suggesting(line)) + '\n'); }
 
 void Console::note_lines(std::string_view text) { say(printable(text, true)); }
 
 void Console::complain(std::string_view message) {
-  say(painted(program_name() + ':', Style::kRed, err_terminal_.color) + ' ' + printable(message) +
-      '\n');
+  say(painted(program_name() + ':', Style::kRed, err_terminal_.color) + ' ' +
+      printable(suggesting(message)) + '\n');
 }
 
 void Console::remark(std::string_view message) {

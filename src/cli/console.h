@@ -42,6 +42,10 @@ class Page {
 /// before threads start.
 [[nodiscard]] std::string& program_name();
 
+/// `text` with the queue in each command of lictor that it suggests: "lictor why 42" as "lictor why
+/// 42 -q night". Only what stands in quotes and works on one queue counts.
+[[nodiscard]] std::string with_queue(std::string_view text, std::string_view queue);
+
 /// A command's output: data to standard output, messages to standard error. Makes all text
 /// printable (only print_bytes() doesn't) and keeps each line one line, so callers need not. Not
 /// thread safe.
@@ -50,6 +54,12 @@ class Console {
   Console(std::FILE* out, std::FILE* err, Terminal out_terminal, Terminal err_terminal)
       : out_(out), err_(err), out_terminal_(out_terminal), err_terminal_(err_terminal) {}
   [[nodiscard]] static Console standard();
+
+  /// From now on the commands that lines suggest name this queue, since without a name they would
+  /// work on another one, or none.
+  void name_queue(std::string queue) { queue_ = std::move(queue); }
+  /// `text` as lines are printed: with that queue.
+  [[nodiscard]] std::string suggesting(std::string_view text) const;
 
   /// Lines.
   void print(std::string_view text);
@@ -96,6 +106,7 @@ class Console {
   std::FILE* err_;
   Terminal out_terminal_;
   Terminal err_terminal_;
+  std::string queue_;
   int error_number_ = 0;  // the first failure of print()
   bool told_ = false;
   bool progress_shown_ = false;

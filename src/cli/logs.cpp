@@ -94,7 +94,8 @@ struct Whereabouts {
   bool waits_or_runs = false;  // its key is there
   std::uint32_t attempt = 0;
   std::string node{};  // that runs it or ended it; empty: unknown
-  std::uint64_t index = 0;
+  std::uint64_t index = 0, created = 0;
+  std::string end{};  // of a dead or done one: "dead (exit status 1)"
 };
 
 Result<Whereabouts> find_task(const Client& client, const std::string& id) {
@@ -105,12 +106,12 @@ Result<Whereabouts> find_task(const Client& client, const std::string& id) {
   if (!found) return tl::unexpected(found.error());
   const TaskInfo& task = found->front();
   if (task.state < TaskState::kDead) {
-    return Whereabouts{true, true, task.attempt, task.node, task.modify_index};
+    return Whereabouts{true, true, task.attempt, task.node, task.modify_index, task.create_index};
   }
   const auto newest =
       std::max_element(found->begin(), found->end(),
                        [](const TaskInfo& a, const TaskInfo& b) { return a.since < b.since; });
-  return Whereabouts{.node = newest->node};
+  return Whereabouts{.node = newest->node, .end = client::described(*newest)};
 }
 
 // A member's logs of the task.
@@ -149,14 +150,14 @@ class Search {
     return {};
   }
 
-  /// The attempt that was asked for, else the newest; null: not found.
-  [[nodiscard]] std::pair<HostLogs*, const StoredLog*> best() {
+  /// The attempt that was asked for, else the newest, if its token is above `after`; null: not
+  /// found.
+  [[nodiscard]] std::pair<HostLogs*, const StoredLog*> best(std::optional<std::uint64_t> after) {
     std::pair<HostLogs*, const StoredLog*> best{};
     for (HostLogs& place : places_) {
       const StoredLog* log = newest(place);
-      if (log != nullptr && (best.second == nullptr || log->token > best.second->token)) {
-        best = {&place, log};
-      }
+      if (log == nullptr || (after && log->token <= *after)) continue;
+      if (best.second == nullptr || log->token > best.second->token) best = {&place, log};
     }
     return best;
   }
@@ -307,15 +308,12 @@ class Show {
     printer.end();
     error.message = place_.node + ": " + error.message;
     if (!options_.follow) return tl::unexpected(std::move(error));
-    if (is_claimed()) {
-      error.message += fmt::format(
-          "; if that daemon has died, the task runs again elsewhere: \"lictor logs {} -f\" follows "
-          "the new attempt once it has begun",
-          options_.id);
-      return tl::unexpected(std::move(error));
-    }
-    client_.console.complain(error.message +
-                             "; the attempt has ended, its last lines may be missing");
+    const bool claimed = is_claimed();
+    if (claimed && options_.attempt) return tl::unexpected(std::move(error));
+    client_.console.complain(
+        error.message +
+        (claimed ? "; if that daemon has died, the task runs again elsewhere, and this follows it"
+                 : "; the attempt has ended, its last lines may be missing"));
     return kDone;
   }
 
@@ -399,18 +397,25 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
 }  // namespace
 
 Result<int> logs(const Client& client, const LogsOptions& options) {
+  const std::string key = client.layout.task_key(options.id);
+  std::optional<std::uint64_t> shown;  // the token of the newest attempt that was shown
+  std::uint64_t created = 0;           // the task's CreateIndex, once it is known
   while (true) {
     LICTOR_TRY(const auto where, find_task(client, options.id));
+    // Another task of this id is not followed.
+    const bool lives = where.waits_or_runs && (created == 0 || where.created == created);
+    if (lives) created = where.created;
     Search search{client, options};
     if (auto asked = search.run(where.node); !asked) return tl::unexpected(asked.error());
-    const auto [place, log] = search.best();
-    if (log != nullptr && !search.unheard().empty()) {
+    const auto [place, log] = search.best(shown);
+    const bool is_first = !shown;
+    if (is_first && log != nullptr && !search.unheard().empty()) {
       client.console.complain("there may be other attempts: " + search.unheard());
     }
-    const bool may_come = options.follow && where.waits_or_runs;
+    const bool may_come = options.follow && lives && (is_first || !options.attempt);
     if (log == nullptr && may_come) {
-      client.console.progress(options.id + " has printed nothing yet");
-      const std::string key = client.layout.task_key(options.id);
+      client.console.progress(options.id + (is_first ? " has printed nothing yet"
+                                                     : ": waiting for its end or next attempt"));
       LICTOR_TRY([[maybe_unused]] const auto changed,
                  client.store.watch(key, where.index, kStartWait));
       continue;
@@ -418,10 +423,22 @@ Result<int> logs(const Client& client, const LogsOptions& options) {
     if (client.json) {
       print_json(client, {{"id", options.id}, {"logs", search_json(search)}});
     }
+    if (log == nullptr && !is_first) {
+      client.console.end_progress();
+      if (!where.end.empty() && !options.attempt) {
+        client.console.remark(fmt::format("task {} is {}", options.id, where.end));
+      }
+      return kDone;
+    }
     if (log == nullptr) return nothing_found(client, options, where, search);
     if (client.json) return kDone;
     client.console.end_progress();
-    return Show{client, options, *place, *log}.run();
+    if (!is_first)
+      client.console.remark(fmt::format("attempt {} on {}", log->attempt, place->node));
+    LICTOR_TRY(const int code, Show{client, options, *place, *log}.run());
+    if (!options.follow || options.attempt || client.console.reader_gone()) return code;
+    // Its job may have ended before Consul knows: the key is gone then, or another attempt comes.
+    shown = log->token;
   }
 }
 

@@ -120,11 +120,15 @@ Screen::Input Screen::read(std::chrono::milliseconds wait) {
   if (count <= 0)
     return {(polled[0].revents & (POLLIN | POLLHUP)) != 0 ? Key::kQuit : Key::kNone, 0};
   const std::string_view typed{bytes.data(), static_cast<std::size_t>(count)};
-  if (typed == "\x1b[A" || typed == "k") return {Key::kUp, 0};
-  if (typed == "\x1b[B" || typed == "j") return {Key::kDown, 0};
+  if (typed == "\x1b[A") return {Key::kUp, 0};
+  if (typed == "\x1b[B") return {Key::kDown, 0};
   if (typed[0] == '\x1b') return {Key::kEscape, 0};
-  if (typed[0] == 'q' || typed[0] == '\x03' || typed[0] == '\x04') return {Key::kQuit, 0};
-  return {Key::kOther, typed[0]};
+  const bool quit = typed[0] == 'q' || typed[0] == '\x03' || typed[0] == '\x04';
+  const Key key = quit           ? Key::kQuit
+                  : typed == "k" ? Key::kUp
+                  : typed == "j" ? Key::kDown
+                                 : Key::kOther;
+  return {key, typed[0], std::string{typed}};
 }
 
 }  // namespace lictor::cli

@@ -22,6 +22,7 @@ class Screen {
   struct Input {
     Key key = Key::kNone;
     char character = 0;  ///< of kOther
+    std::string text{};  ///< of any but escapes: all that was typed
   };
 
   /// Blocks the signals that end the screen, for this thread and those that it starts later. Call it

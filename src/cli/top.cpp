@@ -1,6 +1,7 @@
 // The queue on a full screen, by the admin face of a daemon of this host, else of the leader.
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <cstdlib>
 #include <functional>
@@ -13,16 +14,19 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/time_text.h"
+#include "cli/check_report.h"
 #include "cli/commands.h"
 #include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/process.h"
 #include "cli/screen.h"
+#include "cli/top_page.h"
 #include "wire/layout.h"
 
 namespace lictor::cli {
@@ -35,65 +39,32 @@ constexpr auto kEvery = 1s;
 constexpr auto kDrawEvery = 200ms;
 constexpr auto kLate = 3s;
 constexpr auto kMessageStays = 10s;
+constexpr auto kReadSchedulesEvery = 30s;
 constexpr std::size_t kShownFailures = 8;
 
-std::string since_text(const std::string& time) {
-  const auto at = parse_rfc3339(time);
-  return at ? relative_time(*at, wall_now()) : std::string{};
-}
-
-std::string how_long(const std::string& time) {
-  const auto at = parse_rfc3339(time);
-  return at ? rounded_duration(std::max(wall_now() - *at, std::chrono::milliseconds{0}))
-            : std::string{};
-}
-
-// `text` in lines of at most `width`, each after `indent`.
-std::string indented(std::string_view text, std::size_t width, const std::string& indent) {
-  std::string lines;
-  const std::size_t room = width > indent.size() ? width - indent.size() : 1;
-  for (const std::string& line : wrapped(text, room)) lines += indent + line + '\n';
-  return lines;
-}
-
-// The partitions of `told`, which has none of them if it is of another version.
-Partitions partitions_in(const json& told) {
-  Partitions partitions;
-  for (const json& each : told.is_array() ? told : json::array()) {
-    if (each.is_number_unsigned()) partitions.push_back(each.get<std::uint32_t>());
-  }
-  return partitions;
-}
-
-// Who leads a queue of several partitions, and whether somebody leads each.
-struct Leads {
-  std::string text;  // empty: the queue has one
-  bool complete = true;
+// What stands on the last line until it is answered.
+struct Question {
+  std::string text;
+  std::function<std::string(const std::string& typed)> act;  // by the asker
+  bool asks_text = false;                                    // else y or n
+  std::string typed{};
 };
-Leads leads_of(const json& queue) {
-  const json leaders = queue.value("leaders", json::array());
-  if (!leaders.is_array() || leaders.size() < 2) return {};
-  Partitions free;
-  std::set<std::string> nodes;
-  for (std::uint32_t i = 0; i < leaders.size(); ++i) {
-    const std::string node = leaders[i].is_object() ? text_of(leaders[i], "node") : "";
-    if (node.empty()) {
-      free.push_back(i);
-    } else {
-      nodes.insert(node);
+
+// Adds what was typed. True: Enter.
+bool take_line(std::string_view typed, std::string& line) {
+  for (const char c : typed) {
+    if (c == '\r' || c == '\n') return true;
+    if (c == '\x7f' || c == '\b') {
+      while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0xc0U) == 0x80U) {
+        line.pop_back();
+      }
+      if (!line.empty()) line.pop_back();
+    } else if (static_cast<unsigned char>(c) >= 0x20U) {
+      line += c;
     }
   }
-  if (!free.empty()) return {"nobody leads " + partitions_text(free), false};
-  return {counted(leaders.size(), "partition") + ", led by " + counted(nodes.size(), "daemon")};
+  return false;
 }
-
-// What is shown, and why it may be old.
-struct View {
-  json queue = json::object();
-  json running = json::object();
-  json dead = json::object();
-  std::string trouble;
-};
 
 // Asks on a thread of its own, so that keys work while a daemon or Consul does not answer.
 class Top {
@@ -121,7 +92,7 @@ class Top {
       lock.unlock();
       const Screen::Input input = screen_.read(kDrawEvery);
       lock.lock();
-      if (input.key == Screen::Key::kQuit && question_.empty()) break;
+      if (input.key == Screen::Key::kQuit && !question_) break;
       if (input.key != Screen::Key::kNone) on_key(input);
     }
     return end();
@@ -143,7 +114,8 @@ class Top {
         continue;
       }
       const std::function<std::string()> order = std::exchange(order_, nullptr);
-      View view = view_;
+      TopView view = view_;
+      view.state = kTopStates.at(list_);
       asking_ = true;
       asked_at_ = boot_now();
       lock.unlock();
@@ -170,14 +142,7 @@ class Top {
 
   void on_key(const Screen::Input& input) {
     using Key = Screen::Key;
-    if (!question_.empty()) {
-      question_.clear();
-      if (input.character != 'y') return;
-      return give([this, id = chosen_] {
-        const auto cancelled = client_.api.cancel(id);
-        return cancelled ? "cancelled " + id : cancelled.error().message;
-      });
-    }
+    if (question_) return on_answer(input);
     message_.clear();
     if (input.key == Key::kUp || input.key == Key::kDown) move(input.key == Key::kUp ? -1 : 1);
     switch (input.character) {
@@ -186,33 +151,43 @@ class Top {
       case 'w':
         return ask_why();
       case 'c':
-        if (!chosen_.empty() && is_running(chosen_)) {
-          question_ = "cancel " + chosen_ + "? Its job is stopped. y/n";
-        } else {
-          say("choose a running task first");
-        }
-        return;
+        return cancel();
+      case 'r':
+        return retry();
+      case 't':
+        list_ = (list_ + 1) % kTopStates.size();
+        return give([] { return std::string{}; });
       default:
         return;
     }
   }
 
-  [[nodiscard]] std::vector<std::string> ids() const {
-    std::vector<std::string> ids;
-    for (const json* page : {&view_.running, &view_.dead}) {
-      for (const json& task : page->value("tasks", json::array()))
-        ids.push_back(text_of(task, "id"));
-    }
-    return ids;
-  }
-  [[nodiscard]] bool is_running(const std::string& id) const {
-    const json tasks = view_.running.value("tasks", json::array());
-    return std::any_of(tasks.begin(), tasks.end(),
-                       [&](const json& task) { return text_of(task, "id") == id; });
+  void on_answer(const Screen::Input& input) {
+    const bool ctrl = !input.text.empty() && (input.text[0] == '\x03' || input.text[0] == '\x04');
+    if (input.key == Screen::Key::kResized) return;
+    if (input.key == Screen::Key::kEscape || ctrl || input.text.empty()) return question_.reset();
+    if (question_->asks_text && !take_line(input.text, question_->typed)) return;
+    const Question question = *std::exchange(question_, std::nullopt);
+    if (!question.asks_text && input.character != 'y') return;
+    give([question] { return question.act(question.typed); });
   }
 
+  // The row that is chosen; null: none is.
+  [[nodiscard]] json chosen() const {
+    for (const json* list : {&view_.tasks, &view_.dead}) {
+      for (const json& task : top_rows(*list)) {
+        if (text_of(task, "key") == chosen_) return task;
+      }
+    }
+    return {};
+  }
+  [[nodiscard]] static bool is_dead(const json& task) { return text_of(task, "state") == "dead"; }
+
   void move(int by) {
-    const std::vector<std::string> all = ids();
+    std::vector<std::string> all;
+    for (const json* list : {&view_.tasks, &view_.dead}) {
+      for (const json& task : top_rows(*list)) all.push_back(text_of(task, "key"));
+    }
     if (all.empty()) return chosen_.clear();
     const auto at = std::find(all.begin(), all.end(), chosen_);
     const auto last = static_cast<std::ptrdiff_t>(all.size()) - 1;
@@ -222,19 +197,51 @@ class Top {
 
   void pause_or_resume() {
     const bool paused = view_.queue.contains("paused") && !view_.queue["paused"].is_null();
-    give([this, paused]() -> std::string {
-      const auto done = paused ? client_.api.resume() : client_.api.pause();
-      return !done ? done.error().message : paused ? "resumed" : "paused; p resumes";
-    });
+    if (paused) {
+      question_ = {"resume queue " + client_.queue + "? y/n", [this](const std::string&) {
+                     const auto done = client_.api.resume();
+                     return done ? std::string{"resumed"} : done.error().message;
+                   }};
+      return;
+    }
+    question_ = {"pause queue " + client_.queue + "? Enter does, Esc does not. The reason: ",
+                 [this](const std::string& reason) {
+                   const auto done = client_.api.pause(reason);
+                   return done ? std::string{"paused; p resumes"} : done.error().message;
+                 },
+                 true};
+  }
+
+  void cancel() {
+    const json task = chosen();
+    if (task.is_null() || is_dead(task)) return say("choose a running or waiting task first");
+    const std::string id = text_of(task, "id");
+    const bool running = text_of(task, "state") == "running";
+    question_ = {"cancel " + id + (running ? "? Its job is stopped. y/n" : "? y/n"),
+                 [this, id](const std::string&) {
+                   const auto cancelled = client_.api.cancel(id);
+                   return cancelled ? "cancelled " + id : cancelled.error().message;
+                 }};
+  }
+
+  void retry() {
+    const json task = chosen();
+    if (task.is_null() || !is_dead(task)) return say("choose one of the failures first");
+    const std::string id = text_of(task, "id");
+    question_ = {"run " + id + " again? y/n", [this, id](const std::string&) {
+                   const auto retried = client_.api.retry(id);
+                   return retried ? id + " waits again" : retried.error().message;
+                 }};
   }
 
   void ask_why() {
-    if (chosen_.empty()) return say("choose a task first");
-    for (const json& task : view_.dead.value("tasks", json::array())) {
-      if (text_of(task, "id") != chosen_) continue;
-      return say(chosen_ + ": " + text_of(task, "reason") + ": " + text_of(task, "error"));
+    const json task = chosen();
+    if (task.is_null()) return say("choose a task first");
+    const std::string id = text_of(task, "id");
+    if (is_dead(task)) {
+      return say(id + ": " + text_of(task, "reason") + ": " + text_of(task, "error"));
     }
-    give([this, id = chosen_] {
+    give([this, id] {
       const auto why = daemons_.get("/v1/tasks/" + wire::query_value(id) +
                                     "/why?queue=" + wire::query_value(client_.queue));
       if (!why) return why.error().message;
@@ -247,7 +254,29 @@ class Top {
     });
   }
 
-  void refresh(View& view) {
+  // As "lictor check" finds it. Consul is asked, so not too often.
+  void read_schedules(TopView& view) {
+    const Instant now = boot_now();
+    if (now < read_schedules_at_) return;
+    read_schedules_at_ = now + kReadSchedulesEvery;
+    Report report;
+    check_schedules(
+        client_.store, CheckOptions::Queue{client_.queue, client_.layout, {}, {}}, false,
+        [&](const std::string& type) -> std::optional<Fault> {
+          if (has_executor(view.queue, type)) return std::nullopt;
+          return Fault{"its tasks have the type \"" + type + "\", which nobody runs",
+                       "add an executor for it, or for \"*\", to the configuration, "
+                       "then: systemctl reload lictor"};
+        },
+        report);
+    view.schedules.clear();
+    for (const Report::Line& line : report.lines()) {
+      if (line.status == Report::Status::kOk) continue;
+      view.schedules.push_back({"schedule " + line.detail, line.remedy});
+    }
+  }
+
+  void refresh(TopView& view) {
     const std::string queue = "queue=" + wire::query_value(client_.queue);
     const auto told = daemons_.get("/v1/queues?" + queue);
     view.trouble = told ? "" : told.error().message;
@@ -259,8 +288,9 @@ class Top {
       if (text_of(finding, "kind") == "consul") return;  // the lists would wait for it
     }
     const std::string rows = std::to_string(screen_.size().rows);
-    if (const auto page = daemons_.get("/v1/tasks?state=running&limit=" + rows + '&' + queue)) {
-      view.running = *page;
+    if (const auto page =
+            daemons_.get("/v1/tasks?state=" + view.state + "&limit=" + rows + '&' + queue)) {
+      view.tasks = *page;
     } else {
       view.trouble = page.error().message;
     }
@@ -268,22 +298,14 @@ class Top {
     if (const auto page = daemons_.get("/v1/dead?limit=" + failures + '&' + queue)) {
       view.dead = *page;
     }
+    read_schedules(view);
   }
 
   void draw() {
-    Page page;
-    head(page);
-    const std::size_t rows = screen_.size().rows;
-    const std::size_t failures = view_.dead.value("tasks", json::array()).size();
-    // Head and foot take ten lines.
-    const std::size_t room = rows > failures + 12 ? rows - failures - 12 : 1;
-    page.add("\nRUNNING\n", Style::kBold);
-    add_tasks(page, view_.running, room, true);
-    page.add("\nNEWEST FAILURES\n", Style::kBold);
-    add_tasks(page, view_.dead, failures, false);
+    const Page page = top_page({client_, view_, chosen_, screen_.size()});
     Page last;
-    if (!question_.empty()) {
-      last.add(question_, Style::kYellow);
+    if (question_) {
+      last.add(printable(question_->text + question_->typed), Style::kYellow);
     } else if (asking_ && boot_now() - asked_at_ > kLate) {
       last.add(
           "not up to date: no answer for " + rounded_duration(boot_now() - asked_at_) + "; q quits",
@@ -291,100 +313,26 @@ class Top {
     } else if (!view_.trouble.empty()) {
       last.add("not up to date: " + printable(view_.trouble), Style::kRed);
     } else if (!message_.empty() && boot_now() < said_at_ + kMessageStays) {
-      last.add(printable(message_), Style::kBold);
+      last.add(printable(client_.console.suggesting(message_)), Style::kBold);
     } else {
-      last.add("up, down choose  w why  c cancel  p pause or resume  q quit", Style::kDim);
+      last.add("up, down choose  w why  c cancel  r retry  t " +
+                   std::string{kTopStates.at((list_ + 1) % kTopStates.size())} +
+                   "  p pause or resume  q quit",
+               Style::kDim);
     }
     screen_.draw(page, last);
   }
 
-  void head(Page& page) const {
-    const json& queue = view_.queue;
-    page.add("queue " + client_.queue, Style::kBold);
-    const std::string leader = text_of(queue, "leader");
-    const bool unknown = queue.empty() || !text_of(queue, "fleet_error").empty();
-    const bool leads_here = queue.value("leads_here", false);
-    const Leads leads = leads_of(queue);
-    const bool divided = !leads.text.empty();
-    page.add(unknown && leads_here ? "   the daemon asked leads, as far as it knows"
-             : unknown             ? "   who leads is not known"
-             : divided             ? "   " + leads.text
-             : leader.empty()
-                 ? "   nobody leads"
-                 : "   " + leader + " leads, elected " + since_text(text_of(queue, "leads_since")),
-             (divided ? !leads.complete : leader.empty()) ? Style::kRed : Style::kPlain);
-    page.add(queue.contains("paused") && !queue["paused"].is_null() ? "   PAUSED\n" : "\n",
-             Style::kYellow);
-    std::string members = "members";
-    for (const json& member : queue.value("members", json::array())) {
-      members += "  " + text_of(member, "node");
-      const Partitions own = partitions_in(member.value("partitions", json{}));
-      if (divided && !own.empty()) members += " (leads " + ranges(own) + ')';
-      if (divided && member.value("draining", json{}) == true) members += " (draining)";
-      if (!text_of(member, "doubt").empty()) members += " (silent)";
-    }
-    page.add(printable(members) + '\n');
-    const json counts = view_.running.value("counts", json{});
-    std::string line = counts.is_object() ? "tasks" : "tasks  not read yet";
-    for (const char* state : {"running", "waiting", "scheduled", "dead"}) {
-      if (!counts.is_object()) break;
-      line += std::string{"  "} + state + ' ' + std::to_string(counts.value(state, 0));
-    }
-    page.add(line + '\n');
-    const json status = queue.value("status", json{});
-    if (status.is_object() && status.contains("activity")) {
-      const json last = status["activity"].value("last_minute", json::object());
-      std::string rates = "last minute";
-      for (const char* what : {"started", "done", "failed", "dead"}) {
-        rates += std::string{"  "} + what + ' ' + std::to_string(last.value(what, 0));
-      }
-      const auto lease = std::chrono::milliseconds{status.value("lease_left_ms", std::int64_t{0})};
-      page.add(rates + "   lease left " +
-               format_duration(std::chrono::floor<std::chrono::seconds>(lease)) + '\n');
-    } else {
-      page.add(text_of(queue, "leader_silent") + '\n', Style::kDim);
-    }
-    for (const json& finding : queue.value("findings", json::array())) {
-      const bool error = text_of(finding, "severity") == "error";
-      const std::size_t width = screen_.size().columns;
-      page.add(indented("! " + printable(text_of(finding, "what")), width, ""),
-               error ? Style::kRed : Style::kYellow);
-      page.add(indented(printable(text_of(finding, "remedy")), width, "  "), Style::kDim);
-    }
-  }
-
-  void add_tasks(Page& page, const json& list, std::size_t most, bool running) const {
-    Table table{
-        {"  ID", "TYPE", running ? "FOR" : "WHEN", "ATTEMPT", "NODE", running ? "" : "ERROR"}};
-    std::size_t shown = 0;
-    const json tasks = list.value("tasks", json::array());
-    for (const json& task : tasks) {
-      if (shown++ == most) break;
-      const std::string id = text_of(task, "id");
-      const Style style = id == chosen_ ? Style::kBold : Style::kPlain;
-      table.add_row({{(id == chosen_ ? "> " : "  ") + id, style},
-                     {text_of(task, "type"), style},
-                     {(running ? how_long : since_text)(text_of(task, "since")), style},
-                     {text_of(task, "attempt"), style},
-                     {text_of(task, "node"), style},
-                     {running ? "" : text_of(task, "error"), style}});
-    }
-    if (tasks.empty()) {
-      page.add("  none\n", Style::kDim);
-    } else {
-      page.add(table.render(screen_.size().columns));
-      if (tasks.size() > most) page.add("  and " + std::to_string(tasks.size() - most) + " more\n");
-    }
-  }
-
   const Client& client_;
   Screen& screen_;
-  DaemonFaces daemons_;  // the asker's
-  std::mutex mutex_;     // of all that follows
+  DaemonFaces daemons_;          // the asker's
+  Instant read_schedules_at_{};  // likewise
+  std::mutex mutex_;             // of all that follows
   std::condition_variable changed_;
-  View view_;
-  std::string chosen_;                  // id
-  std::string question_;                // y does it
+  TopView view_;
+  std::size_t list_ = 0;  // of kTopStates: which tasks are wanted
+  std::string chosen_;    // key
+  std::optional<Question> question_;
   std::function<std::string()> order_;  // for the asker
   std::string message_;                 // the answer to the last key
   Instant said_at_{}, asked_at_{};

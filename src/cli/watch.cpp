@@ -57,8 +57,10 @@ std::string line_of(const json& event) {
   if (const std::string partition = text_of(event, "partition"); !partition.empty()) {
     line += "  partition " + partition;
   }
-  for (const char* name : {"task", "type"}) {
-    if (const std::string text = text_of(event, name); !text.empty()) line += "  " + text;
+  const std::string id = text_of(event, "task_id");
+  for (const std::string& text :
+       {id.empty() ? text_of(event, "task") : id, text_of(event, "type")}) {
+    if (!text.empty()) line += "  " + text;
   }
   if (const std::string attempt = text_of(event, "attempt"); !attempt.empty()) {
     line += "  attempt " + attempt;
@@ -186,8 +188,10 @@ namespace {
 // The events of all leaders, in the order of time.
 class EventReader {
  public:
-  explicit EventReader(const Client& client)
+  EventReader(const Client& client, const EventsOptions& options)
       : client_(client),
+        options_(options),
+        last_(options.last),
         target_("/v1/events?format=json&queue=" + wire::query_value(client.queue) + "&after=") {}
 
   // Shows what is new. Errors: some leader could not be asked; the events of the others are shown.
@@ -221,9 +225,14 @@ class EventReader {
         trouble = std::move(answers[i].error());
       }
     }
+    std::erase_if(events, [&](json& event) { return !wanted(event); });
     std::stable_sort(events.begin(), events.end(), [](const json& a, const json& b) {
       return text_of(a, "at") < text_of(b, "at");
     });
+    if (last_ && events.size() > *last_) {
+      events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(*last_));
+    }
+    last_.reset();  // what comes later is shown
     for (json& event : events) {
       if (faces.locks().count() == 1 && event.is_object()) event.erase("partition");
       show(event);
@@ -252,12 +261,26 @@ class EventReader {
     next = text_of(answer, "next");
   }
 
+  // Daemons of an earlier version tell the key alone.
+  [[nodiscard]] bool wanted(json& event) const {
+    if (!event.is_object()) return true;
+    const std::string key = text_of(event, "task");
+    if (const auto id = client_.layout.task_id(key); id && !event.contains("task_id")) {
+      event["task_id"] = *id;
+    }
+    if (!options_.task.empty() && text_of(event, "task_id") != options_.task) return false;
+    if (!options_.type.empty() && text_of(event, "type") != options_.type) return false;
+    return !options_.since || parse_rfc3339(text_of(event, "at")) >= options_.since;
+  }
+
   void show(const json& event) {
     client_.console.print_line(
         client_.json ? event.dump(-1, ' ', true, json::error_handler_t::replace) : line_of(event));
   }
 
   const Client& client_;
+  const EventsOptions& options_;
+  std::optional<std::size_t> last_;
   const std::string target_;
   std::map<std::string, Leader> leaders_;  // that lead, or led a little while ago
   std::string newest_;                     // the time of the newest event
@@ -266,7 +289,7 @@ class EventReader {
 }  // namespace
 
 Result<int> events(const Client& client, const EventsOptions& options) {
-  EventReader reader{client};
+  EventReader reader{client, options};
   std::string trouble;
   for (;;) {  // with --follow until a signal ends the process
     const auto read = reader.read();

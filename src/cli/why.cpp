@@ -44,9 +44,12 @@ std::vector<std::string> dead_text(const TaskInfo& task, WallTime now) {
   if (!task.node.empty()) text += ", by " + task.node;
   const std::string cause = task.error.empty() ? task.reason : task.error;
   if (!cause.empty()) text += ": " + cause;
-  const std::string retry = task.reason == "unreadable"
-                                ? "its producer has to write it anew"
-                                : fmt::format("\"lictor retry {}\" runs it again", task.id);
+  const bool expired = task.reason == "expired";
+  const std::string retry =
+      task.reason == "unreadable"
+          ? "its producer has to write it anew"
+          : fmt::format("\"lictor retry {}{}\" runs it again{}", task.id,
+                        expired ? " --drop-expiry" : "", expired ? ", without its expireAt" : "");
   return {text, fmt::format("{1}; \"lictor dead purge {0}\" deletes it; \"lictor show {0}\" shows "
                             "its record and the end of its output",
                             task.id, retry)};
@@ -136,6 +139,9 @@ Result<int> why(const Client& client, const std::string& id) {
   }
   if (task.state == TaskState::kOrphan) {
     told->insert(told->begin(), json{{"reason", "orphan"}, {"text", orphan_text(task)}});
+  }
+  for (json& reason : *told) {
+    if (reason.is_object()) reason["text"] = client.console.suggesting(text_of(reason, "text"));
   }
   if (client.json) {
     print_json(client, {{"id", id}, {"state", client::state_name(task.state)}, {"reasons", *told}});

@@ -162,6 +162,44 @@ TEST_CASE("what a program prints is read from another host's configuration, also
   CHECK(none.out.find(b.node() + ": has none") != std::string::npos);
 }
 
+TEST_CASE("logs -f follows a task over the death of its leader to its end") {
+  World world;
+  const std::string go = world.folder.file("go");
+  auto a = std::make_unique<LictorDaemon>(with_admin(world, "a", printing_until(go)));
+  REQUIRE(eventually([&] { return world.leads(*a) && !member(world, *a).is_null(); }));
+  LictorDaemon b{with_admin(world, "b", printing_until(go))};
+  REQUIRE(eventually([&] { return world.stands_by(b) && !member(world, b).is_null(); }));
+  submit_print(world, "1");
+  const std::string followed = world.folder.file("followed");
+  Process follow{{kCommand, "logs", "1", "-f", "--config", b.config_file()}, followed};
+  REQUIRE(eventually([&] { return read_text(followed) == "begin\n"; }));
+  a->kill();
+  CHECK(eventually([&] {
+    const std::string text = read_text(followed);
+    return text.find("attempt 2 on " + b.node() + "\nbegin\n") != std::string::npos;
+  }));
+  write_text(go, "");
+  CHECK(follow.wait() == 0);
+  CHECK(read_text(followed).ends_with("begin\nend\n"));
+  CHECK(eventually([&] { return world.all_done(); }));
+}
+
+TEST_CASE("logs -f goes on with the next attempt, and says how the task ended") {
+  World world;
+  const json queue{
+      {"max_attempts", 2},
+      {"backoff", {{"initial", "100ms"}}},
+      {"executors",
+       {{"Print", {{"exec", {"/bin/sh", "-c", "echo try $LICTOR_ATTEMPT; exit 9"}}}}}}};
+  LictorDaemon a{with_admin(world, "a", queue)};
+  REQUIRE(eventually([&] { return world.leads(a) && !member(world, a).is_null(); }));
+  submit_print(world, "1");
+  const Output told = lictor(a, {"logs", "1", "-f"});
+  CHECK(told.exit_code == 0);
+  CHECK(told.out.find("try 2\n") != std::string::npos);
+  CHECK(told.out.find("task 1 is dead") != std::string::npos);
+}
+
 TEST_CASE("of a program that has printed nothing yet it is said so") {
   World world;
   const std::string go = world.folder.file("go");

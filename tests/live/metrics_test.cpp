@@ -209,8 +209,8 @@ TEST_CASE("a client of the events sees a task from its claim to its end") {
   const std::size_t started = text.find("event: started");
   CHECK(claimed < started);
   CHECK(started < text.find("event: done"));
-  CHECK(text.find("\"task\":\"" + world.task_key("seen") + "\",\"type\":\"Record\"") !=
-        std::string::npos);
+  CHECK(text.find("\"task\":\"" + world.task_key("seen") +
+                  "\",\"task_id\":\"seen\",\"type\":\"Record\"") != std::string::npos);
 
   const auto lictor = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), LICTOR_COMMAND);
@@ -219,7 +219,23 @@ TEST_CASE("a client of the events sees a task from its claim to its end") {
   };
   const Output told = lictor({"events"});
   CHECK(told.exit_code == 0);
-  CHECK(told.out.find("  done  " + world.task_key("seen") + "  Record") != std::string::npos);
+  CHECK(told.out.find("  done  seen  Record") != std::string::npos);
+  const auto events = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"events", "--json"});
+    return lictor(options).out;
+  };
+  const std::string own = events({"--task", "seen"});
+  CHECK(own.find("\"done\"") != std::string::npos);
+  CHECK(own.find("\"leading\"") == std::string::npos);
+  CHECK(events({"--task", "see"}).empty());
+  CHECK(events({"--type", "Record"}) == own);
+  CHECK(events({"--type", "Other"}).empty());
+  CHECK(events({"--task", "seen", "--since", "1h"}) == own);
+  CHECK(events({"--since", "2100-01-01T00:00:00Z"}).empty());
+  const std::string last = events({"--task", "seen", "-n", "1"});
+  CHECK(std::count(last.begin(), last.end(), '\n') == 1);
+  CHECK(own.ends_with(last));
+  CHECK(lictor({"events", "--since", "soon"}).exit_code == 2);
   const Output counted = lictor({"stats", "--json"});
   CHECK(counted.exit_code == 0);
   const json stats = json::parse(counted.out);

@@ -32,6 +32,7 @@ class Terminal {
   Terminal& operator=(const Terminal&) = delete;
 
   void type(const std::string& key) { tmux({"send-keys", key}); }
+  void type_text(const std::string& text) { tmux({"send-keys", "-l", text}); }
   [[nodiscard]] std::string screen() { return tmux({"capture-pane", "-p"}).out; }
   [[nodiscard]] bool shows(const std::string& text) {
     const bool seen = eventually([&] { return screen().find(text) != std::string::npos; });
@@ -74,9 +75,25 @@ TEST_CASE("top shows the queue live, and its keys pause, explain and cancel") {
   terminal.type("w");
   CHECK(terminal.shows("it is running, attempt 1"));
   terminal.type("p");
+  CHECK(terminal.shows("pause queue default? Enter does, Esc does not. The reason:"));
+  terminal.type_text("a quick jobx");
+  terminal.type("BSpace");
+  CHECK(terminal.shows("The reason: a quick job"));
+  terminal.type("Enter");
   CHECK(terminal.shows("PAUSED"));
+  CHECK(terminal.shows(": a quick job"));
   terminal.type("p");
+  CHECK(terminal.shows("resume queue default? y/n"));
+  terminal.type("y");
   CHECK(terminal.shows("resumed"));
+
+  terminal.type("t");
+  CHECK(terminal.shows("WAITING"));
+  CHECK(terminal.shows("> behind"));
+  terminal.type("t");
+  CHECK(terminal.shows("SCHEDULED"));
+  terminal.type("t");
+  CHECK(terminal.shows("> long-job"));
 
   terminal.type("c");
   CHECK(terminal.shows("cancel long-job? Its job is stopped. y/n"));
@@ -93,6 +110,38 @@ TEST_CASE("top shows the queue live, and its keys pause, explain and cancel") {
   CHECK(terminal.shows("not up to date"));
   daemon.start();
   CHECK(terminal.shows("q quit"));
+  terminal.type("q");
+  CHECK(eventually([&] { return terminal.ended(); }));
+}
+
+TEST_CASE("top names the types that nobody runs and bad schedules, and runs a failed task again") {
+  if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
+  World world;
+  DaemonSettings settings = world.settings("host-a");
+  settings.admin = {"127.0.0.1:0"};
+  auto& executors = settings.queue["executors"];
+  executors["Record"] = executors["*"];
+  executors.erase("*");
+  LictorDaemon daemon{settings};
+  REQUIRE(eventually([&] { return world.leads(daemon); }));
+  world.kv.put(world.root + "default/schedules/nightly",
+               R"({"every": "1h", "pausd": true, "task": {"taskType": "Odd"}})");
+  world.kv.put(world.task_key("nobodys"), R"({"taskType": "Odd"})");
+  world.kv.put(world.root + "default/dead/ended",
+               R"({"record": {"taskType": "Record", "taskPara": {"sleep": "600000"}},
+                   "reason": "failed", "error": "exit status 3", "attempts": 1,
+                   "at": "2026-01-01T00:00:00Z", "node": "host-a"})");
+  Terminal terminal{world, {LICTOR_COMMAND, "top", "--config", daemon.config_file()}};
+  CHECK(terminal.shows("\"Odd\" (1)"));
+  CHECK(terminal.shows("! schedule \"nightly\": "));
+  CHECK(terminal.shows("\"pausd\""));
+  CHECK(terminal.shows("\"nightly\": its tasks have the type \"Odd\", which nobody runs"));
+  CHECK(terminal.shows("> ended"));
+  terminal.type("r");
+  CHECK(terminal.shows("run ended again? y/n"));
+  terminal.type("y");
+  CHECK(terminal.shows("ended waits again"));
+  CHECK(eventually([&] { return !world.kv.has(world.root + "default/dead/ended"); }));
   terminal.type("q");
   CHECK(eventually([&] { return terminal.ended(); }));
 }

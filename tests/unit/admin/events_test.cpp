@@ -156,6 +156,25 @@ TEST_CASE("a client may ask for one queue, and one that does not read is dropped
   CHECK(stuck.use_count() == 1);
 }
 
+TEST_CASE("an event names its task as commands do, in any layout") {
+  Events events;
+  wire::Layout old = wire::Layout::under("lictor/", "old");
+  old.tasks_prefix = "oracleTask/";
+  events.set_layouts({{"q", wire::Layout::under("lictor/", "q")}, {"old", old}});
+  tell(events, "lictor/q/tasks/a/b");
+  tell(events, "oracleTask/7", "old");
+  tell(events, "lictor/q/schedules/nightly");
+  const Request request = make_request("GET", "/v1/events?format=json");
+  const auto answer = events.answer({request, {}, nullptr});
+  REQUIRE(answer);
+  const auto told = nlohmann::json::parse(answer->body)["events"];
+  REQUIRE(told.size() == 3);
+  CHECK(told[0]["task_id"] == "a/b");
+  CHECK(told[0]["task"] == "lictor/q/tasks/a/b");
+  CHECK(told[1]["task_id"] == "7");
+  CHECK_FALSE(told[2].contains("task_id"));
+}
+
 TEST_SUITE_END();
 
 }  // namespace

@@ -27,7 +27,7 @@ struct Scene {
     router.emplace(Guard{{{}, {}, [this] { return token; }}});
     add_status_routes(*router, backend);
     add_metrics_route(*router, backend, metrics);
-    add_event_route(*router, events);
+    add_event_route(*router, events, queues);
     add_log_routes(*router, backend, logs);
     add_queue_routes(*router, backend, queues, activity);
     add_task_routes(*router, queues);

@@ -177,6 +177,8 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
   consul.put("lictor/q/leader", R"({"node":"a"})", session);
   consul.put("lictor/q/tasks/1", R"({"taskType":"Odd"})");
   consul.put("lictor/q/tasks/2", R"({"taskType":"Mail"})");
+  consul.put("lictor/q/tasks/5",
+             R"({"taskType":"Mail","taskAttempt":1,"taskError":"exit status 7"})");
   for (const char* id : {"lictor/q/dead/3", "lictor/q/dead/4"}) {
     consul.put(id, R"({"record":{"taskType":"Mail"},"reason":"failed","error":"exit status 1"})");
   }
@@ -190,6 +192,7 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
   CHECK_FALSE(contains(text, "told by check"));
   CHECK(contains(text, R"(1 task of a type without an executor on b: "Odd" (1))"));
   CHECK(contains(text, "2 dead letters: 2 of Mail: exit status 1"));
+  CHECK(contains(text, "1 task failed and will be tried again: 1 of Mail: exit status 7; "));
 
   // The leader's executors count, not those of the file that the check was given.
   Report with_file;

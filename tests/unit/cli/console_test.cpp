@@ -49,5 +49,27 @@ TEST_CASE("progress is printed on terminals only, and is erased") {
   CHECK(content(terminal.get()) == "\r\x1b[K1 of 200...\r\x1b[Kdone\n");
 }
 
+TEST_CASE("the commands that a text suggests name the queue") {
+  CHECK(
+      with_queue(R"(see "lictor why 42"; then "lictor dead purge"; "lictor check" says more)",
+                 "night") ==
+      R"(see "lictor why 42 -q night"; then "lictor dead purge -q night"; "lictor check" says more)");
+  CHECK(with_queue(R"("lictor why 42 -q day")", "night") == R"("lictor why 42 -q day")");
+  for (const char* text : {"", "lictor why 42", R"("lictor run")", R"("lictor help topics")",
+                           R"(the end of "lictor why 42)"}) {
+    CHECK(with_queue(text, "night") == text);
+  }
+  const File out{std::tmpfile()};
+  const File err{std::tmpfile()};
+  Console console{out.get(), err.get(), {}, {}};
+  console.print_line("\"lictor retry 42\"");
+  console.name_queue("night");
+  console.print_line("\"lictor retry 42\"");
+  console.complain("\"lictor show 42\"");
+  console.note("\"lictor list\"");
+  CHECK(content(out.get()) == "\"lictor retry 42\"\n\"lictor retry 42 -q night\"\n");
+  CHECK(content(err.get()) == "lictor: \"lictor show 42 -q night\"\n\"lictor list -q night\"\n");
+}
+
 }  // namespace
 }  // namespace lictor::cli

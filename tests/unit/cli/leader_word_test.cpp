@@ -149,6 +149,16 @@ TEST_CASE("why of a dead letter names commands that exist and can succeed") {
   CHECK(contains(failed.out(), "it is a dead letter after 3 attempts: exit status 1"));
   CHECK(
       contains(failed.out(), "\"lictor retry 9\" runs it again; \"lictor dead purge 9\" deletes"));
+  consul.put("lictor/q/dead/late", R"({"reason":"expired","error":"expireAt has passed",)"
+                                   R"("record":{"taskType":"T","expireAt":1000}})");
+  Stage expired{consul};
+  REQUIRE(why(expired.client, "late") == 0);
+  CHECK(contains(expired.out(), "\"lictor retry late --drop-expiry\" runs it again"));
+  REQUIRE(retry(expired.client, {{"late"}, false, true, "", ""}) == 0);
+  expired.client.console.name_queue("q");
+  consul.put("lictor/q/dead/of-q", R"({"reason":"failed","record":{"taskType":"T"}})");
+  REQUIRE(why(expired.client, "of-q") == 0);
+  CHECK(contains(expired.out(), "\"lictor retry of-q -q q\" runs it again"));
   Stage unreadable{consul};
   REQUIRE(why(unreadable.client, "bad") == 0);
   CHECK_FALSE(contains(unreadable.out(), "lictor retry"));

@@ -1,0 +1,226 @@
+// What "lictor top" shows.
+
+#include "cli/top_page.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/printable.h"
+#include "base/text.h"
+#include "base/time_text.h"
+#include "cli/json_output.h"
+#include "cli/members.h"
+
+namespace lictor::cli {
+namespace {
+
+using nlohmann::json;
+
+std::string since_text(const std::string& time) {
+  const auto at = parse_rfc3339(time);
+  return at ? relative_time(*at, wall_now()) : std::string{};
+}
+
+std::string how_long(const std::string& time) {
+  const auto at = parse_rfc3339(time);
+  return at ? rounded_duration(std::max(wall_now() - *at, std::chrono::milliseconds{0}))
+            : std::string{};
+}
+
+// `text` in lines of at most `width`, each after `indent`.
+std::string indented(std::string_view text, std::size_t width, const std::string& indent) {
+  std::string lines;
+  const std::size_t room = width > indent.size() ? width - indent.size() : 1;
+  for (const std::string& line : wrapped(text, room)) lines += indent + line + '\n';
+  return lines;
+}
+
+// The partitions of `told`, which has none of them if it is of another version.
+Partitions partitions_in(const json& told) {
+  Partitions partitions;
+  for (const json& each : told.is_array() ? told : json::array()) {
+    if (each.is_number_unsigned()) partitions.push_back(each.get<std::uint32_t>());
+  }
+  return partitions;
+}
+
+// Who leads a queue of several partitions, and whether somebody leads each.
+struct Leads {
+  std::string text;  // empty: the queue has one
+  bool complete = true;
+};
+Leads leads_of(const json& queue) {
+  const json leaders = queue.value("leaders", json::array());
+  if (!leaders.is_array() || leaders.size() < 2) return {};
+  Partitions free;
+  std::set<std::string> nodes;
+  for (std::uint32_t i = 0; i < leaders.size(); ++i) {
+    const std::string node = leaders[i].is_object() ? text_of(leaders[i], "node") : "";
+    if (node.empty()) {
+      free.push_back(i);
+    } else {
+      nodes.insert(node);
+    }
+  }
+  if (!free.empty()) return {"nobody leads " + partitions_text(free), false};
+  return {counted(leaders.size(), "partition") + ", led by " + counted(nodes.size(), "daemon")};
+}
+
+// `"Odd" (3), "Older" (1)`: the types of tasks that nobody runs.
+std::string idle_types(const TopView& view) {
+  std::vector<std::string> idle;
+  const json types = view.tasks.value("types", json::object());
+  for (const auto& [type, count] : types.items()) {
+    if (!has_executor(view.queue, type))
+      idle.push_back(fmt::format("\"{}\" ({})", type, count.dump()));
+  }
+  return some(idle);
+}
+
+class Drawing {
+ public:
+  explicit Drawing(const TopScene& scene) : scene_(scene) {}
+
+  [[nodiscard]] Page page() const {
+    Page page;
+    head(page);
+    findings(page);
+    const std::size_t failures = top_rows(scene_.view.dead).size();
+    // Head and foot take ten lines.
+    const std::size_t rows = scene_.size.rows;
+    const std::size_t room = rows > failures + 12 ? rows - failures - 12 : 1;
+    std::string title;
+    for (const char c : scene_.view.state) title += static_cast<char>(c - 'a' + 'A');
+    page.add('\n' + title + '\n', Style::kBold);
+    add_tasks(page, scene_.view.tasks, room, scene_.view.state);
+    page.add("\nNEWEST FAILURES\n", Style::kBold);
+    add_tasks(page, scene_.view.dead, failures, "dead");
+    return page;
+  }
+
+ private:
+  void head(Page& page) const {
+    const json& queue = scene_.view.queue;
+    page.add("queue " + scene_.client.queue, Style::kBold);
+    const std::string leader = text_of(queue, "leader");
+    const bool unknown = queue.empty() || !text_of(queue, "fleet_error").empty();
+    const bool leads_here = queue.value("leads_here", false);
+    const Leads leads = leads_of(queue);
+    const bool divided = !leads.text.empty();
+    page.add(unknown && leads_here ? "   the daemon asked leads, as far as it knows"
+             : unknown             ? "   who leads is not known"
+             : divided             ? "   " + leads.text
+             : leader.empty()
+                 ? "   nobody leads"
+                 : "   " + leader + " leads, elected " + since_text(text_of(queue, "leads_since")),
+             (divided ? !leads.complete : leader.empty()) ? Style::kRed : Style::kPlain);
+    page.add(queue.contains("paused") && !queue["paused"].is_null() ? "   PAUSED\n" : "\n",
+             Style::kYellow);
+    std::string members = "members";
+    for (const json& member : queue.value("members", json::array())) {
+      members += "  " + text_of(member, "node");
+      const Partitions own = partitions_in(member.value("partitions", json{}));
+      if (divided && !own.empty()) members += " (leads " + ranges(own) + ')';
+      if (divided && member.value("draining", json{}) == true) members += " (draining)";
+      if (!text_of(member, "doubt").empty()) members += " (silent)";
+    }
+    page.add(printable(members) + '\n');
+    const json counts = scene_.view.tasks.value("counts", json{});
+    std::string line = counts.is_object() ? "tasks" : "tasks  not read yet";
+    for (const char* state : {"running", "waiting", "scheduled", "dead"}) {
+      if (!counts.is_object()) break;
+      line += std::string{"  "} + state + ' ' + std::to_string(counts.value(state, 0));
+    }
+    page.add(line + '\n');
+    const json status = queue.value("status", json{});
+    if (status.is_object() && status.contains("activity")) {
+      const json last = status["activity"].value("last_minute", json::object());
+      std::string rates = "last minute";
+      for (const char* what : {"started", "done", "failed", "dead"}) {
+        rates += std::string{"  "} + what + ' ' + std::to_string(last.value(what, 0));
+      }
+      const auto lease = std::chrono::milliseconds{status.value("lease_left_ms", std::int64_t{0})};
+      page.add(rates + "   lease left " +
+               format_duration(std::chrono::floor<std::chrono::seconds>(lease)) + '\n');
+    } else {
+      page.add(text_of(queue, "leader_silent") + '\n', Style::kDim);
+    }
+  }
+
+  void findings(Page& page) const {
+    for (const json& finding : scene_.view.queue.value("findings", json::array())) {
+      const std::string kind = text_of(finding, "kind");
+      if (kind == "schedule_fault" && !scene_.view.schedules.empty())
+        continue;  // told below, by name
+      const std::string types = kind == "no_executor" ? idle_types(scene_.view) : std::string{};
+      const bool error = text_of(finding, "severity") == "error";
+      add_finding(page, text_of(finding, "what") + (types.empty() ? "" : ": " + types),
+                  text_of(finding, "remedy"), error ? Style::kRed : Style::kYellow);
+    }
+    for (const Fault& fault : scene_.view.schedules) {
+      add_finding(page, fault.what, fault.remedy, Style::kYellow);
+    }
+  }
+
+  void add_finding(Page& page, const std::string& what, const std::string& remedy,
+                   Style style) const {
+    const std::size_t width = scene_.size.columns;
+    page.add(indented("! " + printable(what), width, ""), style);
+    page.add(indented(printable(scene_.client.console.suggesting(remedy)), width, "  "),
+             Style::kDim);
+  }
+
+  void add_tasks(Page& page, const json& list, std::size_t most, const std::string& state) const {
+    const bool running = state == "running", dead = state == "dead";
+    Table table{{"  ID", "TYPE",
+                 running                ? "FOR"
+                 : state == "scheduled" ? "DUE"
+                                        : "WHEN",
+                 "ATTEMPT", "NODE", running ? "" : "ERROR"}};
+    std::size_t shown = 0;
+    const json tasks = top_rows(list);
+    for (const json& task : tasks) {
+      if (shown++ == most) break;
+      const bool is_chosen = text_of(task, "key") == scene_.chosen;
+      const Style style = is_chosen ? Style::kBold : Style::kPlain;
+      const std::string when = running              ? how_long(text_of(task, "since"))
+                               : dead               ? since_text(text_of(task, "since"))
+                               : state == "waiting" ? since_text(text_of(task, "time"))
+                                                    : since_text(text_of(task, "due"));
+      table.add_row({{(is_chosen ? "> " : "  ") + text_of(task, "id"), style},
+                     {text_of(task, "type"), style},
+                     {when, style},
+                     {text_of(task, "attempt"), style},
+                     {text_of(task, "node"), style},
+                     {running ? "" : text_of(task, "error"), style}});
+    }
+    if (tasks.empty()) {
+      page.add("  none\n", Style::kDim);
+    } else {
+      page.add(table.render(scene_.size.columns));
+      const std::size_t found = std::max(list.value("found", tasks.size()), tasks.size());
+      if (!dead && found > most) page.add(fmt::format("  and {} more\n", found - most));
+    }
+  }
+
+  const TopScene& scene_;
+};
+
+}  // namespace
+
+json top_rows(const json& list) { return list.value("tasks", json::array()); }
+
+bool has_executor(const json& queue, const std::string& type) {
+  const json types = queue.value("types", json{});
+  return !types.is_array() || std::find(types.begin(), types.end(), "*") != types.end() ||
+         std::find(types.begin(), types.end(), type) != types.end();
+}
+
+Page top_page(const TopScene& scene) { return Drawing{scene}.page(); }
+
+}  // namespace lictor::cli

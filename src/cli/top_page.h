@@ -1,0 +1,44 @@
+#pragma once
+
+// What "lictor top" shows.
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/check_report.h"
+#include "cli/commands.h"
+#include "cli/screen.h"
+
+namespace lictor::cli {
+
+/// The lists of tasks that can be chosen, by their states.
+inline constexpr std::array<const char*, 3> kTopStates{"running", "waiting", "scheduled"};
+
+/// What is known of the queue, and why it may be old.
+struct TopView {
+  nlohmann::json queue = nlohmann::json::object();  ///< of /v1/queues
+  std::string state = kTopStates.front();           ///< of `tasks`
+  nlohmann::json tasks = nlohmann::json::object();  ///< of /v1/tasks
+  nlohmann::json dead = nlohmann::json::object();   ///< of /v1/dead
+  std::vector<Fault> schedules;                     ///< what is wrong with them
+  std::string trouble;
+};
+
+struct TopScene {
+  const Client& client;
+  const TopView& view;
+  const std::string& chosen;  ///< the key of a task
+  Screen::Size size;
+};
+/// All but the last line.
+[[nodiscard]] Page top_page(const TopScene& scene);
+
+/// The tasks of `tasks` or `dead`.
+[[nodiscard]] nlohmann::json top_rows(const nlohmann::json& list);
+/// Whether the daemons that `queue` tells of have an executor for the type, or do not tell.
+[[nodiscard]] bool has_executor(const nlohmann::json& queue, const std::string& type);
+
+}  // namespace lictor::cli
