@@ -205,7 +205,8 @@ Result<int> check(Console& console, const CheckOptions& options, bool json) {
       for (const CheckOptions::Queue& queue : options.queues) {
         const std::size_t first = report.lines().size();
         check_queue(store, queue, reached.node, options.serves, report);
-        if (options.served_queues > 1) report.name_queue(first, queue.name);
+        const bool by_name = options.file.empty() && queue.name != "default";
+        if (options.served_queues > 1 || by_name) report.name_queue(first, queue.name);
       }
     }
     console.end_progress();

@@ -87,7 +87,7 @@ class Top {
   [[nodiscard]] bool run() {
     for (;;) {
       std::unique_lock lock{mutex_};
-      if (chosen_.empty()) move(0);
+      if (chosen().is_null()) move(0);  // what was chosen has gone
       draw();
       lock.unlock();
       const Screen::Input input = screen_.read(kDrawEvery);

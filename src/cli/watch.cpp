@@ -167,7 +167,7 @@ Result<int> stats(const Client& client) {
   for (const std::string& why : silent) client.console.note("not counted: " + why);
   if (!free.empty()) {
     client.console.note(
-        fmt::format("not counted: nobody leads {}; see: lictor leader", partitions_text(free)));
+        fmt::format("not counted: nobody leads {}; see \"lictor leader\"", partitions_text(free)));
   }
   return kDone;
 }

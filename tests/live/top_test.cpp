@@ -177,6 +177,8 @@ TEST_CASE("top shows what this host's daemon knows while Consul is silent, and i
   CHECK(terminal.shows("not up to date: no answer for "));
   CHECK(terminal.shows("! Consul "));
   terminal.type("p");
+  CHECK(terminal.shows("pause queue default?"));
+  terminal.type("Enter");
   CHECK(terminal.shows("not up to date: no answer for "));
   terminal.type("q");
   CHECK(eventually([&] { return terminal.ended(); }));
