@@ -263,7 +263,7 @@ describe("several queues", () => {
     await world.put("odd/dead/2", { record: { taskType: "Quick" }, reason: "failed", error: "exit status 3" });
     await shows(page, "2 of 4 queues need you.");
     await eventually(async () => /1 error.*no executor/s.test(await row("odd").innerText()), "the error of odd is told");
-    assert.match(await row("odd").innerText(), /dead letter: .*exit status 3/);
+    await eventually(async () => /dead letter: .*exit status 3/.test(await row("odd").innerText()), "the dead letter of odd is told");
     assert.match(await row("halted").innerText(), /1 warning\s+paused/);
     assert.match(await row("fine").innerText(), /well/);
     assert.match(await page.locator("tbody tr").first().innerText(), /odd/, "the worst comes first");
