@@ -1,5 +1,5 @@
 // The whole of the lictor command: reads the arguments, does what they say, and returns the
-// process's exit code (DESIGN section 7).
+// process's exit code (commands.md).
 
 #include <signal.h>
 #include <sys/prctl.h>

@@ -69,7 +69,7 @@ constexpr std::array kOverrides{
              [](Config& c) { return token_file(c.consul.options); }},
 };
 
-// The variables of a job (DESIGN.md, executors), which a command run by a job has in its
+// The variables of a job (jobs.md), which a command run by a job has in its
 // environment; LICTOR_SEED and LICTOR_SEEDS of the tests.
 constexpr std::array<std::string_view, 12> kOtherVariables{
     "LICTOR_TASK_ID", "LICTOR_TASK_KEY",      "LICTOR_TASK_TYPE", "LICTOR_QUEUE",

@@ -212,7 +212,7 @@ inline constexpr std::string_view kNameForm =
     "1 to 128 letters, digits, \"_\", \"-\" and \".\", not \".\" or \"..\"";
 
 /// What is wrong with a key or, if it ends in '/', a prefix; nothing if it is well. Consul answers
-/// 301 to a leading "/", "//" and "." segments (CONSUL-FACTS.md 9.2), so such a key cannot be
+/// 301 to a leading "/", "//" and "." segments (consul.md 9.2), so such a key cannot be
 /// reached by its URL.
 [[nodiscard]] std::string kv_key_fault(std::string_view key);
 

@@ -19,7 +19,7 @@ struct RunOptions {
 };
 
 /// `lictor run`: leads or follows in every queue of `config` until SIGTERM or SIGINT. Forks the
-/// warden first, so no thread may exist yet. Returns the process's exit code (DESIGN section 7).
+/// warden first, so no thread may exist yet. Returns the process's exit code (commands.md).
 [[nodiscard]] int run_daemon(const Config& config, const Registry& registry,
                              const RunOptions& options);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Every bound on what lictor asks of Consul (DESIGN section 4, point 9), with its reason. Whoever
-// makes a request asserts its bound here; nobody else names the number.
+// Every bound on what lictor asks of Consul (operating.md), with its reason. Whoever makes a
+// request asserts its bound here; nobody else names the number.
 
 #include <cstddef>
 
@@ -9,7 +9,7 @@ namespace lictor::limits {
 
 // ---- Transactions ----
 
-/// Operations of a transaction, reads and checks counted too (CONSUL-FACTS.md 3.1). A Consul before
+/// Operations of a transaction, reads and checks counted too (consul.md 3.1). A Consul before
 /// 1.14 takes 64, one since then 128, and no setting changes that. Which of them it is, its refusal
 /// tells: we send up to kMostOperations until an agent refuses that, and up to what the refusal
 /// names from then on.
@@ -17,7 +17,7 @@ inline constexpr std::size_t kMostOperations = 128;
 /// What every Consul takes. Also what a refusal means that names no number.
 inline constexpr std::size_t kLeastOperations = 64;
 
-/// Bytes of a transaction's body: Consul's default of txn_max_req_len (CONSUL-FACTS.md 3.1). More
+/// Bytes of a transaction's body: Consul's default of txn_max_req_len (consul.md 3.1). More
 /// is refused with 413 whatever the number of operations.
 inline constexpr std::size_t kTransactionBytes = 524'288;
 

@@ -208,7 +208,7 @@ void check_leaders(Store& store, const CheckOptions::Queue& queue, bool serves,
 std::string takeover_text(const core::QueueOptions& options,
                           const std::vector<std::string>& session_checks, Duration hang_timeout) {
   // Consul ends a session one to two TTLs after its last renewal (the documentation promises one;
-  // 1.8 takes two, CONSUL-FACTS.md 1.2), which was up to renew_interval ago. Then the lock-delay.
+  // 1.8 takes two, consul.md 1.2), which was up to renew_interval ago. Then the lock-delay.
   const Duration least = std::chrono::floor<std::chrono::seconds>(
       options.session_ttl - options.renew_interval + options.lock_delay);
   const Duration most = 2 * options.session_ttl + options.lock_delay;

@@ -26,7 +26,7 @@
 namespace lictor::cli {
 namespace {
 
-// 100,000 tasks are a listing of 50 MB and half a second (CONSUL-FACTS.md 11).
+// 100,000 tasks are a listing of 50 MB and half a second (consul.md 11).
 constexpr std::size_t kManyTasks = 50'000;
 constexpr std::size_t kManyBytes = 50'000'000;
 

@@ -11,7 +11,7 @@
 
 namespace lictor::cli {
 
-// Exit codes (DESIGN section 7).
+// Exit codes, as commands.md lists them.
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;  ///< what was asked for failed
 inline constexpr int kUsage = 2;   ///< bad usage or configuration

@@ -47,7 +47,7 @@ struct Plan {
 [[nodiscard]] Error not_tried(const Error& why);
 
 /// Deletes the key if it is unchanged; of several clients one succeeds. (A delete-cas alone
-/// succeeds on a missing key, CONSUL-FACTS.md 3.3.)
+/// succeeds on a missing key, consul.md 3.3.)
 [[nodiscard]] Store::Change removal(const std::string& key, std::uint64_t index);
 /// The same as a Plan's change.
 [[nodiscard]] Result<PlannedChange> plan_removal(const TaskInfo& task);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Recurring tasks (DESIGN section 10) as Consul holds them. A leader makes their ticks.
+// Recurring tasks (schedules.md) as Consul holds them. A leader makes their ticks.
 //
 //   add            schedules/<name> -- cas = 0
 //   replace        schedules/<name> -- read, cas; keeps what was done if the rule is the same

@@ -32,7 +32,7 @@ using wire::txn_reply;
 /// Without a cluster leader, Consul answers after at most 7 s (rpc_hold_timeout), and says so,
 /// which is better than a timeout.
 inline constexpr std::chrono::milliseconds kStoreTimeout{10'000};
-/// The longest blocking query (CONSUL-FACTS.md 4.4).
+/// The longest blocking query (consul.md 4.4).
 inline constexpr std::chrono::milliseconds kMaxWait{25'000};
 
 /// Consul's KV store. Each call blocks until Consul has answered. Reads are consistent unless said
@@ -102,7 +102,7 @@ class Store {
   [[nodiscard]] Result<std::vector<std::string>> folders(const std::string& prefix);
 
   /// Waits until the key's entry is newer than `index`, at most for `wait`. Not consistent. The
-  /// wait for a key that does not exist ends with unrelated writes too (CONSUL-FACTS.md 4.2). A
+  /// wait for a key that does not exist ends with unrelated writes too (consul.md 4.2). A
   /// key whose name fits no path is read again after half a second.
   [[nodiscard]] Result<Watched> watch(const std::string& key, std::uint64_t index,
                                       std::chrono::milliseconds wait);

@@ -23,13 +23,13 @@ using http::Delivery;
 using namespace std::chrono_literals;
 
 // How long to read back after a lost reply: an election with Consul's default timing
-// (CONSUL-FACTS.md 6.1). After it, the write has landed or never will.
+// (consul.md 6.1). After it, the write has landed or never will.
 constexpr auto kLookFor = 20s;
 // Of many lost writes, the last may have waited for long already; after this, don't read back.
 constexpr auto kLookNoMore = 30s;
 constexpr const char* kWhenBack = "; look again when Consul is back";
 
-// Whether the write may have been applied, or may still be (CONSUL-FACTS.md 6.5).
+// Whether the write may have been applied, or may still be (consul.md 6.5).
 bool is_unknown(const http::Response& response) {
   if (response.delivery == Delivery::kNotSent) return false;
   return response.delivery != Delivery::kReplied ||

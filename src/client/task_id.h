@@ -30,14 +30,14 @@ class TaskIds {
 };
 
 /// Why HTTP clients cannot reach the KV key `key`; empty: they can. Consul answers 301 to "//", "."
-/// and ".." segments and a leading "/", and 400 to unprintable characters (CONSUL-FACTS.md 9.2).
+/// and ".." segments and a leading "/", and 400 to unprintable characters (consul.md 9.2).
 [[nodiscard]] std::string key_fault(std::string_view key);
 
 /// Why `id` cannot be the id of a new task or the name of a schedule; empty: it can.
 [[nodiscard]] std::string id_fault(std::string_view id);
 
 /// The keys of a listing that are not UTF-8. Consul's JSON shows U+FFFD for each bad byte, which
-/// names another key (CONSUL-FACTS.md 9.2), so no JSON client can claim, run or delete them.
+/// names another key (consul.md 9.2), so no JSON client can claim, run or delete them.
 class UnnameableKeys {
  public:
   /// Looks up the suspects of `listed`, entries or TaskInfos. If that fails, they count as ordinary

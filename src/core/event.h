@@ -22,7 +22,7 @@
 namespace lictor::core {
 
 /// What became of a write. Unknown is neither of the others: the reply was lost, or Consul failed
-/// in mid-flight, and the write may have landed or may land yet (CONSUL-FACTS.md 6.5).
+/// in mid-flight, and the write may have landed or may land yet (consul.md 6.5).
 enum class Outcome { kApplied, kRejected, kUnknown };
 
 /// Nothing but time; the core says by next_deadline() when it wants this.
@@ -50,7 +50,7 @@ struct SessionCreated {
 
 struct SessionRenewed {
   enum class Answer {
-    kAlive,    // proves nothing about leadership (CONSUL-FACTS.md 6.4), keeps the session
+    kAlive,    // proves nothing about leadership (consul.md 6.4), keeps the session
     kGone,     // no such session
     kNothing,  // no answer, or an error
   };

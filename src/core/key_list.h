@@ -14,7 +14,7 @@
 namespace lictor::core {
 
 /// Puts keys in the order of their bytes, which is how Consul lists them, but for names that are
-/// not UTF-8 there (CONSUL-FACTS.md 9.2).
+/// not UTF-8 there (consul.md 9.2).
 inline void put_in_order(std::vector<std::string_view>& keys) {
   if (!std::is_sorted(keys.begin(), keys.end())) std::sort(keys.begin(), keys.end());
 }

@@ -9,7 +9,7 @@ namespace lictor::core {
 namespace {
 
 // During Consul's lock-delay, acquire attempts are refused from memory without a raft entry
-// (CONSUL-FACTS.md 2.2), so ten a second are cheap. Nothing else tells when the lock-delay ends.
+// (consul.md 2.2), so ten a second are cheap. Nothing else tells when the lock-delay ends.
 constexpr Duration kLockDelayPoll = 100ms;
 // At most one log line about a client that writes to the leader key repeatedly.
 constexpr Duration kTellAgain = 1min;
@@ -266,7 +266,7 @@ Lock::Verdict Lock::on(Instant now, const LeaderRead& reply, Effects& out) {
 void Lock::on_watch_as_holder(Instant now, const LeaderRead& reply, Effects& out) {
   const bool as_left = reply.session == session_ && reply.modify_index <= own_index_;
   if (!as_left && reply.consul_index >= own_index_) prove(now, out);
-  // A key that is gone makes a watch wake on every write near it (CONSUL-FACTS.md 4.2).
+  // A key that is gone makes a watch wake on every write near it (consul.md 4.2).
   if (reply.found) {
     watch(reply.consul_index, out);
   } else {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which partition of a queue a task belongs to (DESIGN section 11). Every host and every version
+// Which partition of a queue a task belongs to (partitions.md). Every host and every version
 // must agree, so the mapping may not change; the unit test has test vectors.
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 
 // How often the names of all tasks may be listed. Consul wakes a blocking query at every write and
-// does not coalesce wake-ups (CONSUL-FACTS.md 11), so without a pace each write of a producer would
+// does not coalesce wake-ups (consul.md 11), so without a pace each write of a producer would
 // cost Consul a walk over all names.
 //
 // Token bucket: listings use at most a tenth of the time, with a burst of 300 ms, whoever writes.
@@ -19,7 +19,7 @@ namespace lictor::core {
 
 class ReadingPace {
  public:
-  /// What a list of so many names costs Consul (CONSUL-FACTS.md 11, 14: 20,000 names take 5 to 9 ms
+  /// What a list of so many names costs Consul (consul.md 11, 12: 20,000 names take 5 to 9 ms
   /// under load). Consul also walks the tombstones below the prefix, which the answer doesn't show:
   /// those of the tasks that we deleted in the last 15 minutes are counted.
   [[nodiscard]] Duration cost(Instant now, std::size_t names) {
@@ -55,7 +55,7 @@ class ReadingPace {
   static constexpr Duration kList = std::chrono::microseconds{200};
   static constexpr Duration kName = std::chrono::nanoseconds{400};
   static constexpr Duration kTombstone = std::chrono::nanoseconds{160};
-  static constexpr Duration kReapedAfter = std::chrono::minutes{15};  // CONSUL-FACTS.md 4.3
+  static constexpr Duration kReapedAfter = std::chrono::minutes{15};  // consul.md 4.3
   static constexpr Duration kStep = std::chrono::seconds{10};
   static constexpr Duration kCredit = std::chrono::milliseconds{300};
   static constexpr Duration kLeastPause = std::chrono::milliseconds{1};

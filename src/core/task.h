@@ -38,7 +38,7 @@ class SharedOptional {
 };
 
 /// Who holds a claim: the record's taskClaim. `nonce` makes every claim's bytes differ, since
-/// Consul lets two CAS of the same bytes at the same index both succeed (CONSUL-FACTS.md 2.4).
+/// Consul lets two CAS of the same bytes at the same index both succeed (consul.md 2.4).
 struct Claim {
   std::string node;
   std::string session;

@@ -88,7 +88,7 @@ void TaskSource::on(Instant now, const TasksListed& reply, Effects& out) {
   failures_.over();
   list_anew_at_ = Instant::max();
   pace_.listed(now, reply.keys.size());
-  // Went backwards: tombstones were reaped or a snapshot was restored (CONSUL-FACTS.md 4.3, 4.4).
+  // Went backwards: tombstones were reaped or a snapshot was restored (consul.md 4.3, 4.4).
   // An index above the server's would not wake.
   const bool backwards = reply.consul_index < index_;
   const bool is_old = watch_reading_ != reading_;  // another reading was asked for since

@@ -14,7 +14,7 @@
 //                stepped kUnproven ---- deadline ---> kExpired
 //
 // A proof is a fenced write that was applied, or a ?consistent read of a lock that shows our
-// session; a renewal's 200 proves nothing (CONSUL-FACTS.md 6.4). Trust is counted from when the
+// session; a renewal's 200 proves nothing (consul.md 6.4). Trust is counted from when the
 // proof was sent, not from when its answer came: nobody else can acquire before then + lock_delay,
 // whatever becomes of the session.
 //

@@ -1,7 +1,7 @@
 #pragma once
 
 // Finds what the names of the tasks do not show: a task that was rewritten, and a deletion that
-// wakes no query (CONSUL-FACTS.md 4.2). Asks Consul whether known versions are still the newest, a
+// wakes no query (consul.md 4.2). Asks Consul whether known versions are still the newest, a
 // batch of keys a transaction, by a quorum and without values.
 //
 // Consul's index of the prefix is the highest ModifyIndex of all keys that are, or were, below it.

@@ -1,4 +1,4 @@
-// /v1/kv (CONSUL-FACTS.md 2, 4.2, 9).
+// /v1/kv (consul.md 2, 4.2, 9).
 
 #include <array>
 #include <utility>

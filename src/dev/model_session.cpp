@@ -1,4 +1,4 @@
-// /v1/session (CONSUL-FACTS.md 1).
+// /v1/session (consul.md 1).
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-// /v1/txn (CONSUL-FACTS.md 3).
+// /v1/txn (consul.md 3).
 
 #include <algorithm>
 #include <array>

@@ -32,7 +32,7 @@ void State::store(KvRecord& record, bool with_session) {
   const KvRecord* old = find(record.key);
   record.create_index = old == nullptr ? index_ : old->create_index;
   if (!with_session) record.session = old == nullptr ? "" : old->session;
-  // A write that changes nothing wakes no query (CONSUL-FACTS.md 2.4).
+  // A write that changes nothing wakes no query (consul.md 2.4).
   if (old != nullptr && old->lock_index == record.lock_index && old->flags == record.flags &&
       old->value == record.value && old->session == record.session) {
     record.modify_index = old->modify_index;
@@ -82,7 +82,7 @@ void State::erase(std::string_view key) {
 
 bool State::compare_and_erase(std::string_view key, std::uint64_t modify_index) {
   const KvRecord* old = find(key);
-  if (old == nullptr) return true;  // as Consul answers (CONSUL-FACTS.md 3.3)
+  if (old == nullptr) return true;  // as Consul answers (consul.md 3.3)
   if (old->modify_index != modify_index) return false;
   erase(key);
   return true;

@@ -55,7 +55,7 @@ class State {
   [[nodiscard]] std::uint64_t prefix_index(std::string_view prefix) const;
 
   // Writes. False: refused, nothing has changed. `record` returns as it is stored.
-  /// Keeps the key's session but not its LockIndex, as Consul does (CONSUL-FACTS.md 2.3).
+  /// Keeps the key's session but not its LockIndex, as Consul does (consul.md 2.3).
   void set(KvRecord& record);
   /// Expects `record.modify_index`; 0: no such key.
   [[nodiscard]] bool compare_and_set(KvRecord& record);

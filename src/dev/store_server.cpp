@@ -35,7 +35,7 @@ class Store {
     query.request.target = from.target;
     query.request.body = from.body;
     if (const auto wait = blocking_wait(query.request)) {
-      // Consul adds up to a sixteenth (CONSUL-FACTS.md 4.1).
+      // Consul adds up to a sixteenth (consul.md 4.1).
       const auto more = static_cast<double>(wait->count()) / 16 * random_.fraction();
       query.until += *wait + Duration{static_cast<Duration::rep>(more)};
     }
@@ -106,7 +106,7 @@ Result<std::unique_ptr<httpd::Server>> serve_store(std::vector<httpd::Listener> 
                        const httpd::ExchangePtr& exchange) { store->take(exchange); };
   options.max_workers = 1;
   options.max_connections = kMaxConnections;
-  options.answers_when_full = false;  // as Consul does (CONSUL-FACTS.md 8)
+  options.answers_when_full = false;  // as Consul does (consul.md 8)
   options.keeps_alive = true;
   options.max_head_bytes = kMaxHeadBytes;
   options.max_body_bytes = kMaxBodyBytes;

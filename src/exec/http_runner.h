@@ -14,7 +14,7 @@
 
 namespace lictor::exec {
 
-/// Posts each attempt's record to a URL (DESIGN.md, section 5, http). One thread for all requests;
+/// Posts each attempt's record to a URL (jobs.md). One thread for all requests;
 /// each has its own connection. The environment has no effect: no proxy, no .netrc, none of
 /// Consul's variables.
 ///

@@ -16,7 +16,7 @@
 
 namespace lictor::exec {
 
-/// What `end` means for the task (DESIGN.md, section 5): exit 0 is done, also after a stop; any
+/// What `end` means for the task (jobs.md): exit 0 is done, also after a stop; any
 /// other end after a stop is kStopped; 64, 65 and 78 are permanent (sysexits.h: EX_USAGE,
 /// EX_DATAERR, EX_CONFIG); all others are retried, including 75 (EX_TEMPFAIL). A program that could
 /// not run is not started, unless its arguments are too large. `user`: that it ran as; empty: the
@@ -41,7 +41,7 @@ struct ProcessOptions {
   std::string scratch_directory;  ///< for LICTOR_COMMIT and LICTOR_RESULT; "": neither
 };
 
-/// Runs a program for each attempt (DESIGN.md, section 5, exec).
+/// Runs a program for each attempt (jobs.md).
 class ProcessRunner : public Runner {
  public:
   /// `host` must outlive the runner; attempts may outlive the runner.

@@ -12,7 +12,7 @@
 //
 // One query for several queues would be no remedy: a prefix that holds them all also holds all of
 // their tasks, every write of any queue would wake it, and Consul would walk through all keys each
-// time (CONSUL-FACTS.md 11); and queues may lie anywhere.
+// time (consul.md 11); and queues may lie anywhere.
 //
 // A queue that is led from here asks one prompt query and three others: one request a second.
 

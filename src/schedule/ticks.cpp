@@ -317,7 +317,7 @@ std::optional<TickId> parse_tick_id(std::string_view id) {
 
 milliseconds delay_of(std::string_view schedule_name, milliseconds jitter) {
   if (jitter <= milliseconds{0}) return milliseconds{0};
-  // The key of DESIGN section 11.
+  // The key that also maps tasks to partitions.
   constexpr SipKey kKey{0x0706050403020100ULL, 0x0f0e0d0c0b0a0908ULL};
   const std::uint64_t hash = siphash<2, 4>(kKey, schedule_name);
   return milliseconds{hash % static_cast<std::uint64_t>(jitter.count())};

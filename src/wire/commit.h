@@ -1,6 +1,6 @@
 #pragma once
 
-// The KV writes that a job wants committed with its finish (LICTOR_COMMIT, DESIGN section 5). Pure;
+// The KV writes that a job wants committed with its finish (LICTOR_COMMIT, jobs.md). Pure;
 // accepts any bytes.
 
 #include <string>

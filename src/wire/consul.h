@@ -1,7 +1,7 @@
 #pragma once
 
 // The core's effects as requests to Consul's HTTP API, and Consul's replies as events. Pure.
-// Numbers in parentheses are sections of CONSUL-FACTS.md, which holds the experiments.
+// Numbers in parentheses are sections of src/manual/consul.md, which has the experiments.
 
 #include <chrono>
 #include <string>

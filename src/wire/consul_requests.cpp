@@ -23,7 +23,7 @@ http::Request urgent(http::Request request) {
   return request;
 }
 
-// How long a blocking query waits; Consul adds up to a sixteenth (CONSUL-FACTS.md 4.1). Consul from
+// How long a blocking query waits; Consul adds up to a sixteenth (consul.md 4.1). Consul from
 // 1.22.4 on, and many proxies, cut an answer off after 30 s. It bounds how long a wrong index goes
 // unnoticed (4.4).
 constexpr std::chrono::seconds kWait{25};
@@ -79,7 +79,7 @@ http::Request blocking_read(const Binding& binding, std::string target, std::uin
 }
 
 http::Request encode(const Binding& binding, const core::CreateSession&) {
-  // Durations as text with a unit: bare numbers mean two things (CONSUL-FACTS.md 1.1).
+  // Durations as text with a unit: bare numbers mean two things (consul.md 1.1).
   std::string checks;
   for (const std::string& check : binding.session_checks) {
     checks += (checks.empty() ? "" : ",") + json_quoted(check);

@@ -20,7 +20,7 @@ namespace lictor::wire {
 /// The names of the array that a `?keys` read answers.
 [[nodiscard]] Result<core::KeyList> read_key_names(std::string body);
 
-/// A transaction's answer, 200 or 409. Results are not parallel to the request (CONSUL-FACTS.md
+/// A transaction's answer, 200 or 409. Results are not parallel to the request (consul.md
 /// 3.2): match them by key.
 struct TxnReply {
   struct OpError {

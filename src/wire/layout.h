@@ -9,7 +9,7 @@
 
 namespace lictor::wire {
 
-/// A queue's keys (DESIGN section 2). Prefixes end in '/'.
+/// A queue's keys (concepts.md, "Keys"). Prefixes end in '/'.
 struct Layout {
   std::string tasks_prefix;
   std::string leader_key;

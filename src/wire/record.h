@@ -1,6 +1,6 @@
 #pragma once
 
-// Task records (DESIGN section 3): a KV value to a core::Task and back. Pure; never throws; accepts
+// Task records (producers.md): a KV value to a core::Task and back. Pure; never throws; accepts
 // any bytes.
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 #pragma once
 
-// Recurring tasks (DESIGN section 10): the KV value of schedules/<name> to a schedule, and the
+// Recurring tasks (schedules.md): the KV value of schedules/<name> to a schedule, and the
 // records of its tasks. Never throws; accepts any bytes.
 
 #include <cstdint>

@@ -60,7 +60,7 @@ void each_step(const Layout&, const core::RestampOp& op, Take&& take) {
 
 template <class Take>
 void each_step(const Layout& layout, const core::FinishOp& op, Take&& take) {
-  // delete-cas also succeeds on a key that is gone (CONSUL-FACTS.md 3.3); check-index makes the
+  // delete-cas also succeeds on a key that is gone (consul.md 3.3); check-index makes the
   // transaction fail then.
   if (!op.writes.empty() || op.done) {
     take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index});

@@ -7,7 +7,7 @@
 namespace lictor::wire {
 
 /// Builds the body of /v1/txn: verb() begins an operation, the calls after it add its fields.
-/// Consul refuses fields that it does not know (CONSUL-FACTS.md 3.4), so add only what the verb
+/// Consul refuses fields that it does not know (consul.md 3.4), so add only what the verb
 /// needs.
 class Txn {
  public:

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// A deposed leader's server that was frozen for as long (CONSUL-FACTS.md 5).
+// A deposed leader's server that was frozen for as long (consul.md 5).
 constexpr Duration kMostStale = std::chrono::seconds{30};
 
 std::string ms_text(WallTime time) { return std::to_string(time.time_since_epoch().count()); }

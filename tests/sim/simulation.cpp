@@ -249,7 +249,7 @@ Fault Simulation::fault(const Daemon& daemon, const Effect& effect) {
   f.tampering = tampering();
   if (strikes(Misfortune::kLate)) f.back = between(1ms, 4s);
   if (strikes(Misfortune::kLate)) f.out = between(1ms, 2s);
-  // A frozen server: the write lands long after its sender gave up (CONSUL-FACTS.md 6.5).
+  // A frozen server: the write lands long after its sender gave up (consul.md 6.5).
   if (strikes(Misfortune::kZombie)) f.out = between(1s, 60s);
   // A late release is rare, and only then does its check-index matter.
   if (std::holds_alternative<ReleaseLock>(effect) && chance(0.3)) f.out = between(1s, 60s);

@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// DESIGN.md, 6, with programs that are everywhere, and without what this version cannot do.
+// An example of a whole file, with programs that are on every host.
 constexpr const char* kExample = R"({
   "node": "host-a",                       // this member's name; default: the host name
   "root": "lictor/",

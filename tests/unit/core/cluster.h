@@ -191,7 +191,7 @@ class Cluster {
   std::multiset<std::string> done;   // the records whose jobs ended well
   bool exclusive = true;             // one job at a time, whoever leads
   /// Until then who led may run jobs beside those of who leads: the leader key was deleted by hand,
-  /// the one hole in the lock (CONSUL-FACTS.md 2.3).
+  /// the one hole in the lock (consul.md 2.3).
   Instant unguarded_until = Instant::min();
   std::function<Fault(const Daemon&, const Effect&)> fault = [](const Daemon&, const Effect&) {
     return Fault{};

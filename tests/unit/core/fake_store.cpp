@@ -16,7 +16,7 @@ std::uint64_t& index_of(StoredRecord& record) {
 
 using Failure = Committed::Failure;
 
-// A deposed leader's server that was frozen for as long (CONSUL-FACTS.md 5).
+// A deposed leader's server that was frozen for as long (consul.md 5).
 constexpr Duration kMostStale = 30s;
 
 }  // namespace
@@ -568,7 +568,7 @@ std::vector<std::string> FakeStore::task_keys() const {
 }
 
 // The index of a prefix is that of its newest key or tombstone; of one never used, and of a missing
-// key, that of the whole table (CONSUL-FACTS.md 4.2).
+// key, that of the whole table (consul.md 4.2).
 std::uint64_t FakeStore::tasks_index() const {
   std::uint64_t index = std::max(marker_.modify_index, last_erased_);
   for (const auto& [key, record] : tasks_) index = std::max(index, core::index_of(record));

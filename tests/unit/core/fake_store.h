@@ -1,7 +1,7 @@
 #pragma once
 
 // A Consul for the core: KV with ModifyIndex, sessions, one lock with its lock-delay, and the
-// transactions that the core asks for, with the answers of CONSUL-FACTS.md. It acts at once; that
+// transactions that the core asks for, with the answers of consul.md. It acts at once; that
 // requests and replies are late or lost is the cluster's business.
 
 #include <cstdint>

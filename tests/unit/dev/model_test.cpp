@@ -1,4 +1,4 @@
-// The oddities of Consul that lictor must live with, by section of CONSUL-FACTS.md. That they are
+// The oddities of Consul that lictor must live with, in the order of consul.md. That they are
 // Consul's, tests/live/model_test.cpp shows.
 
 #include "dev/model.h"

@@ -73,7 +73,7 @@ TEST_CASE("a queue's JSON pointer gives the serialKey of a task that has none of
   }
 }
 
-TEST_CASE("the record of DESIGN section 1 is read") {
+TEST_CASE("a whole record is read") {
   const Task t = task(R"({
   "taskId": "42", "taskTime": "1445599887", "taskTaken": "false",
   "taskType": "CreateTableSpace",

@@ -1,4 +1,4 @@
-// Consul's answers as CONSUL-FACTS.md quotes them, sections 1 to 3, 6 and 7.
+// Consul's answers, word for word as 1.8.7 gives them (consul.md 1 to 3, 6 and 7).
 
 #include <doctest/doctest.h>
 

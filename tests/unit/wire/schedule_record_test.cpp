@@ -72,7 +72,7 @@ TEST_CASE("an expression of other dialects may hold the zone, or every") {
   CHECK(error(with(R"("cron":"@every soon")")).starts_with("cron: expected a duration"));
 }
 
-TEST_CASE("the schedule of DESIGN section 10 is read, and makes a task a tick") {
+TEST_CASE("a schedule with a cron expression is read, and makes a task a tick") {
   const schedule::Definition record = read(R"({"cron": "*/5 * * * *", "timezone": "Europe/Rome",
  "task": {"taskType": "Backup", "taskPara": {"host": "db7", "at": "{tick}"}},
  "missed": "once", "overlap": "skip"})");
