@@ -6,24 +6,12 @@
 set -euo pipefail
 cd -- "${1:-$(dirname -- "${BASH_SOURCE[0]}")/../..}"
 
-# What each folder may include, besides itself. `lictor` is include/lictor.
-declare -A may=(
-  [base]="lictor"
-  [schedule]="base lictor"
-  [core]="schedule base lictor"
-  [wire]="core schedule base lictor"
-  [net]="base lictor"
-  [exec]="base lictor"
-  [httpd]="base lictor"
-  [dev]="httpd base lictor"
-  [client]="wire net core schedule base lictor"
-  [runtime]="core wire net exec base lictor"
-  [admin]="manual client runtime wire exec httpd core base lictor"
-  [cli]="client wire net exec core schedule base lictor"
-  [manual]="base lictor"
-  [package]="app manual base lictor"
-  [app]="admin cli client core dev exec httpd manual net runtime wire base lictor"
-)
+# What each folder may include, besides itself and include/lictor: the map in CONTRIBUTING.md.
+declare -A may
+while IFS='|' read -r _ folder _ names _; do
+  folder=${folder//[\` ]/}
+  may[${folder#src/}]="${names//\`/} lictor"
+done < <(grep '^| `src/' CONTRIBUTING.md)
 # Threads, clocks, sockets, JSON and logs do not belong into decisions that a simulation replays.
 pure_bans='<(thread|mutex|shared_mutex|condition_variable|future|atomic|iostream|fstream|filesystem|random|unistd\.h|time\.h|ctime|sys/.*|poll\.h|fcntl\.h|curl/.*|nlohmann/.*|simdjson.*|spdlog/.*|microhttpd\.h)>|"base/clock\.h"'
 
@@ -31,7 +19,8 @@ bad=0
 tell() { echo "$1" >&2; bad=1; }
 for folder in src/*/; do
   name=$(basename "$folder")
-  [ -n "${may[$name]-}" ] || { tell "$folder: not in the table of tests/style/layers.sh"; continue; }
+  [ -n "${may[$name]-}" ] || { tell "$folder: not in the map of CONTRIBUTING.md"; continue; }
+  grep -qF "\`src/$name\`" src/manual/internals.md || tell "$folder: not in src/manual/internals.md"
   while IFS=: read -r file line text; do
     [[ $text =~ ^[[:space:]]*#[[:space:]]*include[[:space:]]*[\"\<](\.\./)*([a-z_]+)/ ]] || continue
     to=${BASH_REMATCH[2]}

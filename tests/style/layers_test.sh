@@ -6,7 +6,7 @@ tests/style/layers.sh
 
 copy=$(mktemp -d)
 trap 'rm -rf -- "$copy"' EXIT
-cp -r src include "$copy"
+cp -r CONTRIBUTING.md src include "$copy"
 # planted FILE INCLUDE: found with its file and line.
 planted() {
   cp "$1" "$copy/$1"
