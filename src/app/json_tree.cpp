@@ -71,6 +71,10 @@ std::string describe_syntax_error(std::string_view what) {
     said.remove_prefix(bracket + 2);
   }
   std::string text{said};
+  // The library's own words since 3.11.3.
+  if (text.find("parse an empty input") != std::string::npos) {
+    text = "unexpected end of input; expected a value";
+  }
   replace_all(text, "; expected '}'", "; expected \",\" or \"}\"");
   replace_all(text, "; expected ']'", "; expected \",\" or \"]\"");
   replace_all(text, "expected '[', '{', or a literal", "expected a value");
