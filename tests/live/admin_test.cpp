@@ -121,7 +121,7 @@ TEST_CASE("readyz says that Consul is out of reach, healthz that the daemon live
   LictorDaemon a{with_admin(world, "a")};
   REQUIRE(eventually([&] { return !member(world, a).is_null(); }));
   Kv face{member(world, a).at("admin").at(0)};
-  CHECK(face.request("GET", "/readyz").status == 200);
+  REQUIRE(eventually([&] { return face.request("GET", "/readyz").status == 200; }));
   consul.pause();
   REQUIRE(eventually([&] { return face.request("GET", "/readyz").status == 503; }));
   CHECK(face.request("GET", "/healthz").status == 200);
