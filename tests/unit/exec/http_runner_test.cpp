@@ -166,8 +166,11 @@ TEST_CASE("http: a redirect is not followed") {
 
 TEST_CASE("http: Retry-After is taken in both its forms") {
   CHECK(answered(429, "", "Retry-After: 7\r\n").retry_after == 7s);
-  CHECK(answered(503, "", "Retry-After: 99999999999\r\n").retry_after ==
-        std::chrono::hours{24 * 366});
+  // The bound is ours, or a lower one of a newer libcurl.
+  const auto longest = answered(503, "", "Retry-After: 99999999999\r\n").retry_after;
+  REQUIRE(longest.has_value());
+  CHECK(*longest >= std::chrono::hours{6});
+  CHECK(*longest <= std::chrono::hours{24 * 366});
   const auto until =
       answered(503, "", "Retry-After: " + http_date(std::time(nullptr) + 3600) + "\r\n")
           .retry_after;
