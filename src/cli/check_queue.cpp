@@ -388,19 +388,26 @@ class QueueCheck {
     const auto listed = store_.list(queue_.layout.dead_prefix);
     if (!listed) return;  // check_rights() reports it
     std::vector<std::string> dead;
+    std::string readable;                      // one that may be retried
     std::map<std::string, std::size_t> alike;  // by failure_of()
     for (const wire::KvEntry& entry : listed->entries) {
       if (entry.key.ends_with('/')) continue;
       const TaskInfo letter = client::view_dead_letter(queue_.layout, entry);
       dead.push_back(letter.id);
+      if (readable.empty() && letter.reason != "unreadable") readable = letter.id;
       ++alike[failure_of(letter)];
     }
     if (dead.empty()) return report_.ok(name("dead"), "no dead letters");
     report_.warn(
         name("dead"), counted(dead.size(), "dead letter") + ": " + some(parts_of(alike)),
-        fmt::format("\"lictor list --state dead\" names them, \"lictor show {}\" shows one; "
-                    "repair the cause, then \"lictor retry\" or \"lictor dead purge\"",
-                    dead.front()));
+        readable.empty()
+            ? fmt::format("\"lictor dead show {0}\" shows one; their producers have to write them "
+                          "anew; then \"lictor dead purge --all\"",
+                          dead.front())
+            : fmt::format(
+                  "\"lictor list --state dead\" names them, \"lictor show {0}\" shows one; "
+                  "repair the cause, then \"lictor retry {0}\" or \"lictor dead purge {0}\"",
+                  readable));
   }
 
   Store& store_;

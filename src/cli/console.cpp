@@ -102,7 +102,7 @@ void Console::print(std::string_view text) { print_bytes(printable(text, true));
 
 void Console::print(const Page& page) { print_bytes(page.text(out_terminal_.color)); }
 
-void Console::print_line(std::string_view line) { print_bytes(printable(suggesting(line)) + '\n'); }
+void Console::print_line(std::string_view line) { print_bytes(printable(line) + '\n'); }
 
 std::string Console::suggesting(std::string_view text) const {
   return queue_.empty() ? std::string{text} : with_queue(text, queue_);

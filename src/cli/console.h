@@ -55,10 +55,10 @@ class Console {
       : out_(out), err_(err), out_terminal_(out_terminal), err_terminal_(err_terminal) {}
   [[nodiscard]] static Console standard();
 
-  /// From now on the commands that lines suggest name this queue, since without a name they would
-  /// work on another one, or none.
+  /// From now on the commands that note(), complain() and suggesting() suggest name this queue, since
+  /// without a name they would work on another one, or none.
   void name_queue(std::string queue) { queue_ = std::move(queue); }
-  /// `text` as lines are printed: with that queue.
+  /// `text` with that queue. Not for data, which stays as it is.
   [[nodiscard]] std::string suggesting(std::string_view text) const;
 
   /// Lines.

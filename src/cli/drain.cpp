@@ -130,7 +130,7 @@ Result<int> drain(const Client& client, const DrainOptions& options) {
   complain_if_alone(client, host, members);
   const Partitions& held = member->partitions;
   if (!client.json) {
-    client.console.print_line(fmt::format(
+    client.console.print_line(client.console.suggesting(fmt::format(
         "{} is {}draining: it leads {}, and takes none until \"lictor undrain {}\"", host,
         changed ? "" : "already ",
         held.empty()
@@ -138,7 +138,7 @@ Result<int> drain(const Client& client, const DrainOptions& options) {
             : partitions_text(held) +
                   (held.size() == 1 ? ", which it gives away when its jobs have ended"
                                     : ", which it gives away, each when its jobs have ended"),
-        host));
+        host)));
     if (!held.empty()) {
       client.console.print_line(
           "jobs that still run after drain_timeout are stopped, and run again elsewhere");

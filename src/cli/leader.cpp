@@ -102,7 +102,8 @@ Result<int> show_leaders(const Client& client, const Locks& locks) {
   std::erase_if(leaders, [](const Member& member) { return !member.leads; });
   ask_all(leaders);
   for (const std::string& line : doubtful_leaders(client, locks, leaders)) {
-    client.json ? client.console.complain(line) : client.console.print_line(line);
+    client.json ? client.console.complain(line)
+                : client.console.print_line(client.console.suggesting(line));
   }
   if (client.json && undivided) {
     print_json(client, lock_json({}, client, locks[0], holder_of(locks[0], leaders)));
@@ -318,6 +319,9 @@ void note_if_not_led(const Client& client) {
 
 Result<int> pause(const Client& client, const PauseOptions& options) {
   LICTOR_TRY(const auto changed, client.api.pause(options.reason));
+  if (!changed && !options.reason.empty()) {
+    client.console.note("the reason was not written: \"lictor resume\", then pause again with it");
+  }
   return tell_pause(client, changed);
 }
 

@@ -173,7 +173,7 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
                         {"tasks", json_list(tasks, task_json)}});
   } else {
     if (const std::string trouble = lead_trouble(client); !trouble.empty()) {
-      client.console.print_line(trouble);
+      client.console.print_line(client.console.suggesting(trouble));
     }
     client.console.print(table_of(tasks).render(client.console.width()));
     if (dead != 0) {

@@ -163,7 +163,7 @@ Result<int> set_paused(const Client& client, const std::string& name, const Loca
   } else {
     text += "resumed; its \"missed\" decides about the ticks since it was paused";
   }
-  client.console.print_line(text);
+  client.console.print_line(client.console.suggesting(text));
   return kDone;
 }
 

@@ -20,7 +20,6 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/time_text.h"
-#include "cli/check_report.h"
 #include "cli/commands.h"
 #include "cli/faces.h"
 #include "cli/json_output.h"
@@ -39,7 +38,6 @@ constexpr auto kEvery = 1s;
 constexpr auto kDrawEvery = 200ms;
 constexpr auto kLate = 3s;
 constexpr auto kMessageStays = 10s;
-constexpr auto kReadSchedulesEvery = 30s;
 constexpr std::size_t kShownFailures = 8;
 
 // What stands on the last line until it is answered.
@@ -254,28 +252,6 @@ class Top {
     });
   }
 
-  // As "lictor check" finds it. Consul is asked, so not too often.
-  void read_schedules(TopView& view) {
-    const Instant now = boot_now();
-    if (now < read_schedules_at_) return;
-    read_schedules_at_ = now + kReadSchedulesEvery;
-    Report report;
-    check_schedules(
-        client_.store, CheckOptions::Queue{client_.queue, client_.layout, {}, {}}, false,
-        [&](const std::string& type) -> std::optional<Fault> {
-          if (has_executor(view.queue, type)) return std::nullopt;
-          return Fault{"its tasks have the type \"" + type + "\", which nobody runs",
-                       "add an executor for it, or for \"*\", to the configuration, "
-                       "then: systemctl reload lictor"};
-        },
-        report);
-    view.schedules.clear();
-    for (const Report::Line& line : report.lines()) {
-      if (line.status == Report::Status::kOk) continue;
-      view.schedules.push_back({"schedule " + line.detail, line.remedy});
-    }
-  }
-
   void refresh(TopView& view) {
     const std::string queue = "queue=" + wire::query_value(client_.queue);
     const auto told = daemons_.get("/v1/queues?" + queue);
@@ -298,7 +274,6 @@ class Top {
     if (const auto page = daemons_.get("/v1/dead?limit=" + failures + '&' + queue)) {
       view.dead = *page;
     }
-    read_schedules(view);
   }
 
   void draw() {
@@ -325,9 +300,8 @@ class Top {
 
   const Client& client_;
   Screen& screen_;
-  DaemonFaces daemons_;          // the asker's
-  Instant read_schedules_at_{};  // likewise
-  std::mutex mutex_;             // of all that follows
+  DaemonFaces daemons_;  // the asker's
+  std::mutex mutex_;     // of all that follows
   std::condition_variable changed_;
   TopView view_;
   std::size_t list_ = 0;  // of kTopStates: which tasks are wanted

@@ -13,6 +13,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "cli/check_report.h"
 #include "cli/json_output.h"
 #include "cli/members.h"
 
@@ -155,15 +156,10 @@ class Drawing {
   void findings(Page& page) const {
     for (const json& finding : scene_.view.queue.value("findings", json::array())) {
       const std::string kind = text_of(finding, "kind");
-      if (kind == "schedule_fault" && !scene_.view.schedules.empty())
-        continue;  // told below, by name
       const std::string types = kind == "no_executor" ? idle_types(scene_.view) : std::string{};
       const bool error = text_of(finding, "severity") == "error";
       add_finding(page, text_of(finding, "what") + (types.empty() ? "" : ": " + types),
                   text_of(finding, "remedy"), error ? Style::kRed : Style::kYellow);
-    }
-    for (const Fault& fault : scene_.view.schedules) {
-      add_finding(page, fault.what, fault.remedy, Style::kYellow);
     }
   }
 

@@ -4,11 +4,9 @@
 
 #include <array>
 #include <string>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "cli/check_report.h"
 #include "cli/commands.h"
 #include "cli/screen.h"
 
@@ -23,7 +21,6 @@ struct TopView {
   std::string state = kTopStates.front();           ///< of `tasks`
   nlohmann::json tasks = nlohmann::json::object();  ///< of /v1/tasks
   nlohmann::json dead = nlohmann::json::object();   ///< of /v1/dead
-  std::vector<Fault> schedules;                     ///< what is wrong with them
   std::string trouble;
 };
 

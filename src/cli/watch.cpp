@@ -233,6 +233,7 @@ class EventReader {
       events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(*last_));
     }
     last_.reset();  // what comes later is shown
+    shown_ = shown_ || !events.empty();
     for (json& event : events) {
       if (faces.locks().count() == 1 && event.is_object()) event.erase("partition");
       show(event);
@@ -240,6 +241,8 @@ class EventReader {
     if (trouble) return tl::unexpected(*std::move(trouble));
     return {};
   }
+
+  [[nodiscard]] bool shown() const { return shown_; }
 
  private:
   // A leader's last events come after it has released its lock.
@@ -281,6 +284,7 @@ class EventReader {
   const Client& client_;
   const EventsOptions& options_;
   std::optional<std::size_t> last_;
+  bool shown_ = false;  // some event was
   const std::string target_;
   std::map<std::string, Leader> leaders_;  // that lead, or led a little while ago
   std::string newest_;                     // the time of the newest event
@@ -298,6 +302,11 @@ Result<int> events(const Client& client, const EventsOptions& options) {
     const std::string before = std::exchange(trouble, read ? "" : read.error().message);
     if (!trouble.empty() && trouble != before) client.console.complain(trouble + "; still trying");
     if (auto handed = client.console.hand_out(); !handed) return tl::unexpected(handed.error());
+    if (!options.follow && !reader.shown()) {
+      client.console.note(
+          "no such event is kept: a daemon keeps the newest 1,000 of its own, and a new leader has "
+          "none of the leader before it");
+    }
     if (!options.follow || client.console.reader_gone()) return kDone;
     std::this_thread::sleep_for(kAskEvery);
   }

@@ -122,7 +122,7 @@ Result<int> why(const Client& client, const std::string& id) {
     if (reasons.empty()) return tl::unexpected(found.error());
     if (client.json) return kDone;
     for (const std::string& text : reasons) {
-      client.console.print_line("no task " + id + ": " + text);
+      client.console.print_line(client.console.suggesting("no task " + id + ": " + text));
     }
     return kDone;
   }

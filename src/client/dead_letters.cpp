@@ -56,7 +56,7 @@ Result<std::string> retried_record(std::string_view letter, WallTime now, bool d
   if (!fields) {
     return fail(ErrorCode::kInvalid,
                 "its record is not a valid task, so a retry cannot succeed; look at it with "
-                "\"lictor dead show\", submit a corrected task, and purge the dead letter");
+                "\"lictor dead show ID\", submit a corrected task, and purge the dead letter");
   }
   ObjectText kept;
   for (const wire::Member& member : *fields) {

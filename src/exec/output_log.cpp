@@ -271,6 +271,7 @@ namespace {
 
 constexpr std::chrono::minutes kPruneEvery{10};
 constexpr std::uint64_t kLeastGrowth = 1U << 20U;
+
 std::uint64_t space_of(const struct stat& file) {
   constexpr std::uint64_t kBlock = 512;  // of st_blocks, by POSIX
   return std::max({static_cast<std::uint64_t>(file.st_blocks) * kBlock,

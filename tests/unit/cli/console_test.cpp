@@ -62,12 +62,13 @@ TEST_CASE("the commands that a text suggests name the queue") {
   const File out{std::tmpfile()};
   const File err{std::tmpfile()};
   Console console{out.get(), err.get(), {}, {}};
-  console.print_line("\"lictor retry 42\"");
   console.name_queue("night");
-  console.print_line("\"lictor retry 42\"");
+  console.print_line(R"({"error": "see \"lictor retry 42\""})");  // data stays as it is
+  console.print_line(console.suggesting("\"lictor retry 42\""));
   console.complain("\"lictor show 42\"");
   console.note("\"lictor list\"");
-  CHECK(content(out.get()) == "\"lictor retry 42\"\n\"lictor retry 42 -q night\"\n");
+  CHECK(content(out.get()) ==
+        "{\"error\": \"see \\\"lictor retry 42\\\"\"}\n\"lictor retry 42 -q night\"\n");
   CHECK(content(err.get()) == "lictor: \"lictor show 42 -q night\"\n\"lictor list -q night\"\n");
 }
 
