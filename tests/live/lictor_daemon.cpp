@@ -80,6 +80,8 @@ void LictorDaemon::start() {
       }
     }
     std::filesystem::permissions(folder_.path(), std::filesystem::perms{0755});
+    // Nor may that user enter our folder, which is the jobs' too.
+    argv.insert(argv.end(), {"env", "-C", "/"});
     argv.insert(argv.end(), {"setpriv", "--reuid", std::to_string(user->pw_uid), "--regid",
                              std::to_string(user->pw_gid), "--clear-groups"});
     const std::string none = "-all";
