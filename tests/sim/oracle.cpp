@@ -63,8 +63,20 @@ void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
   }
   if (const auto* fact = std::get_if<Fact>(&effect)) {
     if (fact->kind == Fact::Kind::kLeading) {
-      term = {};
-      term.number = ++term_count_;
+      // What was shown of the partitions that it led already was shown before.
+      Term won;
+      won.number = ++term_count_;
+      won.answers = term.answers;
+      won.answered_index = term.answered_index;
+      won.shown = std::move(term.shown);
+      const std::uint32_t count = daemon.options.partitions;
+      std::erase_if(won.shown, [&](const auto& each) {
+        const Task* task = cluster_.store.task(each.first);
+        return count == 1 || task == nullptr ||
+               partition_of(task->serial_key, task->id, count) == fact->partition;
+      });
+      if (count == 1) won.answered_index = 0;
+      term = std::move(won);
       leads_[{&daemon, fact->partition}].began = cluster_.now;
     } else if (fact->kind == Fact::Kind::kLost) {
       ++losses_;
