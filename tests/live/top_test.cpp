@@ -200,8 +200,8 @@ TEST_CASE(
   const auto script = [&](const std::string& before) {
     write_text(world.folder.file("script"),
                "stty -a | tr ';' '\\n' | sort > " + world.folder.file("before") + "\n" + before +
-                   "sh -c 'echo $$ > " + pid_file + "; exec " + LICTOR_COMMAND + " top --consul " +
-                   world.address() + "'\necho ended $?\n" +
+                   "sh -c 'echo $$ > " + pid_file + "; exec \"" + LICTOR_COMMAND +
+                   "\" top --consul " + world.address() + "'\necho ended $?\n" +
                    "stty -a | tr ';' '\\n' | sort | diff - " + world.folder.file("before") +
                    " && echo the same\nsleep 1000\n");
     return std::vector<std::string>{"sh", world.folder.file("script")};
