@@ -2,6 +2,8 @@
 # tidy.sh finds a bug that is planted in a file that changed, and nothing in the tree as it is.
 set -euo pipefail
 cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
+. tests/style/clang_14.sh
+needs_clang_14 clang-tidy
 
 copy=$(mktemp -d)
 trap 'rm -rf -- "$copy"' EXIT
