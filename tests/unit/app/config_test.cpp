@@ -52,6 +52,19 @@ Config parsed(std::string_view text, Mode mode = Mode::kDaemon) {
 
 TEST_SUITE_BEGIN("app");
 
+// Every daemon and operator may read a member's entry.
+TEST_CASE("what members tell of their configuration holds no token and no password") {
+  const Config config = parsed(R"({
+    "consul": {"token": "s3cret", "basic_auth": "who:s3cret"},
+    "queues": [{"executors": {
+      "Exec": {"exec": ["/bin/true", "--key=s3cret"], "env": {"KEY": "s3cret"}, "timeout": "10s"},
+      "Http": {"http": {"url": "http://127.0.0.1/?key=s3cret", "headers": {"X-Key": "s3cret"}}}}}]})");
+  std::string told;
+  for (const auto& [part, settings] : config.parts) told += part + ' ' + settings + '\n';
+  CHECK(told.find("10s") != std::string::npos);
+  CHECK(told.find("s3cret") == std::string::npos);
+}
+
 TEST_CASE("the example of the design is read as it says") {
   const Config config = parsed(kExample);
   CHECK(config.file == "lictor.json");
