@@ -302,7 +302,7 @@ Result<int> events(const Client& client, const EventsOptions& options) {
     const std::string before = std::exchange(trouble, read ? "" : read.error().message);
     if (!trouble.empty() && trouble != before) client.console.complain(trouble + "; still trying");
     if (auto handed = client.console.hand_out(); !handed) return tl::unexpected(handed.error());
-    if (!options.follow && !reader.shown()) {
+    if (!options.follow && !reader.shown() && !client.json) {
       client.console.note(
           "no such event is kept: a daemon keeps the newest 1,000 of its own, and a new leader has "
           "none of the leader before it");

@@ -533,7 +533,9 @@ TEST_CASE("a paused queue starts nothing, and says by whom and why") {
   const Output paused = lictor(world, {"pause", "--reason", "moving house"});
   CHECK(paused.exit_code == 0);
   says(paused, "is paused by ");
-  says(lictor(world, {"pause", "--reason", "again"}), "is already paused by ");
+  const Output more = lictor(world, {"pause", "--reason", "again"});
+  says(more, "is already paused by ");
+  says(more, "the reason was not written");
   const json value = world.kv.get_json(control);
   CHECK(value.at("other") == 1);
   CHECK(value.at("paused").at("reason") == "moving house");

@@ -236,6 +236,9 @@ TEST_CASE("a client of the events sees a task from its claim to its end") {
   CHECK(std::count(last.begin(), last.end(), '\n') == 1);
   CHECK(own.ends_with(last));
   CHECK(lictor({"events", "--since", "soon"}).exit_code == 2);
+  const Output none = lictor({"events", "--task", "nobody"});
+  CHECK(none.exit_code == 0);
+  CHECK(none.out.find("no such event is kept") != std::string::npos);
   const Output counted = lictor({"stats", "--json"});
   CHECK(counted.exit_code == 0);
   const json stats = json::parse(counted.out);
