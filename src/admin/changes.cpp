@@ -149,9 +149,9 @@ struct ChangeRoutes {
                  LICTOR_TRY(json body, read_body(call.request));
                  const std::string id{call.wildcard};
                  const auto done = change({*queue, id, std::move(body),
-                                           "admin face, " + call.request.client, call.request});
+                                           "admin API, " + call.request.client, call.request});
                  runtime::log(runtime::Level::kInfo,
-                              done ? "changed by the admin face" : "change refused",
+                              done ? "changed by the admin API" : "change refused",
                               {{"change", name},
                                {"queue", queue->queue.name},
                                {subject, excerpt(id, 200)},
@@ -257,7 +257,7 @@ void add_change_routes(Router& router, const StoredQueues& queues) {
   router.add("POST", "/v1/tasks", [&queues](const Call& call) -> Result<std::optional<Response>> {
     LICTOR_TRY(const StoredQueue* queue, find_queue(queues, call.request));
     LICTOR_TRY(const auto sent, queue->client.submit_record(call.request.body));
-    runtime::log(runtime::Level::kInfo, "changed by the admin face",
+    runtime::log(runtime::Level::kInfo, "changed by the admin API",
                  {{"change", "submit"},
                   {"queue", queue->queue.name},
                   {"task", sent.id},

@@ -1,6 +1,6 @@
 #pragma once
 
-// The routes of the admin face, a function a topic, and what they ask of the daemon. The arguments
+// The routes of the admin API, a function a topic, and what they ask of the daemon. The arguments
 // must outlive the router.
 
 #include <cstddef>
@@ -62,11 +62,11 @@ struct Peer {
   std::string config;                     ///< digest of what must be alike; empty: an older version
   client::ConfigParts parts;              ///< of the same
   std::string reload_error;               ///< why it keeps an older configuration than its file
-  std::vector<std::string> admin;         ///< URLs of its admin face
+  std::vector<std::string> admin;         ///< URLs of its admin API
   std::vector<std::uint32_t> partitions;  ///< that it leads; of an undivided queue 0
   bool draining = false;                  ///< an operator wants it to lead none
   std::uint32_t wish = 1;                 ///< how many partitions its configuration asks for
-  std::optional<bool> answers;            ///< nothing: its face cannot be asked from here
+  std::optional<bool> answers;            ///< nothing: it cannot be asked from here
   std::string doubt;                      ///< why it may be dead; empty: no reason
   std::string next;                       ///< if it leads and may be dead: who may lead, and when
 
@@ -94,7 +94,7 @@ struct Fleet {
 /// Why Consul cannot be used.
 struct ConsulTrouble {
   std::string what;  ///< empty: it can be used, and the rest has no meaning
-  /// When the face first saw it.
+  /// When the admin API first saw it.
   WallTime since{};
   bool at_least = false;  ///< nobody asked for a while before, so it may be older
 
@@ -103,7 +103,7 @@ struct ConsulTrouble {
 /// {"what", "since", "at_least"}; null: there is none.
 [[nodiscard]] nlohmann::ordered_json consul_json(const ConsulTrouble& trouble);
 
-/// What the admin face asks the daemon. Thread safe. Every method blocks: two seconds at most for
+/// What the admin API asks the daemon. Thread safe. Every method blocks: two seconds at most for
 /// what the daemon knows, ten where Consul or another member is asked.
 class Backend {
  public:
@@ -122,7 +122,7 @@ class Backend {
   /// Errors: those of a read of Consul.
   [[nodiscard]] virtual Result<Fleet> fleet(const std::string& queue) = 0;
 
-  /// What the admin face of a member answers to GET `target`. Errors: kFailed, there is no such
+  /// What the admin API of a member answers to GET `target`. Errors: kFailed, there is no such
   /// member, it is this daemon, or it cannot be asked from here; those of the answer.
   [[nodiscard]] virtual Result<std::string> ask_member(const std::string& queue,
                                                        const std::string& node,

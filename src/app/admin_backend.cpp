@@ -9,11 +9,11 @@
 #include "base/clock.h"
 #include "base/host_name.h"
 #include "base/try.h"
-#include "cli/faces.h"
-#include "cli/members.h"
-#include "cli/takeover.h"
 #include "client/locks.h"
 #include "client/task_info.h"
+#include "cluster/admin_client.h"
+#include "cluster/member.h"
+#include "cluster/takeover.h"
 #include "wire/consul.h"
 #include "wire/json_text.h"
 
@@ -97,10 +97,10 @@ Result<admin::Fleet> AdminBackend::fleet(const std::string& name) {
 
 namespace {
 
-admin::Peer peer_of(cli::Member member, const std::string& queue) {
+admin::Peer peer_of(cluster::Member member, const std::string& queue) {
   admin::Peer peer;
   peer.answers = member.answers;
-  peer.doubt = cli::doubt_of(member);
+  peer.doubt = cluster::doubt_of(member);
   peer.node = std::move(member.node);
   peer.host = std::move(member.host);
   peer.pid = std::move(member.pid);
@@ -122,19 +122,19 @@ std::string next_of(const client::Locks& locks, const std::vector<std::uint32_t>
                     const std::vector<std::string>& candidates) {
   if (free.empty()) return {};
   const client::Lock& lock = locks[free.front()];
-  if (locks.count() == 1) return lock.index == 0 ? "" : cli::if_free(lock, candidates);
+  if (locks.count() == 1) return lock.index == 0 ? "" : cluster::if_free(lock, candidates);
   if (candidates.empty()) {
     return "start a daemon, or let a draining one take partitions again with \"lictor undrain "
            "HOST\"";
   }
-  return free.size() == 1 && lock.index != 0 ? cli::if_free(lock, candidates) : "";
+  return free.size() == 1 && lock.index != 0 ? cluster::if_free(lock, candidates) : "";
 }
 
 }  // namespace
 
 Result<admin::Fleet> AdminBackend::read_fleet(const admin::StoredQueue& queue) const {
   LICTOR_TRY(const auto locks, client::read_locks(queue.queue.store, queue.queue.layout));
-  LICTOR_TRY(auto members, cli::read_members(queue.queue.store, queue.queue.layout, locks));
+  LICTOR_TRY(auto members, cluster::read_members(queue.queue.store, queue.queue.layout, locks));
   admin::Fleet fleet;
   fleet.leads.clear();
   for (std::uint32_t i = 0; i < locks.count(); ++i) {
@@ -142,10 +142,10 @@ Result<admin::Fleet> AdminBackend::read_fleet(const admin::StoredQueue& queue) c
     fleet.leads.push_back(
         {lock.name(), lock.session.empty() ? "" : lock.text("since"), lock.known});
   }
-  if (fleet.divided()) fleet.moving = cli::misplaced(locks, members, queue.queue.name);
-  cli::ask_all(members, cli::kGlance, node_);  // this daemon answers: it is being asked
+  if (fleet.divided()) fleet.moving = cluster::misplaced(locks, members, queue.queue.name);
+  cluster::ask_all(members, cluster::kGlance, node_);  // this daemon answers: it is being asked
   std::vector<std::string> candidates;
-  for (const cli::Member& member : members) {
+  for (const cluster::Member& member : members) {
     const admin::Peer& peer = fleet.members.emplace_back(peer_of(member, queue.queue.name));
     // A draining member leads an undivided queue all the same.
     if (peer.doubt.empty() && !(fleet.divided() && peer.draining)) candidates.push_back(peer.node);
@@ -154,7 +154,7 @@ Result<admin::Fleet> AdminBackend::read_fleet(const admin::StoredQueue& queue) c
     admin::Peer& peer = fleet.members[i];
     if (peer.doubt.empty() || !peer.leads()) continue;
     peer.next =
-        cli::if_dead(queue.queue.store, locks[peer.partitions.front()], members[i], candidates);
+        cluster::if_dead(queue.queue.store, locks[peer.partitions.front()], members[i], candidates);
   }
   fleet.next = next_of(locks, fleet.free(), candidates);
   return fleet;
@@ -165,13 +165,13 @@ Result<std::string> AdminBackend::ask_peer(const admin::Peer& peer,
   if (peer.node == node_) {
     return fail(ErrorCode::kFailed, "its leadership is just changing; ask again");
   }
-  cli::Member member;
+  cluster::Member member;
   member.host = peer.host;
   member.admin = peer.admin;
   const std::string whose = peer.node + " could not be asked: ";
-  auto face = cli::face_of(member, kPatience, token_());
-  if (!face) return fail(face.error().code, whose + face.error().message);
-  auto answer = face->get(target);
+  auto admin = cluster::open_admin(member, kPatience, token_());
+  if (!admin) return fail(admin.error().code, whose + admin.error().message);
+  auto answer = admin->get(target);
   if (!answer) return fail(answer.error().code, whose + answer.error().message);
   return answer;
 }
@@ -216,7 +216,7 @@ std::vector<AdminBackend::Answer> AdminBackend::ask_leaders(const std::string& q
     if (peer.leads() && peer.node != node_) peers.push_back(&peer);
   }
   leaders.answers.assign(peers.size(), {});
-  cli::ask_each(peers.size(), [&](std::size_t i) {
+  cluster::ask_each(peers.size(), [&](std::size_t i) {
     leaders.answers[i] = {peers[i]->node, ask_peer(*peers[i], target)};
   });
   leaders.target = target;

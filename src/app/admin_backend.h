@@ -13,7 +13,7 @@
 
 namespace lictor::app {
 
-/// Answers the admin face out of the daemon, which lives on the loop's thread. What it refers to
+/// Answers the admin API out of the daemon, which lives on the loop's thread. What it refers to
 /// must outlive it, and `read_status` the loop's run().
 class AdminBackend : public admin::Backend {
  public:
@@ -21,7 +21,7 @@ class AdminBackend : public admin::Backend {
   using ReadWhy =
       std::function<std::optional<std::string>(const std::string& queue, const std::string& id)>;
 
-  /// What is given to read runs on the loop's thread. `token` is that of the admin faces.
+  /// What is given to read runs on the loop's thread. `token` is that of the admin APIs.
   AdminBackend(runtime::Loop& loop, net::Transport& transport, std::string node,
                const admin::StoredQueues& queues, ReadStatus read_status, ReadWhy read_why,
                std::function<std::string()> token);

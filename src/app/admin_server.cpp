@@ -1,4 +1,4 @@
-#include "app/admin_face.h"
+#include "app/admin_server.h"
 
 #include <utility>
 
@@ -16,11 +16,11 @@ constexpr auto kTokenFileReadInterval = std::chrono::seconds{1};
 
 }  // namespace
 
-Result<std::unique_ptr<AdminFace>> AdminFace::listen(const Config& config) {
-  std::unique_ptr<AdminFace> face{new AdminFace{config}};
+Result<std::unique_ptr<AdminServer>> AdminServer::listen(const Config& config) {
+  std::unique_ptr<AdminServer> server{new AdminServer{config}};
   const std::string host = host_name();
   if (auto opened =
-          face->token_.open({}, config.admin.token_file, kTokenFileReadInterval, log_new_token);
+          server->token_.open({}, config.admin.token_file, kTokenFileReadInterval, log_new_token);
       !opened) {
     return fail(opened.error().code, "admin.token_file: " + opened.error().message);
   }
@@ -37,16 +37,16 @@ Result<std::unique_ptr<AdminFace>> AdminFace::listen(const Config& config) {
                 "admin.listen: " + listeners.error().message +
                     "; choose another address, port 0 for any that is free, or [] for none");
   }
-  face->listeners_ = std::move(*listeners);
-  face->hosts_ = {host, host.substr(0, host.find('.')), config.node};
-  for (const httpd::Listener& listener : face->listeners_) {
-    face->urls_.push_back(listener.url);
-    if (!listener.host.empty()) face->hosts_.push_back(listener.host);
+  server->listeners_ = std::move(*listeners);
+  server->hosts_ = {host, host.substr(0, host.find('.')), config.node};
+  for (const httpd::Listener& listener : server->listeners_) {
+    server->urls_.push_back(listener.url);
+    if (!listener.host.empty()) server->hosts_.push_back(listener.host);
   }
-  return face;
+  return server;
 }
 
-Result<void> AdminFace::serve(const Sources& from) {
+Result<void> AdminServer::serve(const Sources& from) {
   if (listeners_.empty()) return {};
   net::Tuning tuning;
   tuning.max_short_requests = net::kAdminConnections;
@@ -98,7 +98,7 @@ Result<void> AdminFace::serve(const Sources& from) {
   LICTOR_TRY(auto server, httpd::Server::start(std::move(listeners_), std::move(options)));
   server_ = std::move(server);
   for (const std::string& url : urls_) {
-    runtime::log(runtime::Level::kInfo, "the admin face listens", {{"address", url}});
+    runtime::log(runtime::Level::kInfo, "the admin API listens", {{"address", url}});
   }
   return {};
 }

@@ -19,32 +19,32 @@
 
 namespace lictor::app {
 
-/// What watches the queues, for the face and for the service manager.
+/// What watches the queues, for the admin API and for the service manager.
 struct Observers {
   admin::Metrics metrics;
   admin::Events events;
   admin::Activity activity;
   runtime::Refusals refusals;
 
-  /// `with_face`: those that only the face shows, too.
-  [[nodiscard]] std::vector<runtime::Observer*> all(bool with_face) {
-    if (!with_face) return {&refusals};
+  /// `with_admin`: those that only the admin API shows, too.
+  [[nodiscard]] std::vector<runtime::Observer*> all(bool with_admin) {
+    if (!with_admin) return {&refusals};
     return {&metrics, &events, &activity, &refusals};
   }
 };
 
-/// The admin face of a daemon. It listens first, since the daemon publishes its addresses, and
+/// The admin API of a daemon. It listens first, since the daemon publishes its addresses, and
 /// serves later. It has a transport of its own, so that a long listing does not delay a claim.
-class AdminFace {
+class AdminServer {
  public:
   /// Binds admin.listen. Starts no thread but that of the token file. `config` must outlive it.
   /// Errors: those of open_listeners(); kInvalid, the token file cannot be used.
-  [[nodiscard]] static Result<std::unique_ptr<AdminFace>> listen(const Config& config);
+  [[nodiscard]] static Result<std::unique_ptr<AdminServer>> listen(const Config& config);
 
-  /// Empty: the face is switched off.
+  /// Empty: the admin API is switched off.
   [[nodiscard]] const std::vector<std::string>& urls() const { return urls_; }
 
-  /// What the face answers from. The references must outlive it.
+  /// What the admin API answers from. The references must outlive it.
   struct Sources {
     runtime::Loop& loop;
     AdminBackend::ReadStatus read_status;
@@ -53,12 +53,12 @@ class AdminFace {
     Observers& observers;
     std::shared_ptr<net::RateBackoff> backoff;  ///< of the daemon's clients of Consul
   };
-  /// Answers until the face's end. Does nothing where it is switched off.
+  /// Answers until the admin API's end. Does nothing where it is switched off.
   /// Errors: those of net::Transport::open() and httpd::Server::start().
   [[nodiscard]] Result<void> serve(const Sources& from);
 
  private:
-  explicit AdminFace(const Config& config) : config_(config) {}
+  explicit AdminServer(const Config& config) : config_(config) {}
 
   const Config& config_;
   std::vector<httpd::Listener> listeners_;

@@ -151,7 +151,7 @@ Result<Target> target_of(const Config& config, const std::optional<std::string>&
                                        printable(name) + "\"; it has " + names_of(config));
 }
 
-// Where this host's daemon serves its admin face.
+// Where this host's daemon serves its admin API.
 std::vector<std::string> own_admin(const Config& config) {
   std::vector<std::string> own;
   for (const std::string& address : config.admin.listen) {
@@ -160,7 +160,7 @@ std::vector<std::string> own_admin(const Config& config) {
   return own;
 }
 
-// A user who may not read the file gets an error from the admin face: it needs a token.
+// A user who may not read the file gets an error from the admin API: it needs a token.
 std::string admin_token_of(const Config& config) {
   net::TokenSource token;
   static_cast<void>(token.open({}, config.admin.token_file, std::chrono::hours{1}));

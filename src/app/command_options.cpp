@@ -333,7 +333,7 @@ Examples:
 void add_logs(Adder& to) {
   const auto [logs, options] = to.add<cli::LogsOptions>(
       "logs", "Print what a task's program printed",
-      R"(Prints a program's output, from the member that ran it, over the members' admin faces. --follow
+      R"(Prints a program's output, from the member that ran it, over the members' admin APIs. --follow
 goes on to the task's end, over its retries and wherever it runs next; with --attempt to the end of
 that attempt. --json lists the attempts that have logs, and where they are.
 

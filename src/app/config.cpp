@@ -121,7 +121,7 @@ Result<void> check_consul(const Place& place, const net::Options& options) {
   return {};
 }
 
-// A face that others than this host reach shows tasks and output to whoever finds it.
+// An admin API that others than this host reach shows tasks and output to whoever finds it.
 Result<void> check_admin(const Place& place, const AdminConfig& admin) {
   if (admin.open || !admin.token_file.empty()) return {};
   for (std::size_t i = 0; i < admin.listen.size(); ++i) {

@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "app/admin_face.h"
+#include "app/admin_server.h"
 #include "app/queue_locks.h"
 #include "app/reload.h"
 #include "app/self.h"
@@ -458,10 +458,10 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   if (!carrier) return refuse(carrier.error());
   CommitLine commits{*std::move(carrier), **loop};
 
-  auto face = AdminFace::listen(config);
-  if (!face) return refuse(face.error());
+  auto admin = AdminServer::listen(config);
+  if (!admin) return refuse(admin.error());
   if (options.on_listen) {
-    if (auto told = options.on_listen((*face)->urls()); !told) return refuse(told.error());
+    if (auto told = options.on_listen((*admin)->urls()); !told) return refuse(told.error());
   }
   if (!no_cgroups.empty()) {
     log(Level::kInfo,
@@ -470,8 +470,8 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
         {{"reason", no_cgroups}});
   }
   give_back_start_pages();  // before there are plug-ins
-  Daemon daemon{config, registry,    options,         **loop,   **transport, commits.carrier(),
-                **host, warden_died, (*face)->urls(), observers};
+  Daemon daemon{config, registry,    options,          **loop,   **transport, commits.carrier(),
+                **host, warden_died, (*admin)->urls(), observers};
   if (auto made = daemon.make_queues(); !made) return refuse(made.error());
   log(Level::kInfo, "lictor runs",
       {{"version", LICTOR_VERSION},
@@ -481,13 +481,13 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   const std::jthread pruner =
       exec::start_log_pruner(log_directory(config), {config.logs.max_age, config.logs.max_bytes},
                              daemon.active_logs(), log_pruned);
-  auto served = (*face)->serve(
+  auto served = (*admin)->serve(
       {**loop, [&daemon] { return daemon.status(); },
        [&daemon](const std::string& queue, const std::string& id) { return daemon.why(queue, id); },
        daemon.active_logs(), observers, backoff});
   if (!served) return refuse(served.error());
   daemon.run();
-  face->reset();
+  admin->reset();
 
   if (daemon.running() != 0) {
     // A C++ executor does not return; its thread can only end with the process.

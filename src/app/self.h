@@ -1,7 +1,7 @@
 #pragma once
 
 // What a daemon tells of itself: its entry among the members, the leader key's value, and what its
-// admin face says of its queues.
+// admin API says of its queues.
 
 #include <cstdint>
 #include <map>
@@ -22,7 +22,7 @@ namespace lictor::app {
 /// Not thread safe.
 class Self {
  public:
-  /// `admin_urls`: of its admin face.
+  /// `admin_urls`: of its admin API.
   Self(const Config& config, const std::vector<std::string>& admin_urls);
 
   [[nodiscard]] std::string member_value() const;
@@ -45,7 +45,7 @@ class Self {
 /// How the daemon takes part in all queues of `config`.
 [[nodiscard]] runtime::Membership::Options membership_of(const Config& config, const Self& self);
 
-/// What the admin face tells of a queue. On the loop's thread.
+/// What the admin API tells of a queue. On the loop's thread.
 [[nodiscard]] admin::QueueStatus status_of(const runtime::QueueSupervisor& queue, bool stopping,
                                            std::vector<std::string> types,
                                            const exec::ActiveLogs& logs);

@@ -13,12 +13,12 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/try.h"
-#include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/process.h"
 #include "client/change.h"
 #include "client/task_info.h"
+#include "cluster/admin_client.h"
 
 namespace lictor::cli {
 namespace {
@@ -115,7 +115,8 @@ void complain_of_silent(const Client& client, const BulkResult& result) {
     if (task.state == TaskState::kRunning) nodes.insert(task.node);
   }
   for (const std::string& node : nodes) {
-    const std::string doubt = doubt_of(read_member(client.store, client.layout, node, kGlance));
+    const std::string doubt = cluster::doubt_of(
+        cluster::read_member(client.store, client.layout, node, cluster::kGlance));
     if (doubt.empty()) continue;
     client.console.complain(fmt::format(
         "{} has to stop the jobs of these tasks, but {}; if it is dead, its programs have ended "

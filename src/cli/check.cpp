@@ -13,9 +13,9 @@
 #include "base/time_text.h"
 #include "cli/check_report.h"
 #include "cli/commands.h"
-#include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/process.h"
+#include "cluster/admin_client.h"
 #include "net/connections.h"
 #include "net/poll_turns.h"
 
@@ -130,11 +130,10 @@ void check_connections(const CheckOptions& options, Report& report) {
 
 void check_admin(const CheckOptions& options, Report& report) {
   if (!options.serves || !options.has_admin) return;
-  report.ok("admin",
-            options.asks_for_token
-                ? "the admin face asks for the token of admin.token_file"
-                : "every user and job of this host may change tasks by the admin face, and "
-                  "whoever a proxy on it lets through; admin.token_file asks for a token");
+  report.ok("admin", options.asks_for_token
+                         ? "the admin API asks for the token of admin.token_file"
+                         : "every user and job of this host may change tasks by the admin API, and "
+                           "whoever a proxy on it lets through; admin.token_file asks for a token");
 }
 
 void check_state_dir(const CheckOptions& options, Report& report) {
@@ -153,9 +152,9 @@ void check_daemon(const CheckOptions& options, Report& report) {
   if (!options.serves) return;
   for (const std::string& address : options.own_admin) {
     if (address.ends_with(":0")) continue;  // any port
-    auto face = AdminClient::open({address}, std::chrono::seconds{2});
-    if (!face) continue;
-    http::Response ready = face->ask("/readyz");
+    auto admin = cluster::AdminClient::open({address}, std::chrono::seconds{2});
+    if (!admin) continue;
+    http::Response ready = admin->ask("/readyz");
     if (ready.delivery != http::Delivery::kReplied) continue;  // none runs here, or not there
     const std::string_view reason = trimmed(ready.body);
     const std::string daemon = "the daemon at " + address;

@@ -11,8 +11,8 @@
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/check_report.h"
-#include "cli/faces.h"
-#include "cli/takeover.h"
+#include "cluster/admin_client.h"
+#include "cluster/takeover.h"
 #include "wire/layout.h"
 
 namespace lictor::cli {
@@ -30,8 +30,8 @@ class LeaderCheck {
     const bool divided = locks_.count() > 1;
     if (divided || locks_[0].known) {
       // Without the right to list them, check_rights() has a finding.
-      members_ = read_members(store_, queue_.layout, locks_).value_or(members_);
-      ask_all(members_, 5s);
+      members_ = cluster::read_members(store_, queue_.layout, locks_).value_or(members_);
+      cluster::ask_all(members_, 5s);
       if (divided) {
         check_undivided_leader();
         check_leaders();
@@ -48,15 +48,15 @@ class LeaderCheck {
   [[nodiscard]] std::string name(const char* what) const { return queue_.name + ": " + what; }
 
   // Of a queue of one partition.
-  void check_leader(const Lock& lock) {
+  void check_leader(const client::Lock& lock) {
     const std::string who = lock.name();
     if (who.empty()) return check_who_waits();
-    const Member* member = find_member(members_, who);
-    const std::string doubt = member != nullptr ? doubt_of(*member) : "";
+    const cluster::Member* member = cluster::find_member(members_, who);
+    const std::string doubt = member != nullptr ? cluster::doubt_of(*member) : "";
     const auto seen = parse_rfc3339(member != nullptr ? member->seen : "");
     if (!doubt.empty()) {
       report_.fail(name("leader"), who + " leads, but " + doubt,
-                   if_dead(store_, queue_.layout, lock, *member));
+                   cluster::if_dead(store_, queue_.layout, lock, *member));
     } else {
       report_.ok(name("leader"),
                  who + " leads" + (seen ? ", last seen " + relative_time(*seen, wall_now()) : ""));
@@ -65,8 +65,8 @@ class LeaderCheck {
 
   void check_who_waits() {
     std::vector<std::string> up;
-    for (const Member& member : members_) {
-      if (doubt_of(member).empty()) up.push_back(member.node);
+    for (const cluster::Member& member : members_) {
+      if (cluster::doubt_of(member).empty()) up.push_back(member.node);
     }
     if (up.empty()) {
       return report_.fail(name("leader"), "nobody leads: no tasks are run",
@@ -91,22 +91,23 @@ class LeaderCheck {
   }
 
   void check_leaders() {
-    const Partitions free = free_partitions(locks_);
+    const cluster::Partitions free = cluster::free_partitions(locks_);
     if (!free.empty()) {
       report_.fail(name("leader"),
                    fmt::format("nobody leads {} of {}: their tasks are not run",
-                               partitions_text(free), locks_.count()),
+                               cluster::partitions_text(free), locks_.count()),
                    "\"lictor leader\" says who takes them, and when; \"lictor members\" says "
                    "which members are draining");
     }
     bool good = free.empty();
-    for (const Member& member : members_) {
-      const std::string doubt = member.leads ? doubt_of(member) : "";
+    for (const cluster::Member& member : members_) {
+      const std::string doubt = member.leads ? cluster::doubt_of(member) : "";
       if (doubt.empty()) continue;
       good = false;
-      report_.fail(name("leader"),
-                   member.node + " leads " + partitions_text(member.partitions) + ", but " + doubt,
-                   if_dead(store_, queue_.layout, locks_[member.partitions.front()], member));
+      report_.fail(
+          name("leader"),
+          member.node + " leads " + cluster::partitions_text(member.partitions) + ", but " + doubt,
+          cluster::if_dead(store_, queue_.layout, locks_[member.partitions.front()], member));
     }
     if (good) report_.ok(name("leader"), shares());
   }
@@ -114,10 +115,11 @@ class LeaderCheck {
   // "a leads partitions 0-7, b leads partitions 8-15; b is draining"
   [[nodiscard]] std::string shares() const {
     std::string text;
-    for (const auto& [leader, partitions] : partitions_by_leader(locks_)) {
-      text += (text.empty() ? "" : ", ") + leader + " leads " + partitions_text(partitions);
+    for (const auto& [leader, partitions] : cluster::partitions_by_leader(locks_)) {
+      text +=
+          (text.empty() ? "" : ", ") + leader + " leads " + cluster::partitions_text(partitions);
     }
-    for (const Member& member : members_) {
+    for (const cluster::Member& member : members_) {
       if (member.draining) text += "; " + member.node + " is draining";
     }
     return text.empty() ? "who leads is not known" : text;
@@ -126,7 +128,7 @@ class LeaderCheck {
   // Whether all ask for the number of partitions that the queue has.
   void check_wishes() {
     std::map<std::uint32_t, std::vector<std::string>> wishes;
-    for (const Member& member : members_) {
+    for (const cluster::Member& member : members_) {
       wishes[wire::number_of(member.wishes, queue_.name)].push_back(member.node);
     }
     if (wishes.empty()) return;
@@ -155,7 +157,7 @@ class LeaderCheck {
   // A second daemon of the same name is not among the members, since the first holds their entry.
   void check_names() {
     const std::vector<std::string> held = store_.session_names();
-    for (const Member& member : members_) {
+    for (const cluster::Member& member : members_) {
       const auto same =
           std::count(held.begin(), held.end(), wire::member_session_name(member.node));
       if (same < 2) continue;
@@ -174,7 +176,7 @@ class LeaderCheck {
       return report_.ok(name("takeover"),
                         takeover_text(queue_.options, queue_.session_checks, queue_.hang_timeout));
     }
-    const auto leaders = partitions_by_leader(locks_);
+    const auto leaders = cluster::partitions_by_leader(locks_);
     if (leaders.empty()) return;
     const auto session = store_.session(locks_[leaders.begin()->second.front()].session);
     const auto ttl = session ? parse_duration(session->ttl) : std::nullopt;
@@ -195,7 +197,7 @@ class LeaderCheck {
   const bool serves_;
   const client::Locks& locks_;
   Report& report_;
-  std::vector<Member> members_;
+  std::vector<cluster::Member> members_;
 };
 
 }  // namespace

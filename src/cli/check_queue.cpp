@@ -13,12 +13,12 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "cli/check_report.h"
-#include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "client/control.h"
 #include "client/task_id.h"
 #include "client/task_info.h"
+#include "cluster/admin_client.h"
 #include "wire/consul.h"
 #include "wire/layout.h"
 #include "wire/transaction_plan.h"
@@ -206,7 +206,8 @@ class QueueCheck {
     static constexpr std::array<std::string_view, 8> kOwn{
         "member_silent", "config_differs", "clock",   "reload_refused",
         "draining",      "output_lost",    "overdue", "lease_short"};
-    DaemonFaces daemons{store_, queue_.layout, queue_.name, queue_.admin_token, queue_.own_admin};
+    cluster::DaemonClients daemons{
+        {store_, queue_.name, queue_.layout}, queue_.admin_token, queue_.own_admin};
     const auto answer = daemons.get("/v1/queues?queue=" + wire::query_value(queue_.name));
     if (!answer) {
       return report_.ok(name("daemons"),

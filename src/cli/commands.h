@@ -33,8 +33,10 @@ struct Client {
   std::string queue;
   wire::Layout layout;
   bool json = false;
-  std::string admin_token{};                   ///< of the members' admin faces; empty: none is sent
-  std::vector<std::string> admin_addresses{};  ///< URLs of the admin face of this host's daemon
+  std::string admin_token{};                   ///< of the members' admin APIs; empty: none is sent
+  std::vector<std::string> admin_addresses{};  ///< URLs of the admin API of this host's daemon
+
+  [[nodiscard]] client::Queue stored() const { return {store, queue, layout}; }
 };
 
 /// Runs a command that shows something again and again, on a terminal in one place, until a signal
@@ -252,8 +254,8 @@ struct CheckOptions {
     core::QueueOptions options;
     std::vector<std::string> session_checks;
     Duration hang_timeout{};               ///< of the daemon; zero: switched off
-    std::string admin_token{};             ///< for the admin faces; empty: there is none, or unread
-    std::vector<std::string> own_admin{};  ///< addresses of the face of this host's daemon
+    std::string admin_token{};             ///< for the admin APIs; empty: there is none, or unread
+    std::vector<std::string> own_admin{};  ///< addresses of the admin API of this host's daemon
   };
   std::string file;                   ///< of the configuration; empty: there is none
   std::vector<std::string> warnings;  ///< of the configuration
@@ -262,8 +264,8 @@ struct CheckOptions {
   bool serves = false;                ///< it has executors, so a daemon uses it
   bool registers = false;             ///< that daemon registers its service
   std::size_t served_queues = 0;      ///< of that daemon, whichever are checked here
-  bool has_admin = false;             ///< that daemon has an admin face
-  /// That face does, wherever it is asked but on a unix socket.
+  bool has_admin = false;             ///< that daemon has an admin API
+  /// That API does, wherever it is asked but on a unix socket.
   bool asks_for_token = false;
   std::vector<std::string> own_admin{};  ///< its addresses
   std::string state_dir;                 ///< of that daemon

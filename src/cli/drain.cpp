@@ -13,12 +13,12 @@
 #include "base/time_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/process.h"
 #include "client/control.h"
 #include "client/retry.h"
 #include "client/task_id.h"
+#include "cluster/admin_client.h"
 
 namespace lictor::cli {
 namespace {
@@ -30,10 +30,11 @@ Result<void> check_host(const std::string& host) {
   return fail(ErrorCode::kInvalid, "HOST: expected a member's name, got \"" + excerpt(host) + '"');
 }
 
-Error no_member(const Client& client, const std::string& host, const std::vector<Member>& members) {
+Error no_member(const Client& client, const std::string& host,
+                const std::vector<cluster::Member>& members) {
   std::vector<std::string_view> names;
   names.reserve(members.size());
-  for (const Member& member : members) names.emplace_back(member.node);
+  for (const cluster::Member& member : members) names.emplace_back(member.node);
   const std::string near = nearest(host, names);
   return {ErrorCode::kNotFound,
           fmt::format("no member {} in queue \"{}\" ({}){}", printable(host), client.queue,
@@ -43,16 +44,17 @@ Error no_member(const Client& client, const std::string& host, const std::vector
                                      : "; did you mean " + near + '?')};
 }
 
-Partitions held_by(const client::Locks& locks, const std::string& host) {
-  auto held = partitions_by_leader(locks);
+cluster::Partitions held_by(const client::Locks& locks, const std::string& host) {
+  auto held = cluster::partitions_by_leader(locks);
   return std::move(held[host]);
 }
 
 // Nobody takes what the host gives away.
 void complain_if_alone(const Client& client, const std::string& host,
-                       const std::vector<Member>& members) {
-  if (std::any_of(members.begin(), members.end(),
-                  [&](const Member& member) { return member.node != host && !member.draining; })) {
+                       const std::vector<cluster::Member>& members) {
+  if (std::any_of(members.begin(), members.end(), [&](const cluster::Member& member) {
+        return member.node != host && !member.draining;
+      })) {
     return;
   }
   client.console.complain("no other member takes partitions: the tasks of those that " + host +
@@ -61,19 +63,19 @@ void complain_if_alone(const Client& client, const std::string& host,
 
 // `changed`: false if the host was drained already, or not drained.
 void tell_json(const Client& client, const std::string& host, bool changed, bool draining,
-               const Partitions& partitions) {
+               const cluster::Partitions& partitions) {
   if (!client.json) return;
   print_json(
       client,
       {{"node", host}, {"changed", changed}, {"draining", draining}, {"partitions", partitions}});
 }
 
-Error still_leads(const Client& client, const std::string& host, const Partitions& partitions,
-                  Duration timeout) {
-  const std::string silent = read_member(client.store, client.layout, host).silence;
+Error still_leads(const Client& client, const std::string& host,
+                  const cluster::Partitions& partitions, Duration timeout) {
+  const std::string silent = cluster::read_member(client.store, client.layout, host).silence;
   return {ErrorCode::kFailed,
           fmt::format("{} still leads {} after {}: {}; the request stands", host,
-                      partitions.empty() ? "partitions" : partitions_text(partitions),
+                      partitions.empty() ? "partitions" : cluster::partitions_text(partitions),
                       format_duration(timeout),
                       silent.empty() ? "it gives them away, each when its jobs have ended "
                                        "(drain_timeout), or is cut off from Consul"
@@ -85,7 +87,7 @@ Error still_leads(const Client& client, const std::string& host, const Partition
 Result<void> wait_until_empty(const Client& client, const std::string& host,
                               const std::optional<Duration>& timeout) {
   const Instant until = timeout ? boot_now() + *timeout : Instant::max();
-  Partitions held;
+  cluster::Partitions held;
   for (;;) {
     const auto draining = client::is_draining(client.store, client.layout, host);
     if (draining && !*draining) {
@@ -104,7 +106,7 @@ Result<void> wait_until_empty(const Client& client, const std::string& host,
       client::pause_before_retry();
       continue;
     }
-    client.console.progress(host + " still leads " + partitions_text(held));
+    client.console.progress(host + " still leads " + cluster::partitions_text(held));
     client::wait_for_change(client.store, client.layout, (*locks)[held.front()],
                             std::min(until - now, client::kRereadLocks));
   }
@@ -123,19 +125,19 @@ Result<int> drain(const Client& client, const DrainOptions& options) {
                     "lead, use \"lictor leader --step-down\"",
                     client.queue));
   }
-  LICTOR_TRY(const auto members, read_members(client.store, client.layout, locks));
-  const Member* member = find_member(members, host);
+  LICTOR_TRY(const auto members, cluster::read_members(client.store, client.layout, locks));
+  const cluster::Member* member = cluster::find_member(members, host);
   if (member == nullptr) return tl::unexpected(no_member(client, host, members));
   LICTOR_TRY(const bool changed, client::begin_drain(client.store, client.layout, host));
   complain_if_alone(client, host, members);
-  const Partitions& held = member->partitions;
+  const cluster::Partitions& held = member->partitions;
   if (!client.json) {
     client.console.print_line(client.console.suggesting(fmt::format(
         "{} is {}draining: it leads {}, and takes none until \"lictor undrain {}\"", host,
         changed ? "" : "already ",
         held.empty()
             ? "no partition"
-            : partitions_text(held) +
+            : cluster::partitions_text(held) +
                   (held.size() == 1 ? ", which it gives away when its jobs have ended"
                                     : ", which it gives away, each when its jobs have ended"),
         host)));
@@ -163,10 +165,11 @@ Result<int> undrain(const Client& client, const UndrainOptions& options) {
   LICTOR_TRY(const bool changed, client::end_drain(client.store, client.layout, host));
   const client::Locks locks =
       client::locks_if_known(client::read_locks(client.store, client.layout));
-  LICTOR_TRY(const auto members, read_members(client.store, client.layout, locks));
-  const Member* member = find_member(members, host);
+  LICTOR_TRY(const auto members, cluster::read_members(client.store, client.layout, locks));
+  const cluster::Member* member = cluster::find_member(members, host);
   if (!changed && member == nullptr) return tl::unexpected(no_member(client, host, members));
-  tell_json(client, host, changed, false, member != nullptr ? member->partitions : Partitions{});
+  tell_json(client, host, changed, false,
+            member != nullptr ? member->partitions : cluster::Partitions{});
   if (client.json) return kDone;
   client.console.print_line(
       !changed ? host + " is not draining"

@@ -10,12 +10,12 @@
 #include "base/time_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/process.h"
-#include "cli/takeover.h"
 #include "client/retry.h"
+#include "cluster/admin_client.h"
+#include "cluster/takeover.h"
 
 namespace lictor::cli {
 namespace {
@@ -24,20 +24,20 @@ using client::Locks;
 using nlohmann::ordered_json;
 
 // "held", "free", "unknown": it may not be read.
-std::string state_of(const Lock& lock) {
+std::string state_of(const client::Lock& lock) {
   if (!lock.known) return "unknown";
   return lock.session.empty() ? "free" : "held";
 }
 
 // Without fields if the holder is not among the members.
-Member holder_of(const Lock& lock, const std::vector<Member>& members) {
-  const Member* member = find_member(members, lock.name());
-  return member == nullptr ? Member{} : *member;
+cluster::Member holder_of(const client::Lock& lock, const std::vector<cluster::Member>& members) {
+  const cluster::Member* member = cluster::find_member(members, lock.name());
+  return member == nullptr ? cluster::Member{} : *member;
 }
 
 // Adds what is told of a lock.
-ordered_json lock_json(ordered_json told, const Client& client, const Lock& lock,
-                       const Member& holder) {
+ordered_json lock_json(ordered_json told, const Client& client, const client::Lock& lock,
+                       const cluster::Member& holder) {
   const bool held = !lock.session.empty();
   told["lock"] = state_of(lock);
   // "started": the daemon; "since": it leads.
@@ -53,7 +53,7 @@ ordered_json lock_json(ordered_json told, const Client& client, const Lock& lock
 }
 
 // For a queue of one partition.
-void print_leader(const Client& client, const Lock& lock, const Member& holder) {
+void print_leader(const Client& client, const client::Lock& lock, const cluster::Member& holder) {
   const auto line = [&](const char* name, const std::string& value) {
     if (!value.empty()) client.console.print_line(fmt::format("{:<10}{}", name, value));
   };
@@ -82,7 +82,7 @@ void print_leader(const Client& client, const Lock& lock, const Member& holder) 
 
 void print_leaders(const Client& client, const Locks& locks) {
   Table table{{"PARTITION", "LEADER", "SINCE", "LOCK"}};
-  for (const Lock& lock : locks) {
+  for (const client::Lock& lock : locks) {
     const bool held = !lock.session.empty();
     const auto since = parse_rfc3339(held ? lock.text("since") : "");
     table.add_row({{std::to_string(lock.partition.number)},
@@ -96,19 +96,19 @@ void print_leaders(const Client& client, const Locks& locks) {
 // Errors: kNotFound, nobody leads some partition.
 Result<int> show_leaders(const Client& client, const Locks& locks) {
   const bool undivided = locks.count() == 1;
-  const bool led = !partitions_by_leader(locks).empty();
-  std::vector<Member> leaders;
-  if (led) leaders = read_members(client.store, client.layout, locks).value_or(leaders);
-  std::erase_if(leaders, [](const Member& member) { return !member.leads; });
-  ask_all(leaders);
-  for (const std::string& line : doubtful_leaders(client, locks, leaders)) {
+  const bool led = !cluster::partitions_by_leader(locks).empty();
+  std::vector<cluster::Member> leaders;
+  if (led) leaders = cluster::read_members(client.store, client.layout, locks).value_or(leaders);
+  std::erase_if(leaders, [](const cluster::Member& member) { return !member.leads; });
+  cluster::ask_all(leaders);
+  for (const std::string& line : cluster::doubtful_leaders(client.stored(), locks, leaders)) {
     client.json ? client.console.complain(line)
                 : client.console.print_line(client.console.suggesting(line));
   }
   if (client.json && undivided) {
     print_json(client, lock_json({}, client, locks[0], holder_of(locks[0], leaders)));
   } else if (client.json) {
-    const auto told = [&](const Lock& lock) {
+    const auto told = [&](const client::Lock& lock) {
       return lock_json({{"partition", lock.partition.number}}, client, lock,
                        holder_of(lock, leaders));
     };
@@ -118,26 +118,28 @@ Result<int> show_leaders(const Client& client, const Locks& locks) {
   } else if (led) {
     print_leader(client, locks[0], holder_of(locks[0], leaders));
   }
-  if (auto error = nobody_leads(client, locks)) return tl::unexpected(*std::move(error));
+  if (auto error = cluster::nobody_leads(client.stored(), locks))
+    return tl::unexpected(*std::move(error));
   return kDone;
 }
 
 // What became of the partitions that were led when the leaders were asked to hand over.
 struct Handover {
-  Partitions waiting;   // still with the leader that was asked
-  Partitions released;  // with nobody
-  Partitions kept;      // with the same leader again
-  Partitions moved;
+  cluster::Partitions waiting;   // still with the leader that was asked
+  cluster::Partitions released;  // with nobody
+  cluster::Partitions kept;      // with the same leader again
+  cluster::Partitions moved;
 };
 
 Handover handover_of(const Locks& before, const Locks& now) {
   Handover handover;
   for (std::uint32_t i = 0; i < before.count(); ++i) {
     if (before[i].session.empty()) continue;
-    Partitions& place = now[i].session.empty()                            ? handover.released
-                        : now[i].session != before[i].session             ? handover.moved
-                        : now[i].text("since") != before[i].text("since") ? handover.kept
-                                                                          : handover.waiting;
+    cluster::Partitions& place = now[i].session.empty()                ? handover.released
+                                 : now[i].session != before[i].session ? handover.moved
+                                 : now[i].text("since") != before[i].text("since")
+                                     ? handover.kept
+                                     : handover.waiting;
     place.push_back(i);
   }
   return handover;
@@ -146,7 +148,7 @@ Handover handover_of(const Locks& before, const Locks& now) {
 void print_handover(const Client& client, const Locks& before, const Locks& now,
                     const Handover& handover) {
   ordered_json all = ordered_json::array();
-  for (const Lock& lock : before) {
+  for (const client::Lock& lock : before) {
     if (lock.session.empty()) continue;
     const std::uint32_t i = lock.partition.number;
     const bool waits = std::binary_search(handover.waiting.begin(), handover.waiting.end(), i);
@@ -169,7 +171,7 @@ std::string not_moved(const Client& client, const std::string& who, const Handov
     return who + " stepped down, but nobody has taken the lead" + within +
            "; is another daemon up?";
   }
-  const std::string silent = read_member(client.store, client.layout, who).silence;
+  const std::string silent = cluster::read_member(client.store, client.layout, who).silence;
   return fmt::format(
       "{} has not stepped down{}: {}", who, within,
       silent.empty() ? "it may be waiting for its jobs (drain_timeout) or be cut off from Consul; "
@@ -183,14 +185,14 @@ std::string not_moved(const Client& client, const std::string& who, const Handov
 std::string not_moved(const Handover& handover, const std::string& within) {
   std::vector<std::string> parts;
   if (!handover.waiting.empty()) {
-    parts.push_back(partitions_text(handover.waiting) + " still with the old leaders" + within +
-                    ", whose jobs may be ending (drain_timeout); the request stands");
+    parts.push_back(cluster::partitions_text(handover.waiting) + " still with the old leaders" +
+                    within + ", whose jobs may be ending (drain_timeout); the request stands");
   }
   if (!handover.released.empty()) {
-    parts.push_back(partitions_text(handover.released) + " led by nobody" + within);
+    parts.push_back(cluster::partitions_text(handover.released) + " led by nobody" + within);
   }
   if (!handover.kept.empty()) {
-    parts.push_back(partitions_text(handover.kept) + " with the same leader again");
+    parts.push_back(cluster::partitions_text(handover.kept) + " with the same leader again");
   }
   const bool taken = handover.released.empty() && handover.kept.empty();
   return fmt::format("not all partitions have changed hands: {}{}", fmt::join(parts, "; "),
@@ -213,7 +215,8 @@ Result<int> wait_for_handover(const Client& client, const Locks& before, Duratio
     }
     if (read) now = *std::move(read);
     const Handover handover = handover_of(before, now);
-    const Partitions& open = handover.waiting.empty() ? handover.released : handover.waiting;
+    const cluster::Partitions& open =
+        handover.waiting.empty() ? handover.released : handover.waiting;
     if (open.empty() || boot_now() >= until) {
       if (client.json) print_handover(client, before, now, handover);
       if (!open.empty() || !handover.kept.empty()) {
@@ -242,11 +245,12 @@ Result<int> wait_for_handover(const Client& client, const Locks& before, Duratio
 // Asks all leaders to hand over.
 Result<int> step_down(const Client& client, const Locks& locks, const LeaderOptions& options) {
   std::vector<std::string> names;
-  for (const auto& [name, partitions] : partitions_by_leader(locks)) names.push_back(name);
+  for (const auto& [name, partitions] : cluster::partitions_by_leader(locks)) names.push_back(name);
   if (names.empty()) {
     if (client.json && locks.count() > 1) {
       print_json(client, {{"partitions", ordered_json::array()}});
-      if (auto error = nobody_leads(client, locks)) return tl::unexpected(*std::move(error));
+      if (auto error = cluster::nobody_leads(client.stored(), locks))
+        return tl::unexpected(*std::move(error));
     } else {
       LICTOR_TRY([[maybe_unused]] const int shown, show_leaders(client, locks));
     }
@@ -254,7 +258,7 @@ Result<int> step_down(const Client& client, const Locks& locks, const LeaderOpti
                 "who leads is not known: the token may not read the locks");
   }
   // A leader that steps down waits a while and leads again if nobody else does.
-  const auto members = read_members(client.store, client.layout, locks);
+  const auto members = cluster::read_members(client.store, client.layout, locks);
   if (names.size() == 1 && members && members->size() == 1 && members->front().leads) {
     client.console.complain("no other daemon is up to take the lead from " + names.front());
   }
@@ -302,7 +306,8 @@ Result<int> leader(const Client& client, const LeaderOptions& options) {
 void note_if_never_led(const Client& client) {
   const auto locks = client::read_locks(client.store, client.layout);
   if (!locks) return;
-  if (std::any_of(locks->begin(), locks->end(), [](const Lock& lock) { return lock.index != 0; })) {
+  if (std::any_of(locks->begin(), locks->end(),
+                  [](const client::Lock& lock) { return lock.index != 0; })) {
     return;
   }
   client.console.note(
@@ -314,7 +319,8 @@ void note_if_never_led(const Client& client) {
 void note_if_not_led(const Client& client) {
   const auto locks = client::read_locks(client.store, client.layout);
   if (!locks) return;
-  if (const auto error = nobody_leads(client, *locks)) client.console.note(error->message);
+  if (const auto error = cluster::nobody_leads(client.stored(), *locks))
+    client.console.note(error->message);
 }
 
 Result<int> pause(const Client& client, const PauseOptions& options) {

@@ -11,12 +11,12 @@
 #include "base/time_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/process.h"
-#include "cli/takeover.h"
 #include "client/task_info.h"
+#include "cluster/admin_client.h"
+#include "cluster/takeover.h"
 
 namespace lictor::cli {
 namespace {
@@ -124,9 +124,9 @@ namespace {
 
 // Whether a daemon of the queue does.
 bool keeps_history(const Client& client) {
-  const auto members = read_members(client.store, client.layout);
+  const auto members = cluster::read_members(client.store, client.layout);
   if (!members) return false;
-  return std::any_of(members->begin(), members->end(), [&](const Member& member) {
+  return std::any_of(members->begin(), members->end(), [&](const cluster::Member& member) {
     return std::find(member.history.begin(), member.history.end(), client.queue) !=
            member.history.end();
   });
@@ -145,7 +145,7 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
   // A task that was rewritten while it runs has the record of a waiting one.
   if (filter.state == TaskState::kRunning) asked.state.reset();
   LICTOR_TRY(auto listed, client.api.list(asked));
-  mark_running(client, listed.tasks);
+  cluster::mark_running(client.stored(), client.admin_token, listed.tasks);
   if (filter.state) {
     std::erase_if(listed.tasks, [&](const TaskInfo& task) {
       return client::listed_state(task.state) != *filter.state ||
@@ -172,7 +172,7 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
                         {"hidden", listed.hidden},
                         {"tasks", json_list(tasks, task_json)}});
   } else {
-    if (const std::string trouble = lead_trouble(client); !trouble.empty()) {
+    if (const std::string trouble = cluster::lead_trouble(client.stored()); !trouble.empty()) {
       client.console.print_line(client.console.suggesting(trouble));
     }
     client.console.print(table_of(tasks).render(client.console.width()));

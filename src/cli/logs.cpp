@@ -11,9 +11,9 @@
 #include "base/time_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/process.h"
+#include "cluster/admin_client.h"
 #include "exec/output_log.h"
 #include "wire/json_text.h"
 
@@ -30,23 +30,23 @@ constexpr std::size_t kMaxBytes = 1U << 20U;
 constexpr auto kFollowWait = 10s;  // for more output, in one request
 constexpr std::chrono::milliseconds kStartWait = 2s;
 
-// The output logs of one task on one host: by a member's admin face, or on this host's disk, where
+// The output logs of one task on one host: by a member's admin API, or on this host's disk, where
 // whether the attempt runs is unknown. Every call blocks.
 class LogSource {
  public:
-  LogSource(AdminClient face, const std::string& queue, const std::string& id)
-      : face_(std::move(face)),
+  LogSource(cluster::AdminClient admin, const std::string& queue, const std::string& id)
+      : admin_(std::move(admin)),
         target_("/v1/logs?queue=" + wire::query_value(queue) + "&id=" + wire::query_value(id)) {}
   LogSource(const std::string& state_dir, std::string queue, std::string id)
       : directory_(state_dir + "/logs"), queue_(std::move(queue)), id_(std::move(id)) {}
 
-  [[nodiscard]] bool local() const { return !face_; }
+  [[nodiscard]] bool local() const { return !admin_; }
 
   // Oldest first; the newest attempt has the highest fencing token. Errors: kUnavailable, kTimeout,
   // kPermissionDenied, kFailed.
   [[nodiscard]] Result<std::vector<StoredLog>> list() {
     if (local()) return exec::stored_logs(directory_, queue_, id_, nullptr);
-    LICTOR_TRY(const std::string body, face_->get(target_));
+    LICTOR_TRY(const std::string body, admin_->get(target_));
     const auto answer = wire::parse_json(body);
     const json logs = answer && answer->is_object() ? answer->value("logs", json{}) : json{};
     if (!logs.is_array()) return fail(ErrorCode::kFailed, "expected a list of logs");
@@ -72,9 +72,9 @@ class LogSource {
   [[nodiscard]] Result<std::string> read(const StoredLog& log, std::uint64_t offset,
                                          std::chrono::seconds wait) {
     if (!local()) {
-      return face_->get(fmt::format("{}&attempt={}&token={}&offset={}&wait={}", target_,
-                                    log.attempt, log.token, offset, wait.count()),
-                        wait);
+      return admin_->get(fmt::format("{}&attempt={}&token={}&offset={}&wait={}", target_,
+                                     log.attempt, log.token, offset, wait.count()),
+                         wait);
     }
     auto bytes = exec::read_log(log.path, offset, kMaxBytes);
     if (!bytes || !bytes->empty() || wait == 0s) return bytes;
@@ -83,7 +83,7 @@ class LogSource {
   }
 
  private:
-  std::optional<AdminClient> face_;
+  std::optional<cluster::AdminClient> admin_;
   std::string target_;
   std::string directory_, queue_, id_;
 };
@@ -128,19 +128,20 @@ class Search {
   /// Asks the members, `known_node` first.
   Result<void> run(const std::string& known_node) {
     // Who leads does not matter.
-    LICTOR_TRY(auto members, read_members(client_.store, client_.layout, client::Locks::unknown()));
+    LICTOR_TRY(auto members,
+               cluster::read_members(client_.store, client_.layout, client::Locks::unknown()));
     const std::string& wanted = options_.node.empty() ? known_node : options_.node;
-    if (!wanted.empty() && !find_member(members, wanted) && wanted != options_.own_node) {
+    if (!wanted.empty() && !cluster::find_member(members, wanted) && wanted != options_.own_node) {
       likeliest_ = wanted + ": no member now";
       tried_.push_back(likeliest_);
     }
     // This host's daemon is down, but its logs are on disk.
-    if (!find_member(members, options_.own_node)) {
+    if (!cluster::find_member(members, options_.own_node)) {
       members.push_back({options_.own_node, host_name()});
     }
     std::stable_partition(members.begin(), members.end(),
-                          [&](const Member& member) { return member.node == wanted; });
-    for (const Member& member : members) {
+                          [&](const cluster::Member& member) { return member.node == wanted; });
+    for (const cluster::Member& member : members) {
       if (!options_.node.empty() && member.node != options_.node) continue;
       if (!ask(member) && member.node == wanted) likeliest_ = tried_.back();
       // That node has the newest attempt; --json lists all.
@@ -180,10 +181,10 @@ class Search {
   }
 
   // False: it could not be asked; tried_.back() says why.
-  bool ask(const Member& member) {
-    auto face = face_of(member, std::chrono::seconds{5}, client_.admin_token);
-    auto taken = face ? take(member, {*std::move(face), client_.queue, options_.id})
-                      : tl::unexpected(face.error());
+  bool ask(const cluster::Member& member) {
+    auto admin = cluster::open_admin(member, std::chrono::seconds{5}, client_.admin_token);
+    auto taken = admin ? take(member, {*std::move(admin), client_.queue, options_.id})
+                       : tl::unexpected(admin.error());
     if (!taken && member.node == options_.own_node && member.host == host_name()) {
       LogSource disk{options_.state_dir, client_.queue, options_.id};
       // A daemon that refuses may keep its logs in another folder, so an empty one proves nothing.
@@ -197,7 +198,7 @@ class Search {
     return false;
   }
 
-  Result<void> take(const Member& member, LogSource source) {
+  Result<void> take(const cluster::Member& member, LogSource source) {
     LICTOR_TRY(auto logs, source.list());
     tried_.push_back(fmt::format("{}: {}{}", member.node,
                                  logs.empty() ? "has none" : "has other attempts",

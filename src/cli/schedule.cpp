@@ -15,8 +15,8 @@
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/process.h"
-#include "cli/takeover.h"
 #include "client/schedules.h"
+#include "cluster/takeover.h"
 #include "schedule/ticks.h"
 #include "wire/json_text.h"
 
@@ -189,7 +189,8 @@ Result<int> schedule_list(const Client& client, const ScheduleListOptions&) {
     if (listed.schedules.empty()) {
       client.console.note(fmt::format("no schedules in queue \"{}\" ({})", client.queue,
                                       client.layout.schedules_prefix));
-    } else if (const std::string trouble = lead_trouble(client); !trouble.empty()) {
+    } else if (const std::string trouble = cluster::lead_trouble(client.stored());
+               !trouble.empty()) {
       client.console.note(trouble + "; without a leader no tick makes a task");
     }
   }
@@ -374,7 +375,7 @@ std::vector<std::string> tick_reasons(const Client& client, const std::string& i
     reasons.push_back("its tick was at " + tick_line(tick, now) +
                       ", and no leader has decided about it");
   }
-  if (const std::string trouble = lead_trouble(client); !trouble.empty())
+  if (const std::string trouble = cluster::lead_trouble(client.stored()); !trouble.empty())
     reasons.push_back(trouble);
   return reasons;
 }

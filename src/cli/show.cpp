@@ -6,11 +6,11 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
-#include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/process.h"
 #include "client/task_info.h"
+#include "cluster/admin_client.h"
 #include "wire/json_text.h"
 
 namespace lictor::cli {
@@ -121,7 +121,7 @@ Result<int> tell_none(const Client& client, const std::string& id, const Error& 
 Result<int> show(const Client& client, const std::string& id) {
   auto found = client.api.show(id);
   if (!found) return tell_none(client, id, found.error());
-  mark_running(client, *found);
+  cluster::mark_running(client.stored(), client.admin_token, *found);
   return print_tasks(client, id, *found);
 }
 

@@ -1,4 +1,4 @@
-// The queue on a full screen, by the admin face of a daemon of this host, else of the leader.
+// The queue on a full screen, by the admin API of a daemon of this host, else of the leader.
 
 #include <algorithm>
 #include <array>
@@ -21,11 +21,11 @@
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
-#include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/process.h"
 #include "cli/screen.h"
 #include "cli/top_page.h"
+#include "cluster/admin_client.h"
 #include "wire/layout.h"
 
 namespace lictor::cli {
@@ -70,8 +70,7 @@ class Top {
   Top(const Client& client, Screen& screen)
       : client_(client),
         screen_(screen),
-        daemons_(client.store, client.layout, client.queue, client.admin_token,
-                 client.admin_addresses),
+        daemons_(client.stored(), client.admin_token, client.admin_addresses),
         asker_([this] { ask(); }) {}
 
   ~Top() {
@@ -300,8 +299,8 @@ class Top {
 
   const Client& client_;
   Screen& screen_;
-  DaemonFaces daemons_;  // the asker's
-  std::mutex mutex_;     // of all that follows
+  cluster::DaemonClients daemons_;  // the asker's
+  std::mutex mutex_;                // of all that follows
   std::condition_variable changed_;
   TopView view_;
   std::size_t list_ = 0;  // of kTopStates: which tasks are wanted

@@ -15,7 +15,7 @@
 #include "base/time_text.h"
 #include "cli/check_report.h"
 #include "cli/json_output.h"
-#include "cli/members.h"
+#include "cluster/member.h"
 
 namespace lictor::cli {
 namespace {
@@ -42,8 +42,8 @@ std::string indented(std::string_view text, std::size_t width, const std::string
 }
 
 // The partitions of `told`, which has none of them if it is of another version.
-Partitions partitions_in(const json& told) {
-  Partitions partitions;
+cluster::Partitions partitions_in(const json& told) {
+  cluster::Partitions partitions;
   for (const json& each : told.is_array() ? told : json::array()) {
     if (each.is_number_unsigned()) partitions.push_back(each.get<std::uint32_t>());
   }
@@ -58,7 +58,7 @@ struct Leads {
 Leads leads_of(const json& queue) {
   const json leaders = queue.value("leaders", json::array());
   if (!leaders.is_array() || leaders.size() < 2) return {};
-  Partitions free;
+  cluster::Partitions free;
   std::set<std::string> nodes;
   for (std::uint32_t i = 0; i < leaders.size(); ++i) {
     const std::string node = leaders[i].is_object() ? text_of(leaders[i], "node") : "";
@@ -68,7 +68,7 @@ Leads leads_of(const json& queue) {
       nodes.insert(node);
     }
   }
-  if (!free.empty()) return {"nobody leads " + partitions_text(free), false};
+  if (!free.empty()) return {"nobody leads " + cluster::partitions_text(free), false};
   return {counted(leaders.size(), "partition") + ", led by " + counted(nodes.size(), "daemon")};
 }
 
@@ -125,8 +125,8 @@ class Drawing {
     std::string members = "members";
     for (const json& member : queue.value("members", json::array())) {
       members += "  " + text_of(member, "node");
-      const Partitions own = partitions_in(member.value("partitions", json{}));
-      if (divided && !own.empty()) members += " (leads " + ranges(own) + ')';
+      const cluster::Partitions own = partitions_in(member.value("partitions", json{}));
+      if (divided && !own.empty()) members += " (leads " + cluster::ranges(own) + ')';
       if (divided && member.value("draining", json{}) == true) members += " (draining)";
       if (!text_of(member, "doubt").empty()) members += " (silent)";
     }

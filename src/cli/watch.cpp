@@ -1,4 +1,4 @@
-// What the leaders' admin faces report of the queue: stats and events.
+// What the leaders' admin at_work report of the queue: stats and events.
 
 #include <algorithm>
 #include <map>
@@ -14,9 +14,9 @@
 #include "base/time_text.h"
 #include "base/try.h"
 #include "cli/commands.h"
-#include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/process.h"
+#include "cluster/admin_client.h"
 #include "wire/json_text.h"
 
 namespace lictor::cli {
@@ -30,12 +30,12 @@ constexpr auto kAskEvery = 500ms;
 constexpr auto kShowEvery = 2s;
 
 // What the leader answers. Errors: nobody leads, or the leader cannot be asked from here.
-Result<json> ask(LeaderFace& leader, const std::string& target) {
-  if (!leader.face) {
-    const auto& [code, why] = leader.face.error();
+Result<json> ask(cluster::LeaderClient& leader, const std::string& target) {
+  if (!leader.admin) {
+    const auto& [code, why] = leader.admin.error();
     return fail(code, why + (code == ErrorCode::kNotFound ? "; \"lictor leader\" says why" : ""));
   }
-  auto body = leader.face->get(target);
+  auto body = leader.admin->get(target);
   if (!body) return fail(ErrorCode::kFailed, leader.node + ": " + body.error().message);
   auto answer = wire::parse_json(*body);
   if (!answer || !answer->is_object()) {
@@ -77,7 +77,7 @@ std::string line_of(const json& event) {
 }
 
 // Of the queue, by one of its leaders.
-Result<json> status_of(const Client& client, LeaderFace& leader) {
+Result<json> status_of(const Client& client, cluster::LeaderClient& leader) {
   LICTOR_TRY(const auto status, ask(leader, "/v1/status"));
   for (const json& each : status.value("queues", json::array())) {
     if (text_of(each, "name") != client.queue || text_of(each, "role") == "following") continue;
@@ -118,10 +118,11 @@ void add_status(json& into, const json& from) {
 }  // namespace
 
 Result<int> stats(const Client& client) {
-  LeaderFaces faces{client};
-  const std::vector<LeaderFace*> leaders = faces.all();
+  cluster::LeaderClients at_work{client.stored(), client.admin_token};
+  const std::vector<cluster::LeaderClient*> leaders = at_work.all();
   std::vector<Result<json>> answers(leaders.size());
-  ask_each(leaders.size(), [&](std::size_t i) { answers[i] = status_of(client, *leaders[i]); });
+  cluster::ask_each(leaders.size(),
+                    [&](std::size_t i) { answers[i] = status_of(client, *leaders[i]); });
   json queue;
   std::vector<std::string> nodes, silent;
   for (std::size_t i = 0; i < leaders.size(); ++i) {
@@ -137,7 +138,7 @@ Result<int> stats(const Client& client) {
     }
   }
   if (nodes.empty()) return tl::unexpected(std::move(answers.front().error()));
-  const Partitions free = free_partitions(faces.locks());
+  const cluster::Partitions free = cluster::free_partitions(at_work.locks());
   if (client.json) {
     ordered_json told{{"queue", client.queue},
                       {"leader", nodes.size() == 1 ? ordered_json(nodes.front()) : ordered_json{}},
@@ -166,8 +167,8 @@ Result<int> stats(const Client& client) {
   client.console.print(table.render(client.console.width()));
   for (const std::string& why : silent) client.console.note("not counted: " + why);
   if (!free.empty()) {
-    client.console.note(
-        fmt::format("not counted: nobody leads {}; see \"lictor leader\"", partitions_text(free)));
+    client.console.note(fmt::format("not counted: nobody leads {}; see \"lictor leader\"",
+                                    cluster::partitions_text(free)));
   }
   return kDone;
 }
@@ -196,20 +197,20 @@ class EventReader {
 
   // Shows what is new. Errors: some leader could not be asked; the events of the others are shown.
   Result<void> read() {
-    LeaderFaces faces{client_};
+    cluster::LeaderClients at_work{client_.stored(), client_.admin_token};
     const Instant now = boot_now();
-    std::vector<LeaderFace*> asked = faces.all();
+    std::vector<cluster::LeaderClient*> asked = at_work.all();
     const std::size_t leading = asked.size();
-    for (const LeaderFace* leader : asked) {
+    for (const cluster::LeaderClient* leader : asked) {
       if (!leader->node.empty()) leaders_[leader->node].led_at = now;
     }
     std::erase_if(leaders_,
                   [&](const auto& each) { return each.second.led_at + kFollowFormer < now; });
     for (const auto& [node, leader] : leaders_) {
-      if (leader.led_at != now) asked.push_back(&faces.former(node));
+      if (leader.led_at != now) asked.push_back(&at_work.former(node));
     }
     std::vector<Result<json>> answers(asked.size());
-    ask_each(asked.size(), [&](std::size_t i) {
+    cluster::ask_each(asked.size(), [&](std::size_t i) {
       const auto known = leaders_.find(asked[i]->node);
       const std::string after = known == leaders_.end() ? "" : known->second.next;
       answers[i] = ask(*asked[i], target_ + wire::query_value(after));
@@ -235,7 +236,7 @@ class EventReader {
     last_.reset();  // what comes later is shown
     shown_ = shown_ || !events.empty();
     for (json& event : events) {
-      if (faces.locks().count() == 1 && event.is_object()) event.erase("partition");
+      if (at_work.locks().count() == 1 && event.is_object()) event.erase("partition");
       show(event);
     }
     if (trouble) return tl::unexpected(*std::move(trouble));

@@ -5,12 +5,12 @@
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/commands.h"
-#include "cli/faces.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/process.h"
-#include "cli/takeover.h"
 #include "client/retry.h"
+#include "cluster/admin_client.h"
+#include "cluster/takeover.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
 
@@ -79,9 +79,9 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
   }
   const auto locks = client::read_locks(client.store, client.layout);
   if (locks) {
-    const Lock& lock = locks->of(task);
+    const client::Lock& lock = locks->of(task);
     if (lock.known && lock.session.empty()) {
-      reasons.insert(reasons.begin(), nobody_leads(client, lock).message);
+      reasons.insert(reasons.begin(), cluster::nobody_leads(client.stored(), lock).message);
     }
   } else if (locks.error().code == ErrorCode::kInvalid) {
     reasons.insert(reasons.begin(), locks.error().message);
@@ -95,8 +95,8 @@ json text_json(const std::string& text) { return {{"text", text}}; }
 // The leader knows more than Consul holds. An error without a message: it knows less, since it does
 // not know the task yet, or leads no longer.
 Result<json> ask_leader(const Client& client, const TaskInfo& task) {
-  LeaderFaces leaders{client};
-  auto reasons = ask_why(client, leaders.of(task), task.id);
+  cluster::LeaderClients leaders{client.stored(), client.admin_token};
+  auto reasons = cluster::ask_why(client.queue, leaders.of(task), task.id);
   if (reasons && reasons->front().value("reason", json{}) == "unknown_task") {
     return fail(ErrorCode::kNotFound, "");
   }
@@ -132,7 +132,7 @@ Result<int> why(const Client& client, const std::string& id) {
   Error why_not = told ? Error{} : told.error();
   if (!told) told = json_list(reasons_of(client, task), text_json);
   if (client::is_temporary(why_not)) {
-    std::string trouble = lead_trouble(client, task);
+    std::string trouble = cluster::lead_trouble(client.stored(), task);
     if (trouble.empty()) trouble = std::move(why_not.message);
     told->insert(told->begin(), json{{"reason", "leader_silent"}, {"text", trouble}});
     why_not.message.clear();

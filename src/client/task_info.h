@@ -1,7 +1,7 @@
 #pragma once
 
 // What a stored record says of a task, for people and as JSON, with the same members in commands
-// and in the admin face. Pure.
+// and in the admin API. Pure.
 
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "cli/faces.h"
+#include "cluster/admin_client.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,13 +12,14 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "cli/json_output.h"
+#include "client/task_info.h"
 #include "wire/json_text.h"
 #include "wire/layout.h"
 
-namespace lictor::cli {
+namespace lictor::cluster {
 
 using namespace std::chrono_literals;
+using client::text_of;
 using nlohmann::json;
 
 Result<AdminClient> AdminClient::open(std::vector<std::string> addresses,
@@ -89,16 +90,16 @@ Reach reach_of(const Member& member, std::string_view own_host) {
   }
   if (reach.addresses.empty()) {
     reach.why_not = member.admin.empty()
-                        ? "its admin face is switched off; set admin.listen there"
-                        : "its admin face listens on its own host's loopback only; set "
+                        ? "its admin API is switched off; set admin.listen there"
+                        : "its admin API listens on its own host's loopback only; set "
                           "admin.listen there to an address that this host can reach, or run this "
                           "on that host";
   }
   return reach;
 }
 
-Result<AdminClient> face_of(const Member& member, std::chrono::milliseconds limit,
-                            const std::string& token) {
+Result<AdminClient> open_admin(const Member& member, std::chrono::milliseconds limit,
+                               const std::string& token) {
   const Reach reach = reach_of(member, host_name());
   if (reach.addresses.empty()) return fail(ErrorCode::kFailed, reach.why_not);
   return AdminClient::open(reach.addresses, limit, token);
@@ -107,9 +108,9 @@ Result<AdminClient> face_of(const Member& member, std::chrono::milliseconds limi
 namespace {
 
 void ask(Member& member, std::chrono::milliseconds limit) {
-  auto face = face_of(member, limit);
-  if (!face) return;
-  const auto healthy = face->get("/healthz");
+  auto admin = open_admin(member, limit);
+  if (!admin) return;
+  const auto healthy = admin->get("/healthz");
   const ErrorCode code = healthy ? ErrorCode::kFailed : healthy.error().code;
   const bool no_connection = code == ErrorCode::kUnavailable;
   member.answers = !no_connection && code != ErrorCode::kTimeout;
@@ -126,7 +127,7 @@ void ask(Member& member, std::chrono::milliseconds limit) {
 
 }  // namespace
 
-Member read_member(Store& store, const wire::Layout& layout, const std::string& node,
+Member read_member(client::Store& store, const wire::Layout& layout, const std::string& node,
                    std::chrono::milliseconds limit) {
   if (node.empty()) return {};
   const auto entry = store.get(layout.members_prefix + node);
@@ -147,26 +148,27 @@ void ask_all(std::vector<Member>& members, std::chrono::milliseconds limit,
   });
 }
 
-LeaderFaces::LeaderFaces(const Client& client, std::chrono::milliseconds limit)
-    : client_(client), limit_(limit) {
-  auto locks = client::read_locks(client.store, client.layout);
+LeaderClients::LeaderClients(client::Queue queue, std::string token,
+                             std::chrono::milliseconds limit)
+    : queue_(std::move(queue)), token_(std::move(token)), limit_(limit) {
+  auto locks = client::read_locks(queue_.store, queue_.layout);
   if (!locks && locks.error().code != ErrorCode::kPermissionDenied) {
     members_ = tl::unexpected(std::move(locks.error()));
     return;
   }
   locks_ = client::locks_if_known(std::move(locks));
-  members_ = read_members(client.store, client.layout, locks_);
+  members_ = read_members(queue_.store, queue_.layout, locks_);
 }
 
-LeaderFace& LeaderFaces::any() {
+LeaderClient& LeaderClients::any() {
   for (const Member& member : members_.value_or(std::vector<Member>{})) {
     if (member.leads) return at(member.partitions.front());
   }
   return at(0);
 }
 
-std::vector<LeaderFace*> LeaderFaces::all() {
-  std::vector<LeaderFace*> leaders;
+std::vector<LeaderClient*> LeaderClients::all() {
+  std::vector<LeaderClient*> leaders;
   for (const auto& [name, partitions] : partitions_by_leader(locks_)) {
     leaders.push_back(&at(partitions.front()));
   }
@@ -174,15 +176,15 @@ std::vector<LeaderFace*> LeaderFaces::all() {
   return leaders;
 }
 
-LeaderFace& LeaderFaces::at(std::uint32_t partition) {
+LeaderClient& LeaderClients::at(std::uint32_t partition) {
   const std::string name = locks_[partition].name();
   const std::string key = name.empty() ? '/' + std::to_string(partition) : name;
-  const auto known = faces_.find(key);
-  if (known != faces_.end()) return known->second;
-  return faces_.emplace(key, LeaderFace{name, open(locks_[partition])}).first->second;
+  const auto known = clients_.find(key);
+  if (known != clients_.end()) return known->second;
+  return clients_.emplace(key, LeaderClient{name, open(locks_[partition])}).first->second;
 }
 
-Result<AdminClient> LeaderFaces::open(const client::Lock& lock) const {
+Result<AdminClient> LeaderClients::open(const client::Lock& lock) const {
   if (!members_) return tl::unexpected(members_.error());
   if (!lock.known) {
     return fail(ErrorCode::kFailed, "who leads is not known: the token may not read the lock");
@@ -191,36 +193,36 @@ Result<AdminClient> LeaderFaces::open(const client::Lock& lock) const {
   if (name.empty()) {
     const bool none = free_partitions(locks_).size() == locks_.count();
     return fail(ErrorCode::kNotFound,
-                none ? "nobody leads queue \"" + client_.queue + '"'
+                none ? "nobody leads queue \"" + queue_.name + '"'
                      : fmt::format("nobody leads partition {}", lock.partition.number));
   }
   return open(name);
 }
 
-LeaderFace& LeaderFaces::former(const std::string& node) {
-  const auto known = faces_.find(node);
-  if (known != faces_.end()) return known->second;
-  return faces_.emplace(node, LeaderFace{node, open(node)}).first->second;
+LeaderClient& LeaderClients::former(const std::string& node) {
+  const auto known = clients_.find(node);
+  if (known != clients_.end()) return known->second;
+  return clients_.emplace(node, LeaderClient{node, open(node)}).first->second;
 }
 
-Result<AdminClient> LeaderFaces::open(const std::string& name) const {
+Result<AdminClient> LeaderClients::open(const std::string& name) const {
   if (!members_) return tl::unexpected(members_.error());
   const Member* member = find_member(*members_, name);
   if (member == nullptr) {
     return fail(ErrorCode::kFailed,
                 "the leader, " + name + ", is not among the members, so its address is unknown");
   }
-  return face_of(*member, limit_, client_.admin_token).map_error([&](const Error& error) {
+  return open_admin(*member, limit_, token_).map_error([&](const Error& error) {
     return Error{ErrorCode::kFailed,
                  "the leader, " + name + ", could not be asked: " + error.message};
   });
 }
 
-Result<json> ask_why(const Client& client, LeaderFace& leader, const std::string& id) {
-  if (!leader.face) return fail(ErrorCode::kFailed, leader.face.error().message);
+Result<json> ask_why(const std::string& queue, LeaderClient& leader, const std::string& id) {
+  if (!leader.admin) return fail(ErrorCode::kFailed, leader.admin.error().message);
   const std::string why_not = "the leader, " + leader.node + ", could not be asked: ";
-  auto answer = leader.face->get("/v1/tasks/" + wire::query_value(id) +
-                                 "/why?queue=" + wire::query_value(client.queue));
+  auto answer = leader.admin->get("/v1/tasks/" + wire::query_value(id) +
+                                  "/why?queue=" + wire::query_value(queue));
   if (!answer) return fail(answer.error().code, why_not + answer.error().message);
   auto reasons = wire::parse_json(*answer);
   const bool fits = reasons && reasons->is_array() && !reasons->empty() &&
@@ -232,8 +234,8 @@ Result<json> ask_why(const Client& client, LeaderFace& leader, const std::string
 
 namespace {
 
-Result<json> get_json(AdminClient& face, const std::string& target) {
-  LICTOR_TRY(const std::string body, face.get(target));
+Result<json> get_json(AdminClient& admin, const std::string& target) {
+  LICTOR_TRY(const std::string body, admin.get(target));
   auto answer = wire::parse_json(body);
   if (!answer) return fail(ErrorCode::kFailed, "the answer is no JSON");
   return *std::move(answer);
@@ -241,12 +243,12 @@ Result<json> get_json(AdminClient& face, const std::string& target) {
 
 }  // namespace
 
-Result<json> DaemonFaces::get(const std::string& target) {
-  if (face_) {
-    if (auto answer = get_json(*face_, target)) return answer;
-    face_.reset();
+Result<json> DaemonClients::get(const std::string& target) {
+  if (last_) {
+    if (auto answer = get_json(*last_, target)) return answer;
+    last_.reset();
   }
-  const auto listed = read_members(store_, layout_);
+  const auto listed = read_members(queue_.store, queue_.layout);
   if (!listed && own_.empty()) return tl::unexpected(listed.error());
   const std::string host = host_name();
   std::vector<Member> members =
@@ -258,34 +260,35 @@ Result<json> DaemonFaces::get(const std::string& target) {
                    [&](const Member& a, const Member& b) { return rank(a) < rank(b); });
   std::string why_not;
   for (const Member& member : members) {
-    auto face = face_of(member, 2s, token_);
-    auto answer = face ? get_json(*face, target) : tl::unexpected(face.error());
+    auto admin = open_admin(member, 2s, token_);
+    auto answer = admin ? get_json(*admin, target) : tl::unexpected(admin.error());
     if (answer) {
-      face_.emplace(*std::move(face));
+      last_.emplace(*std::move(admin));
       return answer;
     }
     why_not += (why_not.empty() ? "" : "; ") + member.node + ": " + answer.error().message;
   }
   if (!listed) return tl::unexpected(listed.error());
-  if (why_not.empty()) why_not = "no daemon has registered for queue \"" + queue_ + '"';
+  if (why_not.empty()) why_not = "no daemon has registered for queue \"" + queue_.name + '"';
   return fail(ErrorCode::kFailed, why_not);
 }
 
-void mark_running(const Client& client, std::vector<TaskInfo>& tasks) {
+void mark_running(const client::Queue& queue, const std::string& token,
+                  std::vector<TaskInfo>& tasks) {
   constexpr std::size_t kMostAsked = 16;
-  std::optional<LeaderFaces> leaders;
+  std::optional<LeaderClients> leaders;
   std::size_t asked = 0;
   for (TaskInfo& task : tasks) {
     const bool waits = task.state == TaskState::kWaiting || task.state == TaskState::kScheduled;
     if (!waits || task.modify_index == task.create_index || asked++ == kMostAsked) continue;
-    if (!leaders) leaders.emplace(client, kGlance);
-    LeaderFace& leader = leaders->of(task);
-    const auto reasons = ask_why(client, leader, task.id);
-    if (!reasons) leader.face = tl::unexpected(reasons.error());  // ask it no more
+    if (!leaders) leaders.emplace(queue, token, kGlance);
+    LeaderClient& leader = leaders->of(task);
+    const auto reasons = ask_why(queue.name, leader, task.id);
+    if (!reasons) leader.admin = tl::unexpected(reasons.error());  // ask it no more
     if (!reasons || text_of(reasons->front(), "reason") != "running") continue;
     task.state = TaskState::kRunning;
     task.node = leader.node;
   }
 }
 
-}  // namespace lictor::cli
+}  // namespace lictor::cluster

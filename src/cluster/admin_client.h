@@ -1,6 +1,6 @@
 #pragma once
 
-// The admin faces of a queue's daemons, and what only they know.
+// What the daemons of a queue tell, each by its admin API.
 
 #include <chrono>
 #include <cstddef>
@@ -15,18 +15,18 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.h"
-#include "cli/members.h"
 #include "client/locks.h"
+#include "client/queue.h"
+#include "cluster/member.h"
 #include "lictor/result.h"
 #include "net/transport.h"
 
-namespace lictor::cli {
+namespace lictor::cluster {
 
-/// Asks the admin face of a member. Never sends a Consul token.
+/// Asks the admin API of a daemon. Never sends a Consul token.
 class AdminClient {
  public:
-  /// Tries `addresses` in turn, for `limit` altogether. `token`: of the admin faces
+  /// Tries `addresses` in turn, for `limit` altogether. `token`: of the admin APIs
   /// (admin.token_file); empty: none is sent. Errors: kInvalid.
   [[nodiscard]] static Result<AdminClient> open(
       std::vector<std::string> addresses, std::chrono::milliseconds limit = std::chrono::seconds{5},
@@ -54,20 +54,21 @@ class AdminClient {
 /// Calls `ask` with each number below `count`, several at once, from threads, and waits for all.
 void ask_each(std::size_t count, const std::function<void(std::size_t)>& ask);
 
-/// How a member's admin face can be asked from the host called `own_host`.
+/// How a member's admin API can be asked from the host called `own_host`.
 struct Reach {
   std::vector<std::string> addresses;  ///< none: it cannot
   std::string why_not;                 ///< then, with the way out
 };
 [[nodiscard]] Reach reach_of(const Member& member, std::string_view own_host);
 
-/// Opens the admin face of the member from this host. Errors: kFailed, why it cannot be asked.
-[[nodiscard]] Result<AdminClient> face_of(const Member& member, std::chrono::milliseconds limit,
-                                          const std::string& token = {});
+/// The admin API of the member, asked from this host. Errors: kFailed, why it cannot be asked.
+[[nodiscard]] Result<AdminClient> open_admin(const Member& member, std::chrono::milliseconds limit,
+                                             const std::string& token = {});
 
 /// The member `node`, and whether it answers within `limit`. Only `node` is set if there is no such
 /// member, or the token may not read it.
-[[nodiscard]] Member read_member(Store& store, const wire::Layout& layout, const std::string& node,
+[[nodiscard]] Member read_member(client::Store& store, const wire::Layout& layout,
+                                 const std::string& node,
                                  std::chrono::milliseconds limit = std::chrono::seconds{5});
 /// The limit where the answer is only an addition to the output.
 inline constexpr std::chrono::milliseconds kGlance{1'000};
@@ -75,74 +76,71 @@ inline constexpr std::chrono::milliseconds kGlance{1'000};
 void ask_all(std::vector<Member>& members, std::chrono::milliseconds limit = kGlance,
              const std::string& own = {});
 
-/// The admin face of a leader.
-struct LeaderFace {
+/// The admin API of a leader.
+struct LeaderClient {
   std::string node;  ///< empty: no member leads
   /// Or why it cannot be asked: kNotFound, nobody leads; of Consul, if that could not be read.
-  Result<AdminClient> face;
+  Result<AdminClient> admin;
 };
 
-/// The admin faces of the leaders of a queue's partitions, as they are now.
-class LeaderFaces {
+/// The admin APIs of the leaders of a queue's partitions, as they are now.
+class LeaderClients {
  public:
-  /// Reads Consul. `client` must outlive this.
-  explicit LeaderFaces(const Client& client,
-                       std::chrono::milliseconds limit = std::chrono::seconds{5});
+  /// Reads Consul. `token`: of the admin APIs, may be empty.
+  explicit LeaderClients(client::Queue queue, std::string token,
+                         std::chrono::milliseconds limit = std::chrono::seconds{5});
 
   /// Of the task's partition.
-  [[nodiscard]] LeaderFace& of(const TaskInfo& task) { return at(locks_.partition_of(task)); }
+  [[nodiscard]] LeaderClient& of(const TaskInfo& task) { return at(locks_.partition_of(task)); }
   /// Of the first partition that a member leads.
-  [[nodiscard]] LeaderFace& any();
+  [[nodiscard]] LeaderClient& any();
   /// Of all partitions, each leader once; if nobody leads one that says so.
-  [[nodiscard]] std::vector<LeaderFace*> all();
+  [[nodiscard]] std::vector<LeaderClient*> all();
   /// Of a member that led before.
-  [[nodiscard]] LeaderFace& former(const std::string& node);
+  [[nodiscard]] LeaderClient& former(const std::string& node);
   [[nodiscard]] const client::Locks& locks() const { return locks_; }
 
  private:
-  [[nodiscard]] LeaderFace& at(std::uint32_t partition);
+  [[nodiscard]] LeaderClient& at(std::uint32_t partition);
   [[nodiscard]] Result<AdminClient> open(const client::Lock& lock) const;
   [[nodiscard]] Result<AdminClient> open(const std::string& node) const;
 
-  const Client& client_;
+  const client::Queue queue_;
+  const std::string token_;
   const std::chrono::milliseconds limit_;
   client::Locks locks_ = client::Locks::unknown();
   Result<std::vector<Member>> members_;
-  std::map<std::string, LeaderFace> faces_;  // by the leader's name; of free partitions by number
+  std::map<std::string, LeaderClient>
+      clients_;  // by the leader's name; of free partitions by number
 };
 
-/// The admin faces of the daemons of a queue. Any of them knows the queue, or asks the leader.
-class DaemonFaces {
+/// The admin APIs of the daemons of a queue. Any of them knows the queue, or asks the leader.
+class DaemonClients {
  public:
-  /// `token`: of the admin faces, may be empty. `own`: the addresses of this host's daemon, asked
-  /// where Consul does not tell the members. The references must outlive this.
-  DaemonFaces(Store& store, const wire::Layout& layout, std::string queue, std::string token,
-              std::vector<std::string> own = {})
-      : store_(store),
-        layout_(layout),
-        queue_(std::move(queue)),
-        token_(std::move(token)),
-        own_(std::move(own)) {}
+  /// `token`: of the admin APIs, may be empty. `own`: the addresses of this host's daemon, asked
+  /// where Consul does not tell the members.
+  DaemonClients(client::Queue queue, std::string token, std::vector<std::string> own = {})
+      : queue_(std::move(queue)), token_(std::move(token)), own_(std::move(own)) {}
 
-  /// Asks the daemon that answered last. If it fails, asks this host's daemon, then the leader, then
-  /// the others, and returns the first answer. Blocks for two seconds a daemon, and for Consul.
+  /// Asks the daemon that answered last. If it fails, asks this host's daemon, then the leader,
+  /// then the others, and returns the first answer. Blocks for two seconds a daemon, and for Consul.
   /// Errors: kFailed, with why each of them could not be asked; those of read_members().
   [[nodiscard]] Result<nlohmann::json> get(const std::string& target);
 
  private:
-  Store& store_;
-  const wire::Layout& layout_;
-  const std::string queue_, token_;
+  const client::Queue queue_;
+  const std::string token_;
   const std::vector<std::string> own_;
-  std::optional<AdminClient> face_;
+  std::optional<AdminClient> last_;  // that answered
 };
 
 /// Why the task does not run, by the leader: a JSON list of objects that is not empty. Blocks.
-[[nodiscard]] Result<nlohmann::json> ask_why(const Client& client, LeaderFace& leader,
+[[nodiscard]] Result<nlohmann::json> ask_why(const std::string& queue, LeaderClient& leader,
                                              const std::string& id);
 /// Marks those of `tasks` that run although their records say that they wait: their producers
 /// rewrote them, and only the leader knows. Blocks for kGlance a leader at most, and a few
 /// requests.
-void mark_running(const Client& client, std::vector<TaskInfo>& tasks);
+void mark_running(const client::Queue& queue, const std::string& token,
+                  std::vector<TaskInfo>& tasks);
 
-}  // namespace lictor::cli
+}  // namespace lictor::cluster

@@ -8,20 +8,20 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands.h"
 #include "client/config_parts.h"
 #include "client/locks.h"
+#include "client/store.h"
 #include "lictor/result.h"
 #include "wire/fleet.h"
 
-namespace lictor::cli {
+namespace lictor::cluster {
 
 /// A member, from its key below the members prefix. The value may be of another version: missing
 /// fields are empty.
 struct Member {
   std::string node;  ///< from the key, if the value lacks it
   std::string host{}, pid{}, version{};
-  std::vector<std::string> admin{};  ///< URLs of its admin face
+  std::vector<std::string> admin{};  ///< URLs of its admin API
   std::string since{};
   bool leads = false;
   std::string config{};  ///< digest of its configuration
@@ -32,7 +32,7 @@ struct Member {
   bool draining = false;                    ///< an operator wants it to lead none
   std::vector<std::string> history{};       ///< the queues that it keeps the results of
   wire::QueueNumbers wishes{}, weights{};   ///< how many partitions it wants, and its weight
-  /// Whether its admin face answers; nothing: that was not asked, or cannot be from here. A dead
+  /// Whether its admin API answers; nothing: that was not asked, or cannot be from here. A dead
   /// daemon's stops long before its session ends.
   std::optional<bool> answers{};
   std::string silence{};  ///< if it does not: "its daemon does not answer: ..."
@@ -46,12 +46,14 @@ struct Member {
 
 /// In the order of their keys. Without the right to read the locks, nobody leads. Errors: those of
 /// Store::list().
-[[nodiscard]] Result<std::vector<Member>> read_members(Store& store, const wire::Layout& layout);
-[[nodiscard]] Result<std::vector<Member>> read_members(Store& store, const wire::Layout& layout,
+[[nodiscard]] Result<std::vector<Member>> read_members(client::Store& store,
+                                                       const wire::Layout& layout);
+[[nodiscard]] Result<std::vector<Member>> read_members(client::Store& store,
+                                                       const wire::Layout& layout,
                                                        const client::Locks& locks);
 
-/// Why the member may be dead: its face does not answer, or it did not write its entry, as it does
-/// each 10 s, for 25 s. Follows "<name> leads, but". Empty: no reason.
+/// Why the member may be dead: its admin API does not answer, or it did not write its entry, as it
+/// does each 10 s, for 25 s. Follows "<name> leads, but". Empty: no reason.
 [[nodiscard]] std::string doubt_of(const Member& member);
 
 using Partitions = std::vector<std::uint32_t>;  ///< in ascending order
@@ -71,4 +73,4 @@ using Partitions = std::vector<std::uint32_t>;  ///< in ascending order
 [[nodiscard]] Partitions misplaced(const client::Locks& locks, const std::vector<Member>& members,
                                    const std::string& queue);
 
-}  // namespace lictor::cli
+}  // namespace lictor::cluster

@@ -1,4 +1,4 @@
-#include "cli/takeover.h"
+#include "cluster/takeover.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,16 +8,17 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/time_text.h"
-#include "cli/faces.h"
+#include "cluster/admin_client.h"
 
-namespace lictor::cli {
+namespace lictor::cluster {
 namespace {
 
 using namespace std::chrono_literals;
 
 // Not known where the token may not list the members. `undivided`: then a member that is to be
 // emptied leads all the same. Blocks for kGlance and a request.
-Candidates read_candidates(Store& store, const wire::Layout& layout, bool undivided = true) {
+Candidates read_candidates(client::Store& store, const wire::Layout& layout,
+                           bool undivided = true) {
   auto members = read_members(store, layout, client::Locks::unknown());
   if (!members) return std::nullopt;
   // The session of a daemon that died with its lead may outlive the lock by its TTL.
@@ -61,14 +62,14 @@ std::string delay_of(const Lock& lock) {
 
 }  // namespace
 
-std::string if_dead(Store& store, const wire::Layout& layout, const Lock& lock,
+std::string if_dead(client::Store& store, const wire::Layout& layout, const Lock& lock,
                     const Member& member) {
   Candidates others = read_candidates(store, layout, lock.partition.count == 1);
   if (others) std::erase(*others, member.node);
   return if_dead(store, lock, member, others);
 }
 
-std::string if_dead(Store& store, const Lock& lock, const Member& member,
+std::string if_dead(client::Store& store, const Lock& lock, const Member& member,
                     const Candidates& others) {
   std::string gone = "after session_ttl and lock_delay";
   const auto session = store.session(lock.session);
@@ -111,28 +112,28 @@ std::string if_free(const Lock& lock, const Candidates& candidates) {
          " when the lock-delay has passed" + (delay.empty() ? "" : ", within " + delay);
 }
 
-Error nobody_leads(const Client& client, const Lock& lock) {
+Error nobody_leads(const client::Queue& queue, const Lock& lock) {
   const bool undivided = lock.partition.count == 1;
   std::string text =
       fmt::format("nobody leads {}queue \"{}\" ({}",
                   undivided ? "" : fmt::format("partition {} of ", lock.partition.number),
-                  client.queue, client.layout.lock_key(lock.partition));
+                  queue.name, queue.layout.lock_key(lock.partition));
   text += lock.index == 0 ? " does not exist)" : " is free)";
   if (undivided && lock.index == 0) {
     text += ": no daemon has ever led it; if its name is right, start one with \"lictor run\"";
     return {ErrorCode::kNotFound, std::move(text)};
   }
-  const Candidates candidates = read_candidates(client.store, client.layout, undivided);
+  const Candidates candidates = read_candidates(queue.store, queue.layout, undivided);
   const bool plain = lock.index == 0 || (!undivided && candidates && candidates->empty());
   text +=
       "; " + (plain ? takers_text(candidates, "it", delay_of(lock)) : if_free(lock, candidates));
   return {ErrorCode::kNotFound, std::move(text)};
 }
 
-std::optional<Error> nobody_leads(const Client& client, const client::Locks& locks) {
+std::optional<Error> nobody_leads(const client::Queue& queue, const client::Locks& locks) {
   const Partitions free = free_partitions(locks);
   if (free.empty()) return std::nullopt;
-  if (free.size() == 1) return nobody_leads(client, locks[free.front()]);
+  if (free.size() == 1) return nobody_leads(queue, locks[free.front()]);
   std::string delay;
   for (const std::uint32_t i : free) {
     const std::string own = delay_of(locks[i]);
@@ -142,64 +143,64 @@ std::optional<Error> nobody_leads(const Client& client, const client::Locks& loc
   return Error{
       ErrorCode::kNotFound,
       fmt::format("nobody leads {} of queue \"{}\" (below {}/{}/); {}", partitions_text(free),
-                  client.queue, client.layout.leader_key, locks.count(),
-                  takers_text(read_candidates(client.store, client.layout, false), "each", delay))};
+                  queue.name, queue.layout.leader_key, locks.count(),
+                  takers_text(read_candidates(queue.store, queue.layout, false), "each", delay))};
 }
 
 namespace {
 
 // Why the holder of the lock may be dead. Empty: no reason.
-std::string doubt_text(const Client& client, const Lock& lock, const Member& member) {
+std::string doubt_text(const client::Queue& queue, const Lock& lock, const Member& member) {
   const std::string doubt = doubt_of(member);
   if (doubt.empty()) return {};
   const std::string what =
       lock.partition.count == 1 ? std::string{} : ' ' + partitions_text(member.partitions);
   return fmt::format("{} leads{}, but {}; {}", lock.name(), what, doubt,
-                     if_dead(client.store, client.layout, lock, member));
+                     if_dead(queue.store, queue.layout, lock, member));
 }
 
 // Of one lock. Empty: its holder answers.
-std::string trouble_of(const Client& client, const Lock& lock) {
-  if (lock.session.empty()) return nobody_leads(client, lock).message;
-  Member member = read_member(client.store, client.layout, lock.text("node"), kGlance);
+std::string trouble_of(const client::Queue& queue, const Lock& lock) {
+  if (lock.session.empty()) return nobody_leads(queue, lock).message;
+  Member member = read_member(queue.store, queue.layout, lock.text("node"), kGlance);
   member.partitions = {lock.partition.number};
-  return doubt_text(client, lock, member);
+  return doubt_text(queue, lock, member);
 }
 
 }  // namespace
 
-std::vector<std::string> doubtful_leaders(const Client& client, const client::Locks& locks,
+std::vector<std::string> doubtful_leaders(const client::Queue& queue, const client::Locks& locks,
                                           const std::vector<Member>& members) {
   std::vector<std::string> lines;
   for (const Member& member : members) {
     if (!member.leads) continue;
-    std::string doubt = doubt_text(client, locks[member.partitions.front()], member);
+    std::string doubt = doubt_text(queue, locks[member.partitions.front()], member);
     if (!doubt.empty()) lines.push_back(std::move(doubt));
   }
   return lines;
 }
 
-std::string lead_trouble(const Client& client) {
-  const auto locks = client::read_locks(client.store, client.layout);
+std::string lead_trouble(const client::Queue& queue) {
+  const auto locks = client::read_locks(queue.store, queue.layout);
   if (!locks) return locks.error().code == ErrorCode::kInvalid ? locks.error().message : "";
-  if (locks->count() == 1) return trouble_of(client, (*locks)[0]);
+  if (locks->count() == 1) return trouble_of(queue, (*locks)[0]);
   std::vector<std::string> troubles;
-  if (auto leaders = read_members(client.store, client.layout, *locks)) {
+  if (auto leaders = read_members(queue.store, queue.layout, *locks)) {
     std::erase_if(*leaders, [](const Member& member) { return !member.leads; });
     ask_all(*leaders);
-    troubles = doubtful_leaders(client, *locks, *leaders);
+    troubles = doubtful_leaders(queue, *locks, *leaders);
   }
-  if (const auto free = nobody_leads(client, *locks)) {
+  if (const auto free = nobody_leads(queue, *locks)) {
     troubles.insert(troubles.begin(), free->message);
   }
   return fmt::format("{}", fmt::join(troubles, "; "));
 }
 
-std::string lead_trouble(const Client& client, const TaskInfo& task) {
-  const auto locks = client::read_locks(client.store, client.layout);
+std::string lead_trouble(const client::Queue& queue, const TaskInfo& task) {
+  const auto locks = client::read_locks(queue.store, queue.layout);
   if (!locks) return locks.error().code == ErrorCode::kInvalid ? locks.error().message : "";
   const Lock& lock = locks->of(task);
-  return lock.known ? trouble_of(client, lock) : "";
+  return lock.known ? trouble_of(queue, lock) : "";
 }
 
-}  // namespace lictor::cli
+}  // namespace lictor::cluster

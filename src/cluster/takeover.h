@@ -6,38 +6,39 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/members.h"
 #include "client/locks.h"
+#include "client/queue.h"
+#include "cluster/member.h"
 #include "lictor/result.h"
 
-namespace lictor::cli {
+namespace lictor::cluster {
 
 using client::Lock;
 
 /// The names of the members that campaign: those that give no reason to doubt. Nothing: not known.
 using Candidates = std::optional<std::vector<std::string>>;
 /// What happens if the leader is dead, when, by its session, and which members may lead next.
-[[nodiscard]] std::string if_dead(Store& store, const wire::Layout& layout, const Lock& lock,
-                                  const Member& member);
+[[nodiscard]] std::string if_dead(client::Store& store, const wire::Layout& layout,
+                                  const Lock& lock, const Member& member);
 /// The same where the members that may lead next are known.
-[[nodiscard]] std::string if_dead(Store& store, const Lock& lock, const Member& member,
+[[nodiscard]] std::string if_dead(client::Store& store, const Lock& lock, const Member& member,
                                   const Candidates& others);
 /// Nobody holds the lock: who led last, and which members may lead next, when.
 [[nodiscard]] std::string if_free(const Lock& lock, const Candidates& candidates);
 /// Why no task may start now, or none of some partitions: nobody leads, or the leader may be dead;
 /// with when that ends. Empty: the queue is led. Blocks for twice kGlance at most and a few
 /// requests.
-[[nodiscard]] std::string lead_trouble(const Client& client);
+[[nodiscard]] std::string lead_trouble(const client::Queue& queue);
 /// The same of the task's partition.
-[[nodiscard]] std::string lead_trouble(const Client& client, const TaskInfo& task);
+[[nodiscard]] std::string lead_trouble(const client::Queue& queue, const TaskInfo& task);
 /// Nobody holds the lock: why, and which members may lead next.
-[[nodiscard]] Error nobody_leads(const Client& client, const Lock& lock);
+[[nodiscard]] Error nobody_leads(const client::Queue& queue, const Lock& lock);
 /// The same of all partitions that are free. Nothing: all are led, or may not be read.
-[[nodiscard]] std::optional<Error> nobody_leads(const Client& client, const client::Locks& locks);
+[[nodiscard]] std::optional<Error> nobody_leads(const client::Queue& queue,
+                                                const client::Locks& locks);
 /// A line for each of `members` that leads and may be dead, with what happens then.
-[[nodiscard]] std::vector<std::string> doubtful_leaders(const Client& client,
+[[nodiscard]] std::vector<std::string> doubtful_leaders(const client::Queue& queue,
                                                         const client::Locks& locks,
                                                         const std::vector<Member>& members);
 
-}  // namespace lictor::cli
+}  // namespace lictor::cluster

@@ -26,7 +26,7 @@ struct User {
 //      |                             |
 //      | drops these four            | fork, change of user, drops all
 //      v                             v
-//   daemon, plug-ins, admin face    job: none
+//   daemon, plug-ins, admin API    job: none
 //
 // A root daemon keeps its capabilities, and so do its jobs without a "user".
 

@@ -212,7 +212,7 @@ Result<std::vector<Listener>> open_listeners(const ListenOptions& options) {
       address.port = 0;
       listener = listen_tcp(address, options.host_name);
       if (listener) {
-        options.on_warning(text + " is taken; the admin face listens on " + listener->url +
+        options.on_warning(text + " is taken; the admin API listens on " + listener->url +
                            " instead; set admin.listen to choose");
       }
     }

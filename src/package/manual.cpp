@@ -241,7 +241,7 @@ std::string links_to(const std::vector<std::string>& topics, const std::string& 
   return links;
 }
 
-// Links between pages lead to their addresses on the face.
+// Links between pages lead to their addresses on the admin API.
 void lead_to_face(cmark_node* root) {
   cmark_iter* iter = cmark_iter_new(root);
   while (cmark_iter_next(iter) != CMARK_EVENT_DONE) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The manual: a page of Markdown becomes a man page, plain text and a page of the web face.
+// The manual: a page of Markdown becomes a man page, plain text and a page of the web site.
 //
 //   src/manual/<topic>.md --cmark-gfm--> a tree --> lictor-<topic>.7, <topic>.txt, <topic>.html
 //

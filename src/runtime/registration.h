@@ -13,7 +13,7 @@ namespace lictor::runtime {
 /// balancers; nothing in lictor relies on it, so a failure is only tried again.
 class Registration : public Task {
  public:
-  /// `admin_urls`: of the admin face, whose first address others can reach is the service's.
+  /// `admin_urls`: of the admin API, whose first address others can reach is the service's.
   Registration(std::string node, std::string version, const std::vector<std::string>& admin_urls,
                net::Transport& transport);
 

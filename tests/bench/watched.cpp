@@ -20,7 +20,7 @@ std::string face_of(live::Kv& kv) {
     if (!admin.empty()) url = admin.at(0);
     return !url.empty();
   });
-  require(told, "the daemon tells no admin face");
+  require(told, "the daemon tells no admin API");
   return url;
 }
 
@@ -42,7 +42,7 @@ class Watchers {
     while (!ending_) {
       for (const char* target : {"/metrics", "/v1/queues", "/v1/tasks?limit=50"}) {
         const auto answer = live::run({"curl", "-s", "-o", folder_.file("answer"), face + target});
-        require(answer.exit_code == 0, "the admin face does not answer");
+        require(answer.exit_code == 0, "the admin API does not answer");
       }
       std::this_thread::sleep_for(1s);
     }

@@ -79,7 +79,7 @@ describe("one daemon", () => {
     await shows(page, "upgrade of the database");
     await button(page, "Resume").click();
     await lacks(page, "upgrade of the database");
-    assert.match(daemon.text(), /changed by the admin face change=pause/);
+    assert.match(daemon.text(), /changed by the admin API change=pause/);
     await page.context().close();
   });
 
@@ -141,7 +141,7 @@ describe("one daemon", () => {
     await page.waitForURL(/#\/default\/schedules/);
     await lacks(page, "nightly");
     assert.ok(!(await world.exists("schedules/db/nightly")));
-    assert.match(daemon.text(), /changed by the admin face change="remove schedule" queue=default schedule=db\/nightly/);
+    assert.match(daemon.text(), /changed by the admin API change="remove schedule" queue=default schedule=db\/nightly/);
     await page.getByRole("link", { name: "odd", exact: true }).click();
     await shows(page, "It makes no tasks: cron");
     assert.equal(await button(page, "Run now").count(), 0);

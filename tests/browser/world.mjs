@@ -84,7 +84,7 @@ export class World {
     this.daemons.push(daemon);
     daemon.url = await eventually(() => {
       daemon.mustLive();
-      return daemon.text().match(/admin face listens address=(http\S+)/)?.[1];
+      return daemon.text().match(/admin API listens address=(http\S+)/)?.[1];
     }, `${node} listens`);
     return daemon;
   }

@@ -1,4 +1,4 @@
-// The admin face: any request, up to the handlers. Every request is answered, and none by a handler
+// The admin API: any request, up to the handlers. Every request is answered, and none by a handler
 // that the guard should have kept it from. (How bytes become a request is libmicrohttpd's.)
 
 #include <strings.h>

@@ -1,4 +1,4 @@
-// The admin face, the members, and what programs printed, asked from elsewhere.
+// The admin API, the members, and what programs printed, asked from elsewhere.
 
 #include <algorithm>
 #include <filesystem>
@@ -58,7 +58,7 @@ void submit_print(World& world, const std::string& id) {
 TEST_SUITE_BEGIN("live");
 
 TEST_CASE(
-    "members tell where they are asked, and their admin faces who leads and whether all is well") {
+    "members tell where they are asked, and their admin APIs who leads and whether all is well") {
   World world;
   LictorDaemon a{with_admin(world, "a")};
   REQUIRE(eventually([&] { return world.leads(a) && !member(world, a).is_null(); }));
@@ -235,7 +235,7 @@ TEST_CASE("the output of a task that failed for good is found, and on this host 
   CHECK(lictor(a, {"logs", "1"}).out == "it broke\n");
 }
 
-TEST_CASE("a daemon stops at once while its admin face is being asked") {
+TEST_CASE("a daemon stops at once while its admin API is being asked") {
   World world;
   const std::string go = world.folder.file("go");
   LictorDaemon a{with_admin(world, "a", printing_until(go))};

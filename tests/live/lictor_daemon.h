@@ -21,7 +21,7 @@ struct DaemonSettings {
   std::vector<std::string> consul;
   std::string token_file;
   bool registers = false;             ///< the service in Consul's catalog
-  std::vector<std::string> admin;     ///< what its admin face listens on
+  std::vector<std::string> admin;     ///< what its admin API listens on
   nlohmann::json queue;               ///< settings of the queue "default", laid over the tests' own
   std::vector<std::string> prefix{};  ///< of its command line
   std::vector<nlohmann::json> more_queues{};  ///< likewise, with names of their own

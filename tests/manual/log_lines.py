@@ -18,7 +18,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 # Where a text is logged that is no literal.
 COMPUTED = {
-    "src/app/admin_face.cpp": 1,   # of a listener: its port is taken
+    "src/app/admin_server.cpp": 1,   # of a listener: its port is taken
     "src/app/daemon.cpp": 6,       # refuse(), the configuration's warnings thrice, state_dir, a log file
     "src/runtime/membership.cpp": 1,  # complain() itself
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Each page of src/manual is printed by "lictor help TOPIC", served by the admin face and a man page
+# Each page of src/manual is printed by "lictor help TOPIC", served by the admin API and a man page
 # without warnings of groff. The build refuses a configuration page that lacks a key or has one too
 # many.
 #

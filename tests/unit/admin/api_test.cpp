@@ -242,7 +242,7 @@ TEST_CASE("a queue is paused and resumed, and its page says by whom") {
         true);
   const json queue = scene.read("/v1/queues")["queues"][0];
   CHECK(queue["paused"]["reason"] == "upgrade");
-  CHECK(queue["paused"]["by"].get<std::string>().starts_with("admin face"));
+  CHECK(queue["paused"]["by"].get<std::string>().starts_with("admin API"));
   CHECK(json::parse(scene.post("/v1/resume?queue=q").body)["changed"] == true);
   CHECK(scene.read("/v1/queues")["queues"][0]["paused"].is_null());
   CHECK(scene.post("/v1/step-down?queue=q").status == 202);

@@ -1,4 +1,4 @@
-// What a daemon's admin face asks Consul and the other daemons.
+// What a daemon's admin API asks Consul and the other daemons.
 
 #include "app/admin_backend.h"
 
@@ -34,7 +34,7 @@ std::string id_in(std::uint32_t partition) {
   }
 }
 
-// The admin face of member "self" of a queue "q".
+// The admin API of member "self" of a queue "q".
 class Scene {
  public:
   explicit Scene(std::uint32_t count = kCount) : count_(count) {
@@ -186,7 +186,7 @@ TEST_CASE("all other leaders are asked at once, and again only after a while") {
   CHECK(answers[0].node == "b");
   CHECK(answers[0].body.value() == "b /y");
   CHECK(answers[1].node == "d");
-  CHECK(answers[1].body.error().message.starts_with("d could not be asked: its admin face is "));
+  CHECK(answers[1].body.error().message.starts_with("d could not be asked: its admin API is "));
   CHECK(scene.backend->ask_leaders("q", "/y").size() == 2);
   CHECK(asked_b == 1);
   CHECK(asked_c == 0);

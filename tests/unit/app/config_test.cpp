@@ -249,7 +249,7 @@ TEST_CASE("every setting of Consul, log and admin is read") {
 }
 
 TEST_CASE(
-    "the admin face listens on the loopback by default, and a chosen address is marked as chosen") {
+    "the admin API listens on the loopback by default, and a chosen address is marked as chosen") {
   const Config silent = parsed("{}", Mode::kClient);
   CHECK(silent.admin.listen == std::vector<std::string>{"127.0.0.1:8642"});
   CHECK(silent.admin.listen_is_default);

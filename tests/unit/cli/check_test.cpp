@@ -9,8 +9,8 @@
 #include "base/host_name.h"
 #include "base/time_text.h"
 #include "cli/check_report.h"
-#include "cli/members.h"
 #include "client/schedules.h"
+#include "cluster/member.h"
 #include "harness.h"
 #include "model_consul.h"
 

@@ -64,7 +64,7 @@ std::string without_ours(std::string text) {
   return text;
 }
 
-// A daemon's admin face that somebody else has taken over.
+// A daemon's admin API that somebody else has taken over.
 Face::Handler hostile_face(int status) {
   return [status](const httpd::Request& request) {
     std::string body = kEvilBytes;

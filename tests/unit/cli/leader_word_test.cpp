@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// A queue that "a" leads, whose admin face is at `url`: task 7 was rewritten, task 8 was not.
+// A queue that "a" leads, whose admin API is at `url`: task 7 was rewritten, task 8 was not.
 void fill(ModelConsul& consul, const std::string& url) {
   const std::string session = consul.session();
   const json member{{"node", "a"}, {"host", host_name()}, {"admin", {url}}};

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/host_name.h"
-#include "cli/members.h"
+#include "cluster/member.h"
 #include "exec/output_log.h"
 #include "harness.h"
 #include "model_consul.h"

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/host_name.h"
-#include "cli/faces.h"
+#include "cluster/admin_client.h"
 #include "harness.h"
 
 namespace lictor::cli::test {
@@ -23,7 +23,7 @@ constexpr const char* kValue =
     R"({"node":"a","host":"host-a","pid":12,"admin":["http://127.0.0.1:8642"],"version":"1.0",)"
     R"("since":"2026-11-21T02:32:30.949Z","seen":"2026-11-21T02:35:00Z"})";
 
-Member with_admin(std::vector<std::string> admin) {
+cluster::Member with_admin(std::vector<std::string> admin) {
   return {"a", "host-a", "12", "1.0", std::move(admin), {}, false};
 }
 
@@ -52,8 +52,7 @@ TEST_CASE("members marks the leader") {
                         {"draining", false}});
 }
 
-TEST_CASE(
-    "a member of this host whose admin face refuses is marked, long before its session ends") {
+TEST_CASE("a member of this host whose admin API refuses is marked, long before its session ends") {
   const std::string value = R"({"node":"a","host":")" + host_name() +
                             R"(","admin":["http://127.0.0.1:1"],"seen":"2026-11-21T02:35:00Z"})";
   for (const bool as_json : {true, false}) {
@@ -70,7 +69,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("leader reports a leader whose admin face refuses") {
+TEST_CASE("leader reports a leader whose admin API refuses") {
   const std::string value =
       R"({"node":"a","host":")" + host_name() + R"(","admin":["http://127.0.0.1:1"]})";
   for (const bool as_json : {true, false}) {
@@ -153,14 +152,14 @@ TEST_CASE(
     "a face on the loopback is asked only on its own host, and elsewhere the setting is named") {
   const std::vector<std::string> both{"http://127.0.0.1:1", "unix:///run/l.sock", "http://[::1]:1",
                                       "http://host-a:2"};
-  CHECK(reach_of(with_admin(both), "host-a").addresses == both);
-  CHECK(reach_of(with_admin(both), "host-b").addresses ==
+  CHECK(cluster::reach_of(with_admin(both), "host-a").addresses == both);
+  CHECK(cluster::reach_of(with_admin(both), "host-b").addresses ==
         std::vector<std::string>{"http://host-a:2"});
-  const Reach loopback = reach_of(with_admin({"http://127.0.0.1:1"}), "host-b");
+  const cluster::Reach loopback = cluster::reach_of(with_admin({"http://127.0.0.1:1"}), "host-b");
   CHECK(loopback.addresses.empty());
   CHECK(contains(loopback.why_not, "loopback only"));
   CHECK(contains(loopback.why_not, "admin.listen"));
-  CHECK(contains(reach_of(with_admin({}), "host-a").why_not, "switched off"));
+  CHECK(contains(cluster::reach_of(with_admin({}), "host-a").why_not, "switched off"));
 }
 
 }  // namespace lictor::cli::test

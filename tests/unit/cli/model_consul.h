@@ -96,7 +96,7 @@ class ModelConsul : public net::Transport {
   std::size_t asked_ = 0;
 };
 
-/// A member's admin face.
+/// A member's admin API.
 class Face {
  public:
   using Handler = std::function<httpd::Response(const httpd::Request&)>;

@@ -9,8 +9,8 @@
 
 #include "base/host_name.h"
 #include "cli/check_report.h"
-#include "cli/members.h"
 #include "cli/process.h"
+#include "cluster/member.h"
 #include "core/balancer.h"
 #include "core/partition.h"
 #include "harness.h"
@@ -32,8 +32,8 @@ class Fleet {
  public:
   Fleet() { consul.put("lictor/q/partitions", std::to_string(kCount)); }
 
-  // A member that leads these. `url`: of its admin face.
-  std::string add(const std::string& node, const Partitions& partitions,
+  // A member that leads these. `url`: of its admin API.
+  std::string add(const std::string& node, const cluster::Partitions& partitions,
                   const std::string& url = {}) {
     const std::string session = consul.session();
     json value{{"node", node}, {"host", host_name()}, {"partitions", {{"q", kCount}}}};
@@ -53,7 +53,7 @@ class Fleet {
     view.owners.resize(kCount);
     const std::vector<std::string> targets = core::targets(view);
     for (const std::string& node : nodes) {
-      Partitions own;
+      cluster::Partitions own;
       for (std::uint32_t i = 0; i < kCount; ++i) {
         if (targets[i] == node) own.push_back(i);
       }
@@ -90,12 +90,12 @@ std::string checked(ModelConsul& consul, std::uint32_t wished = kCount) {
 }  // namespace
 
 TEST_CASE("partitions are told in ranges") {
-  CHECK(ranges({}).empty());
-  CHECK(ranges({3}) == "3");
-  CHECK(ranges({0, 1, 2, 3, 7}) == "0-3,7");
-  CHECK(ranges({0, 2, 3}) == "0,2-3");
-  CHECK(partitions_text({3}) == "partition 3");
-  CHECK(partitions_text({3, 4}) == "partitions 3-4");
+  CHECK(cluster::ranges({}).empty());
+  CHECK(cluster::ranges({3}) == "3");
+  CHECK(cluster::ranges({0, 1, 2, 3, 7}) == "0-3,7");
+  CHECK(cluster::ranges({0, 2, 3}) == "0,2-3");
+  CHECK(cluster::partitions_text({3}) == "partition 3");
+  CHECK(cluster::partitions_text({3, 4}) == "partitions 3-4");
 }
 
 TEST_CASE("leader shows who leads each partition, and fails where nobody does") {
@@ -287,7 +287,7 @@ TEST_CASE("stats sums what all leaders count, and says which are not counted") {
 }
 
 TEST_CASE("stats and events say what to do where nobody leads") {
-  for (const auto& partitions : {Partitions{}, Partitions{0}}) {
+  for (const auto& partitions : {cluster::Partitions{}, cluster::Partitions{0}}) {
     Fleet fleet;
     fleet.add("a", partitions);
     Stage stage{fleet.consul};

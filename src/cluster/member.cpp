@@ -1,0 +1,142 @@
+#include "cluster/member.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/printable.h"
+#include "base/time_text.h"
+#include "base/try.h"
+#include "client/control.h"
+#include "client/task_info.h"
+#include "core/balancer.h"
+#include "wire/json_text.h"
+#include "wire/layout.h"
+
+namespace lictor::cluster {
+
+using client::text_of;
+using nlohmann::json;
+
+Member member_of(std::string name, const std::string& value) {
+  Member member{std::move(name)};
+  const auto parsed = wire::parse_json(value);
+  if (!parsed || !parsed->is_object()) return member;
+  if (const std::string node = text_of(*parsed, "node"); !node.empty()) member.node = node;
+  member.host = text_of(*parsed, "host");
+  member.pid = text_of(*parsed, "pid");
+  member.version = text_of(*parsed, "version");
+  member.since = text_of(*parsed, "since");
+  member.config = text_of(*parsed, "config");
+  member.reload_error = text_of(*parsed, "reload_error");
+  const json parts = parsed->value("parts", json::object());
+  for (const auto& [part, digest] : parts.items()) {
+    if (digest.is_string()) member.parts.emplace(part, digest);
+  }
+  member.seen = text_of(*parsed, "seen");
+  const json history = parsed->value("history", json::array());
+  for (const json& queue : history) {
+    if (queue.is_string()) member.history.push_back(queue);
+  }
+  member.wishes = wire::queue_numbers(*parsed, "partitions");
+  member.weights = wire::queue_numbers(*parsed, "weights");
+  const json admin = parsed->value("admin", json::array());
+  for (const json& url : admin.is_array() ? admin : json::array({admin})) {
+    if (url.is_string() && !url.get<std::string>().empty()) member.admin.push_back(url);
+  }
+  return member;
+}
+
+const Member* find_member(const std::vector<Member>& members, const std::string& node) {
+  const auto found = std::find_if(members.begin(), members.end(),
+                                  [&](const Member& member) { return member.node == node; });
+  return found == members.end() ? nullptr : &*found;
+}
+
+Result<std::vector<Member>> read_members(client::Store& store, const wire::Layout& layout,
+                                         const client::Locks& locks) {
+  LICTOR_TRY(const auto listed, store.list(layout.members_prefix));
+  const auto held = partitions_by_leader(locks);
+  std::set<std::string_view> keys;
+  for (const wire::KvEntry& entry : listed.entries) keys.insert(entry.key);
+  std::vector<Member> members;
+  for (const wire::KvEntry& entry : listed.entries) {
+    std::string name = entry.key.substr(layout.members_prefix.size());
+    // A daemon's entry is held by a session; somebody wrote this one by hand.
+    if (name.find('/') != std::string::npos || entry.session.empty()) continue;
+    Member member = member_of(name, entry.value);
+    member.draining = keys.contains(client::drain_key(layout, name));
+    if (const auto own = held.find(member.node); own != held.end()) member.partitions = own->second;
+    member.leads = !member.partitions.empty();
+    members.push_back(std::move(member));
+  }
+  return members;
+}
+
+Result<std::vector<Member>> read_members(client::Store& store, const wire::Layout& layout) {
+  return read_members(store, layout, client::locks_if_known(client::read_locks(store, layout)));
+}
+
+std::string doubt_of(const Member& member) {
+  constexpr auto kSilent =
+      std::chrono::seconds{25};  // one entry may be late or lost, clocks differ
+  const auto seen = parse_rfc3339(member.seen);
+  const WallTime now = wall_now();
+  const std::string last = seen ? "last seen " + relative_time(*seen, now) : std::string{};
+  if (!member.silence.empty()) return member.silence + (seen ? "; " + last : last);
+  return seen && now - *seen > kSilent ? "was " + last : std::string{};
+}
+
+std::string ranges(const Partitions& partitions) {
+  std::string text;
+  for (std::size_t i = 0; i < partitions.size();) {
+    std::size_t last = i;
+    while (last + 1 < partitions.size() && partitions[last + 1] == partitions[last] + 1) ++last;
+    if (!text.empty()) text += ',';
+    text += std::to_string(partitions[i]);
+    if (last > i) text += '-' + std::to_string(partitions[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string partitions_text(const Partitions& partitions) {
+  return (partitions.size() == 1 ? "partition " : "partitions ") + ranges(partitions);
+}
+
+Partitions free_partitions(const client::Locks& locks) {
+  Partitions free;
+  for (const client::Lock& lock : locks) {
+    if (lock.known && lock.session.empty()) free.push_back(lock.partition.number);
+  }
+  return free;
+}
+
+std::map<std::string, Partitions> partitions_by_leader(const client::Locks& locks) {
+  std::map<std::string, Partitions> held;
+  for (const client::Lock& lock : locks) {
+    if (!lock.session.empty()) held[lock.name()].push_back(lock.partition.number);
+  }
+  return held;
+}
+
+Partitions misplaced(const client::Locks& locks, const std::vector<Member>& members,
+                     const std::string& queue) {
+  core::BalancerView view;
+  for (const Member& member : members) {
+    view.members.push_back({member.node, wire::number_of(member.weights, queue), member.draining});
+  }
+  for (const client::Lock& lock : locks) view.owners.push_back(lock.name());
+  const std::vector<std::string> targets = core::targets(view);
+  Partitions found;
+  for (std::uint32_t i = 0; i < locks.count(); ++i) {
+    const std::string& owner = view.owners[i];
+    if (!owner.empty() && !targets[i].empty() && owner != targets[i]) found.push_back(i);
+  }
+  return found;
+}
+
+}  // namespace lictor::cluster
