@@ -169,20 +169,4 @@ ordered_json merged(const std::vector<LeaderStatus>& leaders) {
   return all;
 }
 
-std::string ranges(const std::vector<std::uint32_t>& partitions) {
-  std::string text;
-  for (std::size_t i = 0; i < partitions.size();) {
-    std::size_t last = i;
-    while (last + 1 < partitions.size() && partitions[last + 1] == partitions[last] + 1) ++last;
-    text += (text.empty() ? "" : ", ") + std::to_string(partitions[i]);
-    if (last > i) text += '-' + std::to_string(partitions[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
-std::string partitions_text(const std::vector<std::uint32_t>& partitions) {
-  return (partitions.size() == 1 ? "partition " : "partitions ") + ranges(partitions);
-}
-
 }  // namespace lictor::admin

@@ -23,9 +23,13 @@ namespace lictor::admin {
 namespace {
 
 using client::text_or_null;
+using cluster::Finding;
+using cluster::Fleet;
+using cluster::Lead;
+using cluster::Member;
 using nlohmann::ordered_json;
 
-ordered_json peer_json(const Peer& peer) {
+ordered_json member_json(const Member& peer, const std::string& queue) {
   return {{"node", peer.node},
           {"host", text_or_null(peer.host)},
           {"pid", text_or_null(peer.pid)},
@@ -34,12 +38,12 @@ ordered_json peer_json(const Peer& peer) {
           {"seen", text_or_null(peer.seen)},
           {"config", text_or_null(peer.config)},
           {"admin", peer.admin},
-          {"leads", peer.leads()},
+          {"leads", peer.leads},
           {"partitions", peer.partitions},
           {"draining", peer.draining},
-          {"partitions_wanted", peer.wish},
+          {"partitions_wanted", wire::number_of(peer.wishes, queue)},
           {"answers", peer.answers ? ordered_json(*peer.answers) : ordered_json{}},
-          {"doubt", text_or_null(peer.doubt)}};
+          {"doubt", text_or_null(cluster::doubt_of(peer))}};
 }
 
 // The leader of an undivided queue; of a divided one nobody is *the* leader.
@@ -57,48 +61,40 @@ void add_leaders(const Fleet& fleet, ordered_json& told) {
   told["moving"] = fleet.moving;
 }
 
-// What the findings need of schedules.
+// Without the records.
 struct ScheduleNotes : ListingStamp {
-  struct Row {
-    std::string name, key, type;
-    std::string fault;  // why it makes no tasks
-    std::string note;   // a field without effect, a name that Consul refuses
-  };
-  std::vector<Row> rows;
+  std::vector<client::StoredSchedule> schedules;
 };
 
 Result<ScheduleNotes> read_notes(const client::Queue& queue) {
-  LICTOR_TRY(const auto listed, client::Schedules(queue.store, queue.layout).list());
+  LICTOR_TRY(auto listed, client::Schedules(queue.store, queue.layout).list());
   ScheduleNotes notes;
-  for (const client::StoredSchedule& stored : listed.schedules) {
-    const std::string fault = stored.definition ? "" : stored.definition.error().message;
-    std::string note = stored.odd.empty() ? client::name_note(stored.name) : stored.odd;
-    notes.rows.push_back({stored.name, stored.key, stored.type, fault, std::move(note)});
-  }
+  notes.schedules = std::move(listed.schedules);
+  for (client::StoredSchedule& each : notes.schedules) std::string{}.swap(each.record);
   return notes;
 }
 
 // `types`: those that the leaders run.
-std::vector<ScheduleFault> faults_of(const ScheduleNotes& notes, const ordered_json& types) {
-  const auto runs = [&](const char* type) {
-    return std::find(types.begin(), types.end(), type) != types.end();
-  };
-  const bool runs_all = !types.is_array() || runs("*");
-  using Kind = ScheduleFault::Kind;
-  std::vector<ScheduleFault> faults;
-  for (const ScheduleNotes::Row& row : notes.rows) {
-    const auto add = [&](Kind kind, std::string what) {
-      faults.push_back({kind, row.name, row.key, std::move(what)});
+cluster::TypeFault type_fault_of(const ordered_json& types) {
+  return [&types](const std::string& type) -> std::string {
+    const auto runs = [&](const char* name) {
+      return std::find(types.begin(), types.end(), name) != types.end();
     };
-    if (!row.fault.empty()) {
-      add(Kind::kBad, "it makes no tasks: " + row.fault);
-      continue;
-    }
-    if (!row.note.empty()) add(Kind::kOdd, row.note);
-    if (runs_all || runs(row.type.c_str())) continue;
-    add(Kind::kType, "its tasks have the type \"" + excerpt(row.type) + "\", which nobody runs");
-  }
-  return faults;
+    return !types.is_array() || runs("*") || runs(type.c_str()) ? "" : "which nobody runs";
+  };
+}
+
+Finding consul_finding(const ConsulTrouble& trouble) {
+  return {"consul", Finding::Severity::kError, trouble.what,
+          "no task is claimed or finished until Consul answers again; look at Consul's agent on "
+          "this host"};
+}
+
+Finding pause_finding(const PauseState& paused) {
+  return {"paused", Finding::Severity::kWarning,
+          "paused" + (paused.by.empty() ? "" : " by " + paused.by) +
+              (paused.reason.empty() ? "" : ": " + paused.reason),
+          "resume it when no tasks need to be held back any more"};
 }
 
 class Queues {
@@ -140,7 +136,9 @@ class Queues {
     ordered_json told{{"queue", queue->queue.name}};
     add_leaders(fleet, told);
     told["members"] = ordered_json::array();
-    for (const Peer& peer : fleet.members) told["members"].push_back(peer_json(peer));
+    for (const Member& member : fleet.members) {
+      told["members"].push_back(member_json(member, queue->queue.name));
+    }
     return json_response(200, told);
   }
 
@@ -158,8 +156,12 @@ class Queues {
   ordered_json whole(const Call& call, const StoredQueue& queue, const std::string& node,
                      const QueueStatus& own, const ConsulTrouble& trouble) const {
     const std::string& name = queue.queue.name;
-    QueueFacts facts{.consul_trouble = trouble};
-    std::vector<LeaderStatus>& leaders = facts.leaders;
+    std::vector<LeaderStatus> leaders;
+    cluster::Findings findings;
+    const auto find = [&](cluster::Findings more) {
+      findings.insert(findings.end(), more.begin(), more.end());
+    };
+    PauseState paused;
     if (ordered_json leading = of_leader(own); !leading.is_null()) {
       leaders.push_back({node, std::move(leading)});
     }
@@ -174,29 +176,42 @@ class Queues {
                       {"moving", ordered_json::array()},
                       {"members", ordered_json::array()},
                       {"fleet_error", text_or_null(trouble.what)}};
-    if (!trouble.any()) {
-      facts.fleet = backend_.fleet(name);
-      if (!facts.fleet) {
-        told["fleet_error"] = facts.fleet.error().message;
+    if (trouble.any()) {
+      find({consul_finding(trouble)});
+    } else {
+      const auto known = backend_.fleet(name);
+      if (!known) {
+        told["fleet_error"] = known.error().message;
+        find({{"members_unknown", Finding::Severity::kError,
+               "the members cannot be read: " + known.error().message,
+               "give the daemon's token the rights of "
+               "/usr/share/lictor/consul/policy-daemon.hcl"}});
       } else {
-        const Fleet& fleet = *facts.fleet;
+        const Fleet& fleet = *known;
+        find(cluster::diagnose(fleet, name));
         add_leaders(fleet, told);
-        for (const Peer& peer : fleet.members) told["members"].push_back(peer_json(peer));
+        for (const Member& member : fleet.members) {
+          told["members"].push_back(member_json(member, name));
+        }
         const bool complete = !fleet.divided() && !leaders.empty();
         if (!complete && fleet.free().size() < fleet.leads.size()) ask_leaders(name, leaders, told);
       }
-      if (const auto read = client::pause_state(queue.queue)) facts.paused = *read;
+      if (const auto read = client::pause_state(queue.queue)) paused = *read;
     }
-    told["paused"] = client::pause_json(facts.paused);
+    told["paused"] = client::pause_json(paused);
+    if (paused.paused) find({pause_finding(paused)});
+    find(cluster::diagnose(leaders, paused.paused));
     ordered_json status = leaders.size() == 1 ? leaders.front().status : merged(leaders);
     // Only leaders run tasks, and they may have another configuration.
     if (status.contains("types")) told["types"] = status["types"];
     if (!trouble.any() && !status.is_null()) {
       const auto notes = notes_.at(name)->get(call);
-      if (notes) facts.schedules = faults_of(**notes, told["types"]);
+      if (notes) {
+        find(cluster::diagnose((*notes)->schedules, type_fault_of(told["types"]), wall_now()));
+      }
     }
     told["status"] = std::move(status);
-    told["findings"] = findings_of(facts);
+    told["findings"] = findings_json(findings, queues_, name);
     return told;
   }
 
@@ -226,14 +241,6 @@ class Queues {
 
 }  // namespace
 
-std::vector<std::uint32_t> Fleet::free() const {
-  std::vector<std::uint32_t> free;
-  for (std::uint32_t i = 0; i < leads.size(); ++i) {
-    if (leads[i].known && leads[i].node.empty()) free.push_back(i);
-  }
-  return free;
-}
-
 Result<const StoredQueue*> find_queue(const StoredQueues& queues, const Request& request) {
   const std::string name = request.parameter("queue").value_or("default");
   std::string known;
@@ -243,6 +250,23 @@ Result<const StoredQueue*> find_queue(const StoredQueues& queues, const Request&
   }
   return fail(ErrorCode::kNotFound, "this daemon serves no queue \"" + excerpt(name) +
                                         "\"; ?queue= takes one of: " + known);
+}
+
+ordered_json findings_json(const cluster::Findings& findings, const StoredQueues& queues,
+                           const std::string& queue) {
+  const bool needs_name = queues.size() > 1 || queue != "default";
+  const auto text = [&](const std::string& said) {
+    return needs_name ? cluster::with_queue(said, queue) : said;
+  };
+  ordered_json list = ordered_json::array();
+  for (const Finding& each : findings) {
+    const bool is_error = each.severity == Finding::Severity::kError;
+    list.push_back({{"kind", each.kind},
+                    {"severity", is_error ? "error" : "warning"},
+                    {"what", text(each.what)},
+                    {"remedy", text(each.remedy)}});
+  }
+  return list;
 }
 
 void add_queue_routes(Router& router, Backend& backend, const StoredQueues& queues,

@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "admin/router.h"
-#include "client/config_parts.h"
 #include "client/queue.h"
+#include "cluster/diagnosis.h"
+#include "cluster/fleet.h"
 #include "exec/output_log.h"
 #include "lictor/client.h"
 #include "lictor/time.h"
@@ -56,41 +57,6 @@ struct Status {
   std::vector<QueueStatus> queues;
 };
 
-/// A daemon that takes part in a queue, by its entry in Consul.
-struct Peer {
-  std::string node, host, pid, version, since, seen;
-  std::string config;                     ///< digest of what must be alike; empty: an older version
-  client::ConfigParts parts;              ///< of the same
-  std::string reload_error;               ///< why it keeps an older configuration than its file
-  std::vector<std::string> admin;         ///< URLs of its admin API
-  std::vector<std::uint32_t> partitions;  ///< that it leads; of an undivided queue 0
-  bool draining = false;                  ///< an operator wants it to lead none
-  std::uint32_t wish = 1;                 ///< how many partitions its configuration asks for
-  std::optional<bool> answers;            ///< nothing: it cannot be asked from here
-  std::string doubt;                      ///< why it may be dead; empty: no reason
-  std::string next;                       ///< if it leads and may be dead: who may lead, and when
-
-  [[nodiscard]] bool leads() const { return !partitions.empty(); }
-};
-
-/// The leader of a partition.
-struct Lead {
-  std::string node, since;  ///< empty: nobody leads, as far as is known
-  bool known = true;        ///< its lock may be read
-};
-
-/// Who takes part in a queue, and who leads it.
-struct Fleet {
-  std::vector<Lead> leads{1};         ///< by partition; an undivided queue has one
-  std::vector<std::uint32_t> moving;  ///< partitions that are about to go to another member
-  std::string next;                   ///< while some are free: who may lead them, and when
-  std::vector<Peer> members;
-
-  [[nodiscard]] bool divided() const { return leads.size() > 1; }
-  /// The partitions that nobody leads.
-  [[nodiscard]] std::vector<std::uint32_t> free() const;
-};
-
 /// Why Consul cannot be used.
 struct ConsulTrouble {
   std::string what;  ///< empty: it can be used, and the rest has no meaning
@@ -120,7 +86,7 @@ class Backend {
                                                        const std::string& id) = 0;
 
   /// Errors: those of a read of Consul.
-  [[nodiscard]] virtual Result<Fleet> fleet(const std::string& queue) = 0;
+  [[nodiscard]] virtual Result<cluster::Fleet> fleet(const std::string& queue) = 0;
 
   /// What the admin API of a member answers to GET `target`. Errors: kFailed, there is no such
   /// member, it is this daemon, or it cannot be asked from here; those of the answer.
@@ -152,6 +118,10 @@ using StoredQueues = std::vector<StoredQueue>;
 /// from.
 [[nodiscard]] Result<const StoredQueue*> find_queue(const StoredQueues& queues,
                                                     const Request& request);
+/// [{"kind", "severity", "what", "remedy"}, ...]; commands name `queue` where they must.
+[[nodiscard]] nlohmann::ordered_json findings_json(const cluster::Findings& findings,
+                                                   const StoredQueues& queues,
+                                                   const std::string& queue);
 /// How many entries ?limit= wants on a page, 50 without one. Errors: kInvalid.
 [[nodiscard]] Result<std::size_t> page_limit(const Request& request);
 

@@ -197,7 +197,7 @@ ordered_json groups_of(const TaskListing& listing, TaskList kind) {
 }
 
 Response page_of(const TaskListing& listing, const TaskQuestion& question,
-                 const std::string& queue) {
+                 const StoredQueues& queues, const std::string& queue) {
   std::map<std::string, std::size_t> types;
   ordered_json counts = ordered_json::object();
   std::vector<std::pair<Place, const TaskInfo*>> rest;
@@ -232,6 +232,11 @@ Response page_of(const TaskListing& listing, const TaskQuestion& question,
                                                  : ordered_json{}},
                     {"hidden", listing.hidden}};
   if (question.kind != TaskList::kDone) told["groups"] = groups_of(listing, question.kind);
+  if (question.kind == TaskList::kLive) {
+    cluster::TaskFacts facts;
+    for (const TaskInfo& task : listing.tasks) facts.add(task);
+    told["findings"] = findings_json(facts.failures(), queues, queue);
+  }
   return json_response(200, told);
 }
 
@@ -326,7 +331,7 @@ Result<std::optional<Response>> list(const Lists& lists, const Call& call, TaskL
     const auto made = listing->pages->made.find(target);
     if (made != listing->pages->made.end()) return made->second;
   }
-  Response page = page_of(*listing, question, queue->queue.name);
+  Response page = page_of(*listing, question, lists.queues, queue->queue.name);
   const std::lock_guard lock{listing->pages->mutex};
   auto& made = listing->pages->made;
   if (made.size() >= kMostPages) made.clear();

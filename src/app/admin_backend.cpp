@@ -81,7 +81,7 @@ const admin::StoredQueue* AdminBackend::find(const std::string& queue) const {
   return found == queues_.end() ? nullptr : &*found;
 }
 
-Result<admin::Fleet> AdminBackend::fleet(const std::string& name) {
+Result<cluster::Fleet> AdminBackend::fleet(const std::string& name) {
   const admin::StoredQueue* queue = find(name);
   if (queue == nullptr) {
     return fail(ErrorCode::kNotFound, "this daemon serves no queue \"" + name + '"');
@@ -89,86 +89,21 @@ Result<admin::Fleet> AdminBackend::fleet(const std::string& name) {
   KnownFleet& fleet = fleets_.at(name);
   const std::lock_guard lock{fleet.mutex};
   if (fleet.asked_at == Instant::min() || boot_now() - fleet.asked_at >= kFleetHolds) {
-    fleet.fleet = read_fleet(*queue);
+    const client::Queue& stored = queue->queue;
+    auto locks = client::read_locks(stored.store, stored.layout);
+    fleet.fleet = locks ? cluster::read_fleet(stored, *locks, cluster::kGlance, node_)
+                        : tl::unexpected(std::move(locks.error()));
     fleet.asked_at = boot_now();
   }
   return fleet.fleet;
 }
 
-namespace {
-
-admin::Peer peer_of(cluster::Member member, const std::string& queue) {
-  admin::Peer peer;
-  peer.answers = member.answers;
-  peer.doubt = cluster::doubt_of(member);
-  peer.node = std::move(member.node);
-  peer.host = std::move(member.host);
-  peer.pid = std::move(member.pid);
-  peer.version = std::move(member.version);
-  peer.since = std::move(member.since);
-  peer.config = std::move(member.config);
-  peer.parts = std::move(member.parts);
-  peer.reload_error = std::move(member.reload_error);
-  peer.seen = std::move(member.seen);
-  peer.admin = std::move(member.admin);
-  peer.partitions = std::move(member.partitions);
-  peer.draining = member.draining;
-  peer.wish = wire::number_of(member.wishes, queue);
-  return peer;
-}
-
-// Who may lead free partitions, and when. Empty: what is usual.
-std::string next_of(const client::Locks& locks, const std::vector<std::uint32_t>& free,
-                    const std::vector<std::string>& candidates) {
-  if (free.empty()) return {};
-  const client::Lock& lock = locks[free.front()];
-  if (locks.count() == 1) return lock.index == 0 ? "" : cluster::if_free(lock, candidates);
-  if (candidates.empty()) {
-    return "start a daemon, or let a draining one take partitions again with \"lictor undrain "
-           "HOST\"";
-  }
-  return free.size() == 1 && lock.index != 0 ? cluster::if_free(lock, candidates) : "";
-}
-
-}  // namespace
-
-Result<admin::Fleet> AdminBackend::read_fleet(const admin::StoredQueue& queue) const {
-  LICTOR_TRY(const auto locks, client::read_locks(queue.queue.store, queue.queue.layout));
-  LICTOR_TRY(auto members, cluster::read_members(queue.queue.store, queue.queue.layout, locks));
-  admin::Fleet fleet;
-  fleet.leads.clear();
-  for (std::uint32_t i = 0; i < locks.count(); ++i) {
-    const client::Lock& lock = locks[i];
-    fleet.leads.push_back(
-        {lock.name(), lock.session.empty() ? "" : lock.text("since"), lock.known});
-  }
-  if (fleet.divided()) fleet.moving = cluster::misplaced(locks, members, queue.queue.name);
-  cluster::ask_all(members, cluster::kGlance, node_);  // this daemon answers: it is being asked
-  std::vector<std::string> candidates;
-  for (const cluster::Member& member : members) {
-    const admin::Peer& peer = fleet.members.emplace_back(peer_of(member, queue.queue.name));
-    // A draining member leads an undivided queue all the same.
-    if (peer.doubt.empty() && !(fleet.divided() && peer.draining)) candidates.push_back(peer.node);
-  }
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    admin::Peer& peer = fleet.members[i];
-    if (peer.doubt.empty() || !peer.leads()) continue;
-    peer.next =
-        cluster::if_dead(queue.queue.store, locks[peer.partitions.front()], members[i], candidates);
-  }
-  fleet.next = next_of(locks, fleet.free(), candidates);
-  return fleet;
-}
-
-Result<std::string> AdminBackend::ask_peer(const admin::Peer& peer,
-                                           const std::string& target) const {
-  if (peer.node == node_) {
+Result<std::string> AdminBackend::answer_of(const cluster::Member& member,
+                                            const std::string& target) const {
+  if (member.node == node_) {
     return fail(ErrorCode::kFailed, "its leadership is just changing; ask again");
   }
-  cluster::Member member;
-  member.host = peer.host;
-  member.admin = peer.admin;
-  const std::string whose = peer.node + " could not be asked: ";
+  const std::string whose = member.node + " could not be asked: ";
   auto admin = cluster::open_admin(member, kPatience, token_());
   if (!admin) return fail(admin.error().code, whose + admin.error().message);
   auto answer = admin->get(target);
@@ -179,8 +114,8 @@ Result<std::string> AdminBackend::ask_peer(const admin::Peer& peer,
 Result<std::string> AdminBackend::ask_member(const std::string& queue, const std::string& node,
                                              const std::string& target) {
   LICTOR_TRY(const auto known, fleet(queue));
-  for (const admin::Peer& peer : known.members) {
-    if (peer.node == node) return ask_peer(peer, target);
+  for (const cluster::Member& member : known.members) {
+    if (member.node == node) return answer_of(member, target);
   }
   return fail(ErrorCode::kFailed, node + " is no member now");
 }
@@ -211,13 +146,13 @@ std::vector<AdminBackend::Answer> AdminBackend::ask_leaders(const std::string& q
   if (leaders.target == target && boot_now() - leaders.asked_at < kAnswersHold) {
     return leaders.answers;
   }
-  std::vector<const admin::Peer*> peers;
-  for (const admin::Peer& peer : fleet->members) {
-    if (peer.leads() && peer.node != node_) peers.push_back(&peer);
+  std::vector<const cluster::Member*> others;
+  for (const cluster::Member& member : fleet->members) {
+    if (member.leads && member.node != node_) others.push_back(&member);
   }
-  leaders.answers.assign(peers.size(), {});
-  cluster::ask_each(peers.size(), [&](std::size_t i) {
-    leaders.answers[i] = {peers[i]->node, ask_peer(*peers[i], target)};
+  leaders.answers.assign(others.size(), {});
+  cluster::ask_each(others.size(), [&](std::size_t i) {
+    leaders.answers[i] = {others[i]->node, answer_of(*others[i], target)};
   });
   leaders.target = target;
   leaders.asked_at = boot_now();

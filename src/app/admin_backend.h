@@ -30,7 +30,7 @@ class AdminBackend : public admin::Backend {
   [[nodiscard]] admin::ConsulTrouble consul_trouble() override;
   [[nodiscard]] std::optional<std::string> why(const std::string& queue,
                                                const std::string& id) override;
-  [[nodiscard]] Result<admin::Fleet> fleet(const std::string& queue) override;
+  [[nodiscard]] Result<cluster::Fleet> fleet(const std::string& queue) override;
   [[nodiscard]] Result<std::string> ask_member(const std::string& queue, const std::string& node,
                                                const std::string& target) override;
   [[nodiscard]] Result<std::string> ask_leader_of(const std::string& queue, const std::string& id,
@@ -48,13 +48,12 @@ class AdminBackend : public admin::Backend {
   struct KnownFleet {
     std::mutex mutex;  // held while Consul and the members are asked
     Instant asked_at = Instant::min();
-    Result<admin::Fleet> fleet = admin::Fleet{};
+    Result<cluster::Fleet> fleet = cluster::Fleet{};
     LeaderAnswers leaders;
   };
   [[nodiscard]] const admin::StoredQueue* find(const std::string& queue) const;
-  [[nodiscard]] Result<admin::Fleet> read_fleet(const admin::StoredQueue& queue) const;
-  [[nodiscard]] Result<std::string> ask_peer(const admin::Peer& peer,
-                                             const std::string& target) const;
+  [[nodiscard]] Result<std::string> answer_of(const cluster::Member& member,
+                                              const std::string& target) const;
 
   runtime::Loop& loop_;
   net::Transport& transport_;

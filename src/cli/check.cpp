@@ -35,13 +35,6 @@ const Look& look_of(const Report::Line& line) {
 
 }  // namespace
 
-std::string some(const std::vector<std::string>& names) {
-  constexpr std::size_t kNamed = 3;
-  const std::size_t named = std::min(names.size(), kNamed);
-  return fmt::format("{}{}", fmt::join(names.data(), names.data() + named, ", "),
-                     named < names.size() ? ", ..." : "");
-}
-
 void Report::ok(std::string name, std::string detail) {
   lines_.push_back({Status::kOk, std::move(name), std::move(detail), {}, ErrorCode::kFailed});
 }
@@ -55,14 +48,21 @@ void Report::fail(std::string name, std::string detail, std::string remedy, Erro
   lines_.push_back({Status::kFail, std::move(name), std::move(detail), std::move(remedy), code});
 }
 
+void Report::add(std::string name, const cluster::Finding& finding) {
+  if (finding.severity == cluster::Finding::Severity::kError) {
+    return fail(std::move(name), finding.what, finding.remedy);
+  }
+  warn(std::move(name), finding.what, finding.remedy);
+}
+
 void Report::fail(std::string name, const Error& error) {
   fail(std::move(name), error.message, {}, error.code);
 }
 
 void Report::name_queue(std::size_t first, const std::string& queue) {
   for (std::size_t i = first; i < lines_.size(); ++i) {
-    lines_[i].detail = with_queue(lines_[i].detail, queue);
-    lines_[i].remedy = with_queue(lines_[i].remedy, queue);
+    lines_[i].detail = cluster::with_queue(lines_[i].detail, queue);
+    lines_[i].remedy = cluster::with_queue(lines_[i].remedy, queue);
   }
 }
 

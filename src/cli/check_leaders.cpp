@@ -1,7 +1,6 @@
 // Who leads the queue's partitions, and how soon another daemon would.
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -11,8 +10,7 @@
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/check_report.h"
-#include "cluster/admin_client.h"
-#include "cluster/takeover.h"
+#include "cluster/diagnosis.h"
 #include "wire/layout.h"
 
 namespace lictor::cli {
@@ -27,18 +25,13 @@ class LeaderCheck {
       : store_(store), queue_(queue), serves_(serves), locks_(locks), report_(report) {}
 
   void run() {
-    const bool divided = locks_.count() > 1;
-    if (divided || locks_[0].known) {
-      // Without the right to list them, check_rights() has a finding.
-      members_ = cluster::read_members(store_, queue_.layout, locks_).value_or(members_);
-      cluster::ask_all(members_, 5s);
-      if (divided) {
-        check_undivided_leader();
-        check_leaders();
-      } else {
-        check_leader(locks_[0]);
-      }
-      check_wishes();
+    if (locks_.count() > 1 || locks_[0].known) {
+      // Without the right to list the members, check_rights() has a finding.
+      auto fleet = cluster::read_fleet({store_, queue_.name, queue_.layout}, locks_, 5s);
+      if (fleet) fleet_ = *std::move(fleet);
+      if (fleet_.divided()) check_undivided_leader();
+      check_fleet();
+      check_wish();
       check_names();
     }
     check_takeover();
@@ -47,35 +40,17 @@ class LeaderCheck {
  private:
   [[nodiscard]] std::string name(const char* what) const { return queue_.name + ": " + what; }
 
-  // Of a queue of one partition.
-  void check_leader(const client::Lock& lock) {
-    const std::string who = lock.name();
-    if (who.empty()) return check_who_waits();
-    const cluster::Member* member = cluster::find_member(members_, who);
-    const std::string doubt = member != nullptr ? cluster::doubt_of(*member) : "";
-    const auto seen = parse_rfc3339(member != nullptr ? member->seen : "");
-    if (!doubt.empty()) {
-      report_.fail(name("leader"), who + " leads, but " + doubt,
-                   cluster::if_dead(store_, queue_.layout, lock, *member));
-    } else {
-      report_.ok(name("leader"),
-                 who + " leads" + (seen ? ", last seen " + relative_time(*seen, wall_now()) : ""));
+  void check_fleet() {
+    bool led = true;
+    for (const cluster::Finding& finding : cluster::diagnose(fleet_, queue_.name)) {
+      const bool of_leaders = finding.kind == "no_leader" || finding.kind == "leader_silent";
+      led = led && !of_leaders;
+      report_.add(name(of_leaders                                ? "leader"
+                       : finding.kind.starts_with("partitions_") ? "partitions"
+                                                                 : "members"),
+                  finding);
     }
-  }
-
-  void check_who_waits() {
-    std::vector<std::string> up;
-    for (const cluster::Member& member : members_) {
-      if (cluster::doubt_of(member).empty()) up.push_back(member.node);
-    }
-    if (up.empty()) {
-      return report_.fail(name("leader"), "nobody leads: no tasks are run",
-                          "start a daemon (\"lictor run\"); the log of a running one says what it "
-                          "waits for");
-    }
-    report_.fail(name("leader"), "nobody leads now; up and waiting for the lead: " + some(up),
-                 "after a crash of the last leader they wait for its lock-delay; a daemon that "
-                 "stepped down leaves the lead to others for 10s; their logs say which it is");
+    if (led) report_.ok(name("leader"), leaders_text());
   }
 
   // A daemon that knows of no partitions runs tasks beside the leaders of these.
@@ -90,74 +65,36 @@ class LeaderCheck {
         "stop that daemon, and install this version there");
   }
 
-  void check_leaders() {
-    const cluster::Partitions free = cluster::free_partitions(locks_);
-    if (!free.empty()) {
-      report_.fail(name("leader"),
-                   fmt::format("nobody leads {} of {}: their tasks are not run",
-                               cluster::partitions_text(free), locks_.count()),
-                   "\"lictor leader\" says who takes them, and when; \"lictor members\" says "
-                   "which members are draining");
-    }
-    bool good = free.empty();
-    for (const cluster::Member& member : members_) {
-      const std::string doubt = member.leads ? cluster::doubt_of(member) : "";
-      if (doubt.empty()) continue;
-      good = false;
-      report_.fail(
-          name("leader"),
-          member.node + " leads " + cluster::partitions_text(member.partitions) + ", but " + doubt,
-          cluster::if_dead(store_, queue_.layout, locks_[member.partitions.front()], member));
-    }
-    if (good) report_.ok(name("leader"), shares());
-  }
-
-  // "a leads partitions 0-7, b leads partitions 8-15; b is draining"
-  [[nodiscard]] std::string shares() const {
+  // "a leads, last seen 3 s ago", "a leads partitions 0-7, b leads partitions 8-15; b is draining"
+  [[nodiscard]] std::string leaders_text() const {
     std::string text;
     for (const auto& [leader, partitions] : cluster::partitions_by_leader(locks_)) {
-      text +=
-          (text.empty() ? "" : ", ") + leader + " leads " + cluster::partitions_text(partitions);
+      text += (text.empty() ? "" : ", ") + leader + " leads";
+      if (fleet_.divided()) text += ' ' + cluster::partitions_text(partitions);
     }
-    for (const cluster::Member& member : members_) {
-      if (member.draining) text += "; " + member.node + " is draining";
+    for (const cluster::Member& member : fleet_.members) {
+      const auto seen = parse_rfc3339(member.seen);
+      if (!fleet_.divided() && member.leads && seen) {
+        text += ", last seen " + relative_time(*seen, wall_now());
+      }
+      if (fleet_.divided() && member.draining) text += "; " + member.node + " is draining";
     }
     return text.empty() ? "who leads is not known" : text;
   }
 
-  // Whether all ask for the number of partitions that the queue has.
-  void check_wishes() {
-    std::map<std::uint32_t, std::vector<std::string>> wishes;
-    for (const cluster::Member& member : members_) {
-      wishes[wire::number_of(member.wishes, queue_.name)].push_back(member.node);
-    }
-    if (wishes.empty()) return;
-    const std::string has = "the queue has " + counted(locks_.count(), "partition");
-    const std::string stays = "it keeps them until all members ask for another number";
-    if (wishes.size() > 1) {
-      std::string parts;
-      for (const auto& [wish, nodes] : wishes) {
-        parts += fmt::format("{}{} by {}", parts.empty() ? "" : ", ", wish, fmt::join(nodes, " "));
-      }
-      report_.warn(name("partitions"),
-                   has + ", and its members ask for different numbers: " + parts,
-                   "give all of them the same \"partitions\"; " + stays);
-    } else if (wishes.begin()->first != locks_.count()) {
-      report_.warn(name("partitions"),
-                   fmt::format("{}, and its members ask for {}", has, wishes.begin()->first),
-                   "the members' logs say what they wait for");
-    }
+  void check_wish() {
     const std::uint32_t wished = queue_.options.partitions;
-    if (serves_ && wished != locks_.count()) {
-      report_.warn(name("partitions"),
-                   fmt::format("{}, and this configuration asks for {}", has, wished), stays);
-    }
+    if (!serves_ || wished == locks_.count()) return;
+    report_.warn(name("partitions"),
+                 fmt::format("the queue has {}, and this configuration asks for {}",
+                             counted(locks_.count(), "partition"), wished),
+                 "it keeps them until all members ask for another number");
   }
 
   // A second daemon of the same name is not among the members, since the first holds their entry.
   void check_names() {
     const std::vector<std::string> held = store_.session_names();
-    for (const cluster::Member& member : members_) {
+    for (const cluster::Member& member : fleet_.members) {
       const auto same =
           std::count(held.begin(), held.end(), wire::member_session_name(member.node));
       if (same < 2) continue;
@@ -197,7 +134,7 @@ class LeaderCheck {
   const bool serves_;
   const client::Locks& locks_;
   Report& report_;
-  std::vector<cluster::Member> members_;
+  cluster::Fleet fleet_;
 };
 
 }  // namespace

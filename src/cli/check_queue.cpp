@@ -63,23 +63,6 @@ std::string joined(const std::vector<std::string>& words) {
   return words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, ", "));
 }
 
-// "3 of Mail: exit status 1", the largest part first.
-std::vector<std::string> parts_of(const std::map<std::string, std::size_t>& counts) {
-  std::vector<std::pair<std::string, std::size_t>> parts{counts.begin(), counts.end()};
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  std::vector<std::string> texts;
-  texts.reserve(parts.size());
-  for (const auto& [what, count] : parts) texts.push_back(fmt::format("{} of {}", count, what));
-  return texts;
-}
-
-// "Mail: exit status 1"
-std::string failure_of(const TaskInfo& task) {
-  const std::string cause = task.error.empty() ? task.reason : task.error;
-  return (task.type.empty() ? "no type" : task.type) + ": " + excerpt(client::error_kind(cause));
-}
-
 class QueueCheck {
  public:
   QueueCheck(Store& store, const CheckOptions::Queue& queue, std::string agent_node, bool serves,
@@ -203,9 +186,8 @@ class QueueCheck {
   // What only the daemons know. The rest of their findings is checked here, without them.
   void ask_daemons() {
     if (!tasks_readable_) return;
-    static constexpr std::array<std::string_view, 8> kOwn{
-        "member_silent", "config_differs", "clock",   "reload_refused",
-        "draining",      "output_lost",    "overdue", "lease_short"};
+    static constexpr std::array<std::string_view, 4> kOwn{"draining", "output_lost", "overdue",
+                                                          "lease_short"};
     cluster::DaemonClients daemons{
         {store_, queue_.name, queue_.layout}, queue_.admin_token, queue_.own_admin};
     const auto answer = daemons.get("/v1/queues?queue=" + wire::query_value(queue_.name));
@@ -243,7 +225,7 @@ class QueueCheck {
     if (queue_.options.any_type && !daemon_types_->contains("*")) lacking.emplace_back("\"*\"");
     if (lacking.empty()) return;
     report_.warn(name("executors"),
-                 daemon_ + " lacks what this configuration has: " + some(lacking),
+                 daemon_ + " lacks what this configuration has: " + cluster::some(lacking),
                  "install this file there, then: systemctl reload lictor");
   }
 
@@ -273,26 +255,11 @@ class QueueCheck {
     const core::QueueOptions& options = queue_.options;
     return serves_ && !options.any_type && !options.types.contains(type);
   }
-  [[nodiscard]] bool nothing_runs(const TaskInfo& task) const {
-    const bool waits = task.state == TaskState::kWaiting || task.state == TaskState::kScheduled ||
-                       task.state == TaskState::kOrphan;
-    return waits && nothing_runs(task.type);
-  }
-  [[nodiscard]] std::string type_remedy() const {
-    return daemon_types_
-               ? "add an executor for it, or for \"*\", to the daemons' configuration, then: "
-                 "systemctl reload lictor"
-               : "configure an executor for it, or for \"*\"; ignore this if a program of your own "
-                 "registers the type";
-  }
-
-  // Why nothing runs the tasks of a type.
-  [[nodiscard]] TypeFault type_fault() const {
-    return [this](const std::string& type) -> std::optional<Fault> {
-      if (!nothing_runs(type)) return std::nullopt;
-      return Fault{fmt::format("its tasks have the type \"{}\", without an executor {}",
-                               excerpt(type), daemon_types_ ? "on " + daemon_ : "here"),
-                   type_remedy()};
+  [[nodiscard]] cluster::TypeFault type_fault() const {
+    return [this](const std::string& type) -> std::string {
+      if (!nothing_runs(type)) return {};
+      return daemon_types_ ? "without an executor on " + daemon_
+                           : "without an executor here, unless a program of your own registers it";
     };
   }
 
@@ -300,13 +267,9 @@ class QueueCheck {
     if (!tasks_readable_) return;
     auto listed = store_.list(queue_.layout.tasks_prefix);
     if (!listed) return report_.fail(name("tasks"), listed.error());
-    std::map<TaskState, std::vector<std::string>> ids;
-    std::map<std::string, std::size_t> idle_types;  // and how many tasks of each
-    std::vector<std::string> unstarted, folders;
-    std::string why_unstarted;
-    std::map<std::string, std::size_t> again;  // by failure_of()
-    std::size_t retrying = 0;
-    std::size_t total = 0, bytes = 0, idle = 0;
+    std::map<TaskState, std::size_t> counts;
+    std::vector<std::string> folders;
+    std::size_t total = 0, bytes = 0;
     const WallTime now = wall_now();
     const client::UnnameableKeys unnameable_keys{store_, listed->entries};
     for (wire::KvEntry& entry : listed->entries) {
@@ -318,24 +281,13 @@ class QueueCheck {
       bytes += entry.value.size();
       TaskInfo task = client::view_task(queue_.layout, std::move(entry), locks, now);
       unnameable_keys.mark(task);
-      ids[task.state].push_back(task.state == TaskState::kUnnameable ? task.key : task.id);
-      if (nothing_runs(task)) {
-        ++idle;
-        ++idle_types[task.type];
-      }
-      if (task.state == TaskState::kWaiting && task.error.starts_with(core::kNotStartedError)) {
-        unstarted.push_back(task.id);
-        why_unstarted = task.error.substr(core::kNotStartedError.size());
-      } else if (!task.error.empty() &&
-                 (task.state == TaskState::kWaiting || task.state == TaskState::kScheduled)) {
-        ++retrying;
-        ++again[failure_of(task)];
-      }
+      ++counts[task.state];
+      facts_.add(task);
     }
     std::string detail = counted(total, "task") + " of " + byte_text(bytes);
     for (const TaskState state :
          {TaskState::kRunning, TaskState::kOrphan, TaskState::kWaiting, TaskState::kScheduled}) {
-      const std::size_t count = ids[state].size();
+      const std::size_t count = counts[state];
       if (count != 0) detail += fmt::format(", {} {}", count, client::state_text(state));
     }
     if (listed->hidden) detail += "; some may be hidden from this token";
@@ -345,70 +297,34 @@ class QueueCheck {
     } else {
       report_.ok(name("tasks"), detail);
     }
-    if (retrying != 0) {
-      report_.ok(name("tasks"), counted(retrying, "task") +
-                                    " failed and will be tried again: " + some(parts_of(again)) +
-                                    "; \"lictor list --state retrying\" shows when");
+    if (!folders.empty()) {
+      report_.warn(
+          name("tasks"),
+          "keys that end in \"/\" are folders, and these hold a value: " + cluster::some(folders),
+          "they are never run; write the tasks without the \"/\", or delete the keys");
     }
-    const auto warn = [&](const std::vector<std::string>& found, const std::string& what,
-                          const std::string& remedy) {
-      if (!found.empty()) report_.warn(name("tasks"), what + some(found), remedy);
-    };
-    const auto warn_of = [&](TaskState state, const char* noun, const char* what,
-                             const std::string& remedy) {
-      warn(ids[state], counted(ids[state].size(), noun) + what + ": ", remedy);
-    };
-    std::vector<std::string> types;
-    types.reserve(idle_types.size());
-    for (const auto& [type, count] : idle_types) {
-      types.push_back(fmt::format("\"{}\" ({})", excerpt(type), count));
+    const auto limit = wire::record_limit(queue_.layout, queue_.layout.tasks_prefix);
+    for (const cluster::Finding& finding : facts_.idle(type_fault(), limit)) {
+      report_.add(name("tasks"), finding);
     }
-    warn(types,
-         counted(idle, "task") + (types.size() == 1 ? " of a type" : " of types") +
-             fmt::format(" without an executor {}: ", daemon_types_ ? "on " + daemon_ : "here"),
-         type_remedy());
-    if (!unstarted.empty()) {
-      report_.warn(name("tasks"), "could not be started: " + some(unstarted) + ": " + why_unstarted,
-                   "no attempt was counted, and the leader tries again; repair that host, or move "
-                   "the lead (\"lictor leader --step-down\")");
-    }
-    warn(folders, "keys that end in \"/\" are folders, and these hold a value: ",
-         "they are never run; write the tasks without the \"/\", or delete the keys");
-    warn_of(TaskState::kUnnameable, "key", " not in UTF-8",
-            "they are never run, since Consul lists them under other bytes; delete them by the "
-            "bytes they were written with; \"lictor show ID\" says how");
-    warn_of(TaskState::kUnreadable, "unreadable record", "",
-            "a leader makes them dead letters; \"lictor show ID\" says what is wrong");
-    warn_of(TaskState::kTooLarge, "record", " too large to be claimed",
-            fmt::format("they are never run; write them smaller (one transaction holds records of "
-                        "up to {} bytes, less what a longer key takes) or delete them",
-                        wire::record_limit(queue_.layout, queue_.layout.tasks_prefix)));
   }
 
   void check_dead_letters() {
     const auto listed = store_.list(queue_.layout.dead_prefix);
-    if (!listed) return;  // check_rights() reports it
-    std::vector<std::string> dead;
-    std::string readable;                      // one that may be retried
-    std::map<std::string, std::size_t> alike;  // by failure_of()
-    for (const wire::KvEntry& entry : listed->entries) {
+    std::size_t dead = 0;
+    for (const wire::KvEntry& entry : listed ? listed->entries : std::vector<wire::KvEntry>{}) {
       if (entry.key.ends_with('/')) continue;
-      const TaskInfo letter = client::view_dead_letter(queue_.layout, entry);
-      dead.push_back(letter.id);
-      if (readable.empty() && letter.reason != "unreadable") readable = letter.id;
-      ++alike[failure_of(letter)];
+      facts_.add(client::view_dead_letter(queue_.layout, entry));
+      ++dead;
     }
-    if (dead.empty()) return report_.ok(name("dead"), "no dead letters");
-    report_.warn(
-        name("dead"), counted(dead.size(), "dead letter") + ": " + some(parts_of(alike)),
-        readable.empty()
-            ? fmt::format("\"lictor dead show {0}\" shows one; their producers have to write them "
-                          "anew; then \"lictor dead purge --all\"",
-                          dead.front())
-            : fmt::format(
-                  "\"lictor list --state dead\" names them, \"lictor show {0}\" shows one; "
-                  "repair the cause, then \"lictor retry {0}\" or \"lictor dead purge {0}\"",
-                  readable));
+    if (listed && dead == 0) report_.ok(name("dead"), "no dead letters");
+    for (const cluster::Finding& finding : facts_.failures()) {
+      if (finding.kind == "failing") {  // as every queue has them
+        report_.ok(name("tasks"), finding.what + "; " + finding.remedy);
+      } else {
+        report_.add(name(finding.kind == "dead_letters" ? "dead" : "tasks"), finding);
+      }
+    }
   }
 
   Store& store_;
@@ -421,6 +337,7 @@ class QueueCheck {
   std::optional<std::set<std::string>> daemon_types_;  // that it has an executor for
   bool may_lead_ = false;
   bool tasks_readable_ = false;
+  cluster::TaskFacts facts_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "cli/console.h"
 #include "client/locks.h"
 #include "client/store.h"
+#include "cluster/diagnosis.h"
 
 namespace lictor::cli {
 
@@ -30,6 +31,8 @@ class Report {
   void warn(std::string name, std::string detail, std::string remedy);
   void fail(std::string name, std::string detail, std::string remedy,
             ErrorCode code = ErrorCode::kFailed);
+  /// An error fails, a warning warns.
+  void add(std::string name, const cluster::Finding& finding);
   /// A failed request, whose message says what to do.
   void fail(std::string name, const Error& error);
 
@@ -47,9 +50,6 @@ class Report {
  private:
   std::vector<Line> lines_;
 };
-
-/// "a, b, c, ...": what a finding names of many.
-[[nodiscard]] std::string some(const std::vector<std::string>& names);
 
 struct Fault {
   std::string what;
@@ -83,12 +83,9 @@ void check_queue(Store& store, const CheckOptions::Queue& queue, const std::stri
 void check_leaders(Store& store, const CheckOptions::Queue& queue, bool serves,
                    const client::Locks& locks, Report& report);
 
-/// Why nothing runs tasks of this type; nothing: something does.
-using TypeFault = std::function<std::optional<Fault>(const std::string& type)>;
-
 /// The checks of a queue's schedules, stored and configured. `serves`: as above.
 void check_schedules(Store& store, const CheckOptions::Queue& queue, bool serves,
-                     const TypeFault& type_fault, Report& report);
+                     const cluster::TypeFault& type_fault, Report& report);
 
 /// How soon another daemon leads the queue when its leader dies, hangs, or loses its host, in one
 /// line.

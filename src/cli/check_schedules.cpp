@@ -4,26 +4,28 @@
 
 #include "base/clock.h"
 #include "base/printable.h"
-#include "base/text.h"
 #include "cli/check_report.h"
 #include "client/schedules.h"
-#include "schedule/ticks.h"
 
 namespace lictor::cli {
 namespace {
 
 using client::StoredSchedule;
 
-constexpr std::size_t kNamed = 10;                   // at most so many get a finding of their own
-constexpr auto kClockGap = std::chrono::minutes{1};  // more than hosts' clocks differ with NTP
+constexpr std::size_t kNamed = 10;  // at most so many get a finding of their own
 
 class ScheduleCheck {
  public:
-  ScheduleCheck(const CheckOptions::Queue& queue, const TypeFault& type_fault, Report& report)
+  ScheduleCheck(const CheckOptions::Queue& queue, const cluster::TypeFault& type_fault,
+                Report& report)
       : queue_(queue), type_fault_(type_fault), report_(report) {}
 
   void run(const client::Schedules::Listed& listed, bool serves) {
-    for (const StoredSchedule& stored : listed.schedules) check(stored);
+    for (const StoredSchedule& stored : listed.schedules) check_owner(stored);
+    for (const cluster::Finding& finding :
+         cluster::diagnose(listed.schedules, type_fault_, wall_now())) {
+      if (++found_ <= kNamed) report_.add(name(), finding);
+    }
     if (serves && !listed.hidden) check_missing(listed.schedules);
     if (found_ > kNamed) {
       report_.warn(name(), fmt::format("{} more like these", found_ - kNamed),
@@ -38,31 +40,7 @@ class ScheduleCheck {
   [[nodiscard]] std::string name() const { return queue_.name + ": schedules"; }
 
   void warn(const std::string& schedule, const std::string& what, const std::string& remedy) {
-    if (++found_ <= kNamed) report_.warn(name(), '"' + schedule + "\": " + what, remedy);
-  }
-
-  void check(const StoredSchedule& stored) {
-    check_owner(stored);
-    if (!stored.definition) {
-      return warn(
-          stored.name, "it makes no tasks: " + stored.definition.error().message,
-          fmt::format("correct {}, or \"lictor schedule remove {}\"", stored.key, stored.name));
-    }
-    const auto last = stored.definition->last_tick;
-    if (last && *last > now_ + kClockGap) {
-      warn(stored.name,
-           fmt::format("its lastTick, {}, is ahead of this host's clock ({}), so it makes no "
-                       "tasks until then",
-                       schedule::tick_text(*last), relative_time(*last, now_)),
-           fmt::format("if this clock is right, the leader's was wrong: set lastTick in {} to "
-                       "the time now, and check the hosts' clocks",
-                       stored.key));
-    }
-    if (!stored.odd.empty()) warn(stored.name, stored.odd, "correct " + stored.key);
-    if (const std::string note = client::name_note(stored.name); !note.empty()) {
-      warn(stored.name, note, R"(add it under a name of letters, digits and ",_./-")");
-    }
-    if (const auto fault = type_fault_(stored.type)) warn(stored.name, fault->what, fault->remedy);
+    if (++found_ <= kNamed) report_.warn(name(), "schedule \"" + schedule + "\": " + what, remedy);
   }
 
   void check_missing(const std::vector<StoredSchedule>& stored) {
@@ -92,16 +70,15 @@ class ScheduleCheck {
   }
 
   const CheckOptions::Queue& queue_;
-  const TypeFault& type_fault_;
+  const cluster::TypeFault& type_fault_;
   Report& report_;
-  const WallTime now_ = wall_now();
   std::size_t found_ = 0;
 };
 
 }  // namespace
 
 void check_schedules(Store& store, const CheckOptions::Queue& queue, bool serves,
-                     const TypeFault& type_fault, Report& report) {
+                     const cluster::TypeFault& type_fault, Report& report) {
   auto listed = client::Schedules(store, queue.layout).list();
   if (!listed) return;  // check_rights() reports it
   ScheduleCheck{queue, type_fault, report}.run(*listed, serves);

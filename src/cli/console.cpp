@@ -12,6 +12,7 @@
 
 #include "base/errno_text.h"
 #include "base/printable.h"
+#include "cluster/diagnosis.h"
 
 namespace lictor::cli {
 namespace {
@@ -53,30 +54,6 @@ Terminal detect_terminal(std::FILE* stream) {
   return terminal;
 }
 
-std::string with_queue(std::string_view text, std::string_view queue) {
-  static constexpr std::array<std::string_view, 19> kOfOneQueue{
-      "submit",  "list",     "show",  "why",    "logs",   "events",  "cancel",
-      "retry",   "dead",     "pause", "resume", "leader", "members", "drain",
-      "undrain", "schedule", "top",   "stats",  "bench"};
-  constexpr std::string_view kStart = "\"lictor ";
-  std::string out;
-  for (std::size_t at = 0;;) {
-    const std::size_t start = text.find(kStart, at);
-    const std::size_t end =
-        start == std::string_view::npos ? start : text.find('"', start + kStart.size());
-    if (end == std::string_view::npos) return out.append(text.substr(at));
-    const std::string_view command = text.substr(start, end - start);
-    const std::string_view verb = command.substr(kStart.size());
-    const bool fits = std::find(kOfOneQueue.begin(), kOfOneQueue.end(),
-                                verb.substr(0, verb.find(' '))) != kOfOneQueue.end();
-    const bool named = command.find(" -q ") != std::string_view::npos;
-    out.append(text.substr(at, end - at));
-    if (fits && !named) out.append(" -q ").append(queue);
-    out += '"';
-    at = end + 1;
-  }
-}
-
 Console Console::standard() {
   constexpr std::size_t kBuffer = 64 * 1024;  // large enough that each flush ends with a whole line
   const Terminal out = detect_terminal(stdout);
@@ -105,7 +82,7 @@ void Console::print(const Page& page) { print_bytes(page.text(out_terminal_.colo
 void Console::print_line(std::string_view line) { print_bytes(printable(line) + '\n'); }
 
 std::string Console::suggesting(std::string_view text) const {
-  return queue_.empty() ? std::string{text} : with_queue(text, queue_);
+  return queue_.empty() ? std::string{text} : cluster::with_queue(text, queue_);
 }
 
 void Console::print_bytes(std::string_view bytes) {

@@ -42,10 +42,6 @@ class Page {
 /// before threads start.
 [[nodiscard]] std::string& program_name();
 
-/// `text` with the queue in each command of lictor that it suggests: "lictor why 42" as "lictor why
-/// 42 -q night". Only what stands in quotes and works on one queue counts.
-[[nodiscard]] std::string with_queue(std::string_view text, std::string_view queue);
-
 /// A command's output: data to standard output, messages to standard error. Makes all text
 /// printable (only print_bytes() doesn't) and keeps each line one line, so callers need not. Not
 /// thread safe.

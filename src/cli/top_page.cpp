@@ -13,8 +13,8 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
-#include "cli/check_report.h"
 #include "cli/json_output.h"
+#include "cluster/diagnosis.h"
 #include "cluster/member.h"
 
 namespace lictor::cli {
@@ -80,7 +80,7 @@ std::string idle_types(const TopView& view) {
     if (!has_executor(view.queue, type))
       idle.push_back(fmt::format("\"{}\" ({})", type, count.dump()));
   }
-  return some(idle);
+  return cluster::some(idle);
 }
 
 class Drawing {
@@ -154,7 +154,12 @@ class Drawing {
   }
 
   void findings(Page& page) const {
-    for (const json& finding : scene_.view.queue.value("findings", json::array())) {
+    add_findings(page, scene_.view.queue);
+    add_findings(page, scene_.view.tasks);
+  }
+
+  void add_findings(Page& page, const json& of) const {
+    for (const json& finding : of.value("findings", json::array())) {
       const std::string kind = text_of(finding, "kind");
       const std::string types = kind == "no_executor" ? idle_types(scene_.view) : std::string{};
       const bool error = text_of(finding, "severity") == "error";

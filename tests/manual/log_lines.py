@@ -9,6 +9,7 @@ in the sources.
 What this cannot see: a text that is put together when the program runs. The places that log such a
 text are listed below, so that a new one is noticed; the page describes them by how they begin.
 """
+import json
 import os
 import pathlib
 import re
@@ -48,8 +49,13 @@ def others(page):
     read = lambda name: (SOURCE / name).read_text()
     reasons = set(re.findall(r'return \{\s*"(\w+)"', read("src/wire/reason_text.cpp"))) - {"unknown"}
     reasons |= {"leader_silent", "orphan"}  # src/cli/why.cpp
-    findings = set(re.findall(r'(?:error|warning)\(\s*"(\w+)"',
-                              read("src/admin/findings.cpp") + read("src/admin/queues.cpp")))
+    api = json.loads(read("src/admin/page/openapi.json"))
+    findings = set(api["components"]["schemas"]["Finding"]["properties"]["kind"]["enum"])
+    found = "".join(read(f"src/{name}.cpp")
+                    for name in ("cluster/diagnosis", "cluster/task_facts", "admin/queues"))
+    for kind in findings:
+        if f'"{kind}"' not in found:
+            bad.append(f"openapi.json: no finding is of the kind {kind}")
     for heading, wanted in (("A task does not start", reasons), ("Findings", findings)):
         told = set(first_cells(page, heading))
         if told != wanted:

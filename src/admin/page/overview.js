@@ -23,49 +23,11 @@ function findings(list) {
   );
 }
 
-/** "2 of Mail: exit status 1; 1 of Report: timed out" */
-function groupsText(groups) {
-  const kShown = 3;
-  const named = groups.slice(0, kShown).map((group) => `${count(group.count)} of ${group.type ?? "no type"}: ${(group.error || group.reason) ?? "no error"}`);
-  if (groups.length > kShown) named.push(`${plural(groups.length - kShown, "other error")}`);
-  return named.join("; ");
-}
-
-/** The tasks that failed, by type and error, as findings. */
-function failures(tasks, letters, base) {
-  const list = [];
-  const dead = letters?.found ?? 0;
-  if (dead) {
-    list.push({
-      severity: "warning",
-      what: `${plural(dead, "dead letter")}: ${groupsText(letters.groups)}`,
-      remedy: h("a", { href: `${base}/dead` }, "See why they failed; retry or purge them."),
-    });
-  }
-  const orphans = tasks?.counts.orphan ?? 0;
-  if (orphans) {
-    list.push({
-      severity: "warning",
-      what: `${plural(orphans, "task")} lost ${orphans === 1 ? "its" : "their"} owner while running`,
-      remedy: h("a", { href: `${base}/tasks?state=orphan` }, "See them: the next leader runs each again, and counts a lost owner."),
-    });
-  }
-  const groups = tasks?.groups ?? [];
-  const again = groups.reduce((sum, group) => sum + group.count, 0);
-  if (again) {
-    list.push({
-      severity: "warning",
-      what: `${plural(again, "task")} failed and will be tried again: ${groupsText(groups)}`,
-      remedy: h("a", { href: `${base}/tasks?state=scheduled` }, "See them; cancel those that cannot succeed."),
-    });
-  }
-  return list;
-}
-
 /** The finding with a link to what it is about, where a page shows that. */
 function withLink(finding, base) {
-  if (!["schedule_fault", "schedule_note"].includes(finding.kind)) return finding;
-  return { ...finding, remedy: [finding.remedy, "; ", h("a", { href: `${base}/schedules` }, "see the schedules")] };
+  const place = { schedule_fault: "schedules", schedule_note: "schedules", dead_letters: "dead", orphans: "tasks?state=orphan", failing: "tasks?state=scheduled" }[finding.kind];
+  if (!place) return finding;
+  return { ...finding, remedy: [h("a", { href: `${base}/${place}` }, "See them"), ": ", finding.remedy] };
 }
 
 /** Names the types that no executor runs. They are contents of tasks, so the finding lacks them. */
@@ -262,15 +224,15 @@ function actions(queue, refresh) {
 
 /** A queue of /v1/queues with its lists, and all that is wrong with it. */
 export async function look(told, signal) {
-  const list = (path) =>
-    get(path, { queue: told.name, limit: 1 }, { signal }).catch((error) => {
-      if (signal.aborted) throw error;
-      return null; // Consul may be away: the rest is worth showing
-    });
-  // A Consul that hangs would hold up the lists, and with them the news that it hangs.
-  const [tasks, letters] = told.fleet_error ? [null, null] : await Promise.all([list("/v1/tasks"), list("/v1/dead")]);
+  // A Consul that hangs would hold up the list, and with it the news that it hangs.
+  const tasks = told.fleet_error
+    ? null
+    : await get("/v1/tasks", { queue: told.name, limit: 1 }, { signal }).catch((error) => {
+        if (signal.aborted) throw error;
+        return null; // Consul may be away: the rest is worth showing
+      });
   const base = `#/${encodeURIComponent(told.name)}`;
-  const all = [...told.findings.map((each) => withLink(withTypes(each, told, tasks), base)), ...failures(tasks, letters, base)];
+  const all = [...told.findings, ...(tasks?.findings ?? [])].map((each) => withLink(withTypes(each, told, tasks), base));
   if (!tasks && !told.fleet_error) all.push({ severity: "error", what: "The tasks cannot be read.", remedy: "Consul does not answer this daemon, or its token may not read them." });
   return { told, tasks, findings: all };
 }

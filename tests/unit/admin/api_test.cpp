@@ -274,15 +274,15 @@ TEST_CASE("what is wrong is said, with the way out") {
   CHECK(findings().find("the lease of a ends in 700 ms") != std::string::npos);
   scene.backend.known->queues[0].cannot_start = "no space left on device";
   CHECK(findings().find("cannot start jobs: no space left") != std::string::npos);
-  Peer other;
+  cluster::Member other;
   other.node = "b";
   other.config = "2";
-  other.doubt = "was last seen 1 min ago";
+  other.silence = "was last seen 1 min ago";
   scene.backend.members.members[0].config = "1";
   scene.backend.members.members.push_back(other);
   CHECK(findings().find("b: was last seen") != std::string::npos);
   CHECK(findings().find("another configuration") == std::string::npos);  // it is dead anyway
-  scene.backend.members.members[1].doubt.clear();
+  scene.backend.members.members[1].silence.clear();
   CHECK(findings().find("b has another configuration than a (digests: a: 1; b: 2)\n") !=
         std::string::npos);
   auto& peers = scene.backend.members.members;
@@ -293,7 +293,7 @@ TEST_CASE("what is wrong is said, with the way out") {
   CHECK(findings().find("b has another configuration than a: the settings of queue q differ; "
                         "executor Mail of queue q is missing (digests: a: 1; b: 2)\n") !=
         std::string::npos);
-  Peer third = peers[0];
+  cluster::Member third = peers[0];
   third.node = "c";
   third.partitions.clear();
   peers.push_back(third);
@@ -312,14 +312,14 @@ TEST_CASE("what is wrong is said, with the way out") {
     }
     return std::string{};
   };
-  peers[0].doubt = "its daemon does not answer";
+  peers[0].silence = "its daemon does not answer";
   CHECK(remedy("leader_silent").starts_with("if it is dead, another daemon takes the lead"));
   peers[0].next = "it may be dead; b takes over in 9 to 14 s";
   CHECK(remedy("leader_silent") == "it may be dead; b takes over in 9 to 14 s");
   scene.backend.members.leads = {{}};
   CHECK(findings().find("nobody leads") != std::string::npos);
   scene.backend.members.next = "last: a; b takes it";
-  CHECK(remedy("no_leader") == "last: a; b takes it; if nobody does, read their logs");
+  CHECK(remedy("no_leader") == "last: a; b takes it; if nobody does, read the log of b");
   scene.backend.members.next.clear();
   CHECK(remedy("no_leader").starts_with("a daemon takes the lead within seconds"));
   scene.backend.trouble.what = "Consul has no leader";

@@ -17,7 +17,7 @@ class FakeBackend : public Backend {
     if (queue != "q" || id != "a/b") return std::nullopt;
     return R"([{"reason":"paused","text":"the queue is paused"}])";
   }
-  Result<Fleet> fleet(const std::string& /*queue*/) override { return members; }
+  Result<cluster::Fleet> fleet(const std::string& /*queue*/) override { return members; }
   Result<std::string> ask_member(const std::string& /*queue*/, const std::string& node,
                                  const std::string& target) override {
     asked = node + ' ' + target;
@@ -36,7 +36,7 @@ class FakeBackend : public Backend {
 
   std::optional<Status> known = Status{};
   ConsulTrouble trouble;
-  Fleet members;
+  cluster::Fleet members;
   std::string asked;
   Result<std::string> member_answers = fail(ErrorCode::kFailed, "nobody leads it");
   std::vector<Answer> leader_answers;

@@ -27,10 +27,10 @@ struct DividedScene : Scene {
     own.leads = {0, 3};
     own.states = {{"ready", 3}};
     backend.members.leads = {{"a", "2026-01-01T00:00:00Z"}, {"b", ""}, {}, {"a", ""}};
-    Peer& a = backend.members.members[0];
+    cluster::Member& a = backend.members.members[0];
     a.partitions = {0, 3};
-    a.wish = 4;
-    Peer b = a;
+    a.wishes["q"] = 4;
+    cluster::Member b = a;
     b.node = "b";
     b.partitions = {1};
     b.draining = true;
@@ -69,13 +69,6 @@ struct DividedScene : Scene {
 }  // namespace
 
 TEST_SUITE_BEGIN("admin");
-
-TEST_CASE("partitions are told in ranges") {
-  CHECK(ranges({}).empty());
-  CHECK(ranges({0, 1, 2, 3, 7, 9, 10}) == "0-3, 7, 9-10");
-  CHECK(partitions_text({7}) == "partition 7");
-  CHECK(partitions_text({0, 1}) == "partitions 0-1");
-}
 
 TEST_CASE("the status of several leaders is made one") {
   const auto merge = [](const json& a, const json& b) {
@@ -200,9 +193,9 @@ TEST_CASE("what is wrong with a divided queue is said by partition and by host")
   CHECK(scene.findings().starts_with("nobody leads this queue, so no task starts\n"));
   fleet.leads = {{"a", ""}, {"b", ""}, {"", "", false}, {"a", ""}};  // it may not be read
   CHECK(scene.findings().empty());
-  fleet.members[1].doubt = "its daemon does not answer";
+  fleet.members[1].silence = "its daemon does not answer";
   CHECK(scene.findings() == "b leads partition 1, but its daemon does not answer\n");
-  fleet.members[1].doubt.clear();
+  fleet.members[1].silence.clear();
 
   scene.status_of_b["oldest_due_ms"] = 300'000;
   scene.status_of_b["longest_running_ms"] = 70'000;
@@ -223,10 +216,10 @@ TEST_CASE("another number of partitions is told, and who asks for it") {
   auto& fleet = scene.backend.members;
   fleet.leads[2] = {"b", ""};
   CHECK(scene.findings().empty());
-  fleet.members[1].wish = 16;
+  fleet.members[1].wishes["q"] = 16;
   CHECK(scene.findings() ==
         "the queue has 4 partitions, and the daemons ask for different numbers (4: a; 16: b)\n");
-  fleet.members[0].wish = 16;
+  fleet.members[0].wishes["q"] = 16;
   CHECK(scene.findings() == "the queue has 4 partitions, and all daemons ask for 16\n");
 }
 

@@ -47,8 +47,9 @@ struct Scene {
     queue.lease_left = std::chrono::seconds{20};
     queue.types = {"Mail", "*"};
     backend.known->queues = {queue};
-    Peer peer;
+    cluster::Member peer;
     peer.node = "a";
+    peer.leads = true;
     peer.partitions = {0};
     peer.answers = true;
     backend.members.leads = {{"a", "2026-01-01T00:00:00Z"}};

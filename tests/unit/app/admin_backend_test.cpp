@@ -104,8 +104,8 @@ TEST_CASE("the fleet of an undivided queue has one leader") {
   CHECK(fleet->leads.front().node == "b");
   CHECK(fleet->leads.front().since == "2026-11-21T00:00:00Z");
   REQUIRE(fleet->members.size() == 2);
-  CHECK(fleet->members[0].leads());
-  CHECK(fleet->members[1].wish == 1);
+  CHECK(fleet->members[0].leads);
+  CHECK(wire::number_of(fleet->members[1].wishes, "q") == 1);
   CHECK(fleet->free().empty());
   CHECK(fleet->next.empty());
 }
@@ -123,10 +123,10 @@ TEST_CASE("the fleet of a divided queue tells who leads each partition, and who 
   CHECK(fleet->free() == Numbers{2});
   CHECK(fleet->moving == Numbers{1});
   REQUIRE(fleet->members.size() == 2);  // the key below a member is none
-  const admin::Peer& b = fleet->members[0];
+  const cluster::Member& b = fleet->members[0];
   CHECK(b.draining);
   CHECK(b.partitions == Numbers{1});
-  CHECK(b.wish == 8);
+  CHECK(wire::number_of(b.wishes, "q") == 8);
   CHECK_FALSE(fleet->members[1].draining);
   CHECK(fleet->members[1].partitions == Numbers{0, 3});
 }

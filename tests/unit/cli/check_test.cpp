@@ -162,7 +162,7 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
                      {"status", json::object()},
                      {"types", {"Mail"}},
                      {"findings",
-                      {{{"kind", "config_differs"}, {"what", "differ"}, {"remedy", "install"}},
+                      {{{"kind", "overdue"}, {"what", "late"}, {"remedy", "raise"}},
                        {{"kind", "no_executor"}, {"what", "told by check"}, {"remedy", "x"}}}}}}}};
   const test::Face face{[&](const httpd::Request& request) {
     if (request.target.starts_with("/v1/queues")) {
@@ -187,8 +187,8 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
   check_queue(store, queue(), "node", false, report);
   const std::string text = report.page().text(false);
   CHECK(contains(text, "q: daemons"));
-  CHECK(contains(text, "differ\n"));
-  CHECK(contains(text, "-> install\n"));
+  CHECK(contains(text, "late\n"));
+  CHECK(contains(text, "-> raise\n"));
   CHECK_FALSE(contains(text, "told by check"));
   CHECK(contains(text, R"(1 task of a type without an executor on b: "Odd" (1))"));
   CHECK(contains(text, "2 dead letters: 2 of Mail: exit status 1"));
@@ -220,10 +220,12 @@ TEST_CASE("without a leader, check names the members that are up, and switches w
       text_of(queue(), false,
               {member(now),
                {"/v1/kv/lictor/q/control", test::entry("lictor/q/control", R"({"pause":true})")}});
-  CHECK(contains(text, "nobody leads now; up and waiting for the lead: a"));
+  CHECK(contains(text, "nobody leads this queue, so no task starts\n"));
+  CHECK(contains(text, "; if nobody does, read the log of a\n"));
   CHECK(contains(text, R"("pause" is no switch; did you mean "paused"?)"));
   const std::string long_ago = text_of(queue(), false, {member("2020-01-01T00:00:00Z")});
-  CHECK(contains(long_ago, "nobody leads: no tasks are run"));
+  CHECK(contains(long_ago, "nobody leads this queue, so no task starts\n"));
+  CHECK(contains(long_ago, "-> start a daemon"));
 }
 
 TEST_CASE("tasks without an executor are reported by type, due or not") {
@@ -235,11 +237,12 @@ TEST_CASE("tasks without an executor are reported by type, due or not") {
   CheckOptions::Queue checked = queue();
   checked.options.types.emplace("T", core::TypePolicy{});
   CHECK(contains(text_of(checked, true, held),
-                 R"(1 task of a type without an executor here: "Odd" (1))"));
+                 R"(1 task of a type without an executor here, unless a program of your own )"
+                 R"(registers it: "Odd" (1))"));
   CHECK_FALSE(
-      contains(text_of(checked, false, held), "nothing here runs"));  // no daemon's configuration
+      contains(text_of(checked, false, held), "without an executor"));  // no daemon's configuration
   checked.options.any_type = core::TypePolicy{};
-  CHECK_FALSE(contains(text_of(checked, true, held), "nothing here runs"));
+  CHECK_FALSE(contains(text_of(checked, true, held), "without an executor"));
 }
 
 TEST_CASE("each schedule that makes no tasks is reported with cause and remedy") {

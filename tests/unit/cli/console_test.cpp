@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include "cluster/diagnosis.h"
+
 namespace lictor::cli {
 namespace {
 
@@ -51,13 +53,13 @@ TEST_CASE("progress is printed on terminals only, and is erased") {
 
 TEST_CASE("the commands that a text suggests name the queue") {
   CHECK(
-      with_queue(R"(see "lictor why 42"; then "lictor dead purge"; "lictor check" says more)",
-                 "night") ==
+      cluster::with_queue(
+          R"(see "lictor why 42"; then "lictor dead purge"; "lictor check" says more)", "night") ==
       R"(see "lictor why 42 -q night"; then "lictor dead purge -q night"; "lictor check" says more)");
-  CHECK(with_queue(R"("lictor why 42 -q day")", "night") == R"("lictor why 42 -q day")");
+  CHECK(cluster::with_queue(R"("lictor why 42 -q day")", "night") == R"("lictor why 42 -q day")");
   for (const char* text : {"", "lictor why 42", R"("lictor run")", R"("lictor help topics")",
                            R"(the end of "lictor why 42)"}) {
-    CHECK(with_queue(text, "night") == text);
+    CHECK(cluster::with_queue(text, "night") == text);
   }
   const File out{std::tmpfile()};
   const File err{std::tmpfile()};

@@ -402,7 +402,7 @@ TEST_CASE("check reports free partitions, an old leader, and members that ask fo
   fleet.add("a", {0, 1, 2, 3});
   const std::string session = fleet.add("b", {4, 5, 6});
   std::string text = checked(fleet.consul);
-  CHECK(contains(text, "nobody leads partition 7 of 8: their tasks are not run"));
+  CHECK(contains(text, "nobody leads partition 7, so none of its tasks starts"));
   CHECK_FALSE(contains(text, "q: partitions"));
   CHECK_FALSE(contains(text, "though the queue has"));
 
@@ -420,7 +420,7 @@ TEST_CASE("check reports free partitions, an old leader, and members that ask fo
   fleet.consul.put("lictor/q/leader", R"({"node":"old"})", old);
   text = checked(fleet.consul);
   CHECK(contains(text, "old holds lictor/q/leader, though the queue has 8 partitions"));
-  CHECK(contains(text, "its members ask for different numbers: 1 by old, 8 by a b"));
+  CHECK(contains(text, "the daemons ask for different numbers (1: old; 8: a, b)"));
 }
 
 TEST_CASE("check reports that all members ask for another number than the queue has") {
@@ -428,7 +428,7 @@ TEST_CASE("check reports that all members ask for another number than the queue 
   const std::string session = fleet.add("a", {0, 1, 2, 3, 4, 5, 6, 7});
   fleet.consul.put("lictor/q/members/a", R"({"node":"a","partitions":{"q":16,"other":4}})",
                    session);
-  CHECK(contains(checked(fleet.consul), "the queue has 8 partitions, and its members ask for 16"));
+  CHECK(contains(checked(fleet.consul), "the queue has 8 partitions, and all daemons ask for 16"));
 }
 
 TEST_CASE("check warns of two daemons of one name") {

@@ -1,0 +1,77 @@
+#pragma once
+
+// What is wrong with a queue, and the way out: the one list that `check`, the admin API, `top` and
+// the page show. Each function looks at facts of one kind, which its callers have read.
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "client/schedules.h"
+#include "cluster/fleet.h"
+#include "lictor/client.h"
+
+namespace lictor::cluster {
+
+struct Finding {
+  enum class Severity { kWarning, kError };
+  std::string kind;  ///< for programs: "no_leader"; openapi.json has them all
+  Severity severity = Severity::kWarning;
+  std::string what;
+  std::string remedy;  ///< not empty
+};
+using Findings = std::vector<Finding>;
+
+/// `text`, with -q `queue` in each command of one queue that it suggests ("lictor why ID").
+[[nodiscard]] std::string with_queue(std::string_view text, std::string_view queue);
+
+/// Who leads, who may be dead, who is configured otherwise. `queue`: whose numbers of partitions
+/// count.
+[[nodiscard]] Findings diagnose(const Fleet& fleet, const std::string& queue);
+
+/// The status of a leader: queue_json() of the admin API.
+struct LeaderStatus {
+  std::string node;
+  nlohmann::ordered_json status;
+};
+/// What the leaders say of themselves and of the tasks in their memory. `paused`: the queue is.
+[[nodiscard]] Findings diagnose(const std::vector<LeaderStatus>& leaders, bool paused);
+
+/// Why nothing runs tasks of this type: "without an executor on host-a". Empty: something does.
+using TypeFault = std::function<std::string(const std::string& type)>;
+
+/// What is wrong with stored schedules, in their order.
+[[nodiscard]] Findings diagnose(const std::vector<client::StoredSchedule>& schedules,
+                                const TypeFault& type_fault, WallTime now);
+
+/// What the findings need of a queue's tasks and dead letters.
+class TaskFacts {
+ public:
+  void add(const TaskInfo& task);
+
+  /// How many failed, or lost their owner: of dead letters, and of tasks that will run again.
+  [[nodiscard]] Findings failures() const;
+  /// Those that never run as they are.
+  [[nodiscard]] Findings idle(const TypeFault& type_fault, std::size_t most_bytes) const;
+
+ private:
+  std::map<std::string, std::size_t> types_;         // of those that wait
+  std::map<std::string, std::size_t> again_, dead_;  // alike failures
+  std::size_t orphans_ = 0, waiting_again_ = 0, all_dead_ = 0;
+  std::vector<std::string> unstarted_, unnameable_, unreadable_, too_large_;
+  std::string why_unstarted_;
+  std::string dead_example_;  // one that may be retried, if there is one
+  bool example_is_readable_ = false;
+};
+
+/// "a, b, c, ...": what a finding names of many.
+[[nodiscard]] std::string some(const std::vector<std::string>& names);
+
+}  // namespace lictor::cluster

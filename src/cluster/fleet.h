@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "client/queue.h"
+#include "cluster/admin_client.h"
+#include "cluster/member.h"
+#include "lictor/result.h"
+
+namespace lictor::cluster {
+
+/// The leader of a partition.
+struct Lead {
+  std::string node, since;  ///< empty: nobody leads, as far as is known
+  bool known = true;        ///< its lock may be read
+};
+
+/// Who takes part in a queue, and who leads it.
+struct Fleet {
+  std::vector<Lead> leads{1};  ///< by partition; an undivided queue has one
+  Partitions moving;           ///< that are about to go to another member
+  std::string next;            ///< while some are free: who may lead them, and when
+  std::vector<Member> members;
+
+  [[nodiscard]] bool divided() const { return leads.size() > 1; }
+  /// The partitions that nobody leads.
+  [[nodiscard]] Partitions free() const;
+};
+
+/// Reads Consul, and asks the members but `own`, which answers, for `limit`. Without the right to
+/// read the locks, who leads is not known. Errors: those of read_members() and read_locks().
+[[nodiscard]] Result<Fleet> read_fleet(const client::Queue& queue, const client::Locks& locks,
+                                       std::chrono::milliseconds limit = kGlance,
+                                       const std::string& own = {});
+
+}  // namespace lictor::cluster
