@@ -216,6 +216,11 @@ Result<int> cancel(const Client& client, const CancelOptions& options) {
       if (!yes) return kFailed;
     }
     LICTOR_TRY(result, client.api.cancel_all(filter, progress_of(client)));
+    if (result.tasks.empty() && result.refused.empty()) {
+      client.console.note(fmt::format("no {}tasks in queue \"{}\"{}",
+                                      state || !options.type.empty() ? "such " : "", client.queue,
+                                      types_hint(client, {state, {}}, options.type)));
+    }
   }
   const int code =
       tell_bulk(client, result, "cancelled",
@@ -232,6 +237,9 @@ Result<int> retry(const Client& client, const RetryOptions& options) {
   if (options.all) {
     const TaskFilter filter = dead_filter(client, options.type, options.reason);
     LICTOR_TRY(result, client.api.retry_all(filter, options.drop_expiry, progress_of(client)));
+    if (result.tasks.empty() && result.refused.empty()) {
+      client.console.note(none_dead(client, filter));
+    }
   } else {
     result = each_of(options.ids, [&](const std::string& id) {
       return client.api.retry(id, options.drop_expiry);

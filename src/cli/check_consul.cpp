@@ -238,7 +238,8 @@ Reached check_consul(const CheckOptions& options, const Console& console, Report
     if (reached.transport) {
       report.warn("consul", error.message, "the other addresses are used meanwhile");
     } else {
-      report.fail("consul", error);
+      report.fail("consul", error.message,
+                  "see to that agent; the queues are not looked at until it answers", error.code);
     }
   }
   if (differ) {

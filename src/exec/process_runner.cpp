@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -28,6 +29,29 @@ std::string exit_text(const Exited& exited) {
   return fmt::format("killed by signal {}{}{}", exited.status,
                      name ? fmt::format(" (SIG{})", name) : "",
                      exited.code == CLD_DUMPED ? ", core dumped" : "");
+}
+
+// The limit of the configuration that may have ended the program; empty: none.
+std::string limit_text(const Exited& exited, const std::vector<Limit>& limits) {
+  const auto has = [&](int resource) {
+    return std::any_of(limits.begin(), limits.end(),
+                       [&](const Limit& limit) { return limit.resource == resource; });
+  };
+  if (exited.code == CLD_EXITED || exited.cause != StopCause::kNone) return {};
+  switch (exited.status) {
+    case SIGXCPU:
+      return has(RLIMIT_CPU) ? " (limits.cpu_time is used up)" : "";
+    case SIGXFSZ:
+      return has(RLIMIT_FSIZE) ? " (a file would exceed limits.file_size)" : "";
+    case SIGABRT:
+    case SIGSEGV:
+    case SIGTRAP:
+      return has(RLIMIT_DATA) ? " (perhaps out of memory, by limits.memory)" : "";
+    case SIGKILL:
+      return has(RLIMIT_CPU) ? " (perhaps since limits.cpu_time is used up)" : "";
+    default:
+      return {};
+  }
 }
 
 std::string cause_text(StopCause cause) {
@@ -194,7 +218,10 @@ Exit judge(AttemptId attempt, const Program& program, ProcessEnd end, std::strin
   exit.output_tail = std::move(end.output_tail);
   if (const auto* exited = std::get_if<Exited>(&end.how)) {
     exit.ending = ending_of(*exited);
-    if (exit.ending != Ending::kDone) exit.error = cause_text(exited->cause) + exit_text(*exited);
+    if (exit.ending != Ending::kDone) {
+      exit.error =
+          cause_text(exited->cause) + exit_text(*exited) + limit_text(*exited, program.limits);
+    }
     const bool failed = exit.ending == Ending::kRetry || exit.ending == Ending::kPermanent;
     const std::string said = failed ? last_line(exit.output_tail) : std::string{};
     if (!said.empty()) exit.error += ": " + said;
