@@ -22,6 +22,7 @@ case "${1-}" in
       debootstrap systemd-container lintian fish zsh)
     # A Node.js from elsewhere brings its own npm, beside which Debian's cannot be installed.
     type -P node >/dev/null || packages+=(nodejs)
+    type -P go >/dev/null || packages+=(golang-go)
     type -P npm >/dev/null || packages+=(npm)
     ;;
   -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; exit 0 ;;

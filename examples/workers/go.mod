@@ -1,0 +1,3 @@
+module example.org/lictor-worker
+
+go 1.19

@@ -1,0 +1,56 @@
+import time
+
+import lictor_worker
+
+
+@lictor_worker.job("Echo")
+def echo(run):
+    print("said", run.id)
+    return {"text": run.task["taskPara"]["text"], "number": run.number, "token": run.token}
+
+
+@lictor_worker.job("Fail")
+def fail(run):
+    raise ValueError("it failed: ä\n\"quoted\"")
+
+
+@lictor_worker.job("Permanent")
+def permanent(run):
+    raise lictor_worker.Permanent("for good")
+
+
+@lictor_worker.job("Retry")
+def retry(run):
+    raise lictor_worker.Retry("later", after="10s")
+
+
+@lictor_worker.job("Commit")
+def commit(run):
+    run.put("a", "text")
+    run.put("b", "new", cas=0)
+    run.delete("c")
+
+
+@lictor_worker.job("Progress")
+def progress(run):
+    run.progress(done=1, total=2, text="half\n\"way\"")
+
+
+@lictor_worker.job("Wait")
+def wait(run):
+    while not run.cancelled.wait(0.01):
+        pass
+    raise RuntimeError("cancelled")
+
+
+@lictor_worker.job("Odd")
+def odd(run):
+    return {1, 2}
+
+
+@lictor_worker.job("Slow")
+def slow(run):
+    time.sleep(0.5)
+
+
+lictor_worker.serve()

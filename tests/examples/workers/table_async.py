@@ -1,0 +1,55 @@
+import asyncio
+
+import lictor_worker
+
+
+@lictor_worker.job("Echo")
+async def echo(run):
+    await asyncio.sleep(0)
+    print("said", run.id)
+    return {"text": run.task["taskPara"]["text"], "number": run.number, "token": run.token}
+
+
+@lictor_worker.job("Fail")
+async def fail(run):
+    raise ValueError("it failed: ä\n\"quoted\"")
+
+
+@lictor_worker.job("Permanent")
+async def permanent(run):
+    raise lictor_worker.Permanent("for good")
+
+
+@lictor_worker.job("Retry")
+async def retry(run):
+    raise lictor_worker.Retry("later", after="10s")
+
+
+@lictor_worker.job("Commit")
+async def commit(run):
+    run.put("a", "text")
+    run.put("b", "new", cas=0)
+    run.delete("c")
+
+
+@lictor_worker.job("Progress")
+async def progress(run):
+    run.progress(done=1, total=2, text="half\n\"way\"")
+
+
+@lictor_worker.job("Wait")
+async def wait(run):
+    await asyncio.sleep(600)
+
+
+@lictor_worker.job("Odd")
+async def odd(run):
+    return {1, 2}
+
+
+@lictor_worker.job("Slow")
+async def slow(run):
+    await asyncio.sleep(0.5)
+
+
+lictor_worker.serve()
