@@ -382,6 +382,18 @@ Result<int> call(const Invocation& invocation, const Options& options, cli::Cons
                 completed(options, config, target.queue));
 }
 
+Result<int> try_task(const Invocation& invocation, const TryCommand& command,
+                     const Registry& registry, cli::Console& console) {
+  LoadRequest request = load_request(invocation, daemon_mode(registry));
+  request.refuse_untrusted = false;  // for trying out, with files of one's own
+  LICTOR_TRY(auto config, load_config(request));
+  LICTOR_TRY(config, with_registered(std::move(config), registry));
+  for (const std::string& warning : config.warnings) console.complain(warning);
+  LICTOR_TRY(const auto target, target_of(config, invocation.queue));
+  exec::leave_pid_1();
+  return run_try(command, std::move(config), target.queue, registry, console, invocation.json);
+}
+
 Result<int> dispatch(const Invocation& invocation, const Registry& registry,
                      cli::Console& console) {
   const core::Overloaded dispatched{
@@ -395,6 +407,7 @@ Result<int> dispatch(const Invocation& invocation, const Registry& registry,
         return run_dev(
             command, request, registry, [&] { return load_config(request); }, console);
       },
+      [&](const TryCommand& command) { return try_task(invocation, command, registry, console); },
       [&](const auto& command) { return call(invocation, command, console); }};
   return std::visit(dispatched, invocation.command);
 }

@@ -7,6 +7,7 @@
 
 #include "app/config.h"
 #include "app/dev.h"
+#include "app/try.h"
 #include "cli/commands.h"
 
 namespace lictor::app {
@@ -39,7 +40,7 @@ using Command =
                  cli::ScheduleRunOptions, cli::SchedulePauseOptions, cli::ScheduleResumeOptions,
                  cli::ScheduleNextOptions, cli::PauseOptions, cli::ResumeOptions,
                  cli::LeaderOptions, MembersCommand, cli::DrainOptions, cli::UndrainOptions,
-                 CheckCommand, cli::BenchOptions, VersionCommand, DevCommand>;
+                 CheckCommand, cli::BenchOptions, VersionCommand, DevCommand, TryCommand>;
 
 /// What was asked for.
 struct Invocation {

@@ -416,56 +416,6 @@ Examples:
   undrain->add_option("HOST", undrained->host, "The member's name")->required()->type_name("");
 }
 
-void add_tools(Adder& to) {
-  const auto [check, check_options] = to.add<CheckCommand>(
-      "check", "Find what is wrong: configuration, Consul, rights, tasks",
-      R"(Writes nothing. The exit code is 0 if nothing failed, else that of the first failure.
-
-Examples:
-  lictor check
-  lictor check --strict || page-someone
-  lictor check --config ./lictor.json --token-file ./consul.token
-  lictor check --role reader --token-file ./monitoring.token
-  lictor check --json | jq '.checks[] | select(.status != "ok")'
-)");
-  check->add_flag("--strict", check_options->strict, "Exit with 1 if there is a warning");
-  add_text(
-      check, "--role", check_options->role,
-      "Whose token it is, daemon or reader (default: the daemon's, where the configuration has "
-      "executors)",
-      "ROLE")
-      ->check(CLI::IsMember({"daemon", "reader"}));
-  const auto [dev, dev_options] = to.add<DevCommand>(
-      "dev", "Try lictor without Consul: a store and a worker in one",
-      R"(Serves keys, sessions, transactions and blocking queries as a Consul agent does, in memory: nothing
-is kept. Without --config every task is printed and counts as done, until a "lictor run" is started
-beside it.
-
-Examples:
-  lictor dev
-  lictor dev --no-worker & lictor run --config ./lictor.json
-  lictor dev --listen 127.0.0.1:0 --config ./lictor.json
-)");
-  add_text(dev, "--listen", dev_options->listen,
-           "Where the store listens (default: 127.0.0.1:8500; port 0: any)", "ADDRESS");
-  add_switch_off(dev, "--no-worker", dev_options->worker, "Only the store");
-
-  const auto [bench, bench_options] = to.add<cli::BenchOptions>(
-      "bench", "Measure lictor beside Consul alone",
-      R"(Runs a separate daemon with no-op tasks, and the same writes without lictor, below the prefix
-lictor-bench/, which it empties afterwards. Loads Consul for about a minute.
-
-Examples:
-  lictor bench
-  lictor bench --tasks 20000 --json | jq '.measured[] | {name, ratio}'
-)");
-  add_count(bench, "--tasks", bench_options->tasks, "Tasks for each figure (default: 2000)", 1);
-  to.add<VersionCommand>("version", "Show the version", R"(Examples:
-  lictor version
-  lictor version --json | jq -r .version
-)");
-}
-
 }  // namespace
 
 void add_parameters(CLI::App* app, cli::TaskText& task) {

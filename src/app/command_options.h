@@ -113,5 +113,6 @@ struct Adder {
 
 // In a file of its own.
 void add_schedule(Adder& to);
+void add_tools(Adder& to);
 
 }  // namespace lictor::app

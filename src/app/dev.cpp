@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "app/daemon.h"
+#include "app/scratch_folder.h"
 #include "base/errno_text.h"
 #include "base/printable.h"
 #include "base/random.h"
@@ -46,27 +47,6 @@ std::shared_ptr<Executor> printer() {
     std::fflush(stdout);
   });
 }
-
-// A folder that is removed with this process.
-class ScratchFolder {
- public:
-  ScratchFolder() : path_((std::filesystem::temp_directory_path() / "lictor-dev.XXXXXX").string()) {
-    made_ = mkdtemp(path_.data()) != nullptr;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    if (made_) std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  [[nodiscard]] bool made() const { return made_; }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  bool made_ = false;
-};
 
 // Each daemon of the built-in queue holds a session whose name starts like this.
 bool has_rivals(const dev::State& state) {
@@ -176,7 +156,7 @@ std::string greeting(const std::vector<std::string>& pages, const std::string& u
 Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const Registry& registry,
                     const std::function<Result<Config>()>& load, cli::Console& console) {
   const bool built_in = !request.flags.config && !request.environment.contains("LICTOR_CONFIG");
-  const ScratchFolder folder;
+  const ScratchFolder folder{"lictor-dev"};
   if (!folder.made()) {
     return fail(ErrorCode::kFailed, "cannot make the folder " + folder.path() + ": " +
                                         errno_text() + "; set TMPDIR to a writable one");

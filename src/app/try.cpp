@@ -1,0 +1,261 @@
+#include "app/try.h"
+
+#include <chrono>
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/queue_locks.h"
+#include "app/scratch_folder.h"
+#include "base/clock.h"
+#include "base/errno_text.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "base/time_text.h"
+#include "base/try.h"
+#include "cli/json_output.h"
+#include "cli/process.h"
+#include "exec/lease_board.h"
+#include "exec/output_log.h"
+#include "exec/warden.h"
+#include "runtime/log.h"
+#include "wire/commit.h"
+
+namespace lictor::app {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::ordered_json;
+
+constexpr std::uint64_t kToken = 1;  // no claim gives one here
+constexpr Duration kLook = 50ms;     // between two looks at the output
+constexpr Duration kYear = 24h * 365;
+
+// The executor of `type`, alone in its queue. Errors: kNotFound.
+Result<QueueConfig> only_executor(const QueueConfig& queue, const std::string& type) {
+  const auto exact = queue.executors.find(type);
+  const auto found = exact != queue.executors.end() ? exact : queue.executors.find("*");
+  if (found == queue.executors.end()) {
+    std::vector<std::string_view> types;
+    for (const auto& [name, executor] : queue.executors) types.push_back(name);
+    const std::string near = nearest(type, types);
+    return fail(ErrorCode::kNotFound,
+                fmt::format("queue \"{}\" has no executor for the type \"{}\"{}; it has {}",
+                            queue.options.queue, excerpt(type),
+                            near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near),
+                            types.empty() ? "none" : fmt::format("{}", fmt::join(types, ", "))));
+  }
+  QueueConfig alone = queue;
+  alone.executors = {{found->first, found->second}};
+  return alone;
+}
+
+// What an attempt has written so far, from where the last call ended.
+class Output {
+ public:
+  explicit Output(std::string path) : path_(std::move(path)) {}
+
+  std::string more() {
+    constexpr std::size_t kAtOnce = 65536;
+    std::string all;
+    while (true) {
+      const auto part = exec::read_log(path_, read_, kAtOnce);
+      if (!part || part->empty()) return all;
+      read_ += part->size();
+      all += *part;
+    }
+  }
+
+ private:
+  std::string path_;
+  std::uint64_t read_ = 0;
+};
+
+// What becomes of an attempt that ends like this.
+struct Verdict {
+  bool done = false;
+  std::string text;
+};
+
+Verdict verdict_of(const exec::Exit& exit, const std::string& stopped_by,
+                   const core::TypePolicy& policy) {
+  using exec::Ending;
+  const std::string why = exit.error.empty() ? "" : ": " + exit.error;
+  switch (exit.ending) {
+    case Ending::kDone:
+      return {true, "done"};
+    case Ending::kPermanent:
+      return {false, "failed for good, a dead letter at once" + why};
+    case Ending::kNotStarted:
+      return {false, "not started on this host; the task would wait" + why};
+    case Ending::kStopped:
+    case Ending::kLost:
+      return {false, stopped_by.empty() ? "stopped" + why : stopped_by};
+    case Ending::kRetry:
+      break;
+  }
+  if (!stopped_by.empty()) return {false, stopped_by + why};
+  std::string text = fmt::format(
+      "failed; {}{}",
+      policy.max_attempts > 1 ? fmt::format("tried again, {} attempts in all", policy.max_attempts)
+                              : "a dead letter, since max_attempts is 1",
+      why);
+  if (exit.retry_after) text += fmt::format("; not before {}", format_duration(*exit.retry_after));
+  return {false, std::move(text)};
+}
+
+// The KV writes of a job that is done, as they would be made. Errors: why they would not.
+Result<ordered_json> writes_of(const exec::Exit& exit, const Config& config,
+                               const std::string& task_key) {
+  if (!exit.commit) return ordered_json{};
+  wire::Reserved reserved{{}, config.root};
+  for (const QueueConfig& queue : config.queues) reserved.queues.push_back(queue.layout);
+  if (auto read = wire::read_commit(*exit.commit, reserved, task_key); !read) {
+    return fail(ErrorCode::kInvalid, "its KV writes cannot be made: " + read.error().message);
+  }
+  return ordered_json::parse(*exit.commit);
+}
+
+struct Trial {
+  exec::Exit exit;
+  std::string stopped_by;  // "timed out after 5s"; empty: it ended by itself
+  std::string output;      // with `json`; else it is printed
+  Duration took{};
+};
+
+// Waits for the end, and passes output on as it comes.
+Trial carry_out(exec::Runner& runner, exec::Attempt attempt, const core::TypePolicy& policy,
+                Duration grace, Output output, cli::Console* console) {
+  Trial trial;
+  const AttemptId id = attempt.id;
+  const Instant begun = boot_now();
+  const bool limited = policy.timeout > Duration::zero();
+  const Instant deadline = limited ? begun + policy.timeout : Instant::max();
+  std::promise<exec::Exit> promise;
+  auto ended = promise.get_future();
+  const auto started = runner.start(std::move(attempt), deadline, [&promise](exec::Exit exit) {
+    promise.set_value(std::move(exit));
+  });
+  if (!started) {
+    trial.exit = exec::ended(id, exec::Ending::kNotStarted, started.error().message);
+    return trial;
+  }
+  const auto show = [&] {
+    const std::string more = output.more();
+    if (console == nullptr) {
+      trial.output += more;
+    } else if (!more.empty()) {
+      console->print_bytes(more);
+      (void)console->flush();
+    }
+  };
+  while (ended.wait_for(kLook) != std::future_status::ready) {
+    show();
+    const bool late = boot_now() >= deadline;
+    if (!trial.stopped_by.empty() || (!late && !cli::interrupted())) continue;
+    trial.stopped_by = late ? "timed out after " + format_duration(policy.timeout) : "interrupted";
+    runner.stop(id, std::chrono::duration_cast<std::chrono::milliseconds>(grace));
+  }
+  trial.exit = ended.get();
+  show();
+  trial.took = boot_now() - begun;
+  return trial;
+}
+
+int tell(cli::Console& console, const std::string& type, const Trial& trial,
+         const core::TypePolicy& policy, const ordered_json& writes, bool json) {
+  const exec::Exit& exit = trial.exit;
+  const Verdict verdict = verdict_of(exit, trial.stopped_by, policy);
+  const auto took = std::chrono::floor<std::chrono::milliseconds>(trial.took);
+  if (json) {
+    console.print(cli::json_document(
+        {{"type", type},
+         {"done", verdict.done},
+         {"ending", verdict.text},
+         {"error", cli::text_or_null(exit.error)},
+         {"took_ms", took.count()},
+         {"result", exit.result ? ordered_json::parse(*exit.result, nullptr, false) : nullptr},
+         {"result_fault", cli::text_or_null(exit.result_fault)},
+         {"writes", writes},
+         {"output", to_utf8(trial.output)}}));
+    return verdict.done ? cli::kDone : cli::kFailed;
+  }
+  console.note(fmt::format("{} (it took {})", verdict.text, format_duration(took)));
+  if (!verdict.done) return cli::kFailed;
+  if (exit.result) console.note_lines("result:\n" + cli::record_text(*exit.result) + '\n');
+  if (!exit.result_fault.empty()) console.complain("the result is left out: " + exit.result_fault);
+  if (!writes.is_null()) {
+    console.note_lines("writes to Consul KV, which a trial does not make:\n" +
+                       cli::json_document(writes));
+  }
+  return cli::kDone;
+}
+
+}  // namespace
+
+Result<int> run_try(const TryCommand& command, Config config, const std::string& queue_name,
+                    const Registry& registry, cli::Console& console, bool json) {
+  const QueueConfig* queue = config.find(queue_name);
+  if (queue == nullptr) {
+    return fail(ErrorCode::kInvalid,
+                "--queue: the configuration has no queue \"" + excerpt(queue_name) + '"');
+  }
+  const std::string& type = command.task.type;
+  client::TaskIds ids{random_seed()};
+  LICTOR_TRY(const auto record, cli::new_task(command.task, wall_now(), ids));
+  LICTOR_TRY(const QueueConfig alone, only_executor(*queue, type));
+  core::TypePolicy policy = *alone.options.policy_of(type);
+  if (command.task.timeout) policy.timeout = *parse_duration(*command.task.timeout);
+  const ScratchFolder folder{"lictor-try"};
+  if (!folder.made()) {
+    return fail(ErrorCode::kFailed, "cannot make a folder below " +
+                                        std::filesystem::temp_directory_path().string() + ": " +
+                                        errno_text());
+  }
+  config.state_dir = folder.path();
+  runtime::set_up_log(runtime::LogStyle::kText, runtime::Level::kError);
+  prepare_scratch(config);
+  LICTOR_TRY(auto board, exec::LeaseBoard::create(first_slot(config.queues.size())));
+  // Before there is any thread.
+  LICTOR_TRY(auto warden, exec::start_warden(board, {}));
+  cli::catch_signals(cli::SecondSignal::kEndsAtOnce);
+  exec::ProcessHost::Hooks hooks;
+  hooks.on_warning = [&console](const std::string& warning) { console.complain(warning); };
+  LICTOR_TRY(const auto host, exec::ProcessHost::create(std::move(warden), board, hooks));
+  const auto logs = std::make_shared<exec::ActiveLogs>();
+  LICTOR_TRY(const auto runners, make_runners({config, alone, 0, *host, registry, logs}));
+  host->set_lease(0, boot_now() + kYear, alone.options.kill_grace);
+
+  exec::Attempt attempt;
+  attempt.id = AttemptId{1};
+  attempt.queue = queue_name;
+  attempt.task_id = record.id;
+  attempt.task_key = alone.layout.task_key(record.id);
+  attempt.task_type = type;
+  attempt.fencing_token = kToken;
+  attempt.record = std::make_shared<const std::string>(record.record);
+  const std::string key = attempt.task_key;
+  const Output output{
+      exec::output_log_path(log_directory(config), queue_name, record.id, 1, kToken)};
+  Trial trial = carry_out(*runners.begin()->second, std::move(attempt), policy,
+                          alone.options.kill_grace, output, json ? nullptr : &console);
+  ordered_json writes;
+  if (trial.exit.ending == exec::Ending::kDone) {
+    auto read = writes_of(trial.exit, config, key);
+    if (read) {
+      writes = *std::move(read);
+    } else {
+      trial.exit.ending = exec::Ending::kRetry;
+      trial.exit.error = read.error().message;
+    }
+  }
+  return tell(console, type, trial, policy, writes, json);
+}
+
+}  // namespace lictor::app
