@@ -223,6 +223,8 @@ Reader plugin(PluginConfig& target, Mode mode) {
                               }));
 }
 
+constexpr Duration kLongestKeepAlive = std::chrono::hours{1};
+
 // The headers that HTTP itself needs.
 constexpr std::array<std::string_view, 5> kOwnHeaders{"Connection", "Content-Length", "Expect",
                                                       "Transfer-Encoding", "Upgrade"};
@@ -276,6 +278,10 @@ Result<void> check_http(const Place& place, const HttpConfig& target) {
   if (target.target.url.empty()) {
     return place.refuse(R"(has no "url"; add one such as "http://127.0.0.1:9000/notify")");
   }
+  if (target.keep_alive > 0s && target.keep_alive < 1s) {
+    return place.member("keep_alive")
+        .refuse("expected 0s, which keeps no connection, or 1s or more");
+  }
   const bool own_authorization =
       target.target.has_user ||
       std::any_of(target.headers.begin(), target.headers.end(), [](const auto& header) {
@@ -292,7 +298,9 @@ Reader http(HttpConfig& target, Mode mode) {
   Settings settings{{"url", url(target.target)},
                     {"headers", headers(target)},
                     {"token_file", path_on_host(target.token_file, mode, reading_fault)},
-                    {"ca_file", path_on_host(target.ca_file, mode, reading_fault)}};
+                    {"ca_file", path_on_host(target.ca_file, mode, reading_fault)},
+                    {"keep_alive", duration(target.keep_alive, 0s, kLongestKeepAlive)},
+                    {"max_connections", derived(whole(target.max_connections, 1, kMostConcurrency))}};
   return text_or(url(target.target),
                  object(std::move(settings),
                         R"(a URL, or an object such as {"url": "http://127.0.0.1:9000/notify"})",

@@ -71,6 +71,19 @@ std::string part(CURLU* url, CURLUPart which) {
   return text;
 }
 
+// The local port of a socket; 0: it has none.
+int port_of(curl_socket_t socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  if (address.ss_family == AF_INET) {
+    return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+  }
+  return address.ss_family == AF_INET6
+             ? ntohs(reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port)
+             : 0;
+}
+
 // `value` for a header: '%' and every byte but visible ASCII as "%XX".
 std::string header_value(std::string_view value) {
   return percent_encoded(value, "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~");
@@ -107,7 +120,10 @@ HttpPost::HttpPost(Attempt attempt, Instant deadline, ExitCallback on_exit)
       easy_(curl_easy_init()) {}
 
 HttpPost::~HttpPost() {
-  if (owners_ != nullptr) std::erase_if(*owners_, [&](auto& item) { return item.second == this; });
+  if (owners_ == nullptr) return;
+  for (auto& [socket, owner] : *owners_) {
+    if (owner == this) owner = nullptr;  // the connection may be kept
+  }
 }
 
 Result<void> HttpPost::prepare(const HttpCall& call, SocketOwners& owners) {
@@ -140,9 +156,14 @@ Result<void> HttpPost::prepare(const HttpCall& call, SocketOwners& owners) {
   // Else a stopped attempt would wait for the resolver, and block all others.
   set(CURLOPT_QUICK_EXIT, 1L);
   // When a reused connection closes before the reply, libcurl sends the request again, and the
-  // receiver could carry it out twice within one attempt. On a new connection it never does.
-  set(CURLOPT_FRESH_CONNECT, 1L);
-  set(CURLOPT_FORBID_REUSE, 1L);
+  // receiver could carry it out twice within one attempt: on_handover() refuses that.
+  if (call.keep_alive > Duration::zero()) {
+    const auto age = std::chrono::floor<std::chrono::seconds>(call.keep_alive);
+    set(CURLOPT_MAXAGE_CONN, static_cast<long>(age.count()));
+  } else {
+    set(CURLOPT_FRESH_CONNECT, 1L);
+    set(CURLOPT_FORBID_REUSE, 1L);
+  }
   set_sockets(owners);
   const std::string none;
   set_tls({call.ca_file, none, none, none}, call.trusted_for,
@@ -205,7 +226,7 @@ void HttpPost::set_headers(const HttpCall& call, const std::string& token) {
     own("Lictor-Deadline", format_rfc3339(*deadline));
   }
   if (!token.empty()) own("Authorization", "Bearer " + token);
-  add_header("Connection: close");
+  if (call.keep_alive == Duration::zero()) add_header("Connection: close");
   add_header("Expect:");  // Else a large body waits a second for a "100 Continue".
   for (const auto& [name, value] : call.headers)
     add_header(name + (value.empty() ? ";" : ": ") + value);
@@ -231,14 +252,23 @@ int HttpPost::on_close(void* owners, curl_socket_t socket) {
   auto node = static_cast<SocketOwners*>(owners)->extract(socket);
   tcp_info info{};
   socklen_t size = sizeof(info);
-  if (!node.empty() && getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0) {
+  if (!node.empty() && node.mapped() != nullptr && !node.mapped()->refused_again_ &&
+      getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0) {
     node.mapped()->closed_unread_ = info.tcpi_state == TCP_CLOSE || info.tcpi_unacked != 0;
   }
   return close(socket);
 }
 
-int HttpPost::on_handover(void* self, char*, char*, int, int) {
+int HttpPost::on_handover(void* self, char*, char*, int, int local_port) {
   auto& post = *static_cast<HttpPost*>(self);
+  if (post.handed_over_) {
+    post.refused_again_ = true;
+    return CURL_PREREQFUNC_ABORT;
+  }
+  // A kept connection was opened by another request.
+  for (auto& [socket, owner] : *post.owners_) {
+    if (port_of(socket) == local_port) owner = &post;
+  }
   post.handed_over_ = true;
   post.handed_over_at_ = boot_now();
   return CURL_PREREQFUNC_OK;
@@ -296,9 +326,11 @@ Exit HttpPost::stopped() const {
   return ended(attempt_.id, Ending::kStopped, "stopped; the request may have been carried out");
 }
 
+// A kept connection that the receiver closes as a request comes looks alike: it was not answered,
+// and if it was not even read, nobody has begun it.
 bool HttpPost::was_hardly_taken(CURLcode code) const {
-  const bool was_closed =
-      code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING;
+  const bool was_closed = code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR ||
+                          code == CURLE_GOT_NOTHING || refused_again_;
   return handed_over_ && was_closed && closed_unread_ && head_bytes_ == 0 &&
          boot_now() - handed_over_at_ < kDroppedWithin;
 }
@@ -353,6 +385,10 @@ std::string HttpPost::reason(CURLcode code) const {
     return fmt::format(
         "expected headers of at most {} bytes, got more; the request may have been carried out",
         kMaxHeadBytes);
+  }
+  if (refused_again_) {
+    return "the receiver closed the kept connection before it replied; the request may have been "
+           "carried out; set \"keep_alive\" below the time that the receiver keeps connections";
   }
   if (socket_error_ != 0) return "no socket: " + errno_text(socket_error_);
   std::string detail = error_text_.front() != '\0' ? excerpt(error_text_.data(), 200)

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,12 +35,15 @@ struct HttpCall {
   std::string token_file;  ///< sent as "Authorization: Bearer …"; "": none
   std::string ca_file;     ///< PEM, read anew within a minute; "": the system's CAs
   std::chrono::seconds trusted_for = kTrustedFor;  ///< tests use less
+  /// For how long an idle connection is used again; 0: each request has its own.
+  Duration keep_alive{};
+  std::uint32_t max_connections = 0;  ///< at a time; 0: as many as there are attempts
 };
 
 class HttpPost;
 
-/// Which request each open socket is of. libcurl may close one later than its request ends, so that
-/// this must outlive its handles. One thread's.
+/// Which request uses each open socket; null: none does. libcurl may close one later than its request
+/// ends, so that this must outlive its handles. One thread's.
 using SocketOwners = std::map<curl_socket_t, HttpPost*>;
 
 /// One request: the task's record, and the headers Lictor-Task-Id, -Task-Key, -Task-Type,
@@ -88,7 +92,7 @@ class HttpPost {
 
   static curl_socket_t on_open(void* self, curlsocktype, curl_sockaddr* address);
   static int on_close(void* owners, curl_socket_t socket);
-  static int on_handover(void* self, char*, char*, int, int);
+  static int on_handover(void* self, char*, char*, int, int local_port);
   static std::size_t on_header(const char* data, std::size_t size, std::size_t count, void* self);
   static std::size_t on_body(const char* data, std::size_t size, std::size_t count, void* self);
 
@@ -106,6 +110,7 @@ class HttpPost {
   CURLcode setup_ = CURLE_OK;
   int socket_error_ = 0;  // why there is no socket
   bool handed_over_ = false;
+  bool refused_again_ = false;  // libcurl wanted to hand it over a second time
   Instant handed_over_at_{};
   bool closed_unread_ = false;  // the receiver closed the connection before it had read everything
   bool head_complete_ = false;

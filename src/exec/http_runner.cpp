@@ -1,5 +1,6 @@
 #include "exec/http_runner.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/assert.h"
@@ -82,9 +83,16 @@ bool HttpRunner::take_orders() {
     stops.swap(stops_);
     closing = closing_;
   }
-  for (Post& post : arrivals) send(std::move(post));
+  for (Post& post : arrivals) waiting_.push_back(std::move(post));
   for (const AttemptId attempt : stops) abort(attempt);
+  while (closing && !waiting_.empty()) abort(waiting_.front()->id());
   while (closing && !posts_.empty()) abort(posts_.begin()->first);
+  while (!waiting_.empty() &&
+         (call_.max_connections == 0 || posts_.size() < call_.max_connections)) {
+    Post next = std::move(waiting_.front());
+    waiting_.pop_front();
+    send(std::move(next));
+  }
   return !closing;
 }
 
@@ -101,6 +109,14 @@ void HttpRunner::send(Post post) {
 }
 
 void HttpRunner::abort(AttemptId attempt) {
+  const auto waits = std::find_if(waiting_.begin(), waiting_.end(),
+                                  [&](const Post& post) { return post->id() == attempt; });
+  if (waits != waiting_.end()) {
+    Post post = std::move(*waits);
+    waiting_.erase(waits);
+    Exit exit = post->stopped();
+    return finish(std::move(post), std::move(exit));
+  }
   auto node = posts_.extract(attempt);
   if (node.empty()) return;
   LICTOR_ASSERT(curl_multi_remove_handle(multi_.get(), node.mapped()->easy()) == CURLM_OK);
@@ -120,6 +136,7 @@ void HttpRunner::collect() {
     Exit exit = node.mapped()->conclude(code);
     LICTOR_ASSERT(curl_multi_remove_handle(multi_.get(), easy) == CURLM_OK);
     finish(std::move(node.mapped()), std::move(exit));
+    if (!waiting_.empty()) curl_multi_wakeup(multi_.get());
   }
 }
 

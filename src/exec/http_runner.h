@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,8 +15,8 @@
 
 namespace lictor::exec {
 
-/// Posts each attempt's record to a URL (jobs.md). One thread for all requests;
-/// each has its own connection. The environment has no effect: no proxy, no .netrc, none of
+/// Posts each attempt's record to a URL (jobs.md). One thread for all requests; each has its own
+/// connection, or one that is kept (HttpCall::keep_alive). The environment has no effect: no proxy, no .netrc, none of
 /// Consul's variables.
 ///
 /// 2xx is done, with a JSON body as the result; 408, 425, 429, 5xx and a failure before the whole
@@ -67,6 +68,7 @@ class HttpRunner : public Runner {
   bool closing_ = false;
 
   std::map<AttemptId, Post> posts_;  // only the thread uses it
+  std::deque<Post> waiting_;         // likewise: for a connection of max_connections
   std::thread thread_;
 };
 

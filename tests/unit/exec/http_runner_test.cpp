@@ -259,6 +259,84 @@ TEST_CASE("http: a request that the receiver closes unread was hardly taken") {
   CHECK(begun.taken == JobTaken::kYes);
 }
 
+TEST_CASE("http: with keep_alive one connection serves one request after the other") {
+  for (const bool kept : {true, false}) {
+    CAPTURE(kept);
+    TestServer server{[](const Received&, Connection& c) { c.reply(200, ""); }};
+    HttpCall call{parse_http_target(server.address() + "/notify").value(), {}, {}, {}};
+    if (kept) call.keep_alive = 1h;
+    Client client{std::move(call)};
+    for (std::uint64_t id = 1; id <= 5; ++id) {
+      CHECK(client.run(test::attempt(id)).ending == Ending::kDone);
+    }
+    CHECK(server.connections() == (kept ? 1 : 5));
+    CHECK(server.requests().back().header("Connection") == (kept ? "" : "close"));
+  }
+}
+
+TEST_CASE("http: a connection that has been idle for longer than keep_alive is not used again") {
+  TestServer server{[](const Received&, Connection& c) { c.reply(200, ""); }};
+  HttpCall call{parse_http_target(server.address() + "/notify").value(), {}, {}, {}};
+  call.keep_alive = 1s;
+  Client client{std::move(call)};
+  CHECK(client.run(test::attempt(1)).ending == Ending::kDone);
+  std::this_thread::sleep_for(3s);  // libcurl counts whole seconds
+  CHECK(client.run(test::attempt(2)).ending == Ending::kDone);
+  CHECK(server.connections() == 2);
+}
+
+TEST_CASE("http: a kept connection that closes before the reply gets the request once") {
+  enum class Way { kEnds, kResets };
+  for (const Way way : {Way::kEnds, Way::kResets}) {
+    CAPTURE(static_cast<int>(way));
+    std::atomic<int> served = 0;
+    TestServer server{[&](const Received&, Connection& c) {
+      if (++served == 1) return c.reply(200, "");
+      if (way == Way::kEnds) return c.close_when_done();
+      c.reset();
+    }};
+    HttpCall call{parse_http_target(server.address() + "/notify").value(), {}, {}, {}};
+    call.keep_alive = 1h;
+    Client client{std::move(call)};
+    CHECK(client.run(test::attempt(1)).ending == Ending::kDone);
+    const Exit exit = client.run(test::attempt(2));
+    CHECK(exit.ending == Ending::kRetry);
+    CHECK(exit.error.find("closed the kept connection before it replied") != std::string::npos);
+    CHECK(server.requests().size() == 2);
+    // It read everything, so it may have been carried out.
+    CHECK(exit.taken == (way == Way::kEnds ? JobTaken::kYes : JobTaken::kHardly));
+  }
+}
+
+TEST_CASE("http: no more than max_connections at a time, and those that wait can be stopped") {
+  std::atomic<int> open = 0, most = 0;
+  std::atomic<bool> answers = false;
+  TestServer server{[&](const Received&, Connection& c) {
+    const int now = ++open;
+    for (int known = most; now > known && !most.compare_exchange_weak(known, now);) {
+    }
+    while (!answers) std::this_thread::sleep_for(1ms);
+    --open;
+    c.reply(200, "");
+  }};
+  HttpCall call{parse_http_target(server.address() + "/notify").value(), {}, {}, {}};
+  call.max_connections = 2;
+  Client client{std::move(call)};
+  for (std::uint64_t id = 1; id <= 6; ++id) {
+    REQUIRE(client.runner->start(test::attempt(id), Instant::max(), client.exits.callback()));
+  }
+  REQUIRE(server.wait_for_requests(2));
+  client.runner->stop(AttemptId{5}, 1s);
+  CHECK(client.exits.of(AttemptId{5}).ending == Ending::kNotStarted);
+  CHECK(server.requests().size() == 2);
+  answers = true;
+  for (const std::uint64_t id : {1, 2, 3, 4, 6}) {
+    CHECK(client.exits.of(AttemptId{id}).ending == Ending::kDone);
+  }
+  CHECK(server.requests().size() == 5);
+  CHECK(most == 2);
+}
+
 TEST_CASE("http: no descriptor is no attempt") {
   TestServer server{[](const Received&, Connection& connection) { connection.reply(200, ""); }};
   Client client{server.address() + "/notify"};
