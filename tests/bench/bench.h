@@ -27,6 +27,7 @@ struct Sizes {
   std::size_t drained_singly = 2'000;
   std::size_t picked_up = 200;
   std::size_t programs = 3'000;
+  std::size_t requests = 4'000;
   std::size_t due = 10'000;
   std::vector<std::chrono::milliseconds> preload{1s, 5s};
   std::size_t backlog = 100'000;
@@ -73,6 +74,7 @@ void measure_drain(Bench& bench);
 void measure_watched(Bench& bench);
 void measure_pickup(Bench& bench);
 void measure_programs(Bench& bench);
+void measure_requests(Bench& bench);
 void measure_due(Bench& bench);
 void measure_backlog(Bench& bench);
 void measure_producers(Bench& bench);

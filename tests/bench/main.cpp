@@ -26,6 +26,7 @@ constexpr std::array kParts{
     Part{"watched", measure_watched, "the same while a page, events and metrics are read"},
     Part{"pickup", measure_pickup, "one task on an idle daemon, from its PUT to its start"},
     Part{"programs", measure_programs, "/bin/true, beside posix_spawn and wait"},
+    Part{"requests", measure_requests, "http over TLS on kept connections, beside new ones"},
     Part{"due", measure_due, "many tasks due at one instant"},
     Part{"takeover", measure_takeover,
          "the leader killed, or hung, until its job starts elsewhere"},
@@ -87,7 +88,7 @@ Sizes quick() {
 Sizes smoke() {
   Sizes sizes = quick();
   sizes.connections = {2};
-  sizes.drained = sizes.programs = 100;
+  sizes.drained = sizes.programs = sizes.requests = 100;
   sizes.drained_singly = 30;
   sizes.picked_up = sizes.backlog_picked_up = 5;
   sizes.due = sizes.produced = 200;
