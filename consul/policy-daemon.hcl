@@ -49,6 +49,10 @@ key "lictor/default/control" { policy = "read" }
 # and would lead beside the leaders of a queue that others have divided.
 key "lictor/default/partitions" { policy = "read" }
 
+# Only for a queue with "rate_limit": its bucket, which every claim writes. Without this rule each
+# leader counts by itself, and the limit does not hold over a change of leader.
+# key "lictor/default/rate" { policy = "write" }
+
 # Registration of the service "lictor" with its health check and the tag "leader", at the local
 # agent. Registered with this token, the agent also keeps the catalog in step with it: while the
 # daemon runs, the token must not be deleted.

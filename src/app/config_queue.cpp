@@ -68,6 +68,7 @@ void derive(const Place* place, const std::string& root, QueueConfig& queue) {
     if (path.empty()) path = home.*known.path;
   }
   queue.layout.partitions_key = home.partitions_key;
+  queue.layout.rate_key = home.rate_key;
 
   const auto is_set = [&](std::string_view key) { return place != nullptr && place->has(key); };
   // Three renewals fit into one TTL, so that two may be lost.

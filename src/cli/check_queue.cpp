@@ -46,12 +46,14 @@ struct KeyRight {
   }
 };
 
-std::vector<KeyRight> places_of(const wire::Layout& layout, bool keeps_history, bool divided) {
+std::vector<KeyRight> places_of(const wire::Layout& layout, const core::QueueOptions& options,
+                                bool divided) {
   std::vector<KeyRight> places{
       {"tasks", layout.tasks_prefix, true},         {"dead letters", layout.dead_prefix, true},
       {"leader", layout.leader_key, true},          {"members", layout.members_prefix, true},
       {"schedules", layout.schedules_prefix, true}, {"control", layout.control_key, false}};
-  if (keeps_history) places.push_back({"history", layout.done_prefix, true});
+  if (options.history) places.push_back({"history", layout.done_prefix, true});
+  if (options.rate_limit) places.push_back({"rate limit", layout.rate_key, true});
   places.push_back({"number of partitions", layout.partitions_key, divided});
   if (divided) {
     places.push_back({"partitions' locks", layout.leader_key + '/', true});
@@ -115,7 +117,7 @@ class QueueCheck {
     std::vector<std::string> keys, readable, unreadable, writable;
     std::vector<std::string> missing;  // rules, for the daemon
     const std::vector<KeyRight> places =
-        places_of(queue_.layout, queue_.options.history.has_value(), count_ > 1 || wished() > 1);
+        places_of(queue_.layout, queue_.options, count_ > 1 || wished() > 1);
     std::vector<bool> may_read;
     for (const KeyRight& place : places) {
       keys.push_back(place.key);

@@ -45,13 +45,14 @@ class Commits {
     kApplied,
     kVoid,     // the task is gone, or is not as the write expected; `stored` is what it is now
     kRefused,  // a claim or tick may not be written, or a finish's job may not write what it wants
+    kNoToken,  // a claim's bucket has changed, or, with an error, may not be written
   };
   struct Settled {
     Write write;
     Verdict verdict = Verdict::kVoid;
     std::uint64_t modify_index = 0;
     std::shared_ptr<const StoredRecord> stored;
-    std::string error{};  // of kRefused
+    std::string error{};  // of kRefused and kNoToken
   };
   struct Result {
     std::vector<Settled> settled;
@@ -134,6 +135,7 @@ class Commits {
     kDoubtful,   // stale: what the store holds is read; of a minor write: let go
     kPostponed,  // refused: a claim, a tick is settled as that, others are sent again later
     kRefused,    // what the job wrote is refused
+    kNoToken,    // the bucket is refused
   };
   [[nodiscard]] std::optional<Fate> fate_of(const Committed::Failure& failure, Write& write) const;
   void sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,

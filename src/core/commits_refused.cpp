@@ -44,6 +44,7 @@ bool lighten(Op& op) {
 std::optional<Commits::Fate> Commits::fate_of(const Committed::Failure& failure,
                                               Write& write) const {
   if (failure.part == Committed::Part::kJobWrite) return Fate::kRefused;
+  if (failure.part == Committed::Part::kRate) return Fate::kNoToken;
   if (failure.why != OpFailure::kStale) {
     const bool needed = write.purpose == Purpose::kTick || !is_minor(write.purpose);
     return needed ? Fate::kPostponed : Fate::kDoubtful;
@@ -82,7 +83,8 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
       Write& write = batch.writes[failure.op];
       const auto fate = fate_of(failure, write);
       if (fate) fates[failure.op] = fate;
-      errors[failure.op] = failure.text;
+      const bool is_taken = fate == Fate::kNoToken && failure.why == OpFailure::kStale;
+      errors[failure.op] = is_taken ? std::string{} : failure.text;
       if (fate != Fate::kPostponed) continue;
       refused_until_ = now + kRefusedPause;
       key = key_of(*write.op);
@@ -110,6 +112,9 @@ std::vector<Write> Commits::take_out(Batch& batch, const std::vector<std::option
     const bool asks = write.purpose == Purpose::kClaim || write.purpose == Purpose::kTick;
     if (!fates[i]) {
       others.push_back(std::move(write));
+    } else if (fates[i] == Fate::kNoToken) {
+      result.settled.push_back(
+          {std::move(write), Verdict::kNoToken, 0, nullptr, std::move(errors[i])});
     } else if (fates[i] == Fate::kRefused || (fates[i] == Fate::kPostponed && asks)) {
       result.settled.push_back(
           {std::move(write), Verdict::kRefused, 0, nullptr, std::move(errors[i])});

@@ -19,18 +19,18 @@ constexpr Duration kProbe = 2s;
 }  // namespace
 
 Dispatcher::Dispatcher(const QueueOptions& options, TaskTable& table, Transitions& transitions,
-                       Commits& commits, const WallClock& clock)
+                       Commits& commits, const WallClock& clock, Requests& requests, Random& random)
     : options_(options),
       table_(table),
       transitions_(transitions),
       commits_(commits),
       clock_(clock),
-      adaptive_(options) {
-  rate_.set(options_.rate_limit);
-}
+      adaptive_(options),
+      rate_(options, requests, clock, random) {}
 
 void Dispatcher::clear() {
   breaker_.clear();
+  rate_.clear();
   may_claim_.clear();
   rate_at_ = ahead_at_ = apart_at_ = probe_at_ = Instant::max();
 }
@@ -129,6 +129,13 @@ bool Dispatcher::may_claim(Instant now, const TaskEntry& entry, bool due) const 
     return early < options_.prefetch && busy < options_.concurrency + options_.prefetch;
   }
   return busy - early < options_.concurrency + ahead_of_slots(*entry.task);
+}
+
+// How many tasks could be claimed now one after the other.
+std::size_t Dispatcher::most_claims() const {
+  const std::size_t busy = table_.busy() + table_.count(S::kLeftover);
+  const std::size_t slots = options_.concurrency + options_.prefetch;
+  return std::max<std::size_t>(std::min(slots - std::min(busy, slots), table_.count(S::kReady)), 1);
 }
 
 // When the daemon dies, a task claimed ahead of a free slot counts a lost owner though it never
@@ -376,12 +383,12 @@ void Dispatcher::claim_next(Instant now, const Modes& modes, const std::string& 
       if (now < apart_until) apart_at_ = apart_until;
       return;
     }
-    if (!rate_.ready(now)) {
-      rate_at_ = rate_.next();
+    const auto token = rate_.take(now, entry->partition, most_claims(), out);
+    if (!token) {
+      rate_at_ = rate_.next_try();
       return;
     }
-    rate_.take(now);
-    transitions_.claim(now, *entry, due, session, out);
+    if (!transitions_.claim(now, *entry, due, session, token->mark, out)) rate_.give_back(*token);
   }
 }
 
@@ -426,7 +433,7 @@ void Dispatcher::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, E
 // A claimed task keeps the policy that it was claimed with. Tasks claimed ahead are given back if
 // their executor is gone, or if adaptive prefetch was switched off.
 void Dispatcher::on_reconfigured(Instant now, bool leading, bool followed_jobs, Effects& out) {
-  rate_.set(options_.rate_limit);
+  rate_.reconfigure();
   breaker_.clear();
   release_suspended();
   transitions_.on_reconfigured(now, out);

@@ -38,7 +38,7 @@ class Dispatcher {
   using Modes = std::vector<Mode>;  // by partition
 
   Dispatcher(const QueueOptions& options, TaskTable& table, Transitions& transitions,
-             Commits& commits, const WallClock& clock);
+             Commits& commits, const WallClock& clock, Requests& requests, Random& random);
 
   /// Starts tasks that became due. Gives back tasks that may not stay claimed.
   void start_next(Instant now, const Modes& modes, Effects& out);
@@ -50,7 +50,13 @@ class Dispatcher {
   void stop_timed_out(Instant now, Effects& out);
   void on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
   void on_reconfigured(Instant now, bool leading, bool followed_jobs, Effects& out);
-  /// The term is over.
+  /// What became of a write, for the rate; transitions come after.
+  void on_settled(Instant now, const Commits::Settled& settled, Effects& out) {
+    rate_.on_settled(now, settled, out);
+  }
+  void on(Instant now, const RateRead& reply, Effects& out) { rate_.on(now, reply, out); }
+  /// A partition is lost; the last one.
+  void drop(std::uint32_t partition) { rate_.drop(partition); }
   void clear();
 
   /// When to call again, apart from the tasks' own times. `works(partition)`: it may start jobs.
@@ -77,6 +83,7 @@ class Dispatcher {
   [[nodiscard]] TaskEntry* next_ready(const Modes& modes);
   [[nodiscard]] TaskEntry* next_ahead(Instant now);
   [[nodiscard]] bool may_claim(Instant now, const TaskEntry& entry, bool due) const;
+  [[nodiscard]] std::size_t most_claims() const;
   [[nodiscard]] Instant trials_end(bool last_chances_alone) const;
   [[nodiscard]] bool is_kept_apart(Instant now, const Task& task) const;
   [[nodiscard]] bool evict_prefetched(Instant now, const TaskEntry& entry, Effects& out);

@@ -95,6 +95,11 @@ struct CheckTasks {  // TasksChecked
   std::vector<Version> versions;  // at most QueueOptions::max_operations
 };
 
+/// The queue's bucket of rate_limit, by a quorum read.
+struct ReadRate {  // RateRead
+  RequestId request;
+};
+
 /// The finished tasks that are kept.
 struct ListHistory {  // HistoryListed
   RequestId request;
@@ -108,7 +113,14 @@ struct ListSchedules {  // SchedulesListed
 
 // Operations of a transaction. Each names the task and the ModifyIndex that it must still have.
 
-/// Rewrites the record with `stamp`: a claim, a retry, a task given back.
+/// The queue's bucket after a claim. Only written if its key still has the ModifyIndex `index`; 0:
+/// if there is no such key.
+struct RateMark {
+  std::uint64_t index = 0;
+  WallTime full_at{};
+};
+/// Rewrites the record with `stamp`: a claim, a retry, a task given back. A claim that takes tokens
+/// of rate_limit also writes the bucket; both or nothing.
 struct RestampOp {
   std::string key;
   std::uint64_t index = 0;
@@ -116,6 +128,7 @@ struct RestampOp {
   Stamp stamp;
   std::uint64_t flags = 0;
   RecordPlaces places{};
+  std::optional<RateMark> rate{};
 };
 /// What an attempt wants written together with its finish.
 struct KvWrite {
@@ -353,8 +366,8 @@ struct Stopped {};
 using Effect =
     std::variant<CreateSession, RenewSession, DestroySession, RememberSession, AcquireLock,
                  ReleaseLock, ReadLeader, WatchControl, ListTasks, FetchTasks, CheckTasks,
-                 ListHistory, ListSchedules, Commit, CancelRequest, StartJob, StopJob, ExtendLease,
-                 EndLease, Fact, Drained, Stopped>;
+                 ListHistory, ListSchedules, ReadRate, Commit, CancelRequest, StartJob, StopJob,
+                 ExtendLease, EndLease, Fact, Drained, Stopped>;
 
 using Effects = std::vector<Effect>;
 

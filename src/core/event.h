@@ -162,6 +162,16 @@ struct TasksChecked {
   std::size_t most_operations = 0;  // see Committed
 };
 
+/// The queue's bucket.
+struct RateRead {
+  RequestId request;
+  bool ok = false;
+  bool denied = false;                // the token may not read it
+  std::uint64_t modify_index = 0;     // 0: there is no such key
+  std::optional<WallTime> full_at{};  // nothing: the value says nothing
+  std::string error;
+};
+
 /// The finished tasks that are kept, in any order.
 struct HistoryListed {
   struct Entry {
@@ -214,7 +224,7 @@ enum class OpFailure {
 struct Committed {
   /// What of the operation failed: a dead letter whose name is taken, say, is not the task. kTask
   /// also stands for the schedule that an operation is about.
-  enum class Part { kTask, kDeadLetter, kJobWrite, kNewTask };
+  enum class Part { kTask, kDeadLetter, kJobWrite, kNewTask, kRate };
   struct Failure {
     std::size_t op = 0;  // position in the Commit; kFence for the fence itself
     OpFailure why = OpFailure::kOther;
@@ -266,10 +276,11 @@ struct StopRequested {
   bool keeps_locks = false;
 };
 
-using Event = std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
-                           SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, ControlRead,
-                           TasksListed, TasksFetched, TasksChecked, HistoryListed, SchedulesListed,
-                           Committed, JobExited, Reconfigured, MembersSeen, StopRequested>;
+using Event =
+    std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
+                 SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, ControlRead, TasksListed,
+                 TasksFetched, TasksChecked, HistoryListed, SchedulesListed, RateRead, Committed,
+                 JobExited, Reconfigured, MembersSeen, StopRequested>;
 
 /// Puts the readings of the clock before what came with them: where the host stood still, no answer
 /// from before that is a proof of leadership any more.

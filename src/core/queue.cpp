@@ -13,7 +13,7 @@ Queue::Queue(QueueOptions options, std::uint64_t seed)
       table_(options_, random_.next()),
       transitions_(options_, leadership_, table_, commits_, clock_, random_),
       source_(options_, requests_, table_.keys(), transitions_),
-      dispatcher_(options_, table_, transitions_, commits_, clock_),
+      dispatcher_(options_, table_, transitions_, commits_, clock_, requests_, random_),
       control_(requests_),
       history_(options_, requests_),
       scheduler_(options_, requests_, table_, source_, clock_),
@@ -264,6 +264,7 @@ void Queue::settle(Instant now, const Commits::Settled& settled, Effects& out) {
     history_.add(now, finish->key, settled.modify_index, finish->done->at);
   }
   if (applied && !std::holds_alternative<RestampOp>(*settled.write.op)) source_.deleted(now, 1);
+  dispatcher_.on_settled(now, settled, out);
   transitions_.on_settled(now, settled, out);
 }
 
@@ -288,6 +289,10 @@ void Queue::on(Instant now, const HistoryListed& event, Effects& out) {
 
 void Queue::on(Instant now, const SchedulesListed& event, Effects& out) {
   scheduler_.on(now, event, out);
+}
+
+void Queue::on(Instant now, const RateRead& event, Effects& out) {
+  dispatcher_.on(now, event, out);
 }
 
 void Queue::on(Instant now, const JobExited& event, Effects& out) {

@@ -162,6 +162,7 @@ class Queue {
   void on(Instant now, const Committed& event, Effects& out);
   void on(Instant now, const HistoryListed& event, Effects& out);
   void on(Instant now, const SchedulesListed& event, Effects& out);
+  void on(Instant now, const RateRead& event, Effects& out);
   void on(Instant now, const JobExited& event, Effects& out);
   void on(Instant now, const Reconfigured& event, Effects& out);
   void learn_operations(std::size_t most);

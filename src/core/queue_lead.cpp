@@ -102,6 +102,7 @@ void Queue::end_term(std::uint32_t partition, Effects& out) {
   if (is_last) control_.stop(out);
   if (partition == 0) scheduler_.stop(out);
   transitions_.end_term(partition, is_last, out);
+  dispatcher_.drop(partition);
   if (is_last) dispatcher_.clear();
 }
 

@@ -345,7 +345,8 @@ void Scheduler::on_settled(Instant now, const Commits::Settled& settled, Effects
       }
       break;
     }
-    case Commits::Verdict::kVoid:  // somebody else wrote it
+    case Commits::Verdict::kNoToken:  // of a claim alone
+    case Commits::Verdict::kVoid:     // somebody else wrote it
       entry.outdated = entry.known.modify_index <= op.index;
       if (entry.outdated) read_anew(now, out);
       break;

@@ -55,7 +55,9 @@ class Transitions : public TaskSource::Listener {
   void on_clock_set(Instant now);
 
   // What is decided of tasks.
-  void claim(Instant now, TaskEntry& entry, bool due, const std::string& session, Effects& out);
+  /// `rate`: the bucket that the claim writes. False: the task ends instead, and no claim is made.
+  bool claim(Instant now, TaskEntry& entry, bool due, const std::string& session,
+             std::optional<RateMark> rate, Effects& out);
   void start(Instant now, TaskEntry& entry, Effects& out);
   void stop(Instant now, TaskEntry& entry, StopReason why, Effects& out);
   /// A claimed task is free again; it counts as never begun. `why`: for people; may be empty.

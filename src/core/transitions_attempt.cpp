@@ -49,8 +49,8 @@ std::string timed_out(const TaskEntry& entry) {
 
 // ---- The claim ----
 
-void Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::string& session,
-                        Effects& out) {
+bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::string& session,
+                        std::optional<RateMark> rate, Effects& out) {
   const std::shared_ptr<const Task> task = entry.task;
   const TypePolicy& policy = *options_.policy_of(task->type);
   // The task is claimed, and not by us. We lead, so its owner is lost.
@@ -76,10 +76,11 @@ void Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
         e.attempt->id = AttemptId{++last_attempt_};
         e.attempt->policy = policy;
       });
-      return make_dead(now, entry, "owner lost",
-                       "the daemon that ran it died or lost the lead, " +
-                           std::to_string(stamp.lost) + (stamp.lost == 1 ? " time" : " times"),
-                       {}, out);
+      make_dead(now, entry, "owner lost",
+                "the daemon that ran it died or lost the lead, " + std::to_string(stamp.lost) +
+                    (stamp.lost == 1 ? " time" : " times"),
+                {}, out);
+      return false;
     }
   }
   stamp.taken = true;
@@ -97,7 +98,8 @@ void Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
     if (!due) e.attempt->early_until = e.due;
   });
   SharedOptional<Claim> under = stamp.claim;
-  add(now, entry, rewrite_of(Purpose::kClaim, *task, std::move(stamp), std::move(under)));
+  add(now, entry, rewrite_of(Purpose::kClaim, *task, std::move(stamp), std::move(under), rate));
+  return true;
 }
 
 void Transitions::on_settled(Instant now, const Commits::Settled& settled, Effects& out) {
@@ -117,6 +119,13 @@ void Transitions::on_settled(Instant now, const Commits::Settled& settled, Effec
 
 void Transitions::on_claim_settled(Instant now, TaskEntry& entry, const Commits::Settled& settled,
                                    Effects& out) {
+  if (settled.verdict == Verdict::kNoToken) {
+    entry.remember_not_started(settled.write.claim->nonce);
+    const bool rewritten = entry.newer_index() > entry.index;
+    place(now, entry, entry.task, out);
+    if (rewritten) source_->fetch(entry.key);
+    return;
+  }
   if (settled.verdict == Verdict::kRefused) {
     // This claim may have been sent before, and that one may still land.
     entry.remember_not_started(settled.write.claim->nonce);
@@ -398,6 +407,7 @@ void Transitions::on_end_settled(Instant now, TaskEntry& entry, const Commits::S
       // A cas of the job's writes failed, or the token may not make them. Nothing was written.
       return fail(now, entry, "its writes were refused: " + settled.error, {}, {}, out);
     case Verdict::kVoid:
+    case Verdict::kNoToken:  // of a claim alone
       return on_void(now, entry, settled, out);
     case Verdict::kApplied:
       break;

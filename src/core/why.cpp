@@ -149,7 +149,9 @@ void Dispatcher::why_no_room(Instant now, const Task& task, std::vector<Reason>&
   if (table_.count(S::kEnding) >= options_.max_unacked) {
     reasons.push_back({.kind = Kind::kUnacked, .count = options_.max_unacked});
   }
-  if (!rate_.ready(now)) reasons.push_back({.kind = Kind::kRate, .until = clock_.at(rate_.next())});
+  if (const auto until = rate_.used_up_until(now)) {
+    reasons.push_back({.kind = Kind::kRate, .until = clock_.at(*until)});
+  }
 }
 
 void Dispatcher::why_trouble(Instant now, std::vector<Reason>& reasons) const {

@@ -51,10 +51,11 @@ struct Write {
 /// The record with `stamp` in place of the one it has: a claim, a retry, a task given back. `under`
 /// is the claim that the record carries by then.
 [[nodiscard]] inline Write rewrite_of(Purpose purpose, const Task& task, Stamp stamp,
-                                      SharedOptional<Claim> under) {
+                                      SharedOptional<Claim> under,
+                                      std::optional<RateMark> rate = {}) {
   return {purpose,
           RestampOp{task.key, task.modify_index, task.record, std::move(stamp), task.flags,
-                    task.places},
+                    task.places, rate},
           std::move(under)};
 }
 

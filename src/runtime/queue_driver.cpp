@@ -79,6 +79,7 @@ const char* name_of(const core::ListTasks& effect) {
 }
 const char* name_of(const core::FetchTasks&) { return "fetch_tasks"; }
 const char* name_of(const core::CheckTasks&) { return "check_tasks"; }
+const char* name_of(const core::ReadRate&) { return "read_rate"; }
 const char* name_of(const core::ListHistory&) { return "list_history"; }
 const char* name_of(const core::ListSchedules& effect) {
   return effect.index == 0 ? "list_schedules" : "watch_schedules";

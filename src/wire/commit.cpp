@@ -28,6 +28,7 @@ std::string owner_in(std::string_view key, const Layout& layout) {
     return "a leader's lock";
   }
   if (key == layout.partitions_key) return "the number of partitions";
+  if (key == layout.rate_key) return "the bucket of rate_limit";
   if (key == layout.control_key) return "the operator's switches";
   if (key.starts_with(layout.dead_prefix)) return "a dead letter";
   if (key.starts_with(layout.done_prefix)) return "the history";

@@ -44,6 +44,7 @@ struct Binding {
 [[nodiscard]] http::Request encode(const Binding&, const core::CheckTasks&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListHistory&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListSchedules&);
+[[nodiscard]] http::Request encode(const Binding&, const core::ReadRate&);
 [[nodiscard]] http::Request encode(const Binding&, const core::Commit&);
 
 [[nodiscard]] core::SessionCreated decode(const core::CreateSession&, const http::Response&);
@@ -66,6 +67,7 @@ struct Binding {
                                          const http::Response&);
 [[nodiscard]] core::SchedulesListed decode(const Layout&, const core::ListSchedules&,
                                            http::Response, ScheduleCache&);
+[[nodiscard]] core::RateRead decode(const core::ReadRate&, const http::Response&);
 [[nodiscard]] core::Committed decode(const core::Commit&, const http::Response&);
 
 /// What the leader key, or the lock of a partition, says; without the request and the index.

@@ -418,6 +418,22 @@ core::SchedulesListed decode(const Layout& layout, const core::ListSchedules& ef
   return event;
 }
 
+core::RateRead decode(const core::ReadRate& effect, const http::Response& response) {
+  core::RateRead event;
+  event.request = effect.request;
+  event.denied = replied(response, 403);
+  const auto entries = read_entries(response);
+  if (!entries) {
+    event.error = describe(response);
+    return event;
+  }
+  event.ok = true;
+  if (entries->empty()) return event;
+  event.modify_index = entries->front().modify_index;
+  event.full_at = read_bucket(entries->front().value);
+  return event;
+}
+
 core::Committed decode(const core::Commit& commit, const http::Response& response) {
   core::Committed event;
   event.request = commit.request;

@@ -6,9 +6,9 @@ namespace lictor::wire {
 
 Layout Layout::under(std::string_view root, std::string_view queue) {
   const std::string base = std::string{root} + std::string{queue} + "/";
-  return {base + "tasks/",    base + "leader",   base + "dead/",      base + "done/",
-          base + "control",   base + "members/", base + "schedules/", {},
-          base + "partitions"};
+  return {base + "tasks/",     base + "leader",   base + "dead/",      base + "done/",
+          base + "control",    base + "members/", base + "schedules/", {},
+          base + "partitions", base + "rate"};
 }
 
 std::string Layout::lock_key(const core::Partition& partition) const {

@@ -26,6 +26,9 @@ struct Layout {
   /// How many partitions the queue has; without it, one.
   std::string partitions_key{};
 
+  /// The bucket of the queue's rate_limit; without it, full.
+  std::string rate_key{};
+
   /// The default: everything under `<root><queue>/`.
   [[nodiscard]] static Layout under(std::string_view root, std::string_view queue);
 

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "base/base64.h"
+#include "base/time_text.h"
 #include "core/overloaded.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
@@ -22,10 +23,13 @@ using Part = core::Committed::Part;
 struct TaskOfTick {
   const core::ScheduleOp* op;
 };
+struct Bucket {
+  WallTime full_at;
+};
 
 using Value =
     std::variant<std::monostate, std::string_view, const core::RestampOp*, const core::DoneRecord*,
-                 const core::BuryOp*, const core::ScheduleOp*, TaskOfTick>;
+                 const core::BuryOp*, const core::ScheduleOp*, TaskOfTick, Bucket>;
 
 // A key that belongs to a task, in parts, so that computing a size builds no string.
 struct Key {
@@ -54,8 +58,13 @@ Key key_below(std::string_view prefix, const Layout& layout, std::string_view ta
 }
 
 template <class Take>
-void each_step(const Layout&, const core::RestampOp& op, Take&& take) {
+void each_step(const Layout& layout, const core::RestampOp& op, Take&& take) {
   take({Part::kTask, kOfTask, "cas", {{}, op.key}, op.index, op.flags, &op});
+  if (!op.rate) return;
+  Step bucket{Part::kRate, "the bucket of rate_limit", "cas", {{}, layout.rate_key}};
+  bucket.index = op.rate->index;
+  bucket.value = Bucket{op.rate->full_at};
+  take(bucket);
 }
 
 template <class Take>
@@ -145,7 +154,8 @@ void append_value(Txn& txn, const Value& value, std::string_view node) {
                        [&](const core::DoneRecord* done) { txn.value(done_record(*done, node)); },
                        [&](const core::BuryOp* op) { txn.value(dead_letter(*op, node)); },
                        [&](const core::ScheduleOp* op) { txn.value(text_of(*op)); },
-                       [&](const TaskOfTick& task) { txn.value(text_of(task)); }},
+                       [&](const TaskOfTick& task) { txn.value(text_of(task)); },
+                       [&](const Bucket& bucket) { txn.value(bucket_text(bucket.full_at)); }},
       value);
 }
 
@@ -204,7 +214,8 @@ std::size_t size_of(const Value& value, std::string_view node) {
           [&](const core::DoneRecord* done) { return size_of(*done, node); },
           [&](const core::BuryOp* op) { return size_of(*op, node); },
           [](const core::ScheduleOp* op) { return text_of(*op).size(); },
-          [](const TaskOfTick& task) { return text_of(task).size(); }},
+          [](const TaskOfTick& task) { return text_of(task).size(); },
+          [](const Bucket& bucket) { return bucket_text(bucket.full_at).size(); }},
       value);
 }
 
@@ -312,6 +323,15 @@ std::string transaction_body(const Layout& layout, std::string_view node,
     });
   }
   return std::move(txn).body();
+}
+
+std::string bucket_text(WallTime full_at) {
+  return R"({"fullAt":)" + json_quoted(format_rfc3339(full_at)) + '}';
+}
+
+std::optional<WallTime> read_bucket(std::string_view text) {
+  const auto value = parse_json(text);
+  return value ? parse_rfc3339(text_member(*value, "fullAt")) : std::nullopt;
 }
 
 Place place_of(const core::Commit& commit, std::size_t index) {

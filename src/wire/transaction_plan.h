@@ -5,6 +5,7 @@
 // transaction_plan.cpp, so they cannot disagree.
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,6 +51,11 @@ class TransactionPlan final : public core::CostModel {
 /// The request's body.
 [[nodiscard]] std::string transaction_body(const Layout& layout, std::string_view node,
                                            const core::Commit& commit);
+
+/// What the key of rate_limit's bucket holds: when the bucket is full again.
+[[nodiscard]] std::string bucket_text(WallTime full_at);
+/// Nothing: it is no such text.
+[[nodiscard]] std::optional<WallTime> read_bucket(std::string_view text);
 
 /// What the operation at `index` of a commit's transaction writes.
 struct Place {

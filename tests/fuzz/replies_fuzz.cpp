@@ -147,6 +147,8 @@ void check_single_keys(const http::Response& response) {
   FUZZ_REQUIRE(!control.unreadable || (control.ok && control.paused && !control.by.empty()));
   const auto history = wire::decode(layout(), ListHistory{kRequest}, response);
   FUZZ_REQUIRE(history.ok == history.error.empty());
+  const auto bucket = wire::decode(ReadRate{kRequest}, response);
+  FUZZ_REQUIRE(bucket.ok == bucket.error.empty());
   wire::ScheduleCache cache;
   const auto schedules = wire::decode(layout(), ListSchedules{kRequest, 0}, response, cache);
   FUZZ_REQUIRE(schedules.ok == schedules.error.empty());

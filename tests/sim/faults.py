@@ -77,6 +77,9 @@ CORE = {
     "ClaimAtOnce": "a task is claimed before all of its generation is read",
     "IgnoreRewritten": "a rewritten task is not read",
     "ListAtOnce": "names are listed as often as they change",
+    "ForgetBucket": "a new leader takes the bucket of rate_limit for full",
+    "BucketUnchecked": "a claim writes the bucket whatever another leader wrote there",
+    "TokensForNothing": "a token that was reserved serves any number of claims",
     "NeverSmaller": "a batch of values that came late is asked for again unchanged",
 }
 # Those of recurring tasks (ticks.cpp).
@@ -768,6 +771,23 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
 """,
         """    if (!FAULT(ListAtOnce)) paid_ = std::max(paid_, now) + kPrice * cost;
 """,
+    ),
+    (
+        "core/rate_limit.cpp",
+        """  if (is_new && reply.full_at) full_at_""",
+        """  if (is_new && reply.full_at && !FAULT(ForgetBucket)) full_at_""",
+    ),
+    (
+        "core/rate_limit.cpp",
+        """    --reserved_;
+""",
+        """    if (!FAULT(TokensForNothing)) --reserved_;
+""",
+    ),
+    (
+        "wire/transaction_plan.cpp",
+        """bucket{Part::kRate, "the bucket of rate_limit", "cas",""",
+        """bucket{Part::kRate, "the bucket of rate_limit", FAULT(BucketUnchecked) ? "set" : "cas",""",
     ),
     (
         "core/batch_size.h",

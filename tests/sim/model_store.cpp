@@ -47,6 +47,7 @@ FakeStore::FakeStore(std::uint64_t seed) : model_({seed, "dev", seed % 3 == 0}) 
   binding_.layout.done_prefix = "done/";
   binding_.layout.control_key = "control";
   binding_.layout.partitions_key = "partitions";
+  binding_.layout.rate_key = "rate";
   binding_.layout.schedules_prefix = "schedules/";
   binding_.session_checks.clear();
   binding_.queue = "sim";
@@ -241,6 +242,10 @@ SchedulesListed FakeStore::list(const ListSchedules& effect) const {
   return wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect)), schedules_);
 }
 
+RateRead FakeStore::read(const ReadRate& effect) const {
+  return wire::decode(effect, ask(wire::encode(binding_, effect)));
+}
+
 // With the JSON in place of the names of records.
 Commit FakeStore::worded(const Commit& commit) const {
   Commit copy = commit;
@@ -343,7 +348,7 @@ std::vector<std::string> FakeStore::strays() const {
     const bool known = key.starts_with(kTasks) || key.starts_with("dead/") ||
                        key.starts_with("done/") || key.starts_with("app/") || key == "leader" ||
                        key.starts_with("leader/") || key == "partitions" ||
-                       key.starts_with("schedules/") || key == "control";
+                       key.starts_with("schedules/") || key == "control" || key == "rate";
     if (!known) found.push_back(key);
   }
   return found;

@@ -48,6 +48,7 @@ class FakeStore {
   TasksChecked check(const CheckTasks& effect) const;
   HistoryListed list(const ListHistory& effect) const;
   SchedulesListed list(const ListSchedules& effect) const;
+  RateRead read(const ReadRate& effect) const;
   Committed commit(const Commit& commit);
   std::optional<LeaderRead> poll(const ReadLeader& effect, bool over) const;
   std::optional<ControlRead> poll(const WatchControl& effect, bool over) const;

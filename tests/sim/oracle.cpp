@@ -395,6 +395,7 @@ void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& 
     const auto* restamp = std::get_if<RestampOp>(&op);
     if (restamp == nullptr) continue;
     check_restamp(daemon, *restamp);
+    if (rate_ && restamp->stamp.taken) check_rate(daemon, *restamp);
     const Task* now = cluster_.store.task(restamp->key);
     if (!restamp->stamp.taken && !restamp->stamp.retry_at && now != nullptr) {
       returned_[restamp->key] = {&daemon, terms_[&daemon].number, now->modify_index};
@@ -407,6 +408,24 @@ void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& 
       if (restamp->stamp.attempt > failures + restamp->stamp.lost) ++failures;
     }
   }
+}
+
+// The claims of all leaders take tokens of one bucket, and no more than it has.
+void Oracle::check_rate(const Daemon& daemon, const RestampOp& claim) {
+  constexpr std::chrono::milliseconds kRounding{5};
+  const std::string who = daemon.name + " claims " + claim.key;
+  if (!claim.rate) {
+    if (--reserved_ < 0) cluster_.violation(who + " beyond the rate: no token was taken for it");
+    return;
+  }
+  const auto interval = std::chrono::floor<std::chrono::milliseconds>(rate_->interval);
+  const WallTime since = claim.stamp.claim->since;
+  if (since + kRounding < full_at_ - interval * (rate_->burst - 1)) {
+    cluster_.violation(who + " beyond the rate, which other claims have used up");
+  }
+  full_at_ = std::max(full_at_, since);
+  reserved_ += (claim.rate->full_at - full_at_ + kRounding) / interval - 1;
+  full_at_ = claim.rate->full_at;
 }
 
 // A partition that the transaction writes for, and whose lock its session does not hold.

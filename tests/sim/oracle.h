@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -42,6 +43,9 @@ class Oracle {
   }
   /// The control key says so now.
   void control(bool paused);
+  /// From now on all claims are within this rate, whoever leads; nothing: no rate is looked at. For
+  /// runs in which all clocks are right.
+  void watch_rate(const std::optional<Rate>& rate) { rate_ = rate; }
   /// Listings may show what is older than what was acknowledged.
   void allow_stale() { stale_ = true; }
 
@@ -116,6 +120,7 @@ class Oracle {
   void on_job_end(const Daemon& daemon, const Job& job, JobEnding how);
   void check_bounds(const Daemon& daemon);
   void check_restamp(const Daemon& daemon, const RestampOp& op);
+  void check_rate(const Daemon& daemon, const RestampOp& claim);
   void check_read(const Daemon& daemon, const Effect& effect, const Event& reply);
   [[nodiscard]] History& history(const std::string& record) { return records_[origin(record)]; }
   [[nodiscard]] bool wrote(const std::string& record) const;
@@ -126,6 +131,9 @@ class Oracle {
 
   Cluster& cluster_;
   bool stale_ = false;
+  std::optional<Rate> rate_;
+  WallTime full_at_{};         // the bucket, by the claims that were applied
+  std::int64_t reserved_ = 0;  // tokens that were taken for claims that may follow
   Instant paused_since_ = Instant::max();
   std::map<std::string, History> records_;  // by the producer's bytes
   std::set<std::string> written_;

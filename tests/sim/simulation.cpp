@@ -82,6 +82,10 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
     auto& most = cluster_.store.most_bytes;  // the fences take some of it
     if (most != std::numeric_limits<std::size_t>::max()) most += 500;
   }
+  if (rated_) {
+    options_.rate_limit = Rate{4s, 2};
+    oracle_.watch_rate(options_.rate_limit);
+  }
   // With every Consul some ids that newer ones refuse in a path.
   if (Random{~seed ^ 1}.next() % 2 == 0) prefix_ = "t: ~";
   cluster_.plan = [this](const Task& task) { return plan(task); };
@@ -98,7 +102,7 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
   for (int i = 0; i < daemons; ++i) {
     options_.node = std::string(1, static_cast<char>('a' + i));
     Daemon& daemon = cluster_.add(options_);
-    if (drifts) daemon.drift = static_cast<std::int64_t>(random_.next() % 201) - 100;
+    if (drifts && !rated_) daemon.drift = static_cast<std::int64_t>(random_.next() % 201) - 100;
   }
 }
 
@@ -111,6 +115,13 @@ void Simulation::draw_mix() {
   }
   // The one hole in the lock: where it is used nothing else is seen for a while.
   if (!chance(0.3)) mix(Misfortune::kDeleteLeader) = 0;
+  rated_ = Random{seed_ + 78}.next() % 8 == 0;  // likewise
+  if (rated_) {
+    for (const Misfortune m :
+         {Misfortune::kClockStep, Misfortune::kClockDays, Misfortune::kStandStill}) {
+      mix(m) = 0;
+    }
+  }
   cluster_.store.remembers = mix(Misfortune::kStale) > 0;
   if (cluster_.store.remembers) oracle_.allow_stale();
   draw_link();
@@ -463,6 +474,12 @@ void Simulation::heal() {
   }
   oracle_.check_books();
   oracle_.check_nothing_lost();
+  if (!rated_) return;
+  oracle_.watch_rate({});
+  for (const auto& daemon : cluster_.daemons()) {
+    daemon->options.rate_limit.reset();
+    reload(*daemon, true);
+  }
 }
 
 // Known to the leader all together, and let go at once: what starts must start in order.

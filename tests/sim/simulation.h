@@ -139,6 +139,7 @@ class Simulation {
   bool large_ = false;              // few records fit into a transaction, and some not at all
   std::size_t largest_record_ = 0;  // over a slow link; 0: all are short
   bool crowded_ = false;            // thousands of tasks wait for tomorrow
+  bool rated_ = false;              // few tasks are started in all of the run, and clocks are right
   enum class Phase { kFaults, kHealed, kOrder, kHang, kAnew, kRest } phase_ = Phase::kFaults;
   std::map<const Daemon*, Instant> outage_until_;
   Instant leaderless_until_ = Instant::min();

@@ -53,6 +53,7 @@ Event failed(const WatchControl& e, bool) {
 Event failed(const ListHistory& e, bool) {
   return with_error<HistoryListed>(e.request, "no answer");
 }
+Event failed(const ReadRate& e, bool) { return with_error<RateRead>(e.request, "no answer"); }
 Event failed(const ListSchedules& e, bool) {
   return with_error<SchedulesListed>(e.request, "no answer");
 }

@@ -273,6 +273,7 @@ class Cluster {
   Event serve(Daemon&, const CheckTasks& effect) { return store.check(effect); }
   Event serve(Daemon&, const ListHistory& effect) { return store.list(effect); }
   Event serve(Daemon&, const ListSchedules& effect) { return store.list(effect); }
+  Event serve(Daemon&, const ReadRate& effect) { return store.read(effect); }
   Event serve(Daemon&, const Commit& effect) { return store.commit(effect); }
 
   Random random_;

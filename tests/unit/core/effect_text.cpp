@@ -40,6 +40,7 @@ std::string text(const CheckTasks& e) {
   return line;
 }
 std::string text(const ListHistory&) { return "read the history"; }
+std::string text(const ReadRate&) { return "read the bucket"; }
 std::string text(const ListSchedules& e) {
   return "list the schedules from " + std::to_string(e.index);
 }
@@ -49,6 +50,7 @@ std::string op_text(const RestampOp& op) {
   std::string line = stamp.taken ? "claim " : stamp.retry_at ? "put off " : "give back ";
   line += op.key + " at " + std::to_string(op.index) + " (attempt " + std::to_string(stamp.attempt);
   if (stamp.lost != 0) line += ", lost " + std::to_string(stamp.lost);
+  if (op.rate) line += ", bucket at " + std::to_string(op.rate->index);
   return line + ")";
 }
 std::string op_text(const FinishOp& op) {

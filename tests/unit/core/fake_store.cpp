@@ -248,6 +248,17 @@ TasksChecked FakeStore::check(const CheckTasks& effect) const {
   return reply;
 }
 
+RateRead FakeStore::read(const ReadRate& effect) const {
+  RateRead reply;
+  reply.request = effect.request;
+  reply.denied = no_right.contains("rate, to read");
+  reply.ok = !reply.denied;
+  if (!reply.ok) reply.error = "Permission denied";
+  reply.modify_index = rate.index;
+  if (rate.index != 0) reply.full_at = rate.full_at;
+  return reply;
+}
+
 HistoryListed FakeStore::list(const ListHistory& effect) const {
   HistoryListed reply;
   reply.request = effect.request;
@@ -408,8 +419,14 @@ Committed FakeStore::commit(const Commit& commit) {
     const std::uint64_t after = std::holds_alternative<RestampOp>(op) ? index_ + 1 : 0;
     const std::uint64_t index = std::exchange(within.try_emplace(key, before).first->second, after);
     if (const auto* restamp = std::get_if<RestampOp>(&op)) {
-      if (index == 0 || (index != restamp->index && !FAULT(NoCas)))
-        fail(OpFailure::kStale, Part::kTask, "index is stale");
+      const bool is_stale = index == 0 || (index != restamp->index && !FAULT(NoCas));
+      if (is_stale) fail(OpFailure::kStale, Part::kTask, "index is stale");
+      if (is_stale || !restamp->rate) continue;
+      if (no_right.contains("rate")) {
+        fail(OpFailure::kDenied, Part::kRate, "Permission denied");
+      } else if (restamp->rate->index != rate.index && !FAULT(BucketUnchecked)) {
+        fail(OpFailure::kStale, Part::kRate, "index is stale");
+      }
     } else if (const auto* finish = std::get_if<FinishOp>(&op)) {
       const bool all_or_nothing = !finish->writes.empty() || finish->done;
       if ((all_or_nothing || index != 0) && index != finish->index && !FAULT(PlainDelete)) {
@@ -466,6 +483,7 @@ Committed FakeStore::commit(const Commit& commit) {
       task.create_index = std::visit([](const auto& r) { return r.create_index; }, stored);
       task.modify_index = next;
       stored = std::move(task);
+      if (restamp->rate) rate = {next, restamp->rate->full_at};
       reply.modify_index = next;
     } else if (const auto* finish = std::get_if<FinishOp>(&op)) {
       if (const Task* ended = task(finish->key)) finished.push_back(*ended->record);

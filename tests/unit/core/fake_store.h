@@ -45,6 +45,7 @@ class FakeStore {
   TasksChecked check(const CheckTasks& effect) const;
   HistoryListed list(const ListHistory& effect) const;
   SchedulesListed list(const ListSchedules& effect) const;
+  RateRead read(const ReadRate& effect) const;
   Committed commit(const Commit& commit);
   /// Whether the last commit was carried out, whatever was answered.
   [[nodiscard]] bool applied() const { return applied_; }
@@ -131,6 +132,7 @@ class FakeStore {
   std::size_t most_operations = limits::kMostOperations;             // the same, reads included
   std::map<std::string, BuryOp> dead;  // by their names: "dead/<id>" or longer
   std::vector<std::string> finished;   // the bytes of the records that a FinishOp deleted
+  RateMark rate;                       // the bucket, with its ModifyIndex
   // By the task's key, with the ModifyIndex.
   std::map<std::string, std::pair<std::shared_ptr<const DoneRecord>, std::uint64_t>> history;
   // What jobs wrote with their finish, and how often each value was written.

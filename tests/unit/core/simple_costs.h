@@ -24,7 +24,9 @@ class SimpleCosts final : public CostModel {
     return std::visit(
         Overloaded{
             [&](const RestampOp& o) {
-              return Cost{1, key + value(o.record->size() + kAdded)};
+              Cost cost{1, key + value(o.record->size() + kAdded)};
+              if (o.rate) cost += {1, kFrame + value(kAdded)};
+              return cost;
             },
             [&](const FinishOp& o) {
               if (o.writes.empty() && !o.done) return Cost{1, key};
@@ -51,6 +53,8 @@ class SimpleCosts final : public CostModel {
     std::vector<std::uint64_t> keys{hash(key_of(op))};
     if (const auto* finish = std::get_if<FinishOp>(&op)) {
       for (const KvWrite& write : finish->writes) keys.push_back(hash(write.key));
+    } else if (const auto* claim = std::get_if<RestampOp>(&op); claim && claim->rate) {
+      keys.push_back(hash("rate"));
     } else if (const auto* tick = std::get_if<ScheduleOp>(&op); tick && tick->makes_task) {
       keys.push_back(hash("tasks/" + schedule::tick_id(tick->name, tick->last)));
     }

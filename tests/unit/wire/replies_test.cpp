@@ -5,6 +5,7 @@
 #include "base/base64.h"
 #include "wire/consul.h"
 #include "wire/fleet.h"
+#include "wire/transaction_plan.h"
 
 using namespace lictor;
 using namespace lictor::core;
@@ -353,6 +354,44 @@ TEST_CASE("a conflict that names no operation is no answer of Consul's") {
     CHECK(lock.answer == LockReplied::Answer::kUnknown);
     CHECK_FALSE(lock.error.empty());
   }
+}
+
+TEST_CASE("the bucket of rate_limit is read as a claim writes it") {
+  const WallTime at{std::chrono::milliseconds{1'764'322'210'123}};
+  const auto read = [](const std::string& value) {
+    return decode(ReadRate{RequestId{1}}, reply(200, "[" + entry("l/q/rate", value, 7) + "]", 9));
+  };
+  CHECK(read(bucket_text(at)).ok);
+  CHECK(read(bucket_text(at)).modify_index == 7);
+  CHECK(read(bucket_text(at)).full_at == at);
+  for (const char* nonsense : {"", "{}", "[]", R"({"fullAt":"soon"})", "\xff"}) {
+    CHECK(read(nonsense).ok);
+    CHECK(read(nonsense).modify_index == 7);
+    CHECK_FALSE(read(nonsense).full_at);
+  }
+  const auto missing = decode(ReadRate{RequestId{1}}, reply(404, "", 9));
+  CHECK(missing.ok);
+  CHECK(missing.modify_index == 0);
+  const auto denied = decode(ReadRate{RequestId{1}}, reply(403, "Permission denied", 0));
+  CHECK(denied.denied);
+  CHECK_FALSE(denied.ok);
+}
+
+TEST_CASE("a claim whose bucket has changed is told from one whose task has") {
+  Commit commit{RequestId{1}, "s", {}};
+  RestampOp claim{"l/q/tasks/a", 7, std::make_shared<const std::string>("{}"), {}, 0};
+  claim.rate = RateMark{5, {}};
+  commit.ops = {claim};
+  const auto failed = [&](int op) {
+    return decode(commit,
+                  reply(409, R"({"Results":null,"Errors":[{"OpIndex":)" + std::to_string(op) +
+                                 R"(,"What":"failed to set key, index is stale"}]})"));
+  };
+  REQUIRE(failed(1).failures.size() == 1);
+  CHECK(failed(1).failures[0].part == Committed::Part::kTask);
+  REQUIRE(failed(2).failures.size() == 1);
+  CHECK(failed(2).failures[0].part == Committed::Part::kRate);
+  CHECK(failed(2).failures[0].why == OpFailure::kStale);
 }
 
 TEST_CASE("a history takes in no keys from elsewhere") {

@@ -101,6 +101,7 @@ TEST_CASE("reads say how consistent they are, and how long they wait") {
   CHECK(text(encode(b, ReadLeader{{}, false, 12})) == "GET /v1/kv/l/q/leader?index=12");
   CHECK(text(encode(b, WatchControl{{}, 0})) == "GET /v1/kv/l/q/control?consistent");
   CHECK(text(encode(b, WatchControl{{}, 13})) == "GET /v1/kv/l/q/control?index=13");
+  CHECK(text(encode(b, ReadRate{})) == "GET /v1/kv/l/q/rate?consistent");
   CHECK(text(encode(b, ListTasks{{}, 0})) == "GET /v1/kv/l/q/tasks/?keys&consistent");
   CHECK(text(encode(b, ListTasks{{}, 18446744073709551615ULL})) ==
         "GET /v1/kv/l/q/tasks/?keys&index=18446744073709551615");

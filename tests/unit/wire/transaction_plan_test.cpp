@@ -103,7 +103,9 @@ class Draw {
     RestampOp op;
     const auto stored = read_record(layout(), {key(), *record(), {}, index(), 5, index()});
     const Task& task = std::get<Task>(stored);
-    return {task.key, task.modify_index, task.record, stamp(), task.flags, task.places};
+    std::optional<RateMark> rate;
+    if (chance()) rate = RateMark{index(), kAt};
+    return {task.key, task.modify_index, task.record, stamp(), task.flags, task.places, rate};
   }
   FinishOp finish() {
     FinishOp op{key(), index()};
@@ -250,6 +252,7 @@ TEST_CASE("a failed operation is told by the operation that was written there") 
       const bool of_letter = key.starts_with(layout().dead_prefix);
       CHECK((place.part == Committed::Part::kJobWrite) == of_job);
       CHECK((place.part == Committed::Part::kDeadLetter) == of_letter);
+      CHECK((place.part == Committed::Part::kRate) == (key == layout().rate_key));
       if (!of_job && key.starts_with(layout().tasks_prefix) && key != layout().tasks_prefix) {
         CHECK((place.part == Committed::Part::kNewTask) ==
               std::holds_alternative<ScheduleOp>(commit.ops[place.op]));
@@ -295,7 +298,8 @@ TEST_CASE("the longest record has room for its claim, its retry and its dead let
         Claim{std::string(200, '\\'), kSession, "0123456789abcdef-18446744073709551615", kAt};
     worst.error = std::string(5'000, '"');
     const std::uint64_t last = static_cast<std::uint64_t>(-1);
-    CHECK(body_of({RestampOp{key, last, record, worst, last}}).size() <= limits::kTransactionBytes);
+    const RestampOp claim{key, last, record, worst, last, {}, RateMark{last, kAt}};
+    CHECK(body_of({claim}).size() <= limits::kTransactionBytes);
     BuryOp bury;
     bury.key = key;
     bury.index = last;
