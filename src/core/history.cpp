@@ -88,7 +88,9 @@ std::vector<PruneOp> History::take_old(Instant now, WallTime wall, std::size_t m
 
 Instant History::next_deadline() const {
   if (!options_.history) return Instant::max();
-  return std::min(read_at_, by_key_.empty() ? Instant::max() : check_at_);
+  // What is read is looked at when it has come.
+  const bool waits = reading_ || by_key_.empty();
+  return std::min(read_at_, waits ? Instant::max() : check_at_);
 }
 
 }  // namespace lictor::core

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "alone.h"
+#include "core/history.h"
 
 using namespace lictor;
 using namespace lictor::core;
@@ -144,6 +145,32 @@ TEST_CASE("entries that the cancel command adds to the history are pruned within
   CHECK(history.size() == 9);
   a.cluster.run_for(2h);
   CHECK(history.size() == 5);
+}
+
+TEST_CASE("while the history is read once more, nothing of it is due") {
+  const QueueOptions options = with_history({5, 1h});
+  Requests requests;
+  History history{options, requests};
+  Instant now{1h};
+  const WallTime wall{};
+  Effects out;
+  history.start(now);
+  history.on_time(now, out);
+  const auto listed = [&] {
+    HistoryListed reply;
+    reply.request = std::get<ListHistory>(out.back()).request;
+    reply.ok = true;
+    reply.entries.push_back({"tasks/1", 7, wall});
+    return reply;
+  };
+  history.accept(now, listed(), out);
+  static_cast<void>(history.take_old(now, wall, 10));
+  now += 24h;
+  history.on_time(now, out);
+  REQUIRE(out.size() == 2);
+  CHECK(history.next_deadline() > now);
+  history.accept(now, listed(), out);
+  CHECK(history.next_deadline() <= now);
 }
 
 TEST_CASE("what is kept goes when it is too old, also when nothing else happens") {
