@@ -161,8 +161,9 @@ void Scheduler::take(Instant now, const SchedulesListed::Entry& listed, Effects&
     entry.last = last_of(now, is_new ? nullptr : &entry, listed, entry.noted);
   }
   if (newer) entry.outdated = false;
-  // A task by "lictor schedule run", or one of ours whose write had no answer.
-  if (!is_new && listed.last_task_key != entry.known.last_task_key) {
+  // A task of an earlier leader or by "lictor schedule run", or one of ours whose write had no
+  // answer. The names that are known may be older.
+  if (listed.last_task_key != entry.known.last_task_key) {
     entry.made_at = listed.modify_index;
     entry.fetched = false;
   }

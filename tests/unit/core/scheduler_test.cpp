@@ -293,6 +293,29 @@ TEST_CASE("a last task that no listing shows yet is read alone, and counts") {
   CHECK(skipped(a.daemon, Fact::Kind::kTicksOverlap) == 5);
 }
 
+TEST_CASE(
+    "a schedule is run by hand before it is known here, while no names come: no task beside it") {
+  Alone a;
+  a.cluster.fault = [](const Daemon&, const Effect& effect) {
+    Fault fault;
+    fault.lose_reply = std::holds_alternative<ListTasks>(effect);
+    return fault;
+  };
+  a.cluster.put("0");  // the query for names that waits already is answered with this
+  a.cluster.run_for(100ms);
+  a.cluster.end_job(a.daemon, "tasks/0");
+  const std::string by_hand = schedule::tick_id("s", kFirst + 1s);
+  a.cluster.store.put(a.cluster.make(by_hand));
+  a.cluster.store.put_schedule("s", every(5s, [&](Definition& d) {
+                                 d.overlap = Overlap::kSkip;
+                                 d.last_tick = kFirst;
+                                 d.last_task = by_hand;
+                               }));
+  run_to(a.cluster, kStart + 31s);
+  CHECK(made(a.cluster).empty());
+  CHECK(a.cluster.started.back() == "tasks/" + by_hand);
+}
+
 TEST_CASE("a lastTick that a user sets counts: ticks after it are missed") {
   Alone a;
   a.all_end_after(1ms);
