@@ -197,7 +197,9 @@ bool Leadership::read_owners(const std::string& self, BalancerView& view) {
         lease.state() != Lease::State::kFollowing && lease.state() != Lease::State::kLost;
     const Lock& lock = lease.lock();
     if (!is_ours && !lock.other_owner()) return false;
-    owners.push_back(is_ours ? self : *lock.other_owner());
+    // A lock of another daemon of our name, or of our last session, is not ours to give away.
+    const bool is_namesake = !is_ours && *lock.other_owner() == self;
+    owners.push_back(is_ours ? self : is_namesake ? kUnknownOwner : *lock.other_owner());
     free_from.push_back(lock.free_from());
   }
   view.owners = std::move(owners);

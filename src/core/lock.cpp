@@ -276,7 +276,9 @@ void Lock::on_watch_as_holder(Instant now, const LeaderRead& reply, Effects& out
 
 void Lock::on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& out) {
   trouble_.over();
-  other_owner_ = reply.session.empty() ? std::string{} : reply.holder.empty() ? "?" : reply.holder;
+  other_owner_ = reply.session.empty()  ? std::string{}
+                 : reply.holder.empty() ? kUnknownOwner
+                                        : reply.holder;
   if (!reply.session.empty() && reply.session == session_) {
     acquire(now, 0, reply.modify_index, out);
   } else if (!reply.session.empty()) {

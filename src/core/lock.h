@@ -33,6 +33,9 @@
 
 namespace lictor::core {
 
+/// Who holds a lock, where no name that is another member's says so.
+inline constexpr const char* kUnknownOwner = "?";
+
 class Lock {
  public:
   enum class State { kIdle, kWatching, kWaiting, kAcquiring, kHeld, kReleasing, kLost };

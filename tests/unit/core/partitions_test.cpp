@@ -419,6 +419,43 @@ TEST_CASE("a host that joins gets its share, one partition after the other, whil
   CHECK(hosts.begun.size() == 300);
 }
 
+TEST_CASE("beside two daemons of one name another host gets its share") {
+  Hosts hosts;
+  Daemon& a = hosts.cluster.add(in_four("a"));
+  Daemon& twin = hosts.cluster.add(in_four("a"));
+  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
+  hosts.cluster.run_for(6min);
+  // What one of them loses the other may take.
+  for (int i = 0; i < 20 && (hosts.led_by(a) == 0 || hosts.led_by(twin) == 0); ++i) {
+    hosts.cluster.store.remove_leader_key();
+    hosts.cluster.unguarded_until = Instant::max();
+    hosts.cluster.run_for(1min);
+  }
+  REQUIRE(hosts.led_by(a) != 0);
+  REQUIRE(hosts.led_by(twin) != 0);
+  hosts.cluster.unguarded_until = hosts.cluster.now;
+  hosts.runs_for = 5s;  // each partition that they lead has jobs all the time
+  hosts.put(1, 2'000);
+  hosts.cluster.run_for(10s);
+  // One that should lead a partition of each of them.
+  std::string name = "b";
+  const auto gets_of_both = [&] {
+    BalancerView view;
+    view.members = {{"a"}, {name}};
+    view.owners.resize(kCount);
+    const std::vector<std::string> homes = targets(view);
+    bool of_a = false, of_twin = false;
+    for (std::uint32_t i = 0; i < kCount; ++i) {
+      of_a = of_a || (homes[i] == name && hosts.cluster.leader(i) == &a);
+      of_twin = of_twin || (homes[i] == name && hosts.cluster.leader(i) == &twin);
+    }
+    return of_a && of_twin;
+  };
+  while (!gets_of_both()) ++name.front();
+  Daemon& b = hosts.cluster.add(in_four(name));
+  CHECK(hosts.cluster.run_until([&] { return hosts.led_by(b) == 2; }, 3min));
+}
+
 TEST_CASE("a host that is drained gives all away, and gets its share back afterwards") {
   Hosts hosts;
   Daemon& a = hosts.cluster.add(in_four("a", 16));
