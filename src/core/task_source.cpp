@@ -38,7 +38,7 @@ void TaskSource::stop(Effects& out) {
 }
 
 void TaskSource::check(const std::string& key) {
-  checked_.insert(key);
+  checked_.insert_or_assign(key, requests_.next());
   values_.read_next(key);
 }
 
@@ -165,8 +165,10 @@ void TaskSource::advance_generation(Instant now, Effects& out) {
   }
 }
 
-void TaskSource::tell(Instant now, const StoredRecord& record, bool in_generation, Effects& out) {
-  const auto checked = checked_.find(key_of(record));
+void TaskSource::tell(Instant now, RequestId request, const StoredRecord& record,
+                      bool in_generation, Effects& out) {
+  auto checked = checked_.find(key_of(record));
+  if (checked != checked_.end() && request < checked->second) checked = checked_.end();
   const KnownKey* known = keys_.find(key_of(record));
   const bool is_news = known == nullptr || known->index < index_of(record);
   if (checked == checked_.end() && !is_news) return;
@@ -187,11 +189,15 @@ void TaskSource::on(Instant now, const TasksFetched& reply, Effects& out) {
     if (in_generation && is_of_next) {
       values_.read_in_order(key);
     } else {
-      tell(now, record, in_generation, out);
+      tell(now, reply.request, record, in_generation, out);
     }
   }
   for (const std::string& key : reply.missing) {
-    checked_.erase(key);
+    const auto checked = checked_.find(key);
+    if (checked != checked_.end()) {
+      if (reply.request < checked->second) continue;  // as it was before
+      checked_.erase(checked);
+    }
     const bool is_doubtful = listener_.on_missing(now, key, index_, out);
     if (is_doubtful) list_anew_at_ = std::min(list_anew_at_, now + kDoubt);
   }

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -122,7 +123,8 @@ class TaskSource {
   void compare(Instant now, const TasksListed& reply, Effects& out);
   void begin_generation(std::vector<std::string_view> unknown);
   void advance_generation(Instant now, Effects& out);
-  void tell(Instant now, const StoredRecord& record, bool in_generation, Effects& out);
+  void tell(Instant now, RequestId request, const StoredRecord& record, bool in_generation,
+            Effects& out);
   [[nodiscard]] Instant oldest_request() const;
   [[nodiscard]] Instant next_watch() const { return std::max(watch_at_, pace_.next(busy_)); }
 
@@ -155,7 +157,8 @@ class TaskSource {
   Instant doubted_until_ = Instant::max();
   Instant list_anew_at_ = Instant::max();  // known keys are gone, and the watch doesn't tell
 
-  std::set<std::string, std::less<>> checked_;  // report any version of these
+  // Report any version of these, of requests after these.
+  std::map<std::string, RequestId, std::less<>> checked_;
   std::set<std::string> seen_folders_;
   bool folder_missing_ = false;
 };

@@ -1,6 +1,7 @@
 #include "core/transitions.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <variant>
 
@@ -58,7 +59,8 @@ void Transitions::on_record(Instant now, const StoredRecord& record, bool in_gen
       if (index == entry.index) return table_.move(entry, S::kClaimed);
       [[fallthrough]];
     case S::kClaimed:  // rewritten: what was never started is claimed anew, as it is now
-      if (index <= entry.index) return;
+      // An older version that was read after the claim: Consul was restored from a snapshot.
+      if (index <= entry.index && entry.state == S::kClaimed) return;
       tell(Fact::Kind::kChanged, entry, "after it was claimed", out);
       entry.remember_not_started(entry.task->stamp.claim->nonce);
       return place(now, entry, record, out);
@@ -251,12 +253,13 @@ void Transitions::ignore(TaskEntry& entry, TaskState state, std::uint64_t index,
   tell(kind, entry, why, out);
 }
 
-// Producers choose the type names, so their number has no bound: rather tell one twice than keep
-// all of them.
+// Producers choose the type names, so neither their number nor their length has a bound: hashes are
+// kept, and rather is one told twice than all of them kept.
 void Transitions::tell_no_executor(const Task& task, Effects& out) {
-  if (told_no_executor_.contains(task.type)) return;
+  const std::size_t hash = std::hash<std::string>{}(task.type);
+  if (told_no_executor_.contains(hash)) return;
   if (told_no_executor_.size() >= kMostTypesTold) told_no_executor_.clear();
-  told_no_executor_.insert(task.type);
+  told_no_executor_.insert(hash);
   out.emplace_back(Fact{Fact::Kind::kNoExecutor, task.key, task.type});
 }
 

@@ -143,7 +143,7 @@ class Transitions : public TaskSource::Listener {
   TaskSource* source_ = nullptr;
   std::uint64_t last_attempt_;
   std::uint64_t last_claim_ = 0;
-  std::set<std::string> told_no_executor_;
+  std::set<std::size_t> told_no_executor_;  // types, by their hashes
   FirstSeen first_seen_;
 };
 

@@ -73,6 +73,8 @@ class FakeStore {
   void put_bad(const std::string& key, const std::string& bytes, const std::string& error);
   /// Rewrites a task beside lictor's fields, which it keeps.
   void touch(const std::string& key, const std::string& bytes);
+  /// A snapshot was restored in which the task was as it is given, with its ModifyIndex.
+  void bring_back(const Task& task) { tasks_.insert_or_assign(task.key, task); }
   void remove(const std::string& key);
   /// "kv delete -recurse" of the tasks' prefix without its last slash: the tombstone is of a shorter
   /// key, so the index of the prefix is that of an older one, or that of the table.

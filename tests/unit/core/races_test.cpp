@@ -82,6 +82,34 @@ TEST_CASE("a task rewritten while its claim is under way runs in its new version
   CHECK(count(a.daemon, Fact::Kind::kLost) == 0);
 }
 
+TEST_CASE("a claimed task that is read again runs, also where Consul was restored meanwhile") {
+  Alone a;
+  a.all_end_after(1ms);
+  a.cluster.put("1");
+  const Task before = *a.cluster.store.task("tasks/1");
+  bool is_claimed = false;
+  a.cluster.fault = [&](const Daemon&, const Effect& effect) {
+    Fault fault;
+    if (claims(effect, "tasks/1")) {
+      fault.back = 300ms;
+      is_claimed = true;
+    }
+    if (is_claimed && std::holds_alternative<FetchTasks>(effect)) fault.out = 500ms;
+    return fault;
+  };
+  a.cluster.run_for(50ms);
+  a.cluster.store.remove("tasks/1");
+  a.cluster.run_for(50ms);
+  Task& task = a.cluster.make("1");
+  task.record = std::make_shared<const std::string>("another record");
+  a.cluster.store.put(task);
+  const auto is_checked = [&] { return a.daemon.queue->state_text("tasks/1") == "checking"; };
+  REQUIRE(a.cluster.run_until(is_checked, 1s));
+  a.cluster.store.bring_back(before);  // the snapshot is from before the claim
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 30s));
+  CHECK(a.cluster.started.size() == 1);
+}
+
 TEST_CASE("a task written anew while the claim of the one before it is under way runs once") {
   Alone a;
   delay_claim_reply(a, "tasks/1");
