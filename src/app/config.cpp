@@ -241,7 +241,7 @@ Result<void> check_programs(const Config& config) {
   if (::geteuid() != 0) return {};
   for (const QueueConfig& queue : config.queues) {
     for (const auto& [type, executor] : queue.executors) {
-      const auto* exec = std::get_if<ExecConfig>(&executor);
+      const exec::ProcessOptions* exec = program_of(executor);
       if (exec == nullptr) continue;
       const std::string& path = exec->argv.front();
       const std::string named =

@@ -26,6 +26,7 @@
 #include "net/transport.h"
 #include "runtime/log.h"
 #include "wire/layout.h"
+#include "worker/options.h"
 
 namespace lictor::app {
 
@@ -81,7 +82,17 @@ struct PluginConfig {
   std::string executor;  ///< empty: the one called like the type, else the only one
 };
 
-using ExecutorConfig = std::variant<ExecConfig, NoopConfig, CppConfig, HttpConfig, PluginConfig>;
+/// {"worker": ["/opt/jobs/invoice.py"], "processes": 4}: `program` as of "exec"
+using WorkerConfig = worker::WorkerOptions;
+
+using ExecutorConfig =
+    std::variant<ExecConfig, NoopConfig, CppConfig, HttpConfig, PluginConfig, WorkerConfig>;
+
+/// What runs as a program of its own; null: it does not.
+[[nodiscard]] inline const exec::ProcessOptions* program_of(const ExecutorConfig& executor) {
+  if (const auto* worker = std::get_if<WorkerConfig>(&executor)) return &worker->program;
+  return std::get_if<ExecConfig>(&executor);
+}
 
 struct QueueConfig {
   /// Name, timing and, in `types` and `any_type`, the policy of each executor. `node` is set,

@@ -160,6 +160,19 @@ Result<void> check_layout(const Place& place, const std::vector<QueueConfig>& qu
   return {};
 }
 
+Result<void> check_workers(const Place& place, const std::vector<QueueConfig>& queues) {
+  std::uint64_t all = 0;
+  for (const QueueConfig& queue : queues) {
+    for (const auto& [type, executor] : queue.executors) {
+      if (const auto* worker = std::get_if<WorkerConfig>(&executor)) all += worker->processes;
+    }
+  }
+  if (all <= worker::kMostConfigured) return {};
+  return place.refuse(fmt::format(
+      "all workers together have up to {} processes, and a host may have {}; lower processes", all,
+      worker::kMostConfigured));
+}
+
 Duration default_hang_timeout(const std::vector<QueueConfig>& queues) {
   Duration least = Duration::max();
   for (const QueueConfig& queue : queues) {
@@ -199,6 +212,11 @@ std::string descriptor_shortage(const Config& config, std::uint64_t most) {
   constexpr std::uint64_t kEach = 3;
   std::uint64_t tasks = 0;
   for (const QueueConfig& queue : config.queues) tasks += queue.options.concurrency;
+  for (const QueueConfig& queue : config.queues) {
+    for (const auto& [type, executor] : queue.executors) {
+      if (const auto* worker = std::get_if<WorkerConfig>(&executor)) tasks += worker->processes;
+    }
+  }
   const std::uint64_t needed = kAnyway + kEach * tasks;
   if (needed <= most) return {};
   return fmt::format(

@@ -9,8 +9,11 @@
 #include <array>
 #include <cerrno>
 
+#include <fmt/format.h>
+
 #include "app/config_parts.h"
 #include "base/errno_text.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
@@ -309,9 +312,23 @@ Reader http(HttpConfig& target, Mode mode) {
 }
 
 // The kind of an executor is the one of these keys that it has.
-constexpr std::array<std::string_view, 5> kKinds{"exec", "http", "noop", "cpp", "plugin"};
-// The settings of "exec" only.
+constexpr std::array<std::string_view, 6> kKinds{"exec", "worker", "http", "noop", "cpp", "plugin"};
+// The settings of programs only, and those of "worker".
 constexpr std::array<std::string_view, 5> kExecKeys{"cwd", "user", "env", "output_limit", "limits"};
+constexpr std::array<std::string_view, 5> kWorkerKeys{"processes", "tasks_per_process", "max_tasks",
+                                                      "idle_timeout", "start_timeout"};
+
+// Refuses those of `keys` that are there.
+template <class Keys>
+Result<void> refuse_all(const Place& place, const Keys& keys, std::string_view whose,
+                        std::string_view kind) {
+  for (const std::string_view key : keys) {
+    if (!place.has(key)) continue;
+    return place.member(key).refuse("is for " + std::string{whose} + ", this executor is \"" +
+                                    std::string{kind} + "\"; remove it");
+  }
+  return {};
+}
 
 Result<std::string_view> kind_of(const Place& place) {
   std::string_view kind;
@@ -325,17 +342,47 @@ Result<std::string_view> kind_of(const Place& place) {
     kind = known;
   }
   if (kind.empty()) {
-    return place.refuse(R"(says nothing to run; expected "exec", "http", "noop", "cpp" or )"
-                        R"("plugin", such as {"exec": ["/opt/jobs/any"]})");
+    return place.refuse(R"(says nothing to run; expected "exec", "worker", "http", "noop", "cpp" )"
+                        R"(or "plugin", such as {"exec": ["/opt/jobs/any"]})");
+  }
+  if (kind == "worker") return kind;
+  if (auto own = refuse_all(place, kWorkerKeys, R"("worker")", kind); !own) {
+    return tl::unexpected(own.error());
   }
   if (kind == "exec") return kind;
-  for (const std::string_view key : kExecKeys) {
-    if (place.has(key)) {
-      return place.member(key).refuse("is for \"exec\", this executor is \"" + std::string{kind} +
-                                      "\"; remove it");
-    }
+  if (auto own = refuse_all(place, kExecKeys, R"("exec" and "worker")", kind); !own) {
+    return tl::unexpected(own.error());
   }
   return kind;
+}
+
+// As many jobs at a time as its processes take: more would wait in them for nothing, out of their
+// order, while their time-out runs.
+Result<void> fit_concurrency(const Place& place, const WorkerConfig& worker,
+                             core::TypePolicy& policy) {
+  const std::uint64_t most = std::uint64_t{worker.processes} * worker.tasks_per_process;
+  if (policy.concurrency > most) {
+    return place.refuse_at(
+        {"concurrency", "processes"},
+        fmt::format(
+            "concurrency {} is more than {} take with tasks_per_process {}; set processes "
+            "to {} or more, or leave concurrency out",
+            policy.concurrency, counted(worker.processes, "process"), worker.tasks_per_process,
+            (policy.concurrency + worker.tasks_per_process - 1) / worker.tasks_per_process));
+  }
+  if (policy.concurrency == 0) {
+    policy.concurrency = static_cast<std::uint32_t>(std::min(most, kMostConcurrency));
+  }
+  return {};
+}
+
+Settings worker_settings(WorkerConfig& worker, Mode mode) {
+  return {{"worker", arguments(worker.program.argv, mode)},
+          {"processes", whole(worker.processes, 1, 256)},
+          {"tasks_per_process", whole(worker.tasks_per_process, 1, 1000)},
+          {"max_tasks", whole(worker.max_tasks, 0, 1'000'000'000)},
+          {"idle_timeout", duration(worker.idle_timeout, 1s, kYear)},
+          {"start_timeout", duration(worker.start_timeout, 100ms, 1h)}};
 }
 
 Result<void> read_executor(const Place& place, Mode mode, ExecutorConfig& target,
@@ -344,6 +391,13 @@ Result<void> read_executor(const Place& place, Mode mode, ExecutorConfig& target
   auto read = read_settings(place, executor_settings(parts, policy, mode));
   if (!read) return read;
   LICTOR_TRY(const auto kind, kind_of(place));
+  if (kind == "worker") {
+    if (auto fits = fit_concurrency(place, parts.worker, policy); !fits) return fits;
+    parts.exec.argv = std::move(parts.worker.program.argv);
+    parts.worker.program = std::move(parts.exec);
+    target = std::move(parts.worker);
+    return {};
+  }
   target = kind == "exec"     ? ExecutorConfig{std::move(parts.exec)}
            : kind == "http"   ? ExecutorConfig{std::move(parts.http)}
            : kind == "plugin" ? ExecutorConfig{std::move(parts.plugin)}
@@ -381,6 +435,8 @@ Settings executor_settings(ExecutorParts& parts, core::TypePolicy& policy, Mode 
                      {"http", http(parts.http, mode)},
                      {"plugin", plugin(parts.plugin, mode)}};
   settings.insert(settings.end(), own.begin(), own.end());
+  const Settings workers = worker_settings(parts.worker, mode);
+  settings.insert(settings.end(), workers.begin(), workers.end());
   return settings;
 }
 

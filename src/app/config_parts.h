@@ -96,6 +96,7 @@ struct ExecutorParts {
   CppConfig cpp;
   HttpConfig http;
   PluginConfig plugin;
+  WorkerConfig worker;  ///< `program` but for its vector is in `exec`
 };
 
 /// The settings of an executor.
@@ -126,6 +127,10 @@ void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts);
 /// Whether each KV path of the queues has a place of its own, and each queue a name of its own.
 /// `place` is that of "queues", in the order of `queues`.
 [[nodiscard]] Result<void> check_layout(const Place& place, const std::vector<QueueConfig>& queues);
+
+/// Errors: all workers together may have more processes than a daemon. `place` is that of "queues".
+[[nodiscard]] Result<void> check_workers(const Place& place,
+                                         const std::vector<QueueConfig>& queues);
 
 /// A third of the shortest session_ttl, so that a daemon that hangs is replaced before its session
 /// would end; half of the shortest lease, where that is less.

@@ -177,6 +177,7 @@ Result<void> read_queues(const Place& place, Mode mode, Config& config) {
                        "an object"};
   if (auto read = list(kMaxQueues, element)(place); !read) return read;
   if (config.queues.empty()) return place.expected("at least one queue");
+  if (auto fit = check_workers(place, config.queues); !fit) return fit;
   return check_layout(place, config.queues);
 }
 

@@ -112,7 +112,7 @@ class Daemon {
  public:
   Daemon(const Config& config, const Registry& registry, const RunOptions& options,
          runtime::Loop& loop, net::Transport& transport, net::Carrier& commits,
-         exec::ProcessHost& host, const std::atomic<bool>& warden_died,
+         exec::ProcessHost& host, worker::Room& workers, const std::atomic<bool>& warden_died,
          const std::vector<std::string>& admin_urls, Observers& observers)
       : config_(config),
         registry_(registry),
@@ -121,6 +121,7 @@ class Daemon {
         transport_(transport),
         commits_(commits),
         host_(host),
+        workers_(workers),
         warden_died_(warden_died),
         metrics_(observers.metrics),
         refusals_(observers.refusals),
@@ -247,7 +248,7 @@ class Daemon {
     for (const QueueConfig& queue : config_.queues) {
       LICTOR_TRY(auto runners,
                  make_runners({config, *config.find(queue.options.queue), first_slot(all.size()),
-                               host_, registry_, active_logs_}));
+                               host_, workers_, registry_, active_logs_}));
       all.push_back(std::move(runners));
     }
     return all;
@@ -386,6 +387,7 @@ class Daemon {
   net::Transport& transport_;
   net::Carrier& commits_;
   exec::ProcessHost& host_;
+  worker::Room& workers_;
   const std::atomic<bool>& warden_died_;  // the jobs are ended, and none can be started
   admin::Metrics& metrics_;
   const runtime::Refusals& refusals_;
@@ -427,7 +429,8 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
     log(Level::kWarn, exposed);
   }
   prepare_scratch(config);
-  auto board = exec::LeaseBoard::create(first_slot(config.queues.size()));
+  const exec::LeaseSlot first_worker = first_slot(config.queues.size());
+  auto board = exec::LeaseBoard::create(first_worker + worker::kMostProcesses);
   if (!board) return refuse(board.error());
   exec::tells_json = config.log.format == LogFormat::kJson;
   exec::tells_journal = !exec::tells_json && runtime::stderr_is_journal();
@@ -450,6 +453,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   };
   auto host = exec::ProcessHost::create(std::move(*warden), *board, std::move(hooks));
   if (!host) return refuse(host.error());
+  worker::Room workers{**host, first_worker};
   Observers observers;  // must outlive the transports, whose threads call them
   const auto backoff = std::make_shared<net::RateBackoff>(Random{random_seed()});
   auto transport = net::Transport::open(config.consul.options, tuning_of(config, backoff));
@@ -470,8 +474,8 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
         {{"reason", no_cgroups}});
   }
   give_back_start_pages();  // before there are plug-ins
-  Daemon daemon{config, registry,    options,          **loop,   **transport, commits.carrier(),
-                **host, warden_died, (*admin)->urls(), observers};
+  Daemon daemon{config, registry, options,     **loop,           **transport, commits.carrier(),
+                **host, workers,  warden_died, (*admin)->urls(), observers};
   if (auto made = daemon.make_queues(); !made) return refuse(made.error());
   log(Level::kInfo, "lictor runs",
       {{"version", LICTOR_VERSION},

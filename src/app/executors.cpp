@@ -13,6 +13,7 @@
 #include "exec/noop_runner.h"
 #include "exec/plugin.h"
 #include "exec/process_runner.h"
+#include "worker/worker_runner.h"
 
 namespace lictor::app {
 namespace {
@@ -36,16 +37,30 @@ void let_jobs_pass(const Config& config) {
   chmod(config.state_dir.c_str(), (status.st_mode & 07777U) | S_IXOTH);
 }
 
-Result<std::unique_ptr<exec::Runner>> make(const RunnerParts& parts, const std::string& type,
-                                           ExecConfig options) {
-  if (options.user) let_jobs_pass(parts.config);
+// What is the queue's and the daemon's, of a program or a worker.
+void set_up(const RunnerParts& parts, const std::string& type, exec::ProcessOptions& options) {
   options.slot = parts.slot;
   options.ends_with_lease = ends_with_lease(parts, type);
   options.grace = parts.queue.options.kill_grace;
   options.log_directory = log_directory(parts.config);
-  options.scratch_directory = scratch_of(parts.config);
   options.active_logs = parts.active_logs;
+}
+
+Result<std::unique_ptr<exec::Runner>> make(const RunnerParts& parts, const std::string& type,
+                                           ExecConfig options) {
+  if (options.user) let_jobs_pass(parts.config);
+  set_up(parts, type, options);
+  options.scratch_directory = scratch_of(parts.config);
   return exec::ProcessRunner::create(parts.host, std::move(options));
+}
+
+Result<std::unique_ptr<exec::Runner>> make(const RunnerParts& parts, const std::string& type,
+                                           WorkerConfig options) {
+  set_up(parts, type, options.program);
+  options.queue = parts.queue.options.queue;
+  options.type = type;
+  LICTOR_TRY(auto runner, worker::WorkerRunner::create(parts.workers, std::move(options)));
+  return std::unique_ptr<exec::Runner>{std::move(runner)};
 }
 
 Result<std::unique_ptr<exec::Runner>> make(const RunnerParts&, const std::string&,

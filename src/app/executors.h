@@ -12,6 +12,7 @@
 #include "lictor/executor.h"
 #include "lictor/result.h"
 #include "runtime/queue_driver.h"
+#include "worker/room.h"
 
 namespace lictor::app {
 
@@ -30,12 +31,13 @@ void prepare_scratch(const Config& config);
 /// Where the output of attempts goes.
 [[nodiscard]] std::string log_directory(const Config& config);
 
-/// What the runners of one queue are made of. `host` must outlive them.
+/// What the runners of one queue are made of. `host` and `workers` must outlive them.
 struct RunnerParts {
   const Config& config;
   const QueueConfig& queue;
   exec::LeaseSlot slot;
   exec::ProcessHost& host;
+  worker::Room& workers;
   const Registry& registry;
   const std::shared_ptr<exec::ActiveLogs>& active_logs;  ///< they add their logs to it
 };

@@ -34,7 +34,7 @@ void unwatch(int epoll, UniqueFd& fd);
 class Channel {
  public:
   /// The most descriptors that a packet carries.
-  static constexpr std::size_t kMaxFds = 3;
+  static constexpr std::size_t kMaxFds = 4;
 
   /// Both ends. Errors: kFailed.
   [[nodiscard]] static Result<std::pair<Channel, Channel>> create();

@@ -82,33 +82,48 @@ ProcessHost::~ProcessHost() {
 
 // --- From any thread
 
-Result<void> ProcessHost::start(Launch launch) {
-  const AttemptId id = launch.spawn.attempt;
+// The job reads its output; nothing of it is known to the warden yet.
+Result<Packet> ProcessHost::make_streams(const Launch& launch, Job& job) {
   LICTOR_TRY(auto input,
              sealed_file("lictor-task", launch.input ? std::string_view{*launch.input} : ""));
   std::array<int, 2> pipe{};
   if (pipe2(pipe.data(), O_CLOEXEC) != 0) {
     return fail(ErrorCode::kFailed, "cannot make a pipe: " + errno_text());
   }
+  job.output.reset(pipe[0]);
+  job.writer.reset(pipe[1]);
+  const int output = job.output.get();
+  Packet packet;
+  packet.fds.push_back(std::move(input));
+  packet.fds.emplace_back(fcntl(job.writer.get(), F_DUPFD_CLOEXEC, 0));
+  packet.fds.emplace_back(fcntl(output, F_DUPFD_CLOEXEC, 0));
+  // Only the reading end: the job's writes block, as it expects.
+  fcntl(output, F_SETFL, O_NONBLOCK);
+  if (!packet.fds[1] || !packet.fds[2] ||
+      !watch(epoll_.get(), EPOLL_CTL_ADD, output, EPOLLIN, launch.spawn.attempt.value)) {
+    return fail(ErrorCode::kFailed, "cannot watch a pipe: " + errno_text());
+  }
+  return packet;
+}
+
+Result<void> ProcessHost::start(Launch launch) {
+  const AttemptId id = launch.spawn.attempt;
   auto job = std::make_unique<Job>();
-  job->output.reset(pipe[0]);
-  job->writer.reset(pipe[1]);
+  Packet packet;
+  if (launch.streams) {
+    WorkerStreams& streams = *launch.streams;
+    packet.fds.push_back(std::move(streams.input));
+    packet.fds.push_back(std::move(streams.output));
+    packet.fds.push_back(std::move(streams.output_reader));
+    packet.fds.push_back(std::move(streams.replies));
+  } else {
+    LICTOR_TRY(packet, make_streams(launch, *job));
+  }
   job->on_end = std::move(launch.on_end);
   job->on_pid = std::move(launch.on_pid);
   if (!launch.log_path.empty()) {
     job->log = LogWriter::make_log(std::move(launch.log_path), launch.log_cap);
     job->log->on_lost = std::move(launch.on_output_lost);
-  }
-  const int output = job->output.get();
-  Packet packet;
-  packet.fds.push_back(std::move(input));
-  packet.fds.emplace_back(fcntl(job->writer.get(), F_DUPFD_CLOEXEC, 0));
-  packet.fds.emplace_back(fcntl(output, F_DUPFD_CLOEXEC, 0));
-  // Only the reading end: the job's writes block, as it expects.
-  fcntl(output, F_SETFL, O_NONBLOCK);
-  if (!packet.fds[1] || !packet.fds[2] ||
-      !watch(epoll_.get(), EPOLL_CTL_ADD, output, EPOLLIN, id.value)) {
-    return fail(ErrorCode::kFailed, "cannot watch a pipe: " + errno_text());
   }
   packet.bytes = encode(Order{std::move(launch.spawn)});
 
@@ -131,6 +146,11 @@ void ProcessHost::stop(AttemptId attempt, Duration grace) {
 }
 
 void ProcessHost::set_lease(LeaseSlot slot, Instant deadline, Duration grace) {
+  set_worker_lease(slot, deadline, grace);
+  if (follow_) follow_(slot);
+}
+
+void ProcessHost::set_worker_lease(LeaseSlot slot, Instant deadline, Duration grace) {
   if (!board_.extend(slot, deadline, grace)) return;
   Packet packet{encode(Order{LeaseChanged{}}), {}};
   const std::lock_guard lock{mutex_};
@@ -140,6 +160,7 @@ void ProcessHost::set_lease(LeaseSlot slot, Instant deadline, Duration grace) {
 void ProcessHost::clear_lease(LeaseSlot slot) {
   board_.clear(slot);
   wake_warden();
+  if (follow_) follow_(slot);
 }
 
 void ProcessHost::keep_lock(HeldLock lock) {

@@ -32,9 +32,18 @@ struct ProcessEnd {
   LogOutcome log{};
 };
 
+/// A worker's ends of its pipes, of which its owner has the others.
+struct WorkerStreams {
+  UniqueFd input;
+  UniqueFd output;
+  UniqueFd output_reader;  ///< a copy of the owner's, for the warden
+  UniqueFd replies;
+};
+
 /// A program to run for an attempt.
 struct Launch {
   Spawn spawn;
+  std::optional<WorkerStreams> streams{};    ///< of a worker; else start() makes them
   std::shared_ptr<const std::string> input;  ///< its standard input; null: empty
   std::string log_path;                      ///< of its output log; "": none
   std::size_t log_cap = 0;
@@ -79,6 +88,12 @@ class ProcessHost {
   void set_lease(LeaseSlot slot, Instant deadline, Duration grace);
   void clear_lease(LeaseSlot slot);
 
+  /// As set_lease(), for the lease of a worker's process, which follows those of its attempts.
+  void set_worker_lease(LeaseSlot slot, Instant deadline, Duration grace);
+  /// `follow` is called after each set_lease() and clear_lease(), on their thread. Call it before
+  /// them, and with an empty one when they are over.
+  void follow_leases(std::function<void(LeaseSlot)> follow) { follow_ = std::move(follow); }
+
   /// The lock that the warden must release if this process dies.
   void keep_lock(HeldLock lock);
 
@@ -90,6 +105,9 @@ class ProcessHost {
   [[nodiscard]] bool responds(Instant now) const noexcept;
 
   [[nodiscard]] LeaseBoard& board() { return board_; }
+  [[nodiscard]] const std::function<void(std::string)>& on_warning() const {
+    return hooks_.on_warning;
+  }
 
  private:
   struct Job {
@@ -104,6 +122,7 @@ class ProcessHost {
 
   ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd epoll);
 
+  [[nodiscard]] Result<Packet> make_streams(const Launch& launch, Job& job);
   [[nodiscard]] bool send(Packet& packet);
   void run();
   void read_reports();
@@ -122,6 +141,7 @@ class ProcessHost {
   const std::string run_id_;
   Cgroups cgroups_;
   const UniqueFd epoll_;
+  std::function<void(LeaseSlot)> follow_;
 
   std::mutex mutex_;  // for the members below, and for sending
   Channel channel_;

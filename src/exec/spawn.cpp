@@ -160,8 +160,7 @@ struct Outcome {
 // What the child reads, prepared before the clone. Plain pointers: a sanitizer would instrument the
 // members of containers.
 struct Plan {
-  int input = -1;
-  int output = -1;
+  Spawning::Streams streams;
   int cgroup = -1;  // the child joins it
   pid_t parent = 0;
   bool drops_capabilities = false;
@@ -210,6 +209,24 @@ LICTOR_BARE void leave_protection() {
   if (file >= 0) call(SYS_write, file, as_long("0"), 1);
 }
 
+// All are above 2: the warden keeps 0, 1 and 2 open. Returns -errno.
+LICTOR_BARE long take_streams(const Spawning::Streams& streams) {
+  long result = call(SYS_dup3, streams.input, 0, 0);
+  if (result >= 0) result = call(SYS_dup3, streams.output, 1, 0);
+  if (result >= 0) result = call(SYS_dup3, streams.output, 2, 0);
+  if (result < 0) return result;
+  const bool replies = streams.replies >= 0;
+  if (streams.replies == kRepliesFd) {
+    result = call(SYS_fcntl, kRepliesFd, F_SETFD, 0);
+  } else if (replies) {
+    result = call(SYS_dup3, streams.replies, kRepliesFd, 0);
+  }
+  if (result < 0) return result;
+  // Before Linux 5.9, close-on-exec must suffice.
+  call(SYS_close_range, replies ? kRepliesFd + 1 : kRepliesFd, ~0U, 0);
+  return 0;
+}
+
 // Runs in the child, on its own stack, in the parent's memory or in a copy of it.
 LICTOR_BARE int run_child(void* argument) {
   auto* plan = static_cast<Plan*>(argument);
@@ -227,11 +244,8 @@ LICTOR_BARE int run_child(void* argument) {
     result = give_folder(plan->handover_folder, plan->uid);
     if (result < 0) give_up(plan, Step::kHandover, result);
   }
-  // Both are above 2: the warden keeps 0, 1 and 2 open.
-  if ((result = call(SYS_dup3, plan->input, 0, 0)) < 0) give_up(plan, Step::kInputOutput, result);
-  if ((result = call(SYS_dup3, plan->output, 1, 0)) < 0) give_up(plan, Step::kInputOutput, result);
-  if ((result = call(SYS_dup3, plan->output, 2, 0)) < 0) give_up(plan, Step::kInputOutput, result);
-  call(SYS_close_range, 3, ~0U, 0);  // Before Linux 5.9, close-on-exec must suffice.
+  result = take_streams(plan->streams);
+  if (result < 0) give_up(plan, Step::kInputOutput, result);
 
   struct {
     std::uint64_t soft, hard;
@@ -346,18 +360,19 @@ Spawning::Spawning(Program program, std::string_view path, std::string handover_
   plan.environment = block.environment.data();
 }
 
-Spawning::Child Spawning::start(int input, int output, int cgroup, bool is_protected) {
+Spawning::Child Spawning::start(const Streams& streams, int cgroup, bool is_protected) {
   Block& block = *block_;
   if (!block.outcome) return {-1, UniqueFd{}, ENOMEM};
   block.plan.outcome = block.outcome.get();
   block.plan.is_protected = is_protected;
-  block.plan.input = input;
-  block.plan.output = output;
+  block.plan.streams = streams;
   block.stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
 
   // So that the job may open /dev/stdout by name: the pipe belongs to the daemon's user. Best
   // effort.
-  if (block.plan.other_user) (void)!fchown(output, block.plan.uid, block.plan.gid);
+  for (const int pipe : {streams.output, streams.replies}) {
+    if (block.plan.other_user && pipe >= 0) (void)!fchown(pipe, block.plan.uid, block.plan.gid);
+  }
 
   Child child;
   int pidfd = -1;

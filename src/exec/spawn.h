@@ -18,7 +18,8 @@ namespace lictor::exec {
 /// child has its own stack, makes only system calls (errno is the parent's), and leaves its error
 /// here.
 ///
-/// The child gets its own session and process group, which have its pid; only 0, 1 and 2 open; all
+/// The child gets its own session and process group, which have its pid; only 0, 1 and 2 open, and 3
+/// if it has replies; all
 /// signals at their defaults and unblocked; no capabilities, unless the warden is root; SIGKILL
 /// when the warden dies. The caller must have all signals blocked and at their defaults.
 class Spawning {
@@ -33,11 +34,18 @@ class Spawning {
     int error = 0;  ///< errno if there is no child
   };
 
+  /// The descriptors of the child's 0, of its 1 and 2, and of its kRepliesFd; -1: it has none.
+  struct Streams {
+    int input = -1;
+    int output = -1;
+    int replies = -1;
+  };
+
   /// Call once. `cgroup` is the folder of the child's cgroup; -1: the warden's. The child has its
   /// own copies of the descriptors. `is_protected`: as of this process; the child is not, and has a
   /// copy of our memory in place of sharing it, since the kernel's setting belongs to the memory.
   /// This object must live until the child is a zombie.
-  [[nodiscard]] Child start(int input, int output, int cgroup, bool is_protected);
+  [[nodiscard]] Child start(const Streams& streams, int cgroup, bool is_protected);
 
   /// Once the child is a zombie: the step that failed; kNone: the program ran.
   [[nodiscard]] Step failed_step() const;

@@ -112,8 +112,9 @@ void WardenLoop::give_back_locks() {
     if (!attempts_.contains(owner)) return;
   }
   locks_.give_back([this](LeaseSlot slot) {
-    return std::ranges::any_of(
-        attempts_, [slot](const auto& attempt) { return attempt.second.order.slot == slot; });
+    return std::ranges::any_of(attempts_, [slot](const auto& attempt) {
+      return attempt.second.order.slot == slot || attempt.second.order.is_worker;
+    });
   });
 }
 

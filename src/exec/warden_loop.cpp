@@ -146,7 +146,7 @@ void WardenLoop::read_orders() {
 
 void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   if (daemon_gone_) return;
-  if (packet.fds.size() != 3) {
+  if (packet.fds.size() != (spawn.is_worker ? 4U : 3U)) {
     return send(SpawnFailed{spawn.attempt, Step::kInputOutput, EMFILE});
   }
   // The daemon may have hung since its decision.
@@ -166,8 +166,10 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   Spawning spawning{std::move(spawn.program), path_, spawn.handover_folder};
   auto cgroup = cgroups_.take();
   const int no_cgroup = cgroups_.available() && !cgroup ? errno : 0;
-  Spawning::Child child = spawning.start(packet.fds[0].get(), packet.fds[1].get(),
-                                         cgroup ? cgroup->folder.get() : -1, is_protected_);
+  const Spawning::Streams streams{packet.fds[0].get(), packet.fds[1].get(),
+                                  spawn.is_worker ? packet.fds[3].get() : -1};
+  Spawning::Child child =
+      spawning.start(streams, cgroup ? cgroup->folder.get() : -1, is_protected_);
   if (child.pid < 0) {
     if (cgroup) cgroups_.give_back(*std::move(cgroup));
     return send(SpawnFailed{id, Step::kClone, child.error});

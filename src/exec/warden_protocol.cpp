@@ -21,7 +21,7 @@ auto members(Is<Program> auto& program) {
 }
 auto members(Is<Spawn> auto& spawn) {
   return std::tie(spawn.attempt, spawn.slot, spawn.ends_with_lease, spawn.grace,
-                  spawn.handover_folder, spawn.handover_files, spawn.program);
+                  spawn.handover_folder, spawn.handover_files, spawn.is_worker, spawn.program);
 }
 auto members(Is<LeaseChanged> auto&) { return std::tie(); }
 auto members(Is<HeldLock> auto& lock) {

@@ -39,11 +39,15 @@ struct Program {
   std::vector<Limit> limits;
 };
 
+/// The descriptor that a worker replies on.
+inline constexpr int kRepliesFd = 3;
+
 // Orders, from the daemon to the warden.
 
 /// Comes with three descriptors: the program's standard input, and the writing and the reading end
 /// of its output pipe. The warden keeps the reading end: else, after the daemon's death, a job that
-/// cleans up after TERM would die of SIGPIPE when it prints.
+/// cleans up after TERM would die of SIGPIPE when it prints. A worker (src/worker) has a fourth: where
+/// it writes its replies, which becomes its kRepliesFd.
 struct Spawn {
   AttemptId attempt;
   LeaseSlot slot = kNoLease;
@@ -53,6 +57,9 @@ struct Spawn {
   /// user before the start, and the files to the daemon's user after the end.
   std::string handover_folder;
   std::vector<std::string> handover_files;
+  /// It has attempts of any lease, one after the other: no lock is released while it lives. The lease
+  /// of `slot` is its own.
+  bool is_worker = false;
   Program program;
 };
 

@@ -225,15 +225,15 @@ TEST_CASE("a queue without executors is refused for the daemon") {
 
 TEST_CASE("an executor has exactly one kind, and only that kind's settings") {
   check_all({{executor_text("{}"),
-              ": says nothing to run; expected \"exec\", \"http\", \"noop\", \"cpp\" or "
-              "\"plugin\", such as {\"exec\": "
+              ": says nothing to run; expected \"exec\", \"worker\", \"http\", \"noop\", \"cpp\" "
+              "or \"plugin\", such as {\"exec\": "
               "[\"/opt/jobs/any\"]}"},
              {executor_text(R"({"exec": ["/bin/sh"], "noop": {}})"),
               ": has \"exec\" and \"noop\", an executor is one of them; remove the other"},
              {executor_text(R"({"noop": {}, "cwd": "/"})"),
-              ".cwd: is for \"exec\", this executor is \"noop\"; remove it"},
+              ".cwd: is for \"exec\" and \"worker\", this executor is \"noop\"; remove it"},
              {executor_text(R"({"cpp": "X", "env": {}})"),
-              ".env: is for \"exec\", this executor is \"cpp\"; remove it"},
+              ".env: is for \"exec\" and \"worker\", this executor is \"cpp\"; remove it"},
              {executor_text("[]"), ": expected an object, got an empty array"},
              {executor_text(R"({"noop": {}, "concurrency": 0})"),
               ".concurrency: expected a whole number from 1 to 10000, got the number 0"},

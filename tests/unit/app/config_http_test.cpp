@@ -72,7 +72,8 @@ TEST_CASE("a bad http executor is refused without quoting its secrets") {
         ".token_file: the URL or a header already has credentials; remove one of the two");
   CHECK(http_error("{" + url + R"(, "token_file": "/no/such"})", Mode::kClient) == "");
   CHECK(error_of(executor_text(R"({"http": "http://h/", "env": {}})")) ==
-        "lictor.json:2: queues[0].executors.A.env: is for \"exec\", this executor is \"http\"; "
+        "lictor.json:2: queues[0].executors.A.env: is for \"exec\" and \"worker\", this executor "
+        "is \"http\"; "
         "remove it");
 }
 

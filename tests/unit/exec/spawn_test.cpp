@@ -31,7 +31,7 @@ Ended run_protected(std::vector<std::string> argv, const std::string& output) {
   Spawning spawning{std::move(program), "/usr/bin:/bin", ""};
   const UniqueFd input{open("/dev/null", O_RDONLY | O_CLOEXEC)};
   const UniqueFd file{open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
-  const Spawning::Child child = spawning.start(input.get(), file.get(), -1, true);
+  const Spawning::Child child = spawning.start({input.get(), file.get()}, -1, true);
   REQUIRE(child.pid > 0);
   REQUIRE(waitpid(child.pid, nullptr, 0) == child.pid);
   return {spawning.failed_step(), spawning.error()};

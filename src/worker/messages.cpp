@@ -1,0 +1,226 @@
+#include "worker/messages.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "base/time_text.h"
+#include "base/try.h"
+#include "wire/json_text.h"
+
+namespace lictor::worker {
+namespace {
+
+// What a record, a log line and "lictor why" can show of it.
+constexpr std::size_t kMaxTextBytes = 1000;
+
+// The members of a message that were found, each as its text; "": it is not there, or null.
+struct Members {
+  std::string_view attempt, protocol, result, commit, output, error, permanent, retry_in, done,
+      total, text;
+};
+
+Members members_of(std::string_view object) {
+  Members found;
+  const std::pair<std::string_view, std::string_view Members::*> known[] = {
+      {"attempt", &Members::attempt},
+      {"protocol", &Members::protocol},
+      {"result", &Members::result},
+      {"commit", &Members::commit},
+      {"output", &Members::output},
+      {"error", &Members::error},
+      {"permanent", &Members::permanent},
+      {"retryIn", &Members::retry_in},
+      {"done", &Members::done},
+      {"total", &Members::total},
+      {"text", &Members::text}};
+  for (wire::MemberWalk member{object}; member.next();) {
+    if (member.value_text() == "null") continue;
+    for (const auto& [name, target] : known) {
+      if (member.name() == name) found.*target = member.value_text();
+    }
+  }
+  return found;
+}
+
+tl::unexpected<Error> expected(std::string_view member, std::string_view form,
+                               std::string_view found) {
+  return fail(ErrorCode::kInvalid, fmt::format("\"{}\": expected {}, got {}", member, form,
+                                               found.empty() ? "nothing" : excerpt(found)));
+}
+
+Result<std::string> text_of(std::string_view member, std::string_view value) {
+  if (value.empty()) return std::string{};
+  if (value.front() != '"') return expected(member, "text", value);
+  // Without an escape, the text is what stands between the quotes.
+  if (value.find('\\') == std::string_view::npos) {
+    return std::string{value.substr(1, value.size() - 2)};
+  }
+  const auto parsed = wire::parse_json(value);
+  if (!parsed || !parsed->is_string()) return expected(member, "text", value);
+  return parsed->get<std::string>();
+}
+
+Result<double> number_of(std::string_view member, std::string_view value) {
+  if (value.empty()) return 0.0;
+  const auto parsed = wire::parse_json(value);
+  if (!parsed || !parsed->is_number()) return expected(member, "a number", value);
+  return parsed->get<double>();
+}
+
+Result<std::string> attempt_of(const Members& members) {
+  LICTOR_TRY(auto attempt, text_of("attempt", members.attempt));
+  if (attempt.empty()) return expected("attempt", "the attempt of a \"run\"", members.attempt);
+  return attempt;
+}
+
+std::optional<std::string> optional_text(std::string_view value) {
+  if (value.empty()) return std::nullopt;
+  return std::string{value};
+}
+
+Result<Reply> ready(const Members& members) {
+  LICTOR_TRY(const double protocol, number_of("protocol", members.protocol));
+  if (members.protocol.empty()) return expected("protocol", "a number", "");
+  if (protocol != static_cast<double>(kProtocolVersion)) {
+    return fail(ErrorCode::kInvalid, fmt::format("the worker speaks version {} of the protocol; "
+                                                 "this lictor speaks version {}",
+                                                 excerpt(members.protocol), kProtocolVersion));
+  }
+  return Ready{kProtocolVersion};
+}
+
+Result<Reply> done(const Members& members) {
+  Done reply;
+  LICTOR_TRY(reply.attempt, attempt_of(members));
+  LICTOR_TRY(reply.output, text_of("output", members.output));
+  reply.result = optional_text(members.result);
+  reply.commit = optional_text(members.commit);
+  return reply;
+}
+
+Result<Reply> failed(const Members& members) {
+  Failed reply;
+  LICTOR_TRY(reply.attempt, attempt_of(members));
+  LICTOR_TRY(reply.output, text_of("output", members.output));
+  LICTOR_TRY(const std::string error, text_of("error", members.error));
+  reply.error = error.empty() ? "the worker gave no error" : excerpt(error, kMaxTextBytes);
+  if (!members.permanent.empty()) {
+    reply.permanent = members.permanent == "true";
+    if (!reply.permanent && members.permanent != "false") {
+      return expected("permanent", "true or false", members.permanent);
+    }
+  }
+  if (!members.retry_in.empty()) {
+    LICTOR_TRY(const std::string text, text_of("retryIn", members.retry_in));
+    reply.retry_in = parse_duration(text);
+    if (!reply.retry_in) return expected("retryIn", "a duration such as \"10s\"", members.retry_in);
+  }
+  return reply;
+}
+
+Result<Reply> progress(const Members& members) {
+  Progress reply;
+  LICTOR_TRY(reply.attempt, attempt_of(members));
+  LICTOR_TRY(const double amount, number_of("done", members.done));
+  LICTOR_TRY(const double total, number_of("total", members.total));
+  LICTOR_TRY(const std::string text, text_of("text", members.text));
+  const double fraction = total > 0 ? amount / total : 0;
+  reply.fraction = std::isfinite(fraction) ? std::clamp(fraction, 0.0, 1.0) : 0;
+  reply.text = excerpt(text, kMaxTextBytes);
+  return reply;
+}
+
+}  // namespace
+
+std::string run_line(const exec::Attempt& attempt, std::string_view name,
+                     std::optional<WallTime> deadline) {
+  std::string line = fmt::format(R"({{"run":{{"protocol":{},"attempt":)", kProtocolVersion);
+  const auto add = [&line](std::string_view member, std::string_view text) {
+    line.append(",\"").append(member).append("\":");
+    wire::append_quoted(line, text);
+  };
+  wire::append_quoted(line, name);
+  add("id", attempt.task_id);
+  add("key", attempt.task_key);
+  add("type", attempt.task_type);
+  add("queue", attempt.queue);
+  line += fmt::format(R"(,"number":{},"fencingToken":{})", attempt.number, attempt.fencing_token);
+  if (deadline) add("deadline", format_rfc3339(*deadline));
+  line += ",\"task\":";
+  const std::size_t begin = line.size();
+  if (attempt.record) line += *attempt.record;
+  // A producer may have laid out the record in lines. Within a JSON string there is no line end, so
+  // each that is there stands between tokens.
+  std::replace_if(
+      line.begin() + static_cast<std::ptrdiff_t>(begin), line.end(),
+      [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return line += "}}\n";
+}
+
+std::string cancel_line(std::string_view name, std::string_view reason) {
+  return "{\"cancel\":{\"attempt\":" + wire::json_quoted(name) +
+         ",\"reason\":" + wire::json_quoted(reason) + "}}\n";
+}
+
+Result<Reply> parse_reply(std::string_view line) {
+  if (auto checked = wire::check_object(line); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  using Parser = Result<Reply> (*)(const Members&);
+  static constexpr std::pair<std::string_view, Parser> kMessages[] = {
+      {"done", done}, {"failed", failed}, {"progress", progress}, {"ready", ready}};
+  std::string_view name, value;
+  Parser parser = nullptr;
+  for (wire::MemberWalk member{line}; member.next();) {
+    for (const auto& [known, parse] : kMessages) {
+      if (member.name() != known) continue;
+      if (parser != nullptr) {
+        return fail(ErrorCode::kInvalid, fmt::format("expected one message a line, got \"{}\" and "
+                                                     "\"{}\"",
+                                                     name, known));
+      }
+      name = known;
+      value = member.value_text();
+      parser = parse;
+    }
+  }
+  if (parser == nullptr) {
+    return fail(ErrorCode::kInvalid,
+                R"(expected "ready", "done", "failed" or "progress", got none of them)");
+  }
+  if (value.front() != '{') return expected(name, "an object", value);
+  auto reply = parser(members_of(value));
+  if (!reply) return fail(ErrorCode::kInvalid, std::string{name} + ": " + reply.error().message);
+  return reply;
+}
+
+void LineReader::add(std::string_view bytes) {
+  if (begin_ == bytes_.size()) {
+    bytes_.clear();
+    begin_ = scanned_ = 0;
+  } else if (begin_ > bytes_.size() / 2) {
+    bytes_.erase(0, begin_);
+    scanned_ -= begin_;
+    begin_ = 0;
+  }
+  bytes_ += bytes;
+}
+
+std::optional<std::string_view> LineReader::next() {
+  const std::size_t end = bytes_.find('\n', scanned_);
+  if (end == std::string::npos) {
+    scanned_ = bytes_.size();
+    return std::nullopt;
+  }
+  const std::string_view line = std::string_view{bytes_}.substr(begin_, end - begin_);
+  begin_ = scanned_ = end + 1;
+  return line;
+}
+
+}  // namespace lictor::worker

@@ -1,0 +1,356 @@
+#include "worker/pool.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/time_text.h"
+
+namespace lictor::worker {
+namespace {
+
+// Between TERM and KILL of a process that had kill_grace to answer "cancel", or to exit after the
+// end of its standard input. The core counts on the end of an attempt within a second after
+// kill_grace.
+constexpr Duration kLastWords = std::chrono::milliseconds{500};
+
+// A process that exits closes its descriptors a moment before the warden reports it.
+constexpr Duration kMutePatience = std::chrono::seconds{2};
+
+std::string log_stem(const WorkerOptions& options) {
+  return exec::output_log_stem(options.program.log_directory, options.queue, options.type);
+}
+
+exec::Program program_of(const WorkerOptions& options) {
+  const exec::ProcessOptions& configured = options.program;
+  exec::Program program;
+  program.argv = configured.argv;
+  program.directory = configured.directory;
+  if (program.directory.empty()) {
+    std::error_code error;  // On an error it is "/".
+    program.directory = std::filesystem::current_path(error).string();
+  }
+  if (configured.user) program.user = configured.user->credentials;
+  program.limits = configured.limits;
+  exec::Variables variables =
+      exec::base_environment(environ, configured.user ? &*configured.user : nullptr);
+  for (const auto& [name, value] : configured.environment) variables[name] = value;
+  variables["LICTOR_QUEUE"] = options.queue;
+  variables["LICTOR_WORKER_FD"] = std::to_string(exec::kRepliesFd);
+  for (const auto& [name, value] : variables) program.environment.push_back(name + '=' + value);
+  return program;
+}
+
+std::string fingerprint_of(const WorkerOptions& options, const exec::Program& program) {
+  std::string all;
+  const auto add = [&all](const auto&... each) {
+    (all.append(fmt::format("{}", each)).push_back('\0'), ...);
+  };
+  add(options.queue, options.type, options.processes, options.tasks_per_process, options.max_tasks,
+      options.idle_timeout.count(), options.start_timeout.count(), options.program.slot,
+      options.program.ends_with_lease, options.program.grace.count(), options.program.log_directory,
+      options.program.log_cap, program.directory);
+  for (const auto& argument : program.argv) add("a", argument);
+  for (const auto& variable : program.environment) add("e", variable);
+  for (const auto& limit : program.limits) add("l", limit.resource, limit.soft, limit.hard);
+  if (program.user) {
+    add("u", program.user->uid, program.user->gid);
+    for (const gid_t group : program.user->groups) add("g", group);
+  }
+  return all;
+}
+
+}  // namespace
+
+Pool::Pool(const Room& room, WorkerOptions options)
+    : room_(room),
+      options_(std::move(options)),
+      program_(program_of(options_)),
+      fingerprint_(fingerprint_of(options_, program_)) {}
+
+// ---- Attempts ----
+
+void Pool::start(Job job, Instant now, Outbox& out) {
+  waiting_.push_back(std::move(job));
+  pump(now, out);
+}
+
+void Pool::stop(AttemptId attempt, Instant now, Duration grace, Outbox& out) {
+  const auto waits = std::find_if(waiting_.begin(), waiting_.end(),
+                                  [&](const Job& job) { return job.attempt.id == attempt; });
+  if (waits != waiting_.end()) {
+    Job job = std::move(*waits);
+    waiting_.erase(waits);
+    return conclude(std::move(job),
+                    exec::ended(attempt, exec::Ending::kNotStarted,
+                                "no process of the worker was ready for it"),
+                    out);
+  }
+  const std::string name = std::to_string(attempt.value);
+  for (const auto& process : processes_) {
+    const auto found = process->jobs.find(name);
+    if (found == process->jobs.end()) continue;
+    Job& job = found->second;
+    if (job.end_at != Instant::max()) return;
+    job.end_at = now + grace;
+    const char* reason = now >= job.deadline                         ? "timed out"
+                         : !room_.host.board().holds(job.lease, now) ? "the lease ran out"
+                                                                     : "stopped";
+    (void)process->send(cancel_line(name, reason));  // One that reads no more is ended in time.
+    return room_.wake();
+  }
+}
+
+std::string Pool::progress(AttemptId attempt) const {
+  const std::string name = std::to_string(attempt.value);
+  for (const auto& process : processes_) {
+    if (const auto job = process->jobs.find(name); job != process->jobs.end()) {
+      return job->second.progress;
+    }
+  }
+  return {};
+}
+
+void Pool::follow(exec::LeaseSlot lease) {
+  for (const auto& process : processes_) process->follow(lease);
+}
+
+void Pool::pump(Instant now, Outbox& out) {
+  while (!waiting_.empty()) {
+    Process* process = free_process();
+    if (process == nullptr) break;
+    Job job = std::move(waiting_.front());
+    waiting_.pop_front();
+    hand_over(*process, std::move(job), now, out);
+  }
+  std::size_t coming = 0;
+  for (const auto& process : processes_) {
+    if (process->state == Process::State::kStarting) coming += options_.tasks_per_process;
+  }
+  while (waiting_.size() > coming && processes_.size() < options_.processes) {
+    if (!start_process(out)) return;
+    coming += options_.tasks_per_process;
+  }
+}
+
+// The one that was busy last, so that those that are not needed become idle for long; with several
+// attempts at a time the one that has the fewest.
+Process* Pool::free_process() {
+  Process* best = nullptr;
+  for (const auto& process : processes_) {
+    const bool fits = process->state == Process::State::kReady && process->pid != 0 &&
+                      process->jobs.size() < options_.tasks_per_process &&
+                      (options_.max_tasks == 0 || process->given < options_.max_tasks);
+    if (!fits) continue;
+    const bool better = best == nullptr || process->jobs.size() < best->jobs.size() ||
+                        (process->jobs.size() == best->jobs.size() && process->since > best->since);
+    if (better) best = process.get();
+  }
+  return best;
+}
+
+void Pool::hand_over(Process& process, Job job, Instant now, Outbox& out) {
+  exec::LeaseBoard& board = room_.host.board();
+  // As the warden does for a program: this thread may have been stopped for long.
+  if (!board.holds(job.lease, now)) {
+    conclude(std::move(job),
+             exec::ended(job.attempt.id, exec::Ending::kNotStarted,
+                         "the lease ran out before it started"),
+             out);
+    return;
+  }
+  if (job.lease != exec::kNoLease) process.bind(job.lease);
+  const std::string name = std::to_string(job.attempt.id.value);
+  const std::string line = run_line(job.attempt, name, to_wall_time(job.deadline));
+  job.begins_at = process.bytes_sent();
+  Job& given = process.jobs.emplace(name, std::move(job)).first->second;
+  if (!process.send(line)) return lose_input(process, now, out);
+  ++process.given;
+  const exec::ProcessOptions& program = options_.program;
+  if (!program.log_directory.empty()) {
+    const std::string path =
+        exec::output_log_path(program.log_directory, given.attempt.queue, given.attempt.task_id,
+                              given.attempt.number, given.attempt.fencing_token);
+    given.log = exec::LogWriter::make_log(path, program.log_cap);
+    given.log->on_lost = [logs = program.active_logs, path](const std::string& error) {
+      logs->lose(path, error);
+    };
+    program.active_logs->add(path);
+  }
+  if (given.attempt.on_pid) {
+    out.add([tell = std::exchange(given.attempt.on_pid, {}), pid = process.pid] { tell(pid); });
+  }
+}
+
+// It has closed its standard input, or is dead. What it has read it may still answer.
+void Pool::lose_input(Process& process, Instant now, Outbox& out) {
+  if (process.state == Process::State::kReady) process.state = Process::State::kClosing;
+  process.since = now;
+  take_back_unread(process, "it closed its standard input", out);
+  room_.wake();
+}
+
+// Attempts of which the process has read nothing go to another one, once: a worker that says "ready"
+// and never reads would be started for ever.
+void Pool::take_back_unread(Process& process, const std::string& why, Outbox& out) {
+  const std::uint64_t read = process.bytes_read();
+  for (auto it = process.jobs.begin(); it != process.jobs.end();) {
+    if (it->second.begins_at < read) {
+      ++it;
+      continue;
+    }
+    Job job = std::move(it->second);
+    it = process.jobs.erase(it);
+    if (job.log) {
+      out.add([this, log = std::exchange(job.log, nullptr), active = options_.program.active_logs] {
+        active->remove(log->path, room_.logs().finish(log));
+      });
+    }
+    if (!std::exchange(job.was_unread, true) && job.end_at == Instant::max()) {
+      waiting_.push_front(std::move(job));
+    } else {
+      const AttemptId id = job.attempt.id;
+      conclude(
+          std::move(job),
+          exec::ended(id, exec::Ending::kNotStarted, "the worker did not read the task: " + why),
+          out);
+    }
+  }
+}
+
+// ---- Processes ----
+
+bool Pool::start_process(Outbox& out) {
+  const auto identity = room_.take_identity();
+  if (!identity) {
+    fail_waiting(
+        fmt::format("{} processes of workers run on this host, which is the most", kMostProcesses),
+        out);
+    return false;
+  }
+  auto process =
+      Process::start(room_.host, options_, program_, *identity, room_.callbacks(*identity));
+  if (!process) {
+    room_.give_back(*identity);
+    fail_waiting(process.error().message, out);
+    return false;
+  }
+  const exec::ProcessOptions& program = options_.program;
+  if (!program.log_directory.empty()) {
+    std::string time = format_rfc3339(wall_now());
+    std::erase_if(time, [](char c) { return c == ':' || c == '-'; });
+    const std::string path =
+        fmt::format("{}worker-{}-{}.log", log_stem(options_), time, identity->number);
+    (*process)->log = exec::LogWriter::make_log(path, program.log_cap);
+    program.active_logs->add(path);
+  }
+  processes_.push_back(std::move(*process));
+  room_.wake();
+  return true;
+}
+
+void Pool::fail_waiting(const std::string& error, Outbox& out) {
+  for (Job& job : std::exchange(waiting_, {})) {
+    const AttemptId id = job.attempt.id;
+    conclude(std::move(job), exec::ended(id, exec::Ending::kNotStarted, error), out);
+  }
+}
+
+void Pool::leave(Instant now) {
+  if (--users_ > 0) return;
+  for (const auto& process : processes_) {
+    const bool open =
+        process->state == Process::State::kReady || process->state == Process::State::kStarting;
+    if (open && process->jobs.empty() && waiting_.empty()) {
+      close(*process, EndReason::kReplaced, now);
+    }
+  }
+}
+
+// The end of its standard input tells it to exit.
+void Pool::close(Process& process, EndReason reason, Instant now) {
+  process.close_input();
+  process.state = Process::State::kClosing;
+  process.reason = reason;
+  process.since = now;
+  room_.wake();
+}
+
+void Pool::end(Process& process, EndReason reason) {
+  if (process.state == Process::State::kEnding) return;
+  if (process.state != Process::State::kClosing) process.reason = reason;
+  process.state = Process::State::kEnding;
+  process.end(kLastWords);
+}
+
+// Nothing that it says counts any more.
+void Pool::break_off(Process& process, const std::string& fault, std::string_view line) {
+  constexpr std::size_t kShown = 200;
+  process.fault = "the worker broke the protocol: " + fault;
+  if (!line.empty()) process.fault += ", in the line " + excerpt(line, kShown);
+  process.reason = process.said_ready ? EndReason::kProtocol : EndReason::kNotReady;
+  process.state = Process::State::kEnding;
+  process.end(Duration::zero());
+}
+
+Process* Pool::find(std::uint64_t number) {
+  for (const auto& process : processes_) {
+    if (process->identity.number == number) return process.get();
+  }
+  return nullptr;
+}
+
+Figures Pool::figures() const {
+  Figures figures;
+  figures.ends = ends_;
+  for (const auto& process : processes_) {
+    const bool ready = process->state == Process::State::kReady;
+    std::uint64_t& count = process->state == Process::State::kStarting ? figures.starting
+                           : !ready                                    ? figures.ending
+                           : process->jobs.empty()                     ? figures.idle
+                                                                       : figures.busy;
+    ++count;
+  }
+  return figures;
+}
+
+Instant Pool::run_timers(Instant now, Outbox& out) {
+  Instant next = Instant::max();
+  const auto due = [&](Instant since, Duration wait) {
+    const Instant at = wait < Instant::max() - since ? since + wait : Instant::max();
+    if (now < at) next = std::min(next, at);
+    return now >= at;
+  };
+  using State = Process::State;
+  for (const auto& each : processes_) {
+    Process& process = *each;
+    if (process.state == State::kEnding) continue;
+    if (process.state == State::kStarting && due(process.since, options_.start_timeout)) {
+      end(process, EndReason::kNotReady);
+    } else if (process.state == State::kReady && process.jobs.empty() &&
+               due(process.since, options_.idle_timeout)) {
+      close(process, EndReason::kIdle, now);
+    }
+    if (process.state == State::kClosing && process.jobs.empty() &&
+        due(process.since, options_.program.grace)) {
+      end(process, process.reason);
+    }
+    for (const auto& [name, job] : process.jobs) {
+      if (job.end_at != Instant::max() && due(job.end_at, {})) end(process, EndReason::kUnanswered);
+    }
+    if (process.mute_since != Instant::max() && due(process.mute_since, kMutePatience)) {
+      break_off(process, "it closed the descriptor of its replies and lives on", {});
+    }
+  }
+  pump(now, out);
+  return next;
+}
+
+}  // namespace lictor::worker

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exec/environment.h"
+#include "exec/runner.h"
+#include "worker/outbox.h"
+#include "worker/process.h"
+
+namespace lictor::worker {
+
+/// How many processes a worker has, and why others ended.
+struct Figures {
+  std::uint64_t starting = 0;
+  std::uint64_t idle = 0;
+  std::uint64_t busy = 0;
+  std::uint64_t ending = 0;
+  std::array<std::uint64_t, kEndReasons> ends{};
+};
+
+/// The processes of one worker, and the attempts that wait for one. The room calls it with its mutex
+/// held; what must not be done then goes to the outbox.
+///
+/// An attempt goes to a process that is ready and has fewer attempts than tasks_per_process. Where
+/// there is none, a process is started, up to `processes`. What the configuration lets the core run
+/// at a time fits into the processes, so an attempt waits here only for one to start or to end.
+///
+///   start() --> waiting --"run"--> under way --"done", "failed"--> on_exit
+///                  ^                   |
+///                  +- the process ended before it read "run" -----+
+///                                      +-- it ended --> on_exit
+class Pool {
+ public:
+  /// What the room does for its pools.
+  struct Room {
+    exec::ProcessHost& host;
+    std::function<std::optional<Process::Identity>()>
+        take_identity;  ///< nothing: there are too many
+    std::function<void(const Process::Identity&)> give_back;
+    /// On the host's thread: the process has started or ended.
+    std::function<Process::Callbacks(const Process::Identity&)> callbacks;
+    /// For the room's thread: it has a timer to set.
+    std::function<void()> wake;
+    /// For the room's thread only.
+    std::function<exec::LogWriter&()> logs;
+  };
+
+  Pool(const Room& room, WorkerOptions options);
+
+  void start(Job job, Instant now, Outbox& out);
+  void stop(AttemptId attempt, Instant now, Duration grace, Outbox& out);
+  [[nodiscard]] std::string progress(AttemptId attempt) const;
+  void follow(exec::LeaseSlot lease);
+  [[nodiscard]] Figures figures() const;
+
+  /// Another runner uses it, or one does no more. Without any it ends its processes once they have
+  /// no attempts.
+  void join() { ++users_; }
+  void leave(Instant now);
+  [[nodiscard]] bool has_users() const { return users_ > 0; }
+  [[nodiscard]] bool is_empty() const { return processes_.empty() && waiting_.empty(); }
+  /// Equal for what would have the same processes.
+  [[nodiscard]] const std::string& fingerprint() const { return fingerprint_; }
+
+  // For the room's thread.
+
+  [[nodiscard]] Process* find(std::uint64_t number);
+  void on_event(Process& process, Process::Source source, Instant now, Outbox& out);
+  void on_started(Process& process, Instant now, Outbox& out);
+  void on_ended(Process& process, Instant now, Outbox& out);
+  /// Does what is due; when to call it next.
+  [[nodiscard]] Instant run_timers(Instant now, Outbox& out);
+
+ private:
+  using Jobs = std::map<std::string, Job, std::less<>>;
+
+  void pump(Instant now, Outbox& out);
+  [[nodiscard]] Process* free_process();
+  void hand_over(Process& process, Job job, Instant now, Outbox& out);
+  void lose_input(Process& process, Instant now, Outbox& out);
+  void take_back_unread(Process& process, const std::string& why, Outbox& out);
+  [[nodiscard]] bool start_process(Outbox& out);
+  void fail_waiting(const std::string& error, Outbox& out);
+
+  void read_replies(Process& process, Instant now, Outbox& out);
+  void on_line(Process& process, std::string_view line, Instant now, Outbox& out);
+  void answer(Process& process, Jobs::iterator job, exec::Exit exit, std::string_view output,
+              Instant now, Outbox& out);
+  void rest(Process& process, Instant now);
+  void read_output(Process& process, bool all, Outbox& out);
+  void keep_output(Process& process, std::string_view bytes, Outbox& out);
+
+  void close(Process& process, EndReason reason, Instant now);
+  void end(Process& process, EndReason reason);
+  void break_off(Process& process, const std::string& fault, std::string_view line);
+  [[nodiscard]] exec::Exit verdict(const Process& process, const Job& job,
+                                   const exec::Exit& judged) const;
+  [[nodiscard]] std::string why_not_ready(const Process& process, const exec::Exit& judged) const;
+  void conclude(Job job, exec::Exit exit, Outbox& out);
+
+  const Room& room_;
+  const WorkerOptions options_;
+  exec::Program program_;
+  std::string fingerprint_;
+  std::size_t users_ = 0;
+  std::deque<Job> waiting_;
+  std::vector<std::unique_ptr<Process>> processes_;
+  std::array<std::uint64_t, kEndReasons> ends_{};
+};
+
+}  // namespace lictor::worker

@@ -1,0 +1,259 @@
+// What the processes of a worker say, and how they end.
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "base/time_text.h"
+#include "wire/json_text.h"
+#include "worker/pool.h"
+
+namespace lictor::worker {
+namespace {
+
+// A pipe holds 1 MiB at most (fs.pipe-max-size); a foreign process has written what lies beyond.
+constexpr int kReadsAtEnd = 32;
+
+}  // namespace
+
+// ---- What processes say ----
+
+void Pool::on_started(Process& process, Instant now, Outbox& out) {
+  if (process.said_ready) pump(now, out);
+}
+
+void Pool::on_event(Process& process, Process::Source source, Instant now, Outbox& out) {
+  switch (source) {
+    case Process::Source::kInput:
+      if (!process.flush()) lose_input(process, now, out);
+      return;
+    case Process::Source::kOutput:
+      return read_output(process, false, out);
+    case Process::Source::kReplies:
+      return read_replies(process, now, out);
+  }
+}
+
+void Pool::read_replies(Process& process, Instant now, Outbox& out) {
+  if (!process.read_replies() && !process.replies_open() && process.mute_since == Instant::max()) {
+    process.mute_since = process.since = now;
+    if (process.state == Process::State::kReady) process.state = Process::State::kClosing;
+  }
+  while (process.fault.empty()) {
+    const auto line = process.lines.next();
+    if (!line) break;
+    on_line(process, *line, now, out);
+  }
+  if (process.fault.empty() && process.lines.is_too_long()) {
+    break_off(process, fmt::format("a reply has at most {} bytes", kMaxReplyBytes),
+              process.lines.rest());
+  }
+}
+
+void Pool::on_line(Process& process, std::string_view line, Instant now, Outbox& out) {
+  auto reply = parse_reply(line);
+  if (!reply) return break_off(process, reply.error().message, line);
+  if (std::holds_alternative<Ready>(*reply) == process.said_ready) {
+    return break_off(
+        process, process.said_ready ? "\"ready\" came twice" : "expected \"ready\" first", line);
+  }
+  if (!process.said_ready) {
+    process.said_ready = true;
+    if (process.state != Process::State::kStarting) return;
+    process.state = Process::State::kReady;
+    process.since = now;
+    if (users_ == 0 && waiting_.empty()) return close(process, EndReason::kReplaced, now);
+    return pump(now, out);
+  }
+  const std::string& name = std::visit(
+      [](const auto& one) -> const std::string& {
+        static const std::string kNone;
+        if constexpr (requires { one.attempt; }) return one.attempt;
+        return kNone;
+      },
+      *reply);
+  const auto job = process.jobs.find(name);
+  if (job == process.jobs.end()) {
+    return break_off(process, fmt::format("attempt \"{}\" is not under way", excerpt(name)), line);
+  }
+  exec::Exit exit = exec::ended(job->second.attempt.id, exec::Ending::kDone);
+  if (const auto* progress = std::get_if<Progress>(&*reply)) {
+    job->second.progress = fmt::format(R"({{"fraction":{},"note":{}}})", progress->fraction,
+                                       wire::json_quoted(progress->text));
+    return;
+  }
+  if (auto* failed = std::get_if<Failed>(&*reply)) {
+    exit.error = std::move(failed->error);
+    exit.ending = failed->permanent                      ? exec::Ending::kPermanent
+                  : job->second.end_at != Instant::max() ? exec::Ending::kStopped
+                                                         : exec::Ending::kRetry;
+    if (failed->retry_in) {
+      exit.retry_after = std::chrono::duration_cast<std::chrono::milliseconds>(*failed->retry_in);
+    }
+    return answer(process, job, std::move(exit), failed->output, now, out);
+  }
+  auto& done = std::get<Done>(*reply);
+  const auto is_too_large = [](const std::optional<std::string>& value) {
+    return value && value->size() > exec::kMaxHandedBytes;
+  };
+  const std::string most =
+      fmt::format("expected at most {} bytes, got more", exec::kMaxHandedBytes);
+  if (is_too_large(done.commit)) {
+    exit.ending = exec::Ending::kRetry;
+    exit.error = "its KV writes cannot be made: " + most;
+  } else {
+    exit.commit = std::move(done.commit);
+    if (is_too_large(done.result)) {
+      exit.result_fault = most;
+    } else {
+      exit.result = std::move(done.result);
+    }
+  }
+  answer(process, job, std::move(exit), done.output, now, out);
+}
+
+// With one attempt at a time, what the process has written until now is the attempt's.
+void Pool::answer(Process& process, Jobs::iterator found, exec::Exit exit, std::string_view output,
+                  Instant now, Outbox& out) {
+  if (options_.tasks_per_process == 1) read_output(process, true, out);
+  Job job = std::move(found->second);
+  process.jobs.erase(found);
+  if (!output.empty()) {
+    (void)job.tail.write(output);
+    if (job.log) {
+      out.add([this, log = job.log, text = std::string{output}] { room_.logs().write(log, text); });
+    }
+  }
+  if (job.lease != exec::kNoLease && !room_.host.board().holds(job.lease, now)) {
+    process.follow(job.lease);
+  }
+  conclude(std::move(job), std::move(exit), out);
+  if (process.jobs.empty()) rest(process, now);
+  pump(now, out);
+}
+
+void Pool::rest(Process& process, Instant now) {
+  process.since = now;
+  if (process.state != Process::State::kReady) return;
+  const bool worn = options_.max_tasks != 0 && process.given >= options_.max_tasks;
+  if (worn) return close(process, EndReason::kMaxTasks, now);
+  if (users_ == 0 && waiting_.empty()) close(process, EndReason::kReplaced, now);
+}
+
+void Pool::read_output(Process& process, bool all, Outbox& out) {
+  for (int round = 0; round < (all ? kReadsAtEnd : 1); ++round) {
+    const std::string_view bytes = process.read_output();
+    if (bytes.empty()) return;
+    keep_output(process, bytes, out);
+  }
+}
+
+void Pool::keep_output(Process& process, std::string_view bytes, Outbox& out) {
+  const bool of_one = options_.tasks_per_process == 1 && !process.jobs.empty();
+  auto& tail = of_one ? process.jobs.begin()->second.tail : process.tail;
+  const auto& log = of_one ? process.jobs.begin()->second.log : process.log;
+  (void)tail.write(bytes);
+  if (!log) return;
+  out.add([this, log, text = std::string{bytes}] { room_.logs().write(log, text); });
+}
+
+// ---- How processes end ----
+
+std::string Pool::why_not_ready(const Process& process, const exec::Exit& judged) const {
+  if (!process.fault.empty()) return process.fault;
+  const std::string said = exec::last_line(judged.output_tail);
+  const std::string last = said.empty() ? "" : "; its last line: " + said;
+  if (process.reason == EndReason::kNotReady) {
+    return "the worker did not say \"ready\" within start_timeout (" +
+           format_duration(options_.start_timeout) + ")" + last;
+  }
+  if (!std::holds_alternative<exec::Exited>(process.ended->how)) return judged.error;
+  return "the worker ended before it said \"ready\": " +
+         (judged.error.empty() ? "exit status 0" + last : judged.error);
+}
+
+// Of an attempt that the process had when it ended.
+exec::Exit Pool::verdict(const Process& process, const Job& job, const exec::Exit& judged) const {
+  exec::Exit exit = judged;
+  exit.attempt = job.attempt.id;
+  if (judged.ending == exec::Ending::kLost) return exit;
+  const auto* exited = std::get_if<exec::Exited>(&process.ended->how);
+  const bool cancelled = job.end_at != Instant::max();
+  if (exited != nullptr && exited->cause == exec::StopCause::kLease) {
+    exit.ending = exec::Ending::kStopped;
+  } else if (!process.fault.empty()) {
+    exit.ending = exec::Ending::kRetry;
+    exit.error = process.fault;
+  } else if (process.reason == EndReason::kUnanswered) {
+    // One that was not cancelled is no more to blame than one whose lease ran out.
+    exit.ending = exec::Ending::kStopped;
+    exit.error = cancelled ? "it did not answer \"cancel\", and its process was ended"
+                           : "its process was ended, since another attempt did not end";
+  } else {
+    exit.ending = cancelled ? exec::Ending::kStopped : exec::Ending::kRetry;
+    const std::string said = exec::last_line(judged.output_tail);
+    if (exit.error.empty()) exit.error = "exit status 0" + (said.empty() ? "" : ": " + said);
+    exit.error += " (before it answered)";
+  }
+  return exit;
+}
+
+void Pool::on_ended(Process& process, Instant now, Outbox& out) {
+  // What it said before its end counts.
+  for (int round = 0; round < kReadsAtEnd && process.replies_open() && process.fault.empty();
+       ++round) {
+    read_replies(process, now, out);
+  }
+  read_output(process, true, out);
+  const bool of_one = options_.tasks_per_process == 1 && !process.jobs.empty();
+  process.ended->output_tail =
+      of_one ? process.jobs.begin()->second.tail.tail() : process.tail.tail();
+  const auto& user = options_.program.user;
+  const exec::Exit judged =
+      exec::judge(process.identity.id, program_, *process.ended, user ? user->name : std::string{});
+  const auto* exited = std::get_if<exec::Exited>(&process.ended->how);
+  if (exited != nullptr && exited->cause == exec::StopCause::kLease) {
+    process.reason = EndReason::kLease;
+  }
+  const bool blameless =
+      process.fault.empty() && exited != nullptr && exited->cause == exec::StopCause::kNone;
+  if (blameless) {
+    take_back_unread(process, judged.error.empty() ? "exit status 0" : judged.error, out);
+  }
+  for (auto& [name, job] : process.jobs) {
+    exec::Exit exit = verdict(process, job, judged);
+    conclude(std::move(job), std::move(exit), out);
+  }
+  process.jobs.clear();
+  const bool failed_start = !process.said_ready && process.state != Process::State::kClosing &&
+                            (exited == nullptr || exited->cause != exec::StopCause::kDaemonGone);
+  if (failed_start) {
+    fail_waiting(why_not_ready(process, judged), out);
+    process.reason = EndReason::kNotReady;
+  }
+  ++ends_.at(static_cast<std::size_t>(process.reason));
+  if (process.log) {
+    out.add([this, log = process.log, active = options_.program.active_logs] {
+      active->remove(log->path, room_.logs().finish(log));
+    });
+  }
+  room_.give_back(process.identity);
+  std::erase_if(processes_, [&](const auto& each) { return each.get() == &process; });
+  pump(now, out);
+}
+
+void Pool::conclude(Job job, exec::Exit exit, Outbox& out) {
+  const bool failed =
+      exit.ending == exec::Ending::kRetry || exit.ending == exec::Ending::kPermanent;
+  if (exit.output_tail.empty() && failed) exit.output_tail = job.tail.tail();
+  auto finish = [this, log = std::move(job.log), active = options_.program.active_logs,
+                 on_exit = std::move(job.on_exit), exit = std::move(exit)]() mutable {
+    if (log) active->remove(log->path, room_.logs().finish(log));
+    on_exit(std::move(exit));
+  };
+  out.add([finish = std::make_shared<decltype(finish)>(std::move(finish))] { (*finish)(); });
+}
+
+}  // namespace lictor::worker

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/unique_fd.h"
+#include "exec/log_writer.h"
+#include "exec/process_host.h"
+#include "worker/messages.h"
+#include "worker/options.h"
+
+namespace lictor::worker {
+
+/// An attempt that a process has, or that waits for one.
+struct Job {
+  exec::Attempt attempt;
+  exec::LeaseSlot lease = exec::kNoLease;  ///< that it ends with
+  Instant deadline = Instant::max();
+  exec::ExitCallback on_exit;
+  std::uint64_t begins_at = 0;      ///< of its "run", in the bytes of standard input
+  bool was_unread = false;          ///< by a process that ended
+  Instant end_at = Instant::max();  ///< it was cancelled: its process is ended then
+  std::string progress;
+  std::shared_ptr<exec::LogWriter::Log> log;
+  exec::OutputLog tail{"", 0};
+};
+
+/// Why a process ended: a label of the metrics.
+enum class EndReason {
+  kExited,
+  kIdle,
+  kMaxTasks,
+  kReplaced,
+  kNotReady,
+  kProtocol,
+  kUnanswered,
+  kLease
+};
+inline constexpr std::size_t kEndReasons = static_cast<std::size_t>(EndReason::kLease) + 1;
+[[nodiscard]] const char* name_of(EndReason reason);
+
+/// The pipes to one process of a worker, and its lease. A passive object: its pool decides. Never
+/// blocks.
+///
+///   starting --"ready"--> ready --standard input closed--> closing --+
+///      |                    |                                |       | it exits
+///      +--------------------+------- told to end --------> ending ---+--> gone
+class Process {
+ public:
+  enum class State { kStarting, kReady, kClosing, kEnding };
+
+  /// How it is known to the warden and to epoll.
+  struct Identity {
+    std::uint64_t number = 0;
+    AttemptId id;
+    exec::LeaseSlot slot = exec::kNoLease;
+    int epoll = -1;
+    char* buffer = nullptr;  ///< kReadBytes of the room's
+  };
+  struct Callbacks {
+    std::function<void(exec::ProcessEnd)> on_end;  ///< on the host's thread
+    std::function<void(pid_t)> on_pid;             ///< likewise
+  };
+  /// The source of an epoll event of the process `number`.
+  enum class Source : std::uint64_t { kInput, kOutput, kReplies };
+  static constexpr std::uint64_t kSources = 4;
+  /// A pipe's usual capacity: one read empties it.
+  static constexpr std::size_t kReadBytes = 65536;
+
+  /// Errors: kFailed, kUnavailable: as ProcessHost::start().
+  [[nodiscard]] static Result<std::unique_ptr<Process>> start(exec::ProcessHost& host,
+                                                              const WorkerOptions& options,
+                                                              exec::Program program,
+                                                              Identity identity,
+                                                              Callbacks callbacks);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  /// Adds a line to what goes to standard input. False: nobody reads that any more.
+  [[nodiscard]] bool send(std::string_view line);
+  /// Writes what the pipe takes. False: likewise.
+  [[nodiscard]] bool flush();
+  void close_input();
+  [[nodiscard]] std::uint64_t bytes_sent() const { return sent_; }
+  /// Of them, those that the process has read.
+  [[nodiscard]] std::uint64_t bytes_read() const;
+
+  /// Up to 64 KiB of the output; "": there is none now. Valid until the next call.
+  [[nodiscard]] std::string_view read_output();
+  /// Reads replies into `lines`. False: there are none now.
+  [[nodiscard]] bool read_replies();
+  [[nodiscard]] bool replies_open() const { return static_cast<bool>(replies_); }
+
+  /// Its lease is not longer than `lease` from now on. Call it before the attempt is sent.
+  void bind(exec::LeaseSlot lease);
+  /// `lease` has changed, or no attempt of it is left: those that hold no more and have no attempt
+  /// are let go, so that an idle process, or one that is busy for another partition, lives on.
+  void follow(exec::LeaseSlot lease);
+
+  /// TERM, and KILL after `grace`.
+  void end(Duration grace) { host_.stop(identity.id, grace); }
+
+  const Identity identity;
+  State state = State::kStarting;
+  bool said_ready = false;
+  pid_t pid = 0;
+  std::map<std::string, Job, std::less<>> jobs;  ///< by the attempt's name in messages
+  std::uint64_t given = 0;                       ///< tasks, in all
+  Instant since{};                               ///< its state, or since when it has no attempt
+  Instant mute_since = Instant::max();           ///< it closed the descriptor of its replies
+  EndReason reason = EndReason::kExited;
+  std::string fault;  ///< how it broke the protocol; empty: it did not
+  std::optional<exec::ProcessEnd> ended;
+  LineReader lines;
+  std::shared_ptr<exec::LogWriter::Log> log;  ///< output of no attempt
+  exec::OutputLog tail{"", 0};
+
+ private:
+  Process(exec::ProcessHost& host, const WorkerOptions& options, Identity the_identity)
+      : identity(the_identity), host_(host), grace_(options.program.grace) {}
+
+  [[nodiscard]] std::uint64_t event(Source source) const {
+    return identity.number * kSources + static_cast<std::uint64_t>(source);
+  }
+  [[nodiscard]] std::string_view read_some(UniqueFd& from);
+  void take_over_leases();
+
+  exec::ProcessHost& host_;
+  const Duration grace_;
+  UniqueFd input_, output_, replies_;
+  std::string outgoing_;
+  std::uint64_t sent_ = 0;
+  bool waits_for_room_ = false;  // epoll tells when the pipe takes more
+  std::set<exec::LeaseSlot> leases_;
+  Instant lease_end_ = Instant::max();
+};
+
+}  // namespace lictor::worker

@@ -1,0 +1,232 @@
+#include "worker/room.h"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/errno_text.h"
+#include "base/try.h"
+#include "exec/channel.h"
+
+namespace lictor::worker {
+namespace {
+
+// The event of wake_; processes are numbered from 1 on.
+constexpr std::uint64_t kWoken = 0;
+
+// Ids of attempts that no queue gives: a process is an attempt to the warden.
+constexpr std::uint64_t kFirstId = std::uint64_t{1} << 62U;
+
+constexpr Duration kLongestWait = std::chrono::hours{1};
+
+int to_wait_ms(Instant now, Instant next) {
+  const Duration wait = std::clamp<Duration>(next - std::min(now, next), {}, kLongestWait);
+  return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(wait).count());
+}
+
+}  // namespace
+
+Room::Room(exec::ProcessHost& host, exec::LeaseSlot first_slot, std::uint32_t slots)
+    : host_(host),
+      first_slot_(first_slot),
+      ports_{host_,
+             [this] { return take_identity(); },
+             [this](const Process::Identity& identity) { give_back(identity); },
+             [this](const Process::Identity& identity) { return callbacks_of(identity); },
+             [this] { wake(); },
+             [this]() -> exec::LogWriter& { return *logs_; }} {
+  for (std::uint32_t i = slots; i > 0; --i) free_slots_.push_back(first_slot_ + i - 1);
+  // A worker may close its standard input, or end, while a task is written to it.
+  signal(SIGPIPE, SIG_IGN);
+  host_.follow_leases([this](exec::LeaseSlot lease) {
+    const std::lock_guard lock{mutex_};
+    for (const auto& pool : pools_) pool->follow(lease);
+  });
+}
+
+Room::~Room() {
+  host_.follow_leases({});
+  {
+    const std::lock_guard lock{mutex_};
+    closing_ = true;
+  }
+  if (!thread_.joinable()) return;
+  wake();
+  thread_.join();
+}
+
+Result<void> Room::open() {
+  if (thread_.joinable()) return {};
+  epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
+  wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll_ || !wake_ ||
+      !exec::watch(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), EPOLLIN, kWoken)) {
+    return fail(ErrorCode::kFailed, "cannot watch workers: " + errno_text());
+  }
+  buffer_ = std::make_unique_for_overwrite<char[]>(Process::kReadBytes);
+  try {
+    logs_ = std::make_unique<exec::LogWriter>(host_.on_warning());
+    thread_ = std::thread{[this] { work(); }};
+  } catch (const std::system_error& error) {
+    return fail(ErrorCode::kFailed, std::string{"cannot start a thread: "} + error.what());
+  }
+  return {};
+}
+
+Result<std::shared_ptr<Pool>> Room::join(WorkerOptions options) {
+  auto pool = std::make_shared<Pool>(ports_, std::move(options));
+  const std::lock_guard lock{mutex_};
+  if (auto opened = open(); !opened) return tl::unexpected(opened.error());
+  const auto same = std::find_if(pools_.begin(), pools_.end(), [&](const auto& other) {
+    return other->has_users() && other->fingerprint() == pool->fingerprint();
+  });
+  if (same != pools_.end()) {
+    (*same)->join();
+    return *same;
+  }
+  pool->join();
+  return pools_.emplace_back(std::move(pool));
+}
+
+void Room::leave(const std::shared_ptr<Pool>& pool) {
+  const std::lock_guard lock{mutex_};
+  pool->leave(boot_now());
+  wake();
+}
+
+void Room::start(Pool& pool, Job job) {
+  Outbox out;
+  {
+    const std::lock_guard lock{mutex_};
+    pool.start(std::move(job), boot_now(), out);
+  }
+  out.carry_out();
+}
+
+void Room::stop(Pool& pool, AttemptId attempt, Duration grace) {
+  Outbox out;
+  {
+    const std::lock_guard lock{mutex_};
+    pool.stop(attempt, boot_now(), grace, out);
+  }
+  out.carry_out();
+}
+
+std::string Room::progress(Pool& pool, AttemptId attempt) {
+  const std::lock_guard lock{mutex_};
+  return pool.progress(attempt);
+}
+
+Figures Room::figures(Pool& pool) {
+  const std::lock_guard lock{mutex_};
+  return pool.figures();
+}
+
+// ---- For the pools, with the mutex held ----
+
+std::optional<Process::Identity> Room::take_identity() {
+  if (free_slots_.empty()) return std::nullopt;
+  const exec::LeaseSlot slot = free_slots_.back();
+  free_slots_.pop_back();
+  const std::uint64_t number = ++last_number_;
+  return Process::Identity{number, AttemptId{kFirstId + number}, slot, epoll_.get(), buffer_.get()};
+}
+
+// Without a deadline the warden skips the slot.
+void Room::give_back(const Process::Identity& identity) {
+  (void)host_.board().extend(identity.slot, Instant{}, {});
+  free_slots_.push_back(identity.slot);
+}
+
+Process::Callbacks Room::callbacks_of(const Process::Identity& identity) {
+  const auto note = [this](std::vector<std::uint64_t>& list, std::uint64_t number, auto change) {
+    {
+      const std::lock_guard lock{mutex_};
+      Pool* pool = owner_of(number);
+      if (pool == nullptr) return;
+      change(*pool->find(number));
+      list.push_back(number);
+    }
+    wake();
+  };
+  return {[this, note, number = identity.number](exec::ProcessEnd end) {
+            note(ended_, number, [&](Process& process) { process.ended = std::move(end); });
+          },
+          [this, note, number = identity.number](pid_t pid) {
+            note(started_, number, [&](Process& process) { process.pid = pid; });
+          }};
+}
+
+void Room::wake() const {
+  const std::uint64_t one = 1;
+  (void)!write(wake_.get(), &one, sizeof one);
+}
+
+Pool* Room::owner_of(std::uint64_t number) {
+  for (const auto& pool : pools_) {
+    if (pool->find(number) != nullptr) return pool.get();
+  }
+  return nullptr;
+}
+
+// ---- The thread ----
+
+void Room::work() {
+  int wait_ms = 0;
+  while (wait_ms >= 0) wait_ms = take_events(wait_ms);
+}
+
+// How long the next call may wait; -1: the room is closed, and no process is left.
+int Room::take_events(int wait_ms) {
+  std::array<epoll_event, 64> events{};
+  const int count =
+      epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms);
+  LICTOR_ASSERT(count >= 0 || errno == EINTR);
+  Outbox out;
+  const Instant now = boot_now();
+  Instant next = Instant::max();
+  bool over = false;
+  std::vector<std::shared_ptr<Pool>> empty;
+  {
+    const std::lock_guard lock{mutex_};
+    for (int i = 0; i < count; ++i) {
+      const std::uint64_t about = events[static_cast<std::size_t>(i)].data.u64;
+      if (about == kWoken) {
+        std::uint64_t ignored = 0;
+        (void)!read(wake_.get(), &ignored, sizeof ignored);
+        continue;
+      }
+      const std::uint64_t number = about / Process::kSources;
+      Pool* pool = owner_of(number);
+      if (pool == nullptr) continue;
+      const auto source = static_cast<Process::Source>(about % Process::kSources);
+      pool->on_event(*pool->find(number), source, now, out);
+    }
+    for (const std::uint64_t number : std::exchange(started_, {})) {
+      if (Pool* pool = owner_of(number)) pool->on_started(*pool->find(number), now, out);
+    }
+    for (const std::uint64_t number : std::exchange(ended_, {})) {
+      if (Pool* pool = owner_of(number)) pool->on_ended(*pool->find(number), now, out);
+    }
+    for (const auto& pool : pools_) next = std::min(next, pool->run_timers(now, out));
+    std::erase_if(pools_, [&](const auto& pool) {
+      const bool gone = !pool->has_users() && pool->is_empty();
+      if (gone) empty.push_back(pool);  // the outbox may refer to it
+      return gone;
+    });
+    over = closing_ && pools_.empty();
+  }
+  out.carry_out();
+  return over ? -1 : to_wait_ms(now, next);
+}
+
+}  // namespace lictor::worker

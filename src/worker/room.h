@@ -1,0 +1,78 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "exec/log_writer.h"
+#include "exec/process_host.h"
+#include "worker/pool.h"
+
+namespace lictor::worker {
+
+/// Where the workers of a daemon are: all their processes, a thread that reads what they say, and one
+/// that writes their logs. Both threads are there once a pool is. Thread-safe.
+///
+/// A process is for the warden a program as any other, with one cgroup and one mark. Its lease is its
+/// own: a slot of the board, whose deadline is the earliest of the leases of its attempts. The warden
+/// learns of an earlier deadline before the attempt is written to the process, and from then on the
+/// slot follows each lease as it is extended. So a process ends with the first lease that it holds and
+/// that is not extended, also when this daemon hangs. A lease that is over is let go once the process
+/// has answered all attempts of it: it holds nothing of it then, and may be used again, also in a new
+/// term. One that has not answered cannot outlive that lease, since the new term begins only when all
+/// attempts of the old one are over.
+class Room {
+ public:
+  /// The slots from `first_slot` on are of the workers. Both must outlive the room, which must
+  /// outlive what calls set_lease() of the host.
+  Room(exec::ProcessHost& host, exec::LeaseSlot first_slot, std::uint32_t slots = kMostProcesses);
+  /// All runners must be gone. Ends all processes, and waits for them.
+  ~Room();
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+
+  /// The pool of such a worker, which may be there already: after a reload that left it as it was.
+  /// The caller has joined it. Errors: kFailed, no descriptor or thread.
+  [[nodiscard]] Result<std::shared_ptr<Pool>> join(WorkerOptions options);
+  void leave(const std::shared_ptr<Pool>& pool);
+
+  void start(Pool& pool, Job job);
+  void stop(Pool& pool, AttemptId attempt, Duration grace);
+  [[nodiscard]] std::string progress(Pool& pool, AttemptId attempt);
+  [[nodiscard]] Figures figures(Pool& pool);
+
+ private:
+  [[nodiscard]] Result<void> open();
+  [[nodiscard]] std::optional<Process::Identity> take_identity();
+  void give_back(const Process::Identity& identity);
+  [[nodiscard]] Process::Callbacks callbacks_of(const Process::Identity& identity);
+  void wake() const;
+  [[nodiscard]] Pool* owner_of(std::uint64_t number);
+
+  void work();
+  [[nodiscard]] int take_events(int wait_ms);
+
+  exec::ProcessHost& host_;
+  const exec::LeaseSlot first_slot_;
+
+  std::mutex mutex_;  // of all that follows, but for the threads
+  const Pool::Room ports_;
+  std::vector<exec::LeaseSlot> free_slots_;
+  std::uint64_t last_number_ = 0;
+  std::vector<std::shared_ptr<Pool>> pools_;
+  std::vector<std::uint64_t> started_, ended_;  // processes, by number
+  bool closing_ = false;
+
+  UniqueFd epoll_, wake_;
+  std::unique_ptr<char[]> buffer_;
+  std::unique_ptr<exec::LogWriter> logs_;
+  std::thread thread_;
+};
+
+}  // namespace lictor::worker

@@ -1,0 +1,218 @@
+// Workers that break the protocol, or die, or do not what they should.
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "contains.h"
+#include "support.h"
+
+namespace lictor::worker::test {
+
+using unit::contains;
+
+TEST_SUITE_BEGIN("worker");
+
+namespace {
+
+struct NotReady {
+  std::string script, error;
+};
+
+std::uint64_t ends(const WorkerRunner& runner, EndReason reason) {
+  return runner.figures().ends.at(static_cast<std::size_t>(reason));
+}
+
+}  // namespace
+
+TEST_CASE("a worker that is not ready is not started, and the attempt says why") {
+  WorkerRig rig;
+  std::uint64_t id = 0;
+  for (const NotReady& row : std::vector<NotReady>{
+           {"echo no database >&2; exit 3",
+            R"(the worker ended before it said "ready": exit status 3: no database)"},
+           {"echo bye; exit 0",
+            R"(the worker ended before it said "ready": exit status 0; its last line: bye)"},
+           {"kill -9 $$",
+            R"(the worker ended before it said "ready": killed by signal 9 (SIGKILL))"},
+           {"echo hello >&3; sleep 1000", "in the line hello"},
+           {"echo '{\"ready\":{\"protocol\":2}}' >&3; sleep 1000", "speaks version 2"},
+           {"echo '{\"done\":{\"attempt\":\"1\"}}' >&3; sleep 1000", R"(expected "ready" first)"},
+           {"exec 3>&-; sleep 1000", "closed the descriptor of its replies"}}) {
+    CAPTURE(row.script);
+    const auto runner = rig.runner(bare_script(row.script));
+    const Exit exit = rig.run(*runner, ++id);
+    CHECK(exit.ending == Ending::kNotStarted);
+    CHECK(contains(exit.error, row.error));
+    CHECK(ends(*runner, EndReason::kNotReady) == 1);
+  }
+  WorkerOptions silent = bare_script("echo loading; sleep 1000");
+  silent.start_timeout = 200ms;
+  const Exit late = rig.run(*rig.runner(silent), ++id);
+  CHECK(late.ending == Ending::kNotStarted);
+  CHECK(late.error ==
+        "the worker did not say \"ready\" within start_timeout (200ms); its last line: loading");
+  WorkerOptions missing = bare_script("");
+  missing.program.argv = {"/opt/none/worker"};
+  const Exit none = rig.run(*rig.runner(missing), ++id);
+  CHECK(none.ending == Ending::kNotStarted);
+  CHECK(none.error == "cannot run /opt/none/worker: No such file or directory");
+}
+
+TEST_CASE("a worker that dies with an attempt fails it, and the next gets a fresh process") {
+  WorkerRig rig;
+  const auto runner = rig.runner(script(R"(
+    case $a in
+      1) echo 'out of cheese' >&2; exit 3 ;;
+      2) kill -9 $$ ;;
+      3) exit 65 ;;
+      4) echo bye; exit 0 ;;
+      5) answer; exit 1 ;;
+      *) answer ;;
+    esac)"));
+  const Exit failed = rig.run(*runner, 1);
+  CHECK(failed.ending == Ending::kRetry);
+  CHECK(failed.error == "exit status 3: out of cheese (before it answered)");
+  CHECK(failed.output_tail == "out of cheese\n");
+  CHECK(rig.run(*runner, 2).error == "killed by signal 9 (SIGKILL) (before it answered)");
+  CHECK(rig.run(*runner, 3).ending == Ending::kRetry);
+  const Exit early = rig.run(*runner, 4);
+  CHECK(early.ending == Ending::kRetry);
+  CHECK(early.error == "exit status 0: bye (before it answered)");
+  CHECK(rig.run(*runner, 5).ending == Ending::kDone);  // what it said before its end counts
+  CHECK(rig.run(*runner, 6).ending == Ending::kDone);
+}
+
+TEST_CASE("a line that is no reply ends the process, and fails what it had with the line") {
+  struct Row {
+    std::string does, error;
+  };
+  WorkerRig rig;
+  std::uint64_t id = 0;
+  for (const Row& row : std::vector<Row>{
+           {"say hello", "in the line hello"},
+           {R"(say '{"done":{"attempt":"999"}}')", R"(attempt "999" is not under way)"},
+           {R"(say '{"ready":{"protocol":1}}')", R"("ready" came twice)"},
+           {R"(say '{"done":{"attempt":7}}')", R"("attempt": expected text, got 7)"},
+           {R"(say '')", "the worker broke the protocol"},
+           {R"(printf '{"done":"%01048600d' 0 >&3)", "at most 1048576 bytes"},
+           {"exec 3>&-", "closed the descriptor of its replies and lives on"}}) {
+    CAPTURE(row.does);
+    const auto runner = rig.runner(script(row.does + "; while :; do sleep 1; done"));
+    const Exit exit = rig.run(*runner, ++id);
+    CHECK(exit.ending == Ending::kRetry);
+    CHECK(contains(exit.error, row.error));
+    CHECK(ends(*runner, EndReason::kProtocol) == 1);
+  }
+}
+
+TEST_CASE("an answer that comes twice ends the process; the first one counted") {
+  WorkerRig rig;
+  const auto runner = rig.runner(script("answer; answer"));
+  CHECK(rig.run(*runner, 1).ending == Ending::kDone);
+  CHECK(eventually([&] { return ends(*runner, EndReason::kProtocol) == 1; }));
+  CHECK(rig.run(*runner, 2).ending == Ending::kDone);
+}
+
+TEST_CASE("a reply for another attempt fails all that the process had") {
+  WorkerRig rig;
+  WorkerOptions options = script(R"([ $a = 2 ] && say '{"done":{"attempt":"3"}}')");
+  options.tasks_per_process = 2;
+  const auto runner = rig.runner(options);
+  rig.start(*runner, 1);
+  rig.start(*runner, 2);
+  for (std::uint64_t id : {1, 2}) {
+    CHECK(rig.of(id).ending == Ending::kRetry);
+    CHECK(contains(rig.of(id).error, R"({"done":{"attempt":"3"}})"));
+  }
+}
+
+TEST_CASE("half a line for ever, or silence, lasts until the attempt is stopped") {
+  WorkerRig rig;
+  const auto runner = rig.runner(script(R"(printf '{"done":{"attempt":"' >&3; sleep 1000)"));
+  rig.start(*runner, 1);
+  REQUIRE(eventually([&] { return runner->figures().busy == 1; }));
+  runner->stop(AttemptId{1}, 10ms);
+  CHECK(rig.of(1).ending == Ending::kStopped);
+}
+
+TEST_CASE("a worker that is stopped by SIGSTOP is killed") {
+  WorkerRig rig;
+  const exec::test::TemporaryFolder dir;
+  const auto runner = rig.runner(script("echo $$ > $1; kill -STOP $$", {dir / "pid"}));
+  rig.start(*runner, 1);
+  const pid_t pid = pid_in(dir / "pid");
+  runner->stop(AttemptId{1}, 10ms);
+  CHECK(rig.of(1).ending == Ending::kStopped);
+  CHECK(gone(pid));
+}
+
+TEST_CASE("a worker that floods its output is read, and the log is bounded") {
+  WorkerRig rig;
+  const exec::test::TemporaryFolder dir;
+  WorkerOptions options = script("head -c 20000000 /dev/zero; answer");
+  options.program.log_directory = dir.path();
+  options.program.log_cap = 200'000;
+  const auto runner = rig.runner(options);
+  CHECK(rig.run(*runner, 1).ending == Ending::kDone);
+  CHECK(contents(dir / "oracle/7.1.1001.log").size() < 201'000);
+  CHECK(contains(contents(dir / "oracle/7.1.1001.log"), "bytes were left out"));
+}
+
+TEST_CASE("attempts that a process did not read go to another, and are not blamed") {
+  WorkerRig rig;
+  const exec::test::TemporaryFolder dir;
+  // The first one says "ready" and ends; the next ones work.
+  const std::string first =
+      "[ -e $1 ] || { touch $1; printf '{\"ready\":{\"protocol\":1}}\\n' >&3; "
+      "read -r x < $2; exit 0; }; ";
+  REQUIRE(mkfifo((dir / "fifo").c_str(), 0600) == 0);
+  WorkerOptions options = script("answer", {dir / "once", dir / "fifo"});
+  options.program.argv[2] = first + options.program.argv[2];
+  const auto runner = rig.runner(options);
+  rig.start(*runner, 1);
+  REQUIRE(eventually([&] { return runner->figures().busy == 1; }));
+  exec::test::write_file(dir / "fifo", "go\n");
+  CHECK(rig.of(1).ending == Ending::kDone);
+
+  const auto deaf =
+      rig.runner(bare_script("printf '{\"ready\":{\"protocol\":1}}\\n' >&3; sleep 0.05; exit 4"));
+  const Exit exit = rig.run(*deaf, 2);
+  CHECK(exit.ending == Ending::kNotStarted);
+  CHECK(exit.error == "the worker did not read the task: exit status 4");
+
+  const auto closed = rig.runner(
+      bare_script("exec 0<&-; printf '{\"ready\":{\"protocol\":1}}\\n' >&3; sleep 1000"));
+  CHECK(contains(rig.run(*closed, 3).error, "it closed its standard input"));
+}
+
+TEST_CASE("what an attempt left running ends with its process") {
+  WorkerRig rig;
+  const exec::test::TemporaryFolder dir;
+  auto runner = rig.runner(
+      script("setsid sleep 1000 > /dev/null 2>&1 3>&- & echo $! > $1; answer", {dir / "child"}));
+  CHECK(rig.run(*runner, 1).ending == Ending::kDone);
+  const pid_t child = pid_in(dir / "child");
+  CHECK_FALSE(gone(child));
+  runner.reset();
+  CHECK(eventually([&] { return gone(child); }));
+}
+
+TEST_CASE("a worker that ignores the end of its standard input is ended after its grace") {
+  WorkerRig rig;
+  const exec::test::TemporaryFolder dir;
+  WorkerOptions options =
+      script("echo $$ > $1; answer; while :; do sleep 0.1; done", {dir / "pid"});
+  options.program.grace = 50ms;
+  auto runner = rig.runner(options);
+  CHECK(rig.run(*runner, 1).ending == Ending::kDone);
+  runner.reset();
+  CHECK(eventually([&] { return gone(pid_in(dir / "pid")); }));
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::worker::test
