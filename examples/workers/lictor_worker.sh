@@ -120,45 +120,46 @@ lictor_progress() { # lictor_progress DONE TOTAL [TEXT]: two numbers
 }
 
 lictor_serve() { # lictor_serve FUNCTION
-  local line status name attempt members folder
+  # The names are lictor's, since the job sees them.
+  local lictor_line lictor_status lictor_name lictor_attempt lictor_members lictor_folder
   local - # `set -e` of the caller: a job that fails is no reason to end
   set +e
-  folder=$(mktemp -d) || return
+  lictor_folder=$(mktemp -d) || return
   # shellcheck disable=SC2064
-  trap "rm -rf -- '$folder'" EXIT
+  trap "rm -rf -- '$lictor_folder'" EXIT
   printf '{"ready": {"protocol": 1}}\n' >&"$LICTOR_WORKER_FD"
-  while IFS= read -r line; do
-    [[ $line == *'"run"'* ]] || continue  # a cancel comes too late: the job has the only process
-    lictor_json_scalars "$line" || { echo "cannot read: ${line:0:200}" >&2 && return 1; }
-    attempt=${lictor_value[run.attempt]-}
-    [[ -n $attempt ]] || continue
-    rm -f -- "$folder"/*
+  while IFS= read -r lictor_line; do
+    [[ $lictor_line == *'"run"'* ]] || continue  # a cancel comes too late: the job has the only process
+    lictor_json_scalars "$lictor_line" || { echo "cannot read: ${lictor_line:0:200}" >&2 && return 1; }
+    lictor_attempt=${lictor_value[run.attempt]-}
+    [[ -n $lictor_attempt ]] || continue
+    rm -f -- "$lictor_folder"/*
     (
-      export LICTOR_TASK=${lictor_text[run.task]-} LICTOR_RESULT=$folder/result LICTOR_COMMIT=$folder/commit
+      export LICTOR_TASK=${lictor_text[run.task]-} LICTOR_RESULT=$lictor_folder/result LICTOR_COMMIT=$lictor_folder/commit
       export LICTOR_TASK_ID=${lictor_value[run.id]-} LICTOR_TASK_KEY=${lictor_value[run.key]-}
       export LICTOR_TASK_TYPE=${lictor_value[run.type]-} LICTOR_QUEUE=${lictor_value[run.queue]-}
       export LICTOR_ATTEMPT=${lictor_value[run.number]-} LICTOR_DEADLINE=${lictor_value[run.deadline]-}
-      export LICTOR_FENCING_TOKEN=${lictor_value[run.fencingToken]-} lictor_attempt=$attempt
-      for name in "${!lictor_value[@]}"; do
-        [[ $name == run.task.taskPara.* ]] || continue
-        members=${name#run.task.taskPara.}
-        members=${members//\\./_}
-        [[ $members != *.* ]] || continue # of an object within
-        export "LICTOR_PARA_${members//[^A-Za-z0-9_]/_}=${lictor_value[$name]}"
+      export LICTOR_FENCING_TOKEN=${lictor_value[run.fencingToken]-}
+      for lictor_name in "${!lictor_value[@]}"; do
+        [[ $lictor_name == run.task.taskPara.* ]] || continue
+        lictor_members=${lictor_name#run.task.taskPara.}
+        lictor_members=${lictor_members//\\./_}
+        [[ $lictor_members != *.* ]] || continue # of an object within
+        export "LICTOR_PARA_${lictor_members//[^A-Za-z0-9_]/_}=${lictor_value[$lictor_name]}"
       done
       set -e
       eval "exec $LICTOR_WORKER_FD>&-"
       "$1" </dev/null
     )
-    status=$?
-    members="\"attempt\": \"$attempt\""
-    if ((status == 0)); then
-      [[ ! -s $folder/result ]] || members+=", \"result\": $(tr '\n' ' ' <"$folder/result")"
-      [[ ! -s $folder/commit ]] || members+=", \"commit\": $(tr '\n' ' ' <"$folder/commit")"
-      printf '{"done": {%s}}\n' "$members" >&"$LICTOR_WORKER_FD"
+    lictor_status=$?
+    lictor_members="\"attempt\": \"$lictor_attempt\""
+    if ((lictor_status == 0)); then
+      [[ ! -s $lictor_folder/result ]] || lictor_members+=", \"result\": $(tr '\n' ' ' <"$lictor_folder/result")"
+      [[ ! -s $lictor_folder/commit ]] || lictor_members+=", \"commit\": $(tr '\n' ' ' <"$lictor_folder/commit")"
+      printf '{"done": {%s}}\n' "$lictor_members" >&"$LICTOR_WORKER_FD"
     else
-      ((status != 64 && status != 65 && status != 78)) || members+=', "permanent": true'
-      printf '{"failed": {%s, "error": "exit status %s"}}\n' "$members" "$status" >&"$LICTOR_WORKER_FD"
+      ((lictor_status != 64 && lictor_status != 65 && lictor_status != 78)) || lictor_members+=', "permanent": true'
+      printf '{"failed": {%s, "error": "exit status %s"}}\n' "$lictor_members" "$lictor_status" >&"$LICTOR_WORKER_FD"
     fi
   done
 }

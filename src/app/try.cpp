@@ -221,15 +221,17 @@ Result<int> run_try(const TryCommand& command, Config config, const std::string&
   config.state_dir = folder.path();
   runtime::set_up_log(runtime::LogStyle::kText, runtime::Level::kError);
   prepare_scratch(config);
-  LICTOR_TRY(auto board, exec::LeaseBoard::create(first_slot(config.queues.size())));
+  const exec::LeaseSlot first_worker = first_slot(config.queues.size());
+  LICTOR_TRY(auto board, exec::LeaseBoard::create(first_worker + worker::kMostProcesses));
   // Before there is any thread.
   LICTOR_TRY(auto warden, exec::start_warden(board, {}));
   cli::catch_signals(cli::SecondSignal::kEndsAtOnce);
   exec::ProcessHost::Hooks hooks;
   hooks.on_warning = [&console](const std::string& warning) { console.complain(warning); };
   LICTOR_TRY(const auto host, exec::ProcessHost::create(std::move(warden), board, hooks));
+  worker::Room workers{*host, first_worker};
   const auto logs = std::make_shared<exec::ActiveLogs>();
-  LICTOR_TRY(const auto runners, make_runners({config, alone, 0, *host, registry, logs}));
+  LICTOR_TRY(const auto runners, make_runners({config, alone, 0, *host, workers, registry, logs}));
   host->set_lease(0, boot_now() + kYear, alone.options.kill_grace);
 
   exec::Attempt attempt;
