@@ -39,6 +39,13 @@ struct RememberSession {
   std::string session;
 };
 
+/// Keep for a restart of the daemon that somebody held the lock at this ModifyIndex, and nobody at a
+/// later one, as far as is known.
+struct RememberHolder {
+  std::uint32_t partition = 0;
+  std::uint64_t index = 0;
+};
+
 /// `held_at`: if not 0, the ModifyIndex at which the session already holds the leader key; its
 /// value is restored. Else `free_at`: the ModifyIndex at which the key is free; 0: there is no key.
 /// If the key has another ModifyIndex, nothing is acquired. `count_index`: see Commit.
@@ -364,10 +371,10 @@ struct Drained {
 struct Stopped {};
 
 using Effect =
-    std::variant<CreateSession, RenewSession, DestroySession, RememberSession, AcquireLock,
-                 ReleaseLock, ReadLeader, WatchControl, ListTasks, FetchTasks, CheckTasks,
-                 ListHistory, ListSchedules, ReadRate, Commit, CancelRequest, StartJob, StopJob,
-                 ExtendLease, EndLease, Fact, Drained, Stopped>;
+    std::variant<CreateSession, RenewSession, DestroySession, RememberSession, RememberHolder,
+                 AcquireLock, ReleaseLock, ReadLeader, WatchControl, ListTasks, FetchTasks,
+                 CheckTasks, ListHistory, ListSchedules, ReadRate, Commit, CancelRequest, StartJob,
+                 StopJob, ExtendLease, EndLease, Fact, Drained, Stopped>;
 
 using Effects = std::vector<Effect>;
 

@@ -32,6 +32,7 @@ struct TimePassed {};
 /// id was kept; it may still live, and hold the lock.
 struct Started {
   std::optional<std::string> previous_session;
+  std::vector<std::uint64_t> held_indexes{};  // see RememberHolder; by partition, or empty
 };
 
 /// The wall clock read `wall` at `at`. Sent at the start and whenever the clock was found to have

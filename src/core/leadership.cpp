@@ -14,9 +14,11 @@ Leadership::Leadership(const QueueOptions& options, Requests& requests)
   }
 }
 
-void Leadership::start(Instant now, const std::optional<std::string>& previous_session,
-                       Effects& out) {
-  session_.start(now, previous_session, out);
+void Leadership::start(Instant now, const Started& started, Effects& out) {
+  for (std::uint32_t i = 0; i < started.held_indexes.size() && i < leases_.size(); ++i) {
+    leases_[i].lock().know_held(started.held_indexes[i]);
+  }
+  session_.start(now, started.previous_session, out);
 }
 
 void Leadership::on(Instant now, const SessionCreated& reply, Effects& out) {

@@ -42,8 +42,8 @@ class Leadership {
   Leadership(const Leadership&) = delete;  // its parts refer to each other
   Leadership& operator=(const Leadership&) = delete;
 
-  /// `previous_session`: of an earlier daemon of this node; it is taken up if it still lives.
-  void start(Instant now, const std::optional<std::string>& previous_session, Effects& out);
+  /// What an earlier daemon of this node knew counts: its session is taken up if it still lives.
+  void start(Instant now, const Started& started, Effects& out);
 
   void on(Instant now, const SessionCreated& reply, Effects& out);
   void on(Instant now, const SessionRenewed& reply, Effects& out);

@@ -138,6 +138,12 @@ void Lock::tell_waiting(Duration left, Effects& out) {
   tell(Fact::Kind::kLockDelay, out, {}, left);
 }
 
+void Lock::note_held(std::uint64_t index, Effects& out) {
+  if (index <= held_index_) return;
+  held_index_ = index;
+  out.emplace_back(RememberHolder{partition_.number, index});
+}
+
 Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
   if (reply.request != lock_) return {};
   lock_ = {};
@@ -196,7 +202,8 @@ Lock::Verdict Lock::on_acquired(Instant now, const LockReplied& reply, Effects& 
   state_ = State::kHeld;
   waiting_told_ = false;
   own_index_ = reply.modify_index;
-  held_index_ = std::max(held_index_, own_index_);
+  held_index_ = 0;  // what was before is over, also where indexes have gone back
+  note_held(own_index_, out);
   free_index_ = 0;
   retry_at_ = acquire_at_ = Instant::max();
   other_holder_.clear();
@@ -209,7 +216,7 @@ Lock::Verdict Lock::on_value_restored(Instant now, const LockReplied& reply, Eff
   using Answer = LockReplied::Answer;
   if (reply.answer == Answer::kAcquired) {
     own_index_ = reply.modify_index;
-    held_index_ = std::max(held_index_, own_index_);
+    note_held(own_index_, out);
     if (now >= restored_told_until_) {
       restored_told_until_ = now + kTellAgain;
       tell(Fact::Kind::kLeaderRestored, out);
@@ -294,7 +301,7 @@ void Lock::on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& 
 }
 
 void Lock::on_seen_held(const LeaderRead& reply, Effects& out) {
-  held_index_ = std::max(held_index_, reply.modify_index);
+  note_held(reply.modify_index, out);
   // Another daemon has held it since our release: we have stood back long enough.
   if (reply.modify_index > own_index_) standoff_until_ = Instant::min();
   // An older version than the one we wait for may be stale; if not, acquire is refused.

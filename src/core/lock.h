@@ -15,7 +15,9 @@
 // Consul keeps a lock-delay in memory only; servers restored from a snapshot don't know it. So a
 // candidate enforces it as well: when it sees the key free without an orderly release, it waits for
 // the last holder's lock_delay on its own clock. By then that holder no longer trusts its lease. A
-// lock that was released in order, or never held, is acquired at once.
+// lock that was released in order, or never held, is acquired at once. A release that is older than
+// a holder whom this host has seen is that of a snapshot; also a daemon that was restarted since
+// knows of that holder.
 //
 // A lock that is not wanted is watched, and never acquired.
 //
@@ -59,6 +61,8 @@ class Lock {
         requests_(requests),
         trouble_(trouble) {}
 
+  /// Somebody held it at this ModifyIndex, as an earlier daemon of this node has seen.
+  void know_held(std::uint64_t index) { held_index_ = index; }
   /// Acquires the lock with `session` when it may.
   void campaign(Instant now, const std::string& session, Effects& out);
   /// Whether it should be acquired; it should at first. What is held stays held.
@@ -103,6 +107,7 @@ class Lock {
   void cancel_requests(Effects& out);
   void tell(Fact::Kind kind, Effects& out, std::string text = {}, Duration took = {}) const;
   void tell_waiting(Duration left, Effects& out);
+  void note_held(std::uint64_t index, Effects& out);
 
   void on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& out);
   void on_seen_held(const LeaderRead& reply, Effects& out);
@@ -126,7 +131,7 @@ class Lock {
   std::uint64_t own_index_ = 0;  // ModifyIndex of the leader key when we last wrote it
 
   // What the watch has shown. Zero: nothing.
-  std::uint64_t held_index_ = 0;  // the greatest ModifyIndex with a holder
+  std::uint64_t held_index_ = 0;  // the greatest ModifyIndex with a holder, since we held it last
   std::uint64_t free_index_ = 0;  // the ModifyIndex without one
   Instant freed_seen_{};          // when free_index_ was first seen
   Instant free_from_{};           // it may be acquired

@@ -199,7 +199,7 @@ std::vector<Reason> Queue::why(Instant now, std::string_view key) const {
 void Queue::on(Instant, const TimePassed&, Effects&) {}
 
 void Queue::on(Instant now, const Started& event, Effects& out) {
-  leadership_.start(now, event.previous_session, out);
+  leadership_.start(now, event, out);
 }
 
 void Queue::on(Instant now, const WallClockRead& event, Effects& out) {

@@ -142,7 +142,8 @@ QueueDriver::~QueueDriver() {
 
 void QueueDriver::start() {
   read_wall_clock();
-  inbox_->put(core::Started{session_file_.load()});
+  held_ = session_file_.load_held(options_.partitions);
+  inbox_->put(core::Started{session_file_.load(), held_});
 }
 
 void QueueDriver::read_wall_clock() { inbox_->put(core::WallClockRead{wall_now(), boot_now()}); }
@@ -432,6 +433,11 @@ void QueueDriver::carry_out(const core::EndLease& effect) {
 
 void QueueDriver::carry_out(const core::RememberSession& effect) {
   session_file_.save(effect.session);
+}
+
+void QueueDriver::carry_out(const core::RememberHolder& effect) {
+  held_[effect.partition] = effect.index;
+  session_file_.save_held(held_);
 }
 
 void QueueDriver::carry_out(const core::Fact& effect) {

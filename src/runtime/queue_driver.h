@@ -125,6 +125,7 @@ class QueueDriver : public Task {
   void carry_out(const core::ExtendLease& effect);
   void carry_out(const core::EndLease& effect);
   void carry_out(const core::RememberSession& effect);
+  void carry_out(const core::RememberHolder& effect);
   void carry_out(const core::Fact& effect);
   void carry_out(const core::ReadLeader& effect);
   void carry_out(const core::Drained& effect);
@@ -149,6 +150,7 @@ class QueueDriver : public Task {
   std::vector<Runners> old_runners_;  // from before a reload; some of their jobs still run
   const exec::LeaseSlot lease_slot_;
   SessionFile session_file_;
+  std::vector<std::uint64_t> held_;  // see RememberHolder
   Loop& loop_;
   net::Transport& transport_;
   net::Carrier& commits_;

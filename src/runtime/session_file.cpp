@@ -21,6 +21,26 @@ namespace lictor::runtime {
 
 using nlohmann::json;
 
+namespace {
+
+// Written aside and renamed: a crash leaves the old file or the new one, never half of one.
+// `make_value`: of the file that is open.
+template <class MakeValue>
+void replace_file(const std::string& path, const char* failed, const MakeValue& make_value) {
+  const std::string aside = path + ".new";
+  const UniqueFd file{
+      open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640)};
+  const int error = file ? 0 : errno;
+  const std::string text = make_value(file.get()).dump() + "\n";
+  const bool written =
+      file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (written && std::rename(aside.c_str(), path.c_str()) == 0) return;
+  log(Level::kWarn, failed, {{"file", path}, {"error", errno_text(error != 0 ? error : errno)}});
+  unlink(aside.c_str());
+}
+
+}  // namespace
+
 SessionFile::SessionFile(std::string state_dir, const std::string& name, std::string node,
                          Duration ttl, Duration lock_delay)
     : path_(std::move(state_dir) + "/session-" + name + ".json"),
@@ -48,25 +68,32 @@ void SessionFile::save(const std::string& session) const {
     unlink(path_.c_str());
     return;
   }
-  // Written aside and renamed: a crash leaves the old file or the new one, never half of one.
-  const std::string aside = path_ + ".new";
-  const UniqueFd file{
-      open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640)};
-  const int error = file ? 0 : errno;
-  const std::string text = json{{"session", session},
-                                {"file", file_identity(file.get())},
-                                {"node", node_},
-                                {"session_ttl", format_duration(ttl_)},
-                                {"lock_delay", format_duration(lock_delay_)}}
-                               .dump() +
-                           "\n";
-  const bool written =
-      file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (!written || std::rename(aside.c_str(), path_.c_str()) != 0) {
-    log(Level::kWarn, "cannot keep the session's id; a restarted daemon cannot resume its session",
-        {{"file", path_}, {"error", errno_text(error != 0 ? error : errno)}});
-    unlink(aside.c_str());
+  replace_file(path_, "cannot keep the session's id; a restarted daemon cannot resume its session",
+               [&](int file) {
+                 return json{{"session", session},
+                             {"file", file_identity(file)},
+                             {"node", node_},
+                             {"session_ttl", format_duration(ttl_)},
+                             {"lock_delay", format_duration(lock_delay_)}};
+               });
+}
+
+std::vector<std::uint64_t> SessionFile::load_held(std::size_t partitions) const {
+  constexpr std::size_t kMostBytes = 16384;
+  const UniqueFd file{open(held_path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  const auto text = file ? read_up_to(file.get(), kMostBytes) : std::nullopt;
+  std::vector<std::uint64_t> indexes(partitions);
+  const json saved = json::parse(text.value_or(""), nullptr, false);
+  if (!saved.is_array() || saved.size() != partitions) return indexes;
+  for (std::size_t i = 0; i < partitions; ++i) {
+    if (saved[i].is_number_unsigned()) indexes[i] = saved[i].get<std::uint64_t>();
   }
+  return indexes;
+}
+
+void SessionFile::save_held(const std::vector<std::uint64_t>& indexes) const {
+  replace_file(held_path(), "cannot keep who leads; see \"restore\" in lictor help operating",
+               [&](int) { return json(indexes); });
 }
 
 }  // namespace lictor::runtime

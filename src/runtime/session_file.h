@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lictor/time.h"
 
@@ -22,7 +25,14 @@ class SessionFile {
   /// An empty id forgets the session.
   void save(const std::string& session) const;
 
+  /// The ModifyIndexes at which the locks of the queue's partitions were last seen held, 0 where
+  /// none was. A file of its own: it outlives sessions and boots.
+  [[nodiscard]] std::vector<std::uint64_t> load_held(std::size_t partitions) const;
+  void save_held(const std::vector<std::uint64_t>& indexes) const;
+
  private:
+  [[nodiscard]] std::string held_path() const { return path_ + ".held"; }
+
   std::string path_;
   std::string node_;
   Duration ttl_;

@@ -124,6 +124,7 @@ class Scenario {
            std::holds_alternative<ListSchedules>(effect) ||
            std::holds_alternative<CancelRequest>(effect) ||
            std::holds_alternative<RememberSession>(effect) ||
+           std::holds_alternative<RememberHolder>(effect) ||
            std::holds_alternative<ExtendLease>(effect);
   }
 

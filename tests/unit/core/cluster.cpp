@@ -141,7 +141,8 @@ void Cluster::start(Daemon& daemon) {
   daemon.trusted_until.clear();
   daemon.kept_session.clear();
   tell(daemon, clock_of(daemon));
-  tell(daemon, Started{daemon.remembered});
+  daemon.held_indexes.resize(options.partitions);
+  tell(daemon, Started{daemon.remembered, daemon.held_indexes});
   if (options.partitions == 1) return;
   members_[daemon.name].id = daemon.name;
   tell_members();
@@ -454,6 +455,8 @@ void Cluster::carry_out(Daemon& daemon, const Effect& effect) {
         } else if constexpr (std::is_same_v<E, RememberSession>) {
           daemon.remembered =
               e.session.empty() ? std::optional<std::string>{} : std::optional{e.session};
+        } else if constexpr (std::is_same_v<E, RememberHolder>) {
+          daemon.held_indexes.at(e.partition) = e.index;
         } else if constexpr (std::is_same_v<E, Drained>) {
           if (wish_ != 0) change_count(daemon, e.session);
         } else if constexpr (std::is_same_v<E, Stopped>) {

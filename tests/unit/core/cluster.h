@@ -99,6 +99,7 @@ struct Daemon {
   std::uint64_t incarnation = 0;
   std::optional<Instant> restart_at;
   std::optional<std::string> remembered;
+  std::vector<std::uint64_t> held_indexes;
   using ByPartition = std::map<std::uint32_t, Instant>;
   ByPartition lease_until;                  // what the warden goes by
   ByPartition trusted_until;                // what was promised last; none under no lease

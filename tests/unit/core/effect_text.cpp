@@ -13,6 +13,7 @@ std::string text(const DestroySession& e) { return "destroy " + e.session; }
 std::string text(const RememberSession& e) {
   return e.session.empty() ? "forget the session" : "remember " + e.session;
 }
+std::string text(const RememberHolder& e) { return "held at " + std::to_string(e.index); }
 std::string of(const Partition& partition) {
   return partition.count == 1 ? std::string{} : " of partition " + std::to_string(partition.number);
 }

@@ -95,6 +95,15 @@ class FakeStore {
   void forget_lock_delay() {
     for (auto& [partition, lock] : locks_) lock.barred_until = Instant::min();
   }
+  /// They are restored from one that was taken after the lock was released, and before it was
+  /// acquired again: at this index.
+  void restore_release(std::uint64_t index) {
+    forget_lock_delay();
+    Key& leader = locks_[lock_of(0)];
+    leader.session.clear();
+    leader.value = leader.value.substr(0, leader.value.find('#'));
+    leader.modify_index = index;
+  }
   /// Consul's servers elect a leader: the time-outs of all sessions begin anew.
   void fail_over(Instant now);
   /// Tombstones are reaped: the prefix's index goes back to that of its newest key.

@@ -273,6 +273,31 @@ TEST_CASE("a daemon that comes back takes up its session, and leads without lock
   CHECK(two.cluster.running() == 1);
 }
 
+TEST_CASE("after a snapshot from before the leader's time a restarted daemon waits, too") {
+  Two two;
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  REQUIRE(two.cluster.running() == 1);
+  two.cluster.crash(*two.b);
+  two.cluster.store.restore_release(two.cluster.store.leader_index({}) - 1);
+  two.cluster.restart_after(*two.b, 10ms);
+  const Instant from = two.cluster.now;
+  // The leader finds out by its next proof. Its job has kill_grace then.
+  REQUIRE(two.cluster.run_until([&] { return two.cluster.leader() == nullptr; }, 10s));
+  REQUIRE(two.cluster.run_until([&] { return two.cluster.leader() != nullptr; }, 2min));
+  CHECK(two.cluster.now - from >= 29s);
+  CHECK(two.cluster.running() <= 1);
+
+  // What is released from now on is, and without waiting.
+  two.cluster.run_for(1min);
+  Daemon& leader = *two.cluster.leader();
+  Daemon& other = &leader == &two.a ? *two.b : two.a;
+  two.cluster.end_job(leader, "tasks/1");
+  two.cluster.run_for(1s);
+  two.cluster.tell(leader, StopRequested{});
+  CHECK(two.until_leader(other) < 1s);
+}
+
 TEST_CASE("a daemon that comes back too late makes a new session") {
   Two two;
   two.cluster.crash(two.a);

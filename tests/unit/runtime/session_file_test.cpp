@@ -2,7 +2,9 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -32,6 +34,21 @@ TEST_CASE("a session is taken up with the timing that it was saved with; unreada
   CHECK_FALSE(file.load());
   std::filesystem::create_directory(folder / "session-q.json");
   CHECK_FALSE(file.load());
+}
+
+TEST_CASE("at which indexes the locks were held outlives the session, for as many partitions") {
+  const unit::TemporaryFolder folder;
+  const SessionFile file{folder.path(), "q", "a", 15s, 30s};
+  CHECK(file.load_held(2) == std::vector<std::uint64_t>{0, 0});
+  file.save_held({7, 18446744073709551615ULL});
+  file.save("5e55-1");
+  file.save("");
+  CHECK(file.load_held(2) == std::vector<std::uint64_t>{7, 18446744073709551615ULL});
+  CHECK(file.load_held(1) == std::vector<std::uint64_t>{0});
+  for (const char* nonsense : {"", "{}", "[-1,\"x\"]", "[1,"}) {
+    std::ofstream{folder / "session-q.json.held"} << nonsense;
+    CHECK(file.load_held(2) == std::vector<std::uint64_t>{0, 0});
+  }
 }
 
 }  // namespace
