@@ -54,6 +54,7 @@ bool is_status(const json& status) {
                       : name == "types"         ? value.is_array()
                       : name == "activity"      ? is_activity(value)
                       : name == "by_type"       ? is_by_type(value)
+                      : name == "workers"       ? is_by_type(value)
                                                 : true;
     if (!fits) return false;
   }
@@ -66,6 +67,7 @@ std::uint64_t count_in(const ordered_json& value, const std::string& name) {
 }
 
 void add_counts(ordered_json& into, const ordered_json& from) {
+  if (into.is_null()) into = ordered_json::object();
   for (const auto& [name, value] : from.items()) {
     into[name] = count_in(into, name) + count_in(from, name);
   }
@@ -138,6 +140,11 @@ void add(ordered_json& into, const ordered_json& from) {
   if (from.contains("types")) keep_common(into["types"], from["types"]);
   if (from.contains("activity")) add_activity(into["activity"], from["activity"]);
   if (from.contains("by_type")) add_by_type(into["by_type"], from["by_type"]);
+  if (from.contains("workers")) {
+    for (const auto& [type, counts] : from["workers"].items()) {
+      add_counts(into["workers"][type], counts);
+    }
+  }
   for (const char* name : {"cannot_start", "log_error"}) {
     if (from.contains(name) && !into.contains(name)) into[name] = from[name];
   }

@@ -79,6 +79,25 @@ class Snapshot {
   std::vector<prometheus::MetricFamily> families_;
 };
 
+void add_workers(const Status& status, Snapshot& to) {
+  const auto for_workers = [&](prometheus::MetricType type, const char* name, const char* help,
+                               const char* label, auto counts) {
+    for (const QueueStatus& queue : status.queues) {
+      for (const WorkerStatus& worker : queue.workers) {
+        for (const auto& [value, count] : worker.*counts) {
+          to.add(type, name, help, static_cast<double>(count),
+                 {{"queue", queue.name}, {"type", worker.type}, {label, value}});
+        }
+      }
+    }
+  };
+  for_workers(prometheus::MetricType::Gauge, "lictor_worker_processes",
+              "Processes of a worker on this host, by state.", "state", &WorkerStatus::states);
+  for_workers(prometheus::MetricType::Counter, "lictor_worker_ends_total",
+              "Processes of a worker that ended on this host, by reason.", "reason",
+              &WorkerStatus::ends);
+}
+
 void add_process(Snapshot& to) {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);  // it cannot fail
@@ -384,6 +403,7 @@ std::string Metrics::text(const Status& status) const {
             "Each leader gets to know all keys of the queue: take the max over hosts.",
             static_cast<double>(queue.discovered), {{"queue", queue.name}});
   }
+  add_workers(status, now);
   now.gauge("process_start_time_seconds", "When the daemon started, in seconds since the epoch.",
             std::chrono::duration<double>(status.since.time_since_epoch()).count());
   add_process(now);

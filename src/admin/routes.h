@@ -21,6 +21,13 @@
 
 namespace lictor::admin {
 
+/// The processes of one worker on this host.
+struct WorkerStatus {
+  std::string type;
+  std::vector<std::pair<std::string, std::uint64_t>> states;  ///< how many are in each, by name
+  std::vector<std::pair<std::string, std::uint64_t>> ends;    ///< since the start, by reason
+};
+
 struct QueueStatus {
   enum class Role { kFollowing, kLeading, kDraining };
   std::string name;
@@ -41,6 +48,7 @@ struct QueueStatus {
   std::uint32_t partitions = 1;                                  ///< of the queue; 0: not known yet
   std::vector<std::uint32_t> leads{};  ///< the partitions that this daemon leads
   std::vector<std::string> types{};    ///< that this daemon has an executor for; "*": all others
+  std::vector<WorkerStatus> workers{};
 };
 
 /// As /v1/status shows it. What a follower does not know is null or missing.

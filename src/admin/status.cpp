@@ -115,6 +115,13 @@ ordered_json queue_json(const QueueStatus& queue) {
       if (count != 0) told["schedules"][state] = count;
     }
   }
+  for (const WorkerStatus& worker : queue.workers) {
+    ordered_json& one = told["workers"][worker.type];
+    for (const auto& [state, count] : worker.states) one[state] = count;
+    std::uint64_t ended = 0;
+    for (const auto& [reason, count] : worker.ends) ended += count;
+    one["ended"] = ended;
+  }
   if (!queue.cannot_start.empty()) told["cannot_start"] = queue.cannot_start;
   if (!queue.log_error.empty()) told["log_error"] = queue.log_error;
   return told;

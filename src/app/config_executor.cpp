@@ -13,7 +13,6 @@
 
 #include "app/config_parts.h"
 #include "base/errno_text.h"
-#include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
@@ -357,22 +356,21 @@ Result<std::string_view> kind_of(const Place& place) {
 }
 
 // As many jobs at a time as its processes take: more would wait in them for nothing, out of their
-// order, while their time-out runs.
-Result<void> fit_concurrency(const Place& place, const WorkerConfig& worker,
+// order, while their time-out runs. An executor without a limit of its own has its tasks claimed
+// ahead, so it gets none where the queue runs no more tasks than that anyway.
+Result<void> fit_concurrency(const Place& place, const WorkerConfig& worker, std::uint32_t of_queue,
                              core::TypePolicy& policy) {
-  const std::uint64_t most = std::uint64_t{worker.processes} * worker.tasks_per_process;
+  const std::uint32_t most = worker.processes * worker.tasks_per_process;
   if (policy.concurrency > most) {
     return place.refuse_at(
         {"concurrency", "processes"},
         fmt::format(
-            "concurrency {} is more than {} take with tasks_per_process {}; set processes "
-            "to {} or more, or leave concurrency out",
-            policy.concurrency, counted(worker.processes, "process"), worker.tasks_per_process,
+            "concurrency {} is more than its processes take ({} with {} at a time each); "
+            "set processes to {} or more, or leave concurrency out",
+            policy.concurrency, worker.processes, worker.tasks_per_process,
             (policy.concurrency + worker.tasks_per_process - 1) / worker.tasks_per_process));
   }
-  if (policy.concurrency == 0) {
-    policy.concurrency = static_cast<std::uint32_t>(std::min(most, kMostConcurrency));
-  }
+  if (policy.concurrency == 0 && most < of_queue) policy.concurrency = most;
   return {};
 }
 
@@ -385,14 +383,15 @@ Settings worker_settings(WorkerConfig& worker, Mode mode) {
           {"start_timeout", duration(worker.start_timeout, 100ms, 1h)}};
 }
 
-Result<void> read_executor(const Place& place, Mode mode, ExecutorConfig& target,
-                           core::TypePolicy& policy) {
+// `of_queue`: its concurrency.
+Result<void> read_executor(const Place& place, Mode mode, std::uint32_t of_queue,
+                           ExecutorConfig& target, core::TypePolicy& policy) {
   ExecutorParts parts;
   auto read = read_settings(place, executor_settings(parts, policy, mode));
   if (!read) return read;
   LICTOR_TRY(const auto kind, kind_of(place));
   if (kind == "worker") {
-    if (auto fits = fit_concurrency(place, parts.worker, policy); !fits) return fits;
+    if (auto fits = fit_concurrency(place, parts.worker, of_queue, policy); !fits) return fits;
     parts.exec.argv = std::move(parts.worker.program.argv);
     parts.worker.program = std::move(parts.exec);
     target = std::move(parts.worker);
@@ -457,7 +456,8 @@ Result<void> read_executors(const Place& place, Mode mode, const core::TypePolic
     }
     ExecutorConfig executor;
     core::TypePolicy policy = defaults;
-    if (auto read = read_executor(member, mode, executor, policy); !read) return read;
+    if (auto read = read_executor(member, mode, queue.options.concurrency, executor, policy); !read)
+      return read;
     limit_at_most_once(policy, member.has("max_attempts") || counts_attempts);
     queue.executors.insert_or_assign(item.key, std::move(executor));
     if (item.key == "*") {

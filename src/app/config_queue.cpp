@@ -95,6 +95,20 @@ Result<void> read_schedules(const Place& place, QueueConfig& queue) {
   return {};
 }
 
+// Where a worker is all that a queue runs, the queue runs no more at a time than the worker takes.
+// Tasks of an executor with a limit of its own are not claimed ahead, those of a queue are, which is
+// several times as fast. A program that embeds lictor adds executors later.
+void fit_to_worker(Mode mode, QueueConfig& queue) {
+  if (mode == Mode::kEmbedded || queue.executors.size() != 1) return;
+  const auto& [type, executor] = *queue.executors.begin();
+  if (!std::holds_alternative<WorkerConfig>(executor)) return;
+  core::QueueOptions& options = queue.options;
+  core::TypePolicy& policy = type == "*" ? *options.any_type : options.types.find(type)->second;
+  if (policy.concurrency == 0) return;
+  options.concurrency = std::min(options.concurrency, policy.concurrency);
+  policy.concurrency = 0;
+}
+
 Result<void> read_queue(const Place& place, Mode mode, const Config& config, QueueConfig& queue) {
   core::TypePolicy policy;
   QueueMembers members;
@@ -109,6 +123,7 @@ Result<void> read_queue(const Place& place, Mode mode, const Config& config, Que
   if (members.executors) {
     read = read_executors(*members.executors, mode, policy, counts_attempts, queue);
     if (!read) return read;
+    fit_to_worker(mode, queue);
   }
   if (members.schedules) {
     read = read_schedules(*members.schedules, queue);

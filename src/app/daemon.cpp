@@ -192,9 +192,11 @@ class Daemon {
     status.since = started_;
     status.stopping = stopping_;
     status.waits_for = waits_for();
+    const auto workers = workers_.all_figures();
     for (const auto& queue : queues_) {
       status.queues.push_back(
           status_of(*queue, stopping_, types_.at(queue->name()), *active_logs_));
+      status.queues.back().workers = workers_of(workers, queue->name());
     }
     return status;
   }

@@ -142,6 +142,25 @@ admin::QueueStatus status_of(const runtime::QueueSupervisor& queue, bool stoppin
   return told;
 }
 
+std::vector<admin::WorkerStatus> workers_of(
+    const std::map<std::pair<std::string, std::string>, worker::Figures>& all,
+    const std::string& queue) {
+  std::vector<admin::WorkerStatus> workers;
+  for (const auto& [name, figures] : all) {
+    if (name.first != queue) continue;
+    admin::WorkerStatus& one = workers.emplace_back();
+    one.type = name.second;
+    one.states = {{"starting", figures.starting},
+                  {"idle", figures.idle},
+                  {"busy", figures.busy},
+                  {"ending", figures.ending}};
+    for (std::size_t i = 0; i < worker::kEndReasons; ++i) {
+      one.ends.emplace_back(name_of(static_cast<worker::EndReason>(i)), figures.ends.at(i));
+    }
+  }
+  return workers;
+}
+
 std::string stop_waits_for(const std::vector<std::unique_ptr<runtime::QueueSupervisor>>& queues) {
   std::size_t jobs = 0;
   std::size_t unacked = 0;

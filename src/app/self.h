@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@
 #include "exec/output_log.h"
 #include "runtime/membership.h"
 #include "runtime/queue_supervisor.h"
+#include "worker/pool.h"
 
 namespace lictor::app {
 
@@ -46,6 +48,11 @@ class Self {
 [[nodiscard]] runtime::Membership::Options membership_of(const Config& config, const Self& self);
 
 /// What the admin API tells of a queue. On the loop's thread.
+/// What /v1/status and the metrics tell of the workers of `queue`.
+[[nodiscard]] std::vector<admin::WorkerStatus> workers_of(
+    const std::map<std::pair<std::string, std::string>, worker::Figures>& all,
+    const std::string& queue);
+
 [[nodiscard]] admin::QueueStatus status_of(const runtime::QueueSupervisor& queue, bool stopping,
                                            std::vector<std::string> types,
                                            const exec::ActiveLogs& logs);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "exec/environment.h"
@@ -24,6 +25,14 @@ struct Figures {
   std::uint64_t busy = 0;
   std::uint64_t ending = 0;
   std::array<std::uint64_t, kEndReasons> ends{};
+
+  void add(const Figures& other) {
+    starting += other.starting;
+    idle += other.idle;
+    busy += other.busy;
+    ending += other.ending;
+    for (std::size_t i = 0; i < kEndReasons; ++i) ends.at(i) += other.ends.at(i);
+  }
 };
 
 /// The processes of one worker, and the attempts that wait for one. The room calls it with its mutex
@@ -67,6 +76,10 @@ class Pool {
   void leave(Instant now);
   [[nodiscard]] bool has_users() const { return users_ > 0; }
   [[nodiscard]] bool is_empty() const { return processes_.empty() && waiting_.empty(); }
+  /// Its queue and its type.
+  [[nodiscard]] std::pair<std::string, std::string> name() const {
+    return {options_.queue, options_.type};
+  }
   /// Equal for what would have the same processes.
   [[nodiscard]] const std::string& fingerprint() const { return fingerprint_; }
 

@@ -131,6 +131,13 @@ Figures Room::figures(Pool& pool) {
   return pool.figures();
 }
 
+std::map<std::pair<std::string, std::string>, Figures> Room::all_figures() {
+  const std::lock_guard lock{mutex_};
+  auto all = past_;
+  for (const auto& pool : pools_) all[pool->name()].add(pool->figures());
+  return all;
+}
+
 // ---- For the pools, with the mutex held ----
 
 std::optional<Process::Identity> Room::take_identity() {
@@ -221,6 +228,7 @@ int Room::take_events(int wait_ms) {
     std::erase_if(pools_, [&](const auto& pool) {
       const bool gone = !pool->has_users() && pool->is_empty();
       if (gone) empty.push_back(pool);  // the outbox may refer to it
+      if (gone) past_[pool->name()].add(pool->figures());
       return gone;
     });
     over = closing_ && pools_.empty();

@@ -3,10 +3,12 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -46,6 +48,8 @@ class Room {
   void stop(Pool& pool, AttemptId attempt, Duration grace);
   [[nodiscard]] std::string progress(Pool& pool, AttemptId attempt);
   [[nodiscard]] Figures figures(Pool& pool);
+  /// Of all workers since the daemon's start, by queue and type.
+  [[nodiscard]] std::map<std::pair<std::string, std::string>, Figures> all_figures();
 
  private:
   [[nodiscard]] Result<void> open();
@@ -66,7 +70,8 @@ class Room {
   std::vector<exec::LeaseSlot> free_slots_;
   std::uint64_t last_number_ = 0;
   std::vector<std::shared_ptr<Pool>> pools_;
-  std::vector<std::uint64_t> started_, ended_;  // processes, by number
+  std::map<std::pair<std::string, std::string>, Figures> past_;  // of pools that are gone
+  std::vector<std::uint64_t> started_, ended_;                   // processes, by number
   bool closing_ = false;
 
   UniqueFd epoll_, wake_;

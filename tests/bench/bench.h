@@ -28,6 +28,7 @@ struct Sizes {
   std::size_t picked_up = 200;
   std::size_t programs = 3'000;
   std::size_t requests = 4'000;
+  std::size_t scripts = 200;
   std::size_t due = 10'000;
   std::vector<std::chrono::milliseconds> preload{1s, 5s};
   std::size_t backlog = 100'000;
@@ -75,6 +76,7 @@ void measure_watched(Bench& bench);
 void measure_pickup(Bench& bench);
 void measure_programs(Bench& bench);
 void measure_requests(Bench& bench);
+void measure_workers(Bench& bench);
 void measure_due(Bench& bench);
 void measure_backlog(Bench& bench);
 void measure_producers(Bench& bench);
@@ -94,6 +96,10 @@ void measure_instructions(Bench& bench);
 /// The same of a daemon that is up and whose queue is paused.
 [[nodiscard]] Drained drain_waiting(const live::ConsulAgent& consul, const Worker& worker,
                                     std::size_t count);
+
+/// From a task's PUT, on an idle daemon, to the begin of a function in C++; waits for its end.
+[[nodiscard]] double pick_up(const live::ConsulAgent& consul, const Worker& worker, live::Kv& kv,
+                             std::size_t i);
 
 using Runs = std::vector<Drained>;
 /// The median of one figure of the runs.

@@ -27,6 +27,7 @@ constexpr std::array kParts{
     Part{"pickup", measure_pickup, "one task on an idle daemon, from its PUT to its start"},
     Part{"programs", measure_programs, "/bin/true, beside posix_spawn and wait"},
     Part{"requests", measure_requests, "http over TLS on kept connections, beside new ones"},
+    Part{"workers", measure_workers, "warm workers, beside C++ executors and the same by exec"},
     Part{"due", measure_due, "many tasks due at one instant"},
     Part{"takeover", measure_takeover,
          "the leader killed, or hung, until its job starts elsewhere"},
@@ -69,6 +70,7 @@ Sizes quick() {
   sizes.drained_singly = 1'000;
   sizes.picked_up = 100;
   sizes.programs = 1'000;
+  sizes.scripts = 60;
   sizes.due = 5'000;
   sizes.killed = 20;
   sizes.hung = 2;
@@ -90,6 +92,7 @@ Sizes smoke() {
   sizes.connections = {2};
   sizes.drained = sizes.programs = sizes.requests = 100;
   sizes.drained_singly = 30;
+  sizes.scripts = 5;
   sizes.picked_up = sizes.backlog_picked_up = 5;
   sizes.due = sizes.produced = 200;
   sizes.schedules = sizes.ticks = 20;

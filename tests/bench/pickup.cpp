@@ -67,17 +67,6 @@ class Floor {
   RawLock lock_;
 };
 
-double pick_up(const live::ConsulAgent& consul, const Worker& worker, live::Kv& kv, std::size_t i) {
-  const std::string key = task_key(kTasksPrefix, i) + "-mark";
-  const std::uint64_t before = worker.board().runs;
-  const std::int64_t begin = put(consul, key, task_record(i, "Mark"));
-  worker.wait_for_runs(before + 1);
-  const Board::Mark& mark = worker.board().mark[before];
-  require(mark.task == static_cast<std::int64_t>(i), "another task was run");
-  require(live::eventually([&] { return !kv.has(key); }), "the task was not finished");
-  return ms_between(begin, mark.began_ns);
-}
-
 double pick_up_program(const live::ConsulAgent& consul, const Worker& worker, live::Kv& kv,
                        const std::string& type, std::size_t i) {
   const std::string key = task_key(kTasksPrefix, i) + "-" + type;
@@ -109,6 +98,17 @@ double spawn_program(const live::TemporaryFolder& folder, std::size_t i) {
 }
 
 }  // namespace
+
+double pick_up(const live::ConsulAgent& consul, const Worker& worker, live::Kv& kv, std::size_t i) {
+  const std::string key = task_key(kTasksPrefix, i) + "-mark";
+  const std::uint64_t before = worker.board().runs;
+  const std::int64_t begin = put(consul, key, task_record(i, "Mark"));
+  worker.wait_for_runs(before + 1);
+  const Board::Mark& mark = worker.board().mark[before];
+  require(mark.task == static_cast<std::int64_t>(i), "another task was run");
+  require(live::eventually([&] { return !kv.has(key); }), "the task was not finished");
+  return ms_between(begin, mark.began_ns);
+}
 
 void measure_pickup(Bench& bench) {
   bench.tell("pick-up");

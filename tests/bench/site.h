@@ -72,7 +72,8 @@ struct Board {
 
 /// This program as a daemon with executors in C++: "Noop", and "Mark", which notes when it began,
 /// and "Spawn", which calls run_program(); and in its configuration "True", which runs /bin/true,
-/// and "Program", which runs job_recorder.
+/// and "Program", which runs job_recorder; and the workers "Warm" and "Wide", which do nothing,
+/// "WarmPython" and, as the same program a task, "ColdPython".
 class Worker {
  public:
   /// `queue`: its settings, JSON text. Returns when it leads, or with `leader` false when it is a

@@ -1,0 +1,96 @@
+#include <doctest/doctest.h>
+
+#include "config_text.h"
+#include "contains.h"
+
+namespace lictor::app {
+
+using namespace std::chrono_literals;
+using unit::contains;
+
+TEST_SUITE_BEGIN("app");
+
+namespace {
+
+std::string queue_of(const std::string& executors, const std::string& more = {}) {
+  return R"({"queues": [{)" + more + R"("executors": {)" + executors + "}}]}";
+}
+
+QueueConfig parsed_queue(const std::string& text) {
+  auto config = parse_config(text, "lictor.json", request_for(Mode::kDaemon));
+  REQUIRE(config.has_value());
+  return config->queues.front();
+}
+
+}  // namespace
+
+TEST_CASE("a worker has the settings of a program and its own") {
+  const QueueConfig plain = parsed_queue(queue_of(R"("A": {"worker": ["/bin/sh", "-c", "x"]})"));
+  const auto& worker = std::get<WorkerConfig>(plain.executors.at("A"));
+  CHECK(worker.program.argv == std::vector<std::string>{"/bin/sh", "-c", "x"});
+  CHECK(worker.processes == 1);
+  CHECK(worker.tasks_per_process == 1);
+  CHECK(worker.max_tasks == 0);
+  CHECK(worker.idle_timeout == 5min);
+  CHECK(worker.start_timeout == 30s);
+  const QueueConfig full = parsed_queue(queue_of(
+      R"("A": {"worker": ["/bin/sh"], "processes": 4, "tasks_per_process": 8, "max_tasks": 1000,
+      "idle_timeout": "1h", "start_timeout": "2m", "env": {"A": "b"}, "cwd": "/tmp",
+      "output_limit": 100, "limits": {"open_files": 100}})"));
+  const auto& other = std::get<WorkerConfig>(full.executors.at("A"));
+  CHECK(other.processes == 4);
+  CHECK(other.tasks_per_process == 8);
+  CHECK(other.max_tasks == 1000);
+  CHECK(other.idle_timeout == 1h);
+  CHECK(other.start_timeout == 2min);
+  CHECK(other.program.environment.size() == 1);
+  CHECK(other.program.directory == "/tmp");
+  CHECK(other.program.log_cap == 100);
+  CHECK(other.program.limits.size() == 1);
+}
+
+TEST_CASE("as many tasks run at a time as the processes of a worker take") {
+  const std::string worker =
+      R"("A": {"worker": ["/bin/sh"], "processes": 2, "tasks_per_process": 3)";
+  const std::string two = worker + R"(}, "B": {"noop": {}})";
+  // Beside other executors it has a limit of its own, where the queue has a higher one.
+  const QueueConfig shared = parsed_queue(queue_of(two, R"("concurrency": 16, )"));
+  CHECK(shared.options.concurrency == 16);
+  CHECK(shared.options.policy_of("A")->concurrency == 6);
+  CHECK(parsed_queue(queue_of(two, R"("concurrency": 6, )")).options.policy_of("A")->concurrency ==
+        0);
+  // Alone it bounds the queue.
+  const QueueConfig alone = parsed_queue(queue_of(worker + "}", R"("concurrency": 16, )"));
+  CHECK(alone.options.concurrency == 6);
+  CHECK(alone.options.policy_of("A")->concurrency == 0);
+  const QueueConfig less =
+      parsed_queue(queue_of(worker + R"(, "concurrency": 4})", R"("concurrency": 16, )"));
+  CHECK(less.options.concurrency == 4);
+  CHECK(parsed_queue(
+            queue_of(R"("*": {"worker": ["/bin/sh"], "processes": 2})", R"("concurrency": 16, )"))
+            .options.concurrency == 2);
+  CHECK(error_of(queue_of(worker + R"(, "concurrency": 7})")) ==
+        "lictor.json:1: queues[0].executors.A: concurrency 7 is more than its processes take (2 "
+        "with 3 at a time each); set processes to 3 or more, or leave concurrency out");
+}
+
+TEST_CASE("a worker's settings are a worker's, and a host has so many processes") {
+  CHECK(contains(error_of(queue_of(R"("A": {"exec": ["/bin/sh"], "processes": 2})")),
+                 R"(.processes: is for "worker", this executor is "exec"; remove it)"));
+  CHECK(contains(error_of(queue_of(R"("A": {"noop": {}, "idle_timeout": "1m"})")),
+                 R"(.idle_timeout: is for "worker", this executor is "noop"; remove it)"));
+  CHECK(contains(error_of(queue_of(R"("A": {"worker": ["/bin/sh"], "exec": ["/bin/sh"]})")),
+                 R"(has "exec" and "worker", an executor is one of them)"));
+  CHECK(contains(error_of(queue_of(R"("A": {"worker": []})")), "expected an array of program"));
+  CHECK(contains(error_of(queue_of(R"("A": {"worker": ["sh"]})")), "absolute path"));
+  const std::string many = R"({"worker": ["/bin/sh"], "processes": 256})";
+  CHECK(error_of(queue_of(R"("A": )" + many + R"(, "B": )" + many)).empty());
+  CHECK(error_of(queue_of(R"("A": )" + many + R"(, "B": )" + many +
+                          R"(, "C": {"worker": ["/bin/sh"]})")) ==
+        "lictor.json:1: queues: all workers together have up to 513 processes, and a host may have "
+        "512; lower processes");
+}
+
+TEST_SUITE_END();
+
+}  // namespace lictor::app
