@@ -4,18 +4,17 @@
     schema.py BUILD
 
 Each value of a pool is put into each field of a record, and the record into the store of "lictor dev".
-What the schema refuses must be unreadable to "lictor list", and nothing else. Knows what the schema
-uses of JSON Schema.
+What the schema refuses must be unreadable to "lictor list", and nothing else.
 """
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import urllib.request
 
 from dev_store import dev_store
+from json_schema import fits
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 LICTOR = str(pathlib.Path(sys.argv[1]).resolve() / "src/lictor")
@@ -29,35 +28,6 @@ POOL = [
     {"initial": "1s", "max": "5m", "factor": 2, "jitter": 0.2}, {"factor": 0.5}, {"factor": 100},
     {"factor": 101}, {"jitter": 1.1}, {"jitter": -0.1}, {"max": 5}, {"maximum": "5m"}, {"factor": "2"},
 ]
-
-
-def fits(schema, value, root):
-    if "$ref" in schema:
-        return fits(root["$defs"][schema["$ref"].rsplit("/", 1)[1]], value, root)
-    if "anyOf" in schema:
-        return any(fits(each, value, root) for each in schema["anyOf"])
-    if "enum" in schema:
-        return any(type(each) is type(value) and each == value for each in schema["enum"])
-    kinds = {"null": type(None), "boolean": bool, "string": str, "object": dict}
-    kind = schema.get("type")
-    if kind in ("number", "integer"):
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            return False
-        if kind == "integer" and not isinstance(value, int):
-            return False
-    elif kind is not None and not isinstance(value, kinds[kind]):
-        return False
-    if isinstance(value, str):
-        return (len(value) >= schema.get("minLength", 0) and
-                re.search(schema.get("pattern", ""), value) is not None)
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return schema.get("minimum", value) <= value <= schema.get("maximum", value)
-    if isinstance(value, dict):
-        known = schema.get("properties", {})
-        return (all(name in value for name in schema.get("required", [])) and
-                all(fits(known[name], each, root) for name, each in value.items() if name in known) and
-                (schema.get("additionalProperties", True) or value.keys() <= known.keys()))
-    return True
 
 
 def main():
