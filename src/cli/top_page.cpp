@@ -90,11 +90,11 @@ class Drawing {
   [[nodiscard]] Page page() const {
     Page page;
     head(page);
-    findings(page);
+    const std::size_t used = findings(page);
     const std::size_t failures = top_rows(scene_.view.dead).size();
     // Head and foot take ten lines.
     const std::size_t rows = scene_.size.rows;
-    const std::size_t room = rows > failures + 12 ? rows - failures - 12 : 1;
+    const std::size_t room = rows > failures + used + 12 ? rows - failures - used - 12 : 1;
     std::string title;
     for (const char c : scene_.view.state) title += static_cast<char>(c - 'a' + 'A');
     page.add('\n' + title + '\n', Style::kBold);
@@ -153,27 +153,43 @@ class Drawing {
     }
   }
 
-  void findings(Page& page) const {
-    add_findings(page, scene_.view.queue);
-    add_findings(page, scene_.view.tasks);
-  }
-
-  void add_findings(Page& page, const json& of) const {
-    for (const json& finding : of.value("findings", json::array())) {
-      const std::string kind = text_of(finding, "kind");
-      const std::string types = kind == "no_executor" ? idle_types(scene_.view) : std::string{};
-      const bool error = text_of(finding, "severity") == "error";
-      add_finding(page, text_of(finding, "what") + (types.empty() ? "" : ": " + types),
-                  text_of(finding, "remedy"), error ? Style::kRed : Style::kYellow);
+  // A third of the screen at most: the tasks are what the keys work on. Returns the lines.
+  std::size_t findings(Page& page) const {
+    const std::size_t most = std::max<std::size_t>(scene_.size.rows / 3, 2);
+    std::size_t room = most;
+    std::size_t left_out = 0;
+    for (const json* of : {&scene_.view.queue, &scene_.view.tasks}) {
+      for (const json& finding : of->value("findings", json::array())) {
+        if (!add_finding(page, finding, room)) ++left_out;
+      }
     }
+    if (left_out == 0) return most - room;
+    page.add(fmt::format("! {}: \"lictor check\" has them\n", counted(left_out, "more finding")),
+             Style::kYellow);
+    return most - room + 1;
   }
 
-  void add_finding(Page& page, const std::string& what, const std::string& remedy,
-                   Style style) const {
+  // False: it does not fit into `room`, the lines that are left.
+  bool add_finding(Page& page, const json& finding, std::size_t& room) const {
+    const std::string types =
+        text_of(finding, "kind") == "no_executor" ? idle_types(scene_.view) : std::string{};
+    const std::string what = text_of(finding, "what") + (types.empty() ? "" : ": " + types);
+    const bool error = text_of(finding, "severity") == "error";
     const std::size_t width = scene_.size.columns;
-    page.add(indented("! " + printable(what), width, ""), style);
-    page.add(indented(printable(scene_.client.console.suggesting(remedy)), width, "  "),
-             Style::kDim);
+    std::string told = indented(printable(what), width, "  ");
+    told.front() = '!';
+    const std::string remedy = indented(
+        printable(scene_.client.console.suggesting(text_of(finding, "remedy"))), width, "  ");
+    const auto lines = [](const std::string& text) {
+      return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+    };
+    if (lines(told) > room) return false;
+    room -= lines(told);
+    page.add(told, error ? Style::kRed : Style::kYellow);
+    if (lines(remedy) > room) return true;
+    room -= lines(remedy);
+    page.add(remedy, Style::kDim);
+    return true;
   }
 
   void add_tasks(Page& page, const json& list, std::size_t most, const std::string& state) const {

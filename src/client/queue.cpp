@@ -140,13 +140,15 @@ Result<std::vector<TaskInfo>> show_task(const Queue& queue, const std::string& i
     return tl::unexpected(std::move(done.error()));
   }
   const std::string hint = unnameable_hint(queue.layout.tasks_prefix, id);
-  return fail(ErrorCode::kNotFound,
-              no_task(queue, id) + ", neither waiting nor dead" +
-                  (hint.empty()
-                       ? fmt::format(" (looked at {} and below {}); a finished task is "
-                                     "gone, unless the queue keeps a history",
-                                     printable(queue.layout.task_key(id)), queue.layout.dead_prefix)
-                       : "; " + hint));
+  return fail(
+      ErrorCode::kNotFound,
+      no_task(queue, id) + ", neither waiting nor dead" +
+          (hint.empty() ? fmt::format(" (looked at {} and below {}); a finished task is "
+                                      "gone, unless the queue keeps a history; so is one whose key "
+                                      "was deleted: \"lictor events --task {}\" may know",
+                                      printable(queue.layout.task_key(id)),
+                                      queue.layout.dead_prefix, printable(id))
+                        : "; " + hint));
 }
 
 namespace {

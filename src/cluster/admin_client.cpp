@@ -114,7 +114,11 @@ void ask(Member& member, std::chrono::milliseconds limit) {
   const ErrorCode code = healthy ? ErrorCode::kFailed : healthy.error().code;
   const bool no_connection = code == ErrorCode::kUnavailable;
   member.answers = !no_connection && code != ErrorCode::kTimeout;
-  if (*member.answers) return;
+  if (*member.answers) {
+    const http::Response ready = admin->ask("/readyz");
+    if (ready.status == 503) member.unready = excerpt(trimmed(ready.body), 200);
+    return;
+  }
   const std::string where =
       fmt::format("{}", fmt::join(reach_of(member, host_name()).addresses, ", "));
   member.silence = no_connection
@@ -259,6 +263,7 @@ Result<json> DaemonClients::get(const std::string& target) {
   std::stable_sort(members.begin(), members.end(),
                    [&](const Member& a, const Member& b) { return rank(a) < rank(b); });
   std::string why_not;
+  ErrorCode code = ErrorCode::kFailed;
   for (const Member& member : members) {
     auto admin = open_admin(member, 2s, token_);
     auto answer = admin ? get_json(*admin, target) : tl::unexpected(admin.error());
@@ -266,11 +271,12 @@ Result<json> DaemonClients::get(const std::string& target) {
       last_.emplace(*std::move(admin));
       return answer;
     }
+    if (answer.error().code == ErrorCode::kPermissionDenied) code = answer.error().code;
     why_not += (why_not.empty() ? "" : "; ") + member.node + ": " + answer.error().message;
   }
   if (!listed) return tl::unexpected(listed.error());
   if (why_not.empty()) why_not = "no daemon has registered for queue \"" + queue_.name + '"';
-  return fail(ErrorCode::kFailed, why_not);
+  return fail(code, why_not);
 }
 
 void mark_running(const client::Queue& queue, const std::string& token,

@@ -123,8 +123,10 @@ class DaemonClients {
       : queue_(std::move(queue)), token_(std::move(token)), own_(std::move(own)) {}
 
   /// Asks the daemon that answered last. If it fails, asks this host's daemon, then the leader,
-  /// then the others, and returns the first answer. Blocks for two seconds a daemon, and for Consul.
-  /// Errors: kFailed, with why each of them could not be asked; those of read_members().
+  /// then the others, and returns the first answer. Blocks for two seconds a daemon, and for
+  /// Consul.
+  /// Errors: kFailed, with why each of them could not be asked; kPermissionDenied, one asks for
+  /// another token; those of read_members().
   [[nodiscard]] Result<nlohmann::json> get(const std::string& target);
 
  private:

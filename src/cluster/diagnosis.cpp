@@ -119,6 +119,10 @@ void check_member(const Member& member, const Fleet& fleet, List& out) {
     }
   }
   const std::string doubt = doubt_of(member);
+  if (!member.unready.empty()) {
+    out.warning("member_unready", member.node + " is not ready: " + member.unready,
+                "it takes no lead until that is over; its log says more");
+  }
   if (doubt.empty()) return;
   if (member.leads) {
     const std::string what =
@@ -188,10 +192,10 @@ void check_tasks(const std::vector<LeaderStatus>& leaders, List& out) {
       who += (who.empty() ? "" : ", ") + leader.node;
       ++named;
     }
-    out.error("no_executor",
-              fmt::format("{} of a type that {} {} no executor for", counted(tasks, "task"), who,
-                          named == 1 ? "has" : "have"),
-              "add an executor for the type, or \"*\", to the configuration and reload it");
+    out.warning("no_executor",
+                fmt::format("{} of a type that {} {} no executor for", counted(tasks, "task"), who,
+                            named == 1 ? "has" : "have"),
+                "add an executor for the type, or \"*\", to the configuration and reload it");
   }
   if (const auto tasks = sum_of(leaders, "states", "too large"); tasks != 0) {
     out.warning("too_large", counted(tasks, "task") + " too large to be claimed",

@@ -36,6 +36,7 @@ struct Member {
   /// daemon's stops long before its session ends.
   std::optional<bool> answers{};
   std::string silence{};  ///< if it does not: "its daemon does not answer: ..."
+  std::string unready{};  ///< why it cannot work, though it answers; empty: not known, or it can
   std::string next{};     ///< if it leads and may be dead: who may lead, and when
 };
 

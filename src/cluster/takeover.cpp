@@ -91,8 +91,9 @@ std::string if_dead(client::Store& store, const Lock& lock, const Member& member
           ? R"(no other daemon is up ("lictor run" starts one); the next one takes over)"
           : one_of(*others) + " takes over";
   return "it may be dead, frozen or cut off; " + next +
-         " within 1s if only the daemon died, within hang_timeout + 1s if it hangs, " + gone +
-         " if its host or its warden is gone too";
+         " within 1s of the end of its jobs if only the daemon died, hang_timeout later than that "
+         "if it hangs, " +
+         gone + " if its host or its warden is gone too";
 }
 
 std::string if_free(const Lock& lock, const Candidates& candidates) {

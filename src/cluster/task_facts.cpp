@@ -76,7 +76,7 @@ Findings TaskFacts::failures() const {
                           "purge {0}\"",
                           dead_example_)
             : fmt::format("\"lictor dead show {}\" shows one; their producers have to write them "
-                          "again; then \"lictor dead purge --all\"",
+                          "again; then \"lictor dead purge --all --reason unreadable\"",
                           dead_example_)));
   }
   if (orphans_ != 0) {

@@ -82,7 +82,10 @@ void Registration::send_registration() {
   http::Request request = http::put("/v1/agent/service/register",
                                     service.dump(-1, ' ', false, json::error_handler_t::replace));
   transport_.send(std::move(request), [](const http::Response& response) {
-    if (response.status == 403) {
+    if (response.status == 403 && response.body.find("ACL not found") != std::string::npos) {
+      log(Level::kWarn, "Consul does not know the token; correct consul.token_file",
+          {{"error", wire::describe(response)}});
+    } else if (response.status == 403) {
       log(Level::kWarn,
           "no right to register the service in Consul's catalog; grant service \"lictor\" write, "
           "or set consul.register to false",

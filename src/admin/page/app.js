@@ -150,7 +150,7 @@ function soon() {
 
 // What is old, and since when: ["all", text], or what Consul tells. Nothing: ["", ""].
 function oldness() {
-  if (document.hidden || kViews[where.view].still) return ["", ""];
+  if (document.hidden || !where || kViews[where.view].still) return ["", ""];
   const silence = answeredAt === null ? 0 : Date.now() - answeredAt;
   if (silence > kOld || (stream === "lost" && silence > kOldWhenLost)) {
     return ["all", `What you see is from ${relative(answeredAt, Date.now())}: ${stream === "lost" ? "the daemon does not answer" : trouble ? trouble.what : "no newer answer has come"}. Trying on.`];
