@@ -29,6 +29,7 @@
 #include "app/dev.h"
 #include "app/executors.h"
 #include "app/state_dir.h"
+#include "app/try_workers.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
@@ -252,6 +253,7 @@ Result<int> check(const Invocation& invocation, const CheckCommand& command,
   if (options.serves) {
     const auto for_daemon = load_config(load_request(invocation, daemon_mode(registry)));
     if (!for_daemon) options.daemon_error = for_daemon.error();
+    if (for_daemon) options.workers = try_workers(*for_daemon);
     options.state_dir = config->state_dir;
     options.state_dir_exposure = state_dir_exposure(config->state_dir);
     options.state_dir_owner = state_dir_owner(config->state_dir);

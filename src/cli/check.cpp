@@ -147,6 +147,22 @@ void check_state_dir(const CheckOptions& options, Report& report) {
                           options.state_dir_owner));
 }
 
+void check_workers(const CheckOptions& options, Report& report) {
+  for (const CheckOptions::Worker& worker : options.workers) {
+    const std::string named =
+        worker.type.empty() ? "" : fmt::format("\"{}\" of queue {}: ", worker.type, worker.queue);
+    if (!worker.error.empty()) {
+      report.fail("worker", named + worker.error,
+                  "its tasks wait until it starts; \"lictor help workers\" has the protocol",
+                  ErrorCode::kFailed);
+      continue;
+    }
+    report.ok("worker", named + "ready after " +
+                            format_duration(
+                                std::chrono::floor<std::chrono::milliseconds>(worker.ready_after)));
+  }
+}
+
 // What the daemon of this host says of itself: it may wait for a right, and be no member yet.
 void check_daemon(const CheckOptions& options, Report& report) {
   if (!options.serves) return;
@@ -193,6 +209,7 @@ Result<int> check(Console& console, const CheckOptions& options, bool json) {
   check_configuration(options, report);
   if (!options.error) {
     check_state_dir(options, report);
+    check_workers(options, report);
     check_connections(options, report);
     check_admin(options, report);
     check_daemon(options, report);

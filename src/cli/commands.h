@@ -257,6 +257,12 @@ struct CheckOptions {
     std::string admin_token{};             ///< for the admin APIs; empty: there is none, or unread
     std::vector<std::string> own_admin{};  ///< addresses of the admin API of this host's daemon
   };
+  /// A worker of which a process was started.
+  struct Worker {
+    std::string queue, type;  ///< empty: none could be tried
+    Duration ready_after{};
+    std::string error;  ///< empty: it was ready
+  };
   std::string file;                   ///< of the configuration; empty: there is none
   std::vector<std::string> warnings;  ///< of the configuration
   std::optional<Error> error;         ///< why it could not be loaded; the rest is empty then
@@ -271,6 +277,7 @@ struct CheckOptions {
   std::string state_dir;                 ///< of that daemon
   std::string state_dir_exposure;        ///< how others can access it; empty: not at all
   std::string state_dir_owner;           ///< its owner if another user; else empty
+  std::vector<Worker> workers;           ///< of that daemon
   net::Options consul;
   std::vector<Queue> queues;
   bool strict = false;  ///< warnings count as failures

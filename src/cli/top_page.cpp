@@ -151,6 +151,23 @@ class Drawing {
     } else {
       page.add(text_of(queue, "leader_silent") + '\n', Style::kDim);
     }
+    workers(page, status.is_object() ? status.value("workers", json::object()) : json::object());
+  }
+
+  // "workers  Invoice: 1 busy, 1 idle"
+  static void workers(Page& page, const json& told) {
+    std::vector<std::string> all;
+    for (const auto& [type, counts] : told.items()) {
+      std::vector<std::string> states;
+      for (const char* state : {"busy", "idle", "starting", "ending"}) {
+        const auto count = counts.value(state, std::uint64_t{0});
+        if (count != 0) states.push_back(fmt::format("{} {}", count, state));
+      }
+      all.push_back(
+          fmt::format("{}: {}", printable(type),
+                      states.empty() ? "none" : fmt::format("{}", fmt::join(states, ", "))));
+    }
+    if (!all.empty()) page.add(fmt::format("workers  {}\n", fmt::join(all, "   ")));
   }
 
   // A third of the screen at most: the tasks are what the keys work on. Returns the lines.

@@ -82,6 +82,10 @@ void Pool::start(Job job, Instant now, Outbox& out) {
   pump(now, out);
 }
 
+void Pool::warm(Outbox& out) {
+  if (processes_.empty()) (void)start_process(out);
+}
+
 void Pool::stop(AttemptId attempt, Instant now, Duration grace, Outbox& out) {
   const auto waits = std::find_if(waiting_.begin(), waiting_.end(),
                                   [&](const Job& job) { return job.attempt.id == attempt; });
@@ -257,6 +261,7 @@ bool Pool::start_process(Outbox& out) {
 }
 
 void Pool::fail_waiting(const std::string& error, Outbox& out) {
+  start_error_ = error;
   for (Job& job : std::exchange(waiting_, {})) {
     const AttemptId id = job.attempt.id;
     conclude(std::move(job), exec::ended(id, exec::Ending::kNotStarted, error), out);
@@ -310,6 +315,7 @@ Process* Pool::find(std::uint64_t number) {
 Figures Pool::figures() const {
   Figures figures;
   figures.ends = ends_;
+  figures.start_error = start_error_;
   for (const auto& process : processes_) {
     const bool ready = process->state == Process::State::kReady;
     std::uint64_t& count = process->state == Process::State::kStarting ? figures.starting

@@ -25,6 +25,8 @@ struct Figures {
   std::uint64_t busy = 0;
   std::uint64_t ending = 0;
   std::array<std::uint64_t, kEndReasons> ends{};
+  std::string
+      start_error;  ///< why the last one could not be started, or was not ready; empty: it was
 
   void add(const Figures& other) {
     starting += other.starting;
@@ -32,6 +34,7 @@ struct Figures {
     busy += other.busy;
     ending += other.ending;
     for (std::size_t i = 0; i < kEndReasons; ++i) ends.at(i) += other.ends.at(i);
+    start_error = other.start_error;
   }
 };
 
@@ -65,6 +68,8 @@ class Pool {
   Pool(const Room& room, WorkerOptions options);
 
   void start(Job job, Instant now, Outbox& out);
+  /// Starts a process if there is none.
+  void warm(Outbox& out);
   void stop(AttemptId attempt, Instant now, Duration grace, Outbox& out);
   [[nodiscard]] std::string progress(AttemptId attempt) const;
   void follow(exec::LeaseSlot lease);
@@ -127,6 +132,7 @@ class Pool {
   std::deque<Job> waiting_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::array<std::uint64_t, kEndReasons> ends_{};
+  std::string start_error_;
 };
 
 }  // namespace lictor::worker

@@ -61,6 +61,7 @@ void Pool::on_line(Process& process, std::string_view line, Instant now, Outbox&
   }
   if (!process.said_ready) {
     process.said_ready = true;
+    start_error_.clear();
     if (process.state != Process::State::kStarting) return;
     process.state = Process::State::kReady;
     process.since = now;

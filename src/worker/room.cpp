@@ -112,6 +112,15 @@ void Room::start(Pool& pool, Job job) {
   out.carry_out();
 }
 
+void Room::warm(Pool& pool) {
+  Outbox out;
+  {
+    const std::lock_guard lock{mutex_};
+    pool.warm(out);
+  }
+  out.carry_out();
+}
+
 void Room::stop(Pool& pool, AttemptId attempt, Duration grace) {
   Outbox out;
   {

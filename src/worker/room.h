@@ -45,6 +45,7 @@ class Room {
   void leave(const std::shared_ptr<Pool>& pool);
 
   void start(Pool& pool, Job job);
+  void warm(Pool& pool);
   void stop(Pool& pool, AttemptId attempt, Duration grace);
   [[nodiscard]] std::string progress(Pool& pool, AttemptId attempt);
   [[nodiscard]] Figures figures(Pool& pool);

@@ -154,6 +154,28 @@ function typesCard(figures, base) {
   );
 }
 
+/** The processes of the workers of the hosts that lead. */
+function workersCard(workers) {
+  const rows = Object.entries(workers ?? {}).map(([type, each]) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, type),
+      ...["busy", "idle", "starting", "ending", "ended"].map((state) =>
+        h("td", { "data-label": state[0].toUpperCase() + state.slice(1), class: "number" }, count(each[state])),
+      ),
+    ),
+  );
+  if (rows.length === 0) return null;
+  return h(
+    "section",
+    { class: "card", "aria-label": "Workers" },
+    h("h2", {}, "Workers"),
+    table("stack figures", ["Type", "Busy", "Idle", "Starting", "Ending", "Ended"], rows),
+    h("p", { class: "quiet" }, "Processes that stay; \u201cended\u201d counts those that are gone since the leaders started."),
+  );
+}
+
 function movesText(moving) {
   const one = moving.length === 1;
   return `${one ? "Partition" : "Partitions"} ${ranges(moving)} ${one ? "is" : "are"} about to move to ${one ? "another member" : "other members"}, one at a time, within 5 minutes.`;
@@ -249,6 +271,7 @@ export async function render(view, { queue, base, signal, refresh }) {
     tiles(told, tasks, base),
     pictures(told.status?.activity, told.leader_silent, isDivided(told)),
     typesCard(told.status?.by_type, base),
+    workersCard(told.status?.workers),
     members(told),
   );
   return overview.at;
