@@ -85,7 +85,6 @@ class Lock {
 
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool held() const { return state_ == State::kHeld; }
-  [[nodiscard]] const std::string& other_holder() const { return other_holder_; }
   /// Another node that held it when the watch last told; empty: nobody did. Nothing: not known.
   [[nodiscard]] const std::optional<std::string>& other_owner() const { return other_owner_; }
   /// While nobody holds it: no candidate may acquire it before.
