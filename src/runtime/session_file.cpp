@@ -24,19 +24,20 @@ using nlohmann::json;
 namespace {
 
 // Written aside and renamed: a crash leaves the old file or the new one, never half of one.
-// `make_value`: of the file that is open.
+// `make_value`: of the file that is open. Returns errno; 0: it is done.
 template <class MakeValue>
-void replace_file(const std::string& path, const char* failed, const MakeValue& make_value) {
+int replace_file(const std::string& path, const MakeValue& make_value) {
   const std::string aside = path + ".new";
   const UniqueFd file{
       open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640)};
-  const int error = file ? 0 : errno;
+  if (!file) return errno;
   const std::string text = make_value(file.get()).dump() + "\n";
   const bool written =
-      file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (written && std::rename(aside.c_str(), path.c_str()) == 0) return;
-  log(Level::kWarn, failed, {{"file", path}, {"error", errno_text(error != 0 ? error : errno)}});
+      write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (written && std::rename(aside.c_str(), path.c_str()) == 0) return 0;
+  const int error = errno;
   unlink(aside.c_str());
+  return error;
 }
 
 }  // namespace
@@ -68,14 +69,16 @@ void SessionFile::save(const std::string& session) const {
     unlink(path_.c_str());
     return;
   }
-  replace_file(path_, "cannot keep the session's id; a restarted daemon cannot resume its session",
-               [&](int file) {
-                 return json{{"session", session},
-                             {"file", file_identity(file)},
-                             {"node", node_},
-                             {"session_ttl", format_duration(ttl_)},
-                             {"lock_delay", format_duration(lock_delay_)}};
-               });
+  const int error = replace_file(path_, [&](int file) {
+    return json{{"session", session},
+                {"file", file_identity(file)},
+                {"node", node_},
+                {"session_ttl", format_duration(ttl_)},
+                {"lock_delay", format_duration(lock_delay_)}};
+  });
+  if (error == 0) return;
+  log(Level::kWarn, "cannot keep the session's id; a restarted daemon cannot resume its session",
+      {{"file", path_}, {"error", errno_text(error)}});
 }
 
 std::vector<std::uint64_t> SessionFile::load_held(std::size_t partitions) const {
@@ -92,8 +95,10 @@ std::vector<std::uint64_t> SessionFile::load_held(std::size_t partitions) const 
 }
 
 void SessionFile::save_held(const std::vector<std::uint64_t>& indexes) const {
-  replace_file(held_path(), "cannot keep who leads; see \"restore\" in lictor help operating",
-               [&](int) { return json(indexes); });
+  const int error = replace_file(held_path(), [&](int) { return json(indexes); });
+  if (error == 0) return;
+  log(Level::kWarn, "cannot keep who leads; a restored snapshot could let this daemon lead at once",
+      {{"file", held_path()}, {"error", errno_text(error)}});
 }
 
 }  // namespace lictor::runtime

@@ -105,7 +105,8 @@ TEST_CASE("leader and why name the members that may lead next") {
   consul.put("lictor/q/members/by-hand", R"({"node":"by-hand"})");
   add("silent", wall_now() - std::chrono::hours{1});
   add("b", wall_now());
-  CHECK(contains(told(), "cut off; b takes over within 1s of the end of its jobs if only the daemon died"));
+  CHECK(contains(told(),
+                 "cut off; b takes over within 1s of the end of its jobs if only the daemon died"));
   add("c", wall_now());
   CHECK(contains(told(), "cut off; b or c takes over within 1s"));
   Stage waits{consul};
