@@ -192,10 +192,10 @@ void check_tasks(const std::vector<LeaderStatus>& leaders, List& out) {
       who += (who.empty() ? "" : ", ") + leader.node;
       ++named;
     }
-    out.warning("no_executor",
-                fmt::format("{} of a type that {} {} no executor for", counted(tasks, "task"), who,
-                            named == 1 ? "has" : "have"),
-                "add an executor for the type, or \"*\", to the configuration and reload it");
+    out.error("no_executor",
+              fmt::format("{} of a type that {} {} no executor for", counted(tasks, "task"), who,
+                          named == 1 ? "has" : "have"),
+              "add an executor for the type, or \"*\", to the configuration and reload it");
   }
   if (const auto tasks = sum_of(leaders, "states", "too large"); tasks != 0) {
     out.warning("too_large", counted(tasks, "task") + " too large to be claimed",
