@@ -195,9 +195,11 @@ void Pool::hand_over(Process& process, Job job, Instant now, Outbox& out) {
 
 // It has closed its standard input, or is dead. What it has read it may still answer.
 void Pool::lose_input(Process& process, Instant now, Outbox& out) {
+  process.forget_input();
+  if (process.state == Process::State::kEnding) return;  // its end tells what became of them
   if (process.state == Process::State::kReady) process.state = Process::State::kClosing;
   process.since = now;
-  take_back_unread(process, "it closed its standard input", out);
+  take_back_unread(process, "it ended, or closed its standard input", out);
   room_.wake();
 }
 
@@ -276,6 +278,17 @@ void Pool::leave(Instant now) {
     if (open && process->jobs.empty() && waiting_.empty()) {
       close(*process, EndReason::kReplaced, now);
     }
+  }
+}
+
+// For the end of the room. What has no attempts is closed already.
+void Pool::end_all(Outbox& out) {
+  fail_waiting("this daemon ends", out);
+  for (const auto& process : processes_) {
+    if (process->jobs.empty() || process->state == Process::State::kEnding) continue;
+    process->reason = EndReason::kReplaced;
+    process->state = Process::State::kEnding;
+    process->end(options_.program.grace);
   }
 }
 

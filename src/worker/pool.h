@@ -79,6 +79,7 @@ class Pool {
   /// no attempts.
   void join() { ++users_; }
   void leave(Instant now);
+  void end_all(Outbox& out);
   [[nodiscard]] bool has_users() const { return users_ > 0; }
   [[nodiscard]] bool is_empty() const { return processes_.empty() && waiting_.empty(); }
   /// Its queue and its type.

@@ -27,7 +27,7 @@ void Pool::on_started(Process& process, Instant now, Outbox& out) {
 void Pool::on_event(Process& process, Process::Source source, Instant now, Outbox& out) {
   switch (source) {
     case Process::Source::kInput:
-      if (!process.flush()) lose_input(process, now, out);
+      if (!process.flush() || process.is_deaf()) lose_input(process, now, out);
       return;
     case Process::Source::kOutput:
       return read_output(process, false, out);
@@ -193,7 +193,8 @@ exec::Exit Pool::verdict(const Process& process, const Job& job, const exec::Exi
     exit.error = cancelled ? "it did not answer \"cancel\", and its process was ended"
                            : "its process was ended, since another attempt did not end";
   } else {
-    exit.ending = cancelled ? exec::Ending::kStopped : exec::Ending::kRetry;
+    const bool by_itself = exited == nullptr || exited->cause == exec::StopCause::kNone;
+    exit.ending = cancelled || !by_itself ? exec::Ending::kStopped : exec::Ending::kRetry;
     const std::string said = exec::last_line(judged.output_tail);
     if (exit.error.empty()) exit.error = "exit status 0" + (said.empty() ? "" : ": " + said);
     exit.error += " (before it answered)";

@@ -1,6 +1,7 @@
 #include "worker/process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -56,11 +57,13 @@ Result<std::unique_ptr<Process>> Process::start(exec::ProcessHost& host,
   launch.streams = exec::WorkerStreams{std::move(input.reader), std::move(output.writer),
                                        UniqueFd{fcntl(process->output_.get(), F_DUPFD_CLOEXEC, 0)},
                                        std::move(replies.writer)};
-  const auto watched = [&](const UniqueFd& fd, Source source) {
-    return exec::watch(identity.epoll, EPOLL_CTL_ADD, fd.get(), EPOLLIN, process->event(source));
+  const auto watched = [&](const UniqueFd& fd, std::uint32_t events, Source source) {
+    return exec::watch(identity.epoll, EPOLL_CTL_ADD, fd.get(), events, process->event(source));
   };
-  if (!launch.streams->output_reader || !watched(process->output_, Source::kOutput) ||
-      !watched(process->replies_, Source::kReplies)) {
+  // Of the input only the error: nobody reads it any more, also while there is nothing to write.
+  if (!launch.streams->output_reader || !watched(process->output_, EPOLLIN, Source::kOutput) ||
+      !watched(process->replies_, EPOLLIN, Source::kReplies) ||
+      !watched(process->input_, 0, Source::kInput)) {
     return fail(ErrorCode::kFailed, "cannot watch a pipe: " + errno_text());
   }
   // It holds nothing yet, so no lease ends it.
@@ -102,10 +105,19 @@ bool Process::flush() {
   outgoing_.erase(0, written);
   const bool wait = open && !outgoing_.empty();
   if (std::exchange(waits_for_room_, wait) != wait && input_) {
-    exec::watch(identity.epoll, wait ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, input_.get(), EPOLLOUT,
+    exec::watch(identity.epoll, EPOLL_CTL_MOD, input_.get(), wait ? EPOLLOUT : 0U,
                 event(Source::kInput));
   }
   return open;
+}
+
+bool Process::is_deaf() const {
+  pollfd input{input_.get(), 0, 0};
+  return input_ && poll(&input, 1, 0) == 1 && (input.revents & POLLERR) != 0;
+}
+
+void Process::forget_input() {
+  if (input_) epoll_ctl(identity.epoll, EPOLL_CTL_DEL, input_.get(), nullptr);
 }
 
 void Process::close_input() {

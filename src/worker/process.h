@@ -88,6 +88,10 @@ class Process {
   /// Writes what the pipe takes. False: likewise.
   [[nodiscard]] bool flush();
   void close_input();
+  /// Whether nobody reads standard input any more.
+  [[nodiscard]] bool is_deaf() const;
+  /// Has epoll tell no more of it. It stays open, for bytes_read().
+  void forget_input();
   [[nodiscard]] std::uint64_t bytes_sent() const { return sent_; }
   /// Of them, those that the process has read.
   [[nodiscard]] std::uint64_t bytes_read() const;

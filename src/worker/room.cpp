@@ -55,10 +55,13 @@ Room::Room(exec::ProcessHost& host, exec::LeaseSlot first_slot, std::uint32_t sl
 
 Room::~Room() {
   host_.follow_leases({});
+  Outbox out;
   {
     const std::lock_guard lock{mutex_};
     closing_ = true;
+    for (const auto& pool : pools_) pool->end_all(out);
   }
+  out.carry_out();
   if (!thread_.joinable()) return;
   wake();
   thread_.join();
