@@ -164,9 +164,9 @@ void Pool::hand_over(Process& process, Job job, Instant now, Outbox& out) {
   exec::LeaseBoard& board = room_.host.board();
   // As the warden does for a program: this thread may have been stopped for long.
   if (!board.holds(job.lease, now)) {
+    const AttemptId id = job.attempt.id;
     conclude(std::move(job),
-             exec::ended(job.attempt.id, exec::Ending::kNotStarted,
-                         "the lease ran out before it started"),
+             exec::ended(id, exec::Ending::kNotStarted, "the lease ran out before it started"),
              out);
     return;
   }
