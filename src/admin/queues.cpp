@@ -29,21 +29,21 @@ using cluster::Lead;
 using cluster::Member;
 using nlohmann::ordered_json;
 
-ordered_json member_json(const Member& peer, const std::string& queue) {
-  return {{"node", peer.node},
-          {"host", text_or_null(peer.host)},
-          {"pid", text_or_null(peer.pid)},
-          {"version", text_or_null(peer.version)},
-          {"since", text_or_null(peer.since)},
-          {"seen", text_or_null(peer.seen)},
-          {"config", text_or_null(peer.config)},
-          {"admin", peer.admin},
-          {"leads", peer.leads},
-          {"partitions", peer.partitions},
-          {"draining", peer.draining},
-          {"partitions_wanted", wire::number_of(peer.wishes, queue)},
-          {"answers", peer.answers ? ordered_json(*peer.answers) : ordered_json{}},
-          {"doubt", text_or_null(cluster::doubt_of(peer))}};
+ordered_json member_json(const Member& member, const std::string& queue) {
+  return {{"node", member.node},
+          {"host", text_or_null(member.host)},
+          {"pid", text_or_null(member.pid)},
+          {"version", text_or_null(member.version)},
+          {"since", text_or_null(member.since)},
+          {"seen", text_or_null(member.seen)},
+          {"config", text_or_null(member.config)},
+          {"admin", member.admin},
+          {"leads", member.leads},
+          {"partitions", member.partitions},
+          {"draining", member.draining},
+          {"partitions_wanted", wire::number_of(member.wishes, queue)},
+          {"answers", member.answers ? ordered_json(*member.answers) : ordered_json{}},
+          {"doubt", text_or_null(cluster::doubt_of(member))}};
 }
 
 // The leader of an undivided queue; of a divided one nobody is *the* leader.

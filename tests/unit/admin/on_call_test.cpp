@@ -224,6 +224,32 @@ TEST_CASE("Consul's trouble is told with its beginning") {
   CHECK(scene.read("/v1/status")["consul"] == trouble);
 }
 
+TEST_CASE("a member that answers and is not ready is told, with its own reason") {
+  Scene scene;
+  scene.backend.members.members[0].unready = "Consul refuses the token";
+  const json told = scene.read("/v1/queues")["queues"][0]["findings"];
+  const auto found = std::find_if(
+      told.begin(), told.end(), [](const json& each) { return each["kind"] == "member_unready"; });
+  REQUIRE(found != told.end());
+  CHECK((*found)["what"] == "a is not ready: Consul refuses the token");
+}
+
+TEST_CASE("the list of tasks tells what failed, and its commands name the queue") {
+  Scene quiet;
+  CHECK(quiet.read("/v1/tasks?queue=q")["findings"] == json::array());
+  Scene scene;
+  scene.letter("x", "Mail", "exit status 1");
+  scene.letter("y", "Mail", "exit status 1");
+  scene.task("z", R"({"taskType":"Mail","taskAttempt":1,"taskError":"exit status 7"})");
+  const json told = scene.read("/v1/tasks?queue=q")["findings"];
+  REQUIRE(told.size() == 2);
+  CHECK(told[0]["kind"] == "dead_letters");
+  CHECK(told[0]["what"] == "2 dead letters: 2 of Mail: exit status 1");
+  CHECK(told[0]["remedy"].get<std::string>().find("\"lictor retry y -q q\"") != std::string::npos);
+  CHECK(told[1]["kind"] == "failing");
+  CHECK(told[1]["what"] == "1 task failed and will be tried again: 1 of Mail: exit status 7");
+}
+
 TEST_SUITE_END();
 
 }  // namespace lictor::admin
