@@ -209,6 +209,26 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
   CHECK_FALSE(contains(alike.page().text(false), "lacks what"));
 }
 
+TEST_CASE(
+    "check warns where a daemon refuses the admin token, and is calm where none can be asked") {
+  for (const int status : {401, 500}) {
+    CAPTURE(status);
+    const test::Face face{[&](const httpd::Request& request) {
+      const bool open = !request.target.starts_with("/v1/");
+      return httpd::Response{open ? 200 : status, "text/plain", "no", {}};
+    }};
+    test::ModelConsul consul;
+    const json member{{"node", "a"}, {"host", host_name()}, {"admin", {face.url()}}};
+    consul.put("lictor/q/members/a", member.dump(), consul.session());
+    Store store{consul};
+    Report report;
+    check_queue(store, queue(), "node", false, report);
+    const std::string text = report.page().text(false);
+    CHECK(contains(text, "their findings cannot be had: a: ") == (status == 401));
+    CHECK(contains(text, "no daemon could be asked for its findings") == (status == 500));
+  }
+}
+
 TEST_CASE("without a leader, check names the members that are up, and switches without effect") {
   const auto member = [](const std::string& seen) {
     return std::pair<std::string, std::string>{
