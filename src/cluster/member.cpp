@@ -12,7 +12,7 @@
 #include "base/try.h"
 #include "client/control.h"
 #include "client/task_info.h"
-#include "core/balancer.h"
+#include "core/leadership/balancer.h"
 #include "wire/json_text.h"
 #include "wire/layout.h"
 

@@ -13,9 +13,9 @@
 
 #include "base/id.h"
 #include "base/job_ending.h"
-#include "core/balancer.h"
 #include "core/effect.h"
 #include "core/key_list.h"
+#include "core/leadership/balancer.h"
 #include "core/task.h"
 #include "lictor/time.h"
 

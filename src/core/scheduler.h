@@ -23,13 +23,13 @@
 #include <string_view>
 #include <utility>
 
-#include "core/commits.h"
+#include "core/commits/commits.h"
 #include "core/effect.h"
 #include "core/event.h"
 #include "core/options.h"
+#include "core/reading/task_source.h"
 #include "core/requests.h"
-#include "core/task_source.h"
-#include "core/task_table.h"
+#include "core/tasks/task_table.h"
 #include "core/wall_clock.h"
 
 namespace lictor::core {

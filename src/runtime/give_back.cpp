@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "base/clock.h"
-#include "core/give_back.h"
+#include "core/leadership/give_back.h"
 #include "net/connections.h"
 
 namespace lictor::runtime {

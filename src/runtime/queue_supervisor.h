@@ -6,7 +6,7 @@
 // there are; without it there is one. The number changes when all members want the same:
 //
 //   from one:      all stop, and the first that sees that nobody leads writes the number
-//   from several:  see core/count_change.h
+//   from several:  see core/leadership/count_change.h
 //
 // A host asks for another number only when its token may write that. Otherwise all would give up
 // what they lead for a change that Consul refuses.
@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "core/balancer.h"
+#include "core/leadership/balancer.h"
 #include "net/carrier.h"
 #include "net/transport.h"
 #include "runtime/log.h"

@@ -14,8 +14,8 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/http.h"
-#include "core/count_change.h"
 #include "core/event.h"
+#include "core/leadership/count_change.h"
 #include "wire/consul.h"
 
 namespace lictor::wire {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "core/commits/op_cost.h"
 #include "core/effect.h"
 #include "core/event.h"
-#include "core/op_cost.h"
 #include "wire/layout.h"
 
 namespace lictor::wire {

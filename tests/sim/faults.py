@@ -187,14 +187,14 @@ EDITS = [
         """  if (stored == nullptr || stored->configured.empty() || FAULT(ConfiguredOnce)) return false;""",
     ),
     (
-        "core/transitions.cpp",
+        "core/tasks/transitions.cpp",
         """      if (index <= entry.index) return;
       if (is_waiting""",
         """      if (index <= entry.index && !FAULT(NoTombstone)) return;
       if (is_waiting""",
     ),
     (
-        "core/transitions.cpp",
+        "core/tasks/transitions.cpp",
         """  auto& entry = static_cast<TaskEntry&>(known);
 """,
         """  auto& entry = static_cast<TaskEntry&>(known);
@@ -202,7 +202,7 @@ EDITS = [
 """,
     ),
     (
-        "core/transitions.cpp",
+        "core/tasks/transitions.cpp",
         """  const std::uint64_t index = index_of(record);
   TaskEntry& entry = table_.obtain(key_of(record));
 """,
@@ -213,7 +213,7 @@ EDITS = [
 """,
     ),
     (
-        "core/transitions.cpp",
+        "core/tasks/transitions.cpp",
         """  const bool any_near = near != nullptr && near->due <= wall + distance(1);
 """,
         """  const bool any_near =
@@ -221,27 +221,27 @@ EDITS = [
 """,
     ),
     (
-        "core/transitions_attempt.cpp",
+        "core/tasks/transitions_attempt.cpp",
         """    ++stamp.lost;
     tell""",
         """    if (!FAULT(DontCountLosses)) ++stamp.lost;
     tell""",
     ),
     (
-        "core/transitions_attempt.cpp",
+        "core/tasks/transitions_attempt.cpp",
         """  const bool once = policy.delivery == Delivery::kAtMostOnce;
 """,
         """  const bool once = policy.delivery == Delivery::kAtMostOnce && !FAULT(OnceAgain);
 """,
     ),
     (
-        "core/transitions_attempt.cpp",
+        "core/tasks/transitions_attempt.cpp",
         """  stamp.claim = Claim{""",
         """  if (FAULT(NoNonce)) nonce = "claimed";
   stamp.claim = Claim{""",
     ),
     (
-        "core/transitions_attempt.cpp",
+        "core/tasks/transitions_attempt.cpp",
         """  SharedOptional<Claim> under""",
         """  if (FAULT(StartBeforeClaim)) {
     auto claimed = std::make_shared<Task>(*task);
@@ -251,7 +251,7 @@ EDITS = [
   SharedOptional<Claim> under""",
     ),
     (
-        "core/transitions_attempt.cpp",
+        "core/tasks/transitions_attempt.cpp",
         """  stamp.error = std::string{kNotStartedError} + error;
   --stamp.attempt;
 """,
@@ -260,7 +260,7 @@ EDITS = [
 """,
     ),
     (
-        "core/transitions_attempt.cpp",
+        "core/tasks/transitions_attempt.cpp",
         """  if (failures >= allowed) {
 """,
         """  if (FAULT(LoseRetry)) {
@@ -271,14 +271,14 @@ EDITS = [
 """,
     ),
     (
-        "core/transitions_attempt.cpp",
+        "core/tasks/transitions_attempt.cpp",
         """  const bool newer = entry.newer_index() > entry.index;
 """,
         """  const bool newer = entry.newer_index() > entry.index && !FAULT(NoLookAgain);
 """,
     ),
     (
-        "core/transitions_attempt.cpp",
+        "core/tasks/transitions_attempt.cpp",
         """  const bool newer = entry.newer_index() > op.index;
 """,
         """  const bool newer = entry.newer_index() > op.index && !FAULT(NoLookAgain);
@@ -314,14 +314,14 @@ EDITS = [
 """,
     ),
     (
-        "core/lock.cpp",
+        "core/leadership/lock.cpp",
         """  if (lock_) return;
   if (now < restore_from_) {""",
         """  if (lock_ || FAULT(IgnoreOverwrite)) return;
   if (now < restore_from_) {""",
     ),
     (
-        "core/lock.cpp",
+        "core/leadership/lock.cpp",
         """  const bool in_order = reply.released && reply.modify_index > held_index_;
 """,
         """  const bool in_order =
@@ -329,14 +329,14 @@ EDITS = [
 """,
     ),
     (
-        "core/lock.cpp",
+        "core/leadership/lock.cpp",
         """  const Instant sent_at = read_sent_;
 """,
         """  const Instant sent_at = FAULT(TrustFromReply) ? now : read_sent_;
 """,
     ),
     (
-        "core/executor_slots.cpp",
+        "core/tasks/executor_slots.cpp",
         """  const TypePolicy* policy = options_.policy_of(task.type);
 """,
         """  if (FAULT(IgnoreTypeLimit)) return 0;
@@ -344,17 +344,17 @@ EDITS = [
 """,
     ),
     (
-        "core/executor_slots.cpp",
+        "core/tasks/executor_slots.cpp",
         """  return first_if([this](const TaskEntry& entry) {""",
         """  return FAULT(NoSlotAgain) ? nullptr : first_if([this](const TaskEntry& entry) {""",
     ),
     (
-        "core/executor_slots.cpp",
+        "core/tasks/executor_slots.cpp",
         """executor->running >= limit;""",
         """executor->running >= limit && !FAULT(StartBeyond);""",
     ),
     (
-        "core/waiting_order.cpp",
+        "core/tasks/waiting_order.cpp",
         """    case TaskState::kLimited:
     case TaskState::kSuspended:
       return true;""",
@@ -379,13 +379,13 @@ EDITS = [
   missing_ = false;""",
     ),
     (
-        "core/dispatcher.cpp",
+        "core/dispatch/dispatcher.cpp",
         """  if (!due) {""",
         """  const std::size_t beyond = FAULT(PrefetchBeyond) ? 1 : 0;
   if (!due) {""",
     ),
     (
-        "core/dispatcher.cpp",
+        "core/dispatch/dispatcher.cpp",
         """ahead_of_slots(*entry.task);
 """,
         """ahead_of_slots(*entry.task) + beyond;
@@ -400,13 +400,13 @@ EDITS = [
 """,
     ),
     (
-        "core/commits_refused.cpp",
+        "core/commits/commits_refused.cpp",
         """  requeue(now, take_out(batch, fates, errors, result));""",
         """  auto others = take_out(batch, fates, errors, result);
   if (!FAULT(LoseRequeued)) requeue(now, std::move(others));""",
     ),
     (
-        "core/leadership.cpp",
+        "core/leadership/leadership.cpp",
         """    case Session::Change::kRenewed:
 """,
         """    case Session::Change::kRenewed:
@@ -417,13 +417,13 @@ EDITS = [
 """,
     ),
     (
-        "core/leadership.cpp",
+        "core/leadership/leadership.cpp",
         """  trust_.clock_stepped(now);""",
         """  if (FAULT(IgnoreClockStep)) return;
   trust_.clock_stepped(now);""",
     ),
     (
-        "core/leadership.cpp",
+        "core/leadership/leadership.cpp",
         """    if (!leases_[i].holding()) continue;
     extend(i, out);
 """,
@@ -432,7 +432,7 @@ EDITS = [
 """,
     ),
     (
-        "core/commits.cpp",
+        "core/commits/commits.cpp",
         """[&](auto key) { return keys.contains(key); })) break;
 """,
         """[&](auto key) { return keys.contains(key); }) &&
@@ -442,7 +442,7 @@ EDITS = [
 """,
     ),
     (
-        "core/transitions_attempt.cpp",
+        "core/tasks/transitions_attempt.cpp",
         """  if (entry.attempt->policy.delivery != Delivery::kAtMostOnce) {
 """,
         """  if (FAULT(CountStopped)) return lose(now, entry, why, out);
@@ -450,7 +450,7 @@ EDITS = [
 """,
     ),
     (
-        "core/transitions_attempt.cpp",
+        "core/tasks/transitions_attempt.cpp",
         """last->starts_with(options_.identity + "-") && !once;
 """,
         """last->starts_with(options_.identity + "-") && !once &&
@@ -458,14 +458,14 @@ EDITS = [
 """,
     ),
     (
-        "core/dispatcher.cpp",
+        "core/dispatch/dispatcher.cpp",
         """  if (options_.concurrency != 1 || !table_.any_returning()) return;
 """,
         """  if (options_.concurrency != 1 || !table_.any_returning() || FAULT(OvertakeReturned)) return;
 """,
     ),
     (
-        "core/dispatcher.cpp",
+        "core/dispatch/dispatcher.cpp",
         """    const bool comes_back = ours.attempt->returns &&""",
         """    const bool comes_back = ours.attempt->returns && !FAULT(OvertakeReturned) &&""",
     ),
@@ -483,14 +483,14 @@ EDITS = [
 """,
     ),
     (
-        "core/waiting_order.cpp",
+        "core/tasks/waiting_order.cpp",
         """  if (lane == lanes_.end()) return nullptr;
   const TaskEntry* holder""",
         """  if (lane == lanes_.end() || FAULT(IgnoreLane)) return nullptr;
   const TaskEntry* holder""",
     ),
     (
-        "core/task_source.cpp",
+        "core/reading/task_source.cpp",
         """  if (checked == checked_.end() && !is_news) return;
 """,
         """  if (checked == checked_.end() && !is_news && !FAULT(NoTombstone)) return;
@@ -511,7 +511,7 @@ EDITS = [
 """,
     ),
     (
-        "core/commits.cpp",
+        "core/commits/commits.cpp",
         """      result.proof = batch.sent_at;
 """,
         """      result.proof = FAULT(TrustFromReply) ? now : batch.sent_at;
@@ -519,7 +519,7 @@ EDITS = [
 """,
     ),
     (
-        "core/commits.cpp",
+        "core/commits/commits.cpp",
         """        doubtful_.insert_or_assign(key, std::move(write));
 """,
         """        if (FAULT(UnknownIsRejected) || FAULT(UnknownIsApplied)) {
@@ -670,7 +670,7 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
 """,
     ),
     (
-        "core/task_table.cpp",
+        "core/tasks/task_table.cpp",
         """deletions_.emplace_back(now, &entry);""",
         """if (FAULT(ForgetDeletion)) {
     deletions_.emplace_front(Instant::min(), &entry);
@@ -679,20 +679,20 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
   }""",
     ),
     (
-        "core/task_table.cpp",
+        "core/tasks/task_table.cpp",
         """if (--entry.tombstones == 0 && entry.state == TaskState::kDeleted) erase(entry);""",
         """if (--entry.tombstones == 0 && (entry.state == TaskState::kDeleted || FAULT(ForgetAnew))) {
       erase(entry);
     }""",
     ),
     (
-        "core/task_table.cpp",
+        "core/tasks/task_table.cpp",
         """if (TaskEntry* next = waiting_.unblocked(lane)) move(*next, TaskState::kReady);""",
         """if (FAULT(NobodyFollows)) return;
   if (TaskEntry* next = waiting_.unblocked(lane)) move(*next, TaskState::kReady);""",
     ),
     (
-        "core/commits.cpp",
+        "core/commits/commits.cpp",
         """  commit.partitions.erase(doubles, commit.partitions.end());
 """,
         """  commit.partitions.erase(doubles, commit.partitions.end());
@@ -729,7 +729,7 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
 """,
     ),
     (
-        "core/transitions.cpp",
+        "core/tasks/transitions.cpp",
         """    if (entry.state == S::kForeign && entry.partition == partition) read_again(entry);
 """,
         """    if (FAULT(ForgetForeign)) return;
@@ -737,7 +737,7 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
 """,
     ),
     (
-        "core/transitions.cpp",
+        "core/tasks/transitions.cpp",
         """    out.emplace_back(StopJob{entry.attempt->id, options_.kill_grace});
     table_.move(entry, S::kLeftover);
 """,
@@ -748,17 +748,17 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
 """,
     ),
     (
-        "core/transitions_attempt.cpp",
+        "core/tasks/transitions_attempt.cpp",
         """if (op.record != entry.task->record) {""",
         """if (op.record != entry.task->record && !FAULT(LoseBeside)) {""",
     ),
     (
-        "core/transitions.cpp",
+        "core/tasks/transitions.cpp",
         """  return has_order && !is_distant""",
         """  return has_order && !FAULT(ClaimAtOnce) && !is_distant""",
     ),
     (
-        "core/task_source.cpp",
+        "core/reading/task_source.cpp",
         """  for (const std::string& key : reply.changed) values_.read_in_order(key);
 """,
         """  if (FAULT(IgnoreRewritten)) return;
@@ -766,19 +766,19 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
 """,
     ),
     (
-        "core/reading_pace.h",
+        "core/reading/reading_pace.h",
         """    paid_ = std::max(paid_, now) + kPrice * cost;
 """,
         """    if (!FAULT(ListAtOnce)) paid_ = std::max(paid_, now) + kPrice * cost;
 """,
     ),
     (
-        "core/rate_limit.cpp",
+        "core/dispatch/rate_limit.cpp",
         """  if (is_new && reply.full_at) full_at_""",
         """  if (is_new && reply.full_at && !FAULT(ForgetBucket)) full_at_""",
     ),
     (
-        "core/rate_limit.cpp",
+        "core/dispatch/rate_limit.cpp",
         """    --reserved_;
 """,
         """    if (!FAULT(TokensForNothing)) --reserved_;
@@ -790,7 +790,7 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
         """bucket{Part::kRate, "the bucket of rate_limit", FAULT(BucketUnchecked) ? "set" : "cas",""",
     ),
     (
-        "core/batch_size.h",
+        "core/reading/batch_size.h",
         """keys_ = std::max<std::size_t>(1, std::min(keys_, keys) / 2); }""",
         """keys_ = std::max<std::size_t>(FAULT(NeverSmaller) ? keys_ : 1, std::min(keys_, keys) / 2); }""",
     ),

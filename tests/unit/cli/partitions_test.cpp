@@ -11,7 +11,7 @@
 #include "cli/check_report.h"
 #include "cli/process.h"
 #include "cluster/member.h"
-#include "core/balancer.h"
+#include "core/leadership/balancer.h"
 #include "core/partition.h"
 #include "harness.h"
 #include "model_consul.h"

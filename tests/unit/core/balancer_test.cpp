@@ -1,7 +1,7 @@
 // The balancers of a fleet over locks that are granted as Consul does, with views that come late,
 // in simulated time.
 
-#include "core/balancer.h"
+#include "core/leadership/balancer.h"
 
 #include <algorithm>
 #include <bit>

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/count_change.h"
-#include "core/give_back.h"
+#include "core/leadership/count_change.h"
+#include "core/leadership/give_back.h"
 #include "core/queue.h"
 #include "effect_text.h"
 #include "tamper.h"

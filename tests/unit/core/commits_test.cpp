@@ -1,4 +1,4 @@
-#include "core/commits.h"
+#include "core/commits/commits.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "core/count_change.h"
+#include "core/leadership/count_change.h"
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/commits.h"
+#include "core/commits/commits.h"
 #include "fault.h"
 #include "simple_costs.h"
 

@@ -1,4 +1,4 @@
-#include "core/give_back.h"
+#include "core/leadership/give_back.h"
 
 #include <doctest/doctest.h>
 

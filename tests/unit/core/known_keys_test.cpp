@@ -1,4 +1,4 @@
-#include "core/known_keys.h"
+#include "core/tasks/known_keys.h"
 
 #include <deque>
 #include <map>

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "alone.h"
-#include "core/trust.h"
+#include "core/leadership/trust.h"
 #include "two.h"
 
 using namespace lictor;

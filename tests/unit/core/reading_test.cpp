@@ -9,8 +9,8 @@
 #include <doctest/doctest.h>
 
 #include "alone.h"
-#include "core/reading_pace.h"
-#include "core/value_reader.h"
+#include "core/reading/reading_pace.h"
+#include "core/reading/value_reader.h"
 
 using namespace lictor;
 using namespace lictor::core;

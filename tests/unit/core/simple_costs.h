@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "core/op_cost.h"
+#include "core/commits/op_cost.h"
+#include "core/commits/write.h"
 #include "core/overloaded.h"
-#include "core/write.h"
 
 namespace lictor::core::test {
 

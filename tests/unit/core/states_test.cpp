@@ -13,7 +13,7 @@
 #include <doctest/doctest.h>
 
 #include "alone.h"
-#include "core/task_state.h"
+#include "core/tasks/task_state.h"
 
 using namespace lictor;
 using namespace lictor::core;

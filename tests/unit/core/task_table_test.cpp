@@ -1,6 +1,6 @@
 // The states of a task and the orders that follow from them.
 
-#include "core/task_table.h"
+#include "core/tasks/task_table.h"
 
 #include <doctest/doctest.h>
 

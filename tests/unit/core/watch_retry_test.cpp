@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "core/control.h"
-#include "core/lock.h"
+#include "core/leadership/lock.h"
 #include "core/requests.h"
 
 using namespace lictor;

@@ -1,0 +1,393 @@
+#include "core/commits/commits.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <unordered_set>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/limits.h"
+#include "core/overloaded.h"
+
+namespace lictor::core {
+namespace {
+
+constexpr Duration kUnansweredRetry = 5s;
+constexpr Duration kPatience = 20ms;
+
+const Claim* claim_of(const StoredRecord& stored) {
+  const auto* task = std::get_if<Task>(&stored);
+  return task != nullptr && task->stamp.claim ? &*task->stamp.claim : nullptr;
+}
+
+// Another client wrote beside our claim: continue from the version that is there now.
+void expect(Write& write, const StoredRecord& stored) {
+  Op op = *write.op;
+  const auto& record = std::visit(
+      [](const auto& r) -> const auto& { return r.record; }, stored);
+  std::visit(Overloaded{[](MarkOp&) {}, [](PruneOp&) {}, [](ScheduleOp&) {},
+                        [&](FinishOp& finish) { finish.index = index_of(stored); },
+                        [&](RestampOp& restamp) {
+                          restamp.index = index_of(stored);
+                          restamp.record = record;
+                          restamp.places = {};
+                        },
+                        [&](BuryOp& bury) {
+                          bury.index = index_of(stored);
+                          bury.record = record;
+                        }},
+             op);
+  write.op = std::make_shared<const Op>(std::move(op));
+}
+
+}  // namespace
+
+Commits::Commits(const QueueOptions& options, Requests& requests)
+    : options_(options),
+      requests_(requests),
+      read_size_(options),
+      fence_(fence(1)),
+      most_bytes_(options.max_transaction_bytes) {}
+
+bool Commits::fits(const Op& op) const {
+  Cost cost = fence_;
+  cost += options_.costs->cost(op);
+  return cost.operations <= options_.max_operations && cost.bytes <= options_.max_transaction_bytes;
+}
+
+std::string Commits::too_large(const Task& task) const {
+  return too_large(task.key, task.record->size());
+}
+
+std::string Commits::too_large(const BadRecord& record) const {
+  return too_large(record.key, options_.costs->unreadable_size(*record.record));
+}
+
+std::string Commits::too_large(const std::string& key, std::size_t bytes) const {
+  const std::size_t most = options_.costs->record_limit(key, options_.max_transaction_bytes);
+  if (bytes <= most) return {};
+  return std::to_string(bytes) + " bytes; a transaction holds records of up to " +
+         std::to_string(most);
+}
+
+void Commits::add(Instant now, Write write) {
+  const Cost cost = options_.costs->cost(*write.op);
+  wait(now, {std::move(write), cost}, false);
+}
+
+void Commits::wait(Instant now, WriteQueue::Item item, bool first) {
+  if (waiting_.empty()) waiting_since_ = now;
+  if (first) {
+    waiting_.push_front(std::move(item));
+  } else {
+    waiting_.push_back(std::move(item));
+  }
+}
+
+bool Commits::is_full(std::size_t transactions) const {
+  return waiting_.cost().operations >=
+             transactions * (options_.max_operations - fence_.operations) ||
+         waiting_.cost().bytes >= transactions * most_bytes_;
+}
+
+bool Commits::has_room(Instant now) const {
+  return now >= retry_after_ && doubtful_.empty() &&
+         in_flight_.size() + apart_.size() < options_.transactions_in_flight &&
+         !is_full(options_.transactions_in_flight - in_flight_.size() - apart_.size());
+}
+
+bool Commits::may_send(Instant now) const {
+  const std::size_t taken = in_flight_.size() + apart_.size();
+  if (waiting_.empty() || taken >= options_.transactions_in_flight) return false;
+  if (is_full(1) || (in_flight_.empty() && !patient_)) return true;
+  return in_flight_.size() <= 1 && now >= waiting_since_ + kPatience;
+}
+
+// The next transaction's worth of what waits. `cost`: of its writes.
+std::vector<Write> Commits::pack(Cost& cost) {
+  std::vector<Write> writes;
+  writes.reserve(std::min(waiting_.size(), options_.max_operations));
+  std::set<std::uint32_t> partitions;
+  std::unordered_set<std::uint64_t> keys;  // by hash: keys that collide only share no transaction
+  while (!waiting_.empty()) {
+    const WriteQueue::Item& next = waiting_.front();
+    Cost with = cost;
+    with += next.cost;
+    const std::uint32_t partition = next.write.partition;
+    const bool is_new = !partitions.contains(partition);
+    const Cost fences = fence(partitions.size() + (is_new ? 1 : 0));
+    if (!writes.empty() && (fences.operations + with.operations > options_.max_operations ||
+                            fences.bytes + with.bytes > most_bytes_)) {
+      break;
+    }
+    const std::vector<std::uint64_t> its = options_.costs->written_keys(*next.write.op);
+    if (std::any_of(its.begin(), its.end(), [&](auto key) { return keys.contains(key); })) break;
+    keys.insert(its.begin(), its.end());
+    cost = with;
+    partitions.insert(partition);
+    writes.push_back(waiting_.pop_front().write);
+  }
+  return writes;
+}
+
+void Commits::send(Instant now, const std::string& session, Effects& out) {
+  if (now < retry_after_ || now < deferred_until_) return;
+  while (may_send(now)) {
+    Cost cost;
+    std::vector<Write> writes = pack(cost);
+    waiting_since_ = now;  // what is left
+    transmit(now, session, std::move(writes), cost, out);
+  }
+  while (!apart_.empty() && in_flight_.size() < options_.transactions_in_flight) {
+    Cost cost;
+    for (const Write& write : apart_.front()) cost += options_.costs->cost(*write.op);
+    transmit(now, session, std::move(apart_.front()), cost, out);
+    apart_.pop_front();
+  }
+}
+
+// `cost`: of the writes.
+void Commits::transmit(Instant now, const std::string& session, std::vector<Write> writes,
+                       Cost cost, Effects& out) {
+  Commit commit{requests_.next(), session, {}, {}, options_.partitions, options_.partitions_index};
+  commit.ops.reserve(writes.size());
+  for (const Write& write : writes) {
+    commit.ops.push_back(write.op);
+    commit.partitions.push_back(write.partition);
+  }
+  std::sort(commit.partitions.begin(), commit.partitions.end());
+  const auto doubles = std::unique(commit.partitions.begin(), commit.partitions.end());
+  commit.partitions.erase(doubles, commit.partitions.end());
+  cost += fence(commit.partitions.size());
+  LICTOR_ASSERT(writes.size() == 1 || (cost.operations <= limits::kMostOperations &&
+                                       cost.bytes <= limits::kTransactionBytes));
+  in_flight_.emplace(commit.request, Batch{std::move(writes), cost, now, commit.partitions});
+  out.emplace_back(std::move(commit));
+}
+
+Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
+  Result result;
+  auto node = in_flight_.extract(reply.request);
+  if (node.empty()) return result;  // from before a loss of leadership; the next leader decides
+  Batch& batch = node.mapped();
+
+  switch (reply.outcome) {
+    case Outcome::kApplied:
+      told_denied_ = false;
+      result.proof = batch.sent_at;
+      result.settled.reserve(batch.writes.size());
+      for (Write& write : batch.writes) {
+        if (write.dropped) continue;
+        result.settled.push_back(
+            {std::move(write), Verdict::kApplied, reply.modify_index, nullptr});
+      }
+      break;
+    case Outcome::kRejected:
+      if (had_too_many(reply, batch)) {
+        std::erase_if(batch.writes, [](const Write& write) { return write.dropped; });
+        requeue(now, std::move(batch.writes));
+      } else if (!reply.failures.empty() && (reply.failures.front().why == OpFailure::kTooLarge ||
+                                             reply.failures.front().why == OpFailure::kMalformed)) {
+        split(now, reply.failures.front(), batch, out, result);
+      } else {
+        sort_failures(reply, batch, now, out, result);
+      }
+      break;
+    case Outcome::kUnknown:
+      out.emplace_back(Fact{Fact::Kind::kStoreTrouble, {}, "transaction: " + reply.error});
+      retry_after_ = now + kRetryPause;
+      for (Write& write : batch.writes) {
+        if (write.dropped) continue;
+        if (is_minor(write.purpose)) {  // done twice is done once
+          requeue(now, {std::move(write)});
+          continue;
+        }
+        const std::string key = key_of(*write.op);
+        doubtful_.insert_or_assign(key, std::move(write));
+      }
+      break;
+  }
+  resolve(out);
+  return result;
+}
+
+// A transaction of fewer operations may pass; a write alone takes what it takes.
+bool Commits::had_too_many(const Committed& reply, const Batch& batch) const {
+  return reply.most_operations != 0 && batch.writes.size() > 1 &&
+         batch.cost.operations > options_.max_operations;
+}
+
+void Commits::requeue(Instant now, std::vector<Write> writes) {
+  for (auto it = writes.rbegin(); it != writes.rend(); ++it) {
+    const Cost cost = options_.costs->cost(*it->op);
+    wait(now, {std::move(*it), cost}, true);
+  }
+}
+
+void Commits::resolve(Effects& out) {
+  if (read_ || doubtful_.empty()) return;
+  FetchTasks fetch{requests_.next(), {}};
+  for (const auto& [key, write] : doubtful_) {
+    if (fetch.keys.size() == read_size_.keys()) break;
+    fetch.keys.push_back(key);
+  }
+  read_ = fetch.request;
+  reading_ = fetch.keys;
+  out.emplace_back(std::move(fetch));
+}
+
+Commits::Result Commits::on(Instant now, const TasksFetched& reply, Effects& out) {
+  Result result;
+  if (reply.request != read_) return result;
+  read_ = {};
+  if (!reply.ok) {
+    read_size_.failed(reading_.size());
+    retry_after_ = now + kRetryPause;
+    return result;
+  }
+  read_size_.answered(reading_.size(), reply.bytes, Duration::zero());
+  for (const StoredRecord& stored : reply.records) {
+    if (auto node = doubtful_.extract(key_of(stored))) {
+      judge(now, std::move(node.mapped()), &stored, result);
+    }
+  }
+  for (const std::string& key : reply.missing) {
+    if (auto node = doubtful_.extract(key)) judge(now, std::move(node.mapped()), nullptr, result);
+  }
+  // A reading transaction fails if one key is missing, and then says nothing of the others.
+  if (reply.records.empty() && reply.missing.empty()) set_unanswered_aside(now, out);
+  resolve(out);
+  return result;
+}
+
+// Keys that an answer neither shows nor calls missing are set aside and read again later; asking
+// for them without end would stop all claims.
+void Commits::set_unanswered_aside(Instant now, Effects& out) {
+  for (const std::string& key : reading_) {
+    auto node = doubtful_.extract(key);
+    if (node.empty()) continue;
+    out.emplace_back(Fact{Fact::Kind::kStoreTrouble,
+                          key,
+                          "the outcome of a write is unknown, and Consul's answer to a read of the "
+                          "key leaves it out; read again every 5s",
+                          {}});
+    unanswered_.insert(std::move(node));
+    unanswered_until_ = now + kUnansweredRetry;
+  }
+  reading_.clear();
+}
+
+// What a consistent read says of a write that was refused as stale or whose reply was lost.
+void Commits::judge(Instant now, Write write, const StoredRecord* stored, Result& result) {
+  if (stored == nullptr) {
+    // Gone: this write deleted it, or a client withdrew the task. Either way the task has ended.
+    result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
+    return;
+  }
+  const std::uint64_t index = index_of(*stored);
+  const Claim* holder = claim_of(*stored);
+  const bool ours = holder != nullptr && write.claim && holder->nonce == write.claim->nonce;
+  const bool claim = write.purpose == Purpose::kClaim;
+  const auto kept = [&] { return std::make_shared<const StoredRecord>(*stored); };
+  if (claim && ours) {
+    result.settled.push_back({std::move(write), Verdict::kApplied, index, kept()});
+    return;
+  }
+  const bool unchanged = index == expected_index(*write.op);
+  // Another client wrote so much beside our claim that the task's end no longer fits.
+  const bool too_long = !unchanged && !std::holds_alternative<FinishOp>(*write.op) &&
+                        std::visit([&](const auto& r) { return !too_large(r).empty(); }, *stored);
+  if (unchanged || (!claim && ours && !too_long)) {
+    // Not applied, or not yet; if the first lands after all, this one is refused and found applied.
+    // A claim keeps its place in order this way. The index may have moved if another client wrote
+    // beside our claim.
+    expect(write, *stored);
+    std::vector<Write> again;
+    again.push_back(std::move(write));
+    requeue(now, std::move(again));
+    return;
+  }
+  result.settled.push_back({std::move(write), Verdict::kVoid, 0, kept()});
+}
+
+void Commits::on_time(Instant now, Effects& out) {
+  if (!refused_.empty() && now >= refused_until_) requeue(now, std::exchange(refused_, {}));
+  if (!unanswered_.empty() && now >= unanswered_until_) {
+    doubtful_.merge(std::exchange(unanswered_, {}));
+  }
+  if (now >= deferred_until_) deferred_until_ = Instant::min();
+  if (now < retry_after_) return;
+  retry_after_ = Instant::min();
+  resolve(out);
+}
+
+void Commits::clear(Effects& out) {
+  for (const auto& [request, batch] : in_flight_) out.emplace_back(CancelRequest{request});
+  cancel(read_, out);
+  in_flight_.clear();
+  waiting_.clear();
+  apart_.clear();
+  most_bytes_ = options_.max_transaction_bytes;
+  doubtful_.clear();
+  unanswered_.clear();
+  reading_.clear();
+  refused_.clear();
+  retry_after_ = deferred_until_ = Instant::min();
+  patient_ = false;
+}
+
+void Commits::drop(std::uint32_t partition) {
+  const auto is_over = [&](const Write& write) { return write.partition == partition; };
+  const auto entry_is_over = [&](const auto& entry) { return is_over(entry.second); };
+  waiting_.erase_if(is_over);
+  for (auto& writes : apart_) std::erase_if(writes, is_over);
+  std::erase_if(apart_, [](const auto& writes) { return writes.empty(); });
+  std::erase_if(doubtful_, entry_is_over);
+  std::erase_if(unanswered_, entry_is_over);
+  std::erase_if(refused_, is_over);
+  // What shares a transaction with them is still to be settled.
+  for (auto& [request, batch] : in_flight_) {
+    for (Write& write : batch.writes) write.dropped = write.dropped || is_over(write);
+    std::erase(batch.partitions, partition);
+  }
+}
+
+bool Commits::idle(std::uint32_t partition) const {
+  const auto is_its = [&](const Write& write) {
+    return write.partition == partition && !write.dropped;
+  };
+  const auto any = [&](const auto& writes) {
+    return std::any_of(writes.begin(), writes.end(), is_its);
+  };
+  const auto any_entry = [&](const auto& writes) {
+    return std::any_of(writes.begin(), writes.end(),
+                       [&](const auto& entry) { return is_its(entry.second); });
+  };
+  return !waiting_.any(is_its) && std::none_of(apart_.begin(), apart_.end(), any) &&
+         !any_entry(doubtful_) && !any_entry(unanswered_) && !any(refused_) &&
+         std::none_of(in_flight_.begin(), in_flight_.end(),
+                      [&](const auto& entry) { return any(entry.second.writes); });
+}
+
+std::size_t Commits::writes() const {
+  std::size_t count = waiting_.size() + doubtful_.size() + unanswered_.size() + refused_.size();
+  for (const auto& writes : apart_) count += writes.size();
+  for (const auto& [request, batch] : in_flight_) count += batch.writes.size();
+  return count;
+}
+
+Instant Commits::next_deadline() const {
+  Instant next = refused_.empty() ? Instant::max() : refused_until_;
+  if (!unanswered_.empty()) next = std::min(next, unanswered_until_);
+  // Needed even when nothing waits, since has_room() holds claims back until then.
+  if (retry_after_ != Instant::min()) next = std::min(next, retry_after_);
+  if (deferred_until_ != Instant::min()) return std::min(next, deferred_until_);
+  if (waiting_.empty() || in_flight_.size() >= options_.transactions_in_flight) return next;
+  if (in_flight_.size() <= 1) {
+    next = std::min(next, std::max(retry_after_, waiting_since_ + kPatience));
+  }
+  return next;
+}
+
+}  // namespace lictor::core

@@ -1,0 +1,179 @@
+// Handles refused writes: single operations, and whole transactions.
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "core/commits/commits.h"
+
+namespace lictor::core {
+namespace {
+
+// Removes the optional parts of a write. False: it has none.
+bool lighten(Op& op) {
+  constexpr std::size_t kShortError = 200;
+  const auto shorten = [](std::string& error) {
+    if (error.size() <= kShortError) return false;
+    error.resize(kShortError);
+    return true;
+  };
+  if (auto* bury = std::get_if<BuryOp>(&op)) {
+    if (bury->output_tail.empty()) return shorten(bury->error);
+    bury->output_tail.clear();
+    return true;
+  }
+  if (auto* restamp = std::get_if<RestampOp>(&op)) return shorten(restamp->stamp.error);
+  auto* finish = std::get_if<FinishOp>(&op);
+  if (finish == nullptr || !finish->done) return false;
+  if (!finish->done->record && finish->done->result.empty()) {
+    finish->done = nullptr;
+    return true;
+  }
+  auto less = std::make_shared<DoneRecord>(*finish->done);
+  less->record = nullptr;
+  less->result_left_out = less->result_left_out || !less->result.empty();
+  less->result.clear();
+  finish->done = std::move(less);
+  return true;
+}
+
+}  // namespace
+
+// What becomes of a write whose operation failed. Nothing: it is sent again as it is now.
+std::optional<Commits::Fate> Commits::fate_of(const Committed::Failure& failure,
+                                              Write& write) const {
+  if (failure.part == Committed::Part::kJobWrite) return Fate::kRefused;
+  if (failure.part == Committed::Part::kRate) return Fate::kNoToken;
+  if (failure.why != OpFailure::kStale) {
+    const bool needed = write.purpose == Purpose::kTick || !is_minor(write.purpose);
+    return needed ? Fate::kPostponed : Fate::kDoubtful;
+  }
+  if (failure.part == Committed::Part::kDeadLetter) {
+    BuryOp renamed = std::get<BuryOp>(*write.op);
+    ++renamed.taken;
+    write.op = std::make_shared<const Op>(std::move(renamed));
+    return std::nullopt;
+  }
+  if (failure.part != Committed::Part::kNewTask) return Fate::kDoubtful;
+  // The task is there: what made it is not asked again.
+  ScheduleOp note = std::get<ScheduleOp>(*write.op);
+  note.makes_task = false;
+  write.op = std::make_shared<const Op>(std::move(note));
+  return std::nullopt;
+}
+
+// Takes out the failed operations. The others were not applied either and are sent again.
+void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
+                            Result& result) {
+  std::vector<std::optional<Fate>> fates(batch.writes.size());
+  std::map<std::size_t, std::string> errors;  // by the refused operation
+  for (const Committed::Failure& failure : reply.failures) {
+    if (failure.why == OpFailure::kNotLeader) {
+      // Not of one that was lost since: it may be held again.
+      const auto& held = batch.partitions;
+      if (std::find(held.begin(), held.end(), failure.partition) != held.end()) {
+        result.not_leader.push_back(failure.partition);
+      }
+      continue;
+    }
+    const bool denied = failure.why == OpFailure::kDenied;
+    std::string key;
+    if (failure.op != Committed::kFence && failure.op < batch.writes.size()) {
+      Write& write = batch.writes[failure.op];
+      const auto fate = fate_of(failure, write);
+      if (fate) fates[failure.op] = fate;
+      const bool is_taken = fate == Fate::kNoToken && failure.why == OpFailure::kStale;
+      errors[failure.op] = is_taken ? std::string{} : failure.text;
+      if (fate != Fate::kPostponed) continue;
+      refused_until_ = now + kRefusedPause;
+      key = key_of(*write.op);
+    } else if (failure.why != OpFailure::kStale) {
+      retry_after_ = now + (denied ? kRefusedPause : kRetryPause);
+    } else {
+      continue;
+    }
+    if (!std::exchange(told_denied_, true)) {
+      const auto kind = denied ? Fact::Kind::kDenied : Fact::Kind::kStoreTrouble;
+      out.emplace_back(Fact{kind, std::move(key), failure.text});
+    }
+  }
+  if (reply.failures.empty()) retry_after_ = now + kRetryPause;  // not even sent; no loop
+  requeue(now, take_out(batch, fates, errors, result));
+}
+
+// Puts each failed write where its fate says. Returns the others.
+std::vector<Write> Commits::take_out(Batch& batch, const std::vector<std::optional<Fate>>& fates,
+                                     std::map<std::size_t, std::string>& errors, Result& result) {
+  std::vector<Write> others;
+  for (std::size_t i = 0; i < batch.writes.size(); ++i) {
+    Write& write = batch.writes[i];
+    if (write.dropped) continue;
+    const bool asks = write.purpose == Purpose::kClaim || write.purpose == Purpose::kTick;
+    if (!fates[i]) {
+      others.push_back(std::move(write));
+    } else if (fates[i] == Fate::kNoToken) {
+      result.settled.push_back(
+          {std::move(write), Verdict::kNoToken, 0, nullptr, std::move(errors[i])});
+    } else if (fates[i] == Fate::kRefused || (fates[i] == Fate::kPostponed && asks)) {
+      result.settled.push_back(
+          {std::move(write), Verdict::kRefused, 0, nullptr, std::move(errors[i])});
+    } else if (fates[i] == Fate::kPostponed) {
+      refused_.push_back(std::move(write));
+    } else if (is_minor(write.purpose)) {
+      result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
+    } else {
+      const std::string key = key_of(*write.op);
+      doubtful_.insert_or_assign(key, std::move(write));
+    }
+  }
+  return others;
+}
+
+// The answer does not name the operation at fault: halving isolates it, and the others pass.
+void Commits::split(Instant now, const Committed::Failure& failure, Batch& batch, Effects& out,
+                    Result& result) {
+  std::erase_if(batch.writes, [](const Write& write) { return write.dropped; });
+  if (batch.writes.empty()) return;
+  if (batch.writes.size() == 1) {
+    return settle_refused(now, failure, std::move(batch.writes.front()), out, result);
+  }
+  if (failure.why == OpFailure::kTooLarge)
+    most_bytes_ = std::min(most_bytes_, batch.cost.bytes / 2);
+  out.emplace_back(
+      Fact{Fact::Kind::kStoreTrouble,
+           {},
+           "a transaction of " + std::to_string(batch.writes.size()) +
+               " writes is refused as a whole and goes again in halves: " + failure.text});
+  const auto middle =
+      batch.writes.begin() + static_cast<std::ptrdiff_t>((batch.writes.size() + 1) / 2);
+  std::vector<Write> second{std::make_move_iterator(middle),
+                            std::make_move_iterator(batch.writes.end())};
+  batch.writes.erase(middle, batch.writes.end());
+  apart_.push_front(std::move(second));
+  apart_.push_front(std::move(batch.writes));
+}
+
+// Refused alone: sent again without its optional parts, given up, or retried later.
+void Commits::settle_refused(Instant now, const Committed::Failure& failure, Write write,
+                             Effects& out, Result& result) {
+  // Something other than Consul may refuse everything this way: pause, so as not to loop.
+  if (failure.why == OpFailure::kMalformed) retry_after_ = now + kRetryPause;
+  const auto* finish = std::get_if<FinishOp>(write.op.get());
+  const bool refuses = write.purpose == Purpose::kClaim || write.purpose == Purpose::kTick;
+  if (is_minor(write.purpose) && !refuses) {
+    result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
+  } else if (refuses || (finish != nullptr && !finish->writes.empty())) {
+    result.settled.push_back({std::move(write), Verdict::kRefused, 0, nullptr, failure.text});
+  } else if (Op less = *write.op; lighten(less)) {
+    write.op = std::make_shared<const Op>(std::move(less));
+    apart_.push_front({});
+    apart_.front().push_back(std::move(write));
+  } else {
+    out.emplace_back(Fact{Fact::Kind::kStoreTrouble, key_of(*write.op), failure.text});
+    refused_.push_back(std::move(write));
+    refused_until_ = now + kRefusedPause;
+  }
+}
+
+}  // namespace lictor::core

@@ -1,0 +1,124 @@
+#pragma once
+
+// Decides which task is claimed next and which claimed task is started: in order, within the
+// configured limits, and not while the queue is paused, drains, or cannot prove its leadership.
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/commits/commits.h"
+#include "core/dispatch/adaptive_prefetch.h"
+#include "core/dispatch/executor_breaker.h"
+#include "core/dispatch/rate_limit.h"
+#include "core/effect.h"
+#include "core/options.h"
+#include "core/reason.h"
+#include "core/tasks/task_table.h"
+#include "core/tasks/transitions.h"
+#include "core/wall_clock.h"
+
+namespace lictor::core {
+
+class Dispatcher {
+ public:
+  /// What may be done for a partition now.
+  struct Mode {
+    bool trusted = false;  // the lease is proved
+    bool draining = false;
+    bool paused = false;
+    bool ready = false;  // the tasks and the operator's switches were read
+
+    [[nodiscard]] bool may_start() const { return trusted && !draining && !paused; }
+    [[nodiscard]] bool may_claim() const { return may_start() && ready; }
+  };
+  using Modes = std::vector<Mode>;  // by partition
+
+  Dispatcher(const QueueOptions& options, TaskTable& table, Transitions& transitions,
+             Commits& commits, const WallClock& clock, Requests& requests, Random& random);
+
+  /// Starts tasks that became due. Gives back tasks that may not stay claimed.
+  void start_next(Instant now, const Modes& modes, Effects& out);
+  /// Claims the next tasks, as far as transactions have room.
+  void claim_next(Instant now, const Modes& modes, const std::string& session, Effects& out);
+  /// Of one partition, or of all. `why` is for the log.
+  void give_back_claimed(Instant now, const char* why, Effects& out,
+                         std::optional<std::uint32_t> partition = {});
+  void stop_timed_out(Instant now, Effects& out);
+  void on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
+  void on_reconfigured(Instant now, bool leading, bool followed_jobs, Effects& out);
+  /// What became of a write, for the rate; transitions come after.
+  void on_settled(Instant now, const Commits::Settled& settled, Effects& out) {
+    rate_.on_settled(now, settled, out);
+  }
+  void on(Instant now, const RateRead& reply, Effects& out) { rate_.on(now, reply, out); }
+  /// A partition is lost; the last one.
+  void drop(std::uint32_t partition) { rate_.drop(partition); }
+  void clear();
+
+  /// When to call again, apart from the tasks' own times. `works(partition)`: it may start jobs.
+  [[nodiscard]] Instant next_deadline(const std::function<bool(std::uint32_t)>& works) const;
+  /// So many claimed tasks are ready that writes can wait for more.
+  [[nodiscard]] bool is_stocked() const;
+  /// More tasks are ready, or wait for their end to be written, than one transaction takes.
+  [[nodiscard]] bool busy() const;
+  /// Why the jobs of some executor cannot be started here now. Empty: they can, as far as we know.
+  [[nodiscard]] std::string cannot_start() const;
+  /// Every reason why the task does not run now.
+  void why(Instant now, const TaskEntry& entry, const Mode& mode, const std::string& paused_by,
+           std::vector<Reason>& reasons) const;
+
+ private:
+  void defer_writes(Instant now, bool was_burst);
+  void start_claimed(Instant now, const Modes& modes, Effects& out);
+  void give_back_too_early(Instant now, Effects& out);
+  void give_back_overtaking(Instant now, Effects& out);
+  void release_suspended();
+  void probe(Instant now);
+  void release_probe(std::string_view executor);
+  [[nodiscard]] TaskEntry* first_ready();
+  [[nodiscard]] TaskEntry* next_ready(const Modes& modes);
+  [[nodiscard]] TaskEntry* next_ahead(Instant now);
+  [[nodiscard]] bool may_claim(Instant now, const TaskEntry& entry, bool due) const;
+  [[nodiscard]] std::size_t most_claims() const;
+  [[nodiscard]] Instant trials_end(bool last_chances_alone) const;
+  [[nodiscard]] bool is_kept_apart(Instant now, const Task& task) const;
+  [[nodiscard]] bool evict_prefetched(Instant now, const TaskEntry& entry, Effects& out);
+  [[nodiscard]] std::size_t ahead_of_slots(const Task& task) const;
+  [[nodiscard]] Instant held_too_long_at() const;
+  [[nodiscard]] bool is_last_chance(const Task& task) const;
+  [[nodiscard]] bool would_overtake(const TaskEntry& entry) const;
+  [[nodiscard]] bool blocks_all() const;
+  [[nodiscard]] const ExecutorBreaker::Pause* pause_of(const Task& task) const;
+  [[nodiscard]] const TaskEntry* probe_of(std::string_view executor,
+                                          const ExecutorBreaker::Pause& pause) const;
+  [[nodiscard]] const TaskEntry* waits_for_probe(const Task& task) const;
+  [[nodiscard]] bool is_spared(const TaskEntry& entry, const JobExited& exit);
+
+  void why_queue(const Mode& mode, const std::string& paused_by,
+                 std::vector<Reason>& reasons) const;
+  void why_due_later(const TaskEntry& entry, std::vector<Reason>& reasons) const;
+  void why_not_next(Instant now, const TaskEntry& entry, std::vector<Reason>& reasons) const;
+  void why_no_room(Instant now, const Task& task, std::vector<Reason>& reasons) const;
+  void why_trouble(Instant now, std::vector<Reason>& reasons) const;
+  [[nodiscard]] std::string any_running(std::string_view executor = {}) const;
+
+  const QueueOptions& options_;
+  TaskTable& table_;
+  Transitions& transitions_;
+  Commits& commits_;
+  const WallClock& clock_;
+  ExecutorBreaker breaker_;
+  AdaptivePrefetch adaptive_;
+  RateLimit rate_;
+  std::vector<bool> may_claim_;        // by partition, as of the last claims
+  Instant rate_at_ = Instant::max();   // when the rate allows the claim that waits for it
+  Instant ahead_at_ = Instant::max();  // when the next scheduled task may be claimed ahead
+  Instant apart_at_ = Instant::max();  // when what is kept apart may be claimed
+  Instant probe_at_ = Instant::max();  // when a probe that still runs has passed
+};
+
+}  // namespace lictor::core

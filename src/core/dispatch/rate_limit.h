@@ -1,0 +1,111 @@
+#pragma once
+
+// The queue's rate_limit: on average one claim in `interval`, up to `burst` at once, by the generic
+// cell rate algorithm (ITU-T I.371, appendix A), which keeps one instant: when the bucket is full
+// again.
+//
+// The bucket is the queue's, and so is in Consul. A claim that takes tokens writes the bucket in its
+// own transaction, by CAS: so whoever leads next goes on with it, and the leaders of several
+// partitions share it.
+//
+//   unknown --ReadRate--> known --take()--> claim under way --applied--> known
+//      ^                    |                     |
+//      |   used up, and     |                     | refused: another leader was first
+//      +--- shared ---------+                     |
+//      +------------------------------------------+
+//
+// A claim takes the tokens of those that can follow it at once, so that a burst takes two round trips
+// to Consul and not one for each task.
+//
+// While the token of Consul lacks the right to the key, each leader keeps its part of the rate by
+// itself, and looks each minute whether it has the right by now.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/random.h"
+#include "core/commits/commits.h"
+#include "core/effect.h"
+#include "core/event.h"
+#include "core/options.h"
+#include "core/requests.h"
+#include "core/wall_clock.h"
+
+namespace lictor::core {
+
+class RateLimit {
+ public:
+  /// Of a claim. `mark`: what it must write.
+  struct Token {
+    std::optional<RateMark> mark;
+  };
+
+  RateLimit(const QueueOptions& options, Requests& requests, const WallClock& clock, Random& random)
+      : options_(options),
+        requests_(requests),
+        clock_(clock),
+        random_(random),
+        is_alone_(options.partitions == 1),
+        rate_(options.rate_limit) {}
+
+  /// Takes over the rate of the options.
+  void reconfigure();
+  /// This host leads `held` of `all` partitions.
+  void share(std::size_t held, std::size_t all);
+
+  /// A token for a claim under the fence of `partition`, after which up to `most` - 1 may follow.
+  /// Nothing: there is none before next_try().
+  [[nodiscard]] std::optional<Token> take(Instant now, std::uint32_t partition, std::size_t most,
+                                          Effects& out);
+  /// The claim was not made.
+  void give_back(const Token& token);
+  void on(Instant now, const RateRead& reply, Effects& out);
+  void on_settled(Instant now, const Commits::Settled& settled, Effects& out);
+  /// The partition is lost, and with it the claim that is under way for it.
+  void drop(std::uint32_t partition);
+  /// The term is over.
+  void clear();
+
+  /// When to try again; Instant::max(): when an answer has come.
+  [[nodiscard]] Instant next_try() const { return claim_ || read_ ? Instant::max() : try_at_; }
+  /// When there is a token again, as far as is known. Nothing: there is one.
+  [[nodiscard]] std::optional<Instant> used_up_until(Instant now) const;
+
+ private:
+  struct Claim {
+    std::uint32_t partition = 0;
+    Instant full_at{};         // if it is applied
+    std::size_t reserved = 0;  // for those that follow
+  };
+
+  /// This host's part of the rate, where it keeps the bucket by itself.
+  [[nodiscard]] Rate rate() const;
+  [[nodiscard]] Instant next(const Rate& rate) const;
+  [[nodiscard]] Duration spread();
+  void keep_alone(Instant now, const std::string& error, Effects& out);
+
+  const QueueOptions& options_;
+  Requests& requests_;
+  const WallClock& clock_;
+  Random& random_;
+  bool is_alone_;  // no other host leads a partition
+  std::size_t held_ = 1, all_ = 1;
+
+  std::optional<Rate> rate_;
+  Instant full_at_{};        // as far as is known
+  std::uint64_t index_ = 0;  // of the bucket's key
+  bool known_ = false;       // index_ is, and nobody else may have changed it since
+  bool is_local_ = false;    // the key may not be read or written
+  Instant local_until_{};
+  bool told_denied_ = false;
+  RequestId read_;
+  std::optional<Claim> claim_;  // under way
+  std::size_t reserved_ = 0;
+  Instant reserved_until_{};
+  Instant try_at_ = Instant::min();
+  StoreTrouble trouble_;
+};
+
+}  // namespace lictor::core

@@ -1,0 +1,42 @@
+#include "core/leadership/give_back.h"
+
+#include "base/assert.h"
+
+namespace lictor::core {
+
+Effect GiveBack::ask(RequestId id) const {
+  switch (step_) {
+    case Step::kUnlock:
+      return ReleaseLock{id, session_, index_, partition_};
+    case Step::kRead:
+      return ReadLeader{id, true, 0, partition_};
+    case Step::kDestroy:
+      return DestroySession{id, session_};
+    case Step::kDone:
+      break;
+  }
+  LICTOR_ASSERT(false);
+}
+
+// Refused: the key was written to since, or is not ours. Unknown: it may have landed. A read tells.
+bool GiveBack::on(const UnlockReplied& reply) {
+  const bool applied = reply.outcome == Outcome::kApplied;
+  step_ = applied ? Step::kDestroy : Step::kRead;
+  return applied;
+}
+
+bool GiveBack::on(const LeaderRead& reply) {
+  if (!reply.ok) return false;
+  const bool ours = reply.session == session_;
+  step_ = ours ? Step::kUnlock : Step::kDestroy;
+  if (ours) index_ = reply.modify_index;
+  return true;
+}
+
+bool GiveBack::on(const SessionDestroyed& reply) {
+  if (reply.outcome != Outcome::kApplied) return false;
+  step_ = Step::kDone;
+  return true;
+}
+
+}  // namespace lictor::core

@@ -1,0 +1,267 @@
+#include "core/leadership/leadership.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace lictor::core {
+
+Leadership::Leadership(const QueueOptions& options, Requests& requests)
+    : session_(options, requests, trouble_), trust_(options) {
+  for (std::uint32_t i = 0; i < options.partitions; ++i) {
+    leases_.emplace_back(options, i, requests, trouble_, trust_);
+  }
+}
+
+void Leadership::start(Instant now, const Started& started, Effects& out) {
+  for (std::uint32_t i = 0; i < started.held_indexes.size() && i < leases_.size(); ++i) {
+    leases_[i].lock().know_held(started.held_indexes[i]);
+  }
+  session_.start(now, started.previous_session, out);
+}
+
+void Leadership::on(Instant now, const SessionCreated& reply, Effects& out) {
+  on_session(now, session_.on(now, reply, out), out);
+}
+
+void Leadership::on(Instant now, const SessionRenewed& reply, Effects& out) {
+  on_session(now, session_.on(now, reply, out), out);
+}
+
+void Leadership::on(Instant now, const SessionDestroyed& reply, Effects& out) {
+  on_session(now, session_.on(now, reply, out), out);
+}
+
+void Leadership::on_session(Instant now, Session::Change change, Effects& out) {
+  switch (change) {
+    case Session::Change::kNone:
+    case Session::Change::kRenewed:
+      break;
+    case Session::Change::kOpened:
+      if (retired_) break;
+      for (Lease& lease : leases_) {
+        if (lease.state() == Lease::State::kFollowing) {
+          lease.lock().campaign(now, session_.id(), out);
+        }
+      }
+      break;
+    case Session::Change::kGone:
+      // A lagging server can also say this of a live session; a lock that hangs on it decides.
+      if (any_holds()) {
+        lock_to_read().prove(now, out);
+        session_.renew_soon(now);
+      } else if (!retired_ && all_follow()) {
+        replace_session(out);
+      }
+      break;
+    case Session::Change::kClosed:
+      for (Lease& lease : leases_) lease.lock().stop(out);
+      trust_.end();
+      break;
+  }
+}
+
+void Leadership::replace_session(Effects& out) {
+  for (Lease& lease : leases_) lease.lock().stop(out);
+  session_.replace(out);
+}
+
+// What became of a partition's lock, for the session and the trust; the rest is the caller's.
+void Leadership::take(Instant now, std::uint32_t partition, const Lock::Verdict& verdict,
+                      Changes& changes, Effects& out) {
+  switch (verdict.change) {
+    case Lock::Change::kNone:
+      if (!verdict.proof) return;
+      if (partition == proving_) prove_by_next();
+      prove_with(now, *verdict.proof, changes, out);
+      return;
+    case Lock::Change::kAcquired:
+      return win(now, partition, *verdict.proof, changes, out);
+    case Lock::Change::kLost:
+      return lose(now, partition, changes, out);
+    case Lock::Change::kReleased:
+      out.emplace_back(EndLease{partition});
+      if (closing_) {
+        end_session_if_free(now, out);
+      } else if (!retired_) {
+        leases_[partition].lock().campaign(now, session_.id(), out);
+      }
+      changes.push_back({partition, Lease::Change::kResigned});
+      return;
+    case Lock::Change::kSessionGone:
+      leases_[partition].lock().stop(out);
+      return on_session(now, Session::Change::kGone, out);
+    case Lock::Change::kCountChanged:
+      count_changed_ = true;
+      return;
+  }
+}
+
+void Leadership::win(Instant now, std::uint32_t partition, Instant sent_at, Changes& changes,
+                     Effects& out) {
+  changes.push_back({partition, Lease::Change::kWon});
+  const bool is_first = trust_.state() == Trust::State::kNone;
+  if (is_first) trust_.begin(sent_at);
+  if (is_first || !prove_with(now, sent_at, changes, out)) extend(partition, out);
+  if (trust_.state() != Trust::State::kTrusted) lock_to_read().prove_anew(now, out);
+}
+
+// With a lock the whole session may be gone: the next one is looked at.
+void Leadership::lose(Instant now, std::uint32_t partition, Changes& changes, Effects& out) {
+  changes.push_back({partition, Lease::Change::kLost});
+  end_trust_if_free();
+  if (any_holds()) lock_to_read().prove(now, out);
+}
+
+// False: the leases end when they did before.
+bool Leadership::prove_with(Instant now, Instant sent_at, Changes& changes, Effects& out) {
+  const bool was_doubtful = trust_.state() == Trust::State::kExpired;
+  if (!trust_.prove(now, sent_at)) return false;
+  trouble_.over();
+  for (std::uint32_t i = 0; i < leases_.size(); ++i) {
+    if (!leases_[i].holding()) continue;
+    extend(i, out);
+    if (was_doubtful) changes.push_back({i, Lease::Change::kRegained});
+  }
+  return true;
+}
+
+void Leadership::extend(std::uint32_t partition, Effects& out) const {
+  if (trust_.state() != Trust::State::kTrusted) return;
+  out.emplace_back(ExtendLease{trust_.until(), partition});
+}
+
+// Some lock must be held. The same one until its answer has come: where Consul does not answer, no
+// more of them are asked for.
+Lock& Leadership::lock_to_read() {
+  while (!leases_[proving_].holding()) prove_by_next();
+  return leases_[proving_].lock();
+}
+
+void Leadership::end_trust_if_free() {
+  if (!any_holds()) trust_.end();
+}
+
+Leadership::Changes Leadership::proved(Instant now, Instant sent_at, Effects& out) {
+  Changes changes;
+  prove_with(now, sent_at, changes, out);
+  return changes;
+}
+
+Leadership::Changes Leadership::refused(Instant now, std::uint32_t partition, Effects& out) {
+  Changes changes;
+  Lease& lease = leases_[partition];
+  if (!lease.holding()) return changes;
+  lease.lock().lose(out);
+  lose(now, partition, changes, out);
+  return changes;
+}
+
+void Leadership::clock_stepped(Instant now, Effects& out) {
+  trust_.clock_stepped(now);
+  if (any_holds()) lock_to_read().prove_anew(now, out);
+}
+
+// The lock can be lost while the session lives: the leader key was deleted or taken by force.
+void Leadership::resume(Instant now, std::uint32_t partition, Effects& out) {
+  LICTOR_ASSERT(leases_[partition].state() == Lease::State::kLost);
+  out.emplace_back(EndLease{partition});
+  leases_[partition].lock().stop(out);
+  if (closing_) {
+    end_session_if_free(now, out);
+  } else if (!retired_) {
+    session_.check(now, out);
+  }
+}
+
+void Leadership::resign(std::uint32_t partition, Duration standoff, Effects& out) {
+  if (!leases_[partition].holding()) return;
+  leases_[partition].lock().release(standoff, out);
+  end_trust_if_free();
+}
+
+void Leadership::want_only(Instant now, const std::vector<std::uint32_t>& partitions) {
+  auto next = partitions.begin();
+  for (std::uint32_t i = 0; i < leases_.size(); ++i) {
+    const bool wanted = next != partitions.end() && *next == i;
+    leases_[i].lock().want(now, wanted);
+    if (wanted) ++next;
+  }
+}
+
+bool Leadership::read_owners(const std::string& self, BalancerView& view) {
+  if (owners_seen_) return false;
+  std::vector<std::string> owners;
+  std::vector<Instant> free_from;
+  for (const Lease& lease : leases_) {
+    const bool is_ours =
+        lease.state() != Lease::State::kFollowing && lease.state() != Lease::State::kLost;
+    const Lock& lock = lease.lock();
+    if (!is_ours && !lock.other_owner()) return false;
+    // A lock of another daemon of our name, or of our last session, is not ours to give away.
+    const bool is_namesake = !is_ours && *lock.other_owner() == self;
+    owners.push_back(is_ours ? self : is_namesake ? kUnknownOwner : *lock.other_owner());
+    free_from.push_back(lock.free_from());
+  }
+  view.owners = std::move(owners);
+  view.free_from = std::move(free_from);
+  owners_seen_ = true;
+  return true;
+}
+
+void Leadership::retire(Effects& out) {
+  retired_ = true;
+  for (Lease& lease : leases_) {
+    if (lease.state() == Lease::State::kFollowing) lease.lock().stop(out);
+  }
+}
+
+void Leadership::close(Instant until, Effects& out) {
+  if (closing_) return;
+  retired_ = closing_ = true;
+  session_.close_until(until);
+  for (std::uint32_t i = 0; i < leases_.size(); ++i) resign(i, Duration::zero(), out);
+  end_session_if_free(until, out);
+}
+
+// Destroying the session also releases a lock that is being acquired at this moment.
+void Leadership::end_session_if_free(Instant now, Effects& out) {
+  if (!all_follow()) return;
+  for (Lease& lease : leases_) lease.lock().stop(out);
+  on_session(now, session_.close(out), out);
+}
+
+Leadership::Changes Leadership::on_time(Instant now, Effects& out) {
+  Changes changes;
+  on_session(now, session_.on_time(now, out), out);
+  if (closed()) return changes;
+  if (now >= trust_.proof_due()) {
+    trust_.asked(now);
+    lock_to_read().prove(now, out);
+  }
+  for (Lease& lease : leases_) lease.lock().on_time(now, out);
+  if (!trust_.expire(now)) return changes;
+  for (std::uint32_t i = 0; i < leases_.size(); ++i) {
+    if (leases_[i].holding()) changes.push_back({i, Lease::Change::kExpired});
+  }
+  return changes;
+}
+
+bool Leadership::any_holds() const {
+  return std::any_of(leases_.begin(), leases_.end(),
+                     [](const Lease& lease) { return lease.holding(); });
+}
+
+bool Leadership::all_follow() const {
+  return std::all_of(leases_.begin(), leases_.end(),
+                     [](const Lease& lease) { return lease.state() == Lease::State::kFollowing; });
+}
+
+Instant Leadership::next_deadline() const {
+  Instant next = std::min(session_.next_deadline(), trust_.next_deadline());
+  for (const Lease& lease : leases_) next = std::min(next, lease.lock().next_deadline());
+  return next;
+}
+
+}  // namespace lictor::core

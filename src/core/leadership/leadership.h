@@ -1,0 +1,118 @@
+#pragma once
+
+// What this host leads of a queue: one session, the trust in it, and the lease of each partition.
+//
+//   session: opened ----> every lease campaigns
+//            gone ------> a held lock is read; with none, another session is opened
+//   trust:   proof due -> one held lock is read, each in its turn: it proves the session, and so
+//                         all locks that hang on it, however many there are
+//   lease:   lost ------> the next held lock is read, since the session may be gone; resume() when
+//                         its jobs are over: if the session lives, it campaigns again
+//            released --> it campaigns again, or, after close(), the last one ends the session
+//
+// Session (core/leadership/session.h) opens, renews and ends the session; Trust (core/lead/trust.h) counts until
+// when it may be believed; Lease (core/leadership/lease.h) is a partition's lock under that trust.
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/effect.h"
+#include "core/event.h"
+#include "core/leadership/balancer.h"
+#include "core/leadership/lease.h"
+#include "core/leadership/session.h"
+#include "core/leadership/trust.h"
+#include "core/options.h"
+#include "core/requests.h"
+
+namespace lictor::core {
+
+class Leadership {
+ public:
+  struct Change {
+    std::uint32_t partition = 0;
+    Lease::Change what = Lease::Change::kWon;
+  };
+  using Changes = std::vector<Change>;
+
+  Leadership(const QueueOptions& options, Requests& requests);
+  Leadership(const Leadership&) = delete;  // its parts refer to each other
+  Leadership& operator=(const Leadership&) = delete;
+
+  /// What an earlier daemon of this node knew counts: its session is taken up if it still lives.
+  void start(Instant now, const Started& started, Effects& out);
+
+  void on(Instant now, const SessionCreated& reply, Effects& out);
+  void on(Instant now, const SessionRenewed& reply, Effects& out);
+  void on(Instant now, const SessionDestroyed& reply, Effects& out);
+  template <class LockReply>
+  Changes on(Instant now, const LockReply& reply, Effects& out) {
+    Changes changes;
+    owners_seen_ = false;
+    for (std::uint32_t i = 0; i < leases_.size(); ++i) {
+      take(now, i, leases_[i].lock().on(now, reply, out), changes, out);
+    }
+    return changes;
+  }
+  Changes on_time(Instant now, Effects& out);
+
+  /// A write that was sent at `sent_at` under the fence of some partition was applied.
+  Changes proved(Instant now, Instant sent_at, Effects& out);
+  /// The partition's fence refused a write.
+  Changes refused(Instant now, std::uint32_t partition, Effects& out);
+  /// The wall clock stepped against the monotonic clock, which may have stood still.
+  void clock_stepped(Instant now, Effects& out);
+
+  /// After kLost, when every job of the partition's old term is over.
+  void resume(Instant now, std::uint32_t partition, Effects& out);
+  /// Gives up the partition if it is held, and leaves it to others for `standoff`.
+  void resign(std::uint32_t partition, Duration standoff, Effects& out);
+  /// Acquires the locks of these partitions alone, in ascending order.
+  void want_only(Instant now, const std::vector<std::uint32_t>& partitions);
+  /// Fills in who holds each partition; this host is `self`. False: it may not have changed since
+  /// the last call, or the watch has not told of each yet.
+  [[nodiscard]] bool read_owners(const std::string& self, BalancerView& view);
+  /// Acquires no lock any more; what is held stays held.
+  void retire(Effects& out);
+  /// Gives up all locks and the session. Tries until `until`, then leaves it to its TTL.
+  void close(Instant until, Effects& out);
+  /// The session is gone, or was left to its TTL.
+  [[nodiscard]] bool closed() const { return session_.closed(); }
+
+  [[nodiscard]] const Lease& lease(std::uint32_t partition) const { return leases_[partition]; }
+  [[nodiscard]] const std::string& session() const { return session_.id(); }
+  /// Consul refused a lock, since the queue has another number of partitions than is asked for.
+  [[nodiscard]] bool count_changed() const { return count_changed_; }
+  [[nodiscard]] Instant next_deadline() const;
+
+ private:
+  void on_session(Instant now, Session::Change change, Effects& out);
+  void take(Instant now, std::uint32_t partition, const Lock::Verdict& verdict, Changes& changes,
+            Effects& out);
+  void win(Instant now, std::uint32_t partition, Instant sent_at, Changes& changes, Effects& out);
+  void lose(Instant now, std::uint32_t partition, Changes& changes, Effects& out);
+  bool prove_with(Instant now, Instant sent_at, Changes& changes, Effects& out);
+  void extend(std::uint32_t partition, Effects& out) const;
+  [[nodiscard]] Lock& lock_to_read();
+  void prove_by_next() { proving_ = proving_ + 1 == leases_.size() ? 0 : proving_ + 1; }
+  void end_trust_if_free();
+  void replace_session(Effects& out);
+  void end_session_if_free(Instant now, Effects& out);
+  [[nodiscard]] bool any_holds() const;
+  [[nodiscard]] bool all_follow() const;
+
+  StoreTrouble trouble_;
+  Session session_;
+  Trust trust_;
+  std::deque<Lease> leases_;   // by partition
+  std::uint32_t proving_ = 0;  // whose lock is read next as a proof
+  bool owners_seen_ = true;
+  bool count_changed_ = false;
+  bool retired_ = false;
+  bool closing_ = false;
+};
+
+}  // namespace lictor::core

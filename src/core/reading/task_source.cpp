@@ -1,0 +1,263 @@
+#include "core/reading/task_source.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lictor::core {
+namespace {
+
+// Other names usually come sooner, and decide: about a name that we deleted, and about a known key
+// that a check did not find.
+constexpr Duration kDoubt = 250ms;
+
+}  // namespace
+
+void TaskSource::start(Instant now, Effects& out) {
+  stop(out);
+  running_ = true;
+  folder_missing_ = false;
+  ++reading_;
+  watch_at_ = now;
+  on_time(now, busy_, out);
+}
+
+void TaskSource::stop(Effects& out) {
+  cancel(watch_, out);
+  values_.stop(out);
+  versions_.stop(out);
+  running_ = complete_ = busy_ = generation_ = false;
+  failures_.over();
+  index_ = 0;
+  watch_at_ = Instant::max();
+  trouble_.over();
+  names_.reset();
+  doubted_.clear();
+  list_anew_at_ = Instant::max();
+  checked_.clear();
+  seen_folders_.clear();
+}
+
+void TaskSource::check(const std::string& key) {
+  checked_.insert_or_assign(key, requests_.next());
+  values_.read_next(key);
+}
+
+// Many partitions may be won one after the other: names that are already asked for are waited for,
+// so that the pace counts them.
+void TaskSource::read_anew(Instant now, Effects& out) {
+  ++reading_;
+  if (watch_ && index_ == 0) return;
+  list_anew(now, out);
+}
+
+// A Consul that was restarted answers from what it held long ago until it has read its log; but not
+// by quorums.
+void TaskSource::list_anew(Instant at, Effects& out) {
+  cancel(watch_, out);
+  index_ = 0;
+  watch_at_ = at;
+}
+
+void TaskSource::ask_names(Instant now, Effects& out) {
+  watch_at_ = Instant::min();
+  watch_asked_at_ = now;
+  watch_reading_ = reading_;
+  watch_ = requests_.next();
+  out.emplace_back(ListTasks{watch_, index_});
+}
+
+// One answer may be lost. After a second anything may have happened, as before a first reading.
+void TaskSource::on_failed(Instant now, const TasksListed& reply, Effects& out) {
+  const Instant again = now + (reply.denied ? kRefusedPause : kRetryPause);
+  watch_at_ = again;
+  if (index_ != 0 && !reply.denied && failures_.keeps_index(reply.over_limit)) {
+    if (reply.over_limit) trouble_.tell("listing the tasks", reply.error, out);
+    return;
+  }
+  trouble_.tell("listing the tasks", reply.error, out);
+  ++reading_;
+  list_anew(again, out);
+  versions_.doubt_all(now);
+}
+
+void TaskSource::on(Instant now, const TasksListed& reply, Effects& out) {
+  if (!watch_ || reply.request != watch_) return;
+  watch_ = {};
+  if (!reply.ok) return on_failed(now, reply, out);
+  trouble_.over();
+  failures_.over();
+  list_anew_at_ = Instant::max();
+  pace_.listed(now, reply.keys.size());
+  // Went backwards: tombstones were reaped or a snapshot was restored (consul.md 4.3, 4.4).
+  // An index above the server's would not wake.
+  const bool backwards = reply.consul_index < index_;
+  const bool is_old = watch_reading_ != reading_;  // another reading was asked for since
+  index_ = backwards || is_old ? 0 : reply.consul_index;
+  if (backwards) versions_.doubt_all(now);
+  versions_.listed(now, reply.consul_index);
+  compare(now, reply, out);
+}
+
+// A known key that the names do not show is gone, unless its version is newer than their index.
+// Names without the folder key prove nothing: a token without read rights sees the same. If the
+// folder key was deleted, we create it again, and the next names decide.
+void TaskSource::compare(Instant now, const TasksListed& reply, Effects& out) {
+  Names names{reply.keys, watch_reading_, reply.consul_index, watch_asked_at_};
+  // A request that was sent after a delete was acknowledged cannot show the deleted task. Answers
+  // to earlier requests may still come.
+  listener_.on_answered_before(std::min(watch_asked_at_, oldest_request()));
+  folder_missing_ = !reply.marker;
+  const KnownKeys::Match match = keys_.match(names.keys.in_order());
+  doubted_.clear();
+  listener_.visit_deleting([&](const KnownKey& known) {
+    if (!keys_.listed(match, known)) return;
+    doubted_.push_back(known.key);
+    doubted_until_ = now + kDoubt;
+  });
+  std::vector<KnownKey*> gone;
+  if (reply.marker) {
+    keys_.for_each_unlisted(match, [&](KnownKey& known) {
+      if (known.index <= reply.consul_index) gone.push_back(&known);
+    });
+  }
+  std::sort(gone.begin(), gone.end(),
+            [](const KnownKey* a, const KnownKey* b) { return a->key < b->key; });
+  for (KnownKey* known : gone) listener_.on_gone(now, *known, reply.consul_index, out);
+
+  std::set<std::string> folders{reply.folders.begin(), reply.folders.end()};
+  for (const std::string& key : folders) {
+    if (!seen_folders_.contains(key)) values_.read_next(key);
+  }
+  seen_folders_ = std::move(folders);
+
+  const bool waits = generation_;
+  names_ = std::move(names);
+  if (!waits) begin_generation(match.unknown);
+  advance_generation(now, out);
+}
+
+// Of the names, or of single keys alone.
+void TaskSource::begin_generation(std::vector<std::string_view> unknown) {
+  generation_ = true;
+  if (!names_) return values_.begin({}, {});
+  generation_reading_ = names_->reading;
+  generation_index_ = names_->index;
+  values_.begin(std::move(names_->keys), std::move(unknown));
+  names_.reset();
+}
+
+// Ends the generation if all of it was read, and begins the next.
+void TaskSource::advance_generation(Instant now, Effects& out) {
+  while (!values_.is_open()) {
+    if (std::exchange(generation_, false)) {
+      listener_.on_generation_read(now, out);
+      ended_ = std::max(ended_, generation_reading_);
+      complete_ = complete_ || generation_reading_ == reading_;
+      if (complete_ && !versions_.running()) versions_.start(now, generation_index_);
+    }
+    if (names_) {
+      begin_generation(keys_.match(names_->keys.in_order()).unknown);
+    } else if (values_.has_waiting()) {
+      begin_generation({});
+    } else {
+      return;
+    }
+  }
+}
+
+void TaskSource::tell(Instant now, RequestId request, const StoredRecord& record,
+                      bool in_generation, Effects& out) {
+  auto checked = checked_.find(key_of(record));
+  if (checked != checked_.end() && request < checked->second) checked = checked_.end();
+  const KnownKey* known = keys_.find(key_of(record));
+  const bool is_news = known == nullptr || known->index < index_of(record);
+  if (checked == checked_.end() && !is_news) return;
+  if (checked != checked_.end()) checked_.erase(checked);
+  listener_.on_record(now, record, in_generation, out);
+}
+
+void TaskSource::on(Instant now, const TasksFetched& reply, Effects& out) {
+  const ValueReader::Use use = values_.accept(now, reply, out);
+  if (use == ValueReader::Use::kNone) return;
+  // A new version that a check finds comes after what its generation still has to read.
+  const bool in_generation = use == ValueReader::Use::kInOrder || values_.is_open();
+  for (const StoredRecord& record : reply.records) {
+    const std::string& key = key_of(record);
+    // Written after the names of this generation: its place is among those that the next ones show.
+    const bool is_of_next = names_ && index_of(record) > generation_index_ &&
+                            index_of(record) <= names_->index && !checked_.contains(key);
+    if (in_generation && is_of_next) {
+      values_.read_in_order(key);
+    } else {
+      tell(now, reply.request, record, in_generation, out);
+    }
+  }
+  for (const std::string& key : reply.missing) {
+    const auto checked = checked_.find(key);
+    if (checked != checked_.end()) {
+      if (reply.request < checked->second) continue;  // as it was before
+      checked_.erase(checked);
+    }
+    const bool is_doubtful = listener_.on_missing(now, key, index_, out);
+    if (is_doubtful) list_anew_at_ = std::min(list_anew_at_, now + kDoubt);
+  }
+  // A folder never runs. Report it once: its producer may have meant a task.
+  for (const std::string& key : reply.folders) {
+    out.emplace_back(Fact{Fact::Kind::kInFolder, key});
+  }
+  advance_generation(now, out);
+}
+
+void TaskSource::on(Instant now, const TasksChecked& reply, Effects& out) {
+  static_cast<void>(out);
+  if (!versions_.accept(now, reply)) return;
+  for (const std::string& key : reply.changed) values_.read_in_order(key);
+  const bool is_gone =
+      std::any_of(reply.missing.begin(), reply.missing.end(), [&](const std::string& key) {
+        const KnownKey* known = keys_.find(key);
+        return known != nullptr && listener_.is_stable(*known);
+      });
+  if (is_gone) list_anew_at_ = std::min(list_anew_at_, now + kDoubt);
+}
+
+bool TaskSource::will_read(const std::string& key) const {
+  if (values_.will_read(key)) return true;
+  if (!names_) return false;
+  const auto& keys = names_->keys.in_order();
+  return keys_.find(key) == nullptr &&
+         std::binary_search(keys.begin(), keys.end(), std::string_view{key});
+}
+
+void TaskSource::on_time(Instant now, bool busy, Effects& out) {
+  if (!running_) return;
+  busy_ = busy;
+  if (now >= list_anew_at_) {
+    list_anew_at_ = Instant::max();
+    list_anew(now, out);
+  }
+  if (!watch_ && now >= next_watch()) ask_names(now, out);
+  if (!doubted_.empty() && now >= doubted_until_) {
+    for (std::string& key : std::exchange(doubted_, {})) values_.read_in_order(std::move(key));
+  }
+  advance_generation(now, out);
+  values_.send(now, out);
+  versions_.on_time(
+      now, [this](const KnownKey& known) { return listener_.is_stable(known); }, out);
+}
+
+Instant TaskSource::oldest_request() const {
+  Instant oldest = values_.oldest_request();
+  if (watch_) oldest = std::min(oldest, watch_asked_at_);
+  if (names_) oldest = std::min(oldest, names_->asked_at);
+  return oldest;
+}
+
+Instant TaskSource::next_deadline() const {
+  Instant next = Instant::max();
+  if (!running_) return next;
+  if (!watch_) next = next_watch();
+  if (!doubted_.empty()) next = std::min(next, doubted_until_);
+  return std::min({next, list_anew_at_, values_.next_deadline(), versions_.next_deadline()});
+}
+
+}  // namespace lictor::core

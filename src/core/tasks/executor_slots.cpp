@@ -1,0 +1,102 @@
+#include "core/tasks/executor_slots.h"
+
+#include "core/reason.h"
+
+namespace lictor::core {
+namespace {
+
+bool has_job(TaskState state) { return is_running(state) || state == TaskState::kLeftover; }
+
+bool takes_slot(TaskState state) {
+  return (is_ours(state) && state != TaskState::kEnding) || has_job(state);
+}
+
+}  // namespace
+
+bool ExecutorSlots::concerns(const TaskEntry& entry) const {
+  if (entry.state == TaskState::kLimited) return true;
+  if (!takes_slot(entry.state)) return false;
+  const TypePolicy* policy = options_.policy_of(entry.task->type);
+  return policy != nullptr && policy->concurrency != 0;
+}
+
+void ExecutorSlots::enter(TaskEntry& entry) {
+  if (!concerns(entry)) return;
+  const std::string_view name = options_.executor_of(entry.task->type);
+  auto it = executors_.find(name);
+  if (it == executors_.end()) it = executors_.try_emplace(std::string{name}).first;
+  if (entry.state == TaskState::kLimited) {
+    it->second.limited.insert(&entry);
+  } else {
+    ++it->second.taken;
+    it->second.running += has_job(entry.state) ? 1 : 0;
+  }
+}
+
+void ExecutorSlots::leave(TaskEntry& entry) {
+  if (!concerns(entry)) return;
+  const auto it = executors_.find(options_.executor_of(entry.task->type));
+  if (entry.state == TaskState::kLimited) {
+    it->second.limited.erase(&entry);
+  } else {
+    --it->second.taken;
+    it->second.running -= has_job(entry.state) ? 1 : 0;
+  }
+  if (it->second.taken == 0 && it->second.limited.empty()) executors_.erase(it);
+}
+
+// With a limit as high as the queue's it is the queue's that binds, and claims ahead are counted by
+// that alone.
+std::size_t ExecutorSlots::limit_of(const Task& task) const {
+  const TypePolicy* policy = options_.policy_of(task.type);
+  return policy != nullptr && policy->concurrency < options_.concurrency ? policy->concurrency : 0;
+}
+
+const ExecutorSlots::Executor* ExecutorSlots::find(const Task& task) const {
+  const auto it = executors_.find(options_.executor_of(task.type));
+  return it == executors_.end() ? nullptr : &it->second;
+}
+
+bool ExecutorSlots::is_full(const Task& task) const {
+  const std::size_t limit = limit_of(task);
+  const Executor* executor = limit == 0 ? nullptr : find(task);
+  return executor != nullptr && executor->taken >= limit;
+}
+
+bool ExecutorSlots::is_at_limit(const Task& task) const {
+  const std::size_t limit = limit_of(task);
+  const Executor* executor = limit == 0 ? nullptr : find(task);
+  return executor != nullptr && executor->running >= limit;
+}
+
+template <class May>
+TaskEntry* ExecutorSlots::first_if(May may) const {
+  TaskEntry* first = nullptr;
+  for (const auto& [name, executor] : executors_) {
+    if (executor.limited.empty()) continue;
+    TaskEntry* const next = *executor.limited.begin();
+    if (may(*next) && (first == nullptr || ByStart{}(next, first))) first = next;
+  }
+  return first;
+}
+
+TaskEntry* ExecutorSlots::first_with_slot() const {
+  return first_if([this](const TaskEntry& entry) { return !is_full(*entry.task); });
+}
+
+TaskEntry* ExecutorSlots::first() const {
+  return first_if([](const TaskEntry&) { return true; });
+}
+
+std::size_t ExecutorSlots::count_before(const TaskEntry& entry, std::string& first) const {
+  const Executor* executor = find(*entry.task);
+  if (executor == nullptr) return 0;
+  std::size_t count = 0;
+  for (const TaskEntry* other : executor->limited) {
+    if (count == Reason::kMostCounted || !ByStart{}(other, &entry)) break;
+    if (count++ == 0) first = other->key;
+  }
+  return count;
+}
+
+}  // namespace lictor::core

@@ -1,0 +1,55 @@
+#pragma once
+
+// The slots of executors that have a `concurrency` of their own. A task takes one from its claim to
+// the end of its job. Tasks in the state `limited` wait for one, each executor's in an order of
+// their own: a backlog of one type does not hold up the others, and is not looked through when a
+// slot becomes free.
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+
+#include "core/options.h"
+#include "core/tasks/task_entry.h"
+
+namespace lictor::core {
+
+class ExecutorSlots {
+ public:
+  explicit ExecutorSlots(const QueueOptions& options) : options_(options) {}
+
+  void enter(TaskEntry& entry);
+  void leave(TaskEntry& entry);
+  void clear() { executors_.clear(); }
+
+  /// The limit that binds the task's executor; 0: it has none below that of the queue.
+  [[nodiscard]] std::size_t limit_of(const Task& task) const;
+  /// No task of its executor may be claimed.
+  [[nodiscard]] bool is_full(const Task& task) const;
+  /// As many of its executor's jobs run as may: the limit was lowered since the task was claimed.
+  [[nodiscard]] bool is_at_limit(const Task& task) const;
+  /// The limited task to start first, of the executors that have a slot free.
+  [[nodiscard]] TaskEntry* first_with_slot() const;
+  [[nodiscard]] TaskEntry* first() const;
+  /// How many limited tasks of its executor come before `entry`; `first` is the key of the next of
+  /// them. Linear in their number.
+  [[nodiscard]] std::size_t count_before(const TaskEntry& entry, std::string& first) const;
+
+ private:
+  struct Executor {
+    std::size_t taken = 0;
+    std::size_t running = 0;  // of these
+    std::set<TaskEntry*, ByStart> limited;
+  };
+
+  [[nodiscard]] bool concerns(const TaskEntry& entry) const;
+  [[nodiscard]] const Executor* find(const Task& task) const;
+  template <class May>
+  [[nodiscard]] TaskEntry* first_if(May may) const;
+
+  const QueueOptions& options_;
+  std::map<std::string, Executor, std::less<>> executors_;  // by name, while they have such tasks
+};
+
+}  // namespace lictor::core

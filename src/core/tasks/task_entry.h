@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/id.h"
+#include "core/event.h"
+#include "core/options.h"
+#include "core/partition.h"
+#include "core/task.h"
+#include "core/tasks/known_keys.h"
+#include "core/tasks/task_state.h"
+
+namespace lictor::core {
+
+enum class StopReason { kNone, kWithdrawn, kTimeout, kDrain, kLease };
+
+/// What is ours of a task, from its claim to its end.
+struct Attempt {
+  AttemptId id;
+  TypePolicy policy;        // as it was when the task was claimed
+  std::uint64_t token = 0;  // the fencing token: the ModifyIndex of the claim
+  StopReason stop = StopReason::kNone;
+  Instant claimed_at{};
+  Instant held_since{};
+  Instant started_at{};
+  Instant timeout_at = Instant::max();  // once it was told to end: when it should have ended
+  bool last_chance = false;             // its next lost owner makes it a dead letter
+  bool returns = false;                 // it is being given back, and keeps its place in order
+  bool recalled = false;                // to be given back instead of started
+  std::optional<WallTime> early_until;  // claimed ahead of its time, which is this
+};
+
+/// In Consul's JSON every byte of a key that is not UTF-8 reads U+FFFD, which names another key.
+[[nodiscard]] inline bool is_unnameable(std::string_view key) {
+  return key.find("\xef\xbf\xbd") != std::string_view::npos;
+}
+
+/// All that the core knows of one key. Only TaskTable::update() changes what its orders go by.
+struct TaskEntry : KnownKey {
+  TaskState state = TaskState::kUnread;
+  std::uint8_t partition = 0;         // once its record is read
+  std::uint64_t tombstones : 20 = 0;  // entries in the table's list of deletions
+  std::uint64_t heap_at : 28 = 0;     // of a distant one: its place in DueHeap
+  WallTime due = WallTime::min();     // not before this
+  std::shared_ptr<const Task> task;   // while it waits or is ours
+  std::unique_ptr<Attempt> attempt;   // while it is ours, and of a leftover
+  struct Notes {
+    std::shared_ptr<const BadRecord> bad;  // of an unreadable record
+    std::string text;                      // why Consul refused its claim, or why it is too large
+    std::set<std::string> not_started;  // nonces of claims of ours under which nothing was started
+    /// While a write of ours is under way: the index of a listing or record that is newer than what
+    /// was written over.
+    std::uint64_t newer_index = 0;
+  };
+  std::unique_ptr<Notes> notes;  // what few entries need
+
+  [[nodiscard]] Notes& note() {
+    if (!notes) notes = std::make_unique<Notes>();
+    return *notes;
+  }
+  [[nodiscard]] std::uint64_t newer_index() const { return notes ? notes->newer_index : 0; }
+  /// The claim was given up and may still land; one that lands after a hundred others is not
+  /// expected.
+  void remember_not_started(const std::string& nonce) {
+    constexpr std::size_t kMost = 100;
+    auto& nonces = note().not_started;
+    if (nonces.size() >= kMost) nonces.clear();
+    nonces.insert(nonce);
+  }
+};
+
+/// The order in which tasks start.
+struct ByStart {
+  bool operator()(const TaskEntry* a, const TaskEntry* b) const {
+    return starts_before(*a->task, *b->task);
+  }
+};
+
+static_assert(kMostPartitions == 256);   // TaskEntry::partition
+static_assert(sizeof(TaskEntry) <= 88);  // a hundred thousand of them may wait for tomorrow
+
+}  // namespace lictor::core

@@ -1,0 +1,146 @@
+#include "core/tasks/task_table.h"
+
+#include <memory>
+#include <vector>
+
+namespace lictor::core {
+
+TaskTable::TaskTable(const QueueOptions& options, std::uint64_t seed)
+    : keys_(seed), waiting_(options), slots_(options) {}
+
+TaskTable::~TaskTable() {
+  keys_.for_each([](KnownKey& known) { delete &entry_of(known); });
+}
+
+TaskEntry* TaskTable::find(AttemptId id) const {
+  const auto it = ours_.find(id);
+  return it == ours_.end() ? nullptr : it->second;
+}
+
+TaskEntry& TaskTable::obtain(std::string_view key) {
+  if (TaskEntry* entry = find(key)) return *entry;
+  auto entry = std::make_unique<TaskEntry>();
+  entry->key = key;
+  keys_.insert(*entry);
+  ++discovered_;
+  ++counts_[static_cast<std::size_t>(entry->state)];
+  return *entry.release();
+}
+
+// Returns the serialKey that others may take now.
+std::string TaskTable::leave(TaskEntry& entry) {
+  const bool frees = entry.state == TaskState::kReady || waiting_.holds_lane(entry);
+  waiting_.leave(entry);
+  claimed_.leave(entry);
+  slots_.leave(entry);
+  if (entry.attempt) {
+    // Attempts end about as they were begun: no search for the first.
+    if (!ours_.empty() && ours_.begin()->second == &entry) {
+      ours_.erase(ours_.begin());
+    } else {
+      ours_.erase(entry.attempt->id);
+    }
+    if (entry.attempt->last_chance) --last_chances_;
+    if (entry.attempt->returns) --returning_;
+  }
+  --counts_[static_cast<std::size_t>(entry.state)];
+  return frees && entry.task ? entry.task->serial_key : std::string{};
+}
+
+void TaskTable::enter(TaskEntry& entry) {
+  if (is_ours(entry.state) || entry.state == TaskState::kLeftover) {
+    ours_.emplace_hint(ours_.end(), entry.attempt->id, &entry);
+    if (entry.attempt->last_chance) ++last_chances_;
+    if (entry.attempt->returns) ++returning_;
+  } else {
+    entry.attempt.reset();
+    if (entry.notes) entry.notes->newer_index = 0;
+  }
+  waiting_.enter(entry);
+  claimed_.enter(entry);
+  slots_.enter(entry);
+  ++counts_[static_cast<std::size_t>(entry.state)];
+}
+
+// Only the first blocked task becomes ready: of all, all but one would be blocked again, each time
+// a task ends. Also needed when the changed entry still holds the serialKey: it may come after
+// another holder now, which would stay blocked for ever.
+void TaskTable::settle_lane(const std::string& lane) {
+  if (lane.empty()) return;
+  if (TaskEntry* next = waiting_.unblocked(lane)) move(*next, TaskState::kReady);
+}
+
+TaskTable::Busy TaskTable::busy_in(std::uint32_t partition) const {
+  Busy busy;
+  for_each_ours([&](const TaskEntry& entry) {
+    if (entry.partition != partition) return;
+    const bool runs = is_running(entry.state);
+    if (runs) ++busy.running;
+    ++(entry.state == TaskState::kLeftover ? busy.leftovers : busy.ours);
+  });
+  return busy;
+}
+
+std::size_t TaskTable::waiting() const {
+  using enum TaskState;
+  return count({kUnread, kDistant, kScheduled, kRetrying, kRefused, kReady, kBlocked, kLimited,
+                kSuspended, kNoExecutor});
+}
+
+void TaskTable::bury(TaskEntry& entry, std::uint64_t index, Instant now) {
+  update(entry, TaskState::kDeleted, [&](TaskEntry& e) {
+    e.index = index;
+    e.task.reset();
+    e.notes.reset();
+    e.attempt.reset();
+  });
+  ++entry.tombstones;
+  deletions_.emplace_back(now, &entry);
+}
+
+void TaskTable::forget_deleted_before(Instant time) {
+  for (; !deletions_.empty() && deletions_.front().first < time; deletions_.pop_front()) {
+    TaskEntry& entry = *deletions_.front().second;
+    if (--entry.tombstones == 0 && entry.state == TaskState::kDeleted) erase(entry);
+  }
+}
+
+void TaskTable::erase(TaskEntry& entry) {
+  static_cast<void>(leave(entry));
+  keys_.erase(entry);
+  delete &entry;
+}
+
+void TaskTable::clear() {
+  std::vector<TaskEntry*> leftovers;
+  keys_.for_each([&](KnownKey& known) {
+    TaskEntry& entry = entry_of(known);
+    if (entry.state == TaskState::kLeftover) {
+      leftovers.push_back(&entry);
+    } else {
+      delete &entry;
+    }
+  });
+  keys_.clear();
+  waiting_.clear();
+  claimed_.clear();
+  slots_.clear();
+  ours_.clear();
+  deletions_.clear();
+  counts_ = {};
+  last_chances_ = returning_ = 0;
+  for (TaskEntry* entry : leftovers) {
+    entry->tombstones = 0;
+    entry->index = 0;
+    if (entry->notes) entry->notes->newer_index = 0;
+    keys_.insert(*entry);
+    enter(*entry);
+  }
+}
+
+void TaskTable::erase_leftover(TaskEntry& entry) {
+  LICTOR_ASSERT(entry.state == TaskState::kLeftover && entry.tombstones == 0);
+  erase(entry);
+}
+
+}  // namespace lictor::core

@@ -1,0 +1,168 @@
+#pragma once
+
+// One entry for each known key, by key and, while it is ours, by attempt. The state of an entry
+// (core/tasks/task_state.h has the diagram) decides in which orders it stands: update() takes it out of
+// those of the old state and puts it into those of the new one, so that no two can disagree.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/assert.h"
+#include "core/options.h"
+#include "core/tasks/claimed_order.h"
+#include "core/tasks/executor_slots.h"
+#include "core/tasks/known_keys.h"
+#include "core/tasks/task_entry.h"
+#include "core/tasks/waiting_order.h"
+
+namespace lictor::core {
+
+class TaskTable {
+ public:
+  TaskTable(const QueueOptions& options, std::uint64_t seed);
+  TaskTable(const TaskTable&) = delete;
+  TaskTable& operator=(const TaskTable&) = delete;
+  ~TaskTable();
+
+  [[nodiscard]] TaskEntry* find(std::string_view key) const {
+    return static_cast<TaskEntry*>(keys_.find(key));
+  }
+  [[nodiscard]] TaskEntry* find(AttemptId id) const;
+  /// The entry of `key`; a new one is unread.
+  TaskEntry& obtain(std::string_view key);
+
+  /// The only way to change what the orders depend on: state, task, due time, the attempt's times.
+  template <class Change>
+  void update(TaskEntry& entry, TaskState to, Change change) {
+    LICTOR_ASSERT(may_become(entry.state, to));
+    const TaskState from = entry.state;
+    const std::string lane = leave(entry);
+    change(entry);
+    entry.state = to;
+    enter(entry);
+    settle_lane(lane);
+    walked_[static_cast<std::size_t>(from)] |= 1U << static_cast<unsigned>(to);
+  }
+  void move(TaskEntry& entry, TaskState to) {
+    update(entry, to, [](TaskEntry&) {});
+  }
+  /// The same; the state stays.
+  template <class Change>
+  void adjust(TaskEntry& entry, Change change) {
+    static_cast<void>(leave(entry));
+    change(entry);
+    enter(entry);
+  }
+  /// Changes options that the orders of all tasks depend on.
+  template <class Change>
+  void reconfigure(Change change) {
+    keys_.for_each([&](KnownKey& known) { static_cast<void>(leave(entry_of(known))); });
+    change();
+    keys_.for_each([&](KnownKey& known) { enter(entry_of(known)); });
+    for_each([&](TaskEntry& entry) {
+      const bool free =
+          entry.state == TaskState::kBlocked && waiting_.lane_holder(entry) == nullptr;
+      if (free) move(entry, TaskState::kReady);
+    });
+  }
+
+  /// The key is gone as of `index`: what answers show of it up to that index is old.
+  void bury(TaskEntry& entry, std::uint64_t index, Instant now);
+  /// Whatever was asked before `time` has been answered: older deletions need not be remembered.
+  void forget_deleted_before(Instant time);
+  /// The term is over. Jobs in `leftover` state stay, all else is forgotten.
+  void clear();
+  /// A leftover job has ended.
+  void erase_leftover(TaskEntry& entry);
+
+  [[nodiscard]] std::size_t count(TaskState state) const {
+    return counts_[static_cast<std::size_t>(state)];
+  }
+  /// In one of these states.
+  [[nodiscard]] std::size_t count(std::initializer_list<TaskState> states) const {
+    std::size_t sum = 0;
+    for (const TaskState state : states) sum += count(state);
+    return sum;
+  }
+  /// Ours, and not ended.
+  [[nodiscard]] std::size_t busy() const {
+    using enum TaskState;
+    return count({kClaiming, kChecking, kClaimed, kRunning, kStopping});
+  }
+  [[nodiscard]] std::size_t running() const {
+    return count({TaskState::kRunning, TaskState::kStopping});
+  }
+  /// How many of `partition` the host has: tasks that are ours, and jobs that run under them.
+  struct Busy {
+    std::size_t ours = 0;       // those that ended, and are not written yet, included
+    std::size_t running = 0;    // of these
+    std::size_t leftovers = 0;  // of an earlier term
+  };
+  [[nodiscard]] Busy busy_in(std::uint32_t partition) const;
+  /// Known tasks that are not ours, not being buried, and not ignored.
+  [[nodiscard]] std::size_t waiting() const;
+  [[nodiscard]] bool any_last_chance() const { return last_chances_ != 0; }
+  /// See Attempt::returns.
+  [[nodiscard]] bool any_returning() const { return returning_ != 0; }
+
+  [[nodiscard]] const WaitingOrder& waiting_order() const { return waiting_; }
+  [[nodiscard]] const ClaimedOrder& claimed_order() const { return claimed_; }
+  [[nodiscard]] const ExecutorSlots& executor_slots() const { return slots_; }
+  /// Claimed tasks that are due at `wall` are early no more.
+  void advance_claimed(WallTime wall) { claimed_.advance(wall); }
+
+  [[nodiscard]] KnownKeys& keys() { return keys_; }
+  /// Calls `visit(TaskEntry&)` for each task with an attempt, in the order of the claims. `visit`
+  /// may move it.
+  template <class Visit>
+  void for_each_ours(Visit visit) const {
+    for (auto it = ours_.begin(); it != ours_.end();) visit(*(it++)->second);
+  }
+  /// Calls `visit(TaskEntry&)` for each deletion that is remembered, in the order of time.
+  template <class Visit>
+  void for_each_deleted(Visit visit) const {
+    for (const auto& [at, entry] : deletions_) {
+      if (entry->state == TaskState::kDeleted) visit(*entry);
+    }
+  }
+  /// Calls `visit(TaskEntry&)` for every entry, in no order that means anything. `visit` may move
+  /// it.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    keys_.for_each([&](KnownKey& known) { visit(entry_of(known)); });
+  }
+
+  /// Every transition taken so far, for tests that cover the state diagram.
+  using Walked = std::array<std::uint32_t, kTaskStates>;  // from a state, a bit for each it became
+  [[nodiscard]] const Walked& walked() const { return walked_; }
+  /// How many keys became known, since the beginning.
+  [[nodiscard]] std::uint64_t discovered() const { return discovered_; }
+
+ private:
+  static TaskEntry& entry_of(KnownKey& known) { return static_cast<TaskEntry&>(known); }
+  [[nodiscard]] std::string leave(TaskEntry& entry);
+  void enter(TaskEntry& entry);
+  void settle_lane(const std::string& lane);
+  void erase(TaskEntry& entry);
+
+  KnownKeys keys_;  // of entries that are the table's own
+  WaitingOrder waiting_;
+  ClaimedOrder claimed_;
+  ExecutorSlots slots_;
+  std::map<AttemptId, TaskEntry*> ours_;
+  std::deque<std::pair<Instant, TaskEntry*>> deletions_;
+  std::array<std::size_t, kTaskStates> counts_{};
+  std::size_t last_chances_ = 0;
+  std::size_t returning_ = 0;
+  std::uint64_t discovered_ = 0;
+  Walked walked_{};
+};
+
+}  // namespace lictor::core

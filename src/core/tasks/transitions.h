@@ -1,0 +1,150 @@
+#pragma once
+
+// Every transition of a task: an event in a state leads to another state, a write to the store, a
+// job's start or stop, a fact. transitions_attempt.cpp has those of a task that is ours, from its
+// claim to its end. core/tasks/task_state.h defines the states, core/tasks/task_table.h holds the entries,
+// core/dispatch/dispatcher.h decides what is claimed and started when.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/random.h"
+#include "core/commits/commits.h"
+#include "core/effect.h"
+#include "core/event.h"
+#include "core/leadership/leadership.h"
+#include "core/options.h"
+#include "core/reading/task_source.h"
+#include "core/tasks/first_seen.h"
+#include "core/tasks/task_table.h"
+#include "core/wall_clock.h"
+
+namespace lictor::core {
+
+class Transitions : public TaskSource::Listener {
+ public:
+  Transitions(const QueueOptions& options, const Leadership& leadership, TaskTable& table,
+              Commits& commits, const WallClock& clock, Random& random);
+  /// The source that reads single keys and reports them here.
+  void set_source(TaskSource& source) { source_ = &source; }
+
+  // What the store says.
+  void on_record(Instant now, const StoredRecord& record, bool in_generation,
+                 Effects& out) override;
+  void on_generation_read(Instant now, Effects& out) override;
+  void on_gone(Instant now, KnownKey& known, std::uint64_t index, Effects& out) override;
+  bool on_missing(Instant now, const std::string& key, std::uint64_t index, Effects& out) override;
+  void visit_deleting(const std::function<void(const KnownKey&)>& visit) const override;
+  [[nodiscard]] bool is_stable(const KnownKey& known) const override;
+  void on_answered_before(Instant time) override { table_.forget_deleted_before(time); }
+  /// A write of a task has ended.
+  void on_settled(Instant now, const Commits::Settled& settled, Effects& out);
+
+  // Time.
+  /// Waiting tasks that are due are ready; distant ones that are near are read.
+  void advance(Instant now);
+  [[nodiscard]] Instant next_deadline() const;
+  /// Moves expired tasks and unreadable records to the dead letters, at most a transaction's worth
+  /// at a time, so that they hold up nothing else. Only of partitions for which `may_write` is
+  /// true.
+  void bury_some(Instant now, const std::function<bool(std::uint32_t)>& may_write, Effects& out);
+  /// The wall clock was set.
+  void on_clock_set(Instant now);
+
+  // What is decided of tasks.
+  /// `rate`: the bucket that the claim writes. False: the task ends instead, and no claim is made.
+  bool claim(Instant now, TaskEntry& entry, bool due, const std::string& session,
+             std::optional<RateMark> rate, Effects& out);
+  void start(Instant now, TaskEntry& entry, Effects& out);
+  void stop(Instant now, TaskEntry& entry, StopReason why, Effects& out);
+  /// A claimed task is free again; it counts as never begun. `why`: for people; may be empty.
+  void give_back(Instant now, TaskEntry& entry, std::string why, Effects& out);
+  /// A task whose claim is on its way is given back instead of being started.
+  void recall(TaskEntry& entry) {
+    table_.adjust(entry, [](TaskEntry& e) { e.attempt->recalled = true; });
+  }
+  void on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
+  /// Its job could not be started: nothing of it ran, as far as is known. `pause`: how long no job
+  /// of its executor is started.
+  void on_not_started(Instant now, TaskEntry& entry, std::string error,
+                      std::optional<Duration> pause, Effects& out);
+  /// A job was asked to stop and did not end in time.
+  void on_overdue(Instant now, TaskEntry& entry, Effects& out);
+  /// Executors were added or removed.
+  void on_reconfigured(Instant now, Effects& out);
+  /// Reads every distant task again.
+  void doubt_distant();
+  /// Another partition was won: reads its tasks.
+  void begin_term(std::uint32_t partition);
+  /// A partition was lost: its running jobs are stopped, and of its tasks only keys and versions
+  /// are kept. `is_last`: none is held now, and everything but the running jobs is forgotten.
+  void end_term(std::uint32_t partition, bool is_last, Effects& out);
+  /// A job of an earlier term has ended. `any_held`: its key is read again.
+  void forget_leftover(TaskEntry& entry, bool any_held);
+
+  /// `expireAt` passed before the task, which is claimed, was ever started.
+  [[nodiscard]] bool is_expired(Instant now, const Task& task) const;
+  void expire_claimed(Instant now, TaskEntry& entry, Effects& out);
+
+  /// The id that the next attempt would get.
+  [[nodiscard]] std::uint64_t next_attempt() const { return last_attempt_ + 1; }
+
+ private:
+  static constexpr const char* kExpired = "expireAt passed before it was started";
+
+  void add(Instant now, const TaskEntry& entry, Write write);
+  [[nodiscard]] std::uint32_t partition_of(const StoredRecord& record) const;
+  void make_foreign(TaskEntry& entry, std::uint32_t partition, std::uint64_t index);
+  [[nodiscard]] bool is_held(Instant now, const Task& task) const;
+  void read_again(TaskEntry& entry);
+  void place(Instant now, TaskEntry& entry, const StoredRecord& record, Effects& out,
+             bool in_generation = false);
+  void place(Instant now, TaskEntry& entry, std::shared_ptr<const Task> task, Effects& out);
+  void place_bad(TaskEntry& entry, const BadRecord& record, Effects& out);
+  void ignore(TaskEntry& entry, TaskState state, std::uint64_t index, const std::string& why,
+              Effects& out);
+  void tell_no_executor(const Task& task, Effects& out);
+  void tell(Fact::Kind kind, const TaskEntry& entry, std::string text, Effects& out,
+            Duration took = {});
+  [[nodiscard]] WallTime due_at(Instant now, const Task& task) const;
+  [[nodiscard]] Instant ready_at(Instant now, const Task& task) const;
+  [[nodiscard]] bool is_distant(Instant now, const Task& task, WallTime due) const;
+  [[nodiscard]] std::chrono::milliseconds distance(int times) const;
+
+  void on_claim_settled(Instant now, TaskEntry& entry, const Commits::Settled& settled,
+                        Effects& out);
+  void on_end_settled(Instant now, TaskEntry& entry, const Commits::Settled& settled, Effects& out);
+  void on_rewrite_applied(Instant now, TaskEntry& entry, const Commits::Settled& settled,
+                          Effects& out);
+  void on_burial_settled(Instant now, TaskEntry& entry, const Commits::Settled& settled,
+                         Effects& out);
+  void on_void(Instant now, TaskEntry& entry, const Commits::Settled& settled, Effects& out);
+  void withdraw(Instant now, TaskEntry& entry, std::uint64_t index, Duration ran, Effects& out);
+
+  void finish(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
+  void fail(Instant now, TaskEntry& entry, const std::string& error, const std::string& tail,
+            std::optional<Duration> retry_after, Effects& out);
+  void lose(Instant now, TaskEntry& entry, const std::string& why, Effects& out);
+  void interrupt(Instant now, TaskEntry& entry, std::string reason, std::string why, Effects& out);
+  void make_dead(Instant now, TaskEntry& entry, std::string reason, std::string error,
+                 std::string tail, Effects& out);
+  void rewrite(Instant now, TaskEntry& entry, Purpose purpose, Stamp stamp);
+  [[nodiscard]] Instant backoff_end(Instant now, const TaskEntry& entry, std::uint32_t failures);
+
+  const QueueOptions& options_;
+  const Leadership& leadership_;
+  TaskTable& table_;
+  Commits& commits_;
+  const WallClock& clock_;
+  Random& random_;
+  TaskSource* source_ = nullptr;
+  std::uint64_t last_attempt_;
+  std::uint64_t last_claim_ = 0;
+  std::set<std::size_t> told_no_executor_;  // types, by their hashes
+  FirstSeen first_seen_;
+};
+
+}  // namespace lictor::core

@@ -1,0 +1,464 @@
+// The transitions of a task that is ours: its claim, its job and its end.
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/time_text.h"
+#include "core/commits/write.h"
+#include "core/tasks/transitions.h"
+
+namespace lictor::core {
+namespace {
+
+using S = TaskState;
+using Verdict = Commits::Verdict;
+
+// After kill_grace ends, a killed job's exit is reported within this time.
+constexpr Duration kEndsWithin = 1s;
+
+const char* text_of(StopReason reason) {
+  switch (reason) {
+    case StopReason::kWithdrawn:
+      return "withdrawn";
+    case StopReason::kTimeout:
+      return "timed out";
+    case StopReason::kDrain:
+      return "drain_timeout is over";
+    case StopReason::kLease:
+      return "the lease ran out";
+    case StopReason::kNone:
+      break;
+  }
+  return "";
+}
+
+// Zero: none.
+Duration timeout_of(const Task& task, const TypePolicy& policy) {
+  const Duration wanted = task.timeout.value_or(policy.timeout);
+  if (policy.timeout_limit == Duration::zero()) return wanted;
+  return wanted == Duration::zero() ? policy.timeout_limit : std::min(wanted, policy.timeout_limit);
+}
+
+std::string timed_out(const TaskEntry& entry) {
+  return "timed out after " + format_duration(timeout_of(*entry.task, entry.attempt->policy)) +
+         "; ";
+}
+
+}  // namespace
+
+// ---- The claim ----
+
+bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::string& session,
+                        std::optional<RateMark> rate, Effects& out) {
+  const std::shared_ptr<const Task> task = entry.task;
+  const TypePolicy& policy = *options_.policy_of(task->type);
+  // The task is claimed, and not by us. We lead, so its owner is lost.
+  const bool orphan = task->stamp.taken;
+  const std::string* last = orphan && task->stamp.claim ? &task->stamp.claim->nonce : nullptr;
+  const bool not_started =
+      last != nullptr && entry.notes && entry.notes->not_started.contains(*last);
+  // This very daemon claimed it, in an earlier term: it lives, and has stopped the job itself.
+  const bool once = policy.delivery == Delivery::kAtMostOnce;
+  const bool was_ours = last != nullptr && last->starts_with(options_.identity + "-") && !once;
+  const bool goes_on = not_started || was_ours;  // under the attempt that its claim has counted
+  Stamp stamp = task->stamp;
+  if (orphan && !goes_on) {
+    ++stamp.lost;
+    tell(Fact::Kind::kLost, entry, stamp.claim ? stamp.claim->node : std::string{}, out);
+    const bool ends = once || stamp.lost >= options_.max_losses;
+    if (ends) {
+      auto lost = std::make_shared<Task>(*task);
+      lost->stamp = stamp;
+      table_.update(entry, S::kEnding, [&](TaskEntry& e) {
+        e.task = std::move(lost);
+        e.attempt = std::make_unique<Attempt>();
+        e.attempt->id = AttemptId{++last_attempt_};
+        e.attempt->policy = policy;
+      });
+      make_dead(now, entry, "owner lost",
+                "the daemon that ran it died or lost the lead, " + std::to_string(stamp.lost) +
+                    (stamp.lost == 1 ? " time" : " times"),
+                {}, out);
+      return false;
+    }
+  }
+  stamp.taken = true;
+  if (!goes_on) ++stamp.attempt;
+  // A task claimed ahead keeps taskRetryAt, in case another leader takes it over before that time.
+  if (due) stamp.retry_at.reset();
+  std::string nonce = options_.identity + "-" + std::to_string(++last_claim_);
+  stamp.claim = Claim{options_.node, session, std::move(nonce), clock_.at(now)};
+  table_.update(entry, S::kClaiming, [&](TaskEntry& e) {
+    e.attempt = std::make_unique<Attempt>();
+    e.attempt->id = AttemptId{++last_attempt_};
+    e.attempt->policy = policy;
+    e.attempt->last_chance = stamp.lost != 0 && stamp.lost + 1 >= options_.max_losses;
+    e.attempt->claimed_at = e.attempt->held_since = now;
+    if (!due) e.attempt->early_until = e.due;
+  });
+  SharedOptional<Claim> under = stamp.claim;
+  add(now, entry, rewrite_of(Purpose::kClaim, *task, std::move(stamp), std::move(under), rate));
+  return true;
+}
+
+void Transitions::on_settled(Instant now, const Commits::Settled& settled, Effects& out) {
+  TaskEntry* entry = table_.find(key_of(*settled.write.op));
+  if (entry == nullptr) return;
+  switch (entry->state) {
+    case S::kClaiming:
+      return on_claim_settled(now, *entry, settled, out);
+    case S::kEnding:
+      return on_end_settled(now, *entry, settled, out);
+    case S::kBurying:
+      return on_burial_settled(now, *entry, settled, out);
+    default:  // of a claim that was settled already
+      return;
+  }
+}
+
+void Transitions::on_claim_settled(Instant now, TaskEntry& entry, const Commits::Settled& settled,
+                                   Effects& out) {
+  if (settled.verdict == Verdict::kNoToken) {
+    entry.remember_not_started(settled.write.claim->nonce);
+    const bool rewritten = entry.newer_index() > entry.index;
+    place(now, entry, entry.task, out);
+    if (rewritten) source_->fetch(entry.key);
+    return;
+  }
+  if (settled.verdict == Verdict::kRefused) {
+    // This claim may have been sent before, and that one may still land.
+    entry.remember_not_started(settled.write.claim->nonce);
+    if (options_.policy_of(entry.task->type) == nullptr) return place(now, entry, entry.task, out);
+    table_.update(entry, S::kRefused, [&](TaskEntry& e) {
+      e.due = std::max(clock_.at(now + kRefusedPause), e.due);
+      e.notes->text = settled.error;
+    });
+    return;
+  }
+  if (settled.verdict == Verdict::kVoid) {
+    entry.remember_not_started(settled.write.claim->nonce);
+    return on_void(now, entry, settled, out);
+  }
+  const Task& before = settled.stored ? std::get<Task>(*settled.stored) : *entry.task;
+  auto claimed = std::make_shared<Task>(before);
+  claimed->stamp = std::get<RestampOp>(*settled.write.op).stamp;
+  claimed->modify_index = settled.modify_index;
+  claimed->ready_at = entry.task->ready_at;
+  claimed->first_seen = entry.task->first_seen;
+  // A newer version was seen before the claim's answer came: read it before the job starts.
+  const bool check = entry.newer_index() > settled.modify_index;
+  table_.update(entry, check ? S::kChecking : S::kClaimed, [&](TaskEntry& e) {
+    e.index = settled.modify_index;
+    e.task = std::move(claimed);
+    e.attempt->token = settled.modify_index;
+    e.attempt->held_since = now;
+  });
+  tell(Fact::Kind::kClaimed, entry, {}, out, now - entry.attempt->claimed_at);
+  if (check) source_->check(entry.key);
+}
+
+// The store does not hold what the write expected: the task was withdrawn, or rewritten by its
+// producer. What the store holds counts.
+void Transitions::on_void(Instant now, TaskEntry& entry, const Commits::Settled& settled,
+                          Effects& out) {
+  const bool claiming = entry.state == S::kClaiming;
+  const bool ended = entry.state == S::kEnding;
+  if (!settled.stored && !ended && is_unnameable(entry.key)) {
+    return ignore(entry, S::kUnnameable, entry.index, {}, out);
+  }
+  if (claiming) {
+    tell(settled.stored ? Fact::Kind::kChanged : Fact::Kind::kWithdrawn, entry,
+         "before it was claimed", out);
+  } else if (settled.write.purpose == Purpose::kFinish && settled.stored) {
+    tell(Fact::Kind::kResultVoid, entry, {}, out);
+  }
+  if (settled.stored) return place(now, entry, *settled.stored, out);
+  table_.bury(entry, entry.index, now);
+  source_->fetch(entry.key);  // versions that were written meanwhile were ignored until now
+}
+
+// ---- The job ----
+
+void Transitions::start(Instant now, TaskEntry& entry, Effects& out) {
+  const Duration timeout = timeout_of(*entry.task, entry.attempt->policy);
+  std::optional<Instant> deadline;
+  if (timeout > Duration::zero()) deadline = now + timeout;
+  table_.update(entry, S::kRunning, [&](TaskEntry& e) {
+    e.attempt->early_until.reset();
+    e.attempt->started_at = now;
+    e.attempt->timeout_at = deadline.value_or(Instant::max());
+  });
+  tell(Fact::Kind::kStarted, entry, entry.task->type, out, now - entry.attempt->claimed_at);
+  auto& started = std::get<Fact>(out.back());
+  started.waited = std::max(Duration::zero(), now - entry.task->ready_at);
+  if (const auto due = due_of(*entry.task)) started.late = clock_.since(now, *due);
+  out.emplace_back(
+      StartJob{entry.attempt->id, entry.task, entry.attempt->token, deadline, entry.partition});
+}
+
+void Transitions::stop(Instant now, TaskEntry& entry, StopReason why, Effects& out) {
+  const auto change = [&](TaskEntry& e) {
+    // The first reason counts. A withdrawal overrides it: then nothing must be written.
+    if (e.attempt->stop == StopReason::kNone || why == StopReason::kWithdrawn) {
+      e.attempt->stop = why;
+    }
+    e.attempt->timeout_at = now + options_.kill_grace + kEndsWithin;
+  };
+  if (entry.state == S::kRunning) {
+    table_.update(entry, S::kStopping, change);
+  } else {
+    table_.adjust(entry, change);
+  }
+  out.emplace_back(StopJob{entry.attempt->id, options_.kill_grace});
+}
+
+void Transitions::on_overdue(Instant now, TaskEntry& entry, Effects& out) {
+  table_.adjust(entry, [](TaskEntry& e) { e.attempt->timeout_at = Instant::max(); });
+  tell(Fact::Kind::kGoesOn, entry, text_of(entry.attempt->stop), out,
+       now - entry.attempt->started_at);
+}
+
+void Transitions::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out) {
+  const StopReason stopped = entry.attempt->stop;
+  if (stopped == StopReason::kWithdrawn) {
+    withdraw(now, entry, entry.index, now - entry.attempt->started_at, out);
+    source_->fetch(entry.key);  // it may have been written anew while the job was being stopped
+    return;
+  }
+  if (exit.ending == JobEnding::kDone) return finish(now, entry, exit, out);
+  if (stopped == StopReason::kTimeout) {
+    return fail(now, entry, timed_out(entry) + exit.error, exit.output_tail, {}, out);
+  }
+  if (stopped == StopReason::kDrain) return interrupt(now, entry, "stopped", {}, out);
+  if (exit.ending == JobEnding::kLost) return lose(now, entry, exit.error, out);
+  // kStopped: by the warden, where the lease ran out before it did here.
+  if (stopped == StopReason::kLease || exit.ending == JobEnding::kStopped) {
+    const std::string why = stopped == StopReason::kLease ? "the lease ran out" : exit.error;
+    return interrupt(now, entry, "owner lost", why, out);
+  }
+  if (exit.ending == JobEnding::kPermanent) {
+    return make_dead(now, entry, "permanent", exit.error, exit.output_tail, out);
+  }
+  fail(now, entry, exit.error, exit.output_tail, exit.retry_after, out);
+}
+
+// Nothing ran, so the task goes back even if it may run at most once. It keeps its place in order.
+void Transitions::on_not_started(Instant now, TaskEntry& entry, std::string error,
+                                 std::optional<Duration> pause, Effects& out) {
+  const StopReason stopped = entry.attempt->stop;
+  if (stopped == StopReason::kWithdrawn) return on_exit(now, entry, {}, out);
+  if (stopped == StopReason::kTimeout) error = timed_out(entry) + error;
+  tell(pause ? Fact::Kind::kNotStarted : Fact::Kind::kGivenBack, entry, error, out,
+       pause.value_or(Duration::zero()));
+  Stamp stamp = entry.task->stamp;
+  stamp.error = std::string{kNotStartedError} + error;
+  --stamp.attempt;
+  rewrite(now, entry, Purpose::kGiveBack, std::move(stamp));
+}
+
+void Transitions::finish(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out) {
+  const Task& task = *entry.task;
+  FinishOp op{task.key, task.modify_index, exit.writes, nullptr};
+  if (!exit.writes.empty() && !commits_.fits(op)) {
+    return fail(now, entry,
+                "its " + std::to_string(exit.writes.size()) +
+                    " writes do not fit into the transaction that finishes it, which takes " +
+                    std::to_string(options_.max_operations) +
+                    " operations, some of them lictor's own, and " +
+                    std::to_string(options_.max_transaction_bytes) + " bytes in base64",
+                exit.output_tail, {}, out);
+  }
+  // The job was carried out, whatever it handed over: trying again would do it twice.
+  std::string fault = exit.result_fault;
+  if (options_.history) {
+    DoneRecord done;
+    done.record = task.record;
+    done.result = exit.result;
+    done.result_left_out = !fault.empty();
+    done.attempts = task.stamp.attempt;
+    done.lost = task.stamp.lost;
+    done.started = clock_.at(entry.attempt->started_at);
+    done.at = clock_.at(now);
+    // If not everything fits, the record goes first, then the result, then the entry itself.
+    const auto fits = [&] {
+      op.done = std::make_shared<const DoneRecord>(done);
+      return commits_.fits(op);
+    };
+    if (!fits()) {
+      done.record = nullptr;
+      if (!fits()) {
+        done.result.clear();
+        done.result_left_out = true;
+        fault = "result and record do not fit into the transaction that finishes the task";
+        if (!fits()) op.done = nullptr;
+      }
+    }
+  }
+  if (!fault.empty()) tell(Fact::Kind::kResultLeftOut, entry, std::move(fault), out);
+  const Duration ran = now - entry.attempt->started_at;
+  if (entry.attempt->stop == StopReason::kTimeout) {
+    tell(Fact::Kind::kDoneLate, entry, task.type, out, ran);
+  }
+  tell(Fact::Kind::kDone, entry, task.type, out, ran);
+  add(now, entry, {Purpose::kFinish, std::move(op), task.stamp.claim});
+  table_.move(entry, S::kEnding);
+}
+
+void Transitions::fail(Instant now, TaskEntry& entry, const std::string& error,
+                       const std::string& tail, std::optional<Duration> retry_after, Effects& out) {
+  const Task& task = *entry.task;
+  const TypePolicy& policy = entry.attempt->policy;
+  const std::uint32_t failures =
+      task.stamp.attempt > task.stamp.lost ? task.stamp.attempt - task.stamp.lost : 1;
+  const std::uint32_t allowed =
+      std::min(task.max_attempts.value_or(policy.max_attempts), policy.max_attempts_limit);
+  if (failures >= allowed) {
+    return make_dead(now, entry, "failed", error, tail, out);
+  }
+  Stamp stamp = task.stamp;
+  stamp.error = error;
+  Instant again = backoff_end(now, entry, failures);
+  if (retry_after) again = std::max(again, now + std::min(*retry_after, kLongestRetryAfter));
+  stamp.retry_at = clock_.at(again);
+  tell(Fact::Kind::kFailed, entry, error, out, again - now);
+  rewrite(now, entry, Purpose::kRetry, std::move(stamp));
+}
+
+Instant Transitions::backoff_end(Instant now, const TaskEntry& entry, std::uint32_t failures) {
+  const Backoff& configured = entry.attempt->policy.backoff;
+  const Backoff& backoff = entry.task->backoff ? *entry.task->backoff : configured;
+  const double grown = static_cast<double>(backoff.initial.count()) *
+                       std::pow(backoff.factor, static_cast<double>(failures - 1));
+  // Not a number where the initial 0 meets an infinite factor.
+  const auto most = static_cast<double>(backoff.max.count());
+  const double capped = grown < most ? grown : most;
+  const double fraction = random_.fraction();
+  const double jittered = capped * (1.0 - backoff.jitter * fraction);
+  // A record may ask for more patience than the configuration, and not for less: whoever may write
+  // tasks could else have a thousand attempts made in a few seconds.
+  const double least =
+      static_cast<double>(configured.initial.count()) * (1.0 - configured.jitter * fraction);
+  return now + Duration{static_cast<Duration::rep>(std::max(jittered, least))};
+}
+
+void Transitions::give_back(Instant now, TaskEntry& entry, std::string why, Effects& out) {
+  tell(Fact::Kind::kGivenBack, entry, std::move(why), out);
+  Stamp stamp = entry.task->stamp;
+  --stamp.attempt;
+  rewrite(now, entry, Purpose::kGiveBack, std::move(stamp));
+}
+
+// This daemon stopped its job, since drain_timeout is over or the lease ran out. That is not the
+// task's fault, and no owner died, so neither an attempt nor a loss is counted.
+void Transitions::interrupt(Instant now, TaskEntry& entry, std::string reason, std::string why,
+                            Effects& out) {
+  if (entry.attempt->policy.delivery != Delivery::kAtMostOnce) {
+    return give_back(now, entry, why.empty() ? text_of(StopReason::kDrain) : std::move(why), out);
+  }
+  std::string error = why.empty() ? "it was stopped while it ran" : why + " while it was running";
+  make_dead(now, entry, std::move(reason), std::move(error) + ", and it may run at most once", {},
+            out);
+}
+
+// What ran its job died, perhaps by the job: that counts as a lost owner.
+void Transitions::lose(Instant now, TaskEntry& entry, const std::string& why, Effects& out) {
+  Stamp stamp = entry.task->stamp;
+  ++stamp.lost;
+  if (entry.attempt->policy.delivery == Delivery::kAtMostOnce ||
+      stamp.lost >= options_.max_losses) {
+    auto task = std::make_shared<Task>(*entry.task);
+    task->stamp = stamp;
+    table_.adjust(entry, [&](TaskEntry& e) { e.task = std::move(task); });
+    return make_dead(now, entry, "owner lost", why + " while it was running", {}, out);
+  }
+  tell(Fact::Kind::kGivenBack, entry, why + "; it counts as lost", out);
+  rewrite(now, entry, Purpose::kGiveBack, std::move(stamp));
+}
+
+void Transitions::make_dead(Instant now, TaskEntry& entry, std::string reason, std::string error,
+                            std::string tail, Effects& out) {
+  const Task& task = *entry.task;
+  tell(Fact::Kind::kDead, entry, reason + ": " + error, out);
+  BuryOp op = dead_letter(task, std::move(reason), std::move(error), clock_.at(now));
+  op.output_tail = std::move(tail);
+  // If not everything fits, the output goes: the record matters more.
+  if (!op.output_tail.empty() && !commits_.fits(op)) op.output_tail.clear();
+  add(now, entry, {Purpose::kBury, std::move(op), task.stamp.claim});
+  table_.move(entry, S::kEnding);
+}
+
+void Transitions::rewrite(Instant now, TaskEntry& entry, Purpose purpose, Stamp stamp) {
+  stamp.taken = false;
+  stamp.claim.reset();
+  const Task& task = *entry.task;
+  add(now, entry, rewrite_of(purpose, task, std::move(stamp), task.stamp.claim));
+  const bool returns = purpose == Purpose::kGiveBack && !table_.claimed_order().is_early(entry);
+  table_.update(entry, S::kEnding, [&](TaskEntry& e) { e.attempt->returns = returns; });
+}
+
+// ---- The end ----
+
+void Transitions::on_end_settled(Instant now, TaskEntry& entry, const Commits::Settled& settled,
+                                 Effects& out) {
+  const Purpose purpose = settled.write.purpose;
+  switch (settled.verdict) {
+    case Verdict::kRefused:
+      // A cas of the job's writes failed, or the token may not make them. Nothing was written.
+      return fail(now, entry, "its writes were refused: " + settled.error, {}, {}, out);
+    case Verdict::kVoid:
+    case Verdict::kNoToken:  // of a claim alone
+      return on_void(now, entry, settled, out);
+    case Verdict::kApplied:
+      break;
+  }
+  const bool newer = entry.newer_index() > entry.index;
+  if (purpose == Purpose::kRetry || purpose == Purpose::kGiveBack) {
+    on_rewrite_applied(now, entry, settled, out);
+  } else {
+    // Another client may have written beside our claim: then that version was deleted.
+    table_.bury(entry, expected_index(*settled.write.op), now);
+  }
+  if (newer) source_->fetch(entry.key);
+}
+
+void Transitions::on_rewrite_applied(Instant now, TaskEntry& entry, const Commits::Settled& settled,
+                                     Effects& out) {
+  const auto& op = std::get<RestampOp>(*settled.write.op);
+  if (op.record != entry.task->record) {  // somebody wrote beside our claim: read what it is now
+    table_.update(entry, S::kUnread, [](TaskEntry& e) {
+      e.index = 0;
+      e.task.reset();
+    });
+    return source_->fetch(entry.key);
+  }
+  auto task = std::make_shared<Task>(*entry.task);
+  task->stamp = op.stamp;
+  task->modify_index = settled.modify_index;
+  task->ready_at = ready_at(now, *task);
+  place(now, entry, std::move(task), out);
+}
+
+void Transitions::on_burial_settled(Instant now, TaskEntry& entry, const Commits::Settled& settled,
+                                    Effects& out) {
+  const auto& op = std::get<BuryOp>(*settled.write.op);
+  if (settled.verdict != Verdict::kApplied) return on_void(now, entry, settled, out);
+  if (!op.readable) tell(Fact::Kind::kDead, entry, op.reason + ": " + op.error, out);
+  const bool newer = entry.newer_index() > op.index;
+  table_.bury(entry, op.index, now);
+  if (newer) source_->fetch(entry.key);
+}
+
+bool Transitions::is_expired(Instant now, const Task& task) const {
+  return task.expire_at && *task.expire_at <= clock_.at(now) && task.stamp.attempt == 1 &&
+         task.stamp.lost == 0;
+}
+
+void Transitions::expire_claimed(Instant now, TaskEntry& entry, Effects& out) {
+  auto task = std::make_shared<Task>(*entry.task);
+  task->stamp.attempt = 0;
+  table_.adjust(entry, [&](TaskEntry& e) { e.task = std::move(task); });
+  make_dead(now, entry, "expired", kExpired, {}, out);
+}
+
+}  // namespace lictor::core

@@ -1,0 +1,143 @@
+#include "core/tasks/waiting_order.h"
+
+#include "core/reason.h"
+
+namespace lictor::core {
+namespace {
+
+// expireAt is about the first start: what was begun goes on to its end.
+bool can_expire(const TaskEntry& entry) {
+  return is_waiting(entry.state) && entry.task->expire_at && entry.task->stamp.attempt == 0;
+}
+
+bool is_held(const TaskEntry& entry) {
+  return entry.state == TaskState::kUnread && entry.task != nullptr;
+}
+
+bool is_delayed(TaskState state) {
+  return state == TaskState::kScheduled || state == TaskState::kRetrying ||
+         state == TaskState::kRefused;
+}
+
+// As they are listed each is the last, as they are claimed the first.
+template <class Set>
+void insert(Set& set, TaskEntry& entry) {
+  set.insert(set.end(), &entry);
+}
+template <class Set>
+void erase(Set& set, TaskEntry& entry) {
+  if (!set.empty() && *set.begin() == &entry) {
+    set.erase(set.begin());
+  } else {
+    set.erase(&entry);
+  }
+}
+
+}  // namespace
+
+bool WaitingOrder::holds_lane(const TaskEntry& entry) const {
+  if (!entry.task || entry.task->serial_key.empty()) return false;
+  switch (entry.state) {
+    case TaskState::kRefused:
+    case TaskState::kLimited:
+    case TaskState::kSuspended:
+      return true;
+    case TaskState::kRetrying:
+    case TaskState::kReady:
+    case TaskState::kBlocked:
+      return entry.task->stamp.taken ||
+             (options_.serialize_retries && entry.task->stamp.attempt != 0);
+    default:
+      return is_ours(entry.state);
+  }
+}
+
+void WaitingOrder::enter(TaskEntry& entry) {
+  if (entry.state == TaskState::kReady) insert(ready_, entry);
+  if (entry.state == TaskState::kSuspended) insert(suspended_, entry);
+  if (entry.state == TaskState::kDistant) distant_.push(entry);
+  if (entry.state == TaskState::kUnreadable) insert(unreadable_, entry);
+  if (is_held(entry)) insert(held_, entry);
+  if (is_delayed(entry.state)) insert(delayed_, entry);
+  if (can_expire(entry)) insert(expiring_, entry);
+  if (holds_lane(entry)) lanes_[entry.task->serial_key].holders.insert(&entry);
+  if (entry.state == TaskState::kBlocked) {
+    lanes_[entry.task->serial_key].blocked.insert(&entry);
+    ++blocked_;
+  }
+}
+
+void WaitingOrder::leave(TaskEntry& entry) {
+  if (entry.state == TaskState::kReady) erase(ready_, entry);
+  if (entry.state == TaskState::kSuspended) erase(suspended_, entry);
+  if (entry.state == TaskState::kDistant) distant_.erase(entry);
+  if (entry.state == TaskState::kUnreadable) erase(unreadable_, entry);
+  if (is_held(entry)) erase(held_, entry);
+  if (is_delayed(entry.state)) erase(delayed_, entry);
+  if (can_expire(entry)) erase(expiring_, entry);
+  if (!entry.task || entry.task->serial_key.empty()) return;
+  const auto lane = lanes_.find(entry.task->serial_key);
+  if (lane == lanes_.end()) return;
+  if (holds_lane(entry)) lane->second.holders.erase(&entry);
+  if (entry.state == TaskState::kBlocked) blocked_ -= lane->second.blocked.erase(&entry);
+  drop_if_empty(lane);
+}
+
+void WaitingOrder::drop_if_empty(Lanes::iterator lane) {
+  if (lane->second.holders.empty() && lane->second.blocked.empty()) lanes_.erase(lane);
+}
+
+void WaitingOrder::clear() {
+  ready_.clear();
+  suspended_.clear();
+  delayed_.clear();
+  distant_.clear();
+  expiring_.clear();
+  unreadable_.clear();
+  held_.clear();
+  lanes_.clear();
+  blocked_ = 0;
+}
+
+const TaskEntry* WaitingOrder::lane_holder(const TaskEntry& entry) const {
+  if (!entry.task || entry.task->serial_key.empty()) return nullptr;
+  const auto lane = lanes_.find(entry.task->serial_key);
+  if (lane == lanes_.end()) return nullptr;
+  const TaskEntry* holder = front(lane->second.holders);
+  return holder == &entry ? nullptr : holder;
+}
+
+TaskEntry* WaitingOrder::unblocked(const std::string& serial_key) const {
+  const auto lane = lanes_.find(serial_key);
+  if (lane == lanes_.end()) return nullptr;
+  TaskEntry* next = front(lane->second.holders);
+  if (next == nullptr) next = front(lane->second.blocked);
+  return next != nullptr && next->state == TaskState::kBlocked ? next : nullptr;
+}
+
+bool WaitingOrder::blocked_before(const std::string& serial_key, const TaskEntry& entry) const {
+  const auto lane = lanes_.find(serial_key);
+  return lane != lanes_.end() && !lane->second.blocked.empty() &&
+         ByStart{}(*lane->second.blocked.begin(), &entry);
+}
+
+std::size_t WaitingOrder::count_before(const TaskEntry& entry, std::string& first) const {
+  const ByStart before;
+  std::size_t count = 0;
+  const TaskEntry* next = nullptr;
+  const auto look = [&](const auto& entries) {
+    for (const TaskEntry* other : entries) {
+      if (count == Reason::kMostCounted || !before(other, &entry)) break;
+      ++count;
+      if (next == nullptr || before(other, next)) next = other;
+    }
+  };
+  look(ready_);
+  if (const auto lane = lanes_.find(entry.task->serial_key); lane != lanes_.end()) {
+    look(lane->second.blocked);
+  }
+  if (next != nullptr) first = next->key;
+  return count;
+}
+
+}  // namespace lictor::core

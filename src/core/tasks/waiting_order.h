@@ -1,0 +1,110 @@
+#pragma once
+
+// The orders in which waiting tasks are looked at. Where an entry stands follows from its state:
+//
+//   scheduled, retrying, refused: by due time    ready: in the order of starting
+//   distant: by due time and key                 blocked: with its lane
+//   suspended: by itself                         limited: see ExecutorSlots
+//   unread, but its value is known: held until its generation is read
+//   all that can still expire: by expireAt
+//
+// A lane is a serialKey. Tasks that hold it come first; the others of it are blocked. Ours hold
+// it, and so do begun tasks that wait for their next attempt, refused, limited and suspended ones,
+// so that order is kept. A task for tomorrow, or that has no executor here, holds nothing up.
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/options.h"
+#include "core/tasks/due_heap.h"
+#include "core/tasks/task_entry.h"
+
+namespace lictor::core {
+
+class WaitingOrder {
+ public:
+  explicit WaitingOrder(const QueueOptions& options) : options_(options) {}
+
+  void enter(TaskEntry& entry);
+  void leave(TaskEntry& entry);
+  void clear();
+
+  /// Whether the entry keeps the others of its serialKey waiting.
+  [[nodiscard]] bool holds_lane(const TaskEntry& entry) const;
+  /// The task that holds the lane of `entry`, if it is another.
+  [[nodiscard]] const TaskEntry* lane_holder(const TaskEntry& entry) const;
+  /// The blocked task that becomes ready because no task holds the lane; else null.
+  [[nodiscard]] TaskEntry* unblocked(const std::string& serial_key) const;
+  /// Whether a blocked task of that lane comes before `entry`.
+  [[nodiscard]] bool blocked_before(const std::string& serial_key, const TaskEntry& entry) const;
+  [[nodiscard]] bool any_blocked() const { return blocked_ != 0; }
+  /// How many of the ready tasks, and of the blocked ones of its lane, come before `entry`, counted
+  /// up to Reason::kMostCounted; `first` is the key of the next of them.
+  [[nodiscard]] std::size_t count_before(const TaskEntry& entry, std::string& first) const;
+
+  [[nodiscard]] TaskEntry* first_ready() const { return front(ready_); }
+  [[nodiscard]] TaskEntry* first_delayed() const { return front(delayed_); }
+  [[nodiscard]] TaskEntry* first_distant() const { return distant_.front(); }
+  [[nodiscard]] TaskEntry* first_suspended() const { return front(suspended_); }
+  template <class May>
+  [[nodiscard]] TaskEntry* first_suspended_if(May may) const {
+    const auto found = std::find_if(suspended_.begin(), suspended_.end(),
+                                    [&](const TaskEntry* entry) { return may(*entry); });
+    return found == suspended_.end() ? nullptr : *found;
+  }
+  [[nodiscard]] TaskEntry* first_expiring() const { return front(expiring_); }
+  [[nodiscard]] TaskEntry* first_unreadable() const { return front(unreadable_); }
+  [[nodiscard]] TaskEntry* first_held() const { return front(held_); }
+
+ private:
+  struct ByDue {
+    bool operator()(const TaskEntry* a, const TaskEntry* b) const {
+      return a->due != b->due ? a->due < b->due : ByStart{}(a, b);
+    }
+  };
+  struct ByExpiry {
+    bool operator()(const TaskEntry* a, const TaskEntry* b) const {
+      return *a->task->expire_at != *b->task->expire_at ? *a->task->expire_at < *b->task->expire_at
+                                                        : a->key < b->key;
+    }
+  };
+  struct ByKey {
+    bool operator()(const TaskEntry* a, const TaskEntry* b) const { return a->key < b->key; }
+  };
+  struct ByClaim {  // ours first
+    bool operator()(const TaskEntry* a, const TaskEntry* b) const {
+      const bool ours = is_ours(a->state);
+      return ours != is_ours(b->state) ? ours : ByStart{}(a, b);
+    }
+  };
+  struct Lane {
+    std::set<TaskEntry*, ByClaim> holders;
+    std::set<TaskEntry*, ByStart> blocked;
+  };
+  using Lanes = std::map<std::string, Lane, std::less<>>;
+
+  template <class Set>
+  [[nodiscard]] static TaskEntry* front(const Set& set) {
+    return set.empty() ? nullptr : *set.begin();
+  }
+  void drop_if_empty(Lanes::iterator lane);
+
+  const QueueOptions& options_;
+  std::set<TaskEntry*, ByStart> ready_;
+  std::set<TaskEntry*, ByStart> suspended_;
+  std::set<TaskEntry*, ByDue> delayed_;
+  DueHeap distant_;
+  std::set<TaskEntry*, ByExpiry> expiring_;
+  std::set<TaskEntry*, ByKey> unreadable_;
+  std::set<TaskEntry*, ByKey> held_;
+  Lanes lanes_;
+  std::size_t blocked_ = 0;
+};
+
+}  // namespace lictor::core
