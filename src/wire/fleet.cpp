@@ -17,6 +17,7 @@ namespace lictor::wire {
 namespace {
 
 using nlohmann::json;
+using Answer = core::DivisionReply::Answer;
 
 constexpr const char* kDrainMark = "/drain";
 // Of locks, in a transaction that every Consul takes.
@@ -39,6 +40,27 @@ std::string needed_rules(const Binding& binding) {
   return "; the token needs the rules key \"" + binding.layout.partitions_key +
          R"(" { policy = "write" } and key_prefix ")" + binding.layout.leader_key +
          R"(/" { policy = "write" })";
+}
+
+bool is_denial(std::string_view error) {
+  return error.find("Permission denied") != std::string_view::npos;
+}
+
+// kNo: a condition did not hold. kRefused: the same request would be refused again.
+core::DivisionReply txn_answer(const Binding& binding, const http::Response& response) {
+  const auto reply = txn_reply(response);
+  if (reply && response.status == 200) return {Answer::kYes, {}};
+  std::string error = describe(response);
+  if (reply && !reply->errors.empty()) {
+    const auto denied = std::find_if(reply->errors.begin(), reply->errors.end(),
+                                     [](const auto& each) { return is_denial(each.what); });
+    error = denied == reply->errors.end() ? reply->errors.front().what : denied->what;
+  }
+  if (is_denial(error)) return {Answer::kRefused, error + needed_rules(binding)};
+  const bool is_refusal = response.delivery == http::Delivery::kReplied && response.status >= 400 &&
+                          response.status < 500 && !http::over_limit(response);
+  if (!is_refusal) return {Answer::kUnknown, std::move(error)};
+  return {response.status == 409 ? Answer::kNo : Answer::kRefused, std::move(error)};
 }
 
 }  // namespace
@@ -68,18 +90,19 @@ std::uint32_t number_of(const QueueNumbers& numbers, std::string_view queue) {
   return number == numbers.end() ? 1 : number->second;
 }
 
-http::Request read_fleet(const Binding& binding, bool with_locks) {
+http::Request encode(const Binding& binding, const core::ReadFleet& ask) {
   Txn txn;
   txn.verb("get-tree", binding.layout.members_prefix);
   txn.verb("get-tree", binding.layout.partitions_key);
-  if (with_locks) txn.verb("get-tree", binding.layout.leader_key);
+  if (ask.with_locks) txn.verb("get-tree", binding.layout.leader_key);
   http::Request request = put(binding, std::move(txn));
   request.only_reads = true;
   return request;
 }
 
-FleetRead decode_fleet(const Binding& binding, const http::Response& response) {
-  FleetRead read;
+core::FleetRead decode(const Binding& binding, const core::ReadFleet&,
+                       const http::Response& response) {
+  core::FleetRead read;
   const auto reply = txn_reply(response);
   if (!reply || response.status != 200) {
     read.error = describe(response);
@@ -116,16 +139,20 @@ FleetRead decode_fleet(const Binding& binding, const http::Response& response) {
   return read;
 }
 
+http::Request encode(const Binding& binding, const core::ReadCount&) {
+  return blocking_read(binding, kv_path(binding.layout.partitions_key), 0);
+}
+
 // Writes the leader key too, so that a daemon that saw it free does not acquire it on that ground.
-http::Request create_count(const Binding& binding, std::uint32_t count,
-                           const std::vector<FleetRead::Lock>& locks, WallTime at) {
+http::Request encode(const Binding& binding, const core::CreateCount& ask, WallTime at) {
   const std::string& leader_key = binding.layout.leader_key;
-  const std::string free = R"({"partitions":)" + std::to_string(count) + R"(,"released":)" +
-                           json_quoted(format_rfc3339(at)) + '}';
+  const std::string count = std::to_string(ask.count);
+  const std::string free =
+      R"({"partitions":)" + count + R"(,"released":)" + json_quoted(format_rfc3339(at)) + '}';
   Txn txn;
   std::uint64_t leader_index = 0;
-  for (std::size_t i = 0; i < std::min<std::size_t>(locks.size(), kMostChecks); ++i) {
-    const FleetRead::Lock& lock = locks[i];
+  for (std::size_t i = 0; i < std::min<std::size_t>(ask.locks.size(), kMostChecks); ++i) {
+    const core::FleetRead::Lock& lock = ask.locks[i];
     if (lock.key == leader_key) {
       leader_index = lock.read.modify_index;
     } else {
@@ -133,11 +160,11 @@ http::Request create_count(const Binding& binding, std::uint32_t count,
     }
   }
   txn.verb("cas", leader_key).value(free).index(leader_index);
-  txn.verb("cas", binding.layout.partitions_key).value(std::to_string(count));
+  txn.verb("cas", binding.layout.partitions_key).value(count);
   return put(binding, std::move(txn));
 }
 
-http::Request probe_undivided(const Binding& binding) {
+http::Request encode(const Binding& binding, const core::ProbeUndivided&) {
   Txn txn;
   txn.verb("check-not-exists", binding.layout.partitions_key);
   http::Request request = put(binding, std::move(txn));
@@ -147,56 +174,64 @@ http::Request probe_undivided(const Binding& binding) {
 
 // Never applied, since a key cannot both exist and not exist. Consul checks the rights to all
 // operations first.
-http::Request probe_change(const Binding& binding, std::uint32_t to) {
+http::Request encode(const Binding& binding, const core::ProbeChange& ask) {
   const std::string& key = binding.layout.partitions_key;
   Txn txn;
   txn.verb("check-not-exists", key);
   txn.verb("check-index", key).index(1);
   txn.verb("cas", key).index(0).value({});
-  txn.verb("cas", binding.layout.lock_key({to, 0})).index(0).value({});
+  txn.verb("cas", binding.layout.lock_key({ask.to, 0})).index(0).value({});
   return put(binding, std::move(txn));
-}
-
-std::optional<bool> may_change(const Binding& binding, const http::Response& response,
-                               std::string& error) {
-  if (const auto reply = txn_reply(response); reply && response.status == 409) {
-    const auto denied = std::find_if(reply->errors.begin(), reply->errors.end(),
-                                     [](const auto& each) { return is_denied(each.what); });
-    if (denied == reply->errors.end()) return true;
-    error = denied->what + needed_rules(binding);
-    return false;
-  }
-  error = describe(response);
-  if (!is_denied(error)) return std::nullopt;
-  error += needed_rules(binding);
-  return false;
 }
 
 // A session that holds one lock is alive, and so holds all that it acquired.
-http::Request change_count(const Binding& binding, std::uint32_t to, std::uint32_t from,
-                           std::uint64_t count_index, std::string_view session) {
+http::Request encode(const Binding& binding, const core::ChangeCount& ask) {
+  const std::string& key = binding.layout.partitions_key;
   Txn txn;
-  for (std::uint32_t i = 0; i < std::min(from, kMostChecks); ++i) {
-    txn.verb("check-session", binding.layout.lock_key({from, i})).session(session);
+  for (std::uint32_t i = 0; i < std::min(ask.from, kMostChecks); ++i) {
+    txn.verb("check-session", binding.layout.lock_key({ask.from, i})).session(ask.session);
   }
-  if (to == 1) {
-    txn.verb("delete-cas", binding.layout.partitions_key).index(count_index);
+  if (ask.to == 1) {
+    txn.verb("delete-cas", key).index(ask.count_index);
   } else {
-    txn.verb("cas", binding.layout.partitions_key).value(std::to_string(to)).index(count_index);
+    txn.verb("cas", key).value(std::to_string(ask.to)).index(ask.count_index);
   }
   return put(binding, std::move(txn));
 }
 
-bool is_count_written(const Binding& binding, const http::Response& response, std::string& error) {
-  const auto reply = txn_reply(response);
-  if (reply && response.status == 200) return true;
-  error = reply && !reply->errors.empty() ? reply->errors.front().what : describe(response);
-  if (is_denied(error)) error += needed_rules(binding);
-  return false;
+core::DivisionReply decode(const Binding& binding, const core::ReadCount&,
+                           const http::Response& response) {
+  if (http::replied(response, 200)) return {Answer::kYes, {}};
+  if (http::replied(response, 404) && response.consul_index != 0) return {Answer::kNo, {}};
+  if (!http::replied(response, 403)) return {Answer::kUnknown, describe(response)};
+  return {Answer::kRefused, R"(the token needs the rule key ")" + binding.layout.partitions_key +
+                                R"(" { policy = "read" })"};
 }
 
-bool is_denied(std::string_view error) {
-  return error.find("Permission denied") != std::string_view::npos;
+core::DivisionReply decode(const Binding& binding, const core::ProbeUndivided&,
+                           const http::Response& response) {
+  core::DivisionReply reply = txn_answer(binding, response);
+  const bool is_told = reply.answer == Answer::kYes || is_denial(reply.error);
+  if (!is_told) reply.answer = Answer::kUnknown;
+  return reply;
+}
+
+core::DivisionReply decode(const Binding& binding, const core::ProbeChange&,
+                           const http::Response& response) {
+  core::DivisionReply reply = txn_answer(binding, response);
+  if (reply.answer == Answer::kNo) return {Answer::kYes, {}};
+  if (!is_denial(reply.error)) reply.answer = Answer::kUnknown;
+  return reply;
+}
+
+core::DivisionReply decode(const Binding& binding, const core::CreateCount&,
+                           const http::Response& response) {
+  return txn_answer(binding, response);
+}
+
+core::DivisionReply decode(const Binding& binding, const core::ChangeCount&,
+                           const http::Response& response) {
+  return txn_answer(binding, response);
 }
 
 http::Request watch_locks(const Binding& binding, std::uint32_t count, std::uint64_t index) {

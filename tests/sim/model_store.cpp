@@ -47,6 +47,7 @@ FakeStore::FakeStore(std::uint64_t seed) : model_({seed, "dev", seed % 3 == 0}) 
   binding_.layout.done_prefix = "done/";
   binding_.layout.control_key = "control";
   binding_.layout.partitions_key = "partitions";
+  binding_.layout.members_prefix = "members/";
   binding_.layout.rate_key = "rate";
   binding_.layout.schedules_prefix = "schedules/";
   binding_.session_checks.clear();
@@ -429,13 +430,9 @@ std::uint64_t FakeStore::partitions_index() const {
   return key == nullptr ? 0 : key->modify_index;
 }
 
-bool FakeStore::change_partitions(std::uint32_t to, std::uint64_t count_index,
-                                  const std::string& session) {
-  std::string error;
-  const http::Request request = wire::change_count(binding_, to, count_, count_index, session);
-  if (!wire::is_count_written(binding_, ask(request), error)) return false;
-  count_ = to;
-  return true;
+void FakeStore::learn_count() {
+  const dev::KvRecord* key = find("partitions");
+  count_ = key == nullptr ? 1 : wire::read_count(key->value).value();
 }
 
 const std::string& FakeStore::session_of(const Partition& partition) const {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -83,8 +84,18 @@ class FakeStore {
   [[nodiscard]] std::uint64_t make_partitions(std::uint32_t count);
   [[nodiscard]] std::uint32_t partitions() const { return count_; }
   [[nodiscard]] std::uint64_t partitions_index() const;
-  /// Another number, if the session holds all locks.
-  bool change_partitions(std::uint32_t to, std::uint64_t count_index, const std::string& session);
+  /// What core::Division asks; the members are the cluster's.
+  template <class Ask>
+  [[nodiscard]] auto answer(const Ask& ask) {
+    http::Response response;
+    if constexpr (std::is_same_v<Ask, CreateCount>) {
+      response = this->ask(wire::encode(binding_, ask, WallTime{}));
+    } else {
+      response = this->ask(wire::encode(binding_, ask));
+    }
+    learn_count();
+    return wire::decode(binding_, ask, response);
+  }
   /// Who holds the lock of the partition; empty: nobody.
   [[nodiscard]] const std::string& session_of(const Partition& partition) const;
   [[nodiscard]] const std::string& leader_session(std::uint32_t partition = 0) const {
@@ -125,6 +136,8 @@ class FakeStore {
   void note(const Op& op, const std::map<std::string, std::string>& there);
 
   mutable dev::Model model_;
+  void learn_count();
+
   std::uint32_t count_ = 1;  // of partitions
   wire::Binding binding_;
   Instant now_{};

@@ -68,6 +68,7 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
     : seed_(seed), random_(seed), cluster_(seed), oracle_(cluster_) {
   cluster_.trace = trace;
   cluster_.exclusive = false;  // the oracle looks itself
+  cluster_.divides = true;
   cluster_.stop_at_violation = true;
   draw_mix();
   options_ = draw_options();
@@ -78,7 +79,10 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
     // Their number is changed under as many checks as any real Consul takes.
     std::size_t& operations = cluster_.store.most_operations;
     if (many) operations = std::max(operations, limits::kLeastOperations);
-    options_.partitions_index = cluster_.store.make_partitions(options_.partitions);
+    // Else the daemons divide the queue themselves.
+    if (many || Random{~seed + 2}.next() % 2 == 0) {
+      static_cast<void>(cluster_.store.make_partitions(options_.partitions));
+    }
     auto& most = cluster_.store.most_bytes;  // the fences take some of it
     if (most != std::numeric_limits<std::size_t>::max()) most += 500;
   }
@@ -99,9 +103,13 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
   if (chance(0.5)) cluster_.hang_timeout = between(1s, 4s);
   const bool drifts = chance(0.5);
   const int daemons = chance(0.5) ? 2 : 3;
+  QueueOptions first = options_;
+  // Some hosts first serve it as one, and are then told otherwise.
+  const bool is_made = options_.partitions == 1 || cluster_.store.partitions() != 1;
+  if (!is_made && Random{~seed + 3}.next() % 3 != 0) first.partitions = 1;
   for (int i = 0; i < daemons; ++i) {
-    options_.node = std::string(1, static_cast<char>('a' + i));
-    Daemon& daemon = cluster_.add(options_);
+    first.node = std::string(1, static_cast<char>('a' + i));
+    Daemon& daemon = cluster_.add(first);
     if (drifts && !rated_) daemon.drift = static_cast<std::int64_t>(random_.next() % 201) - 100;
   }
 }
@@ -283,7 +291,7 @@ void Simulation::misfortune() {
 
 void Simulation::misfortune_of_daemon(Daemon& daemon) {
   if (strikes(Misfortune::kCrash)) {
-    if (daemon.queue) cluster_.crash(daemon);
+    if (daemon.is_up()) cluster_.crash(daemon);
     cluster_.restart_after(daemon, between(10ms, 30s));
   }
   if (strikes(Misfortune::kPause)) {
@@ -301,7 +309,7 @@ void Simulation::misfortune_of_daemon(Daemon& daemon) {
     if (chance(0.3)) cluster_.kill_session();
   }
   if (strikes(Misfortune::kStop)) {
-    if (daemon.queue) cluster_.tell(daemon, StopRequested{});
+    cluster_.stop(daemon);
     cluster_.restart_after(daemon, between(15s, 60s));
   }
   if (strikes(Misfortune::kReload)) reload(daemon, !daemon.options.any_type || chance(0.5));
@@ -357,7 +365,7 @@ void Simulation::strangers() {
   if (strikes(Misfortune::kDeleteLeader)) delete_leader_key();
   if (strikes(Misfortune::kTouch)) touch();
   if (options_.partitions > 1 && strikes(Misfortune::kResize)) {
-    cluster_.resize(2 + static_cast<std::uint32_t>(random_.next() % 3));
+    cluster_.resize(1 + static_cast<std::uint32_t>(random_.next() % 4));
   }
 }
 
@@ -429,9 +437,14 @@ void Simulation::produce() {
 
 void Simulation::run_with_faults() {
   const Instant end = cluster_.now + kFaults;
+  Instant divide_at = cluster_.now + between(2s, 40s);
   Instant crowd_at = cluster_.now + kFaults / 3;
   while (cluster_.now < end && !failed()) {
     cluster_.run_for(between(1ms, 1s));
+    if (options_.partitions > 1 && divide_at <= cluster_.now) {
+      divide_at = Instant::max();
+      cluster_.resize(options_.partitions);
+    }
     if (crowded_ && crowd_at <= cluster_.now) {
       crowd_at = Instant::max();
       produce_crowd(1'000 + random_.next() % 2'000, {});
@@ -450,7 +463,7 @@ void Simulation::heal() {
     cluster_.pause(*daemon, Duration::zero());
     cluster_.step_clock(*daemon, daemon->wall_missed - daemon->wall_offset);
     reload(*daemon, true);
-    if (!daemon->queue) cluster_.restart_after(*daemon, 0s);
+    if (!daemon->is_up()) cluster_.restart_after(*daemon, 0s);
   }
   const auto& store = cluster_.store;
   for (const auto& key : store.task_keys()) {  // is left where it is, as it was

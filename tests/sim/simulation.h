@@ -60,7 +60,7 @@ namespace lictor::core::test {
   X(Hang, "jobs that hang", 0.3)                                  \
   X(Fail, "jobs that fail", 0.2)                                  \
   X(Unstarted, "jobs that cannot be started", 0.1)                \
-  X(Resize, "another number of partitions", 0.03)
+  X(Resize, "another number of partitions", 0.02)
 
 enum class Misfortune {
 #define LICTOR_MISFORTUNE(name, what, p) k##name,

@@ -142,7 +142,6 @@ class Transitions : public TaskSource::Listener {
   Random& random_;
   TaskSource* source_ = nullptr;
   std::uint64_t last_attempt_;
-  std::uint64_t last_claim_ = 0;
   std::set<std::size_t> told_no_executor_;  // types, by their hashes
   FirstSeen first_seen_;
 };

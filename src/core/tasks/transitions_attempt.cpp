@@ -87,7 +87,8 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
   if (!goes_on) ++stamp.attempt;
   // A task claimed ahead keeps taskRetryAt, in case another leader takes it over before that time.
   if (due) stamp.retry_at.reset();
-  std::string nonce = options_.identity + "-" + std::to_string(++last_claim_);
+  // Told apart from those of an earlier number of partitions, too: attempts are counted on.
+  std::string nonce = options_.identity + "-" + std::to_string(next_attempt());
   stamp.claim = Claim{options_.node, session, std::move(nonce), clock_.at(now)};
   table_.update(entry, S::kClaiming, [&](TaskEntry& e) {
     e.attempt = std::make_unique<Attempt>();

@@ -64,7 +64,7 @@ Event failed(const ListTasks& e, bool) { return with_error<TasksListed>(e.reques
 // A service manager starts a daemon anew when nothing of the old one runs; the warden keeps the
 // state directory until then.
 bool may_restart(const Daemon& daemon) {
-  return daemon.restart_at && !daemon.queue && daemon.jobs.empty() && !daemon.warden;
+  return daemon.restart_at && !daemon.is_up() && daemon.jobs.empty() && !daemon.warden;
 }
 
 RequestId request_of(const Event& event) {
@@ -126,16 +126,32 @@ Daemon& Cluster::add(QueueOptions options) {
 
 void Cluster::start(Daemon& daemon) {
   ++daemon.incarnation;
+  daemon.life = daemon.incarnation;
   daemon.restart_at.reset();
-  daemon.stopped = daemon.renews = daemon.finishes = false;
+  daemon.stops = false;
+  daemon.first_attempt = 1;
+  if (divides) {
+    if (wish_ == 0) wish_ = daemon.options.partitions;
+    daemon.division.emplace(daemon.name, 1, wish_);
+    daemon.divide_now = true;
+    return join(daemon);
+  }
   if (daemon.options.partitions_index != 0) {
     daemon.options.partitions = store.partitions();
     daemon.options.partitions_index = store.partitions_index();
   }
-  QueueOptions options = daemon.options;
-  options.identity = daemon.name + std::to_string(daemon.incarnation);
+  serve_queue(daemon, daemon.options);
+  if (daemon.options.partitions != 1) join(daemon);
+}
+
+void Cluster::serve_queue(Daemon& daemon, const QueueOptions& given) {
+  QueueOptions options = given;
+  options.identity = daemon.name + std::to_string(daemon.life);
+  options.first_attempt = daemon.first_attempt;
   options.costs = simple_costs();
   end_queue(daemon);
+  daemon.stopped = false;
+  daemon.kept_by.reset();
   daemon.queue = std::make_unique<Queue>(options, daemon.seed + daemon.incarnation);
   daemon.lease_until.clear();
   daemon.trusted_until.clear();
@@ -143,78 +159,36 @@ void Cluster::start(Daemon& daemon) {
   tell(daemon, clock_of(daemon));
   daemon.held_indexes.resize(options.partitions);
   tell(daemon, Started{daemon.remembered, daemon.held_indexes});
-  if (options.partitions == 1) return;
-  members_[daemon.name].id = daemon.name;
-  tell_members();
+}
+
+void Cluster::stop(Daemon& daemon) {
+  if (!daemon.is_up()) return;
+  daemon.stops = true;
+  if (daemon.division) daemon.division->stop();
+  if (!daemon.queue || daemon.stopped) return crash(daemon);
+  tell(daemon, StopRequested{});
 }
 
 void Cluster::drain(Daemon& daemon, bool draining) {
-  members_[daemon.name].draining = draining;
+  members_[daemon.name].member.draining = draining;
   tell_members();
 }
 
 void Cluster::resize(std::uint32_t partitions) {
-  const bool was_reading = wish_ != 0;
   wish_ = partitions;
-  if (was_reading) return;
-  for (const auto& daemon : daemons_) read_fleet(*daemon);
-}
-
-// What it reads now it acts on a little later.
-void Cluster::read_fleet(Daemon& daemon) {
-  static constexpr Duration kInterval = 2s;
-  std::vector<FleetMember> members;
-  for (const auto& [name, member] : members_) members.push_back({member, wish_});
-  const Duration late{static_cast<Duration::rep>(random_.fraction() * 5e8)};
-  const std::uint64_t index = store.partitions_index();
-  at(now + late, [this, &daemon, members, index, incarnation = daemon.incarnation] {
-    at(now + kInterval, [this, &daemon] { read_fleet(daemon); });
-    const bool acts = daemon.queue && daemon.incarnation == incarnation && !daemon.renews &&
-                      now >= daemon.paused_until;
-    const QueueOptions& options = daemon.options;
-    if (!acts || index < options.partitions_index) return;
-    if (index != options.partitions_index || daemon.queue->count_changed()) return renew(daemon);
-    const CountChange change = plan_change(members, {{daemon.name}, wish_}, options.partitions);
-    if (daemon.finishes) return;
-    bool holds_all = true;
-    for (std::uint32_t i = 0; i < options.partitions; ++i) {
-      holds_all = holds_all && daemon.queue->holds_lock(i);
-    }
-    if (change.is_ours && holds_all) {
-      daemon.finishes = true;
-      return tell(daemon, StopRequested{true});
-    }
-    tell(daemon, MembersSeen{change.members});
-  });
-}
-
-void Cluster::renew(Daemon& daemon) {
-  daemon.renews = true;
-  tell(daemon, StopRequested{});
-}
-
-// The request may be lost, as may its answer.
-void Cluster::change_count(Daemon& daemon, const std::string& session) {
-  const bool is_zombie = random_.fraction() < 0.4;  // it lands when its sender has given up
-  const Duration limit = daemon.options.request_timeout;
-  const auto part_of = [this](Duration most) {
-    return Duration{
-        static_cast<Duration::rep>(random_.fraction() * static_cast<double>(most.count()))};
-  };
-  const Duration out = part_of(is_zombie ? 60s : limit / 2);
-  const Duration back = part_of(limit / 2);
-  const bool lost = random_.fraction() < 0.1;
-  at(now + out, [this, session, index = daemon.options.partitions_index, lost] {
-    if (!lost) store.change_partitions(wish_, index, session);
-  });
-  at(now + std::min(out + back, limit), [this, &daemon, incarnation = daemon.incarnation] {
-    if (daemon.queue && daemon.incarnation == incarnation) renew(daemon);
-  });
+  for (const auto& each : daemons_) {
+    const Duration late{static_cast<Duration::rep>(random_.fraction() * 1e10)};
+    at(now + late, [this, &daemon = *each] {
+      if (!daemon.division) return;  // it reads its configuration when it starts
+      daemon.division->reconfigure(local_time(daemon, now), 1, wish_);
+    });
+  }
 }
 
 void Cluster::tell_members() {
+  if (divides) return;  // they read them
   MembersSeen seen;
-  for (const auto& [name, member] : members_) seen.members.push_back(member);
+  for (const auto& [name, member] : members_) seen.members.push_back(member.member);
   for (const auto& daemon : daemons_) {
     if (daemon->queue) tell(*daemon, seen);
   }
@@ -322,6 +296,11 @@ Instant Cluster::next_time() const {
   next = std::min(next, waiters_due_);
   for (const auto& daemon : daemons_) {
     if (may_restart(*daemon)) next = std::min(next, *daemon->restart_at);
+    if (daemon->division) {
+      const Instant wanted =
+          daemon->divide_now ? now : true_time(*daemon, daemon->division->next_deadline());
+      next = std::min(next, std::max(wanted, daemon->paused_until));
+    }
     if (daemon->queue) {
       const Instant wanted = daemon->inbox.empty()
                                  ? true_time(*daemon, daemon->queue->next_deadline())
@@ -347,9 +326,13 @@ void Cluster::work() {
   work_jobs();
   for (const auto& daemon : daemons_) {
     if (may_restart(*daemon) && now >= *daemon->restart_at) start(*daemon);
-    if (!daemon->queue || now < daemon->paused_until) continue;
-    const bool due = local_time(*daemon, now) >= daemon->queue->next_deadline();
-    if (!daemon->inbox.empty() || due || daemon->is_standing) step(*daemon);
+    if (!daemon->is_up() || now < daemon->paused_until) continue;
+    const Instant local = local_time(*daemon, now);
+    const bool due = daemon->queue && local >= daemon->queue->next_deadline();
+    const bool is_told = daemon->queue && !daemon->inbox.empty();
+    if (due || is_told || daemon->is_standing) step(*daemon);
+    if (!daemon->division) continue;
+    if (daemon->divide_now || local >= daemon->division->next_deadline()) divide(*daemon);
   }
 }
 
@@ -388,8 +371,9 @@ void Cluster::work_jobs() {
         tell(*daemon, std::move(exit));
       }
       it = daemon->jobs.erase(it);
+      daemon->divide_now = true;
     }
-    if (!daemon->queue) give_back(*daemon);
+    if (!daemon->is_up()) give_back(*daemon);
   }
 }
 
@@ -403,6 +387,8 @@ void Cluster::step(Daemon& daemon) {
   std::vector<Event> events = std::exchange(daemon.inbox, {});
   readings_first(events);
   const Instant local = local_time(daemon, now);
+  daemon.divide_now = true;
+  if (!daemon.queue) return;
   for (const Event& event : events) note_lock(daemon, event);
   daemon.queue->step(local, events, effects);
   if (daemon.queue->next_deadline() <= local) {
@@ -420,11 +406,9 @@ void Cluster::step(Daemon& daemon) {
     carry_out(daemon, effect);
   }
   if (on_step) on_step(daemon);
-  if (!daemon.stopped) return;
+  if (!daemon.stopped || (daemon.division && !daemon.stops)) return;
   daemon.kept_session.clear();  // it has seen to its lock itself
-  const bool renews = daemon.renews;
   crash(daemon);
-  if (renews && !daemon.restart_at) restart_after(daemon, Duration::zero());
 }
 
 void Cluster::carry_out(Daemon& daemon, const Effect& effect) {
@@ -458,7 +442,7 @@ void Cluster::carry_out(Daemon& daemon, const Effect& effect) {
         } else if constexpr (std::is_same_v<E, RememberHolder>) {
           daemon.held_indexes.at(e.partition) = e.index;
         } else if constexpr (std::is_same_v<E, Drained>) {
-          if (wish_ != 0) change_count(daemon, e.session);
+          daemon.kept_by = e.session;
         } else if constexpr (std::is_same_v<E, Stopped>) {
           daemon.stopped = true;
         }

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/leadership/count_change.h"
+#include "core/leadership/division.h"
 #include "core/leadership/give_back.h"
 #include "core/queue.h"
 #include "effect_text.h"
@@ -85,6 +85,7 @@ struct Daemon {
   TypePolicy any_type;  // of "*" at first
   std::uint64_t seed = 0;
 
+  [[nodiscard]] bool is_up() const { return queue || division; }
   /// A job may still run whose executor a reload has taken away.
   [[nodiscard]] const TypePolicy& policy_of(const Task& task) const {
     const TypePolicy* policy = options.policy_of(task.type);
@@ -93,8 +94,12 @@ struct Daemon {
 
   std::unique_ptr<Queue> queue;  // none: down
   bool stopped = false;
-  bool renews = false;    // it stops, to begin with another number of partitions
-  bool finishes = false;  // it holds all locks, and ends its jobs to change the number
+  std::optional<Division> division;  // while the daemon lives, where the cluster divides
+  bool divide_now = false;           // it has to hear of something
+  bool stops = false;                // for good
+  std::uint64_t life = 0;            // which of its processes it is
+  std::optional<std::string> kept_by;
+  std::uint64_t first_attempt = 1;
   Instant paused_until = Instant::min();
   std::uint64_t incarnation = 0;
   std::optional<Instant> restart_at;
@@ -140,8 +145,10 @@ class Cluster {
   void crash(Daemon& daemon);
   /// Whether the host is to be emptied, as all hosts learn; of a queue with several partitions.
   void drain(Daemon& daemon, bool draining);
-  /// All hosts' configurations ask for another number of partitions. What a host does about it is
-  /// what runtime/queue_supervisor.cpp does; it reads the number and the members every 2 s.
+  /// An orderly stop, as by a service manager.
+  void stop(Daemon& daemon);
+  /// All hosts' configurations ask for another number of partitions, one host after the other. Only
+  /// where the cluster divides.
   void resize(std::uint32_t partitions);
   [[nodiscard]] bool is_resized() const { return wish_ == 0 || store.partitions() == wish_; }
   void restart_after(Daemon& daemon, Duration duration) { daemon.restart_at = now + duration; }
@@ -204,6 +211,9 @@ class Cluster {
   std::function<Warden(const Daemon&)> warden = [](const Daemon&) { return Warden{}; };
   /// A daemon that holds the lock and stands still for so long is killed by its warden; 0: never.
   Duration hang_timeout{};
+  /// Daemons find out how many partitions there are, and change the number (core::Division). Else
+  /// each begins with that of the store at once. To be set before daemons are added.
+  bool divides = false;
   std::function<void(const Daemon&, const Effect&)> on_effect;
   /// All that a daemon did at this moment is done.
   std::function<void(const Daemon&)> on_step;
@@ -250,9 +260,13 @@ class Cluster {
   void start_job(Daemon& daemon, const StartJob& effect);
   void end_queue(Daemon& daemon);
   void tell_members();
-  void read_fleet(Daemon& daemon);
-  void change_count(Daemon& daemon, const std::string& session);
-  void renew(Daemon& daemon);
+  void serve_queue(Daemon& daemon, const QueueOptions& options);
+  void divide(Daemon& daemon);
+  void carry_out(Daemon& daemon, const DivisionActs& acts);
+  template <class Ask>
+  void ask_of_division(Daemon& daemon, const Ask& ask);
+  void join(Daemon& daemon);
+  void publish(Daemon& daemon);
   void note_lock(Daemon& daemon, const Event& event);
   void give_back(Daemon& daemon);
   void ask_back(Daemon& daemon, const std::shared_ptr<GiveBack>& steps, Instant until);
@@ -284,8 +298,8 @@ class Cluster {
   std::vector<Waiter> waiters_;
   Instant waiters_due_ = Instant::max();  // one of them is to be asked, or has waited long enough
   std::uint64_t seen_index_ = 0;
-  std::map<std::string, BalancerMember> members_;  // by name
-  std::uint32_t wish_ = 0;                         // of all configurations; 0: as it is
+  std::map<std::string, FleetMember> members_;  // by name, as their entries have it
+  std::uint32_t wish_ = 0;                      // of all configurations; 0: as it is
   std::map<std::string, Task> made_;
   std::map<std::string, std::uint64_t> last_token_;
   std::vector<std::string> violations_;

@@ -20,7 +20,7 @@ void Cluster::step_clock(Daemon& daemon, std::chrono::milliseconds by) {
 // What it has begun goes on when its host does. That no other's job runs beside it then, nothing
 // can promise: it is not to begin another.
 void Cluster::stand_still(Daemon& daemon, Duration duration) {
-  if (!daemon.queue || now < daemon.paused_until) return;
+  if (!daemon.is_up() || now < daemon.paused_until) return;
   daemon.paused_until = now + duration;
   daemon.is_standing = true;
   const Duration missed = local_time(daemon, now + duration) - local_time(daemon, now);

@@ -14,6 +14,7 @@ namespace lictor::core::test {
 void Cluster::crash(Daemon& daemon) {
   ++daemon.incarnation;
   end_queue(daemon);
+  daemon.division.reset();
   daemon.inbox.clear();
   daemon.waiting.clear();
   daemon.paused_until = Instant::min();
@@ -30,8 +31,10 @@ void Cluster::crash(Daemon& daemon) {
   const Warden left = warden(daemon);
   if (!daemon.kept_session.empty() && left.requests != 0) daemon.warden = left;
   give_back(daemon);
-  at(now + 500ms, [this, &daemon] {
-    if (daemon.queue || members_.erase(daemon.name) == 0) return;
+  // Its entry stays for as long as its session.
+  const Duration ttl = divides ? Duration{daemon.options.session_ttl} : 500ms;
+  at(now + ttl, [this, &daemon, incarnation = daemon.incarnation] {
+    if (daemon.incarnation != incarnation || members_.erase(daemon.name) == 0) return;
     tell_members();
   });
 }

@@ -603,14 +603,66 @@ bool FakeStore::is_count(std::uint64_t count_index) const {
   return FAULT(AnyCount) || count_index == 0 || count_index == count_index_;
 }
 
-bool FakeStore::change_partitions(std::uint32_t to, std::uint64_t count_index,
-                                  const std::string& session) {
-  if (!is_count(count_index)) return false;
-  for (std::uint32_t i = 0; i < count_; ++i) {
-    if (session.empty() || leader_session(i) != session) return false;
+namespace {
+
+using Kind = DivisionReply::Answer;
+
+std::string lock_name(const std::pair<std::uint32_t, std::uint32_t>& lock) {
+  if (lock.first == 1) return "leader";
+  return "leader/" + std::to_string(lock.first) + '/' + std::to_string(lock.second);
+}
+
+}  // namespace
+
+FleetRead FakeStore::answer(const ReadFleet& ask) const {
+  FleetRead read;
+  if (count_index_ != 0) read.count = count_;
+  read.count_index = count_index_;
+  if (!ask.with_locks) return read;
+  for (const auto& [id, lock] : locks_) {
+    if (!lock.exists) continue;
+    read.locks.push_back({lock_name(id), read_leader({{}, true, 0, {id.first, id.second}})});
   }
-  make_partitions(to);
-  return true;
+  return read;
+}
+
+DivisionReply FakeStore::answer(const ReadCount&) const {
+  return {count_index_ == 0 ? Kind::kNo : Kind::kYes, {}};
+}
+
+DivisionReply FakeStore::answer(const ProbeUndivided&) const {
+  return {count_index_ == 0 ? Kind::kYes : Kind::kUnknown, {}};
+}
+
+DivisionReply FakeStore::answer(const CreateCount& ask) {
+  if (count_index_ != 0) return {Kind::kNo, "there is a number"};
+  std::uint64_t leader_index = 0;
+  for (const FleetRead::Lock& lock : ask.locks) {
+    if (lock.key == lock_name({1, 0})) leader_index = lock.read.modify_index;
+    for (const auto& [id, held] : locks_) {
+      if (lock_name(id) == lock.key && held.modify_index != lock.read.modify_index) {
+        return {Kind::kNo, "a lock has changed"};
+      }
+    }
+  }
+  Key& leader = locks_[{1, 0}];
+  if ((leader.exists ? leader.modify_index : 0) != leader_index) {
+    return {Kind::kNo, "the leader key has changed"};
+  }
+  make_partitions(ask.count);
+  leader.exists = true;
+  leader.value = "free";
+  leader.modify_index = count_index_;
+  return {Kind::kYes, {}};
+}
+
+DivisionReply FakeStore::answer(const ChangeCount& ask) {
+  if (!is_count(ask.count_index)) return {Kind::kNo, "another number"};
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    if (ask.session.empty() || leader_session(i) != ask.session) return {Kind::kNo, "no lock"};
+  }
+  make_partitions(ask.to);
+  return {Kind::kYes, {}};
 }
 
 std::uint64_t FakeStore::leader_index(const Partition& partition) const {

@@ -20,6 +20,7 @@
 #include "base/random.h"
 #include "core/effect.h"
 #include "core/event.h"
+#include "core/leadership/division.h"
 #include "tamper.h"
 
 namespace lictor::core::test {
@@ -118,12 +119,20 @@ class FakeStore {
   /// A queue of several partitions has a key that says how many; its ModifyIndex.
   std::uint64_t make_partitions(std::uint32_t count) {
     count_ = count;
-    return count_index_ = ++index_;
+    ++index_;
+    return count_index_ = count == 1 ? 0 : index_;
   }
   [[nodiscard]] std::uint32_t partitions() const { return count_; }
   [[nodiscard]] std::uint64_t partitions_index() const { return count_index_; }
-  /// Another number, if the session holds all locks.
-  bool change_partitions(std::uint32_t to, std::uint64_t count_index, const std::string& session);
+  // What core::Division asks; the members are the cluster's.
+  [[nodiscard]] FleetRead answer(const ReadFleet& ask) const;
+  [[nodiscard]] DivisionReply answer(const ReadCount& ask) const;
+  [[nodiscard]] DivisionReply answer(const ProbeUndivided& ask) const;
+  [[nodiscard]] DivisionReply answer(const ProbeChange&) const {
+    return {DivisionReply::Answer::kYes, {}};
+  }
+  DivisionReply answer(const CreateCount& ask);
+  DivisionReply answer(const ChangeCount& ask);
   /// Who holds the lock of the partition; empty: nobody.
   [[nodiscard]] std::string session_of(const Partition& partition) const {
     const auto lock = locks_.find(lock_of(partition));

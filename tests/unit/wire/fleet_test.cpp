@@ -9,6 +9,7 @@ namespace lictor::wire {
 namespace {
 
 using nlohmann::json;
+using Answer = core::DivisionReply::Answer;
 
 Binding fleet_binding() {
   Binding fleet_binding;
@@ -71,12 +72,12 @@ TEST_CASE("the numbers of a member's queues: what is out of range is limited, al
 }
 
 TEST_CASE("one read tells who takes part, how many partitions there are, and who leads") {
-  const http::Request request = read_fleet(fleet_binding(), true);
+  const http::Request request = encode(fleet_binding(), core::ReadFleet{true});
   CHECK(request.only_reads);
   CHECK(json::parse(request.body).size() == 3);
-  CHECK(json::parse(read_fleet(fleet_binding(), false).body).size() == 2);
-  const FleetRead read = decode_fleet(
-      fleet_binding(),
+  CHECK(json::parse(encode(fleet_binding(), core::ReadFleet{false}).body).size() == 2);
+  const core::FleetRead read = decode(
+      fleet_binding(), core::ReadFleet{true},
       txn_reply_of(
           {fleet_entry("l/q/members/a", R"({"partitions":{"q":16,"other":3},"weights":{"q":2}})", 5,
                        "s"),
@@ -100,7 +101,7 @@ TEST_CASE("one read tells who takes part, how many partitions there are, and who
 
 TEST_CASE("what cannot be read is an error that says where") {
   const auto error_of = [](const http::Response& response) {
-    return decode_fleet(fleet_binding(), response).error;
+    return decode(fleet_binding(), core::ReadFleet{}, response).error;
   };
   CHECK(error_of(txn_reply_of({fleet_entry("l/q/partitions", "many", 9)})).find("l/q/partitions") ==
         0);
@@ -111,17 +112,18 @@ TEST_CASE("what cannot be read is an error that says where") {
 }
 
 TEST_CASE("the number is made where there is none, and only if no lock has changed") {
-  const json anew = json::parse(create_count(fleet_binding(), 16, {}, WallTime{}).body);
+  const json anew =
+      json::parse(encode(fleet_binding(), core::CreateCount{16, {}}, WallTime{}).body);
   REQUIRE(anew.size() == 2);
   for (const json& op : anew) {
     CHECK(op["KV"]["Verb"] == "cas");
     CHECK_FALSE(op["KV"].contains("Index"));  // 0: it must not exist
   }
-  FleetRead::Lock leader{"l/q/leader", {}}, other{"l/q/leader/4/1", {}};
+  core::FleetRead::Lock leader{"l/q/leader", {}}, other{"l/q/leader/4/1", {}};
   leader.read.modify_index = 42;
   other.read.modify_index = 43;
   const json after =
-      json::parse(create_count(fleet_binding(), 16, {leader, other}, WallTime{}).body);
+      json::parse(encode(fleet_binding(), core::CreateCount{16, {leader, other}}, WallTime{}).body);
   REQUIRE(after.size() == 3);
   CHECK(after[0]["KV"] == json{{"Verb", "check-index"}, {"Key", "l/q/leader/4/1"}, {"Index", 43}});
   CHECK(after[1]["KV"]["Key"] == "l/q/leader");
@@ -130,45 +132,78 @@ TEST_CASE("the number is made where there is none, and only if no lock has chang
 }
 
 TEST_CASE("the number changes under the locks of the session, and one needs no number") {
-  const json to_four = json::parse(change_count(fleet_binding(), 4, 2, 9, "s").body);
+  const json to_four = json::parse(encode(fleet_binding(), core::ChangeCount{4, 2, 9, "s"}).body);
   REQUIRE(to_four.size() == 3);
   CHECK(to_four[1]["KV"] ==
         json{{"Verb", "check-session"}, {"Key", "l/q/leader/2/1"}, {"Session", "s"}});
   CHECK(to_four[2]["KV"]["Verb"] == "cas");
   CHECK(to_four[2]["KV"]["Index"] == 9);
-  const json to_one = json::parse(change_count(fleet_binding(), 1, 2, 9, "s").body);
+  const json to_one = json::parse(encode(fleet_binding(), core::ChangeCount{1, 2, 9, "s"}).body);
   CHECK(to_one[2]["KV"] == json{{"Verb", "delete-cas"}, {"Key", "l/q/partitions"}, {"Index", 9}});
   // A transaction takes 64 operations.
-  CHECK(json::parse(change_count(fleet_binding(), 4, 256, 9, "s").body).size() <= 64);
+  CHECK(json::parse(encode(fleet_binding(), core::ChangeCount{4, 256, 9, "s"}).body).size() <= 64);
 }
 
 TEST_CASE("a number that may not be written: the error has the rules to grant") {
-  std::string error;
+  const auto read = [](const http::Response& response) {
+    return decode(fleet_binding(), core::ChangeCount{}, response);
+  };
   const json denied{{"OpIndex", 1}, {"What", "Permission denied"}};
-  CHECK_FALSE(is_count_written(fleet_binding(), fleet_reply(409, {{"Errors", {denied}}}), error));
-  CHECK(error.starts_with("Permission denied; "));
-  CHECK(error.find(R"(key "l/q/partitions" { policy = "write" })") != std::string::npos);
-  CHECK(error.find(R"(key_prefix "l/q/leader/" { policy = "write" })") != std::string::npos);
+  const core::DivisionReply refused = read(fleet_reply(409, {{"Errors", {denied}}}));
+  CHECK(refused.answer == Answer::kRefused);
+  CHECK(refused.error.starts_with("Permission denied; "));
+  CHECK(refused.error.find(R"(key "l/q/partitions" { policy = "write" })") != std::string::npos);
+  CHECK(refused.error.find(R"(key_prefix "l/q/leader/" { policy = "write" })") !=
+        std::string::npos);
   const json stale{{"OpIndex", 1}, {"What", "index is stale"}};
-  CHECK_FALSE(is_count_written(fleet_binding(), fleet_reply(409, {{"Errors", {stale}}}), error));
-  CHECK(error == "index is stale");
+  const core::DivisionReply late = read(fleet_reply(409, {{"Errors", {stale}}}));
+  CHECK(late.answer == Answer::kNo);
+  CHECK(late.error == "index is stale");
+  CHECK(read(fleet_reply(500, "no leader")).answer == Answer::kUnknown);
+  CHECK(read(fleet_reply(429, "slow down")).answer == Answer::kUnknown);
+  CHECK(read(fleet_reply(400, "bad request")).answer == Answer::kRefused);
+}
+
+TEST_CASE("that there is no number is proved, or the token may not ask") {
+  const auto read = [](const http::Response& response) {
+    return decode(fleet_binding(), core::ProbeUndivided{}, response).answer;
+  };
+  const json denied{{"OpIndex", 0}, {"What", "Permission denied"}};
+  const json exists{{"OpIndex", 0}, {"What", "key exists"}};
+  CHECK(read(txn_reply_of({})) == Answer::kYes);
+  CHECK(read(fleet_reply(409, {{"Errors", {denied}}})) == Answer::kRefused);
+  CHECK(read(fleet_reply(409, {{"Errors", {exists}}})) == Answer::kUnknown);
+  CHECK(read(fleet_reply(400, "bad request")) == Answer::kUnknown);
+}
+
+TEST_CASE("whether there is a number: an answer without an index is not Consul's") {
+  const auto read = [](const http::Response& response) {
+    return decode(fleet_binding(), core::ReadCount{}, response).answer;
+  };
+  CHECK(read(fleet_reply(200, json::array(), 7)) == Answer::kYes);
+  CHECK(read(fleet_reply(404, "", 7)) == Answer::kNo);
+  CHECK(read(fleet_reply(404, "")) == Answer::kUnknown);
+  CHECK(read(fleet_reply(403, "Permission denied")) == Answer::kRefused);
+  CHECK(read(fleet_reply(500, "")) == Answer::kUnknown);
 }
 
 TEST_CASE("the right to another number is asked for by a transaction that cannot be applied") {
-  const json asked = json::parse(probe_change(fleet_binding(), 8).body);
+  const json asked = json::parse(encode(fleet_binding(), core::ProbeChange{8}).body);
   REQUIRE(asked.size() == 4);
   CHECK(asked[0]["KV"] == json{{"Verb", "check-not-exists"}, {"Key", "l/q/partitions"}});
   CHECK(asked[1]["KV"] == json{{"Verb", "check-index"}, {"Key", "l/q/partitions"}, {"Index", 1}});
   CHECK(asked[2]["KV"]["Key"] == "l/q/partitions");
   CHECK(asked[3]["KV"]["Key"] == "l/q/leader/8/0");
-  std::string error;
+  const auto read = [](const http::Response& response) {
+    return decode(fleet_binding(), core::ProbeChange{8}, response);
+  };
   const json exists{{"OpIndex", 1}, {"What", "failed to check index, key doesn't exist"}};
   const json denied{{"OpIndex", 3}, {"What", "Permission denied"}};
-  CHECK(may_change(fleet_binding(), fleet_reply(409, {{"Errors", {exists}}}), error) == true);
-  CHECK(may_change(fleet_binding(), fleet_reply(409, {{"Errors", {exists, denied}}}), error) ==
-        false);
-  CHECK(error.find(R"(key "l/q/partitions" { policy = "write" })") != std::string::npos);
-  CHECK_FALSE(may_change(fleet_binding(), fleet_reply(500, "no leader"), error).has_value());
+  CHECK(read(fleet_reply(409, {{"Errors", {exists}}})).answer == Answer::kYes);
+  const core::DivisionReply refused = read(fleet_reply(409, {{"Errors", {exists, denied}}}));
+  CHECK(refused.answer == Answer::kRefused);
+  CHECK(refused.error.find(R"(key "l/q/partitions" { policy = "write" })") != std::string::npos);
+  CHECK(read(fleet_reply(500, "no leader")).answer == Answer::kUnknown);
 }
 
 TEST_CASE("the locks are told by partition, whatever else is there") {

@@ -1,4 +1,4 @@
-#include "core/leadership/count_change.h"
+#include "core/leadership/division.h"
 
 #include <doctest/doctest.h>
 
@@ -61,11 +61,10 @@ TEST_CASE("a host that keeps its locks ends its jobs, claims nothing, and lets g
 TEST_CASE("the number changes under load, and every task runs once") {
   Cluster cluster;
   cluster.exclusive = false;
+  cluster.divides = true;
   for (const char* name : {"a", "b", "c"}) {
     QueueOptions options = options_of(name);
     options.partitions = 4;
-    if (cluster.store.partitions() == 1) cluster.store.make_partitions(4);
-    options.partitions_index = cluster.store.partitions_index();
     cluster.add(options);
   }
   cluster.plan = [](const Task&) { return JobPlan{50ms, JobEnding::kDone, {}}; };
@@ -75,7 +74,7 @@ TEST_CASE("the number changes under load, and every task runs once") {
     task.serial_key = "key" + std::to_string(i % 7);
     cluster.store.put(task);
     if (i == 60) cluster.resize(7);
-    if (i == 120) cluster.resize(2);
+    if (i == 120) cluster.resize(1);
     cluster.run_for(100ms);
   }
   REQUIRE(cluster.run_until([&] { return cluster.store.task_keys().empty(); }, 2min));

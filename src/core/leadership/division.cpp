@@ -1,0 +1,332 @@
+#include "core/leadership/division.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/options.h"
+#include "core/requests.h"
+
+namespace lictor::core {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A change among few members is known within 2 s; the more members, the less often each asks.
+constexpr Duration kAskInterval = 2s;
+constexpr Duration kAskIntervalPerMember = 40ms;
+// An operator grants a missing rule by hand.
+constexpr Duration kRightPause = 1min;
+// Each try of a change stops all jobs. Doubled each time, since only a person can mend it.
+constexpr Duration kMostRefusedPause = 1h;
+
+}  // namespace
+
+std::uint32_t common_wish(const std::vector<FleetMember>& members) {
+  if (members.empty()) return 0;
+  const bool agree = std::all_of(members.begin(), members.end(), [&](const FleetMember& each) {
+    return each.wish == members.front().wish;
+  });
+  return agree ? members.front().wish : 0;
+}
+
+CountChange plan_change(const std::vector<FleetMember>& members, const FleetMember& self,
+                        std::uint32_t count) {
+  std::vector<FleetMember> all = members;
+  const auto own = std::find_if(all.begin(), all.end(), [&](const FleetMember& each) {
+    return each.member.id == self.member.id;
+  });
+  if (own == all.end()) {
+    all.push_back(self);
+  } else {
+    own->wish = self.wish;  // what was read may be older
+  }
+  CountChange change;
+  for (const FleetMember& each : all) change.members.push_back(each.member);
+  const std::uint32_t wish = common_wish(all);
+  if (wish == count || wish == 0) return change;
+  change.to = wish;
+  const auto first = std::min_element(
+      change.members.begin(), change.members.end(),
+      [](const BalancerMember& a, const BalancerMember& b) { return a.id < b.id; });
+  change.is_ours = first->id == self.member.id;
+  for (BalancerMember& member : change.members) member.draining = member.id != first->id;
+  return change;
+}
+
+void Division::reconfigure(Instant now, std::uint32_t weight, std::uint32_t wanted) {
+  weight_ = weight;
+  if (std::exchange(wanted_, wanted) != wanted) {
+    may_change_ = false;
+    ask_right_at_ = Instant::min();
+    refused_pause_ = {};
+  }
+  if (wanted_ > 1) ask_at_ = std::min(ask_at_, now);
+}
+
+void Division::on_time(Instant now, const Service& service, DivisionActs& out) {
+  if (stopping_) return;
+  const bool serves = phase_ != Phase::kUnknown && phase_ != Phase::kEnding;
+  if (serves && service.count_changed) {
+    // Also where this host's configuration asks for one partition, and it was cut off while the
+    // others divided the queue.
+    out.emplace_back(DivisionNote{Note::kChanged});
+    end(out);
+  } else if (phase_ == Phase::kServing && is_writer() && service.holds_all) {
+    out.emplace_back(DivisionNote{Note::kFinishes, {}, change_.to});
+    phase_ = Phase::kFinishing;
+    out.emplace_back(EndService{true});
+  } else if (phase_ == Phase::kFinishing && service.kept_by && asked_ == Asked::kNothing) {
+    write(service, out);
+  }
+  // A job that did not end has it stop before the number was changed.
+  if (phase_ != Phase::kUnknown && service.stopped) {
+    phase_ = Phase::kEnding;
+    if (!service.any_job) drop(out);
+  }
+  if (asked_ == Asked::kNothing && now >= ask_at_) ask_next(now, out);
+}
+
+Instant Division::next_deadline() const {
+  return asked_ != Asked::kNothing || stopping_ ? Instant::max() : ask_at_;
+}
+
+void Division::ask(Asked what, DivisionAct request, DivisionActs& out) {
+  asked_ = what;
+  out.push_back(std::move(request));
+}
+
+void Division::ask_next(Instant now, DivisionActs& out) {
+  ask_at_ = now + kRetryPause;
+  const bool serves = phase_ != Phase::kUnknown;
+  if (wanted_ > 1 || divided_) return ask(Asked::kFleet, ReadFleet{!serves}, out);
+  if (!serves) return ask(Asked::kCount, ReadCount{}, out);
+  ask_at_ = Instant::max();
+}
+
+void Division::on(Instant now, const DivisionReply& reply, DivisionActs& out) {
+  const Asked asked = std::exchange(asked_, Asked::kNothing);
+  if (stopping_) return;
+  switch (asked) {
+    // A queue that should have one partition has no key for that. The rights to read or to write it
+    // may be missing: then nobody could have divided the queue either.
+    case Asked::kCount:
+      if (reply.answer == Answer::kNo) return ask(Asked::kUndivided, ProbeUndivided{}, out);
+      if (reply.answer == Answer::kYes) {
+        divided_ = true;
+        ask_at_ = now;
+        return;
+      }
+      if (reply.answer == Answer::kRefused) {
+        serve({}, out);
+        return tell_once(Note::kCountUnreadable, reply.error, out);
+      }
+      return tell_once(Note::kRequestFailed, "reading the number of partitions: " + reply.error,
+                       out);
+    case Asked::kUndivided:
+      if (reply.answer == Answer::kYes || reply.answer == Answer::kRefused) {
+        return serve({1, 0, reply.answer == Answer::kYes}, out);
+      }
+      return tell_once(Note::kRequestFailed, "reading the number of partitions: " + reply.error,
+                       out);
+    case Asked::kRight:
+      return on_right(now, reply, out);
+    case Asked::kCreate:
+      return on_created(now, reply, out);
+    case Asked::kChange:
+      return on_changed(now, reply, out);
+    case Asked::kFleet:
+    case Asked::kNothing:
+      return;
+  }
+}
+
+// Asked again while the right is missing: a token gets rights without a word to the daemon.
+void Division::on_right(Instant now, const DivisionReply& reply, DivisionActs& out) {
+  const bool answered = reply.answer == Answer::kYes || reply.answer == Answer::kRefused;
+  ask_at_ = now;
+  may_change_ = reply.answer == Answer::kYes;
+  ask_right_at_ = now + (answered ? kRightPause : kRetryPause);
+  if (may_change_) {
+    told_.erase(About::kRight);
+  } else if (answered) {
+    give_up_change(now, reply.error, out);
+  } else {
+    ask_at_ = ask_right_at_;
+    tell_once(Note::kRequestFailed,
+              "asking for the right to change the number of partitions: " + reply.error, out);
+  }
+}
+
+void Division::on_created(Instant now, const DivisionReply& reply, DivisionActs& out) {
+  ask_at_ = now;  // it may be another daemon's by now
+  if (reply.answer == Answer::kYes) {
+    refused_pause_ = {};
+    out.emplace_back(DivisionNote{Note::kDivided, {}, wanted_});
+  } else {
+    ask_at_ = now + kRetryPause;
+    tell_once(Note::kNotWritten, reply.error, out);
+    on_refused(now, reply, out);
+  }
+}
+
+// Whatever became of it, the queue is served anew with what Consul has then.
+void Division::on_changed(Instant now, const DivisionReply& reply, DivisionActs& out) {
+  if (reply.answer == Answer::kYes) {
+    refused_pause_ = {};
+  } else {
+    tell_once(Note::kNotChanged, reply.error, out);
+    on_refused(now, reply, out);
+  }
+  if (phase_ == Phase::kWriting) end(out);
+}
+
+// A condition that does not hold is another host's change, which the next reading shows. All other
+// refusals would come again, and each try stops all jobs.
+void Division::on_refused(Instant now, const DivisionReply& reply, DivisionActs& out) {
+  if (reply.answer != Answer::kRefused) return;
+  refused_pause_ = std::clamp(refused_pause_ * 2, kRightPause, kMostRefusedPause);
+  ask_right_at_ = now + refused_pause_;
+  give_up_change(now, reply.error, out);
+}
+
+// Other hosts see by this host's entry that it does not ask for the change any more.
+void Division::give_up_change(Instant now, const std::string& error, DivisionActs& out) {
+  may_change_ = false;
+  ask_right_at_ = std::max(ask_right_at_, now + kRightPause);
+  tell_once(Note::kMayNotChange,
+            "its configuration asks for " + std::to_string(wanted_) + ": " + error, out);
+}
+
+void Division::on(Instant now, const FleetRead& fleet, DivisionActs& out) {
+  asked_ = Asked::kNothing;
+  if (stopping_) return;
+  const auto members = static_cast<Duration::rep>(fleet.members.size());
+  ask_at_ = now + std::max<Duration>(kAskInterval, kAskIntervalPerMember * members);
+  if (!fleet.error.empty()) return tell_once(Note::kFleetUnreadable, fleet.error, out);
+  told_.erase(About::kMembers);
+  const bool serves = phase_ != Phase::kUnknown;
+  const bool to_change = wanted_ != fleet.count.value_or(1) && !may_change_;
+  const bool matters = (serves || !fleet.count) && phase_ != Phase::kEnding;
+  if (to_change && matters && now >= ask_right_at_) {
+    return ask(Asked::kRight, ProbeChange{wanted_}, out);
+  }
+  if (serves) return on_served(fleet, out);
+  on_unserved(now, fleet, out);
+}
+
+void Division::on_unserved(Instant now, const FleetRead& fleet, DivisionActs& out) {
+  if (fleet.count) {
+    serve({*fleet.count, fleet.count_index, false}, out);
+    return tell_members(fleet, out);
+  }
+  divided_ = false;
+  if (wanted_ == 1) return;  // the next answer is about one partition
+  if (!may_change_) return ask(Asked::kUndivided, ProbeUndivided{}, out);
+  if (std::string reason = why_not_create(now, fleet); !reason.empty()) {
+    return tell_once(Note::kWaits, std::move(reason), out);
+  }
+  ask(Asked::kCreate, CreateCount{wanted_, fleet.locks}, out);
+}
+
+void Division::on_served(const FleetRead& fleet, DivisionActs& out) {
+  if (phase_ == Phase::kEnding) return;
+  if (fleet.count && fleet.count_index < count_index_) return;  // an older answer
+  if (!fleet.count && count_index_ == 0) {                      // there is no number yet
+    if (wanted_ == 1 || !may_change_) return;
+    if (common_wish(fleet.members) == wanted_) return end(out);
+    return tell_once(
+        Note::kNotDivided,
+        "this daemon's configuration asks for " + std::to_string(wanted_) + " partitions", out);
+  }
+  if (!fleet.count || fleet.count_index != count_index_) {
+    out.emplace_back(
+        DivisionNote{fleet.count ? Note::kChanged : Note::kGone, {}, fleet.count.value_or(0)});
+    return end(out);
+  }
+  tell_members(fleet, out);
+  if (wanted_ != count_ && change_.to == 0 && may_change_) {
+    tell_once(Note::kStays,
+              "there are " + std::to_string(count_) + ", this daemon's configuration asks for " +
+                  std::to_string(wanted_),
+              out);
+  }
+}
+
+void Division::tell_members(const FleetRead& fleet, DivisionActs& out) {
+  change_ = plan_change(fleet.members, {{node_, weight_}, wish()}, count_);
+  if (phase_ != Phase::kServing || change_.members == told_members_) return;
+  told_members_ = change_.members;
+  out.emplace_back(MembersSeen{told_members_});
+}
+
+// All is held and nothing runs.
+void Division::write(const Service& service, DivisionActs& out) {
+  if (!change_.is_ours || !service.holds_all) return end(out);
+  phase_ = Phase::kWriting;
+  ask(Asked::kChange, ChangeCount{change_.to, count_, count_index_, *service.kept_by}, out);
+}
+
+// The first number is written when all members want it, and nobody leads who may not know of it.
+std::string Division::why_not_create(Instant now, const FleetRead& fleet) {
+  for (const FleetMember& each : fleet.members) {
+    if (each.wish != wanted_ && each.member.id != node_) {
+      return each.member.id + " asks for " + std::to_string(each.wish) +
+             " partitions, this daemon for " + std::to_string(wanted_);
+    }
+  }
+  std::uint64_t lost_at = 0;
+  for (const FleetRead::Lock& lock : fleet.locks) {
+    if (!lock.read.session.empty()) return lock.read.holder + " holds " + lock.key;
+    if (!lock.read.released) lost_at = std::max(lost_at, lock.read.modify_index);
+  }
+  if (lost_at == 0) return {};
+  if (std::exchange(lost_at_, lost_at) != lost_at) lost_since_ = now;
+  if (now - lost_since_ >= kMostLockDelay) return {};
+  return "a leader was lost, and its lock-delay is not over";
+}
+
+void Division::end(DivisionActs& out) {
+  phase_ = Phase::kEnding;
+  out.emplace_back(EndService{});
+}
+
+void Division::serve(ServeQueue with, DivisionActs& out) {
+  std::erase_if(told_, [](const auto& each) { return each.first != About::kRight; });
+  phase_ = Phase::kServing;
+  divided_ = with.index != 0;
+  count_ = with.count;
+  count_index_ = with.index;
+  if (!divided_ && wanted_ == 1) ask_at_ = Instant::max();
+  out.emplace_back(with);
+}
+
+void Division::drop(DivisionActs& out) {
+  phase_ = Phase::kUnknown;
+  change_ = {};
+  told_members_.clear();
+  ask_at_ = Instant::min();
+  out.emplace_back(DropService{});
+}
+
+Division::About Division::about(Note kind) {
+  if (kind == Note::kMayNotChange) return About::kRight;
+  const bool is_of_members = kind == Note::kRequestFailed || kind == Note::kFleetUnreadable;
+  return is_of_members ? About::kMembers : About::kCount;
+}
+
+void Division::tell_once(Note kind, std::string error, DivisionActs& out) {
+  DivisionNote note{kind, std::move(error)};
+  const auto last = told_.find(about(kind));
+  if (last != told_.end() && last->second.kind == kind && last->second.error == note.error) return;
+  told_.insert_or_assign(about(kind), note);
+  out.emplace_back(std::move(note));
+}
+
+const DivisionNote* Division::waits_for() const {
+  for (const About each : {About::kCount, About::kMembers}) {
+    if (const auto told = told_.find(each); told != told_.end()) return &told->second;
+  }
+  return nullptr;
+}
+
+}  // namespace lictor::core

@@ -1,0 +1,226 @@
+#pragma once
+
+// How many partitions a queue has, and who shares them. The configurations of the hosts say how
+// many there should be, and the key `partitions` how many there are; without it there is one. The
+// number changes when all members want the same:
+//
+//   from one:      all stop, and the first that sees that nobody leads writes the number
+//   from several:  all hand over to one of them. It ends its jobs, writes the new number while it
+//                  holds all locks, and lets go
+//
+// Then each host serves the queue with the new number. All of this is done under the old locks, so
+// order by key and one run at a time are kept. What serves the queue has one number for its life:
+//
+//   unknown --the number is read--> serving --holds all, is to write--> finishing --> writing
+//      ^                               |                                    |            |
+//      |                               | another number, or to be divided   |            | answered
+//      |                               v                                    |            |
+//      +--- stopped, no job runs --- ending <-------------------------------+------------+
+//
+// A host asks for another number only when its token may write that. Otherwise all would give up
+// what they lead for a change that Consul refuses.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/event.h"
+#include "core/leadership/balancer.h"
+
+namespace lictor::core {
+
+struct FleetMember {
+  BalancerMember member;
+  std::uint32_t wish = 1;  ///< the number of partitions in its configuration
+};
+
+/// The members and the number, read together.
+struct FleetRead {
+  std::string error;  ///< empty: the rest is there
+  std::vector<FleetMember> members;
+  std::optional<std::uint32_t> count;  ///< of partitions; empty: Consul has no number
+  std::uint64_t count_index = 0;       ///< the ModifyIndex of that number
+  struct Lock {
+    std::string key;
+    LeaderRead read;
+  };
+  std::vector<Lock> locks;  ///< the leader key and all below it, of any number of partitions
+};
+
+// What Consul is asked, one request at a time. Each but ReadFleet is answered by a DivisionReply.
+struct ReadFleet {
+  bool with_locks = false;
+};
+/// Whether there is a number. kYes, kNo; kRefused: the token may not read it.
+struct ReadCount {};
+/// Whether there is none, by the consistent read that AcquireLock with if_undivided makes. kYes;
+/// kRefused: the token may not ask.
+struct ProbeUndivided {};
+/// Whether the token may change the number to `to`. kYes, kRefused.
+struct ProbeChange {
+  std::uint32_t to = 0;
+};
+/// Writes the first number, unless one of the locks has changed. kYes; kNo: one has, or there is a
+/// number; kRefused: as each such request would be.
+struct CreateCount {
+  std::uint32_t count = 0;
+  std::vector<FleetRead::Lock> locks;
+};
+/// Changes the number, to none if `to` is 1, while `session` holds all locks. Answers as above.
+struct ChangeCount {
+  std::uint32_t to = 0;
+  std::uint32_t from = 0;
+  std::uint64_t count_index = 0;
+  std::string session;
+};
+
+struct DivisionReply {
+  enum class Answer { kYes, kNo, kRefused, kUnknown };
+  Answer answer = Answer::kUnknown;
+  std::string error;
+};
+
+// What the owner does.
+/// Serve the queue with so many partitions. `only_undivided`: see QueueOptions.
+struct ServeQueue {
+  std::uint32_t count = 1;
+  std::uint64_t index = 0;
+  bool only_undivided = false;
+};
+/// Request the stop of what serves the queue.
+struct EndService {
+  bool keeps_locks = false;
+};
+/// It has stopped, and no job of it runs.
+struct DropService {};
+
+/// What people should know.
+struct DivisionNote {
+  enum class Kind {
+    kRequestFailed,
+    kCountUnreadable,
+    kFleetUnreadable,
+    kMayNotChange,
+    kNotDivided,  // while not all members want it
+    kWaits,       // until the queue can be divided
+    kStays,       // until all members want another number
+    kNotWritten,
+    kNotChanged,
+    kDivided,
+    kFinishes,
+    kChanged,
+    kGone,
+  };
+  Kind kind;
+  std::string error{};
+  std::uint32_t partitions = 0;  ///< the new number, where there is one
+};
+
+using DivisionAct =
+    std::variant<ReadFleet, ReadCount, ProbeUndivided, ProbeChange, CreateCount, ChangeCount,
+                 ServeQueue, EndService, DropService, MembersSeen, DivisionNote>;
+using DivisionActs = std::vector<DivisionAct>;
+
+/// What all want; 0: they disagree, or there is nobody.
+[[nodiscard]] std::uint32_t common_wish(const std::vector<FleetMember>& members);
+
+/// What a host does about a change of the number.
+struct CountChange {
+  std::uint32_t to = 0;                 ///< 0: the number stays
+  bool is_ours = false;                 ///< this host writes it
+  std::vector<BalancerMember> members;  ///< for the core; this host is among them
+};
+/// `count`: what Consul has.
+[[nodiscard]] CountChange plan_change(const std::vector<FleetMember>& members,
+                                      const FleetMember& self, std::uint32_t count);
+
+/// Pure, and not thread-safe. Acts are carried out in their order, before the next call.
+class Division {
+ public:
+  /// `wanted`: the number of partitions in this host's configuration.
+  Division(std::string node, std::uint32_t weight, std::uint32_t wanted)
+      : node_(std::move(node)), weight_(weight), wanted_(wanted) {}
+
+  void reconfigure(Instant now, std::uint32_t weight, std::uint32_t wanted);
+  /// The daemon stops: whatever is answered from now on is ignored.
+  void stop() { stopping_ = true; }
+
+  void on(Instant now, const FleetRead& read, DivisionActs& out);
+  void on(Instant now, const DivisionReply& reply, DivisionActs& out);
+
+  /// What serves the queue, since the last ServeQueue.
+  struct Service {
+    bool count_changed = false;  // see Queue::count_changed()
+    bool holds_all = false;      // asked for only if is_writer()
+    bool stopped = false;
+    bool any_job = false;
+    std::optional<std::string> kept_by{};  // the session of its Drained
+  };
+  /// To be called when any of that has changed, and at next_deadline().
+  void on_time(Instant now, const Service& service, DivisionActs& out);
+  [[nodiscard]] Instant next_deadline() const;
+
+  /// This host is to change the number as soon as it holds all locks.
+  [[nodiscard]] bool is_writer() const { return change_.is_ours; }
+  /// How many partitions there are; 0: not known, and the queue is not served.
+  [[nodiscard]] std::uint32_t count() const { return phase_ == Phase::kUnknown ? 0 : count_; }
+  /// How many this host asks for: those of its configuration, or, while its token may not change
+  /// the number, those that there are.
+  [[nodiscard]] std::uint32_t wish() const { return may_change_ ? wanted_ : count_; }
+  /// Why the number is not known; null: nothing was told yet.
+  [[nodiscard]] const DivisionNote* waits_for() const;
+
+ private:
+  enum class Phase { kUnknown, kServing, kFinishing, kWriting, kEnding };
+  enum class Asked { kNothing, kFleet, kCount, kUndivided, kRight, kCreate, kChange };
+  using Answer = DivisionReply::Answer;
+  using Note = DivisionNote::Kind;
+
+  void ask(Asked what, DivisionAct request, DivisionActs& out);
+  void ask_next(Instant now, DivisionActs& out);
+  void on_right(Instant now, const DivisionReply& reply, DivisionActs& out);
+  void on_created(Instant now, const DivisionReply& reply, DivisionActs& out);
+  void on_changed(Instant now, const DivisionReply& reply, DivisionActs& out);
+  void on_refused(Instant now, const DivisionReply& reply, DivisionActs& out);
+  void give_up_change(Instant now, const std::string& error, DivisionActs& out);
+  void on_unserved(Instant now, const FleetRead& fleet, DivisionActs& out);
+  void on_served(const FleetRead& fleet, DivisionActs& out);
+  void tell_members(const FleetRead& fleet, DivisionActs& out);
+  void write(const Service& service, DivisionActs& out);
+  void end(DivisionActs& out);
+  void serve(ServeQueue with, DivisionActs& out);
+  void drop(DivisionActs& out);
+  [[nodiscard]] std::string why_not_create(Instant now, const FleetRead& fleet);
+  void tell_once(Note kind, std::string error, DivisionActs& out);
+
+  const std::string node_;
+  std::uint32_t weight_;
+  std::uint32_t wanted_;
+
+  Phase phase_ = Phase::kUnknown;
+  bool stopping_ = false;
+  std::uint32_t count_ = 1;  // the last one that was served
+  std::uint64_t count_index_ = 0;
+  bool divided_ = false;  // Consul has a number
+  CountChange change_;
+  std::vector<BalancerMember> told_members_;
+
+  Asked asked_ = Asked::kNothing;
+  Instant ask_at_ = Instant::min();
+  bool may_change_ = false;  // the token may change the number to wanted_
+  Instant ask_right_at_ = Instant::min();
+  Duration refused_pause_{};  // after a change that Consul refused
+  // The newest lock that is free without an orderly release: its ModifyIndex, and since when it is
+  // seen so.
+  std::uint64_t lost_at_ = 0;
+  Instant lost_since_{};
+  // The last note about each: the number, the members, the right to change it. Told once.
+  enum class About { kCount, kMembers, kRight };
+  [[nodiscard]] static About about(Note kind);
+  std::map<About, DivisionNote> told_;
+};
+
+}  // namespace lictor::core

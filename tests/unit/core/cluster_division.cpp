@@ -1,0 +1,131 @@
+// How the daemons of the cluster find out how many partitions there are, and change the number: what
+// runtime/queue_supervisor.cpp does, with requests that are lost, late and spoilt like any other.
+
+#include <iostream>
+#include <type_traits>
+#include <utility>
+
+#include "cluster.h"
+#include "core/overloaded.h"
+
+namespace lictor::core::test {
+
+void Cluster::join(Daemon& daemon) {
+  FleetMember& member = members_[daemon.name];
+  member.member.id = daemon.name;
+  member.wish = daemon.division ? daemon.division->wish() : daemon.options.partitions;
+  tell_members();
+}
+
+// What it asks for is in its entry a little later.
+void Cluster::publish(Daemon& daemon) {
+  const auto member = members_.find(daemon.name);
+  if (member == members_.end() || member->second.wish == daemon.division->wish()) return;
+  at(now + 300ms, [this, &daemon, life = daemon.life, wish = daemon.division->wish()] {
+    if (daemon.life == life && members_.contains(daemon.name)) members_[daemon.name].wish = wish;
+  });
+}
+
+void Cluster::divide(Daemon& daemon) {
+  daemon.divide_now = false;
+  Division::Service service;
+  if (daemon.queue) {
+    service.count_changed = daemon.queue->count_changed();
+    service.holds_all = true;
+    for (std::uint32_t i = 0; i < daemon.options.partitions; ++i) {
+      service.holds_all = service.holds_all && daemon.queue->holds_lock(i);
+    }
+    service.stopped = daemon.stopped;
+    service.any_job = !daemon.jobs.empty();
+    service.kept_by = daemon.kept_by;
+  }
+  DivisionActs acts;
+  daemon.division->on_time(local_time(daemon, now), service, acts);
+  carry_out(daemon, acts);
+}
+
+namespace {
+
+std::string act_text(const DivisionAct& act) {
+  return std::visit(
+      Overloaded{[](const ServeQueue& each) { return "serves " + std::to_string(each.count); },
+                 [](const EndService& each) {
+                   return std::string{each.keeps_locks ? "finishes" : "ends its service"};
+                 },
+                 [](const DropService&) { return std::string{"drops its service"}; },
+                 [](const CreateCount& each) { return "creates " + std::to_string(each.count); },
+                 [](const ChangeCount& each) {
+                   return "changes " + std::to_string(each.from) + " to " + std::to_string(each.to);
+                 },
+                 [](const DivisionNote& each) { return "notes: " + each.error; },
+                 [](const auto&) { return std::string{"asks or tells about the division"}; }},
+      act);
+}
+
+}  // namespace
+
+void Cluster::carry_out(Daemon& daemon, const DivisionActs& acts) {
+  const auto drop = [&] {
+    daemon.first_attempt = daemon.queue->next_attempt();
+    end_queue(daemon);
+    ++daemon.incarnation;
+    daemon.inbox.clear();
+    daemon.waiting.clear();
+    daemon.kept_session.clear();  // it has seen to its lock itself
+    std::erase_if(waiters_, [&](const Waiter& waiter) { return waiter.daemon == &daemon; });
+  };
+  for (const DivisionAct& act : acts) {
+    if (trace) {
+      std::cerr << '+' << (now - kStart) / 1ms << "ms " << daemon.name << ": " << act_text(act)
+                << '\n';
+    }
+    std::visit(
+        Overloaded{[&](const ServeQueue& each) {
+                     daemon.options.partitions = each.count;
+                     daemon.options.partitions_index = each.index;
+                     daemon.options.only_undivided = each.only_undivided;
+                     serve_queue(daemon, daemon.options);
+                   },
+                   [&](const EndService& each) { tell(daemon, StopRequested{each.keeps_locks}); },
+                   [&](const DropService&) { drop(); },
+                   [&](const MembersSeen& each) { tell(daemon, each); },
+                   [&](const DivisionNote&) {},
+                   [&](const auto& each) { ask_of_division(daemon, each); }},
+        act);
+  }
+  publish(daemon);
+}
+
+template <class Ask>
+void Cluster::ask_of_division(Daemon& daemon, const Ask& ask) {
+  const Fault f = fault(daemon, ReadLeader{});
+  ++daemon.requests;
+  using Reply = std::conditional_t<std::is_same_v<Ask, ReadFleet>, FleetRead, DivisionReply>;
+  const auto act = [this, &daemon, life = daemon.life](const Reply& reply) {
+    if (daemon.life != life || !daemon.division) return;
+    DivisionActs acts;
+    daemon.division->on(local_time(daemon, now), reply, acts);
+    carry_out(daemon, acts);
+  };
+  const auto hear = [=, this, &daemon, heard = std::make_shared<bool>(false)](const Reply& reply) {
+    if (std::exchange(*heard, true)) return;
+    if (now >= daemon.paused_until) return act(reply);
+    at(daemon.paused_until, [=] { act(reply); });  // it reads it when it goes on
+  };
+  Reply none;
+  none.error = "no answer";
+  const Duration patience = f.refused ? f.back : daemon.options.request_timeout;
+  at(now + patience, [=] { hear(none); });
+  if (f.refused || f.lose_request || f.no_leader) return;
+  at(now + f.out, [=, this] {
+    store.tamper(now, f.tampering);
+    Reply reply = store.answer(ask);
+    if constexpr (std::is_same_v<Reply, FleetRead>) {
+      for (const auto& [name, member] : members_) reply.members.push_back(member);
+    }
+    store.tamper(now, {});
+    if (!f.lose_reply) at(now + f.back, [=] { hear(reply); });
+  });
+}
+
+}  // namespace lictor::core::test
