@@ -1,4 +1,7 @@
-#include "app/dev.h"
+// Runs a store that speaks Consul's HTTP API, in memory and in its own process, and a daemon that uses
+// it, unless there is to be none. SIGINT and SIGTERM end both. Without a configuration, every task is
+// printed and counts as done until another daemon joins the queue; then this daemon stops and the
+// store goes on.
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -19,18 +22,26 @@
 
 #include <fmt/format.h>
 
+#include "app/command_table.h"
 #include "app/daemon.h"
 #include "app/scratch_folder.h"
 #include "base/errno_text.h"
 #include "base/printable.h"
 #include "base/random.h"
 #include "base/try.h"
+#include "cli/process.h"
 #include "dev/store_server.h"
+#include "exec/init.h"
 #include "httpd/listener.h"
 #include "lictor/executor.h"
 
 namespace lictor::app {
 namespace {
+
+struct DevOptions {
+  std::string listen = "127.0.0.1:8500";  // of the store, where a Consul agent would be
+  bool worker = true;
+};
 
 // Every task is done by the function "print" of this program.
 constexpr std::string_view kBuiltIn =
@@ -151,21 +162,23 @@ std::string greeting(const std::vector<std::string>& pages, const std::string& u
       url, worker, config.queues.front().layout.tasks_prefix, page, type);
 }
 
-}  // namespace
-
-Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const Registry& registry,
-                    const std::function<Result<Config>()>& load, cli::Console& console) {
+// Forks, so no thread may exist yet. Errors: of the configuration and of listening. Returns the
+// daemon's exit code.
+Result<int> run_dev(const Program& program, const DevOptions& options) {
+  exec::leave_pid_1();
+  LoadRequest request = program.load_request(Mode::kEmbedded);
+  request.refuse_untrusted = false;  // for trying out, with files of one's own
   const bool built_in = !request.flags.config && !request.environment.contains("LICTOR_CONFIG");
   const ScratchFolder folder{"lictor-dev"};
   if (!folder.made()) {
     return fail(ErrorCode::kFailed, "cannot make the folder " + folder.path() + ": " +
                                         errno_text() + "; set TMPDIR to a writable one");
   }
-  Registry executors = registry;
+  Registry executors = program.registry;
   if (built_in) executors.try_emplace("print", printer());
 
   httpd::ListenOptions listen;
-  listen.addresses = {command.listen};
+  listen.addresses = {options.listen};
   auto listeners = httpd::open_listeners(listen);
   if (!listeners) {
     return fail(listeners.error().code,
@@ -175,14 +188,12 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
   }
   const std::string url = listeners->front().url;
   const auto configure = [&]() -> Result<Config> {
-    LoadRequest own = request;
-    own.mode = Mode::kEmbedded;
-    LICTOR_TRY(auto loaded,
-               built_in ? parse_config(kBuiltIn, "the built-in configuration", own) : load());
+    LICTOR_TRY(auto loaded, built_in ? parse_config(kBuiltIn, "the built-in configuration", request)
+                                     : load_config(request));
     LICTOR_TRY(auto config, with_registered(std::move(loaded), executors));
     const bool idle = std::all_of(config.queues.begin(), config.queues.end(),
                                   [](const QueueConfig& each) { return each.executors.empty(); });
-    if (idle && command.worker) {
+    if (idle && options.worker) {
       return fail(ErrorCode::kInvalid,
                   config.file +
                       ": has no executors, so the worker could run nothing; add for "
@@ -198,20 +209,20 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
   LICTOR_TRY(auto config, configure());
 
   // Before the fork, so that an early signal ends both processes in order.
-  if (!command.worker) {
+  if (!options.worker) {
     const sigset_t signals = ending_signals();
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   }
-  const StoreProcess store{std::move(*listeners), built_in && command.worker};
+  const StoreProcess store{std::move(*listeners), built_in && options.worker};
   if (!store.started()) {
     return fail(ErrorCode::kFailed,
                 std::string{"cannot start the store's process: "} + errno_text());
   }
   const auto greet = [&](const std::vector<std::string>& pages) {
-    console.print(greeting(pages, url, config, built_in, command.worker));
-    return console.flush();
+    program.console.print(greeting(pages, url, config, built_in, options.worker));
+    return program.console.flush();
   };
-  if (command.worker) {
+  if (options.worker) {
     const int code = run_daemon(config, executors, {false, configure, greet});
     if (code != 0 || !store.has_rival()) return code;
     std::fprintf(
@@ -223,6 +234,26 @@ Result<int> run_dev(const DevCommand& command, const LoadRequest& request, const
   }
   wait_for_end();
   return 0;
+}
+
+}  // namespace
+
+void add_dev(cli::Commands& to, Program& program) {
+  auto [command, options] = to.add_alone<DevOptions>(
+      "dev", "Try lictor without Consul: a store and a worker in one",
+      R"(Serves keys, sessions, transactions and blocking queries as a Consul agent does, in memory: nothing
+is kept. Without --config every task is printed and counts as done, until a "lictor run" is started
+beside it.
+
+Examples:
+  lictor dev
+  lictor dev --no-worker & lictor run --config ./lictor.json
+  lictor dev --listen 127.0.0.1:0 --config ./lictor.json
+)",
+      [&program](const DevOptions& read) { return run_dev(program, read); });
+  command.text("--listen", options.listen,
+               "Where the store listens (default: 127.0.0.1:8500; port 0: any)", "ADDRESS");
+  command.flag("--no-worker", options.worker, "Only the store", false);
 }
 
 }  // namespace lictor::app

@@ -1,4 +1,8 @@
-#include "app/try.h"
+// Runs one attempt of a task by the executor of its type, as the daemon would, on this host and
+// without Consul, in a folder of its own; prints its output, and what would have become of the task.
+// Commits nothing.
+
+#include "base/try.h"
 
 #include <chrono>
 #include <filesystem>
@@ -11,6 +15,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/command_table.h"
 #include "app/queue_locks.h"
 #include "app/scratch_folder.h"
 #include "base/clock.h"
@@ -18,9 +23,10 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "base/time_text.h"
-#include "base/try.h"
 #include "cli/json_output.h"
+#include "cli/new_task.h"
 #include "cli/process.h"
+#include "exec/init.h"
 #include "exec/lease_board.h"
 #include "exec/output_log.h"
 #include "exec/warden.h"
@@ -36,6 +42,10 @@ using nlohmann::ordered_json;
 constexpr std::uint64_t kToken = 1;  // no claim gives one here
 constexpr Duration kLook = 50ms;     // between two looks at the output
 constexpr Duration kYear = 24h * 365;
+
+struct TryOptions {
+  cli::TaskText task;  // its type is the executor's, or one for "*"
+};
 
 // The executor of `type`, alone in its queue. Errors: kNotFound.
 Result<QueueConfig> only_executor(const QueueConfig& queue, const std::string& type) {
@@ -197,21 +207,21 @@ int tell(cli::Console& console, const std::string& type, const Trial& trial,
   return cli::kDone;
 }
 
-}  // namespace
-
-Result<int> run_try(const TryCommand& command, Config config, const std::string& queue_name,
-                    const Registry& registry, cli::Console& console, bool json) {
+// Forks, so no thread may exist yet. Errors: kNotFound, no executor; kInvalid; kFailed.
+Result<int> run_try(const Program& program, const TryOptions& options, Config config,
+                    const std::string& queue_name) {
+  cli::Console& console = program.console;
   const QueueConfig* queue = config.find(queue_name);
   if (queue == nullptr) {
     return fail(ErrorCode::kInvalid,
                 "--queue: the configuration has no queue \"" + excerpt(queue_name) + '"');
   }
-  const std::string& type = command.task.type;
+  const std::string& type = options.task.type;
   client::TaskIds ids{random_seed()};
-  LICTOR_TRY(const auto record, cli::new_task(command.task, wall_now(), ids));
+  LICTOR_TRY(const auto record, cli::new_task(options.task, wall_now(), ids));
   LICTOR_TRY(const QueueConfig alone, only_executor(*queue, type));
   core::TypePolicy policy = *alone.options.policy_of(type);
-  if (command.task.timeout) policy.timeout = *parse_duration(*command.task.timeout);
+  if (options.task.timeout) policy.timeout = *parse_duration(*options.task.timeout);
   const ScratchFolder folder{"lictor-try"};
   if (!folder.made()) {
     return fail(ErrorCode::kFailed, "cannot make a folder below " +
@@ -231,7 +241,8 @@ Result<int> run_try(const TryCommand& command, Config config, const std::string&
   LICTOR_TRY(const auto host, exec::ProcessHost::create(std::move(warden), board, hooks));
   worker::Room workers{*host, first_worker};
   const auto logs = std::make_shared<exec::ActiveLogs>();
-  LICTOR_TRY(const auto runners, make_runners({config, alone, 0, *host, workers, registry, logs}));
+  LICTOR_TRY(const auto runners,
+             make_runners({config, alone, 0, *host, workers, program.registry, logs}));
   host->set_lease(0, boot_now() + kYear, alone.options.kill_grace);
 
   exec::Attempt attempt;
@@ -246,7 +257,7 @@ Result<int> run_try(const TryCommand& command, Config config, const std::string&
   const Output output{
       exec::output_log_path(log_directory(config), queue_name, record.id, 1, kToken)};
   Trial trial = carry_out(*runners.begin()->second, std::move(attempt), policy,
-                          alone.options.kill_grace, output, json ? nullptr : &console);
+                          alone.options.kill_grace, output, program.json ? nullptr : &console);
   ordered_json writes;
   if (trial.exit.ending == exec::Ending::kDone) {
     auto read = writes_of(trial.exit, config, key);
@@ -257,7 +268,43 @@ Result<int> run_try(const TryCommand& command, Config config, const std::string&
       trial.exit.error = read.error().message;
     }
   }
-  return tell(console, type, trial, policy, writes, json);
+  return tell(console, type, trial, policy, writes, program.json);
+}
+
+Result<int> try_task(const Program& program, const TryOptions& options) {
+  LoadRequest request = program.load_request(program.daemon_mode());
+  request.refuse_untrusted = false;  // for trying out, with files of one's own
+  LICTOR_TRY(auto config, load_config(request));
+  LICTOR_TRY(config, with_registered(std::move(config), program.registry));
+  for (const std::string& warning : config.warnings) program.console.complain(warning);
+  LICTOR_TRY(const auto target, target_of(config, program.queue));
+  exec::leave_pid_1();
+  return run_try(program, options, std::move(config), target.queue);
+}
+
+}  // namespace
+
+void add_try(cli::Commands& to, Program& program) {
+  auto [command, options] = to.add_alone<TryOptions>(
+      "try", "Run one task by its executor, here and now, without Consul",
+      R"(Starts what the configuration gives to the type, as the daemon would, with the same user, limits,
+environment and timeout, and prints its output and what would have become of the task. Nothing is
+written to Consul, and no daemon is needed. An http executor sends its request to the real receiver.
+The exit code is 0 if the task would be done, 3 if the type has no executor, else 1.
+
+Examples:
+  lictor try Invoice --para order=A-17
+  lictor try CreateTableSpace --config ./lictor.json --para instanceId=db7 --para initSize:=8000
+  lictor try Report --json | jq .result
+)",
+      [&program](const TryOptions& read) { return try_task(program, read); });
+  cli::TaskText& task = options.task;
+  command.argument("TYPE", task.type, "The kind of task; picks the executor").required();
+  command.text("--id", task.id, "The task's id (default: a new one)", "ID");
+  cli::add_parameters(command, task);
+  command.text("--timeout", task.timeout,
+               "End the attempt after this (default: the executor's setting)", "DURATION");
+  command.then([&task] { return cli::read_parameters(task); });
 }
 
 }  // namespace lictor::app

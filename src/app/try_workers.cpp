@@ -16,7 +16,7 @@
 namespace lictor::app {
 namespace {
 
-constexpr auto kLook = std::chrono::milliseconds{5};
+constexpr auto kLookEvery = std::chrono::milliseconds{5};
 // A process that is not ready is ended, and then its end is reported.
 constexpr Duration kEndsWithin = std::chrono::seconds{5};
 
@@ -38,7 +38,7 @@ cli::CheckOptions::Worker try_worker(worker::Room& room, const QueueConfig& queu
   (*runner)->warm();
   worker::Figures figures = (*runner)->figures();
   while (figures.idle == 0 && figures.start_error.empty() && boot_now() < until) {
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kLookEvery);
     figures = (*runner)->figures();
   }
   tried.ready_after = boot_now() - begin;

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "app/config.h"
-#include "cli/commands.h"
+#include "cli/check.h"
 
 namespace lictor::app {
 

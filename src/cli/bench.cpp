@@ -22,7 +22,7 @@
 #include "base/errno_text.h"
 #include "base/random.h"
 #include "base/try.h"
-#include "cli/commands.h"
+#include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/process.h"
 
@@ -36,6 +36,10 @@ using Verb = Store::Op::Verb;
 constexpr std::size_t kMostAtOnce = 10'000;  // what prefetch goes up to
 // Nobody else holds this lock, but Consul may be slow.
 constexpr Duration kPatience = 60s;
+
+struct BenchOptions {
+  std::size_t tasks = 2'000;  // for each measurement
+};
 
 double seconds(Instant begin) { return std::chrono::duration<double>(boot_now() - begin).count(); }
 
@@ -230,7 +234,7 @@ Result<void> rewrite_all(Store& store, const std::string& prefix, Verb verb, std
 // Tasks a second that transactions of the same shape claim and delete, without lictor.
 Result<double> raw_rate(const Client& client, const BenchOptions& options, std::size_t batch,
                         std::size_t connections) {
-  Site site{client.store, options.consul};
+  Site site{client.store, client.consul};
   if (auto loaded = site.load(options.tasks, {}); !loaded) return tl::unexpected(loaded.error());
   batch = std::min(batch, client.store.max_operations() - 1);  // as the loading has taught
   double spent = 0;
@@ -245,7 +249,7 @@ Result<double> raw_rate(const Client& client, const BenchOptions& options, std::
 
 Result<double> drain_rate(const Client& client, const BenchOptions& options,
                           const std::string& settings) {
-  Site site{client.store, options.consul};
+  Site site{client.store, client.consul};
   auto ready =
       site.pause(true).and_then([&] { return site.load(options.tasks, {}); }).and_then([&] {
         return site.start(settings);
@@ -260,9 +264,9 @@ Result<double> drain_rate(const Client& client, const BenchOptions& options,
 
 // From the write of a task to the deletion of its key, in ms, one at a time; by lictor or by raw
 // requests. The median.
-Result<double> round_trip(const Client& client, const BenchOptions& options, bool by_lictor) {
+Result<double> round_trip(const Client& client, bool by_lictor) {
   constexpr std::size_t kTimes = 50;
-  Site site{client.store, options.consul};
+  Site site{client.store, client.consul};
   if (by_lictor) {
     if (auto started = site.start("{}"); !started) return tl::unexpected(started.error());
   }
@@ -292,7 +296,7 @@ Result<double> round_trip(const Client& client, const BenchOptions& options, boo
 
 // From the time at which all are due to the last finish in Consul, in ms.
 Result<double> due_at_once(const Client& client, const BenchOptions& options) {
-  Site site{client.store, options.consul};
+  Site site{client.store, client.consul};
   const std::size_t count = std::min(options.tasks, kMostAtOnce);
   auto started = site.start(fmt::format(R"({{"concurrency":64,"prefetch":{}}})", count));
   if (!started) return tl::unexpected(started.error());
@@ -344,8 +348,8 @@ Result<std::vector<Measured>> measure(const Client& client, const BenchOptions& 
           .and_then([&] { return drain("drain_1", "drain, concurrency 1", "{}", single, few); });
   if (!drained) return tl::unexpected(std::move(drained.error()));
   progress("one task at a time");
-  LICTOR_TRY(const double by_hand, round_trip(client, options, false));
-  LICTOR_TRY(const double by_lictor, round_trip(client, options, true));
+  LICTOR_TRY(const double by_hand, round_trip(client, false));
+  LICTOR_TRY(const double by_lictor, round_trip(client, true));
   rows.push_back({"round_trip", "one task, from its write to its end", "ms", by_lictor, by_hand});
   progress("due at once");
   LICTOR_TRY(const double due, due_at_once(client, options));
@@ -374,6 +378,8 @@ std::string task_key(const std::string& prefix, std::size_t i) {
   return fmt::format("{}{:08}", prefix, i);
 }
 
+namespace {
+
 Result<int> bench(const Client& client, const BenchOptions& options) {
   catch_signals(SecondSignal::kIgnored);
   const auto rows = measure(client, options);
@@ -398,6 +404,22 @@ Result<int> bench(const Client& client, const BenchOptions& options) {
     client.console.print(table.render(client.console.width()));
   }
   return kDone;
+}
+
+}  // namespace
+
+void add_bench(Commands& to) {
+  auto [command, options] = to.add(
+      "bench", "Measure lictor beside Consul alone",
+      R"(Runs a separate daemon with no-op tasks, and the same writes without lictor, below the prefix
+lictor-bench/, which it empties afterwards. Loads Consul for about a minute.
+
+Examples:
+  lictor bench
+  lictor bench --tasks 20000 --json | jq '.measured[] | {name, ratio}'
+)",
+      bench, {.queue = Command::Queue::kIsOwn});
+  command.count("--tasks", options.tasks, "Tasks for each figure (default: 2000)", 1);
 }
 
 }  // namespace lictor::cli

@@ -1,3 +1,5 @@
+#include "cli/check.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,8 +13,6 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
-#include "cli/check_report.h"
-#include "cli/commands.h"
 #include "cli/json_output.h"
 #include "cli/process.h"
 #include "cluster/admin_client.h"

@@ -11,7 +11,7 @@
 
 #include "base/printable.h"
 #include "base/text.h"
-#include "cli/check_report.h"
+#include "cli/check.h"
 #include "cli/process.h"
 #include "wire/layout.h"
 #include "wire/txn.h"

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/time_text.h"
-#include "cli/check_report.h"
+#include "cli/check.h"
 #include "cluster/diagnosis.h"
 #include "wire/layout.h"
 

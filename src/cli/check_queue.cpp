@@ -12,7 +12,7 @@
 #include "base/kv_name.h"
 #include "base/printable.h"
 #include "base/text.h"
-#include "cli/check_report.h"
+#include "cli/check.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "client/control.h"

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/printable.h"
-#include "cli/check_report.h"
+#include "cli/check.h"
 #include "client/schedules.h"
 
 namespace lictor::cli {

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "cli/commands.h"
+#include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/process.h"
 #include "client/control.h"
@@ -22,6 +22,16 @@
 
 namespace lictor::cli {
 namespace {
+
+struct DrainOptions {
+  std::string host;  // a member's name
+  bool wait = false;
+  std::optional<Duration> wait_timeout;
+};
+
+struct UndrainOptions {
+  std::string host;
+};
 
 Result<void> check_host(const std::string& host) {
   if (!host.empty() && host.find('/') == std::string::npos && client::key_fault(host).empty()) {
@@ -112,8 +122,8 @@ Result<void> wait_until_empty(const Client& client, const std::string& host,
   }
 }
 
-}  // namespace
-
+// Errors: kInvalid, the queue has one partition; kNotFound, there is no such member; kFailed, it
+// still has some after the timeout.
 Result<int> drain(const Client& client, const DrainOptions& options) {
   const std::string& host = options.host;
   if (auto checked = check_host(host); !checked) return tl::unexpected(checked.error());
@@ -159,6 +169,7 @@ Result<int> drain(const Client& client, const DrainOptions& options) {
   return kDone;
 }
 
+// Errors: kNotFound, there is no such member, and nothing to end.
 Result<int> undrain(const Client& client, const UndrainOptions& options) {
   const std::string& host = options.host;
   if (auto checked = check_host(host); !checked) return tl::unexpected(checked.error());
@@ -177,6 +188,44 @@ Result<int> undrain(const Client& client, const UndrainOptions& options) {
           ? host + " is no longer to be drained; it is no member now"
           : host + " takes partitions again: the others give it its share, one at a time");
   return kDone;
+}
+
+}  // namespace
+
+void add_drain(Commands& to) {
+  auto [command, options] = to.add(
+      "drain", "Make a host give all its partitions away",
+      R"(HOST is a member's name. It gives its partitions to the other members, each when its jobs have
+ended; jobs that still run after drain_timeout are stopped and run again elsewhere. It takes none
+until "lictor undrain HOST", also after a restart. With --wait the exit code is 1 if it still leads
+one after --wait-timeout. A queue with one partition has nothing to drain (exit code 2): use
+"lictor leader --step-down".
+
+Examples:
+  lictor drain host-a
+  lictor drain host-a --wait --wait-timeout 10m && ssh host-a reboot
+)",
+      drain);
+  command.argument("HOST", options.host, "The member's name").required();
+  const Option wait =
+      command.flag("--wait", options.wait, "Wait until the host leads no partition");
+  command
+      .duration("--wait-timeout", options.wait_timeout, "Stop waiting after this, with exit code 1")
+      .needs(wait);
+}
+
+void add_undrain(Commands& to) {
+  auto [command, options] = to.add(
+      "undrain", "Let a host take partitions again",
+      R"(HOST is a member's name, or one that left while it was draining. The others give it its share, one
+partition at a time.
+
+Examples:
+  lictor undrain host-a
+  lictor undrain host-a --json | jq .changed
+)",
+      undrain);
+  command.argument("HOST", options.host, "The member's name").required();
 }
 
 }  // namespace lictor::cli

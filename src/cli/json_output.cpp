@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/printable.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "wire/json_text.h"
 
 namespace lictor::cli {

@@ -1,4 +1,4 @@
-// Who leads, moving the lead, and the pause of the queue.
+// Who leads, and moving the lead.
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "cli/commands.h"
+#include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/process.h"
@@ -22,6 +22,13 @@ namespace {
 
 using client::Locks;
 using nlohmann::ordered_json;
+
+struct LeaderOptions {
+  bool step_down = false;
+  bool wait = true;
+  Duration timeout = std::chrono::seconds{30};
+  bool watch = false;
+};
 
 // "held", "free", "unknown": it may not be read.
 std::string state_of(const client::Lock& lock) {
@@ -278,30 +285,15 @@ Result<int> step_down(const Client& client, const Locks& locks, const LeaderOpti
   return kDone;
 }
 
-// What the switch is now, and whether we turned it.
-Result<int> tell_pause(const Client& client, bool changed) {
-  LICTOR_TRY(const auto now, client.api.paused());
-  if (client.json) {
-    print_json(client, {{"changed", changed}, {"paused", pause_json(now)}});
-    return kDone;
-  }
-  const std::string queue = "queue \"" + client.queue + "\" is ";
-  if (now.paused) {
-    client.console.print_line(queue + (changed ? "" : "already ") + pause_text(now) +
-                              (changed ? "; running jobs go on, no new tasks are started" : ""));
-  } else {
-    client.console.print_line(queue + (changed ? "resumed" : "not paused"));
-  }
-  note_if_never_led(client);
-  return kDone;
+Result<int> leader(const Client& client, const LeaderOptions& options) {
+  const auto act = [&]() -> Result<int> {
+    LICTOR_TRY(const auto locks, client::read_locks(client.store, client.layout));
+    return options.step_down ? step_down(client, locks, options) : show_leaders(client, locks);
+  };
+  return options.watch ? watch(client.console, act) : act();
 }
 
 }  // namespace
-
-Result<int> leader(const Client& client, const LeaderOptions& options) {
-  LICTOR_TRY(const auto locks, client::read_locks(client.store, client.layout));
-  return options.step_down ? step_down(client, locks, options) : show_leaders(client, locks);
-}
 
 void note_if_never_led(const Client& client) {
   const auto locks = client::read_locks(client.store, client.layout);
@@ -323,17 +315,30 @@ void note_if_not_led(const Client& client) {
     client.console.note(error->message);
 }
 
-Result<int> pause(const Client& client, const PauseOptions& options) {
-  LICTOR_TRY(const auto changed, client.api.pause(options.reason));
-  if (!changed && !options.reason.empty()) {
-    client.console.note("the reason was not written: \"lictor resume\", then pause again with it");
-  }
-  return tell_pause(client, changed);
-}
+void add_leader(Commands& to) {
+  auto [command, options] = to.add("leader", "Show who leads the queue, or move the lead",
+                                   R"(The exit code is 3 if nobody leads.
 
-Result<int> resume(const Client& client, const ResumeOptions&) {
-  LICTOR_TRY(const auto changed, client.api.resume());
-  return tell_pause(client, changed);
+Where the queue has several partitions, each has its leader: one line shows each, and the exit code
+is 3 if one has none. --step-down asks all leaders, waits until each of their partitions has another
+leader, and fails if one has not. Afterwards the daemons give each partition back to the host that it
+belongs to. "lictor drain" empties a host.
+
+Examples:
+  lictor leader
+  lictor leader --step-down               and wait until another one leads
+  lictor leader --step-down --no-wait
+)",
+                                   leader);
+  const Option step_down = command.flag("--step-down", options.step_down,
+                                        "Ask the leader to hand over, and wait for it");
+  command.flag("--watch", options.watch, "Show it again every two seconds, until Ctrl-C")
+      .excludes(step_down);
+  const Option no_wait =
+      command.flag("--no-wait", options.wait, "Ask without waiting", false).needs(step_down);
+  command.duration("--timeout", options.timeout, "Stop waiting after this (default: 30s)")
+      .needs(step_down)
+      .excludes(no_wait);
 }
 
 }  // namespace lictor::cli

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "cli/commands.h"
+#include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/process.h"
@@ -227,12 +227,46 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
   return kDone;
 }
 
+namespace {
+
+struct ListOptions {
+  std::string state;      // empty: all but what is done
+  std::string type;       // empty: all
+  std::size_t limit = 0;  // 0: none
+  bool watch = false;
+};
+
 Result<int> list(const Client& client, const ListOptions& options) {
   const bool only_retrying = options.state == kRetrying;
   LICTOR_TRY(const auto state,
              state_argument(only_retrying ? std::string{client::state_name(TaskState::kScheduled)}
                                           : options.state));
-  return print_list(client, {state, options.type}, options.limit, only_retrying);
+  const auto show = [&] {
+    return print_list(client, {state, options.type}, options.limit, only_retrying);
+  };
+  return options.watch ? watch(client.console, show) : show();
+}
+
+}  // namespace
+
+void add_list(Commands& to) {
+  auto [command, options] = to.add(
+      "list", "List the tasks",
+      R"about(STATE is waiting, scheduled (not due yet), retrying (scheduled again after a failure),
+running, dead, done (where the queue keeps a history; left out otherwise), unreadable, too_large or
+unnameable (its key is not UTF-8).
+"running (orphan)": the task's owner died or lost the lead; the next leader runs the task again.
+
+Examples:
+  lictor list
+  lictor list --state dead --type Notify
+  lictor list --json | jq -r '.tasks[] | select(.attempt > 1) | .id'
+)about",
+      list);
+  command.text("--state", options.state, "Only those in this state", "STATE");
+  command.text("--type", options.type, "Only those of this type", "TYPE");
+  command.count("--limit", options.limit, "Show the first N (default: all)", 0);
+  command.flag("--watch", options.watch, "Show it again every two seconds, until Ctrl-C");
 }
 
 }  // namespace lictor::cli

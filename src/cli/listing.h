@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands.h"
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cluster/admin_client.h"
 
 namespace lictor::cli {
 
@@ -43,14 +46,20 @@ void note_if_not_led(const Client& client);
 /// "paused by me@host, 5m ago: deployment"; empty: it is not.
 [[nodiscard]] std::string pause_text(const PauseState& state);
 
-/// Prints the result and returns the exit code: kUnreachable if Consul stopped answering, else that
-/// of the first refusal. `done`: "cancelled". `line` words one task; empty: print only the count.
-[[nodiscard]] int tell_bulk(const Client& client, const BulkResult& result, const std::string& done,
-                            const std::function<std::string(const TaskInfo&)>& line);
+/// Prints everything about the tasks of the id: dead letters alone, or all of them. Errors:
+/// kNotFound, there is none.
+[[nodiscard]] Result<int> show_task(const Client& client, const std::string& id, bool only_dead);
 
-/// Changes each id by itself. A refusal does not stop the others; a Consul that does not answer
-/// does.
-[[nodiscard]] BulkResult each_of(const std::vector<std::string>& ids,
-                                 const std::function<Result<TaskInfo>(const std::string&)>& change);
+/// What the leader's admin API answers, a JSON object. Errors: nobody leads, or the leader cannot be
+/// asked from here.
+[[nodiscard]] Result<nlohmann::json> leader_answer(cluster::LeaderClient& leader,
+                                                   const std::string& target);
+
+/// The milliseconds of this name, as text. Empty: there are none.
+[[nodiscard]] std::string duration_text(const nlohmann::json& object, const char* name);
+
+/// Runs a command that shows something again and again, on a terminal in one place, until a signal
+/// or the end of its reader.
+[[nodiscard]] Result<int> watch(Console& console, const std::function<Result<int>()>& show);
 
 }  // namespace lictor::cli

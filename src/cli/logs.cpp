@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "cli/commands.h"
+#include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/process.h"
 #include "cluster/admin_client.h"
@@ -29,6 +29,13 @@ constexpr auto kPollInterval = 200ms;
 constexpr std::size_t kMaxBytes = 1U << 20U;
 constexpr auto kFollowWait = 10s;  // for more output, in one request
 constexpr std::chrono::milliseconds kStartWait = 2s;
+
+struct LogsOptions {
+  std::string id;
+  bool follow = false;
+  std::optional<std::uint32_t> attempt;  // nothing: the newest
+  std::string node;                      // empty: any
+};
 
 // The output logs of one task on one host: by a member's admin API, or on this host's disk, where
 // whether the attempt runs is unknown. Every call blocks.
@@ -131,13 +138,13 @@ class Search {
     LICTOR_TRY(auto members,
                cluster::read_members(client_.store, client_.layout, client::Locks::unknown()));
     const std::string& wanted = options_.node.empty() ? known_node : options_.node;
-    if (!wanted.empty() && !cluster::find_member(members, wanted) && wanted != options_.own_node) {
+    if (!wanted.empty() && !cluster::find_member(members, wanted) && wanted != client_.node) {
       likeliest_ = wanted + ": no member now";
       tried_.push_back(likeliest_);
     }
     // This host's daemon is down, but its logs are on disk.
-    if (!cluster::find_member(members, options_.own_node)) {
-      members.push_back({options_.own_node, host_name()});
+    if (!cluster::find_member(members, client_.node)) {
+      members.push_back({client_.node, host_name()});
     }
     std::stable_partition(members.begin(), members.end(),
                           [&](const cluster::Member& member) { return member.node == wanted; });
@@ -185,8 +192,8 @@ class Search {
     auto admin = cluster::open_admin(member, std::chrono::seconds{5}, client_.admin_token);
     auto taken = admin ? take(member, {*std::move(admin), client_.queue, options_.id})
                        : tl::unexpected(admin.error());
-    if (!taken && member.node == options_.own_node && member.host == host_name()) {
-      LogSource disk{options_.state_dir, client_.queue, options_.id};
+    if (!taken && member.node == client_.node && member.host == host_name()) {
+      LogSource disk{client_.state_dir, client_.queue, options_.id};
       // A daemon that refuses may keep its logs in another folder, so an empty one proves nothing.
       const bool proves = taken.error().code != ErrorCode::kPermissionDenied ||
                           !disk.list().value_or(std::vector<StoredLog>{}).empty();
@@ -202,7 +209,7 @@ class Search {
     LICTOR_TRY(auto logs, source.list());
     tried_.push_back(fmt::format("{}: {}{}", member.node,
                                  logs.empty() ? "has none" : "has other attempts",
-                                 source.local() ? " in " + options_.state_dir : ""));
+                                 source.local() ? " in " + client_.state_dir : ""));
     places_.push_back({member.node, std::move(source), std::move(logs)});
     return {};
   }
@@ -395,8 +402,6 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
                           options.id, client.queue, search.tried(), likeliest));
 }
 
-}  // namespace
-
 Result<int> logs(const Client& client, const LogsOptions& options) {
   const std::string key = client.layout.task_key(options.id);
   std::optional<std::uint64_t> shown;  // the token of the newest attempt that was shown
@@ -441,6 +446,28 @@ Result<int> logs(const Client& client, const LogsOptions& options) {
     // Its job may have ended before Consul knows: the key is gone then, or another attempt comes.
     shown = log->token;
   }
+}
+
+}  // namespace
+
+void add_logs(Commands& to) {
+  auto [command, options] = to.add(
+      "logs", "Print what a task's program printed",
+      R"(Prints a program's output, from the member that ran it, over the members' admin APIs. --follow
+goes on to the task's end, over its retries and wherever it runs next; with --attempt to the end of
+that attempt. --json lists the attempts that have logs, and where they are.
+
+Examples:
+  lictor logs 42
+  lictor logs 42 --follow
+  lictor logs 42 --attempt 1 --node host-a
+)",
+      logs);
+  command.argument("ID", options.id, "The task's id").required();
+  command.flag("-f,--follow", options.follow, "Print until the task ends");
+  command.count("--attempt", options.attempt, "The output of this attempt (default: the newest)",
+                1);
+  command.text("--node", options.node, "Ask only this member", "NODE");
 }
 
 }  // namespace lictor::cli

@@ -7,7 +7,7 @@
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "cli/commands.h"
+#include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/process.h"
 #include "client/retry.h"
@@ -15,10 +15,9 @@
 #include "cluster/member.h"
 
 namespace lictor::cli {
+namespace {
 
 using nlohmann::ordered_json;
-
-namespace {
 
 ordered_json member_json(const cluster::Member& member) {
   const ordered_json pid = ordered_json::parse(member.pid, nullptr, false);
@@ -100,8 +99,6 @@ void note_no_members(const Client& client, const client::Locks& locks) {
                             "starts to lead; if it does not, the daemon's log says why"));
 }
 
-}  // namespace
-
 Result<int> members(const Client& client) {
   auto read = client::read_locks(client.store, client.layout);
   if (!read && client::is_temporary(read.error())) return tl::unexpected(std::move(read.error()));
@@ -125,6 +122,21 @@ Result<int> members(const Client& client) {
   client.console.print(table_of(members, locks.count() == 1).render(client.console.width()));
   note_moves(client, locks, members);
   return kDone;
+}
+
+}  // namespace
+
+void add_members(Commands& to) {
+  to.add(
+      "members", "List the daemons that take part",
+      R"(Where the queue has several partitions: also which of them each member leads, which members are
+draining, and which partitions are free or about to move.
+
+Examples:
+  lictor members
+  lictor members --json | jq -r .members[].admin[0]
+)",
+      members);
 }
 
 }  // namespace lictor::cli

@@ -1,3 +1,5 @@
+#include "cli/new_task.h"
+
 #include <set>
 #include <utility>
 
@@ -6,7 +8,7 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "cli/commands.h"
+#include "cli/input.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
 
@@ -20,9 +22,7 @@ tl::unexpected<Error> refuse(std::string_view where, const std::string& message)
 }
 
 tl::unexpected<Error> no_duration(std::string_view flag, std::string_view text) {
-  return refuse(flag,
-                R"(expected a duration such as "90s", "10m" or "2h", at most 10 years, got ")" +
-                    excerpt(text) + '"');
+  return refuse(flag, duration_expected(text));
 }
 
 // taskPara as JSON: the members of --para-json, then those of --para: NAME=TEXT, NAME:=JSON.
@@ -112,6 +112,34 @@ Result<client::RecordFields> work(const TaskText& text, const char* type_flag) {
 }
 
 }  // namespace
+
+void add_parameters(Arguments& to, TaskText& task) {
+  to.texts("--para", task.paras, "A parameter: NAME=TEXT, or NAME:=JSON", "NAME=VALUE");
+  to.text("--para-json", task.para_json,
+          "The parameters as JSON, from a file, or from standard input", "JSON|@FILE|-");
+}
+
+Result<void> read_parameters(TaskText& task) {
+  if (task.para_json) {
+    LICTOR_TRY(task.para_json, read_argument("--para-json", *task.para_json));
+  }
+  return {};
+}
+
+void add_limits(Arguments& to, TaskText& task) {
+  to.text("--serial-key", task.serial_key, "Tasks of one key run one after the other", "KEY");
+  to.count("--max-attempts", task.max_attempts,
+           "A dead letter after N failed attempts (default: the executor's setting)", 1);
+  to.text("--timeout", task.timeout, "End an attempt after this (default: the executor's setting)",
+          "DURATION");
+  to.text("--backoff", task.backoff,
+          "Wait after the first failure (default: the executor's setting)", "DURATION");
+}
+
+std::string duration_expected(std::string_view text) {
+  return R"(expected a duration such as "90s", "10m" or "2h", at most 10 years, got ")" +
+         excerpt(text) + '"';
+}
 
 Result<WallTime> time_argument(std::string_view text) {
   if (auto time = wire::read_time(json_quoted(text))) return *time;

@@ -1,5 +1,7 @@
-#include <algorithm>
-#include <array>
+// The recurring tasks of a queue: those commands that take the name of a schedule alone.
+
+#include "cli/schedule.h"
+
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,40 +12,48 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "cli/commands.h"
-#include "cli/input.h"
+#include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/process.h"
-#include "client/schedules.h"
 #include "cluster/takeover.h"
-#include "schedule/ticks.h"
-#include "wire/json_text.h"
 
 namespace lictor::cli {
-namespace {
 
-using client::ObjectText;
 using client::Schedules;
 using client::ScheduleState;
 using client::StoredSchedule;
 using nlohmann::ordered_json;
 using schedule::Tick;
-using wire::json_quoted;
 
-constexpr std::size_t kShownAfterAdd = 3;
+std::string named_schedule(const std::string& name) { return "schedule \"" + name + '"'; }
 
-std::string named(const std::string& name) { return "schedule \"" + name + '"'; }
-
-// "2026-11-24T09:30:00Z (in 3h)"
 std::string tick_line(const std::optional<Tick>& tick, WallTime now) {
   return tick ? schedule::tick_text(*tick) + " (" + relative_time(*tick, now) + ')' : std::string{};
 }
 
-// "30 2 * * *, Europe/Rome"
 std::string rule_line(const StoredSchedule& stored) {
   return stored.rule + (stored.timezone.empty() ? "" : ", " + stored.timezone);
 }
+
+Result<StoredSchedule> get_schedule(const Client& client, Schedules& schedules,
+                                    const std::string& name) {
+  auto stored = schedules.get(name);
+  if (!stored && client.json && stored.error().code == ErrorCode::kNotFound) {
+    print_json(client, {{"name", name}, {"schedule", nullptr}});
+  }
+  return stored;
+}
+
+Option add_schedule_name(Arguments& to, std::string& target) {
+  return to.argument("NAME", target, "The schedule's name");
+}
+
+namespace {
+
+struct ScheduleOptions {
+  std::string name;
+};
 
 std::optional<Tick> next_of(const StoredSchedule& stored, WallTime now) {
   if (state_of(stored, now) != ScheduleState::kActive) return std::nullopt;
@@ -66,75 +76,9 @@ Cell state_cell(const StoredSchedule& stored, WallTime now) {
   return {name, state == ScheduleState::kPaused ? Style::kYellow : Style::kPlain};
 }
 
-// The ticks in UTC and, if the schedule has a zone, on its clock.
-void print_ticks(const Client& client, const StoredSchedule& stored,
-                 const std::vector<Tick>& ticks) {
-  constexpr std::array kDays{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-  const WallTime now = wall_now();
-  const std::string name = stored.timezone.empty() ? "UTC" : stored.timezone;
-  static const schedule::Zone kUtc;
-  const auto& own = stored.definition->schedule.plan().zone;
-  const schedule::Zone& zone = own ? *own : kUtc;
-  const bool is_utc = name == "UTC";
-  Table table{{is_utc ? "TICK" : "TICK (" + name + ')', is_utc ? "" : "UTC", "DUE"}};
-  for (const Tick tick : ticks) {
-    const auto day = std::chrono::floor<std::chrono::days>(tick + zone.period_at(tick).offset);
-    table.add_row(
-        {{kDays.at(std::chrono::weekday{day}.c_encoding()) + (' ' + local_text(tick, zone))},
-         {is_utc ? "" : schedule::tick_text(tick)},
-         {relative_time(tick, now)}});
-  }
-  client.console.print(table.render(client.console.width()));
-}
-
-// Members from flags. What they say is checked with the record.
-void add_text(const char* name, const std::optional<std::string>& text, ObjectText& record) {
-  if (text) record.add(name, json_quoted(*text));
-}
-void add_rule(const RuleText& rule, ObjectText& record) {
-  add_text("cron", rule.cron, record);
-  add_text("every", rule.every, record);
-  std::string times;
-  for (const std::string& time : rule.at) times += (times.empty() ? "" : ",") + json_quoted(time);
-  if (!times.empty()) record.add("at", '[' + times + ']');
-  add_text("timezone", rule.timezone, record);
-  add_text("start", rule.start, record);
-  add_text("end", rule.end, record);
-}
-
-Result<std::string> record_of(const ScheduleAddOptions& options) {
-  if (options.file) {
-    return read_argument("--file", *options.file == "-" ? "-" : '@' + *options.file);
-  }
-  LICTOR_TRY(const auto task, task_template(options.task));
-  ObjectText record;
-  add_rule(options.rule, record);
-  add_text("missed", options.missed, record);
-  if (options.missed_limit) record.add("missedLimit", std::to_string(*options.missed_limit));
-  add_text("missedMaxAge", options.missed_max_age, record);
-  add_text("overlap", options.overlap, record);
-  add_text("jitter", options.jitter, record);
-  record.add("task", task);
-  return record.take();
-}
-
-tl::unexpected<Error> refused(const std::string& name, Error error) {
-  const bool is_record = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kTooLarge;
-  if (is_record) error.message = named(name) + ": " + error.message;
-  return tl::unexpected(std::move(error));
-}
-
-// With --json what is not found is a document, too.
-Result<StoredSchedule> get(const Client& client, Schedules& schedules, const std::string& name) {
-  auto stored = schedules.get(name);
-  if (!stored && client.json && stored.error().code == ErrorCode::kNotFound) {
-    print_json(client, {{"name", name}, {"schedule", nullptr}});
-  }
-  return stored;
-}
-
-Result<int> set_paused(const Client& client, const std::string& name, const LocalSchedule& local,
-                       bool paused) {
+Result<int> set_paused(const Client& client, const std::string& name, bool paused) {
+  const auto known = client.schedules.find(name);
+  const LocalSchedule local = known == client.schedules.end() ? LocalSchedule{} : known->second;
   Schedules schedules{client.store, client.layout};
   LICTOR_TRY(const auto stored, schedules.get(name));
   if (stored.from_config && local.paused == !paused) {
@@ -143,11 +87,12 @@ Result<int> set_paused(const Client& client, const std::string& name, const Loca
         fmt::format("{} is not {}: {} sets \"paused\": {} for it, and the leader would undo "
                     "the change; set \"paused\": {} there and run \"systemctl reload "
                     "lictor\" on each host",
-                    named(name), paused ? "paused" : "resumed", local.file, !paused, paused));
+                    named_schedule(name), paused ? "paused" : "resumed", local.file, !paused,
+                    paused));
   }
   LICTOR_TRY(const bool changed, schedules.set_paused(name, paused));
   if (changed && stored.from_config && local.file.empty()) {
-    client.console.note("the leader's configuration has " + named(name) +
+    client.console.note("the leader's configuration has " + named_schedule(name) +
                         ": if it sets \"paused\", the leader undoes this change within seconds; "
                         "then change the configuration instead");
   }
@@ -155,7 +100,7 @@ Result<int> set_paused(const Client& client, const std::string& name, const Loca
     print_json(client, {{"name", name}, {"changed", changed}, {"paused", paused}});
     return kDone;
   }
-  std::string text = named(name) + " is ";
+  std::string text = named_schedule(name) + " is ";
   if (!changed) {
     text += paused ? "already paused" : "not paused";
   } else if (paused) {
@@ -167,9 +112,7 @@ Result<int> set_paused(const Client& client, const std::string& name, const Loca
   return kDone;
 }
 
-}  // namespace
-
-Result<int> schedule_list(const Client& client, const ScheduleListOptions&) {
+Result<int> schedule_list(const Client& client) {
   LICTOR_TRY(const auto listed, Schedules(client.store, client.layout).list());
   const WallTime now = wall_now();
   if (client.json) {
@@ -201,9 +144,9 @@ Result<int> schedule_list(const Client& client, const ScheduleListOptions&) {
   return kDone;
 }
 
-Result<int> schedule_show(const Client& client, const ScheduleShowOptions& options) {
+Result<int> schedule_show(const Client& client, const ScheduleOptions& options) {
   Schedules schedules{client.store, client.layout};
-  LICTOR_TRY(const auto stored, get(client, schedules, options.name));
+  LICTOR_TRY(const auto stored, get_schedule(client, schedules, options.name));
   const WallTime now = wall_now();
   if (client.json) {
     ordered_json told = schedule_json(stored, now);
@@ -232,47 +175,23 @@ Result<int> schedule_show(const Client& client, const ScheduleShowOptions& optio
   return kDone;
 }
 
-Result<int> schedule_add(const Client& client, const ScheduleAddOptions& options) {
-  Schedules schedules{client.store, client.layout};
-  LICTOR_TRY(const auto record, record_of(options));
-  auto added = options.replace ? schedules.replace(options.name, record)
-                               : schedules.add(options.name, record);
-  if (!added) return refused(options.name, std::move(added.error()));
-  const auto ticks = client::ticks_after(*added->definition, wall_now(), kShownAfterAdd);
-  if (client.json) {
-    print_json(client, {{"name", added->name},
-                        {"key", added->key},
-                        {"ticks", client::ticks_json(ticks, *added->definition)}});
-    return kDone;
-  }
-  client.console.print_line(named(added->name) + " is written; its next ticks:");
-  print_ticks(client, *added, ticks);
-  if (!added->odd.empty()) client.console.note(added->odd);
-  if (const std::string note = client::name_note(added->name); !note.empty()) {
-    client.console.note(note + R"(; use letters, digits and ",_./-")");
-  }
-  if (ticks.empty()) client.console.note("all its ticks have passed, so it makes no tasks");
-  if (added->definition->paused) client.console.note("it is paused, so it makes no tasks");
-  note_if_never_led(client);
-  return kDone;
-}
-
-Result<int> schedule_remove(const Client& client, const ScheduleRemoveOptions& options) {
+Result<int> schedule_remove(const Client& client, const ScheduleOptions& options) {
   LICTOR_TRY(const auto removed, Schedules(client.store, client.layout).remove(options.name));
   if (client.json) {
     print_json(client, {{"name", options.name}, {"removed", true}});
   } else {
-    client.console.print_line(named(options.name) + " is removed; tasks that it made stay");
+    client.console.print_line(named_schedule(options.name) +
+                              " is removed; tasks that it made stay");
   }
   if (removed.from_config) {
-    client.console.note("the leader writes " + named(options.name) +
+    client.console.note("the leader writes " + named_schedule(options.name) +
                         " again, as its configuration says; to end it, remove it there and run "
                         "\"systemctl reload lictor\" on each host");
   }
   return kDone;
 }
 
-Result<int> schedule_run(const Client& client, const ScheduleRunOptions& options) {
+Result<int> schedule_run(const Client& client, const ScheduleOptions& options) {
   LICTOR_TRY(const auto id, Schedules(client.store, client.layout).run(options.name, wall_now()));
   if (client.json) {
     print_json(client, {{"name", options.name}, {"id", id}, {"key", client.layout.task_key(id)}});
@@ -282,56 +201,22 @@ Result<int> schedule_run(const Client& client, const ScheduleRunOptions& options
   return kDone;
 }
 
-Result<int> schedule_pause(const Client& client, const SchedulePauseOptions& options) {
-  return set_paused(client, options.name, options.local, true);
+Result<int> schedule_pause(const Client& client, const ScheduleOptions& options) {
+  return set_paused(client, options.name, true);
 }
 
-Result<int> schedule_resume(const Client& client, const ScheduleResumeOptions& options) {
-  return set_paused(client, options.name, options.local, false);
+Result<int> schedule_resume(const Client& client, const ScheduleOptions& options) {
+  return set_paused(client, options.name, false);
 }
 
-Result<int> schedule_next(const Client& client, const ScheduleNextOptions& options) {
-  Schedules schedules{client.store, client.layout};
-  WallTime from = wall_now();
-  if (options.from) {
-    const auto time = time_argument(*options.from);
-    if (!time) return fail(ErrorCode::kInvalid, "--from: " + time.error().message);
-    from = *time;
-  }
-  const auto unnamed = [&] {
-    ObjectText record;
-    add_rule(options.rule, record);
-    record.add("task", R"({"taskType":"any"})");
-    return schedules.view({client.layout.schedule_key("next"), record.take(), {}});
-  };
-  LICTOR_TRY(auto asked, options.name.empty() ? Result<StoredSchedule>{unnamed()}
-                                              : get(client, schedules, options.name));
-  if (!asked.definition && options.name.empty()) return tl::unexpected(asked.definition.error());
-  if (!asked.definition) return refused(options.name, asked.definition.error());
-  schedule::Definition& read = *asked.definition;
-  if (options.from) read.last_tick.reset();  // what was made already is asked for, too
-  const auto ticks = client::ticks_after(read, from, options.count);
-  if (client.json) {
-    print_json(client, {{"name", text_or_null(options.name)},
-                        {"rule", asked.rule},
-                        {"timezone", text_or_null(asked.timezone)},
-                        {"paused", read.paused},
-                        {"ticks", client::ticks_json(ticks, read)}});
-    return kDone;
-  }
-  print_ticks(client, asked, ticks);
-  if (ticks.empty()) {
-    client.console.note(options.from ? "it has no ticks after " + *options.from
-                                     : "it has no more ticks");
-  }
-  if (read.paused) {
-    client.console.note(named(options.name) +
-                        " is paused: these ticks make no tasks until "
-                        "\"lictor schedule resume " +
-                        options.name + '"');
-  }
-  return kDone;
+// A command that takes the name of a schedule.
+void add_named(Commands& to, const char* name, const char* what, const char* about,
+               Result<int> (*body)(const Client&, const ScheduleOptions&)) {
+  auto [command, options] = to.add(name, what, about, body);
+  add_schedule_name(command, options.name).required();
 }
+
+}  // namespace
 
 std::vector<std::string> tick_reasons(const Client& client, const std::string& id) {
   const auto made = schedule::parse_tick_id(id);
@@ -341,11 +226,12 @@ std::vector<std::string> tick_reasons(const Client& client, const std::string& i
   const auto stored = Schedules(client.store, client.layout).get(name);
   if (!stored) return {};
   if (!stored->definition) {
-    return {fmt::format("{} makes no tasks: {}", named(name), stored->definition.error().message)};
+    return {fmt::format("{} makes no tasks: {}", named_schedule(name),
+                        stored->definition.error().message)};
   }
   const schedule::Definition& read = *stored->definition;
   if (read.last_task == id) {
-    return {named(name) +
+    return {named_schedule(name) +
             " made it last, and it is gone: it is done, or somebody deleted it; a queue with "
             "\"history\" keeps what is done"};
   }
@@ -354,7 +240,7 @@ std::vector<std::string> tick_reasons(const Client& client, const std::string& i
     return {
         fmt::format("{} ({}) has no such tick{}; a task made by \"lictor schedule run\" that "
                     "is done is gone, too",
-                    named(name), rule_line(*stored),
+                    named_schedule(name), rule_line(*stored),
                     next ? ", its next one would be " + schedule::tick_text(*next) : "")};
   }
   if (read.last_tick && tick <= *read.last_tick) {
@@ -366,8 +252,8 @@ std::vector<std::string> tick_reasons(const Client& client, const std::string& i
   std::vector<std::string> reasons;
   const WallTime now = wall_now();
   if (read.paused) {
-    reasons.push_back(
-        fmt::format("{0} is paused; \"lictor schedule resume {1}\" ends that", named(name), name));
+    reasons.push_back(fmt::format("{0} is paused; \"lictor schedule resume {1}\" ends that",
+                                  named_schedule(name), name));
   }
   if (tick > now) {
     reasons.push_back("its tick comes at " + tick_line(tick, now));
@@ -378,6 +264,71 @@ std::vector<std::string> tick_reasons(const Client& client, const std::string& i
   if (const std::string trouble = cluster::lead_trouble(client.stored()); !trouble.empty())
     reasons.push_back(trouble);
   return reasons;
+}
+
+void add_schedule(Commands& to) {
+  Commands schedule = to.group("schedule", "Recurring tasks", R"(Examples:
+  lictor schedule list
+  lictor schedule add nightly --cron '30 2 * * *' --timezone Europe/Rome --type Backup
+  lictor schedule next nightly
+)");
+  schedule.add("list", "List the schedules",
+               R"(STATE is active, paused, ended (no tick is left) or bad, with the reason.
+
+Examples:
+  lictor schedule list
+  lictor schedule list --json | jq -r '.schedules[] | select(.state == "bad") | .name'
+)",
+               schedule_list);
+  add_named(schedule, "show", "Show everything about a schedule", R"(Examples:
+  lictor schedule show nightly
+  lictor schedule show nightly --json | jq .schedule.value.task
+)",
+            schedule_show);
+  add_schedule_next(schedule);
+  add_named(
+      schedule, "run", "Make a task of a schedule now",
+      R"(Writes one task as if a tick were now, also while the schedule is paused or its last task runs,
+and prints the task's id, which has the next second that no other task of the schedule has. The ticks
+stay as they are, but "overlap" counts the task. A schedule that ticks each second is refused (exit
+code 1): write a task with "lictor submit".
+
+Examples:
+  lictor schedule run nightly
+  lictor schedule run nightly --json | jq -r .id
+)",
+      schedule_run);
+  add_schedule_add(schedule);
+  add_named(
+      schedule, "remove", "Delete a schedule",
+      R"(Tasks that it made stay. The leader writes a schedule of the configuration again: remove
+it there.
+
+Examples:
+  lictor schedule remove nightly
+  lictor schedule remove nightly --json
+)",
+      schedule_remove);
+  add_named(
+      schedule, "pause", "Make no tasks until resumed",
+      R"(Tasks that it made go on. Refused (exit code 1) where the configuration file sets "paused" to
+false.
+
+Examples:
+  lictor schedule pause nightly
+  lictor schedule pause nightly --json | jq .changed
+)",
+      schedule_pause);
+  add_named(
+      schedule, "resume", "Make tasks again",
+      R"("missed" of the schedule decides about the ticks that came while it was paused. Refused (exit
+code 1) where the configuration file sets "paused" to true.
+
+Examples:
+  lictor schedule resume nightly
+  lictor schedule resume nightly --json | jq .changed
+)",
+      schedule_resume);
 }
 
 }  // namespace lictor::cli

@@ -5,7 +5,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
-#include "cli/commands.h"
+#include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/process.h"
@@ -116,26 +116,38 @@ Result<int> tell_none(const Client& client, const std::string& id, const Error& 
   return tl::unexpected(error);
 }
 
-}  // namespace
+struct ShowOptions {
+  std::string id;
+};
 
-Result<int> show(const Client& client, const std::string& id) {
-  auto found = client.api.show(id);
-  if (!found) return tell_none(client, id, found.error());
-  cluster::mark_running(client.stored(), client.admin_token, *found);
-  return print_tasks(client, id, *found);
+Result<int> show(const Client& client, const ShowOptions& options) {
+  return show_task(client, options.id, false);
 }
 
-Result<int> dead_show(const Client& client, const DeadShowOptions& options) {
-  auto found = client.api.show(options.id);
-  if (!found) return tell_none(client, options.id, found.error());
-  std::erase_if(*found, [](const TaskInfo& task) { return task.state != TaskState::kDead; });
-  if (found->empty()) {
-    return tell_none(
-        client, options.id,
-        {ErrorCode::kNotFound,
-         "task " + options.id + " is not dead; see \"lictor show " + options.id + '"'});
+}  // namespace
+
+Result<int> show_task(const Client& client, const std::string& id, bool only_dead) {
+  auto found = client.api.show(id);
+  if (!found) return tell_none(client, id, found.error());
+  if (!only_dead) {
+    cluster::mark_running(client.stored(), client.admin_token, *found);
+    return print_tasks(client, id, *found);
   }
-  return print_tasks(client, options.id, *found);
+  std::erase_if(*found, [](const TaskInfo& task) { return task.state != TaskState::kDead; });
+  if (!found->empty()) return print_tasks(client, id, *found);
+  return tell_none(
+      client, id,
+      {ErrorCode::kNotFound, "task " + id + " is not dead; see \"lictor show " + id + '"'});
+}
+
+void add_show(Commands& to) {
+  auto [command, options] =
+      to.add("show", "Show everything about a task, also a dead one", R"(Examples:
+  lictor show 42
+  lictor show 42 --json | jq .tasks[0].error
+)",
+             show);
+  command.argument("ID", options.id, "The task's id").required();
 }
 
 }  // namespace lictor::cli

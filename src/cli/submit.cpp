@@ -3,10 +3,13 @@
 #include "base/random.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "cli/commands.h"
+#include "cli/command_table.h"
+#include "cli/input.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
+#include "cli/new_task.h"
 #include "cli/process.h"
+#include "cli/submit_many.h"
 #include "client/task_info.h"
 #include "wire/json_text.h"
 
@@ -14,6 +17,38 @@ namespace lictor::cli {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr const char* kAboutSubmit =
+    R"(The id is printed. A task that exists already is left as it is (exit code 1).
+
+With --wait the exit code is 0 if the task is done, 1 if it is dead and 6 if it was cancelled.
+In a queue without history, a task that was deleted, or cancelled by "cancel --all", counts as done.
+With a history, the task's result is printed as JSON after the id.
+
+With --ndjson each line is a record: {"taskId": "42", "taskType": "Notify", "taskPara": {}}.
+A missing taskId or taskTime is generated; a missing taskType is TYPE. Tasks without a taskTime
+start in the order of the lines: the leader never finds a line before earlier lines. With
+--any-order it may, which is faster. A line waits at most 0.2 s for the lines after it. The exit
+code is 1 if a line was refused, and 4 if Consul stopped answering: lines whose result is unknown
+are named, and no line after them was sent. Ctrl-C finishes the requests under way and reports the
+last line.
+
+Examples:
+  lictor submit CreateTableSpace --para instanceId=db7 --para initSize:=8000
+  lictor submit Notify --para-json '{"to": ["ops"]}' --in 10m
+  lictor submit Report --at 2026-11-21T09:30:00Z --serial-key reports --id report-7
+  lictor submit Backup --para host=db7 --wait --wait-timeout 1h && echo done
+  lictor submit Notify --ndjson tasks.ndjson
+  jq -c .tasks[] export.json | lictor submit --ndjson -
+)";
+
+struct SubmitOptions {
+  TaskText task;
+  bool wait = false;
+  std::optional<Duration> wait_timeout;
+  std::optional<std::string> ndjson_file;  // many tasks, and `task` gives their type at most
+  bool any_order = false;
+};
 
 // How long a task may wait before its reason is printed.
 constexpr Duration kMaxWriteTime = std::chrono::seconds{3};
@@ -107,9 +142,11 @@ Result<Ending> follow(const Client& client, const Submitted& task,
   return client.api.wait(task.id, options);
 }
 
-}  // namespace
-
 Result<int> submit(const Client& client, const SubmitOptions& options) {
+  if (options.ndjson_file) {
+    return submit_many(client, *options.ndjson_file, options.task.type,
+                       options.any_order ? SubmitOrder::kAny : SubmitOrder::kAsGiven);
+  }
   client::TaskIds ids{random_seed()};
   LICTOR_TRY(const auto task, new_task(options.task, wall_now(), ids));
   const std::string key = client.layout.task_key(task.id);
@@ -149,6 +186,49 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
   client.console.end_progress();
   if (!ending) return tl::unexpected(ending.error());
   return tell_ending(client, task, *ending);
+}
+
+}  // namespace
+
+void add_submit(Commands& to) {
+  auto [command, options] = to.add("submit", "Write a task, or many", kAboutSubmit, submit,
+                                   {.queue = Command::Queue::kMayBeNew});
+  TaskText& task = options.task;
+  command.argument("TYPE", task.type, "The kind of task; picks the executor");
+  const std::size_t first_of_one = command.size();
+  command.text("--id", task.id, "The task's id (default: a new one, ordered by time)", "ID");
+  add_parameters(command, task);
+  const Option at = command.text(
+      "--at", task.at, "Not before this time: RFC 3339, or seconds since the epoch", "TIME");
+  command.text("--in", task.in, "Not before this time has passed", "DURATION").excludes(at);
+  const Option expire_at = command.text("--expire-at", task.expire_at,
+                                        "A dead letter if not started by then: as --at", "TIME");
+  command.text("--expire-in", task.expire_in, "A dead letter if not started by then", "DURATION")
+      .excludes(expire_at);
+  command.text("--task-time", task.task_time, "The place in the order (default: now)", "TIME");
+  add_limits(command, task);
+  const Option wait = command.flag("--wait", options.wait, "Wait until the task is done or dead");
+  command
+      .duration("--wait-timeout", options.wait_timeout, "Stop waiting after this, with exit code 1")
+      .needs(wait);
+  const std::vector<Option> of_one = command.from(first_of_one);
+  const Option ndjson =
+      command
+          .text("--ndjson", options.ndjson_file,
+                "Write many: one record a line, from a file or, with -, from standard input",
+                "FILE|-")
+          .excludes(of_one);
+  command
+      .flag("--any-order", options.any_order,
+            "Faster; a leader may find a line before earlier lines")
+      .needs(ndjson);
+  command.then([&read = options]() -> Result<void> {
+    if (read.ndjson_file) return {};
+    if (read.task.type.empty()) {
+      return fail(ErrorCode::kInvalid, "TYPE is required: the kind of task");
+    }
+    return read_parameters(read.task);
+  });
 }
 
 }  // namespace lictor::cli

@@ -4,6 +4,8 @@
 //     |                   |
 //     +-- not a task      +-- Consul away --> tried again for a while, then stop
 
+#include "cli/submit_many.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -18,7 +20,7 @@
 #include "base/errno_text.h"
 #include "base/printable.h"
 #include "base/random.h"
-#include "cli/commands.h"
+#include "base/unique_fd.h"
 #include "cli/input.h"
 #include "cli/json_output.h"
 #include "cli/process.h"
@@ -37,9 +39,9 @@ constexpr std::size_t kMaxRefusalsShown = 100;  // refusals; the summary counts 
 
 class Submission {
  public:
-  Submission(const Client& client, const SubmitManyOptions& options)
+  Submission(const Client& client, const std::string& type, SubmitOrder order)
       : client_(client),
-        type_(options.type),
+        type_(type),
         ids_(random_seed()),
         writer_(
             {client.store, client.queue, client.layout},
@@ -47,7 +49,7 @@ class Submission {
             [this](const Error& error) {
               client_.console.complain(error.message + "; trying again for a while");
             },
-            options.order) {}
+            order) {}
 
   Result<int> run(int file, const std::string& name) {
     catch_signals(SecondSignal::kEndsAtOnce);
@@ -277,16 +279,13 @@ class Submission {
 
 }  // namespace
 
-Result<int> submit_many(const Client& client, const SubmitManyOptions& options) {
-  Submission submission{client, options};
-  if (options.file == "-") return submission.run(STDIN_FILENO, "standard input");
-  const int file = ::open(options.file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) {
-    return fail(ErrorCode::kInvalid, "--ndjson: cannot open " + options.file + ": " + errno_text());
-  }
-  auto result = submission.run(file, options.file);
-  ::close(file);
-  return result;
+Result<int> submit_many(const Client& client, const std::string& file, const std::string& type,
+                        SubmitOrder order) {
+  Submission submission{client, type, order};
+  if (file == "-") return submission.run(STDIN_FILENO, "standard input");
+  const UniqueFd opened{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (opened) return submission.run(opened.get(), file);
+  return fail(ErrorCode::kInvalid, "--ndjson: cannot open " + file + ": " + errno_text());
 }
 
 }  // namespace lictor::cli

@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/time_text.h"
-#include "cli/commands.h"
+#include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/process.h"
 #include "cli/screen.h"
@@ -313,8 +313,6 @@ class Top {
   std::thread asker_;
 };
 
-}  // namespace
-
 Result<int> top(const Client& client) {
   auto screen = Screen::open();
   if (!screen) return tl::unexpected(std::move(screen.error()));
@@ -322,6 +320,23 @@ Result<int> top(const Client& client) {
   if (!top->run()) return kDone;
   screen->reset();    // the terminal as it was
   std::_Exit(kDone);  // what is still asked has no reader
+}
+
+}  // namespace
+
+void add_top(Commands& to) {
+  to.add("top", "Watch a queue on the full screen",
+         R"(Shows leader, members, counts, what is wrong, running jobs and the newest failures.
+Asks the daemon of this host, else the leader. Keys: up and down choose a task, w tells why it is
+not running, c cancels it, r runs a failed one again, t shows the waiting tasks, then the scheduled
+ones, p pauses the queue and asks for the reason, or resumes it, q quits. Each change is asked about
+first.
+
+Examples:
+  lictor top
+  lictor top --queue night
+)",
+         top, {.before_threads = Screen::block_signals});
 }
 
 }  // namespace lictor::cli

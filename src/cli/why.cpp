@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/time_text.h"
-#include "cli/commands.h"
+#include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/process.h"
@@ -110,7 +110,14 @@ std::string reason_of(const Client& client, const TaskInfo& task) {
   return told ? text_of(told->front(), "text") : reasons_of(client, task).front();
 }
 
-Result<int> why(const Client& client, const std::string& id) {
+namespace {
+
+struct WhyOptions {
+  std::string id;
+};
+
+Result<int> why(const Client& client, const WhyOptions& options) {
+  const std::string& id = options.id;
   const auto found = client.api.show(id);
   if (!found && found.error().code != ErrorCode::kNotFound) return tl::unexpected(found.error());
   if (!found) {  // a schedule may know of it
@@ -154,6 +161,21 @@ Result<int> why(const Client& client, const std::string& id) {
     client.console.remark("as far as Consul knows; " + why_not.message);
   }
   return kDone;
+}
+
+}  // namespace
+
+void add_why(Commands& to) {
+  auto [command, options] = to.add(
+      "why", "Show why a task is not running",
+      R"(Names what keeps a task from being started: not due yet, paused, nobody leads, too large.
+
+Examples:
+  lictor why 42
+  lictor why 42 --json | jq -r '.reasons[].text'
+)",
+      why);
+  command.argument("ID", options.id, "The task's id").required();
 }
 
 }  // namespace lictor::cli

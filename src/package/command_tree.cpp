@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "app/command_options.h"
+#include "app/program.h"
 
 namespace lictor::package {
 namespace {
@@ -36,15 +36,31 @@ void add(const CLI::App& app, const std::string& path, std::vector<Command>& to)
 
 }  // namespace
 
+namespace {
+
+// The program's, to be asked what there is.
+class Program {
+ public:
+  Program() { app::add_commands(line, program_); }
+
+  cli::CommandLine line;
+
+ private:
+  const app::Registry registry_;
+  cli::Console console_ = cli::Console::standard();
+  app::Program program_{registry_, console_};
+};
+
+}  // namespace
+
 std::vector<Command> all_commands() {
-  CLI::App app{"", "lictor"};
-  app.set_help_flag("-h,--help", "Show this help");
-  app::Invocation invocation;
-  const auto makers = app::add_commands(app, invocation);
+  const Program program;
   std::vector<Command> commands;
-  add(app, "", commands);
+  add(program.line.root(), "", commands);
   return commands;
 }
+
+std::string program_help() { return Program{}.line.help(); }
 
 void add_help(std::vector<Command>& commands, const std::vector<Command>& topics) {
   Command help;

@@ -29,6 +29,9 @@ struct Command {
 /// each command before those within it.
 [[nodiscard]] std::vector<Command> all_commands();
 
+/// What "lictor --help" prints.
+[[nodiscard]] std::string program_help();
+
 /// Adds "help" and, within it, each command and each of `topics`, which have a path and a
 /// description.
 void add_help(std::vector<Command>& commands, const std::vector<Command>& topics);

@@ -1,7 +1,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "app/command_line.h"
 #include "package/command_tree.h"
 
 namespace lictor::package {
@@ -43,11 +42,10 @@ std::string options_of(const Command& command) {
 
 // The text from "Exit codes:" on, below all commands.
 std::string notes() {
-  const auto parsed = app::parse_command_line({"--help"});
-  const auto* answer = std::get_if<app::Answer>(&parsed);
-  const std::size_t at = answer ? answer->text.find("Exit codes:") : std::string::npos;
+  const std::string help = program_help();
+  const std::size_t at = help.find("Exit codes:");
   if (at == std::string::npos) throw std::runtime_error{"lictor --help has no \"Exit codes:\""};
-  return paragraphs(answer->text.substr(at));
+  return paragraphs(help.substr(at));
 }
 
 }  // namespace

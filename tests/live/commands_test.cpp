@@ -476,8 +476,7 @@ TEST_CASE("all dead letters of a type or reason are tried again, many in a trans
   put_letter(world, "b", record_of("B"));
   put_letter(world, "c", record_of("A"), "owner lost");
   world.kv.put_json(world.task_key("a7"), record_of("A"));  // in the way
-  const Output output =
-      lictor(world, {"retry", "--all", "--yes", "--type", "A", "--reason", "failed"});
+  const Output output = lictor(world, {"retry", "--all", "--type", "A", "--reason", "failed"});
   CHECK(output.exit_code == 1);
   says(output, "retried 99 tasks, 1 refused");
   says(output, "task a7 exists");

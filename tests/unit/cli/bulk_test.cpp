@@ -1,3 +1,5 @@
+#include "cli/bulk.h"
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -44,10 +46,10 @@ TEST_CASE("refusals with the same message share a line with their number, at mos
 TEST_CASE("where there are no dead letters, purge --all asks nothing, and both commands say so") {
   test::ModelConsul consul;
   test::Stage purged{consul};
-  CHECK(dead_purge(purged.client, {{}, true, false, {}, {}, {}}) == kDone);
+  CHECK(purged.run("dead purge --all") == kDone);
   CHECK(purged.err() == "no dead letters in queue \"q\"\n");
   test::Stage listed{consul};
-  CHECK(dead_list(listed.client, {"Mail", {}, {}, 0}) == kDone);
+  CHECK(listed.run("dead list --type Mail") == kDone);
   CHECK(test::contains(listed.err(), "no such dead letters in queue \"q\"\n"));
 }
 
@@ -109,34 +111,23 @@ TEST_CASE("who waits for a task is told that it was cancelled, and by whom; a hi
   consul.put("lictor/q/leader", R"({"node":"a"})", session);
   consul.put("lictor/q/members/a", R"({"node":"a","history":["other","q"]})", session);
   test::Stage other{consul};
-  const auto one = [](const std::string& id) {
-    CancelOptions options;
-    options.ids = {id};
-    return options;
-  };
-  ListOptions done;
-  done.state = "done";
-  consul.on_wait = [&] { CHECK(cancel(other.client, one("x")) == kDone); };
-  SubmitOptions options;
-  options.task.type = "T";
-  options.task.id = "x";
-  options.wait = true;
+  consul.on_wait = [&] { CHECK(other.run("cancel x") == kDone); };
   test::Stage waiting{consul, true};
-  CHECK(submit(waiting.client, options) == kCancelled);
+  CHECK(waiting.run("submit T --id x --wait") == kCancelled);
   const auto told = nlohmann::json::parse(waiting.out());
   CHECK(told.at("state") == "cancelled");
   CHECK(told.at("cancelled_by").get<std::string>().find('@') != std::string::npos);
   CHECK(waiting.err().find("task x was cancelled by ") != std::string::npos);
   test::Stage listed{consul};
-  CHECK(list(listed.client, done) == kDone);
+  CHECK(listed.run("list --state done") == kDone);
   CHECK(listed.out().find("cancelled") != std::string::npos);
 
   // Without a history nothing stays.
   consul.put("lictor/q/members/a", R"({"node":"a","history":["other"]})", session);
   consul.put("lictor/q/tasks/y", R"({"taskType":"T"})");
-  CHECK(cancel(other.client, one("y")) == kDone);
+  CHECK(other.run("cancel y") == kDone);
   test::Stage again{consul, true};
-  CHECK(list(again.client, done) == kDone);
+  CHECK(again.run("list --state done") == kDone);
   const auto tasks = nlohmann::json::parse(again.out()).at("tasks");
   REQUIRE(tasks.size() == 1);
   CHECK(tasks[0].at("id") == "x");
@@ -156,7 +147,7 @@ TEST_CASE("list finds what waits for another attempt") {
              R"({"taskType":"T","taskAttempt":1,"taskRetryAt":"2999-01-01T00:00:00Z",)"
              R"("taskError":"exit status 1"})");
   test::Stage stage{consul};
-  CHECK(list(stage.client, {"retrying", {}, 0}) == kDone);
+  CHECK(stage.run("list --state retrying") == kDone);
   CHECK(stage.out().find("again") != std::string::npos);
   CHECK(stage.out().find("new") == std::string::npos);
 }

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "cli/check_report.h"
+#include "cli/check.h"
 #include "harness.h"
 
 namespace lictor::cli {

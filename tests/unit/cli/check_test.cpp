@@ -1,3 +1,5 @@
+#include "cli/check.h"
+
 #include <map>
 #include <string>
 #include <utility>
@@ -8,7 +10,6 @@
 #include "base/clock.h"
 #include "base/host_name.h"
 #include "base/time_text.h"
-#include "cli/check_report.h"
 #include "client/schedules.h"
 #include "cluster/member.h"
 #include "harness.h"

@@ -12,7 +12,6 @@ namespace lictor::cli::test {
 namespace {
 
 using nlohmann::json;
-using namespace std::chrono_literals;
 
 constexpr const char* kWish = "lictor/q/members/a/drain";
 
@@ -50,7 +49,7 @@ Error error_of(const Result<int>& code) {
 TEST_CASE("drain writes the wish, once, and tells what follows; undrain takes it back") {
   Drained fleet;
   Stage first{fleet.consul};
-  REQUIRE(drain(first.client, {"a"}) == 0);
+  REQUIRE(first.run("drain a") == 0);
   CHECK(first.out().starts_with("a is draining: it leads partitions 0-1, which it gives away, "));
   CHECK(contains(first.out(), "takes none until \"lictor undrain a\"\njobs that still run after "));
   CHECK(first.err().empty());
@@ -58,7 +57,7 @@ TEST_CASE("drain writes the wish, once, and tells what follows; undrain takes it
   CHECK_FALSE(fleet.wishes("b"));
 
   Stage again{fleet.consul, true};
-  REQUIRE(drain(again.client, {"a"}) == 0);
+  REQUIRE(again.run("drain a") == 0);
   CHECK(json::parse(again.out()) == json{{"queue", "q"},
                                          {"node", "a"},
                                          {"changed", false},
@@ -66,11 +65,11 @@ TEST_CASE("drain writes the wish, once, and tells what follows; undrain takes it
                                          {"partitions", {0, 1}}});
 
   Stage back{fleet.consul};
-  REQUIRE(undrain(back.client, {"a"}) == 0);
+  REQUIRE(back.run("undrain a") == 0);
   CHECK(back.out().starts_with("a takes partitions again: "));
   CHECK_FALSE(fleet.wishes("a"));
   Stage twice{fleet.consul, true};
-  REQUIRE(undrain(twice.client, {"a"}) == 0);
+  REQUIRE(twice.run("undrain a") == 0);
   CHECK(json::parse(twice.out()).at("changed") == false);
 }
 
@@ -78,7 +77,7 @@ TEST_CASE("drain complains if no other member takes what the host gives away") {
   Drained fleet;
   fleet.consul.put("lictor/q/members/b/drain", "{}");
   Stage stage{fleet.consul};
-  REQUIRE(drain(stage.client, {"a"}) == 0);
+  REQUIRE(stage.run("drain a") == 0);
   CHECK(contains(stage.err(), "no other member takes partitions: the tasks of those that a gives"));
 }
 
@@ -86,19 +85,19 @@ TEST_CASE("drain --wait ends when the host leads no partition") {
   Drained fleet;
   fleet.consul.on_wait = [&] { fleet.move_all(); };
   Stage stage{fleet.consul};
-  REQUIRE(drain(stage.client, {"a", true, {}}) == 0);
+  REQUIRE(stage.run("drain a --wait") == 0);
   CHECK(contains(stage.out(), "\na leads no partition\n"));
   CHECK_FALSE(fleet.consul.on_wait);
   // Nothing to wait for.
   Stage document{fleet.consul, true};
-  REQUIRE(drain(document.client, {"a", true, {}}) == 0);
+  REQUIRE(document.run("drain a --wait") == 0);
   CHECK(json::parse(document.out()).at("partitions") == json::array());
 }
 
 TEST_CASE("drain --wait fails at its timeout, and when the wish is taken back") {
   Drained fleet;
   Stage late{fleet.consul, true};
-  const Error timeout = error_of(drain(late.client, {"a", true, 0s}));
+  const Error timeout = error_of(late.run("drain a --wait --wait-timeout 0s"));
   CHECK(timeout.code == ErrorCode::kFailed);
   CHECK(contains(timeout.message, "a still leads partitions 0-1 after 0s: "));
   CHECK(json::parse(late.out()).at("partitions") == json{0, 1});
@@ -107,28 +106,28 @@ TEST_CASE("drain --wait fails at its timeout, and when the wish is taken back") 
     fleet.consul.put("lictor/q/leader/2/0", R"({"node":"a","more":1})", fleet.a);
   };
   Stage ended{fleet.consul};
-  CHECK(contains(error_of(drain(ended.client, {"a", true, {}})).message, "ended the drain"));
+  CHECK(contains(error_of(ended.run("drain a --wait")).message, "ended the drain"));
 }
 
 TEST_CASE("drain refuses a queue of one partition, an unknown host and what is no name") {
   ModelConsul undivided;
   undivided.put("lictor/q/members/a", "{}", undivided.session());
   Stage one{undivided};
-  const Error error = error_of(drain(one.client, {"a"}));
+  const Error error = error_of(one.run("drain a"));
   CHECK(exit_code(error.code) == kUsage);
   CHECK(contains(error.message, "use \"lictor leader --step-down\""));
 
   Drained fleet;
   Stage stage{fleet.consul};
-  const Error unknown = error_of(drain(stage.client, {"host"}));
+  const Error unknown = error_of(stage.run("drain host"));
   CHECK(exit_code(unknown.code) == kNotFound);
   CHECK(contains(unknown.message,
                  "no member host in queue \"q\" (lictor/q/members/); the members "
                  "are a, b"));
-  CHECK(exit_code(error_of(undrain(stage.client, {"host"})).code) == kNotFound);
+  CHECK(exit_code(error_of(stage.run("undrain host")).code) == kNotFound);
   for (const char* name : {"", "a/drain", "..", "a/"}) {
-    CHECK(exit_code(error_of(drain(stage.client, {name})).code) == kUsage);
-    CHECK(exit_code(error_of(undrain(stage.client, {name})).code) == kUsage);
+    CHECK(exit_code(error_of(stage.run_words({"drain", name})).code) == kUsage);
+    CHECK(exit_code(error_of(stage.run_words({"undrain", name})).code) == kUsage);
   }
   CHECK_FALSE(fleet.wishes("host"));
 }
@@ -137,7 +136,7 @@ TEST_CASE("undrain also ends the wish for a host that has left") {
   Drained fleet;
   fleet.consul.put("lictor/q/members/gone/drain", "{}");
   Stage stage{fleet.consul};
-  REQUIRE(undrain(stage.client, {"gone"}) == 0);
+  REQUIRE(stage.run("undrain gone") == 0);
   CHECK(contains(stage.out(), "it is no member now"));
   CHECK_FALSE(fleet.wishes("gone"));
 }
@@ -149,7 +148,7 @@ TEST_CASE("without the right to write the wish, drain names the key") {
   Scene scene{{listed("lictor/q/partitions", "2"), listed("lictor/q/leader/2/0", R"({"node":"a"})"),
                reply(404, "", 9), listed("lictor/q/members/a", R"({"node":"a"})"),
                reply(404, "", 9), reply(403, "Permission denied")}};
-  const Error error = error_of(drain(scene.client, {"a"}));
+  const Error error = error_of(scene.run("drain a"));
   CHECK(exit_code(error.code) == kDenied);
   CHECK(contains(error.message, kWish));
 }

@@ -2,17 +2,34 @@
 
 #include <cstdio>
 #include <deque>
+#include <iterator>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "../client/fake_consul.h"
-#include "cli/commands.h"
+#include "cli/command_line.h"
+#include "cli/command_table.h"
 #include "client/client.h"
 
 namespace lictor::cli::test {
 
 using namespace client::test;
+
+/// What the program's arguments are, without a command of src/app: a command, or its refusal.
+inline std::variant<Command, Answer> read(const std::vector<std::string>& words) {
+  CommandLine line;
+  Commands to = line.commands();
+#define LICTOR_ELSEWHERE(name)
+#define LICTOR_ADD(name) add_##name(to);
+  LICTOR_COMMANDS(LICTOR_ELSEWHERE, LICTOR_ADD)
+#undef LICTOR_ADD
+#undef LICTOR_ELSEWHERE
+  return line.parse(words);
+}
 
 /// A command's surroundings: where it asks, and what it prints.
 class Stage {
@@ -24,6 +41,19 @@ class Stage {
         api_(impl_on(consul)),
         store_(consul),
         client{console_, api_, store_, "q", wire::Layout::under("lictor/", "q"), json} {}
+
+  /// Runs a command: "list --state dead". Arguments that are refused are an error, too.
+  Result<int> run(const std::string& words) {
+    std::istringstream text{words};
+    return run_words({std::istream_iterator<std::string>{text}, {}});
+  }
+  Result<int> run_words(const std::vector<std::string>& words) {
+    const auto command = read(words);
+    if (const auto* answer = std::get_if<Answer>(&command)) {
+      return fail(ErrorCode::kInvalid, answer->text);
+    }
+    return std::get<Command>(command).on_queue(client);
+  }
 
   [[nodiscard]] std::string out() const { return content(out_.get()); }
   [[nodiscard]] std::string err() const { return content(err_.get()); }

@@ -12,7 +12,7 @@
 #include "base/base64.h"
 #include "base/host_name.h"
 #include "base/text.h"
-#include "cli/check_report.h"
+#include "cli/check.h"
 #include "harness.h"
 #include "model_consul.h"
 #include "temporary_folder.h"
@@ -154,12 +154,13 @@ void fill(ModelConsul& consul, const std::string& face, Lead lead) {
       json{{"paused", {{"by", kEvil}, {"reason", kEvil}, {"at", kEvil}}}, {kEvil, 1}}.dump());
 }
 
-struct Command {
-  std::string name;
-  std::function<Result<int>(const Client&)> run;
+struct Case {
+  std::vector<std::string> words;
   bool raw_output = false;  // it prints bytes as they are where there is no terminal
   bool asks = false;        // on a terminal: standard input may be one
   bool waits = false;       // for Consul to come back: not to be tried with each request failing
+  std::function<void(ModelConsul&)> before{};  // in place of others, who act meanwhile
+  std::function<Result<int>(const Client&)> run{};
 };
 
 const std::vector<std::string> kIds{kEvil,
@@ -185,173 +186,112 @@ Result<int> check_of(const Client& client) {
   return 0;
 }
 
-std::vector<Command> commands(const std::string& folder, ModelConsul*& consul) {
-  const auto ends_as = [&consul](const std::string& prefix) {
-    return [&consul, prefix](const Client& client) {
-      consul->on_wait = [&consul, prefix] {
-        consul->remove("lictor/q/tasks/new");
+std::vector<std::string> with_ids(std::vector<std::string> words) {
+  words.insert(words.end(), kIds.begin(), kIds.end());
+  return words;
+}
+
+std::vector<Case> cases(const std::string& folder) {
+  const auto ends_as = [](const std::string& prefix) {
+    return [prefix](ModelConsul& consul) {
+      consul.on_wait = [&consul, prefix] {
+        consul.remove("lictor/q/tasks/new");
         json end = letter("record");
         end["result"] = kEvil;
-        consul->put(prefix + "new", end.dump());
+        consul.put(prefix + "new", end.dump());
       };
-      SubmitOptions options;
-      options.task.type = kEvil;
-      options.task.id = "new";
-      options.wait = true;
-      return submit(client, options);
     };
   };
-  std::vector<Command> all{
-      {"list", [](const Client& c) { return list(c, {}); }},
-      {"list dead",
-       [](const Client& c) {
-         return list(c, {"dead", {}, 1});
-       }},
-      {"list done",
-       [](const Client& c) {
-         return list(c, {"done", {}, 0});
-       }},
-      {"list --state",
-       [](const Client& c) {
-         return list(c, {kEvilBytes, {}, 0});
-       }},
-      {"dead list",
-       [](const Client& c) {
-         return dead_list(c, {kEvilBytes, kEvilBytes, {}, 0});
-       }},
-      {"members", [](const Client& c) { return members(c); }},
-      {"leader", [](const Client& c) { return leader(c, {}); }},
-      {"leader --step-down --no-wait",
-       [](const Client& c) {
-         return leader(c, {true, false, 1s});
-       }},
-      {"leader --step-down",
-       [&consul](const Client& c) {
-         consul->on_wait = [&consul] {
-           consul->remove("lictor/q/leader");
-           consul->put("lictor/q/leader", json{{"node", "b" + kEvil}}.dump(), consul->session());
-         };
-         return leader(c, {true, true, 50ms});
-       },
-       false, false, true},
-      {"leader --step-down in vain",
-       [](const Client& c) {
-         return leader(c, {true, true, 1ms});
-       },
-       false, false, true},
-      {"check", check_of},
-      {"drain",
-       [](const Client& c) {
-         return drain(c, {"silent", true, Duration::zero()});
-       }},
-      {"drain what is no name", [](const Client& c) { return drain(c, {kEvilBytes}); }},
-      {"undrain", [](const Client& c) { return undrain(c, {"silent"}); }},
-      {"undrain a stranger", [](const Client& c) { return undrain(c, {"stranger"}); }},
-      {"cancel",
-       [](const Client& c) {
-         return cancel(c, {kIds, false, true, {}, {}});
-       }},
-      {"cancel --all",
-       [](const Client& c) {
-         return cancel(c, {{}, true, true, {}, {}});
-       }},
-      {"cancel --all, asked",
-       [](const Client& c) {
-         return cancel(c, {{}, true, false, {}, {}});
-       },
-       false, true},
-      {"retry",
-       [](const Client& c) {
-         return retry(c, {kIds, false, false, {}, {}});
-       }},
-      {"retry --all",
-       [](const Client& c) {
-         return retry(c, {{}, true, false, {}, {}});
-       }},
-      {"retry --reason",
-       [](const Client& c) {
-         return retry(c, {{}, true, false, {}, kEvilBytes});
-       }},
-      {"dead purge",
-       [](const Client& c) {
-         return dead_purge(c, {kIds, false, true, {}, {}, {}});
-       }},
-      {"dead purge --all",
-       [](const Client& c) {
-         return dead_purge(c, {{}, true, true, {}, {}, {}});
-       }},
-      {"pause", [](const Client& c) { return pause(c, {kEvil}); }},
-      {"resume", [](const Client& c) { return resume(c, {}); }},
-      {"submit --wait, dead", ends_as("lictor/q/dead/"), false, false, true},
-      {"submit --wait, done", ends_as("lictor/q/done/"), false, false, true},
-      {"submit --wait, in vain",
-       [](const Client& c) {
-         SubmitOptions options;
-         options.task.type = kEvil;
-         options.wait = true;
-         options.wait_timeout = 1ms;
-         return submit(c, options);
-       },
-       false, false, true},
-      {"submit --id",
-       [](const Client& c) {
-         SubmitOptions options;
-         options.task.type = kEvil;
-         options.task.id = kEvilBytes;
-         return submit(c, options);
-       }},
-      {"submit --para-json",
-       [](const Client& c) {
-         SubmitOptions options;
-         options.task.para_json = kEvilBytes;
-         return submit(c, options);
-       }},
-      {"submit --ndjson",
-       [folder](const Client& c) {
-         const std::string path = folder + "/tasks";
-         std::ofstream{path} << R"({"taskId":"waiting"})" << '\n'
-                             << kEvilBytes << '\n'
-                             << json{{"taskId", kEvil}}.dump() << '\n'
-                             << json{{"taskTime", kEvil}, {"taskType", kEvil}}.dump() << '\n';
-         return submit_many(c, {path, {}, SubmitOrder::kAsGiven});
-       },
-       false, false, true},
-      {"submit --ndjson of nothing",
-       [folder](const Client& c) {
-         return submit_many(c, {folder + "/" + kEvilBytes.substr(0, 20), {}, SubmitOrder::kAny});
-       }},
+  const auto another_leads = [](ModelConsul& consul) {
+    consul.on_wait = [&consul] {
+      consul.remove("lictor/q/leader");
+      consul.put("lictor/q/leader", json{{"node", "b" + kEvil}}.dump(), consul.session());
+    };
+  };
+  const std::string lines = folder + "/tasks";
+  std::ofstream{lines} << R"({"taskId":"waiting"})" << '\n'
+                       << kEvilBytes << '\n'
+                       << json{{"taskId", kEvil}}.dump() << '\n'
+                       << json{{"taskTime", kEvil}, {"taskType", kEvil}}.dump() << '\n';
+  std::vector<Case> all{
+      {{"list"}},
+      {{"list", "--state", "dead", "--limit", "1"}},
+      {{"list", "--state", "done"}},
+      {{"list", "--state", kEvilBytes}},
+      {{"dead", "list", "--type", kEvilBytes, "--reason", kEvilBytes}},
+      {{"members"}},
+      {{"leader"}},
+      {{"leader", "--step-down", "--no-wait"}},
+      {{"leader", "--step-down", "--timeout", "50ms"}, false, false, true, another_leads},
+      {{"leader", "--step-down", "--timeout", "1ms"}, false, false, true},
+      {{"check"}, false, false, false, {}, check_of},
+      {{"drain", "silent", "--wait", "--wait-timeout", "0s"}},
+      {{"drain", kEvilBytes}},
+      {{"undrain", "silent"}},
+      {{"undrain", "stranger"}},
+      {with_ids({"cancel"})},
+      {{"cancel", "--all", "--yes"}},
+      {{"cancel", "--all"}, false, true},
+      {with_ids({"retry"})},
+      {{"retry", "--all"}},
+      {{"retry", "--all", "--reason", kEvilBytes}},
+      {with_ids({"dead", "purge", "--yes"})},
+      {{"dead", "purge", "--all", "--yes"}},
+      {{"pause", "--reason", kEvil}},
+      {{"resume"}},
+      {{"submit", kEvil, "--id", "new", "--wait"}, false, false, true, ends_as("lictor/q/dead/")},
+      {{"submit", kEvil, "--id", "new", "--wait"}, false, false, true, ends_as("lictor/q/done/")},
+      {{"submit", kEvil, "--wait", "--wait-timeout", "1ms"}, false, false, true},
+      {{"submit", kEvil, "--id", kEvilBytes}},
+      {{"submit", "T", "--para-json", kEvilBytes}},
+      {{"submit", "--ndjson", lines}, false, false, true},
+      {{"submit", "--ndjson", folder + "/" + kEvilBytes.substr(0, 20), "--any-order"}},
+      {{kEvilBytes}},
+      {{"list", "--" + kEvilBytes}},
   };
   for (const std::string& id : kIds) {
-    const LogsOptions log{id, false, {}, {}, "here", folder};
-    LogsOptions elsewhere = log;
-    elsewhere.node = kEvilBytes;
-    all.push_back({"show " + id, [id](const Client& c) { return show(c, id); }});
-    all.push_back({"why " + id, [id](const Client& c) { return why(c, id); }});
-    all.push_back({"dead show " + id, [id](const Client& c) { return dead_show(c, {id}); }});
-    all.push_back({"logs " + id, [log](const Client& c) { return logs(c, log); }, true});
-    all.push_back(
-        {"logs --node " + id, [elsewhere](const Client& c) { return logs(c, elsewhere); }, true});
+    all.push_back({{"show", id}});
+    all.push_back({{"why", id}});
+    all.push_back({{"dead", "show", id}});
+    all.push_back({{"logs", id}, true});
+    all.push_back({{"logs", id, "--node", kEvilBytes}, true});
+  }
+  for (Case& each : all) {
+    if (each.run) continue;
+    auto command = read(each.words);
+    if (auto* answer = std::get_if<Answer>(&command)) {
+      each.run = [text = answer->text](const Client& client) -> Result<int> {
+        client.console.note_lines(text);  // as the program does
+        return 2;
+      };
+    } else {
+      each.run = [folder, run = std::get<Command>(command).on_queue](Client client) {
+        client.node = "here";
+        client.state_dir = folder;
+        return run(client);
+      };
+    }
   }
   return all;
 }
 
-bool tells_of_leaders(const Command& command) {
-  const std::string word = command.name.substr(0, command.name.find(' '));
+bool tells_of_leaders(const Case& command) {
   for (const char* known : {"list", "why", "members", "leader", "check", "drain", "undrain"}) {
-    if (word == known) return true;
+    if (command.words.front() == known) return true;
   }
   return false;
 }
 
 // Runs one command, and looks at all that it says.
-void run(const Command& command, ModelConsul& consul, bool json_output, Terminal terminal) {
+void run(const Case& command, ModelConsul& consul, bool json_output, Terminal terminal) {
+  if (command.before) command.before(consul);
   Stage stage{consul, json_output, terminal};
   const auto code = command.run(stage.client);
   if (!code) stage.client.console.complain(code.error().message);  // as the program does
   REQUIRE(stage.client.console.flush());
   const std::string out = stage.out();
   const std::string err = stage.err();
-  CAPTURE(command.name);
+  CAPTURE(json(command.words).dump(-1, ' ', true, json::error_handler_t::replace));
   CAPTURE(out);
   CAPTURE(err);
   CHECK(acting_part(without_ours(err)).empty());
@@ -367,18 +307,16 @@ void run(const Command& command, ModelConsul& consul, bool json_output, Terminal
 
 TEST_CASE("no command prints hostile text that acts on a terminal or looks like a line of lictor") {
   const unit::TemporaryFolder folder;
-  ModelConsul* consul = nullptr;
-  const std::vector<Command> all = commands(folder.path(), consul);
+  const std::vector<Case> all = cases(folder.path());
   for (const int status : {200, 500}) {
     const Face face{hostile_face(status)};
     for (const Lead lead : {Lead::kHeld, Lead::kFree, Lead::kDivided}) {
-      for (const Command& command : all) {
+      for (const Case& command : all) {
         if (lead == Lead::kDivided && !tells_of_leaders(command)) continue;
         for (const bool as_json : {false, true}) {
           for (const Terminal terminal : {Terminal{}, Terminal{true, true, 80}}) {
             if (terminal.is_terminal && (as_json || command.asks)) continue;
             ModelConsul store{kEvil};
-            consul = &store;
             fill(store, face.url(), lead);
             run(command, store, as_json, terminal);
           }
@@ -390,21 +328,19 @@ TEST_CASE("no command prints hostile text that acts on a terminal or looks like 
 
 TEST_CASE("hostile replies in place of Consul's are printed safely") {
   const unit::TemporaryFolder folder;
-  ModelConsul* consul = nullptr;
-  const std::vector<Command> all = commands(folder.path(), consul);
+  const std::vector<Case> all = cases(folder.path());
   const Face face{hostile_face(500)};
   const std::vector<http::Response> faults{
       reply(403, kEvilBytes), reply(500, kEvilBytes), reply(200, kEvilBytes, 9),
       reply(409, json{{"Errors", {{{"OpIndex", 0}, {"What", kEvil}}}}}.dump()),
       reply(404, kEvilBytes)};
-  for (const Command& command : all) {
+  for (const Case& command : all) {
     if (command.waits) continue;
     for (const http::Response& fault : faults) {
       std::size_t asked = 1;
       for (std::size_t faulty = 0; faulty < std::min<std::size_t>(asked, 12); ++faulty) {
         CAPTURE(faulty);
         ModelConsul store{kEvil};
-        consul = &store;
         fill(store, face.url(), Lead::kHeld);
         store.faulty = faulty;
         store.fault = fault;

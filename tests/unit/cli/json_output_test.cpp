@@ -41,14 +41,11 @@ std::deque<http::Response> nowhere() {
 }
 
 TEST_CASE("an empty result is a document, with an error beside it") {
-  using Ask = Result<int> (*)(const Client&);
-  const std::vector<std::pair<Ask, const char*>> commands{
-      {[](const Client& client) { return show(client, "x"); }, "tasks"},
-      {[](const Client& client) { return dead_show(client, {"x"}); }, "tasks"},
-      {[](const Client& client) { return why(client, "x"); }, "reasons"}};
-  for (const auto& [ask, name] : commands) {
+  const std::vector<std::pair<const char*, const char*>> commands{
+      {"show x", "tasks"}, {"dead show x", "tasks"}, {"why x", "reasons"}};
+  for (const auto& [words, name] : commands) {
     test::Scene scene{nowhere(), true};
-    const auto code = ask(scene.client);
+    const auto code = scene.run(words);
     REQUIRE_FALSE(code);
     CHECK(code.error().code == ErrorCode::kNotFound);
     const auto told = nlohmann::json::parse(scene.out());
@@ -56,28 +53,24 @@ TEST_CASE("an empty result is a document, with an error beside it") {
     CHECK(told.at(name) == nlohmann::json::array());
 
     test::Scene plain{nowhere()};
-    REQUIRE_FALSE(ask(plain.client));
+    REQUIRE_FALSE(plain.run(words));
     CHECK(plain.out().empty());
   }
 }
 
 TEST_CASE("a missing leader is a document for --step-down, too") {
   test::Scene scene{{test::reply(404, "", 9), test::reply(404, "", 9)}, true};
-  LeaderOptions options;
-  options.step_down = true;
-  REQUIRE_FALSE(leader(scene.client, options));
+  REQUIRE_FALSE(scene.run("leader --step-down"));
   CHECK(nlohmann::json::parse(scene.out()).at("lock") == "free");
 }
 
 TEST_CASE("without an answer of Consul there is no document, and only the first id is tried") {
   const auto lost = test::undelivered(http::Delivery::kLost);
   test::Scene shown{{lost}, true};
-  REQUIRE_FALSE(show(shown.client, "x"));
+  REQUIRE_FALSE(shown.run("show x"));
   CHECK(shown.out().empty());
   test::Scene cancelled{{lost}};
-  CancelOptions options;
-  options.ids = {"x", "y"};
-  CHECK(cancel(cancelled.client, options) == kUnreachable);
+  CHECK(cancelled.run("cancel x y") == kUnreachable);
   CHECK(cancelled.consul.asked.size() == 1);
 }
 

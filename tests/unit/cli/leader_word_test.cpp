@@ -31,7 +31,7 @@ void fill(ModelConsul& consul, const std::string& url) {
 
 json listed(ModelConsul& consul, const std::string& state) {
   Stage stage{consul, true};
-  REQUIRE(list(stage.client, {state, {}, 0}) == 0);
+  REQUIRE(stage.run(state.empty() ? "list" : "list --state " + state) == 0);
   CHECK(stage.err().empty());
   return json::parse(stage.out()).at("tasks");
 }
@@ -64,10 +64,10 @@ TEST_CASE("list, show and why report a task that was rewritten while it runs as 
   CHECK(listed(consul, "waiting")[0].at("id") == "8");
 
   Stage shown{consul, true};
-  REQUIRE(show(shown.client, "7") == 0);
+  REQUIRE(shown.run("show 7") == 0);
   CHECK(json::parse(shown.out()).at("tasks")[0].at("state") == "running");
   Stage asked_why{consul};
-  REQUIRE(why(asked_why.client, "7") == 0);
+  REQUIRE(asked_why.run("why 7") == 0);
   CHECK(asked_why.out() == "task 7: it is running, attempt 1\n");
 }
 
@@ -75,18 +75,18 @@ TEST_CASE("leader and why first say that the leader does not answer") {
   ModelConsul consul;
   fill(consul, "http://127.0.0.1:1");
   Stage asked{consul};
-  REQUIRE(leader(asked.client, {}) == 0);
+  REQUIRE(asked.run("leader") == 0);
   CHECK(asked.out().starts_with("a leads, but its daemon does not answer: "));
   CHECK(asked.err().empty());
 
   Stage waits{consul};
-  REQUIRE(why(waits.client, "8") == 0);
+  REQUIRE(waits.run("why 8") == 0);
   CHECK(waits.out().starts_with("task 8: a leads, but its daemon does not answer: "));
   CHECK(contains(waits.out(), "127.0.0.1:1"));
   CHECK(contains(waits.out(), "no other daemon is up"));
   CHECK(waits.err().empty());
   Stage document{consul, true};
-  REQUIRE(why(document.client, "8") == 0);
+  REQUIRE(document.run("why 8") == 0);
   CHECK(json::parse(document.out()).at("reasons")[0].at("reason") == "leader_silent");
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("leader and why name the members that may lead next") {
   };
   const auto told = [&] {
     Stage stage{consul};
-    REQUIRE(leader(stage.client, {}) == 0);
+    REQUIRE(stage.run("leader") == 0);
     return stage.out();
   };
   consul.put("lictor/q/members/by-hand", R"({"node":"by-hand"})");
@@ -110,7 +110,7 @@ TEST_CASE("leader and why name the members that may lead next") {
   add("c", wall_now());
   CHECK(contains(told(), "cut off; b or c takes over within 1s"));
   Stage waits{consul};
-  REQUIRE(why(waits.client, "8") == 0);
+  REQUIRE(waits.run("why 8") == 0);
   CHECK(contains(waits.out(), "b or c takes over within 1s"));
   for (const char* more : {"d", "e", "f", "g"}) add(more, wall_now());
   CHECK(contains(told(), "cut off; b, c, d, e or one of 2 more takes over within 1s"));
@@ -122,7 +122,7 @@ TEST_CASE("while the lock is free, leader and why name the members that may take
   consul.put("lictor/q/tasks/8", R"({"taskType":"T"})");
   const auto told = [&] {
     Stage stage{consul};
-    const auto code = leader(stage.client, {});
+    const auto code = stage.run("leader");
     REQUIRE_FALSE(code);
     return code.error().message;
   };
@@ -136,7 +136,7 @@ TEST_CASE("while the lock is free, leader and why name the members that may take
   consul.put("lictor/q/members/a", dead.dump(), consul.session());
   CHECK(contains(told(), "b or c takes it when the lock-delay has passed, within 30s"));
   Stage waits{consul};
-  REQUIRE(why(waits.client, "8") == 0);
+  REQUIRE(waits.run("why 8") == 0);
   CHECK(contains(waits.out(), "b or c takes it when the lock-delay has passed"));
 }
 
@@ -146,22 +146,22 @@ TEST_CASE("why of a dead letter names commands that exist and can succeed") {
                                 R"("record":{"taskType":"T"}})");
   consul.put("lictor/q/dead/bad", R"({"reason":"unreadable","error":"no JSON","raw":"{"})");
   Stage failed{consul};
-  REQUIRE(why(failed.client, "9") == 0);
+  REQUIRE(failed.run("why 9") == 0);
   CHECK(contains(failed.out(), "it is a dead letter after 3 attempts: exit status 1"));
   CHECK(
       contains(failed.out(), "\"lictor retry 9\" runs it again; \"lictor dead purge 9\" deletes"));
   consul.put("lictor/q/dead/late", R"({"reason":"expired","error":"expireAt has passed",)"
                                    R"("record":{"taskType":"T","expireAt":1000}})");
   Stage expired{consul};
-  REQUIRE(why(expired.client, "late") == 0);
+  REQUIRE(expired.run("why late") == 0);
   CHECK(contains(expired.out(), "\"lictor retry late --drop-expiry\" runs it again"));
-  REQUIRE(retry(expired.client, {{"late"}, false, true, "", ""}) == 0);
+  REQUIRE(expired.run("retry late --drop-expiry") == 0);
   expired.client.console.name_queue("q");
   consul.put("lictor/q/dead/of-q", R"({"reason":"failed","record":{"taskType":"T"}})");
-  REQUIRE(why(expired.client, "of-q") == 0);
+  REQUIRE(expired.run("why of-q") == 0);
   CHECK(contains(expired.out(), "\"lictor retry of-q -q q\" runs it again"));
   Stage unreadable{consul};
-  REQUIRE(why(unreadable.client, "bad") == 0);
+  REQUIRE(unreadable.run("why bad") == 0);
   CHECK_FALSE(contains(unreadable.out(), "lictor retry"));
   CHECK(contains(unreadable.out(), "its producer has to write it anew; \"lictor dead purge bad\""));
 }
@@ -171,7 +171,7 @@ TEST_CASE("stats and events fail as Consul does where it cannot be read") {
   consul.faulty = 0;
   consul.fault.error = "no connection";
   Stage stage{consul};
-  const auto told = stats(stage.client);
+  const auto told = stage.run("stats");
   REQUIRE_FALSE(told);
   CHECK(exit_code(told.error().code) == 4);
 }

@@ -27,12 +27,11 @@ class State {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream{file} << bytes;
   }
-  [[nodiscard]] LogsOptions options() const {
-    LogsOptions options;
-    options.id = "7";
-    options.own_node = "a";
-    options.state_dir = folder_.path();
-    return options;
+  // Asks for the logs of task 7, on the host of the member "a".
+  Result<int> logs(Stage& stage, const std::string& options = {}) const {
+    stage.client.node = "a";
+    stage.client.state_dir = folder_.path();
+    return stage.run("logs 7 " + options);
   }
 
  private:
@@ -53,13 +52,11 @@ TEST_CASE(
   state.write(1, 10, "first\n");
   state.write(2, 20, std::string{"second \x1b[2J\n\0", 13});
   Scene scene{nothing_known()};
-  CHECK(logs(scene.client, state.options()) == 0);
+  CHECK(state.logs(scene) == 0);
   CHECK(scene.out() == std::string{"second \x1b[2J\n\0", 13});  // no terminal: as cat does
 
   Scene older{nothing_known()};
-  LogsOptions options = state.options();
-  options.attempt = 1;
-  CHECK(logs(older.client, options) == 0);
+  CHECK(state.logs(older, "--attempt 1") == 0);
   CHECK(older.out() == "first\n");
 }
 
@@ -67,7 +64,7 @@ TEST_CASE("an attempt without output is reported on standard error") {
   const State state;
   state.write(2, 20, "");
   Scene scene{nothing_known()};
-  CHECK(logs(scene.client, state.options()) == 0);
+  CHECK(state.logs(scene) == 0);
   CHECK(scene.out().empty());
   CHECK(scene.err() == "lictor: attempt 2 on a has printed nothing\n");
 }
@@ -86,9 +83,7 @@ TEST_CASE("an attempt whose output was lost on its host says so, and not that it
   const json member{{"node", "a"}, {"host", host_name()}, {"admin", {face.url()}}};
   consul.put("lictor/q/members/a", member.dump(), consul.session());
   Stage stage{consul};
-  LogsOptions options;
-  options.id = "7";
-  CHECK(logs(stage.client, options) == 0);
+  CHECK(stage.run("logs 7") == 0);
   CHECK(contains(stage.err(), "the output of attempt 1 was lost on a: cannot write it: No space"));
   CHECK(contains(stage.err(), "\"lictor show 7\" has the end of it"));
 }
@@ -103,14 +98,14 @@ TEST_CASE("a daemon that refuses the admin token is named; an empty folder prove
   consul.put("lictor/q/dead/7", R"({"node":"a","reason":"failed","record":{}})");
   const State state;
   Stage stage{consul};
-  const auto code = logs(stage.client, state.options());
+  const auto code = state.logs(stage);
   REQUIRE_FALSE(code);
   CHECK(contains(code.error().message, "asks for the admin token; --config must name a file"));
   CHECK_FALSE(contains(code.error().message, "has none in"));
 
   state.write(1, 10, "on disk\n");
   Stage readable{consul};
-  REQUIRE(logs(readable.client, state.options()) == 0);
+  REQUIRE(state.logs(readable) == 0);
   CHECK(readable.out() == "on disk\n");
 }
 
@@ -118,7 +113,7 @@ TEST_CASE("--json lists the logs") {
   const State state;
   state.write(1, 10, "first\n");
   Scene scene{nothing_known(), true};
-  CHECK(logs(scene.client, state.options()) == 0);
+  CHECK(state.logs(scene) == 0);
   const json told = json::parse(scene.out());
   CHECK(told["id"] == "7");
   REQUIRE(told["logs"].size() == 1);
@@ -131,7 +126,7 @@ TEST_CASE("without a log the error names what was tried, and the state of the ta
   const State state;
   const auto error_of = [&](std::deque<http::Response> replies) {
     Scene scene{std::move(replies)};
-    const auto code = logs(scene.client, state.options());
+    const auto code = state.logs(scene);
     REQUIRE_FALSE(code);
     CHECK(code.error().code == ErrorCode::kNotFound);
     return code.error().message;
@@ -157,9 +152,7 @@ TEST_CASE("without a log the error names what was tried, and the state of the ta
   CHECK_FALSE(contains(dead, "has not begun"));
 
   Scene other{nothing_known()};
-  LogsOptions options = state.options();
-  options.node = "b";
-  CHECK(contains(logs(other.client, options).error().message, "b: no member now"));
+  CHECK(contains(state.logs(other, "--node b").error().message, "b: no member now"));
 }
 
 TEST_CASE("the error names a silent member that ran the task as the probable cause") {
@@ -174,7 +167,7 @@ TEST_CASE("the error names a silent member that ran the task as the probable cau
     // After the task, the lock, the dead letters and the history.
     if (member) replies[6] = reply(200, entry("lictor/q/members/b", value, 7, "s2"), 9);
     Scene scene{std::move(replies)};
-    const std::string told = logs(scene.client, state.options()).error().message;
+    const std::string told = state.logs(scene).error().message;
     CAPTURE(told);
     CHECK(contains(told, "it is probably where nobody could be asked: b: "));
     CHECK(contains(told, member ? "127.0.0.1:1" : "b: no member now"));

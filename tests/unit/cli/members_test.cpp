@@ -33,7 +33,7 @@ TEST_CASE("members marks the leader") {
   Scene scene{{undivided(), reply(200, entry("lictor/q/leader", R"({"node":"a"})", 7, "s2"), 9),
                reply(200, listed("a", kValue), 9), reply(404, "", 9)},
               true};
-  CHECK(members(scene.client) == 0);
+  CHECK(scene.run("members") == 0);
   const json document = json::parse(scene.out());
   CHECK(document["partitions"] == 1);
   CHECK(document["free"] == json::array());
@@ -59,7 +59,7 @@ TEST_CASE("a member of this host whose admin API refuses is marked, long before 
     Scene scene{
         {undivided(), reply(404, "", 9), reply(200, listed("a", value), 9), reply(404, "", 9)},
         as_json};
-    CHECK(members(scene.client) == 0);
+    CHECK(scene.run("members") == 0);
     if (as_json) {
       CHECK(json::parse(scene.out())["members"][0]["answers"] == false);
     } else {
@@ -78,7 +78,7 @@ TEST_CASE("leader reports a leader whose admin API refuses") {
          reply(200, listed("a", value), 9), reply(404, "", 9), reply(200, listed("a", value), 9),
          reply(404, "", 9), reply(200, "[]", 9), reply(200, "[]", 9)},
         as_json};
-    CHECK(leader(scene.client, {}) == 0);
+    CHECK(scene.run("leader") == 0);
     const std::string told = as_json ? scene.err().substr(8) : scene.out();
     CHECK(told.starts_with("a leads, but its daemon does not answer: "));
     CHECK(contains(
@@ -98,7 +98,7 @@ TEST_CASE("leader shows the start of the lead and the start of the daemon") {
     Scene scene{{undivided(), reply(200, entry("lictor/q/leader", stored, 7, "s1"), 9),
                  reply(404, "", 9), reply(404, "", 9), reply(200, "[]", 9)},
                 as_json};
-    CHECK(leader(scene.client, {}) == 0);
+    CHECK(scene.run("leader") == 0);
     return scene.out();
   };
   const std::string now = value + R"(,"since":"2026-11-21T00:00:00Z"})";
@@ -113,12 +113,12 @@ TEST_CASE("leader shows the start of the lead and the start of the daemon") {
 
 TEST_CASE("an entry of another version is shown in part, an entry without a session is not") {
   Scene odd{{undivided(), reply(404, "", 9), reply(200, listed("b", "[1]"), 9), reply(404, "", 9)}};
-  CHECK(members(odd.client) == 0);
+  CHECK(odd.run("members") == 0);
   CHECK(contains(odd.out(), "NODE"));
   CHECK(contains(odd.out(), "b"));
   Scene unheld{
       {undivided(), reply(404, "", 9), reply(200, listed("c", kValue, ""), 9), reply(404, "", 9)}};
-  CHECK(members(unheld.client) == 0);
+  CHECK(unheld.run("members") == 0);
   CHECK(unheld.out().empty());
   CHECK(contains(unheld.err(), "no members in queue \"q\""));
 }
@@ -126,7 +126,7 @@ TEST_CASE("an entry of another version is shown in part, an entry without a sess
 TEST_CASE("with a leader, an empty list of members is explained") {
   const auto leader = reply(200, entry("lictor/q/leader", R"({"node":"a"})", 7, "s1"), 9);
   Scene led{{undivided(), leader, reply(404, "", 9), reply(404, "", 9)}};
-  CHECK(members(led.client) == 0);
+  CHECK(led.run("members") == 0);
   CHECK(contains(led.err(), "no members in queue \"q\" (lictor/q/members/), though a leads: "));
   CHECK_FALSE(contains(led.err(), "start one"));
 
@@ -136,14 +136,14 @@ TEST_CASE("with a leader, an empty list of members is explained") {
   // After the dead letters, the history and the number of partitions; and after the pause and that.
   replies[7] = replies[12] = leader;
   Scene asked{std::move(replies)};
-  CHECK(why(asked.client, "7") == 0);
+  CHECK(asked.run("why 7") == 0);
   CHECK(contains(asked.err(), "the leader, a, is not among the members"));
   CHECK(asked.consul.all_asked());
 }
 
 TEST_CASE("a missing right is no empty list") {
   Scene scene{{undivided(), reply(404, "", 9), reply(404, "", 9), reply(403, "Permission denied")}};
-  const auto code = members(scene.client);
+  const auto code = scene.run("members");
   REQUIRE_FALSE(code);
   CHECK(code.error().code == ErrorCode::kPermissionDenied);
 }

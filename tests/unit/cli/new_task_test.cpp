@@ -1,8 +1,8 @@
+#include "cli/new_task.h"
+
 #include <string>
 
 #include <doctest/doctest.h>
-
-#include "cli/commands.h"
 
 namespace lictor::cli {
 namespace {

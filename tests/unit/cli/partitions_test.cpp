@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/host_name.h"
-#include "cli/check_report.h"
+#include "cli/check.h"
 #include "cli/process.h"
 #include "cluster/member.h"
 #include "core/leadership/balancer.h"
@@ -72,9 +72,9 @@ std::string id_in(std::uint32_t partition) {
   }
 }
 
-json document_of(ModelConsul& consul, Result<int> (*command)(const Client&)) {
+json document_of(ModelConsul& consul, const std::string& command) {
   Stage stage{consul, true};
-  static_cast<void>(command(stage.client));
+  static_cast<void>(stage.run(command));
   return json::parse(stage.out());
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("leader shows who leads each partition, and fails where nobody does") 
   fleet.add("a", {0, 1, 2});
   fleet.add("b", {3, 4, 5, 6});
   Stage stage{fleet.consul};
-  const auto code = leader(stage.client, {});
+  const auto code = stage.run("leader");
   REQUIRE_FALSE(code);
   CHECK(code.error().code == ErrorCode::kNotFound);
   CHECK(contains(code.error().message,
@@ -114,7 +114,7 @@ TEST_CASE("leader shows who leads each partition, and fails where nobody does") 
   CHECK(contains(stage.out(), "\n7                          free"));
 
   Stage document{fleet.consul, true};
-  REQUIRE_FALSE(leader(document.client, {}));
+  REQUIRE_FALSE(document.run("leader"));
   const json all = json::parse(document.out()).at("partitions");
   REQUIRE(all.size() == kCount);
   CHECK(all[3].at("partition") == 3);
@@ -127,7 +127,7 @@ TEST_CASE("leader shows who leads each partition, and fails where nobody does") 
 
   fleet.add("c", {7});
   Stage led{fleet.consul};
-  CHECK(leader(led.client, {}) == 0);
+  CHECK(led.run("leader") == 0);
   CHECK(led.err().empty());
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("leader tells of several free partitions at once, and of a leader that
   fleet.add("b", {2, 3});
   fleet.consul.put(lock_key(5), R"({"node":"c","lock_delay":"30s"})");
   Stage stage{fleet.consul};
-  const auto code = leader(stage.client, {});
+  const auto code = stage.run("leader");
   REQUIRE_FALSE(code);
   CHECK(contains(code.error().message,
                  "nobody leads partitions 4-7 of queue \"q\" (below lictor/q/leader/8/); b takes "
@@ -149,7 +149,7 @@ TEST_CASE("a number of partitions that cannot be read is an error with the way o
   ModelConsul consul;
   consul.put("lictor/q/partitions", "lots");
   Stage stage{consul};
-  const auto code = leader(stage.client, {});
+  const auto code = stage.run("leader");
   REQUIRE_FALSE(code);
   CHECK(exit_code(code.error().code) == kUsage);
   CHECK(contains(code.error().message, "lictor/q/partitions: expected the number of partitions"));
@@ -163,7 +163,7 @@ TEST_CASE("members shows which partitions each leads, who is draining, and what 
   fleet.consul.put("lictor/q/members/b/drain", "{}");
   fleet.consul.put("lictor/q/members/gone/drain", "{}");
   Stage stage{fleet.consul};
-  CHECK(members(stage.client) == 0);
+  CHECK(stage.run("members") == 0);
   CHECK(contains(stage.out(), "PARTITIONS"));
   CHECK(contains(stage.out(), "0-3,7 (5)"));
   CHECK(contains(stage.out(), "draining  4 (1)"));
@@ -171,7 +171,7 @@ TEST_CASE("members shows which partitions each leads, who is draining, and what 
   CHECK(contains(stage.err(), "nobody leads partitions 5-6; \"lictor leader\" says who"));
   CHECK(contains(stage.err(), "partition 4 is about to move to another member"));
 
-  const json told = document_of(fleet.consul, members);
+  const json told = document_of(fleet.consul, "members");
   CHECK(told.at("partitions") == 8);
   CHECK(told.at("free") == json{5, 6});
   REQUIRE(told.at("members").size() == 2);
@@ -185,11 +185,11 @@ TEST_CASE("members hints at moves only while partitions are not where they belon
   Fleet settled;
   settled.settle({"a", "b", "c"});
   Stage quiet{settled.consul};
-  CHECK(members(quiet.client) == 0);
+  CHECK(quiet.run("members") == 0);
   CHECK(quiet.err().empty());
   settled.add("d", {});
   Stage moving{settled.consul};
-  CHECK(members(moving.client) == 0);
+  CHECK(moving.run("members") == 0);
   CHECK(contains(moving.out(), "none"));
   CHECK(contains(moving.err(), "are about to move to other members, one at a time"));
 }
@@ -213,13 +213,13 @@ TEST_CASE("why asks the leader of the task's own partition, and names the partit
   };
   for (const std::uint32_t i : {0, 1, 3}) put(i);
   Stage stage{fleet.consul};
-  REQUIRE(why(stage.client, id_in(1)) == 0);
+  REQUIRE(stage.run("why " + id_in(1)) == 0);
   CHECK(stage.out() == "task " + id_in(1) + ": it is running\n");
   CHECK(asked_a == 0);
   CHECK(asked_b == 1);
 
   Stage free{fleet.consul};
-  REQUIRE(why(free.client, id_in(3)) == 0);
+  REQUIRE(free.run("why " + id_in(3)) == 0);
   CHECK(contains(free.out(), "nobody leads partition 3 of queue \"q\""));
   CHECK(contains(free.err(), "as far as Consul knows; nobody leads partition 3"));
 
@@ -227,14 +227,14 @@ TEST_CASE("why asks the leader of the task's own partition, and names the partit
   fleet.consul.put("lictor/q/tasks/" + id_in(3),
                    R"({"taskType":"T","serialKey":")" + id_in(0) + R"("})");
   Stage serial{fleet.consul};
-  REQUIRE(why(serial.client, id_in(3)) == 0);
+  REQUIRE(serial.run("why " + id_in(3)) == 0);
   CHECK(asked_a == 1);
 
   // A list asks the leader of each task.
   asked_a = asked_b = 0;
   put(3);
   Stage listed{fleet.consul, true};
-  REQUIRE(list(listed.client, {}) == 0);
+  REQUIRE(listed.run("list") == 0);
   CHECK(asked_a == 1);
   CHECK(asked_b == 1);
   const json told = json::parse(listed.out());
@@ -267,7 +267,7 @@ TEST_CASE("stats sums what all leaders count, and says which are not counted") {
   fleet.add("b", {1}, b.url());
   fleet.add("c", {3, 4, 5, 6, 7}, "http://127.0.0.1:1");
   Stage document{fleet.consul, true};
-  REQUIRE(stats(document.client) == 0);
+  REQUIRE(document.run("stats") == 0);
   const json told = json::parse(document.out());
   CHECK(told.at("leader").is_null());
   CHECK(told.at("leaders") == json{"a", "b"});
@@ -281,7 +281,7 @@ TEST_CASE("stats sums what all leaders count, and says which are not counted") {
   CHECK(told.at("states") == json{{"running", 3}, {"next", 2}, {"backoff", 1}});
   CHECK(told.at("not_counted").size() == 1);
   Stage shown{fleet.consul};
-  REQUIRE(stats(shown.client) == 0);
+  REQUIRE(shown.run("stats") == 0);
   CHECK(contains(shown.out(), "a, b"));
   CHECK(contains(shown.err(), "not counted: c: "));
 }
@@ -291,7 +291,7 @@ TEST_CASE("stats and events say what to do where nobody leads") {
     Fleet fleet;
     fleet.add("a", partitions);
     Stage stage{fleet.consul};
-    const auto told = stats(stage.client);
+    const auto told = stage.run("stats");
     REQUIRE_FALSE(told);
     const bool nobody = partitions.empty();
     CHECK(exit_code(told.error().code) == (nobody ? kNotFound : kFailed));
@@ -299,7 +299,7 @@ TEST_CASE("stats and events say what to do where nobody leads") {
   }
   ModelConsul consul;
   Stage stage{consul};
-  const auto told = events(stage.client, {});
+  const auto told = stage.run("events");
   REQUIRE_FALSE(told);
   CHECK(told.error().message == "nobody leads queue \"q\"; \"lictor leader\" says why");
 }
@@ -315,7 +315,7 @@ TEST_CASE("events names the partition of a lock where the queue has several") {
   Fleet fleet;
   fleet.add("a", {0}, a.url());
   Stage shown{fleet.consul};
-  REQUIRE(events(shown.client, {}) == 0);
+  REQUIRE(shown.run("events") == 0);
   CHECK(shown.out() == "2026-11-21T00:00:00Z  leading  partition 0\n");
   ModelConsul undivided;
   const json value{{"node", "a"}, {"host", host_name()}, {"admin", {a.url()}}};
@@ -323,7 +323,7 @@ TEST_CASE("events names the partition of a lock where the queue has several") {
   undivided.put("lictor/q/leader", value.dump(), session);
   undivided.put("lictor/q/members/a", value.dump(), session);
   Stage plain{undivided};
-  REQUIRE(events(plain.client, {}) == 0);
+  REQUIRE(plain.run("events") == 0);
   CHECK(plain.out() == "2026-11-21T00:00:00Z  leading\n");
 }
 
@@ -333,11 +333,11 @@ TEST_CASE("list and why tell of the trouble of the leaders") {
   fleet.add("b", {2, 3, 4, 5});
   fleet.consul.put("lictor/q/tasks/" + id_in(1), R"({"taskType":"T"})");
   Stage listed{fleet.consul};
-  REQUIRE(list(listed.client, {}) == 0);
+  REQUIRE(listed.run("list") == 0);
   CHECK(listed.out().starts_with("nobody leads partitions 6-7 of queue \"q\""));
   CHECK(contains(listed.out(), "; a leads partitions 0-1, but its daemon does not answer: "));
   Stage waits{fleet.consul};
-  REQUIRE(why(waits.client, id_in(1)) == 0);
+  REQUIRE(waits.run("why " + id_in(1)) == 0);
   CHECK(waits.out().starts_with("task " + id_in(1) +
                                 ": a leads partition 1, but its daemon does not answer: "));
 }
@@ -346,22 +346,18 @@ TEST_CASE("step-down waits until each partition has another leader") {
   Fleet fleet;
   const std::string a = fleet.add("a", {0, 1, 2, 3});
   const std::string b = fleet.add("b", {4, 5, 6, 7});
-  LeaderOptions options;
-  options.step_down = true;
-  options.timeout = Duration::zero();
   Stage early{fleet.consul};
-  const auto code = leader(early.client, options);
+  const auto code = early.run("leader --step-down --timeout 0s");
   REQUIRE_FALSE(code);
   CHECK(code.error().code == ErrorCode::kFailed);
   CHECK(contains(code.error().message, "partitions 0-7 still with the old leaders within 0s"));
 
   Stage asked{fleet.consul};
-  options.wait = false;
-  CHECK(leader(asked.client, options) == 0);
+  CHECK(asked.run("leader --step-down --no-wait") == 0);
   CHECK(asked.out() == "a, b are asked to step down\n");
   const json told = [&] {
     Stage stage{fleet.consul, true};
-    CHECK(leader(stage.client, options) == 0);
+    CHECK(stage.run("leader --step-down --no-wait") == 0);
     return json::parse(stage.out());
   }();
   CHECK(told.at("asked") == json{"a", "b"});
@@ -371,8 +367,6 @@ TEST_CASE("step-down tells who leads each partition afterwards") {
   Fleet fleet;
   const std::string a = fleet.add("a", {0, 1, 2, 3, 4, 5, 6, 7});
   const std::string b = fleet.add("b", {});
-  LeaderOptions options;
-  options.step_down = true;
   const auto told = [&](bool all) {
     fleet.consul.on_wait = [&, all] {
       for (std::uint32_t i = 0; i < kCount; ++i) {
@@ -383,7 +377,7 @@ TEST_CASE("step-down tells who leads each partition afterwards") {
       }
     };
     Stage stage{fleet.consul, true};
-    const auto code = leader(stage.client, options);
+    const auto code = stage.run("leader --step-down");
     CHECK(code.has_value() == all);
     if (!code) CHECK(contains(code.error().message, "partition 7 with the same leader again"));
     return json::parse(stage.out()).at("partitions");

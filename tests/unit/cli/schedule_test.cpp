@@ -1,5 +1,7 @@
+#include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -28,19 +30,14 @@ struct Told {
   [[nodiscard]] std::string error() const { return code ? "" : code.error().message; }
 };
 
-template <class Options>
-Told tell(net::Transport& consul, Result<int> (*command)(const Client&, const Options&),
-          const Options& options, bool as_json = false) {
+// `words` of "schedule".
+Told tell(net::Transport& consul, std::vector<std::string> words, bool as_json = false,
+          std::map<std::string, LocalSchedule> configured = {}) {
   Stage stage{consul, as_json};
-  auto code = command(stage.client, options);
+  stage.client.schedules = std::move(configured);
+  words.insert(words.begin(), "schedule");
+  auto code = stage.run_words(words);
   return {std::move(code), stage.out(), stage.err()};
-}
-
-ScheduleAddOptions adding(const std::string& name) {
-  ScheduleAddOptions options;
-  options.name = name;
-  options.task.type = "Backup";
-  return options;
 }
 
 std::string value_of(net::Transport& consul, const std::string& key) {
@@ -53,17 +50,12 @@ std::string value_of(net::Transport& consul, const std::string& key) {
 
 TEST_CASE("add writes what the flags say, and shows the next ticks in the zone and in UTC") {
   ModelConsul consul;
-  ScheduleAddOptions options = adding("nightly");
-  options.rule.cron = "30 2 * * *";
-  options.rule.timezone = "Asia/Kolkata";
-  options.missed = "all";
-  options.missed_limit = 3;
-  options.missed_max_age = "2h";
-  options.overlap = "queue";
-  options.jitter = "5m";
-  options.task.paras = {"host=db7", "n:=1.50"};
-  options.task.timeout = "1h";
-  const Told added = tell(consul, schedule_add, options);
+  std::vector<std::string> words{
+      "add",       "nightly",  "--cron",         "30 2 * * *", "--timezone",       "Asia/Kolkata",
+      "--missed",  "all",      "--missed-limit", "3",          "--missed-max-age", "2h",
+      "--overlap", "queue",    "--jitter",       "5m",         "--type",           "Backup",
+      "--para",    "host=db7", "--para",         "n:=1.50",    "--timeout",        "1h"};
+  const Told added = tell(consul, words);
   REQUIRE_MESSAGE(added.code, added.error());
   CHECK(value_of(consul, "lictor/q/schedules/nightly") ==
         R"({"cron":"30 2 * * *","timezone":"Asia/Kolkata","missed":"all","missedLimit":3,)"
@@ -75,10 +67,10 @@ TEST_CASE("add writes what the flags say, and shows the next ticks in the zone a
   CHECK(contains(added.out, "T21:00:00Z  in "));
   CHECK(contains(added.err, "no daemon has ever led"));
 
-  const Told again = tell(consul, schedule_add, options);
+  const Told again = tell(consul, words);
   CHECK(again.code.error().code == ErrorCode::kConflict);
-  options.replace = true;
-  const Told replaced = tell(consul, schedule_add, options, true);
+  words.emplace_back("--replace");
+  const Told replaced = tell(consul, words, true);
   REQUIRE(replaced.code);
   CHECK(replaced.document()["key"] == "lictor/q/schedules/nightly");
   CHECK(replaced.document()["ticks"].size() == 3);
@@ -87,29 +79,26 @@ TEST_CASE("add writes what the flags say, and shows the next ticks in the zone a
 
 TEST_CASE("what add refuses names schedule, field, expectation and finding") {
   ModelConsul consul;
-  const auto refused = [&](const ScheduleAddOptions& options) {
-    const Told told = tell(consul, schedule_add, options);
+  const auto refused = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"add", "x"});
+    const Told told = tell(consul, words);
     REQUIRE_FALSE(told.code);
     CHECK(told.code.error().code == ErrorCode::kInvalid);
     return told.error();
   };
-  ScheduleAddOptions options = adding("x");
-  CHECK(refused(options) == "schedule \"x\": expected one of cron, every and at, got none of them");
-  options.rule.every = "10m";
-  options.missed = "never";
-  CHECK(refused(options) ==
+  CHECK(refused({"--type", "Backup"}) ==
+        "schedule \"x\": expected one of cron, every and at, got none of them");
+  CHECK(refused({"--type", "Backup", "--every", "10m", "--missed", "never"}) ==
         R"(schedule "x": missed: expected "skip", "once" or "all", got "never")");
-  options.missed.reset();
-  options.rule.timezone = "Europe/Roma";
-  CHECK(contains(refused(options), "Europe/Rome"));
-  options.task.type.clear();
-  CHECK(contains(refused(options), "--type: expected the name of a kind of task"));
+  CHECK(contains(refused({"--type", "Backup", "--every", "10m", "--timezone", "Europe/Roma"}),
+                 "Europe/Rome"));
+  CHECK(contains(refused({"--every", "10m"}), "--type: expected the name of a kind of task"));
   CHECK(consul.asked() == 0);
 }
 
 TEST_CASE("list shows every schedule, also beside bad ones") {
   ModelConsul consul;
-  CHECK(contains(tell(consul, schedule_list, {}).err, "no schedules in queue \"q\""));
+  CHECK(contains(tell(consul, {"list"}).err, "no schedules in queue \"q\""));
   const auto put = [&](const std::string& name, const std::string& record) {
     consul.put("lictor/q/schedules/" + name, record);
   };
@@ -120,7 +109,7 @@ TEST_CASE("list shows every schedule, also beside bad ones") {
   put("once", R"({"at":["2020-01-01T00:00:00Z"],"task":{"taskType":"T"}})");
   put("still", R"({"every":"10m","paused":true,"lastTick":"2026-11-24T09:30:00Z",)"
                R"("task":{"taskType":"T"}})");
-  const Told told = tell(consul, schedule_list, {});
+  const Told told = tell(consul, {"list"});
   REQUIRE(told.code);
   CHECK(*told.code == 0);
   CHECK(contains(told.out, "30 2 * * *, Europe/Rome  20"));
@@ -131,7 +120,7 @@ TEST_CASE("list shows every schedule, also beside bad ones") {
   CHECK(contains(told.out, "at 2020-01-01T00:00:00Z"));
   CHECK(contains(told.err, "without a leader no tick makes a task"));
 
-  const json all = tell(consul, schedule_list, {}, true).document()["schedules"];
+  const json all = tell(consul, {"list"}, true).document()["schedules"];
   REQUIRE(all.size() == 6);
   std::string states;
   for (const json& one : all) states += one["state"].get<std::string>() + ' ';
@@ -146,15 +135,15 @@ TEST_CASE("list shows every schedule, also beside bad ones") {
 TEST_CASE("show has the record; of another name it says which was meant") {
   ModelConsul consul;
   consul.put("lictor/q/schedules/nightly", kNightly);
-  const Told told = tell(consul, schedule_show, {"nightly"});
+  const Told told = tell(consul, {"show", "nightly"});
   CHECK(contains(told.out, "state       active\n"));
   CHECK(contains(told.out, "\"taskType\": \"Backup\""));
-  const json shown = tell(consul, schedule_show, {"nightly"}, true).document();
+  const json shown = tell(consul, {"show", "nightly"}, true).document();
   CHECK(shown["schedule"]["value"]["task"]["taskType"] == "Backup");
   CHECK(shown["schedule"]["from_config"] == false);
   consul.put("lictor/q/schedules/ours", kConfigured);
-  CHECK(contains(tell(consul, schedule_show, {"ours"}).out, "the leader, as its configuration"));
-  const Told none = tell(consul, schedule_show, {"nigthly"}, true);
+  CHECK(contains(tell(consul, {"show", "ours"}).out, "the leader, as its configuration"));
+  const Told none = tell(consul, {"show", "nigthly"}, true);
   CHECK(none.code.error().code == ErrorCode::kNotFound);
   CHECK(contains(none.error(), "did you mean \"nightly\"?"));
   CHECK(none.document()["schedule"].is_null());
@@ -163,36 +152,36 @@ TEST_CASE("show has the record; of another name it says which was meant") {
 TEST_CASE("pause, resume, run and remove") {
   ModelConsul consul;
   consul.put("lictor/q/schedules/nightly", kNightly);
-  CHECK(contains(tell(consul, schedule_pause, {"nightly"}).out, "is paused: it makes no tasks"));
-  CHECK(contains(tell(consul, schedule_pause, {"nightly"}).out, "is already paused"));
-  CHECK(contains(tell(consul, schedule_next, {"nightly", {}, 1, {}}).err, "is paused"));
-  CHECK(tell(consul, schedule_resume, {"nightly"}, true).document()["changed"] == true);
-  CHECK(tell(consul, schedule_resume, {"nightly"}, true).document()["changed"] == false);
+  CHECK(contains(tell(consul, {"pause", "nightly"}).out, "is paused: it makes no tasks"));
+  CHECK(contains(tell(consul, {"pause", "nightly"}).out, "is already paused"));
+  CHECK(contains(tell(consul, {"next", "nightly", "-n", "1"}).err, "is paused"));
+  CHECK(tell(consul, {"resume", "nightly"}, true).document()["changed"] == true);
+  CHECK(tell(consul, {"resume", "nightly"}, true).document()["changed"] == false);
 
-  const json ran = tell(consul, schedule_run, {"nightly"}, true).document();
+  const json ran = tell(consul, {"run", "nightly"}, true).document();
   const std::string id = ran["id"];
   CHECK(id.starts_with("nightly/2"));
   CHECK(contains(value_of(consul, ran["key"]), R"("taskType":"Backup")"));
   CHECK(contains(value_of(consul, "lictor/q/schedules/nightly"), R"("lastTask":")" + id + '"'));
 
-  CHECK(contains(tell(consul, schedule_remove, {"nightly"}).out, "is removed"));
+  CHECK(contains(tell(consul, {"remove", "nightly"}).out, "is removed"));
   CHECK(value_of(consul, "lictor/q/schedules/nightly").empty());
-  CHECK(tell(consul, schedule_remove, {"nightly"}).code.error().code == ErrorCode::kNotFound);
-  CHECK(tell(consul, schedule_run, {"nightly"}).code.error().code == ErrorCode::kNotFound);
+  CHECK(tell(consul, {"remove", "nightly"}).code.error().code == ErrorCode::kNotFound);
+  CHECK(tell(consul, {"run", "nightly"}).code.error().code == ErrorCode::kNotFound);
 }
 
 TEST_CASE("remove tells that the leader writes a schedule of the configuration again") {
   ModelConsul consul;
   for (const bool as_json : {false, true}) {
     consul.put("lictor/q/schedules/ours", kConfigured);
-    const Told removed = tell(consul, schedule_remove, {"ours"}, as_json);
+    const Told removed = tell(consul, {"remove", "ours"}, as_json);
     CHECK(removed.code == 0);
     CHECK(contains(removed.err,
                    "the leader writes schedule \"ours\" again, as its configuration says; "));
     CHECK(value_of(consul, "lictor/q/schedules/ours").empty());
   }
   consul.put("lictor/q/schedules/nightly", kNightly);
-  CHECK(tell(consul, schedule_remove, {"nightly"}).err.empty());
+  CHECK(tell(consul, {"remove", "nightly"}).err.empty());
 }
 
 TEST_CASE("pause and resume are refused where the configuration sets the opposite") {
@@ -202,7 +191,7 @@ TEST_CASE("pause and resume are refused where the configuration sets the opposit
     return std::string{R"({"paused":true,)"} + (record + 1);
   };
   consul.put(key, paused(kConfigured));
-  const Told resumed = tell(consul, schedule_resume, {"ours", {"/etc/l.json", true}});
+  const Told resumed = tell(consul, {"resume", "ours"}, false, {{"ours", {"/etc/l.json", true}}});
   REQUIRE_FALSE(resumed.code);
   CHECK(resumed.code.error().code == ErrorCode::kConflict);
   CHECK(resumed.error() ==
@@ -211,14 +200,14 @@ TEST_CASE("pause and resume are refused where the configuration sets the opposit
         "lictor\" on each host");
   CHECK(value_of(consul, key) == paused(kConfigured));
   // The file agrees, or leaves it to the operator.
-  CHECK(tell(consul, schedule_resume, {"ours", {"/etc/l.json", false}}).err.empty());
-  CHECK(contains(tell(consul, schedule_pause, {"ours", {"/etc/l.json", false}}).error(),
+  CHECK(tell(consul, {"resume", "ours"}, false, {{"ours", {"/etc/l.json", false}}}).err.empty());
+  CHECK(contains(tell(consul, {"pause", "ours"}, false, {{"ours", {"/etc/l.json", false}}}).error(),
                  "is not paused: /etc/l.json sets \"paused\": false for it"));
-  CHECK(tell(consul, schedule_pause, {"ours", {"/etc/l.json", {}}}).err.empty());
+  CHECK(tell(consul, {"pause", "ours"}, false, {{"ours", {"/etc/l.json", {}}}}).err.empty());
 
   // Another client's is not the configuration's, whatever its name.
   consul.put(key, paused(kNightly));
-  const Told other = tell(consul, schedule_resume, {"ours", {"/etc/l.json", true}});
+  const Told other = tell(consul, {"resume", "ours"}, false, {{"ours", {"/etc/l.json", true}}});
   CHECK(contains(other.out, "is resumed"));
   CHECK(other.err.empty());
 }
@@ -229,24 +218,19 @@ TEST_CASE("without the configuration, pause and resume warn that the leader may 
   const char* warning =
       "the leader's configuration has schedule \"ours\": if it sets \"paused\", the leader undoes "
       "this change within seconds; then change the configuration instead";
-  CHECK(contains(tell(consul, schedule_pause, {"ours"}).err, warning));
-  CHECK(contains(tell(consul, schedule_resume, {"ours"}, true).err, warning));
-  CHECK(tell(consul, schedule_resume, {"ours"}).err.empty());  // nothing was changed
+  CHECK(contains(tell(consul, {"pause", "ours"}).err, warning));
+  CHECK(contains(tell(consul, {"resume", "ours"}, true).err, warning));
+  CHECK(tell(consul, {"resume", "ours"}).err.empty());  // nothing was changed
 }
 
 TEST_CASE("next shows a rule without any schedule and without Consul") {
   FakeConsul consul{{}};
-  ScheduleNextOptions options;
-  options.rule.cron = "0 0 L 2 *";
-  options.count = 4;
-  const json told = tell(consul, schedule_next, options, true).document();
+  const json told = tell(consul, {"next", "--cron", "0 0 L 2 *", "-n", "4"}, true).document();
   REQUIRE(told["ticks"].size() == 4);
   CHECK(contains(told["ticks"].dump(), "-02-29T00:00:00Z"));
   CHECK(told["name"].is_null());
-  options.rule.cron = "0 0 30 2 *";
-  CHECK(contains(tell(consul, schedule_next, options).error(), "cron: never fires"));
-  options.rule.cron = "0 24 * * *";
-  CHECK(tell(consul, schedule_next, options).code.error().code == ErrorCode::kInvalid);
+  CHECK(contains(tell(consul, {"next", "--cron", "0 0 30 2 *"}).error(), "cron: never fires"));
+  CHECK(tell(consul, {"next", "--cron", "0 24 * * *"}).code.error().code == ErrorCode::kInvalid);
 }
 
 TEST_CASE("next --from shows the ticks after a time, also those that were made") {
@@ -254,17 +238,18 @@ TEST_CASE("next --from shows the ticks after a time, also those that were made")
   consul.put("lictor/q/schedules/s",
              R"({"cron":"30 2 * * *","timezone":"Europe/Rome","lastTick":"2026-11-24T01:30:00Z",)"
              R"("end":"2026-12-01T00:00:00Z","task":{"taskType":"T"}})");
-  const auto next = [&](const std::string& from, const std::string& name = "s") {
-    ScheduleNextOptions options;
-    options.name = name;
-    options.from = from;
-    options.count = 2;
-    if (name.empty()) options.rule.cron = "0 0 1 * *";
-    return options;
+  const auto next = [](const std::string& from, bool stored = true) {
+    std::vector<std::string> words{"next", "--from", from, "-n", "2"};
+    if (stored) {
+      words.emplace_back("s");
+    } else {
+      words.insert(words.end(), {"--cron", "0 0 1 * *"});
+    }
+    return words;
   };
-  const auto ticks = [&](const ScheduleNextOptions& options) {
+  const auto ticks = [&](const std::vector<std::string>& words) {
     std::string all;
-    const json told = tell(consul, schedule_next, options, true).document();
+    const json told = tell(consul, words, true).document();
     for (const json& tick : told["ticks"]) all += tick["tick"].get<std::string>() + ' ';
     return all;
   };
@@ -272,10 +257,9 @@ TEST_CASE("next --from shows the ticks after a time, also those that were made")
   // After it: a tick at the time itself is not shown.
   CHECK(ticks(next("2026-11-24T01:30:00Z")) == "2026-11-25T01:30:00Z 2026-11-26T01:30:00Z ");
   CHECK(ticks(next("1796002199.5")) == "2026-11-30T01:30:00Z ");
-  CHECK(contains(tell(consul, schedule_next, next("1796002200")).err,
-                 "it has no ticks after 1796002200"));
-  CHECK(ticks(next("2026-01-01T00:00:00Z", "")) == "2026-02-01T00:00:00Z 2026-03-01T00:00:00Z ");
-  const Told refused = tell(consul, schedule_next, next("tomorrow"));
+  CHECK(contains(tell(consul, next("1796002200")).err, "it has no ticks after 1796002200"));
+  CHECK(ticks(next("2026-01-01T00:00:00Z", false)) == "2026-02-01T00:00:00Z 2026-03-01T00:00:00Z ");
+  const Told refused = tell(consul, next("tomorrow"));
   CHECK(refused.code.error().code == ErrorCode::kInvalid);
   CHECK(contains(refused.error(), "--from: expected a time with a zone"));
   CHECK(contains(refused.error(), "got \"tomorrow\""));
@@ -286,7 +270,7 @@ TEST_CASE("why tells of a tick without a task what its schedule knows") {
   const auto reason = [&](const std::string& record, const std::string& id) {
     consul.put("lictor/q/schedules/s", record);
     Stage stage{consul};
-    const auto code = why(stage.client, id);
+    const auto code = stage.run("why " + id);
     return code ? stage.out() : code.error().message;
   };
   const auto with = [](const std::string& more) {

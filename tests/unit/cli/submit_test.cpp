@@ -21,24 +21,16 @@ using test::result;
 using test::Scene;
 using test::txn_error;
 
-SubmitOptions options_of(bool wait = false) {
-  SubmitOptions options;
-  options.task.type = "T";
-  options.task.id = "42";
-  options.wait = wait;
-  return options;
-}
-
 TEST_CASE("the id is printed, and nothing else") {
   Scene scene{{reply(200, result("lictor/q/tasks/42", "{}"))}};
-  CHECK(*submit(scene.client, options_of()) == kDone);
+  CHECK(*scene.run("submit T --id 42") == kDone);
   CHECK(scene.out() == "42\n");
   CHECK(scene.err().empty());
 }
 
 TEST_CASE("an existing task is a failure, and is left unchanged") {
   Scene scene{{reply(409, txn_error(0, "failed to set key, index is stale"))}};
-  const auto code = submit(scene.client, options_of());
+  const auto code = scene.run("submit T --id 42");
   REQUIRE_FALSE(code);
   CHECK(exit_code(code.error().code) == kFailed);
   CHECK(scene.out().empty());
@@ -53,7 +45,7 @@ TEST_CASE("a dead task is reported with its reason and the end of its output") {
                                 R"("output_tail":"no\u001b[1m space\n"})",
                                 15)),
                no_names()}};
-  CHECK(*submit(scene.client, options_of(true)) == kFailed);
+  CHECK(*scene.run("submit T --id 42 --wait") == kFailed);
   CHECK(scene.out() == "42\n");
   CHECK(scene.err() ==
         "nobody leads queue \"q\" (lictor/q/leader does not exist): no daemon has ever led it; "
@@ -64,7 +56,7 @@ TEST_CASE("a dead task is reported with its reason and the end of its output") {
 
 TEST_CASE("a token that cannot see the end is refused before anything is written") {
   Scene scene{{reply(403, "Permission denied")}};
-  const auto code = submit(scene.client, options_of(true));
+  const auto code = scene.run("submit T --id 42 --wait");
   REQUIRE_FALSE(code);
   CHECK(exit_code(code.error().code) == kDenied);
   CHECK(contains(code.error().message, "not written"));
@@ -84,7 +76,7 @@ TEST_CASE("refused lines are reported in their order") {
                           R"({"OpIndex":0,"What":"failed to set key \"a\", index is stale"},)"
                           R"({"OpIndex":2,"What":"failed to set key \"c\", index is stale"}]})"),
                reply(200, result("lictor/q/tasks/b", "{}"))}};
-  CHECK(*submit_many(scene.client, {.file = path, .type = {}}) == kFailed);
+  CHECK(*scene.run_words({"submit", "--ndjson", path}) == kFailed);
   std::remove(path.c_str());
   CHECK(scene.out() == "b\n");
   std::vector<std::string> told;
@@ -105,7 +97,7 @@ TEST_CASE("an error that ends the submission names the lines that were not writt
                "\n";
   }
   Scene scene{{reply(409, txn_error(0, "Permission denied"))}, true};
-  const auto code = submit_many(scene.client, {.file = path, .type = {}});
+  const auto code = scene.run_words({"submit", "--ndjson", path});
   std::remove(path.c_str());
   REQUIRE_FALSE(code);
   CHECK(exit_code(code.error().code) == kDenied);
@@ -125,7 +117,7 @@ TEST_CASE("a submission whose lines are all settled ends without an error") {
   const std::string path = "submit_all_test.ndjson";
   std::ofstream{path} << R"({"taskId":"a","taskType":"T"})";
   Scene scene{{reply(200, result("lictor/q/tasks/a", "{}"))}, true};
-  CHECK(*submit_many(scene.client, {.file = path, .type = {}}) == kDone);
+  CHECK(*scene.run_words({"submit", "--ndjson", path}) == kDone);
   std::remove(path.c_str());
   const auto said = nlohmann::json::parse(scene.out());
   CHECK(said["written"] == 1);
@@ -136,7 +128,7 @@ TEST_CASE("a submission whose lines are all settled ends without an error") {
 TEST_CASE("a file that cannot be read is a wrong argument") {
   Scene scene{{}};
   for (const char* path : {".", "no/such.ndjson"}) {
-    const auto code = submit_many(scene.client, {.file = path, .type = {}});
+    const auto code = scene.run_words({"submit", "--ndjson", path});
     REQUIRE_FALSE(code);
     CHECK(exit_code(code.error().code) == kUsage);
   }

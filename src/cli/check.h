@@ -7,13 +7,56 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/console.h"
 #include "client/locks.h"
 #include "client/store.h"
 #include "cluster/diagnosis.h"
+#include "core/options.h"
 
 namespace lictor::cli {
+
+/// What `check` looks at. app has loaded the configuration.
+struct CheckOptions {
+  struct Queue {
+    std::string name;
+    wire::Layout layout;
+    core::QueueOptions options;
+    std::vector<std::string> session_checks;
+    Duration hang_timeout{};               ///< of the daemon; zero: switched off
+    std::string admin_token{};             ///< for the admin APIs; empty: there is none, or unread
+    std::vector<std::string> own_admin{};  ///< addresses of the admin API of this host's daemon
+  };
+  /// A worker of which a process was started.
+  struct Worker {
+    std::string queue, type;  ///< empty: none could be tried
+    Duration ready_after{};
+    std::string error;  ///< empty: it was ready
+  };
+  std::string file;                   ///< of the configuration; empty: there is none
+  std::vector<std::string> warnings;  ///< of the configuration
+  std::optional<Error> error;         ///< why it could not be loaded; the rest is empty then
+  std::optional<Error> daemon_error;  ///< why the daemon cannot use it
+  bool serves = false;                ///< it has executors, so a daemon uses it
+  bool registers = false;             ///< that daemon registers its service
+  std::size_t served_queues = 0;      ///< of that daemon, whichever are checked here
+  bool has_admin = false;             ///< that daemon has an admin API
+  /// That API does, wherever it is asked but on a unix socket.
+  bool asks_for_token = false;
+  std::vector<std::string> own_admin{};  ///< its addresses
+  std::string state_dir;                 ///< of that daemon
+  std::string state_dir_exposure;        ///< how others can access it; empty: not at all
+  std::string state_dir_owner;           ///< its owner if another user; else empty
+  std::vector<Worker> workers;           ///< of that daemon
+  net::Options consul;
+  std::vector<Queue> queues;
+  bool strict = false;  ///< warnings count as failures
+};
+/// `lictor check`: prints what it finds, and returns the exit code.
+[[nodiscard]] Result<int> check(Console& console, const CheckOptions& options, bool json);
+
+/// How many connections to one agent such a daemon takes, and what follows from that, in one line.
+[[nodiscard]] std::string connections_text(std::size_t queues, bool has_admin);
 
 /// The findings of `check`, in order.
 class Report {

@@ -1,4 +1,4 @@
-// What the leaders' admin at_work report of the queue: stats and events.
+// What happened in the queue, by the admin APIs of its leaders.
 
 #include <algorithm>
 #include <map>
@@ -12,9 +12,9 @@
 
 #include "base/clock.h"
 #include "base/time_text.h"
-#include "base/try.h"
-#include "cli/commands.h"
+#include "cli/command_table.h"
 #include "cli/json_output.h"
+#include "cli/listing.h"
 #include "cli/process.h"
 #include "cluster/admin_client.h"
 #include "wire/json_text.h"
@@ -24,31 +24,15 @@ namespace {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
-using nlohmann::ordered_json;
 
 constexpr auto kAskEvery = 500ms;
-constexpr auto kShowEvery = 2s;
 
-// What the leader answers. Errors: nobody leads, or the leader cannot be asked from here.
-Result<json> ask(cluster::LeaderClient& leader, const std::string& target) {
-  if (!leader.admin) {
-    const auto& [code, why] = leader.admin.error();
-    return fail(code, why + (code == ErrorCode::kNotFound ? "; \"lictor leader\" says why" : ""));
-  }
-  auto body = leader.admin->get(target);
-  if (!body) return fail(ErrorCode::kFailed, leader.node + ": " + body.error().message);
-  auto answer = wire::parse_json(*body);
-  if (!answer || !answer->is_object()) {
-    return fail(ErrorCode::kFailed, leader.node + " answered something other than a JSON object");
-  }
-  return *std::move(answer);
-}
-
-std::string duration_text(const json& object, const char* name) {
-  const auto it = object.find(name);
-  if (it == object.end() || !it->is_number_integer()) return {};
-  return format_duration(std::chrono::milliseconds{it->get<std::int64_t>()});
-}
+struct EventsOptions {
+  bool follow = false;              // until a signal
+  std::string task, type;           // only of this id, this type; empty: all
+  std::optional<WallTime> since;    // only from then on
+  std::optional<std::size_t> last;  // of those that are kept the newest N
+};
 
 // "2026-11-21T12:00:03.120Z  leading  partition 3", and
 // "2026-11-21T12:00:03.120Z  failed  task-7  Mail  attempt 2  again in 5s: exit status 1"
@@ -75,116 +59,6 @@ std::string line_of(const json& event) {
   if (const std::string text = text_of(event, "text"); !text.empty()) line += ": " + text;
   return line;
 }
-
-// Of the queue, by one of its leaders.
-Result<json> status_of(const Client& client, cluster::LeaderClient& leader) {
-  LICTOR_TRY(const auto status, ask(leader, "/v1/status"));
-  for (const json& each : status.value("queues", json::array())) {
-    if (text_of(each, "name") != client.queue || text_of(each, "role") == "following") continue;
-    return each;
-  }
-  return fail(ErrorCode::kFailed,
-              leader.node + " no longer leads queue \"" + client.queue + "\"; run this again");
-}
-
-std::uint64_t count_in(const json& object, const std::string& name) {
-  const auto it = object.find(name);
-  return it != object.end() && it->is_number_unsigned() ? it->get<std::uint64_t>() : 0;
-}
-
-// Adds what another leader counts: sums, the longest times, the shortest lease.
-void add_status(json& into, const json& from) {
-  for (const auto& [name, value] : from.items()) {
-    json& own = into[name];
-    if (own.is_null() || value == true || value == "leading") {  // paused, role
-      own = value;
-    } else if (name == "lease_left_ms") {
-      own = std::min(own, value);
-    } else if (name.ends_with("_ms")) {
-      own = std::max(own, value);
-    } else if (own.is_object() && value.is_object()) {
-      for (const auto& [state, count] : value.items()) {
-        own[state] = count_in(own, state) + count_in(value, state);
-      }
-    } else if (own.is_array() && value.is_array()) {
-      own.insert(own.end(), value.begin(), value.end());
-      std::sort(own.begin(), own.end());
-    } else if (own.is_number_unsigned() && name != "partitions") {
-      own = count_in(into, name) + count_in(from, name);
-    }
-  }
-}
-
-}  // namespace
-
-Result<int> stats(const Client& client) {
-  cluster::LeaderClients at_work{client.stored(), client.admin_token};
-  const std::vector<cluster::LeaderClient*> leaders = at_work.all();
-  std::vector<Result<json>> answers(leaders.size());
-  cluster::ask_each(leaders.size(),
-                    [&](std::size_t i) { answers[i] = status_of(client, *leaders[i]); });
-  json queue;
-  std::vector<std::string> nodes, silent;
-  for (std::size_t i = 0; i < leaders.size(); ++i) {
-    if (!answers[i]) {
-      silent.push_back(answers[i].error().message);
-      continue;
-    }
-    nodes.push_back(leaders[i]->node);
-    if (queue.is_null()) {
-      queue = *std::move(answers[i]);
-    } else {
-      add_status(queue, *answers[i]);
-    }
-  }
-  if (nodes.empty()) return tl::unexpected(std::move(answers.front().error()));
-  const cluster::Partitions free = cluster::free_partitions(at_work.locks());
-  if (client.json) {
-    ordered_json told{{"queue", client.queue},
-                      {"leader", nodes.size() == 1 ? ordered_json(nodes.front()) : ordered_json{}},
-                      {"leaders", nodes}};
-    for (const auto& [name, value] : queue.items()) {
-      if (name != "name") told[name] = value;
-    }
-    told["free"] = free;
-    told["not_counted"] = silent;
-    client.console.print(json_document(told));
-    return kDone;
-  }
-  Table table{{"WHAT", "VALUE"}};
-  table.add_row(
-      {{nodes.size() == 1 ? "leader" : "leaders"}, {fmt::format("{}", fmt::join(nodes, ", "))}});
-  table.add_row({{"paused"}, {queue.value("paused", false) ? "yes" : "no"}});
-  table.add_row({{"lease left"}, {duration_text(queue, "lease_left_ms")}});
-  table.add_row({{"first due task waits for"}, {duration_text(queue, "oldest_due_ms")}});
-  table.add_row({{"jobs running"}, {text_of(queue, "running")}});
-  table.add_row({{"claimed, not started"}, {text_of(queue, "claimed_ahead")}});
-  table.add_row({{"ended, not yet written"}, {text_of(queue, "unacked")}});
-  const json states = queue.value("states", json::object());
-  for (const auto& [state, count] : states.items()) {
-    table.add_row({{"tasks " + state}, {count.dump()}});
-  }
-  client.console.print(table.render(client.console.width()));
-  for (const std::string& why : silent) client.console.note("not counted: " + why);
-  if (!free.empty()) {
-    client.console.note(fmt::format("not counted: nobody leads {}; see \"lictor leader\"",
-                                    cluster::partitions_text(free)));
-  }
-  return kDone;
-}
-
-Result<int> watch(Console& console, const std::function<Result<int>()>& show) {
-  for (;;) {
-    if (console.out_terminal().moves) console.print_bytes("\x1b[H\x1b[2J");
-    const auto shown = show();
-    if (!shown) console.complain(shown.error().message);  // it may pass
-    if (auto handed = console.hand_out(); !handed) return tl::unexpected(handed.error());
-    if (console.reader_gone()) return kDone;
-    std::this_thread::sleep_for(kShowEvery);
-  }
-}
-
-namespace {
 
 // The events of all leaders, in the order of time.
 class EventReader {
@@ -213,7 +87,7 @@ class EventReader {
     cluster::ask_each(asked.size(), [&](std::size_t i) {
       const auto known = leaders_.find(asked[i]->node);
       const std::string after = known == leaders_.end() ? "" : known->second.next;
-      answers[i] = ask(*asked[i], target_ + wire::query_value(after));
+      answers[i] = leader_answer(*asked[i], target_ + wire::query_value(after));
     });
 
     const std::string since = newest_;
@@ -291,8 +165,6 @@ class EventReader {
   std::string newest_;                     // the time of the newest event
 };
 
-}  // namespace
-
 Result<int> events(const Client& client, const EventsOptions& options) {
   EventReader reader{client, options};
   std::string trouble;
@@ -311,6 +183,29 @@ Result<int> events(const Client& client, const EventsOptions& options) {
     if (!options.follow || client.console.reader_gone()) return kDone;
     std::this_thread::sleep_for(kAskEvery);
   }
+}
+
+}  // namespace
+
+void add_events(Commands& to) {
+  auto [command, options] = to.add(
+      "events", "Show what happened in a queue: claims, starts, ends, failures, leaders",
+      R"(Asks the queue's leaders, which keep the last 1,000 events of their daemons. --follow also
+prints new events until Ctrl-C, and goes on with a new leader. Daemons keep no event of a queue that
+they do not serve, and none from before their start.
+
+Examples:
+  lictor events --task 42
+  lictor events --since 10m --type Notify -n 20
+  lictor events --follow --json | jq -r 'select(.event == "failed") | .task_id'
+)",
+      events);
+  command.flag("-f,--follow", options.follow, "Also print new events, until Ctrl-C");
+  command.text("--task", options.task, "Only those of this task", "ID");
+  command.text("--type", options.type, "Only those of tasks of this type", "TYPE");
+  command.since("--since", options.since,
+                "Only from this time on: RFC 3339, or a duration until now (10m)");
+  command.count("-n", options.last, "Of those that are kept only the newest N", 1);
 }
 
 }  // namespace lictor::cli

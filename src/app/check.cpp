@@ -1,0 +1,94 @@
+// What `lictor check` looks at: the configuration, as a command and as a daemon load it.
+
+#include "cli/check.h"
+
+#include <utility>
+
+#include "app/command_table.h"
+#include "app/state_dir.h"
+#include "app/try_workers.h"
+#include "base/descriptors.h"
+#include "base/try.h"
+
+namespace lictor::app {
+namespace {
+
+struct CheckFlags {
+  bool strict = false;  // warnings count as failures
+  std::string role;     // whose token it is: "daemon", "reader"; empty: by the configuration
+};
+
+Result<int> check(const Program& program, const CheckFlags& flags) {
+  cli::CheckOptions options;
+  options.strict = flags.strict;
+  auto config = load(program.load_request(Mode::kClient));
+  if (!config) {
+    options.error = config.error();
+    return cli::check(program.console, options, program.json);
+  }
+  if (auto added = with_registered(*config, program.registry)) {
+    config = std::move(added);
+  } else {
+    options.daemon_error = added.error();
+  }
+  options.file = config->file;
+  options.warnings = config->warnings;
+  options.consul = config->consul.options;
+  options.registers = config->consul.register_service;
+  options.has_admin = !config->admin.listen.empty();
+  options.asks_for_token = !config->admin.token_file.empty();
+  options.own_admin = own_admin(*config);
+  const std::string admin_token = admin_token_of(*config);
+  const auto add = [&](const Target& target, const QueueConfig& queue) {
+    options.queues.push_back({target.queue, target.layout, queue.options, queue.session_checks,
+                              config->hang_timeout, admin_token, options.own_admin});
+  };
+  for (const QueueConfig& queue : config->queues) {
+    if (!queue.executors.empty()) options.serves = true;
+    ++options.served_queues;
+    const std::string& name = queue.options.queue;
+    if (!program.queue || *program.queue == name) add({name, queue.layout}, queue);
+  }
+  if (options.queues.empty()) {
+    LICTOR_TRY(const auto target, target_of(*config, program.queue));
+    add(target, config->queues.front());
+  }
+  if (flags.role == "reader") options.serves = false;
+  if (flags.role == "daemon") options.serves = true;
+  if (options.serves) {
+    const auto for_daemon = load_config(program.load_request(program.daemon_mode()));
+    if (!for_daemon) options.daemon_error = for_daemon.error();
+    if (for_daemon) options.workers = try_workers(*for_daemon);
+    options.state_dir = config->state_dir;
+    options.state_dir_exposure = state_dir_exposure(config->state_dir);
+    options.state_dir_owner = state_dir_owner(config->state_dir);
+    const std::string few = descriptor_shortage(*config, most_descriptors());
+    if (!few.empty()) options.warnings.push_back(few);
+  }
+  return cli::check(program.console, options, program.json);
+}
+
+}  // namespace
+
+void add_check(cli::Commands& to, Program& program) {
+  auto [command, flags] = to.add_alone<CheckFlags>(
+      "check", "Find what is wrong: configuration, Consul, rights, tasks",
+      R"(Writes nothing. The exit code is 0 if nothing failed, else that of the first failure.
+
+Examples:
+  lictor check
+  lictor check --strict || page-someone
+  lictor check --config ./lictor.json --token-file ./consul.token
+  lictor check --role reader --token-file ./monitoring.token
+  lictor check --json | jq '.checks[] | select(.status != "ok")'
+)",
+      [&program](const CheckFlags& read) { return check(program, read); });
+  command.flag("--strict", flags.strict, "Exit with 1 if there is a warning");
+  command.choice(
+      "--role", flags.role,
+      "Whose token it is, daemon or reader (default: the daemon's, where the configuration has "
+      "executors)",
+      "ROLE", {"daemon", "reader"});
+}
+
+}  // namespace lictor::app

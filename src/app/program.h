@@ -1,0 +1,63 @@
+#pragma once
+
+// What the commands of this folder work with: the program's options, and what is loaded by them.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/config.h"
+#include "app/executors.h"
+#include "cli/command_line.h"
+#include "cli/console.h"
+
+namespace lictor::app {
+
+struct Program {
+  const Registry& registry;
+  cli::Console& console;
+
+  // The options that every command takes, once they are read.
+  Overrides overrides{};
+  std::optional<std::string> queue{};
+  bool json = false;
+
+  /// A daemon's: a program that embeds lictor needs no file.
+  [[nodiscard]] Mode daemon_mode() const {
+    return registry.empty() ? Mode::kDaemon : Mode::kEmbedded;
+  }
+  [[nodiscard]] LoadRequest load_request(Mode mode) const;
+};
+
+/// As load_config(), with Consul's own variables, which the flags override.
+[[nodiscard]] Result<Config> load(const LoadRequest& request);
+
+/// Afterwards no job, not even one of this user, can read Consul's secrets from
+/// /proc/<daemon>/environ or from this process's memory. The process dumps no core, and only root
+/// can debug it. load() still finds them.
+void hide_secrets();
+
+struct Target {
+  std::string queue;
+  wire::Layout layout;
+};
+/// The queue that was named, else the only one, else "default". Errors: kInvalid.
+[[nodiscard]] Result<Target> target_of(const Config& config,
+                                       const std::optional<std::string>& queue);
+
+/// Where this host's daemon serves its admin API.
+[[nodiscard]] std::vector<std::string> own_admin(const Config& config);
+/// Empty: there is none, or it may not be read.
+[[nodiscard]] std::string admin_token_of(const Config& config);
+
+/// Adds all commands, and the options that every command takes.
+void add_commands(cli::CommandLine& line, Program& program);
+
+/// Reads the arguments; "help" and "--version", too.
+[[nodiscard]] std::variant<cli::Command, cli::Answer> read_arguments(
+    cli::CommandLine& line, std::vector<std::string> words);
+
+/// Runs a command on the queue that was named.
+[[nodiscard]] Result<int> run_on_queue(const Program& program, const cli::Command& command);
+
+}  // namespace lictor::app

@@ -1,0 +1,36 @@
+#pragma once
+
+// What the commands have in common that change many tasks: cancel, retry and dead purge.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+
+namespace lictor::cli {
+
+/// Prints the result and returns the exit code: kUnreachable if Consul stopped answering, else that
+/// of the first refusal. `done`: "cancelled". `line` words one task; empty: print only the count.
+[[nodiscard]] int tell_bulk(const Client& client, const BulkResult& result, const std::string& done,
+                            const std::function<std::string(const TaskInfo&)>& line);
+
+/// Changes each id by itself. A refusal does not stop the others; a Consul that does not answer
+/// does.
+[[nodiscard]] BulkResult each_of(const std::vector<std::string>& ids,
+                                 const std::function<Result<TaskInfo>(const std::string&)>& change);
+
+/// Asks before a change that cannot be undone. False: the answer was no. Errors: kInvalid, nobody
+/// can be asked, and `must_ask`.
+[[nodiscard]] Result<bool> confirmed(const Client& client, const std::string& question,
+                                     bool must_ask);
+
+/// A line on a terminal: "1000 of 5000 tasks".
+[[nodiscard]] Progress progress_of(const Client& client);
+
+/// The dead letters that --type, --reason and --older-than let through.
+[[nodiscard]] TaskFilter dead_filter(const Client& client, const std::string& type,
+                                     const std::string& reason,
+                                     const std::optional<Duration>& older_than = {});
+
+}  // namespace lictor::cli

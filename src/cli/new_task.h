@@ -1,0 +1,54 @@
+#pragma once
+
+// A task as flags describe it: those of submit, try and schedule add.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/command.h"
+#include "client/new_record.h"
+#include "client/task_id.h"
+
+namespace lictor::cli {
+
+/// Unread.
+struct TaskText {
+  std::string type;
+  std::optional<std::string> id;
+  std::vector<std::string> paras;        ///< "NAME=VALUE"
+  std::optional<std::string> para_json;  ///< JSON
+  std::optional<std::string> at;         ///< RFC 3339, or seconds since the epoch
+  std::optional<std::string> in;         ///< a duration
+  std::optional<std::string> expire_at;  ///< as `at`
+  std::optional<std::string> expire_in;  ///< as `in`
+  std::optional<std::string> task_time;
+  std::optional<std::string> serial_key;
+  std::optional<std::uint32_t> max_attempts;
+  std::optional<std::string> timeout;
+  std::optional<std::string> backoff;  ///< a duration: the first one
+};
+
+/// --para and --para-json, which is to be read afterwards.
+void add_parameters(Arguments& to, TaskText& task);
+/// Replaces "@FILE" and "-" in --para-json by what they hold. Blocks.
+[[nodiscard]] Result<void> read_parameters(TaskText& task);
+/// --serial-key, --max-attempts, --timeout and --backoff.
+void add_limits(Arguments& to, TaskText& task);
+
+/// Errors: kInvalid, naming the flag.
+[[nodiscard]] Result<client::NewRecord> new_task(const TaskText& text, WallTime now,
+                                                 client::TaskIds& ids);
+
+/// The record of a schedule's tasks. Errors: as above.
+[[nodiscard]] Result<std::string> task_template(const TaskText& text);
+
+/// A time as an argument: RFC 3339 with a zone, or seconds or milliseconds since the epoch.
+[[nodiscard]] Result<WallTime> time_argument(std::string_view text);
+
+/// What to say of `text`, which is no duration.
+[[nodiscard]] std::string duration_expected(std::string_view text);
+
+}  // namespace lictor::cli

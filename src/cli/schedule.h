@@ -1,0 +1,33 @@
+#pragma once
+
+// What the files of `schedule` have in common.
+
+#include <optional>
+#include <string>
+
+#include "cli/command.h"
+#include "client/schedules.h"
+#include "schedule/ticks.h"
+
+namespace lictor::cli {
+
+/// The commands that take a rule: add and next.
+void add_schedule_add(Commands& to);
+void add_schedule_next(Commands& to);
+
+/// NAME of the commands on one schedule.
+Option add_schedule_name(Arguments& to, std::string& target);
+
+/// `schedule "nightly"`
+[[nodiscard]] std::string named_schedule(const std::string& name);
+/// "2026-11-24T09:30:00Z (in 3h)"; empty without a tick.
+[[nodiscard]] std::string tick_line(const std::optional<schedule::Tick>& tick, WallTime now);
+/// "30 2 * * *, Europe/Rome"
+[[nodiscard]] std::string rule_line(const client::StoredSchedule& stored);
+
+/// The schedule of this name. With --json what is not found is a document, too.
+[[nodiscard]] Result<client::StoredSchedule> get_schedule(const Client& client,
+                                                          client::Schedules& schedules,
+                                                          const std::string& name);
+
+}  // namespace lictor::cli

@@ -1,0 +1,130 @@
+// What the leaders count of the queue, by their admin APIs.
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/try.h"
+#include "cli/command_table.h"
+#include "cli/json_output.h"
+#include "cli/listing.h"
+#include "cli/process.h"
+#include "cluster/admin_client.h"
+#include "wire/json_text.h"
+
+namespace lictor::cli {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+// Of the queue, by one of its leaders.
+Result<json> status_of(const Client& client, cluster::LeaderClient& leader) {
+  LICTOR_TRY(const auto status, leader_answer(leader, "/v1/status"));
+  for (const json& each : status.value("queues", json::array())) {
+    if (text_of(each, "name") != client.queue || text_of(each, "role") == "following") continue;
+    return each;
+  }
+  return fail(ErrorCode::kFailed,
+              leader.node + " no longer leads queue \"" + client.queue + "\"; run this again");
+}
+
+std::uint64_t count_in(const json& object, const std::string& name) {
+  const auto it = object.find(name);
+  return it != object.end() && it->is_number_unsigned() ? it->get<std::uint64_t>() : 0;
+}
+
+// Adds what another leader counts: sums, the longest times, the shortest lease.
+void add_status(json& into, const json& from) {
+  for (const auto& [name, value] : from.items()) {
+    json& own = into[name];
+    if (own.is_null() || value == true || value == "leading") {  // paused, role
+      own = value;
+    } else if (name == "lease_left_ms") {
+      own = std::min(own, value);
+    } else if (name.ends_with("_ms")) {
+      own = std::max(own, value);
+    } else if (own.is_object() && value.is_object()) {
+      for (const auto& [state, count] : value.items()) {
+        own[state] = count_in(own, state) + count_in(value, state);
+      }
+    } else if (own.is_array() && value.is_array()) {
+      own.insert(own.end(), value.begin(), value.end());
+      std::sort(own.begin(), own.end());
+    } else if (own.is_number_unsigned() && name != "partitions") {
+      own = count_in(into, name) + count_in(from, name);
+    }
+  }
+}
+
+Result<int> stats(const Client& client) {
+  cluster::LeaderClients at_work{client.stored(), client.admin_token};
+  const std::vector<cluster::LeaderClient*> leaders = at_work.all();
+  std::vector<Result<json>> answers(leaders.size());
+  cluster::ask_each(leaders.size(),
+                    [&](std::size_t i) { answers[i] = status_of(client, *leaders[i]); });
+  json queue;
+  std::vector<std::string> nodes, silent;
+  for (std::size_t i = 0; i < leaders.size(); ++i) {
+    if (!answers[i]) {
+      silent.push_back(answers[i].error().message);
+      continue;
+    }
+    nodes.push_back(leaders[i]->node);
+    if (queue.is_null()) {
+      queue = *std::move(answers[i]);
+    } else {
+      add_status(queue, *answers[i]);
+    }
+  }
+  if (nodes.empty()) return tl::unexpected(std::move(answers.front().error()));
+  const cluster::Partitions free = cluster::free_partitions(at_work.locks());
+  if (client.json) {
+    ordered_json told{{"queue", client.queue},
+                      {"leader", nodes.size() == 1 ? ordered_json(nodes.front()) : ordered_json{}},
+                      {"leaders", nodes}};
+    for (const auto& [name, value] : queue.items()) {
+      if (name != "name") told[name] = value;
+    }
+    told["free"] = free;
+    told["not_counted"] = silent;
+    client.console.print(json_document(told));
+    return kDone;
+  }
+  Table table{{"WHAT", "VALUE"}};
+  table.add_row(
+      {{nodes.size() == 1 ? "leader" : "leaders"}, {fmt::format("{}", fmt::join(nodes, ", "))}});
+  table.add_row({{"paused"}, {queue.value("paused", false) ? "yes" : "no"}});
+  table.add_row({{"lease left"}, {duration_text(queue, "lease_left_ms")}});
+  table.add_row({{"first due task waits for"}, {duration_text(queue, "oldest_due_ms")}});
+  table.add_row({{"jobs running"}, {text_of(queue, "running")}});
+  table.add_row({{"claimed, not started"}, {text_of(queue, "claimed_ahead")}});
+  table.add_row({{"ended, not yet written"}, {text_of(queue, "unacked")}});
+  const json states = queue.value("states", json::object());
+  for (const auto& [state, count] : states.items()) {
+    table.add_row({{"tasks " + state}, {count.dump()}});
+  }
+  client.console.print(table.render(client.console.width()));
+  for (const std::string& why : silent) client.console.note("not counted: " + why);
+  if (!free.empty()) {
+    client.console.note(fmt::format("not counted: nobody leads {}; see \"lictor leader\"",
+                                    cluster::partitions_text(free)));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_stats(Commands& to) {
+  to.add("stats", "Show what a queue's leader counts: tasks by state, jobs, the lease",
+         R"(Examples:
+  lictor stats
+  lictor stats --json | jq .states
+)",
+         stats);
+}
+
+}  // namespace lictor::cli
