@@ -73,7 +73,8 @@ Result<int> check(const Program& program, const CheckFlags& flags) {
 void add_check(cli::Commands& to, Program& program) {
   auto [command, flags] = to.add_alone<CheckFlags>(
       "check", "Find what is wrong: configuration, Consul, rights, tasks",
-      R"(Writes nothing. The exit code is 0 if nothing failed, else that of the first failure.
+      R"(Writes nothing to Consul. Starts each worker of the configuration once, to see whether it gets
+ready, and ends it. The exit code is 0 if nothing failed, else that of the first failure.
 
 Examples:
   lictor check

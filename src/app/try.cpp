@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <future>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 

@@ -7,7 +7,6 @@
 
 #include "app/state_dir.h"
 #include "base/clock.h"
-#include "base/time_text.h"
 #include "exec/privileges.h"
 #include "exec/process_host.h"
 #include "exec/warden.h"

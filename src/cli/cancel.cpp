@@ -1,6 +1,5 @@
 #include <functional>
 #include <set>
-#include <utility>
 
 #include <fmt/format.h>
 

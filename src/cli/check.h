@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -122,9 +121,11 @@ void check_queue(Store& store, const CheckOptions::Queue& queue, const std::stri
                  bool serves, Report& report);
 
 /// Who leads, how soon another daemon would, and how many partitions the members ask for. `serves`:
-/// as above.
-void check_leaders(Store& store, const CheckOptions::Queue& queue, bool serves,
-                   const client::Locks& locks, Report& report);
+/// as above. Returns the members, if it could read them.
+std::optional<std::vector<cluster::Member>> check_leaders(Store& store,
+                                                          const CheckOptions::Queue& queue,
+                                                          bool serves, const client::Locks& locks,
+                                                          Report& report);
 
 /// The checks of a queue's schedules, stored and configured. `serves`: as above.
 void check_schedules(Store& store, const CheckOptions::Queue& queue, bool serves,

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <memory>
 #include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/printable.h"
 #include "base/text.h"
 #include "cli/check.h"
 #include "cli/process.h"

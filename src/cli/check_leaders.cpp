@@ -1,6 +1,7 @@
 // Who leads the queue's partitions, and how soon another daemon would.
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,17 +25,20 @@ class LeaderCheck {
               const client::Locks& locks, Report& report)
       : store_(store), queue_(queue), serves_(serves), locks_(locks), report_(report) {}
 
-  void run() {
+  std::optional<std::vector<cluster::Member>> run() {
+    std::optional<std::vector<cluster::Member>> members;
     if (locks_.count() > 1 || locks_[0].known) {
       // Without the right to list the members, check_rights() has a finding.
       auto fleet = cluster::read_fleet({store_, queue_.name, queue_.layout}, locks_, 5s);
       if (fleet) fleet_ = *std::move(fleet);
+      if (fleet) members = fleet_.members;
       if (fleet_.divided()) check_undivided_leader();
       check_fleet();
       check_wish();
       check_names();
     }
     check_takeover();
+    return members;
   }
 
  private:
@@ -139,9 +143,11 @@ class LeaderCheck {
 
 }  // namespace
 
-void check_leaders(Store& store, const CheckOptions::Queue& queue, bool serves,
-                   const client::Locks& locks, Report& report) {
-  LeaderCheck{store, queue, serves, locks, report}.run();
+std::optional<std::vector<cluster::Member>> check_leaders(Store& store,
+                                                          const CheckOptions::Queue& queue,
+                                                          bool serves, const client::Locks& locks,
+                                                          Report& report) {
+  return LeaderCheck{store, queue, serves, locks, report}.run();
 }
 
 std::string takeover_text(const core::QueueOptions& options,

@@ -85,8 +85,7 @@ class QueueCheck {
       report_.fail(name("partitions"), count.error());
     }
     const client::Locks locks = client::locks_if_known(client::read_locks(store_, queue_.layout));
-    check_leaders(store_, queue_, serves_, locks, report_);
-    ask_daemons();
+    ask_daemons(check_leaders(store_, queue_, serves_, locks, report_));
     check_pause();
     if (tasks_readable_) check_schedules(store_, queue_, serves_, type_fault(), report_);
     check_tasks(locks);
@@ -186,13 +185,14 @@ class QueueCheck {
   [[nodiscard]] std::uint32_t wished() const { return serves_ ? queue_.options.partitions : 1; }
 
   // What only the daemons know. The rest of their findings is checked here, without them.
-  void ask_daemons() {
+  void ask_daemons(const std::optional<std::vector<cluster::Member>>& members) {
     if (!tasks_readable_) return;
     static constexpr std::array<std::string_view, 4> kOwn{"draining", "output_lost", "overdue",
                                                           "lease_short"};
     cluster::DaemonClients daemons{
         {store_, queue_.name, queue_.layout}, queue_.admin_token, queue_.own_admin};
-    const auto answer = daemons.get("/v1/queues?queue=" + wire::query_value(queue_.name));
+    const std::string target = "/v1/queues?queue=" + wire::query_value(queue_.name);
+    const auto answer = members ? daemons.get(target, *members) : daemons.get(target);
     if (!answer && answer.error().code == ErrorCode::kPermissionDenied) {
       return report_.warn(name("daemons"),
                           "their findings cannot be had: " + answer.error().message,

@@ -9,7 +9,7 @@
 //   Result<int> show(const Client& client, const ShowOptions& options) { ... }
 //
 //   void add_show(Commands& to) {
-//     auto [command, options] = to.add("show", "Show everything about a task", R"(Examples: ...)", show);
+//     auto [command, options] = to.add("show", "Show everything about a task", kAbout, show);
 //     command.argument("ID", options.id, "The task's id").required();
 //   }
 //

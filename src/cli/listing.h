@@ -50,8 +50,8 @@ void note_if_not_led(const Client& client);
 /// kNotFound, there is none.
 [[nodiscard]] Result<int> show_task(const Client& client, const std::string& id, bool only_dead);
 
-/// What the leader's admin API answers, a JSON object. Errors: nobody leads, or the leader cannot be
-/// asked from here.
+/// What the leader's admin API answers, a JSON object. Errors: nobody leads, or the leader cannot
+/// be asked from here.
 [[nodiscard]] Result<nlohmann::json> leader_answer(cluster::LeaderClient& leader,
                                                    const std::string& target);
 

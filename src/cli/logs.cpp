@@ -177,7 +177,16 @@ class Search {
   [[nodiscard]] std::string likeliest() const {
     return likeliest_.empty() ? unheard() : likeliest_;
   }
-  [[nodiscard]] std::string tried() const { return fmt::format("{}", fmt::join(tried_, "; ")); }
+  /// " (tried a: has none)": what was asked, and what came of it, without what likeliest() says.
+  [[nodiscard]] std::string tried() const {
+    std::vector<std::string> others = tried_;
+    std::erase_if(others, [&](const std::string& each) {
+      return likeliest_.empty()
+                 ? std::find(unheard_.begin(), unheard_.end(), each) != unheard_.end()
+                 : each == likeliest_;
+    });
+    return others.empty() ? "" : fmt::format(" (tried {})", fmt::join(others, "; "));
+  }
 
  private:
   [[nodiscard]] const StoredLog* newest(const HostLogs& place) const {
@@ -382,12 +391,13 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
   std::string likeliest = search.likeliest();
   if (!likeliest.empty()) likeliest = "it is probably where nobody could be asked: " + likeliest;
   if (!where.known && !options.attempt && options.node.empty()) {
-    return fail(ErrorCode::kNotFound,
-                fmt::format("queue \"{}\" has no task {}, and no output of one was found (tried "
-                            "{}){}{}; a task that is done leaves the queue, and its log is removed "
-                            "in time (\"logs\" in the configuration)",
-                            client.queue, options.id, search.tried(), likeliest.empty() ? "" : "; ",
-                            likeliest));
+    return fail(
+        ErrorCode::kNotFound,
+        fmt::format("queue \"{}\" has no task {}, and no output of one was "
+                    "found{}{}{}; a task that is done leaves the queue, and its log is removed "
+                    "in time (\"logs\" in the configuration)",
+                    client.queue, options.id, search.tried(), likeliest.empty() ? "" : "; ",
+                    likeliest));
   }
   if (likeliest.empty()) {
     // A claimed task has an attempt number before it is started.
@@ -397,7 +407,7 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
         "executor is no program: only programs have logs";
   }
   return fail(ErrorCode::kNotFound,
-              fmt::format("no output of {}task {} in queue \"{}\" was found (tried {}); {}",
+              fmt::format("no output of {}task {} in queue \"{}\" was found{}; {}",
                           options.attempt ? fmt::format("attempt {} of ", *options.attempt) : "",
                           options.id, client.queue, search.tried(), likeliest));
 }

@@ -1,7 +1,6 @@
 #include "cli/new_task.h"
 
 #include <set>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 

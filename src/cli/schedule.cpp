@@ -9,8 +9,6 @@
 
 #include "base/clock.h"
 #include "base/printable.h"
-#include "base/text.h"
-#include "base/time_text.h"
 #include "base/try.h"
 #include "cli/command_table.h"
 #include "cli/json_output.h"

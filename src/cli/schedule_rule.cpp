@@ -3,11 +3,9 @@
 #include <array>
 #include <utility>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "base/time_text.h"
 #include "base/try.h"
 #include "cli/input.h"
 #include "cli/json_output.h"

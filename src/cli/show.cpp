@@ -1,4 +1,3 @@
-#include <utility>
 
 #include "base/base64.h"
 #include "base/clock.h"

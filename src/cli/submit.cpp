@@ -1,7 +1,6 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/random.h"
-#include "base/time_text.h"
 #include "base/try.h"
 #include "cli/command_table.h"
 #include "cli/input.h"

@@ -1,25 +1,21 @@
 // The queue on a full screen, by the admin API of a daemon of this host, else of the leader.
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
 #include <cstdlib>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/printable.h"
-#include "base/time_text.h"
 #include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/process.h"

@@ -252,7 +252,11 @@ Result<json> DaemonClients::get(const std::string& target) {
     if (auto answer = get_json(*last_, target)) return answer;
     last_.reset();
   }
-  const auto listed = read_members(queue_.store, queue_.layout);
+  return get(target, read_members(queue_.store, queue_.layout));
+}
+
+Result<json> DaemonClients::get(const std::string& target,
+                                const Result<std::vector<Member>>& listed) {
   if (!listed && own_.empty()) return tl::unexpected(listed.error());
   const std::string host = host_name();
   std::vector<Member> members =

@@ -128,6 +128,9 @@ class DaemonClients {
   /// Errors: kFailed, with why each of them could not be asked; kPermissionDenied, one asks for
   /// another token; those of read_members().
   [[nodiscard]] Result<nlohmann::json> get(const std::string& target);
+  /// The same, of daemons whose list was read already, or could not be read.
+  [[nodiscard]] Result<nlohmann::json> get(const std::string& target,
+                                           const Result<std::vector<Member>>& listed);
 
  private:
   const client::Queue queue_;

@@ -210,6 +210,27 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
   CHECK_FALSE(contains(alike.page().text(false), "lacks what"));
 }
 
+TEST_CASE("check reads the list of members once") {
+  const test::Face face{[](const httpd::Request&) {
+    return httpd::Response{200, "application/json", R"({"queues":[]})", {}};
+  }};
+  test::ModelConsul consul;
+  const std::string session = consul.session();
+  const json member{{"node", "a"}, {"host", host_name()}, {"admin", {face.url()}}};
+  consul.put("lictor/q/members/a", member.dump(), session);
+  consul.put("lictor/q/leader", R"({"node":"a"})", session);
+  std::size_t read = 0;
+  consul.refuse = [&](const net::Request& request) -> std::optional<http::Response> {
+    if (request.target.starts_with("/v1/kv/lictor/q/members/?recurse")) ++read;
+    return std::nullopt;
+  };
+  Store store{consul};
+  Report report;
+  check_queue(store, queue(), "node", false, report);
+  CHECK(contains(report.page().text(false), "a leads"));
+  CHECK(read == 1);
+}
+
 TEST_CASE(
     "check warns where a daemon refuses the admin token, and is calm where none can be asked") {
   for (const int status : {401, 500}) {
