@@ -40,9 +40,6 @@ std::size_t Pipeline::drop_unsent() {
   const Lock lock{mutex_};
   const std::size_t before = calls_.size();
   while (!calls_.empty() && calls_.back()->state == State::kWaiting) calls_.pop_back();
-  for (const auto& call : calls_) {
-    if (call->state == State::kWaiting) call->state = State::kAnswered;
-  }
   return before - calls_.size();
 }
 
@@ -56,7 +53,7 @@ bool Pipeline::may_send() {
 }
 
 Instant Pipeline::next_turn() const {
-  return under_way_ == 0 || !came_early_ ? Instant{} : last_sent_ + usual_time_ / 3;
+  return under_way_ == 0 || !in_turn_ ? Instant{} : last_sent_ + usual_time_ / 3;
 }
 
 // Sends what may be sent. Unlocks meanwhile, so answers may come before it returns.
@@ -64,16 +61,11 @@ void Pipeline::send(Lock& lock) {
   if (sending_) return;  // the sending thread looks again
   sending_ = true;
   while (may_send() && boot_now() >= next_turn()) {
-    const auto place = next_waiting();
-    const std::shared_ptr<Call> call = *place;
+    const std::shared_ptr<Call> call = *next_waiting();
     ++under_way_;
     call->state = State::kUnderWay;
-    call->overlaps = std::any_of(calls_.begin(), place, [](const auto& before) {
-      return before->state == State::kUnderWay;
-    });
     call->sent_at = last_sent_ = boot_now();
-    const bool may_be_early = call->overlaps && came_early_;
-    http::Request request = may_be_early ? call->request : std::move(call->request);
+    http::Request request = std::move(call->request);
     lock.unlock();
     transport_.send(std::move(request),
                     [this, call](http::Response response) { answered(call, std::move(response)); });
@@ -91,8 +83,6 @@ void Pipeline::answered(const std::shared_ptr<Call>& call, http::Response respon
   if (response.delivery == http::Delivery::kReplied && response.status == 200) {
     const Duration time = now - call->sent_at;
     usual_time_ = usual_time_ == Duration::zero() ? time : (usual_time_ * 7 + time) / 8;
-  } else if (call->overlaps && came_early_ && came_early_(response)) {
-    call->state = State::kWaiting;
   } else {
     held_up_ = true;
   }

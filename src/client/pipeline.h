@@ -3,11 +3,9 @@
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <utility>
 
 #include "base/http.h"
 #include "lictor/time.h"
@@ -21,10 +19,9 @@ inline constexpr std::size_t kAtOnce = 16;
 /// Sends requests in order, a few at once. The network thread sends the next one as soon as an
 /// answer arrives. next() returns the answers in the order of the requests.
 ///
-/// With `came_early`, each request depends on the one before it. A request that Consul carried out
-/// too early is sent again; if all before it were answered when it was sent, its answer is final.
-/// Requests sent together race in Consul, so each is delayed by a third of the usual answer time
-/// after the one before it (30 of 800 transactions come early then, instead of 110 to 150).
+/// `in_turn`: each request depends on the one before it, and requests that are sent together race in
+/// Consul. So each is sent a third of the usual answer time after the one before it (30 of 800
+/// transactions overtake the one before then, instead of 110 to 150).
 ///
 /// An answer other than 200 stops further sending until next() has returned it: its meaning may
 /// decide about the rest.
@@ -33,11 +30,9 @@ inline constexpr std::size_t kAtOnce = 16;
 /// rest.
 class Pipeline {
  public:
-  using Judge = std::function<bool(const http::Response&)>;
-
-  /// `transport` must outlive it. `came_early` is asked on the network's thread.
-  Pipeline(net::Transport& transport, std::size_t at_once, Judge came_early = {})
-      : transport_(transport), at_once_(at_once), came_early_(std::move(came_early)) {}
+  /// `transport` must outlive it.
+  Pipeline(net::Transport& transport, std::size_t at_once, bool in_turn = false)
+      : transport_(transport), at_once_(at_once), in_turn_(in_turn) {}
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
@@ -49,7 +44,7 @@ class Pipeline {
   };
   /// The answer to the oldest; waits for it.
   [[nodiscard]] Answer next();
-  /// Drops all that are not under way and returns how many. Nothing is sent again.
+  /// Drops all that are not under way and returns how many.
   std::size_t drop_unsent();
 
  private:
@@ -57,9 +52,8 @@ class Pipeline {
   struct Call {
     http::Request request;
     State state = State::kWaiting;
-    bool overlaps = false;  // was sent while one before it was under way
     Instant sent_at{};
-    std::optional<Answer> answer{};  // an early one if the call is sent again
+    std::optional<Answer> answer{};
   };
   using Lock = std::unique_lock<std::mutex>;
 
@@ -71,7 +65,7 @@ class Pipeline {
 
   net::Transport& transport_;
   const std::size_t at_once_;
-  const Judge came_early_;
+  const bool in_turn_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

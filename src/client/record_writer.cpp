@@ -60,8 +60,7 @@ void RecordWriter::go_on(Pace pace) {
   pace_ = pace;
   const bool in_order = pace == Pace::kUnknown || pace == Pace::kInOrder;
   at_once_ = in_order ? kInOrder : kInAnyOrder;
-  pipeline_ = std::make_unique<Pipeline>(queue_.store.transport(), at_once_,
-                                         in_order ? Store::came_early : Pipeline::Judge{});
+  pipeline_ = std::make_unique<Pipeline>(queue_.store.transport(), at_once_, in_order);
 }
 
 // Called when there is more than one transaction to send.

@@ -29,17 +29,16 @@ namespace lictor::client {
 /// transactions are kept in order also at rest.
 ///
 ///   add() --> gathered --> ready --> under way --written-------------> settled, in order
-///                                      |   +--refused, early--> again, by the pipeline   ^
-///                                      |   +--refused for good------+                    |
-///                                      |   +--Consul away-----------+--> again, alone, --+
-///                                      |                                 when it is the oldest
+///                                      |   +--refused by its check-+                    ^
+///                                      |   +--Consul away----------+--> again, alone, --+
+///                                      |                                when it is the oldest
 ///                                      +--any other error--> the rest is not sent
 ///
 /// Not thread safe.
 class RecordWriter {
  public:
   using Records = std::vector<Store::Record>;
-  /// With more, most would overtake one another in Consul and be sent twice.
+  /// With more, most would overtake one another in Consul and be written again.
   static constexpr std::size_t kInOrder = 2;
   /// The most that tests/bench measures; a quarter of it is 20% slower.
   static constexpr std::size_t kInAnyOrder = kAtOnce;

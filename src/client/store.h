@@ -121,8 +121,6 @@ class Store {
   [[nodiscard]] Result<Created> create_from(const http::Response& response, Instant answered_at,
                                             const std::vector<Record>& records,
                                             const Condition& condition);
-  /// Whether the answer to create_request() says that the condition's key does not exist.
-  [[nodiscard]] static bool came_early(const http::Response& response);
   /// Operations of a transaction, a condition included: as many as today's Consul takes, until an
   /// agent has refused that.
   [[nodiscard]] std::size_t max_operations() const { return max_operations_; }

@@ -36,11 +36,6 @@ bool is_unknown(const http::Response& response) {
          (response.status >= 500 && !refuses_name(response));
 }
 
-// Only a `get` fails like this.
-bool is_absent(const wire::TxnReply::OpError& error) {
-  return error.what.find("doesn't exist") != std::string::npos;
-}
-
 // Consul's answer to a transaction whose outcome is known.
 struct Answer {
   std::uint64_t index = 0;                         // of what was written; 0: not told
@@ -98,11 +93,6 @@ http::Request Store::create_request(const std::vector<Record>& records,
     }
   }
   return put("/v1/txn", std::move(txn).body());
-}
-
-bool Store::came_early(const http::Response& response) {
-  const auto reply = txn_reply(response);
-  return reply && std::any_of(reply->errors.begin(), reply->errors.end(), is_absent);
 }
 
 Result<Store::Created> Store::create(const std::vector<Record>& records) {

@@ -84,7 +84,7 @@ TEST_CASE("a request is sent when an answer has come, with a limit on requests u
 
 TEST_CASE("two dependent requests are not sent at the same moment") {
   Held network;
-  Pipeline pipeline{network, 2, [](const auto&) { return false; }};
+  Pipeline pipeline{network, 2, true};
   pipeline.add(request("a"));
   std::this_thread::sleep_for(60ms);  // so long an answer takes, at least
   network.answer(0);
@@ -145,81 +145,6 @@ TEST_CASE("a failure holds up later requests until it was returned") {
   network.at_once = true;
   CHECK(pipeline.next().response.body == "c");
   CHECK(pipeline.next().response.body == "d");
-}
-
-bool is_early(const http::Response& response) { return response.status == 409; }
-
-TEST_CASE("an early request is sent again, in its place") {
-  Held network;
-  Pipeline pipeline{network, 2, is_early};
-  for (const char* target : {"a", "b", "c"}) pipeline.add(request(target));
-  network.answer(1, 409);
-  CHECK(network.sent.starts_with("abb"));  // before the third
-  network.at_once = true;
-  while (!network.waiting.empty()) network.answer(0);
-  for (const char* target : {"a", "b", "c"}) {
-    const http::Response response = pipeline.next().response;
-    CHECK(response.status == 200);
-    CHECK(response.body == target);
-  }
-  CHECK(network.sent == "abbc");
-}
-
-TEST_CASE("a request that depends on a repeated one is repeated, too") {
-  Held network;
-  Pipeline pipeline{network, 3, is_early};
-  for (const char* target : {"a", "b", "c"}) pipeline.add(request(target));
-  REQUIRE(network.sent == "abc");
-  network.answer(2, 409);
-  network.answer(1, 409);
-  network.at_once = true;
-  while (!network.waiting.empty()) network.answer(0);
-  for (const char* target : {"a", "b", "c"}) CHECK(pipeline.next().response.body == target);
-  CHECK(std::count(network.sent.begin(), network.sent.end(), 'a') == 1);
-}
-
-TEST_CASE("a request that was sent after all earlier answers cannot be early") {
-  Held network;
-  Pipeline pipeline{network, 2, is_early};
-  for (const char* target : {"a", "b"}) pipeline.add(request(target));
-  network.answer(0);
-  network.answer(0, 409);  // it left beside the first
-  CHECK(network.sent == "abb");
-  network.answer(0, 409);
-  CHECK(network.sent == "abb");
-  CHECK(pipeline.next().response.status == 200);
-  CHECK(pipeline.next().response.status == 409);
-}
-
-TEST_CASE("an early request is sent again also after another failure") {
-  Held network;
-  Pipeline pipeline{network, 2, is_early};
-  for (const char* target : {"a", "b"}) pipeline.add(request(target));
-  network.answer(0, 500);
-  CHECK(pipeline.next().response.status == 500);
-  std::thread answerer{[&] {
-    network.answer(0, 409);
-    while (network.count() < 3) std::this_thread::sleep_for(1ms);
-    network.answer(0);
-  }};
-  CHECK(pipeline.next().response.status == 200);
-  answerer.join();
-  CHECK(network.sent == "abb");
-}
-
-TEST_CASE("unsent requests can be dropped, and early ones are not sent again") {
-  Held network;
-  Pipeline pipeline{network, 3, is_early};
-  for (const char* target : {"a", "b", "c", "d"}) pipeline.add(request(target));
-  REQUIRE(network.sent == "abc");
-  network.answer(0, 500);
-  network.answer(0, 409);
-  CHECK(pipeline.drop_unsent() == 1);
-  network.answer(0, 500);
-  CHECK(pipeline.next().response.status == 500);
-  CHECK(pipeline.next().response.status == 409);
-  CHECK(pipeline.next().response.status == 500);
-  CHECK(network.sent == "abc");
 }
 
 TEST_CASE("unsent requests can be dropped") {

@@ -244,14 +244,6 @@ struct Written {
   }
 };
 
-TEST_CASE("only a missing earlier record means that a transaction came early") {
-  CHECK(Store::came_early(reply(409, txn_error(63, "key doesn't exist"))));
-  CHECK_FALSE(Store::came_early(reply(409, txn_error(0, "failed to set key, index is stale"))));
-  CHECK_FALSE(Store::came_early(reply(409, "doesn't exist")));
-  CHECK_FALSE(Store::came_early(reply(500, txn_error(63, "key doesn't exist"))));
-  CHECK_FALSE(Store::came_early(undelivered(Delivery::kLost)));
-}
-
 TEST_CASE("many records go in transactions of Consul's size and are settled in order") {
   Written scene;
   scene.write(1'000);
@@ -296,7 +288,7 @@ TEST_CASE("an older Consul refuses the first transactions, and takes the rest") 
   CHECK(std::is_sorted(consul.written.begin() + 1, consul.written.end()));
 }
 
-TEST_CASE("a transaction that overtakes the one before it is refused and sent again") {
+TEST_CASE("a transaction that overtakes the one before it is refused and written again") {
   Written scene;
   scene.consul.hold_back(key(0), 1);  // another is there before it
   scene.write(300);
