@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "app/command_table.h"
+#include "app/program.h"
 #include "app/state_dir.h"
 #include "app/try_workers.h"
 #include "base/descriptors.h"

@@ -16,7 +16,6 @@
 
 #include <fmt/format.h>
 
-#include "app/command_table.h"
 #include "app/program.h"
 #include "base/assert.h"
 #include "base/descriptors.h"

@@ -27,7 +27,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/try.h"
-#include "cli/process.h"
+#include "cli/command.h"
 #include "exec/lease_board.h"
 #include "exec/output_log.h"
 #include "exec/process_host.h"

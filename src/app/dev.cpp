@@ -20,14 +20,13 @@
 
 #include <fmt/format.h>
 
-#include "app/command_table.h"
 #include "app/daemon.h"
+#include "app/program.h"
 #include "app/scratch_folder.h"
 #include "base/errno_text.h"
 #include "base/printable.h"
 #include "base/random.h"
 #include "base/try.h"
-#include "cli/process.h"
 #include "dev/store_server.h"
 #include "exec/init.h"
 #include "httpd/listener.h"

@@ -9,6 +9,7 @@
 #include "app/config.h"
 #include "app/executors.h"
 #include "cli/command_line.h"
+#include "cli/command_table.h"
 #include "cli/console.h"
 
 namespace lictor::app {
@@ -59,5 +60,12 @@ void add_commands(cli::CommandLine& line, Program& program);
 
 /// Runs a command on the queue that was named.
 [[nodiscard]] Result<int> run_on_queue(const Program& program, const cli::Command& command);
+
+// The commands of this folder; cli/command_table.h has the order of all.
+#define LICTOR_ELSEWHERE(name)
+#define LICTOR_DECLARE(name) void add_##name(cli::Commands& to, Program& program);
+LICTOR_COMMANDS(LICTOR_DECLARE, LICTOR_ELSEWHERE)
+#undef LICTOR_DECLARE
+#undef LICTOR_ELSEWHERE
 
 }  // namespace lictor::app

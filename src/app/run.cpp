@@ -5,14 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "app/command_table.h"
 #include "app/daemon.h"
 #include "app/program.h"
 #include "base/printable.h"
 #include "base/read_file.h"
 #include "base/try.h"
 #include "cli/check.h"
-#include "cli/process.h"
 #include "exec/init.h"
 #include "net/transport.h"
 

@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/command_table.h"
+#include "app/program.h"
 #include "app/queue_locks.h"
 #include "app/scratch_folder.h"
 #include "base/clock.h"

@@ -1,9 +1,8 @@
 #include <curl/curl.h>
 #include <nlohmann/json.hpp>
 
-#include "app/command_table.h"
+#include "app/program.h"
 #include "cli/json_output.h"
-#include "cli/process.h"
 
 namespace lictor::app {
 namespace {

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "cli/json_output.h"
-#include "cli/process.h"
 #include "client/change.h"
 
 namespace lictor::cli {
@@ -76,6 +75,17 @@ void tell_refusals(const Client& client, const BulkResult& result) {
 }
 
 }  // namespace
+
+Option add_selection(Arguments& to, Selection& selection, const char* ids_what,
+                     const char* all_what) {
+  const Option ids = to.arguments("ID", selection.ids, ids_what);
+  Option all = to.flag("--all", selection.all, all_what).excludes(ids);
+  to.then([&selection]() -> Result<void> {
+    if (!selection.ids.empty() || selection.all) return {};
+    return fail(ErrorCode::kInvalid, "ID or --all is required");
+  });
+  return all;
+}
 
 int tell_bulk(const Client& client, const BulkResult& result, const std::string& done,
               const std::function<std::string(const TaskInfo&)>& line) {

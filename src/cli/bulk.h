@@ -10,6 +10,15 @@
 
 namespace lictor::cli {
 
+/// IDs or --all, one of which must be there.
+struct Selection {
+  std::vector<std::string> ids;
+  bool all = false;
+};
+/// Adds both. Returns --all, which each filter needs.
+[[nodiscard]] Option add_selection(Arguments& to, Selection& selection, const char* ids_what,
+                                   const char* all_what);
+
 /// Prints the result and returns the exit code: kUnreachable if Consul stopped answering, else that
 /// of the first refusal. `done`: "cancelled". `line` words one task; empty: print only the count.
 [[nodiscard]] int tell_bulk(const Client& client, const BulkResult& result, const std::string& done,

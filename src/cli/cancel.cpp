@@ -8,7 +8,6 @@
 #include "cli/bulk.h"
 #include "cli/command_table.h"
 #include "cli/listing.h"
-#include "cli/process.h"
 #include "client/task_info.h"
 #include "cluster/admin_client.h"
 

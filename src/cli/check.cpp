@@ -14,7 +14,6 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "cli/json_output.h"
-#include "cli/process.h"
 #include "cluster/admin_client.h"
 #include "net/connections.h"
 #include "net/poll_turns.h"

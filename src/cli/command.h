@@ -43,6 +43,17 @@ namespace lictor::cli {
 
 using client::Store;
 
+// Exit codes, as commands.md lists them.
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;  ///< what was asked for failed
+inline constexpr int kUsage = 2;   ///< bad usage or configuration
+inline constexpr int kNotFound = 3;
+inline constexpr int kUnreachable = 4;  ///< Consul
+inline constexpr int kDenied = 5;
+inline constexpr int kCancelled = 6;  ///< the task that was waited for
+
+[[nodiscard]] int exit_code(ErrorCode code);
+
 /// What the configuration file on this host says of a schedule.
 struct LocalSchedule {
   std::string file;            ///< empty: no file has it
@@ -151,15 +162,6 @@ class Arguments {
 
   CLI::App& app_;
 };
-
-/// IDs or --all, one of which must be there.
-struct Selection {
-  std::vector<std::string> ids;
-  bool all = false;
-};
-/// Adds both. Returns --all, which each filter needs.
-[[nodiscard]] Option add_selection(Arguments& to, Selection& selection, const char* ids_what,
-                                   const char* all_what);
 
 /// Adds commands: to the program, or to one of its commands ("dead list").
 class Commands {

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "cli/new_task.h"
-#include "cli/process.h"
 
 namespace lictor::cli {
 namespace {
@@ -63,6 +62,25 @@ std::string help_of(const CLI::App& app) {
 }
 
 }  // namespace
+
+int exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalid:
+      return kUsage;
+    case ErrorCode::kNotFound:
+      return kNotFound;
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kTimeout:
+      return kUnreachable;
+    case ErrorCode::kPermissionDenied:
+      return kDenied;
+    case ErrorCode::kConflict:
+    case ErrorCode::kTooLarge:
+    case ErrorCode::kFailed:
+      return kFailed;
+  }
+  return kFailed;
+}
 
 Option& Option::required() {
   option_->required();
@@ -175,17 +193,6 @@ void Arguments::then(std::function<Result<void>()> read) {
     const auto done = read();
     if (!done) throw CLI::ParseError(done.error().message, CLI::ExitCodes::RequiredError);
   });
-}
-
-Option add_selection(Arguments& to, Selection& selection, const char* ids_what,
-                     const char* all_what) {
-  const Option ids = to.arguments("ID", selection.ids, ids_what);
-  Option all = to.flag("--all", selection.all, all_what).excludes(ids);
-  to.then([&selection]() -> Result<void> {
-    if (!selection.ids.empty() || selection.all) return {};
-    return fail(ErrorCode::kInvalid, "ID or --all is required");
-  });
-  return all;
 }
 
 CLI::App& Commands::add_app(const char* name, const char* what, const char* about) {

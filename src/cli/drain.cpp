@@ -14,7 +14,6 @@
 #include "base/try.h"
 #include "cli/command_table.h"
 #include "cli/json_output.h"
-#include "cli/process.h"
 #include "client/control.h"
 #include "client/retry.h"
 #include "client/task_id.h"

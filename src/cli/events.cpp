@@ -15,7 +15,6 @@
 #include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
-#include "cli/process.h"
 #include "cluster/admin_client.h"
 #include "wire/json_text.h"
 

@@ -12,7 +12,6 @@
 #include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
-#include "cli/process.h"
 #include "client/retry.h"
 #include "cluster/admin_client.h"
 #include "cluster/takeover.h"

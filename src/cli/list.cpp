@@ -12,7 +12,6 @@
 #include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
-#include "cli/process.h"
 #include "client/task_info.h"
 #include "cluster/admin_client.h"
 #include "cluster/diagnosis.h"
@@ -93,6 +92,16 @@ constexpr std::array kStates{TaskState::kWaiting,  TaskState::kScheduled, TaskSt
                              TaskState::kDead,     TaskState::kDone,      TaskState::kUnreadable,
                              TaskState::kTooLarge, TaskState::kUnnameable};
 
+// Whether a daemon of the queue does.
+bool keeps_history(const Client& client) {
+  const auto members = cluster::read_members(client.store, client.layout);
+  if (!members) return false;
+  return std::any_of(members->begin(), members->end(), [&](const cluster::Member& member) {
+    return std::find(member.history.begin(), member.history.end(), client.queue) !=
+           member.history.end();
+  });
+}
+
 }  // namespace
 
 Result<std::optional<TaskState>> state_argument(const std::string& text) {
@@ -110,29 +119,6 @@ Result<std::optional<TaskState>> state_argument(const std::string& text) {
                           fmt::join(names.begin(), names.end() - 1, ", "), names.back(),
                           excerpt(text), meant.empty() ? "" : "; did you mean " + meant + '?'));
 }
-
-std::string pause_text(const PauseState& state) {
-  if (!state.paused) return {};
-  std::string text = "paused";
-  if (!state.by.empty()) text += " by " + state.by;
-  if (state.at) text += (state.by.empty() ? " " : ", ") + relative_time(*state.at, wall_now());
-  if (!state.reason.empty()) text += ": " + state.reason;
-  return text;
-}
-
-namespace {
-
-// Whether a daemon of the queue does.
-bool keeps_history(const Client& client) {
-  const auto members = cluster::read_members(client.store, client.layout);
-  if (!members) return false;
-  return std::any_of(members->begin(), members->end(), [&](const cluster::Member& member) {
-    return std::find(member.history.begin(), member.history.end(), client.queue) !=
-           member.history.end();
-  });
-}
-
-}  // namespace
 
 std::string none_dead(const Client& client, const TaskFilter& filter) {
   const bool all = filter.type.empty() && filter.reason.empty() && !filter.before;

@@ -12,7 +12,6 @@
 #include "base/try.h"
 #include "cli/command_table.h"
 #include "cli/json_output.h"
-#include "cli/process.h"
 #include "cluster/admin_client.h"
 #include "exec/output_log.h"
 #include "wire/json_text.h"

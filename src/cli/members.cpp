@@ -8,7 +8,6 @@
 #include "base/try.h"
 #include "cli/command_table.h"
 #include "cli/json_output.h"
-#include "cli/process.h"
 #include "client/retry.h"
 #include "cluster/admin_client.h"
 #include "cluster/member.h"

@@ -1,10 +1,11 @@
 // Pausing a queue, and resuming it.
 
+#include "base/clock.h"
+#include "base/printable.h"
 #include "base/try.h"
 #include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
-#include "cli/process.h"
 
 namespace lictor::cli {
 namespace {
@@ -45,6 +46,15 @@ Result<int> resume(const Client& client) {
 }
 
 }  // namespace
+
+std::string pause_text(const PauseState& state) {
+  if (!state.paused) return {};
+  std::string text = "paused";
+  if (!state.by.empty()) text += " by " + state.by;
+  if (state.at) text += (state.by.empty() ? " " : ", ") + relative_time(*state.at, wall_now());
+  if (!state.reason.empty()) text += ": " + state.reason;
+  return text;
+}
 
 void add_pause(Commands& to) {
   auto [command, options] =

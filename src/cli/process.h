@@ -11,17 +11,6 @@
 
 namespace lictor::cli {
 
-// Exit codes, as commands.md lists them.
-inline constexpr int kDone = 0;
-inline constexpr int kFailed = 1;  ///< what was asked for failed
-inline constexpr int kUsage = 2;   ///< bad usage or configuration
-inline constexpr int kNotFound = 3;
-inline constexpr int kUnreachable = 4;  ///< Consul
-inline constexpr int kDenied = 5;
-inline constexpr int kCancelled = 6;  ///< the task that was waited for
-
-[[nodiscard]] int exit_code(ErrorCode code);
-
 enum class SecondSignal { kIgnored, kEndsAtOnce };
 
 /// From now on SIGINT and SIGTERM only set interrupted(). A signal that is already ignored, as

@@ -4,7 +4,6 @@
 #include "cli/bulk.h"
 #include "cli/command_table.h"
 #include "cli/listing.h"
-#include "cli/process.h"
 
 namespace lictor::cli {
 namespace {

@@ -13,7 +13,6 @@
 #include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
-#include "cli/process.h"
 #include "cluster/takeover.h"
 
 namespace lictor::cli {

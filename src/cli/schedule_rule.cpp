@@ -11,7 +11,6 @@
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/new_task.h"
-#include "cli/process.h"
 #include "cli/schedule.h"
 #include "wire/json_text.h"
 

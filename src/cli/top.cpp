@@ -18,7 +18,6 @@
 #include "base/printable.h"
 #include "cli/command_table.h"
 #include "cli/json_output.h"
-#include "cli/process.h"
 #include "cli/screen.h"
 #include "cli/top_page.h"
 #include "cluster/admin_client.h"

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/listing.h"
-#include "cli/process.h"
 #include "harness.h"
 #include "model_consul.h"
 

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/process.h"
 #include "client/control.h"
 #include "harness.h"
 #include "model_consul.h"

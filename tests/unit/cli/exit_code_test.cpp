@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "cli/process.h"
 #include "client/store.h"
 #include "harness.h"
 

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/process.h"
 #include "harness.h"
 
 namespace lictor::cli {

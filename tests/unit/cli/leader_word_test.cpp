@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/host_name.h"
 #include "base/time_text.h"
-#include "cli/process.h"
 #include "harness.h"
 #include "model_consul.h"
 

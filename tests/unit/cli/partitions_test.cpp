@@ -9,7 +9,6 @@
 
 #include "base/host_name.h"
 #include "cli/check.h"
-#include "cli/process.h"
 #include "cluster/member.h"
 #include "core/leadership/balancer.h"
 #include "core/partition.h"
