@@ -1,4 +1,4 @@
-// What `lictor check` looks at: the configuration, as a command and as a daemon load it.
+// lictor check: loads the configuration as a command and as a daemon do, and hands it to cli.
 
 #include "cli/check.h"
 

@@ -1,7 +1,6 @@
-// Runs a store that speaks Consul's HTTP API, in memory and in its own process, and a daemon that uses
-// it, unless there is to be none. SIGINT and SIGTERM end both. Without a configuration, every task is
-// printed and counts as done until another daemon joins the queue; then this daemon stops and the
-// store goes on.
+// lictor dev: runs a store that speaks Consul's HTTP API, in memory and in its own process, and a
+// daemon that uses it. SIGINT and SIGTERM end both. Without a configuration the daemon prints every
+// task, counts it as done, and stops when another daemon joins the queue; the store goes on.
 
 #include <fcntl.h>
 #include <sys/prctl.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the commands of this folder work with: the program's options, and what is loaded by them.
+// The program's options, and the configuration that they name, for the commands of this folder.
 
 #include <optional>
 #include <string>

@@ -1,4 +1,4 @@
-// The daemon, and what it would do.
+// lictor run: the daemon, and with --dry-run its plan.
 
 #include <string_view>
 #include <vector>

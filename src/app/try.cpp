@@ -1,5 +1,5 @@
-// Runs one attempt of a task by the executor of its type, as the daemon would, on this host and
-// without Consul, in a folder of its own; prints its output, and what would have become of the task.
+// lictor try: runs one attempt of a task by the executor of its type, as the daemon would, on this
+// host and without Consul, in a folder of its own. Prints its output and how the task would end.
 // Commits nothing.
 
 #include "base/try.h"

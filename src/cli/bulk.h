@@ -1,6 +1,6 @@
 #pragma once
 
-// What the commands have in common that change many tasks: cancel, retry and dead purge.
+// Shared by the commands that change many tasks: cancel, retry and dead purge.
 
 #include <functional>
 #include <string>

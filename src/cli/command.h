@@ -54,13 +54,13 @@ inline constexpr int kCancelled = 6;  ///< the task that was waited for
 
 [[nodiscard]] int exit_code(ErrorCode code);
 
-/// What the configuration file on this host says of a schedule.
+/// A schedule in the configuration file on this host.
 struct LocalSchedule {
   std::string file;            ///< empty: no file has it
   std::optional<bool> paused;  ///< nothing: its operator decides
 };
 
-/// What a command works on: one queue.
+/// The queue that a command works on.
 struct Client {
   Console& console;
   lictor::Client& api;
@@ -80,8 +80,8 @@ struct Client {
   [[nodiscard]] client::Queue stored() const { return {store, queue, layout}; }
 };
 
-/// What runs a command once its arguments are read. The result is the exit code, or an error, which
-/// the program prints and maps to one. Blocks.
+/// Runs a command once its arguments are read. The result is the exit code, or an error, which the
+/// program prints and maps to one. Blocks.
 struct Command {
   enum class Queue {
     kMustExist,

@@ -15,7 +15,7 @@ struct Answer {
   std::string text;  ///< to standard output; with an exit code, to standard error
 };
 
-/// The program's arguments: what they may be, and what they are. No exception leaves it.
+/// Reads the program's arguments. No exception leaves it.
 class CommandLine {
  public:
   CommandLine();

@@ -48,7 +48,7 @@ void add_limits(Arguments& to, TaskText& task);
 /// A time as an argument: RFC 3339 with a zone, or seconds or milliseconds since the epoch.
 [[nodiscard]] Result<WallTime> time_argument(std::string_view text);
 
-/// What to say of `text`, which is no duration.
+/// The error for `text`, which is not a duration.
 [[nodiscard]] std::string duration_expected(std::string_view text);
 
 }  // namespace lictor::cli

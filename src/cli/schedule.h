@@ -1,6 +1,6 @@
 #pragma once
 
-// What the files of `schedule` have in common.
+// Shared by the files of `schedule`.
 
 #include <optional>
 #include <string>

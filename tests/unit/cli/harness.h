@@ -19,7 +19,7 @@ namespace lictor::cli::test {
 
 using namespace client::test;
 
-/// What the program's arguments are, without a command of src/app: a command, or its refusal.
+/// Reads arguments as the program does, but for the commands of src/app.
 inline std::variant<Command, Answer> read(const std::vector<std::string>& words) {
   CommandLine line;
   Commands to = line.commands();
