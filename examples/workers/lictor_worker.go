@@ -10,6 +10,9 @@
 //
 // A job that returns an error or panics has failed; what it prints is its output. Jobs of one process
 // run at the same time, as many as tasks_per_process says.
+//
+// What lictor would refuse is not sent: text that is no UTF-8 has U+FFFD there, a result that does not
+// fit is left out, and numbers that a double cannot hold fail the attempt.
 
 package main
 
@@ -19,10 +22,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"regexp"
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // A Job runs a task. Its context ends when the attempt should.
@@ -36,6 +42,7 @@ type Run struct {
 	Deadline                      string          // RFC 3339; empty: never
 	Task                          json.RawMessage // the record
 	commit                        []write
+	answered                      bool
 }
 
 type write struct {
@@ -46,7 +53,9 @@ type write struct {
 }
 
 // Put adds a write to Consul KV that is made if the attempt succeeds, with its finish, or not at all.
-func (run *Run) Put(key, value string) { run.commit = append(run.commit, write{Key: key, Value: &value}) }
+func (run *Run) Put(key, value string) {
+	run.commit = append(run.commit, write{Key: key, Value: &value})
+}
 
 // PutIf is Put of a key that must have this ModifyIndex; 0: it must not exist.
 func (run *Run) PutIf(key, value string, cas uint64) {
@@ -58,7 +67,7 @@ func (run *Run) Delete(key string) { run.commit = append(run.commit, write{Key: 
 
 // Progress tells how far the attempt is.
 func (run *Run) Progress(done, total float64, text string) {
-	send("progress", map[string]any{"attempt": run.Attempt, "done": done, "total": total, "text": text})
+	_ = send(run, "progress", map[string]any{"done": done, "total": total, "text": short(text)})
 }
 
 type failure struct {
@@ -70,38 +79,91 @@ type failure struct {
 // Permanent makes an error for good: the task becomes a dead letter at once.
 func Permanent(err error) error { return failure{error: err, permanent: true} }
 
-// RetryIn makes an error after which the task is tried again, not before `after`, such as "10s".
-func RetryIn(err error, after string) error { return failure{error: err, retryIn: after} }
+// RetryIn makes an error after which the task is tried again, not before `after`.
+func RetryIn(err error, after time.Duration) error {
+	if after < 0 {
+		after = 0
+	} else if after > 24*time.Hour { // of it at most 24h count
+		after = 24 * time.Hour
+	}
+	return failure{error: err, retryIn: strconv.FormatInt(after.Milliseconds(), 10) + "ms"}
+}
 
 var replies struct {
 	sync.Mutex
 	*os.File
 }
 
-func send(kind string, members map[string]any) error {
+const mostBytes = 1 << 20 // of a line
+
+var errTooLong = fmt.Errorf("a reply has at most %d bytes", mostBytes)
+
+// What lictor keeps of an error.
+func short(text string) string {
+	if len(text) > 1000 {
+		return text[:1000]
+	}
+	return text
+}
+
+// send replies for `run`; once it is answered, nothing more is sent for it.
+func send(run *Run, kind string, members map[string]any) error {
+	if run != nil {
+		members["attempt"] = run.Attempt
+	}
 	line, err := json.Marshal(map[string]any{kind: members})
 	if err != nil {
 		return err
 	}
+	if len(line) >= mostBytes {
+		return fmt.Errorf("%w, this one has %d", errTooLong, len(line)+1)
+	}
+	if members["result"] != nil {
+		var check any // a json.Number or a big.Int may be larger than a double
+		if err := json.Unmarshal(line, &check); err != nil {
+			return err
+		}
+	}
 	replies.Lock()
 	defer replies.Unlock()
+	if run != nil {
+		if run.answered {
+			return nil
+		}
+		run.answered = kind != "progress"
+	}
 	_, err = replies.Write(append(line, '\n'))
 	return err
+}
+
+func done(run *Run, result any) error {
+	members := map[string]any{"result": result}
+	if len(run.commit) > 0 {
+		members["commit"] = run.commit
+	}
+	err := send(run, "done", members)
+	if errors.Is(err, errTooLong) {
+		fmt.Fprintf(os.Stderr, "lictor_worker: task %s: the result is left out: %v\n", run.ID, err)
+		delete(members, "result")
+		if err = send(run, "done", members); errors.Is(err, errTooLong) {
+			return fmt.Errorf("its KV writes cannot be made: %w", err)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("the result is no JSON: %w", err)
+	}
+	return nil
 }
 
 func answer(ctx context.Context, run *Run, jobs map[string]Job) {
 	result, err := call(ctx, run, jobs)
 	if err == nil {
-		done := map[string]any{"attempt": run.Attempt, "result": result}
-		if len(run.commit) > 0 {
-			done["commit"] = run.commit
-		}
-		if err = send("done", done); err == nil {
-			return
-		}
-		err = fmt.Errorf("the result is no JSON: %w", err)
+		err = done(run, result)
 	}
-	failed := map[string]any{"attempt": run.Attempt, "error": err.Error()}
+	if err == nil {
+		return
+	}
+	failed := map[string]any{"error": short(err.Error())}
 	var how failure
 	if errors.As(err, &how) {
 		failed["permanent"] = how.permanent
@@ -109,7 +171,7 @@ func answer(ctx context.Context, run *Run, jobs map[string]Job) {
 			failed["retryIn"] = how.retryIn
 		}
 	}
-	_ = send("failed", failed)
+	_ = send(run, "failed", failed)
 }
 
 func call(ctx context.Context, run *Run, jobs map[string]Job) (result any, err error) {
@@ -128,7 +190,10 @@ func call(ctx context.Context, run *Run, jobs map[string]Job) (result any, err e
 	return job(ctx, run)
 }
 
-// Serve runs jobs, by taskType, until lictor has no more.
+var attemptOf = regexp.MustCompile(`^\s*{\s*"run"\s*:\s*{[^{}\[\]]*?"attempt"\s*:\s*"(\w+)"`)
+
+// Serve runs jobs, by taskType, until lictor has no more. After an error end the program: nothing reads
+// requests any more.
 func Serve(jobs map[string]Job) error {
 	number, err := strconv.Atoi(os.Getenv("LICTOR_WORKER_FD"))
 	if err != nil {
@@ -136,24 +201,33 @@ func Serve(jobs map[string]Job) error {
 	}
 	syscall.CloseOnExec(number)
 	replies.File = os.NewFile(uintptr(number), "replies")
-	if err := send("ready", map[string]any{"protocol": 1}); err != nil {
+	if err := send(nil, "ready", map[string]any{"protocol": 1}); err != nil {
 		return err
 	}
 	var jobsRun sync.WaitGroup
-	defer jobsRun.Wait()
 	var cancels sync.Map
 	requests := bufio.NewReader(os.Stdin)
 	for {
 		line, err := requests.ReadBytes('\n')
-		if err != nil {
+		if err == io.EOF {
+			jobsRun.Wait()
 			return nil
+		} else if err != nil {
+			return err
 		}
 		var message struct {
 			Run    *Run
 			Cancel *struct{ Attempt, Reason string }
 		}
 		if err := json.Unmarshal(line, &message); err != nil {
-			return err
+			// Nested deeper than 10,000, say. lictor names the attempt before the task.
+			attempt := attemptOf.FindSubmatch(line)
+			if attempt == nil {
+				return fmt.Errorf("cannot read a request: %w", err)
+			}
+			_ = send(&Run{Attempt: string(attempt[1])}, "failed", map[string]any{
+				"error": short("the worker cannot parse the task: " + err.Error()), "permanent": true})
+			continue
 		}
 		if run := message.Run; run != nil {
 			ctx, cancel := context.WithCancel(context.Background())

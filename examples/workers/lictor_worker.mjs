@@ -11,17 +11,25 @@
 //
 // A job that throws has failed; what it prints is its output. Jobs of one process run at the same time,
 // as many as tasks_per_process says.
+//
+// What lictor would refuse is not sent: half a surrogate pair becomes U+FFFD, and a result that does not
+// fit is left out.
 
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { inspect } from "node:util";
 
 /** Trying again cannot help: the task becomes a dead letter at once. */
 export class Permanent extends Error {}
 
-/** Try again, not before `after`, a duration such as "10s". */
+/** Try again, not before `after`: seconds, or a duration such as "10s". */
 export class Retry extends Error {
   constructor(message, after) {
     super(message);
+    if (typeof after === "number") after = `${Math.min(Math.max(Math.round(after * 1000), 0), 86_400_000)}ms`;
+    if (after !== undefined && !/^(\d+(\.\d+)?(ms|s|m|h))+$/.test(after)) {
+      throw new RangeError(`Retry: expected seconds or a duration such as "10s", got ${after}`);
+    }
     this.after = after;
   }
 }
@@ -30,6 +38,7 @@ export class Retry extends Error {
 class Run {
   #stop = new AbortController();
   commit = [];
+  answered = false;
 
   constructor(message) {
     Object.assign(this, message);
@@ -38,8 +47,11 @@ class Run {
   cancel(reason) {
     this.#stop.abort(new Error(reason));
   }
-  progress(members) {
-    send("progress", { ...members, attempt: this.attempt }); // { done, total, text }
+  progress({ done, total, text } = {}) {
+    if (this.answered) return;
+    const number = (value) => (Number.isFinite(value) ? value : undefined);
+    const shown = text === undefined ? undefined : String(text).slice(0, mostText);
+    send("progress", { attempt: this.attempt, done: number(done), total: number(total), text: shown });
   }
   /** A write to Consul KV that is made if the attempt succeeds, with its finish, or not at all. */
   put(key, value, cas) {
@@ -51,22 +63,60 @@ class Run {
 }
 
 const replies = Number(process.env.LICTOR_WORKER_FD);
+const mostBytes = 1 << 20; // of a line
+const mostText = 1000; // of an error; lictor keeps no more
+
+class TooLong extends Error {}
 
 function send(kind, members) {
-  let line = Buffer.from(JSON.stringify({ [kind]: members }) + "\n");
+  // JSON.stringify() escapes half a pair, and nothing else so.
+  const text = JSON.stringify({ [kind]: members }).replace(/\\(?:(ud[89a-f]..)|.)/g, (all, half) => (half ? "\ufffd" : all));
+  let line = Buffer.from(text + "\n");
+  if (line.length > mostBytes) {
+    throw new TooLong(`a reply has at most ${mostBytes} bytes, this one has ${line.length}`);
+  }
   while (line.length) line = line.subarray(writeSync(replies, line));
 }
 
+function done({ attempt, id, commit }, result) {
+  const writes = commit.length ? commit : undefined;
+  try {
+    try {
+      send("done", { attempt, result: result ?? null, commit: writes });
+    } catch (error) {
+      if (!(error instanceof TooLong)) throw new Error(`the result is no JSON: ${error.message}`);
+      console.error(`lictor_worker: task ${id}: the result is left out: ${error.message}`);
+      send("done", { attempt, commit: writes });
+    }
+  } catch (error) {
+    throw error instanceof TooLong ? new Error(`its KV writes cannot be made: ${error.message}`) : error;
+  }
+}
+
 async function answer(run, jobs) {
-  const { attempt } = run;
   try {
     const job = Object.hasOwn(jobs, run.type) ? jobs[run.type] : jobs["*"];
     if (!job) throw new Permanent(`this worker has no job for the type ${run.type}`);
-    const result = (await job(run)) ?? null;
-    send("done", { attempt, result, commit: run.commit });
+    done(run, await job(run));
   } catch (error) {
-    const message = error instanceof Permanent || error instanceof Retry ? error.message : String(error);
-    send("failed", { attempt, error: message, permanent: error instanceof Permanent || undefined, retryIn: error?.after });
+    const known = error instanceof Permanent || error instanceof Retry;
+    const text = known ? error.message : error instanceof Error ? String(error) : inspect(error);
+    const permanent = error instanceof Permanent || undefined;
+    send("failed", { attempt: run.attempt, error: text.slice(0, mostText), permanent, retryIn: known ? error.after : undefined });
+  } finally {
+    run.answered = true;
+  }
+}
+
+function read(line) {
+  try {
+    return JSON.parse(line);
+  } catch (error) {
+    // lictor names the attempt before the task.
+    const [, attempt] = /^\s*{\s*"run"\s*:\s*{[^{}[\]]*?"attempt"\s*:\s*"(\w+)"/.exec(line) ?? [];
+    if (!attempt) throw error;
+    send("failed", { attempt, error: `the worker cannot parse the task: ${error}`.slice(0, mostText), permanent: true });
+    return {};
   }
 }
 
@@ -75,7 +125,7 @@ export async function serve(jobs) {
   const running = new Map();
   send("ready", { protocol: 1 });
   for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
-    const message = JSON.parse(line);
+    const message = read(line);
     if (message.run) {
       const run = new Run(message.run);
       running.set(run.attempt, run);

@@ -10,21 +10,38 @@
 #
 # The function runs in a subshell with `set -e`, without standard input, with the environment of
 # programs (see the page "jobs"): LICTOR_TASK_ID, LICTOR_PARA_<name> and the rest; the record is in
-# LICTOR_TASK. Needs bash 4.4 and nothing else.
+# LICTOR_TASK. What an environment cannot hold, 127 KiB or more, is a variable of the function alone.
+# Needs bash 4.4, and grep, sed and tr.
 
-# lictor_json_scalars TEXT: the scalars of a JSON document in the array lictor_value, by path
-# ("run.task.taskPara.order"), decoded; of each object and array its text in lictor_text.
-declare -gA lictor_value lictor_text
-lictor_json_scalars() {
-  local LC_ALL=C lictor_rest=$1 lictor_string
-  lictor_value=() lictor_text=()
-  lictor_json_value ""
+# The pieces of JSON. A text in them is valid UTF-8, without half a surrogate pair; a number is one that
+# a double can hold.
+lictor_char=$'[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}'
+lictor_char+=$'|\xed[\x80-\x9f][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}'
+lictor_escape='\\(["\\/bfnrt]|u([0-9A-CE-Fa-ce-f][0-9A-Fa-f]{3}|[Dd][0-7][0-9A-Fa-f]{2}'
+lictor_escape+='|[Dd][89ABab][0-9A-Fa-f]{2}\\u[Dd][C-Fc-f][0-9A-Fa-f]{2}))'
+lictor_text=$'"([] !#-[^-\x7f]|'"$lictor_char|$lictor_escape)*\""
+lictor_number='-?(0|[1-9][0-9]{0,99})(\.[0-9]+)?([eE][-+]?0*[0-9]{1,2})?'
+
+lictor_is_json() { # lictor_is_json TEXT: one JSON value, nested 512 deep at most
+  local -x LC_ALL=C
+  local left=$1 before scalar=$'[\x01\x02]' depth
+  [[ $left != *[$'\x01\x02']* ]] || return 1
+  # What stays: \x02 for a text, \x01 for any other value, and what holds them together.
+  left=$(sed -E -e "s/$lictor_text/"$'\x02/g' -e "s/$lictor_number|true|false|null/"$'\x01/g' \
+    -e $'s/[ \t\r]+//g' <<<"$left")
+  for ((depth = 0; depth < 512; depth++)); do
+    [[ $left == *[]}]* ]] || break
+    before=$left
+    left=$(sed -E "s/\\[($scalar(,$scalar)*)?\\]|\\{("$'\x02'":$scalar(,"$'\x02'":$scalar)*)?\\}/"$'\x01/g' <<<"$left")
+    [[ $left != "$before" ]] || return 1
+  done
+  [[ $left == $'\x01' || $left == $'\x02' ]]
 }
-lictor_json_space() { lictor_rest=${lictor_rest#"${lictor_rest%%[![:space:]]*}"}; }
-lictor_utf8() { # lictor_utf8 CODE: appended to $lictor_string
+
+lictor_utf8() { # lictor_utf8 CODE: the character in $lictor_character
   local bytes
   if (($1 == 0)); then
-    return # a variable cannot hold it
+    lictor_character= && return # a variable cannot hold it
   elif (($1 < 0x80)); then
     printf -v bytes '\\x%02x' "$1"
   elif (($1 < 0x800)); then
@@ -35,93 +52,141 @@ lictor_utf8() { # lictor_utf8 CODE: appended to $lictor_string
     printf -v bytes '\\x%02x' $((0xf0 | $1 >> 18)) $((0x80 | $1 >> 12 & 63)) $((0x80 | $1 >> 6 & 63)) $((0x80 | $1 & 63))
   fi
   # shellcheck disable=SC2059
-  printf -v bytes "$bytes" && lictor_string+=$bytes
-}
-lictor_json_string() { # the string at the start, decoded, in $lictor_string
-  local plain code
-  [[ $lictor_rest == \"* ]] || return 1
-  lictor_rest=${lictor_rest:1} lictor_string=
-  while true; do
-    plain=${lictor_rest%%[\"\\]*}
-    lictor_string+=$plain lictor_rest=${lictor_rest:${#plain}}
-    case ${lictor_rest:0:2} in
-      \"*) lictor_rest=${lictor_rest:1} && return ;;
-      \\n) lictor_string+=$'\n' ;;
-      \\t) lictor_string+=$'\t' ;;
-      \\r) lictor_string+=$'\r' ;;
-      \\b) lictor_string+=$'\b' ;;
-      \\f) lictor_string+=$'\f' ;;
-      \\u)
-        code=$((16#${lictor_rest:2:4})) lictor_rest=${lictor_rest:4}
-        if ((code >= 0xd800 && code < 0xdc00)); then
-          code=$((0x10000 + (code - 0xd800) * 1024 + 16#${lictor_rest:4:4} - 0xdc00)) lictor_rest=${lictor_rest:6}
-        fi
-        lictor_utf8 "$code"
-        ;;
-      \\?) lictor_string+=${lictor_rest:1:1} ;;
-      *) return 1 ;;
-    esac
-    lictor_rest=${lictor_rest:2}
-  done
-}
-lictor_json_value() { # lictor_json_value PATH
-  local path=$1 number=0 before name
-  lictor_json_space
-  before=$lictor_rest
-  case $lictor_rest in
-    \{*)
-      lictor_rest=${lictor_rest:1} && lictor_json_space
-      while [[ $lictor_rest != \}* ]]; do
-        lictor_json_string || return 1
-        name=${lictor_string//./\\.}
-        lictor_json_space && lictor_rest=${lictor_rest#:}
-        lictor_json_value "${path:+$path.}$name" || return 1
-        lictor_json_space && lictor_rest=${lictor_rest#,} && lictor_json_space
-      done
-      lictor_rest=${lictor_rest:1}
-      ;;
-    \[*)
-      lictor_rest=${lictor_rest:1} && lictor_json_space
-      while [[ $lictor_rest != \]* ]]; do
-        lictor_json_value "$path.$((number++))" || return 1
-        lictor_json_space && lictor_rest=${lictor_rest#,} && lictor_json_space
-      done
-      lictor_rest=${lictor_rest:1}
-      ;;
-    \"*)
-      lictor_json_string || return 1
-      lictor_value[$path]=$lictor_string
-      return
-      ;;
-    *)
-      [[ $lictor_rest =~ ^[-+.0-9a-zA-Z]+ ]] || return 1
-      lictor_rest=${lictor_rest:${#BASH_REMATCH[0]}}
-      [[ ${BASH_REMATCH[0]} == null ]] || lictor_value[$path]=${BASH_REMATCH[0]}
-      return
-      ;;
-  esac
-  [[ -z $path ]] || lictor_text[$path]=${before:0:$((${#before} - ${#lictor_rest}))}
+  printf -v lictor_character "$bytes"
 }
 
-lictor_quote() { # lictor_quote TEXT: as JSON in $lictor_quoted
+lictor_decode() { # lictor_decode TEXT: a text with its quotes, decoded, in $lictor_decoded
+  local part code high=0 i IFS=
+  local -a parts
+  lictor_decoded=${1:1:${#1}-2}
+  [[ $lictor_decoded == *\\* ]] || return 0
+  mapfile -t -d '\' parts <<<"$lictor_decoded"
+  parts[-1]=${parts[-1]%$'\n'}
+  for ((i = 1; i < ${#parts[@]}; i++)); do
+    part=${parts[i]}
+    case $part in
+      '') parts[i]='\' && ((i++)) ;; # and the next part follows as it is
+      n*) parts[i]=$'\n'${part:1} ;;
+      t*) parts[i]=$'\t'${part:1} ;;
+      r*) parts[i]=$'\r'${part:1} ;;
+      b*) parts[i]=$'\b'${part:1} ;;
+      f*) parts[i]=$'\f'${part:1} ;;
+      u*)
+        code=$((16#${part:1:4})) parts[i]=${part:5}
+        if ((code >= 0xd800 && code < 0xdc00)); then
+          high=$code
+          continue
+        fi
+        ((code < 0xdc00 || code > 0xdfff)) || code=$((0x10000 + (high - 0xd800) * 1024 + code - 0xdc00))
+        lictor_utf8 "$code"
+        parts[i]=$lictor_character${part:5}
+        ;;
+    esac
+  done
+  lictor_decoded="${parts[*]}"
+}
+
+# lictor_read LINE: of a "run" its members in lictor_run, by name, the record in lictor_run[task]; the
+# scalars of taskPara in lictor_para, by the names of their variables. One pass, so that its time grows
+# with the line's length and no faster; what lies deeper is skipped. Fails for what is no request.
+declare -gA lictor_run lictor_para
+lictor_read() {
+  local -x LC_ALL=C
+  local IFS= token name='' value depth=0 deeper begin is_run=0 i
+  local -a tokens
+  lictor_run=() lictor_para=()
+  mapfile -t tokens < <(grep -oE '"([^"\\]|\\.)*"|[{]|[}]|[[]+|[]]+|[^][{}"]+' <<<"$1")
+  ((${#tokens[@]} > 0)) || return 1
+  for ((i = 0; i < ${#tokens[@]}; i++)); do
+    token=${tokens[i]}
+    case $token in
+      \"*)
+        if [[ -z $name ]]; then
+          name=$token && continue
+        fi
+        lictor_decode "$token"
+        lictor_member "$depth" "$name" "$lictor_decoded"
+        name=
+        ;;
+      [{[]*)
+        if [[ $depth$name == 0 || $depth$name == '1"run"' || $depth$name == '2"task"' || $depth$name == '3"taskPara"' ]] &&
+          [[ $token == '{' ]]; then
+          ((++depth != 2)) || is_run=1
+          ((depth != 3)) || begin=$i
+        else
+          for ((deeper = ${#token}; deeper > 0; )); do
+            ((++i < ${#tokens[@]})) || return 1
+            case ${tokens[i]} in
+              [{[]*) ((deeper += ${#tokens[i]})) ;;
+              [}\]]*) ((deeper -= ${#tokens[i]})) ;;
+            esac
+          done
+        fi
+        name=
+        ;;
+      '}') ((depth-- != 3)) || lictor_run[task]="${tokens[*]:begin:i-begin+1}" ;;
+      *) # ":1," after a name
+        value=${token//[[:space:]]/}
+        [[ -n $name && $value == :?* ]] || continue
+        value=${value#:} value=${value%,}
+        [[ $value != null ]] || value=
+        lictor_member "$depth" "$name" "$value"
+        name=
+        ;;
+    esac
+  done
+  ((depth == 0)) && [[ $is_run == 0 || -n ${lictor_run[attempt]-} ]]
+}
+lictor_member() { # lictor_member DEPTH NAME VALUE
+  case $1 in
+    2) lictor_run[${2:1:${#2}-2}]=$3 ;;
+    4)
+      lictor_decode "$2"
+      [[ -z $lictor_decoded ]] || lictor_para[LICTOR_PARA_${lictor_decoded//[^A-Za-z0-9_]/_}]=$3
+      ;;
+  esac
+}
+
+lictor_quote() { # lictor_quote TEXT: as JSON in $lictor_quoted; what is no UTF-8 is left out
+  local -x LC_ALL=C
   local text=${1//\\/\\\\} code
   text=${text//\"/\\\"} text=${text//$'\n'/\\n} text=${text//$'\t'/\\t} text=${text//$'\r'/\\r}
-  for code in 1 2 3 4 5 6 7 8 11 12 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31; do
-    printf -v code "\\\\x%02x" "$code" && printf -v code "$code" && text=${text//"$code"/ }
-  done
+  if [[ $text == *[$'\x01'-$'\x1f']* ]]; then
+    for code in 1 2 3 4 5 6 7 8 11 12 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31; do
+      printf -v code "\\\\x%02x" "$code" && printf -v code "$code" && text=${text//"$code"/ }
+    done
+  fi
+  [[ $text != *[$'\x80'-$'\xff']* ]] || text=$(sed -E $'s/([\x01-\x7f]|'"$lictor_char"')|./\1/g' <<<"$text")
   lictor_quoted=\"$text\"
 }
 
 lictor_progress() { # lictor_progress DONE TOTAL [TEXT]: two numbers
-  lictor_quote "${3-}"
+  [[ $1 =~ ^[0-9]{1,15}(\.[0-9]+)?$ && $2 =~ ^[0-9]{1,15}(\.[0-9]+)?$ ]] ||
+    { echo "lictor_progress: expected two numbers, got $1 and $2" >&2 && return 1; }
+  lictor_quote "${3:0:1000}"
   # The job does not have the descriptor, and nor has what it starts.
   printf '{"progress": {"attempt": "%s", "done": %s, "total": %s, "text": %s}}\n' "$lictor_attempt" "$1" "$2" \
     "$lictor_quoted" >"/proc/$$/fd/$LICTOR_WORKER_FD"
 }
 
+lictor_handed() { # lictor_handed FILE: the JSON value in it, on one line, in $lictor_value; "": it is empty
+  lictor_value=
+  [[ -s $1 ]] || return 0
+  (($(wc -c <"$1") <= 524288)) || return 1
+  lictor_value=$(tr '\n\0' '\r\1' <"$1")
+  lictor_is_json "$lictor_value" || return 1
+  lictor_value=${lictor_value//$'\r'/ }
+}
+
+lictor_set() { # lictor_set NAME VALUE: a variable of the job, and of what it starts where that can have it
+  declare -g "$1=$2"
+  local LC_ALL=C
+  if ((${#1} + ${#2} <= 130048)); then export "${1?}"; else declare -g +x "$1"; fi
+}
+
 lictor_serve() { # lictor_serve FUNCTION
   # The names are lictor's, since the job sees them.
-  local lictor_line lictor_status lictor_name lictor_attempt lictor_members lictor_folder
+  local lictor_line lictor_status lictor_name lictor_attempt lictor_members lictor_folder lictor_value
   local - # `set -e` of the caller: a job that fails is no reason to end
   set +e
   lictor_folder=$(mktemp -d) || return
@@ -130,22 +195,19 @@ lictor_serve() { # lictor_serve FUNCTION
   printf '{"ready": {"protocol": 1}}\n' >&"$LICTOR_WORKER_FD"
   while IFS= read -r lictor_line; do
     [[ $lictor_line == *'"run"'* ]] || continue  # a cancel comes too late: the job has the only process
-    lictor_json_scalars "$lictor_line" || { echo "cannot read: ${lictor_line:0:200}" >&2 && return 1; }
-    lictor_attempt=${lictor_value[run.attempt]-}
+    lictor_read "$lictor_line" || { echo "lictor_worker: cannot read: ${lictor_line:0:200}" >&2 && return 1; }
+    lictor_attempt=${lictor_run[attempt]-}
     [[ -n $lictor_attempt ]] || continue
     rm -f -- "$lictor_folder"/*
     (
-      export LICTOR_TASK=${lictor_text[run.task]-} LICTOR_RESULT=$lictor_folder/result LICTOR_COMMIT=$lictor_folder/commit
-      export LICTOR_TASK_ID=${lictor_value[run.id]-} LICTOR_TASK_KEY=${lictor_value[run.key]-}
-      export LICTOR_TASK_TYPE=${lictor_value[run.type]-} LICTOR_QUEUE=${lictor_value[run.queue]-}
-      export LICTOR_ATTEMPT=${lictor_value[run.number]-} LICTOR_DEADLINE=${lictor_value[run.deadline]-}
-      export LICTOR_FENCING_TOKEN=${lictor_value[run.fencingToken]-}
-      for lictor_name in "${!lictor_value[@]}"; do
-        [[ $lictor_name == run.task.taskPara.* ]] || continue
-        lictor_members=${lictor_name#run.task.taskPara.}
-        lictor_members=${lictor_members//\\./_}
-        [[ $lictor_members != *.* ]] || continue # of an object within
-        export "LICTOR_PARA_${lictor_members//[^A-Za-z0-9_]/_}=${lictor_value[$lictor_name]}"
+      lictor_set LICTOR_TASK "${lictor_run[task]-}"
+      export LICTOR_RESULT=$lictor_folder/result LICTOR_COMMIT=$lictor_folder/commit
+      export LICTOR_TASK_ID=${lictor_run[id]-} LICTOR_TASK_KEY=${lictor_run[key]-}
+      export LICTOR_TASK_TYPE=${lictor_run[type]-} LICTOR_QUEUE=${lictor_run[queue]-}
+      export LICTOR_ATTEMPT=${lictor_run[number]-} LICTOR_DEADLINE=${lictor_run[deadline]-}
+      export LICTOR_FENCING_TOKEN=${lictor_run[fencingToken]-}
+      for lictor_name in "${!lictor_para[@]}"; do
+        lictor_set "$lictor_name" "${lictor_para[$lictor_name]}"
       done
       set -e
       eval "exec $LICTOR_WORKER_FD>&-"
@@ -153,13 +215,20 @@ lictor_serve() { # lictor_serve FUNCTION
     )
     lictor_status=$?
     lictor_members="\"attempt\": \"$lictor_attempt\""
-    if ((lictor_status == 0)); then
-      [[ ! -s $lictor_folder/result ]] || lictor_members+=", \"result\": $(tr '\n' ' ' <"$lictor_folder/result")"
-      [[ ! -s $lictor_folder/commit ]] || lictor_members+=", \"commit\": $(tr '\n' ' ' <"$lictor_folder/commit")"
-      printf '{"done": {%s}}\n' "$lictor_members" >&"$LICTOR_WORKER_FD"
-    else
+    if ((lictor_status != 0)); then
       ((lictor_status != 64 && lictor_status != 65 && lictor_status != 78)) || lictor_members+=', "permanent": true'
-      printf '{"failed": {%s, "error": "exit status %s"}}\n' "$lictor_members" "$lictor_status" >&"$LICTOR_WORKER_FD"
+      lictor_line="{\"failed\": {$lictor_members, \"error\": \"exit status $lictor_status\"}}"
+    elif ! lictor_handed "$lictor_folder/commit"; then
+      lictor_line="{\"failed\": {$lictor_members, \"error\": \"its KV writes cannot be made: LICTOR_COMMIT is no JSON, or too large\"}}"
+    else
+      lictor_line="{\"done\": {$lictor_members${lictor_value:+, \"commit\": $lictor_value}"
+      if lictor_handed "$lictor_folder/result" && ((${#lictor_line} + ${#lictor_value} < 1000000)); then
+        lictor_line+=${lictor_value:+, \"result\": $lictor_value}
+      else
+        echo "lictor_worker: the result is left out: LICTOR_RESULT is no JSON, or too large" >&2
+      fi
+      lictor_line+=}}
     fi
+    printf '%s\n' "$lictor_line" >&"$LICTOR_WORKER_FD"
   done
 }

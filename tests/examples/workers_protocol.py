@@ -8,9 +8,11 @@ import json, os, pathlib, selectors, shutil, subprocess, sys, tempfile, time
 
 SOURCE = pathlib.Path(sys.argv[1])
 PATIENCE = 60  # s; a machine may be slow
+DEPTH = 190_000  # a task of 390,000 bytes, the most that lictor runs, holds no deeper one
 # What a helper cannot do: bash runs one job at a time and reads nothing meanwhile.
-LACKS = {"bash": {"cancel", "two at a time", "a result that is no JSON", "text of an error", "the delay"},
-         "python": {"two at a time"}}
+LACKS = {"bash": {"cancel", "two at a time", "text of an error", "the delay", "a delay in seconds", "odd text in an error",
+                  "a job that exits"},
+         "python": {"two at a time"}, "node": {"a job that exits"}, "go": {"a job that exits"}}
 failures = []
 
 
@@ -24,14 +26,17 @@ class Worker:
         self.replies, self.rest, self.attempts = replies, b"", 0
 
     def send(self, message):
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.send_text(json.dumps(message))
+
+    def send_text(self, text):
+        self.process.stdin.write(text.encode() + b"\n")
         self.process.stdin.flush()
 
-    def run(self, kind, id="42", para=None, **more):
+    def run(self, kind, id="42", para=None, put=lambda text: text, **more):
         self.attempts += 1
-        self.send({"run": {"protocol": 1, "attempt": str(self.attempts), "id": id, "key": "lictor/q/tasks/" + id,
+        self.send_text(put(json.dumps({"run": {"protocol": 1, "attempt": str(self.attempts), "id": id, "key": "lictor/q/tasks/" + id,
                            "type": kind, "queue": "q", "number": 3, "fencingToken": 4711,
-                           "task": {"taskType": kind, "taskTaken": False, "taskPara": para or {}}, **more}})
+                           "task": {"taskType": kind, "taskTaken": False, "taskPara": para or {}}, **more}})))
         return str(self.attempts)
 
     def line(self):
@@ -46,7 +51,10 @@ class Worker:
                     return None
                 self.rest += read
         line, self.rest = self.rest.split(b"\n", 1)
-        return json.loads(line)
+        assert len(line) < 1 << 20, f"a reply of {len(line)} bytes"
+        reply = json.loads(line.decode(), parse_constant=refuse, parse_int=finite, parse_float=finite)
+        json.dumps(reply, ensure_ascii=False).encode()  # fails for half a surrogate pair
+        return reply
 
     def said(self):
         return os.pread(self.output.fileno(), 1 << 20, 0).decode()
@@ -56,6 +64,15 @@ class Worker:
         code = self.process.wait(PATIENCE)
         os.close(self.replies)
         return code
+
+
+def refuse(text):
+    raise AssertionError(f"not a number of JSON: {text}")
+
+
+def finite(text):
+    assert abs(float(text)) < float("inf"), f"no double can hold a number of {len(text)} digits"
+    return float(text) if set(text) & set(".eE") else int(text)
 
 
 def done(worker, attempt):
@@ -74,6 +91,7 @@ def result_and_output(worker):
     text = "line\nnext \"quoted\" \\ tab\t ä € 𝄞 'single' $HOME `x` " + "y" * 100_000
     told = done(worker, worker.run("Echo", id="é/1", para={"text": text, "deep": {"a": [1, {"b": "}"}]}}))
     assert told["result"] == {"text": text, "number": 3, "token": 4711}, str(told)[:300]
+    assert "commit" not in told
     assert "said é/1\n" in worker.said()  # before the reply
 
 
@@ -103,7 +121,7 @@ def retry(worker):
 
 
 def the_delay(worker):
-    assert failed(worker, worker.run("Retry"))["retryIn"] == "10s"
+    assert failed(worker, worker.run("Retry"))["retryIn"] in ("10s", "10000ms")
 
 
 def commit(worker):
@@ -138,8 +156,70 @@ def a_late_cancel(worker):
     done(worker, worker.run("Echo", para={"text": "after"}))
 
 
+def fails_or_has_none(worker, kind):
+    """What has no result to send fails, or is done without one, as a program is."""
+    attempt = worker.run(kind)
+    reply = worker.line()
+    assert reply and reply.keys() <= {"done", "failed"}, f"{reply}: {worker.said()}"
+    (members,) = reply.values()
+    assert members["attempt"] == attempt and members.get("result") is None, str(reply)[:300]
+    assert "failed" in reply or "left out" in worker.said() or kind == "Huge"  # null in JavaScript
+
+
 def a_result_that_is_no_json(worker):
-    assert failed(worker, worker.run("Odd"))["error"]
+    fails_or_has_none(worker, "Odd")
+
+
+def a_number_beyond_all(worker):
+    fails_or_has_none(worker, "Huge")
+
+
+def a_result_that_does_not_fit(worker):
+    assert done(worker, worker.run("Large")).get("result") is None
+    assert "left out" in worker.said()
+
+
+def odd_text_in_a_result(worker):
+    fits = done(worker, worker.run("Broken")).get("result")
+    assert fits is None or fits.startswith("x"), fits
+
+
+def odd_text_in_an_error(worker):
+    assert "y" in failed(worker, worker.run("BrokenError"))["error"]
+
+
+def odd_text_in_progress(worker):
+    attempt = worker.run("BrokenProgress")
+    assert worker.line()["progress"]["text"].startswith("z")
+    done(worker, attempt)
+
+
+def a_delay_in_seconds(worker):
+    assert failed(worker, worker.run("RetrySeconds"))["retryIn"] in ("1500ms", "1.5s")
+
+
+def a_task_as_deep_as_lictor_takes(worker):
+    deep = "[" * DEPTH + "]" * DEPTH
+    attempt = worker.run("Echo", para={"text": "x", "y": 0}, put=lambda text: text.replace('"y": 0', '"y": ' + deep))
+    reply = worker.line()
+    assert reply and reply.keys() <= {"done", "failed"}, f"{reply}: {worker.said()}"
+    assert [members["attempt"] for members in reply.values()] == [attempt], str(reply)[:300]
+    done(worker, worker.run("Echo", para={"text": "after"}))
+
+
+def a_long_task(worker):
+    done(worker, worker.run("Echo", para={"text": "x", "y": list(range(60_000))}))
+    text = "\"\n\\ä" * 40_000
+    told = done(worker, worker.run("Echo", para={"text": "x", "y": text, "z": "z" * 100_000}))
+    assert told["result"]["text"] == "x"
+
+
+def null(worker):
+    assert done(worker, worker.run("Echo", para={"text": None}))["result"]["text"] in (None, "")
+
+
+def a_job_that_exits(worker):
+    assert "SystemExit: 3" in failed(worker, worker.run("Exit"))["error"]
 
 
 def two_at_a_time(worker):
@@ -150,7 +230,9 @@ def two_at_a_time(worker):
 
 
 CASES = [result_and_output, unknown_members, failure, text_of_an_error, permanent, retry, the_delay, commit, progress,
-         an_unknown_type, cancel, a_late_cancel, a_result_that_is_no_json, two_at_a_time]
+         an_unknown_type, cancel, a_late_cancel, a_result_that_is_no_json, a_number_beyond_all,
+         a_result_that_does_not_fit, odd_text_in_a_result, odd_text_in_an_error, odd_text_in_progress, a_delay_in_seconds,
+         a_task_as_deep_as_lictor_takes, a_long_task, null, a_job_that_exits, two_at_a_time]
 
 
 def check(language, argv, folder):
@@ -162,11 +244,22 @@ def check(language, argv, folder):
             continue
         try:
             case(worker)
-        except AssertionError as error:
-            failures.append(f"{language}: {name}: {error}")
+        except (AssertionError, LookupError, OSError, ValueError) as error:
+            failures.append(f"{language}: {name}: {type(error).__name__}: {error}")
             worker.process.kill()
             worker.process.wait()
-            return
+            worker = Worker(argv, folder)
+            assert worker.line() == {"ready": {"protocol": 1}}, worker.said()
+    # A line that is no request: whoever reads no more ends, and says why.
+    broken = Worker(argv, folder)
+    assert broken.line() == {"ready": {"protocol": 1}}, broken.said()
+    broken.send_text('{"run": {"task"')
+    try:
+        if broken.process.wait(PATIENCE) == 0 or not broken.said():
+            failures.append(f"{language}: a line that is no request: {broken.process.returncode}: {broken.said()}")
+    except subprocess.TimeoutExpired:
+        failures.append(f"{language}: hangs after a line that is no request")
+        broken.process.kill()
     # The end of standard input: what runs is finished and answered.
     attempt = worker.run("Slow")
     code = worker.end_input_and_wait(attempt)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -23,7 +24,7 @@ func main() {
 		"Permanent": func(context.Context, *Run) (any, error) {
 			return nil, Permanent(errors.New("for good"))
 		},
-		"Retry": func(context.Context, *Run) (any, error) { return nil, RetryIn(errors.New("later"), "10s") },
+		"Retry": func(context.Context, *Run) (any, error) { return nil, RetryIn(errors.New("later"), 10*time.Second) },
 		"Commit": func(_ context.Context, run *Run) (any, error) {
 			run.Put("a", "text")
 			run.PutIf("b", "new", 0)
@@ -37,6 +38,19 @@ func main() {
 		"Wait": func(ctx context.Context, _ *Run) (any, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
+		},
+		"Huge":   func(context.Context, *Run) (any, error) { return json.Number("1e400"), nil },
+		"Large":  func(context.Context, *Run) (any, error) { return strings.Repeat("y", 1_100_000), nil },
+		"Broken": func(context.Context, *Run) (any, error) { return "x\xff", nil },
+		"BrokenError": func(context.Context, *Run) (any, error) {
+			return nil, errors.New("y\xff")
+		},
+		"BrokenProgress": func(_ context.Context, run *Run) (any, error) {
+			run.Progress(1, 2, "z\xff")
+			return nil, nil
+		},
+		"RetrySeconds": func(context.Context, *Run) (any, error) {
+			return nil, RetryIn(errors.New("later"), 1500*time.Millisecond)
 		},
 		"Odd": func(context.Context, *Run) (any, error) { return make(chan int), nil },
 		"Slow": func(context.Context, *Run) (any, error) {

@@ -26,6 +26,24 @@ serve({
   async Wait(run) {
     await sleep(600_000, null, { signal: run.signal });
   },
+  Huge() {
+    return 1e400;
+  },
+  Large() {
+    return "y".repeat(1_100_000);
+  },
+  Broken() {
+    return "x😀".slice(0, 2);
+  },
+  BrokenError() {
+    throw new Error("y😀".slice(0, 2));
+  },
+  BrokenProgress(run) {
+    run.progress({ text: "z😀".slice(0, 2) });
+  },
+  RetrySeconds() {
+    throw new Retry("later", 1.5);
+  },
   Odd() {
     return 1n;
   },

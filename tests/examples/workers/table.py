@@ -1,4 +1,4 @@
-import time
+import os, sys, time
 
 import lictor_worker
 
@@ -51,6 +51,41 @@ def odd(run):
 @lictor_worker.job("Slow")
 def slow(run):
     time.sleep(0.5)
+
+
+@lictor_worker.job("Huge")
+def huge(run):
+    return 10 ** 400
+
+
+@lictor_worker.job("Large")
+def large(run):
+    return "y" * 1_100_000
+
+
+@lictor_worker.job("Broken")
+def broken(run):
+    return "x" + os.fsdecode(b"\xff")
+
+
+@lictor_worker.job("BrokenError")
+def broken_error(run):
+    raise ValueError("y" + os.fsdecode(b"\xff"))
+
+
+@lictor_worker.job("BrokenProgress")
+def broken_progress(run):
+    run.progress(text="z" + os.fsdecode(b"\xff"))
+
+
+@lictor_worker.job("RetrySeconds")
+def retry_seconds(run):
+    raise lictor_worker.Retry("later", 1.5)
+
+
+@lictor_worker.job("Exit")
+def exit_in_a_job(run):
+    sys.exit(3)
 
 
 lictor_worker.serve()

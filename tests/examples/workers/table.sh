@@ -7,6 +7,7 @@ job() {
   case $LICTOR_TASK_TYPE in
     Echo)
       echo "said $LICTOR_TASK_ID"
+      /bin/true # runs, whatever the task's size
       lictor_quote "$LICTOR_PARA_text"
       printf '{"text": %s, "number": %s,\n "token": %s}\n' "$lictor_quoted" "$LICTOR_ATTEMPT" "$LICTOR_FENCING_TOKEN" \
         >"$LICTOR_RESULT"
@@ -24,6 +25,11 @@ job() {
       lictor_progress 1 2 "$text"
       ;;
     Slow) sleep 0.5 ;;
+    Odd) echo hello >"$LICTOR_RESULT" ;;
+    Huge) echo 1e400 >"$LICTOR_RESULT" ;;
+    Large) printf '"%01100000d"' 0 >"$LICTOR_RESULT" ;;
+    Broken) printf '"x\xff"' >"$LICTOR_RESULT" ;;
+    BrokenProgress) lictor_progress 1 2 $'z\xff' ;;
     *) exit 64 ;;
   esac
 }

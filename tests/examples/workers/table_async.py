@@ -1,4 +1,4 @@
-import asyncio
+import asyncio, os, sys
 
 import lictor_worker
 
@@ -50,6 +50,41 @@ async def odd(run):
 @lictor_worker.job("Slow")
 async def slow(run):
     await asyncio.sleep(0.5)
+
+
+@lictor_worker.job("Huge")
+async def huge(run):
+    return 10 ** 400
+
+
+@lictor_worker.job("Large")
+async def large(run):
+    return "y" * 1_100_000
+
+
+@lictor_worker.job("Broken")
+async def broken(run):
+    return "x" + os.fsdecode(b"\xff")
+
+
+@lictor_worker.job("BrokenError")
+async def broken_error(run):
+    raise ValueError("y" + os.fsdecode(b"\xff"))
+
+
+@lictor_worker.job("BrokenProgress")
+async def broken_progress(run):
+    run.progress(text="z" + os.fsdecode(b"\xff"))
+
+
+@lictor_worker.job("RetrySeconds")
+async def retry_seconds(run):
+    raise lictor_worker.Retry("later", 1.5)
+
+
+@lictor_worker.job("Exit")
+async def exit_in_a_job(run):
+    sys.exit(3)
 
 
 lictor_worker.serve()
