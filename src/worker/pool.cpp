@@ -119,7 +119,9 @@ std::string Pool::progress(AttemptId attempt) const {
       return job->second.progress;
     }
   }
-  return {};
+  const bool waits = std::any_of(waiting_.begin(), waiting_.end(),
+                                 [&](const Job& job) { return job.attempt.id == attempt; });
+  return waits ? R"({"fraction":0,"note":"it waits for a process of the worker"})" : "";
 }
 
 void Pool::follow(exec::LeaseSlot lease) {
@@ -127,35 +129,64 @@ void Pool::follow(exec::LeaseSlot lease) {
 }
 
 void Pool::pump(Instant now, Outbox& out) {
-  while (!waiting_.empty()) {
-    Process* process = free_process();
-    if (process == nullptr) break;
-    Job job = std::move(waiting_.front());
-    waiting_.pop_front();
+  // One that must be alone may find no process without attempts: then the others pass it, and one
+  // process is kept free of them.
+  const Process* kept = nullptr;
+  for (std::size_t passed = 0; passed < waiting_.size();) {
+    const bool alone = must_be_alone(waiting_[passed]);
+    Process* process = find_process(alone, kept);
+    if (process == nullptr && !alone) break;
+    if (process == nullptr) {
+      if (kept == nullptr) kept = emptiest_process();
+      ++passed;
+      continue;
+    }
+    Job job = std::move(waiting_[passed]);
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(passed));
+    process->alone = alone;
     hand_over(*process, std::move(job), now, out);
   }
-  std::size_t coming = 0;
+  std::size_t wanted = 0, coming = 0;
+  for (const Job& job : waiting_) wanted += must_be_alone(job) ? options_.tasks_per_process : 1;
   for (const auto& process : processes_) {
     if (process->state == Process::State::kStarting) coming += options_.tasks_per_process;
   }
-  while (waiting_.size() > coming && processes_.size() < options_.processes) {
+  while (wanted > coming && processes_.size() < options_.processes) {
     if (!start_process(out)) return;
     coming += options_.tasks_per_process;
   }
 }
 
+bool Pool::must_be_alone(const Job& job) const {
+  return !suspects_.empty() && suspects_.contains(job.attempt.task_key);
+}
+
+bool Pool::is_usable(const Process& process) const {
+  return process.state == Process::State::kReady && process.pid != 0 &&
+         (options_.max_tasks == 0 || process.given < options_.max_tasks);
+}
+
 // The one that was busy last, so that those that are not needed become idle for long; with several
 // attempts at a time the one that has the fewest.
-Process* Pool::free_process() {
+Process* Pool::find_process(bool alone, const Process* kept) {
   Process* best = nullptr;
   for (const auto& process : processes_) {
-    const bool fits = process->state == Process::State::kReady && process->pid != 0 &&
-                      process->jobs.size() < options_.tasks_per_process &&
-                      (options_.max_tasks == 0 || process->given < options_.max_tasks);
+    const std::size_t has = process->jobs.size();
+    const bool fits = is_usable(*process) && process.get() != kept &&
+                      (has == 0 || (!alone && !process->alone && has < options_.tasks_per_process));
     if (!fits) continue;
-    const bool better = best == nullptr || process->jobs.size() < best->jobs.size() ||
-                        (process->jobs.size() == best->jobs.size() && process->since > best->since);
+    const bool better = best == nullptr || has < best->jobs.size() ||
+                        (has == best->jobs.size() && process->since > best->since);
     if (better) best = process.get();
+  }
+  return best;
+}
+
+Process* Pool::emptiest_process() {
+  Process* best = nullptr;
+  for (const auto& process : processes_) {
+    if (!is_usable(*process) || process->alone) continue;
+    if (best == nullptr || process->jobs.size() < best->jobs.size()) best = process.get();
   }
   return best;
 }
@@ -271,7 +302,14 @@ void Pool::fail_waiting(const std::string& error, Outbox& out) {
 }
 
 void Pool::leave(Instant now) {
-  if (--users_ > 0) return;
+  if (--users_ == 0) close_idle(now);
+}
+
+void Pool::retire(bool retired, Instant now) {
+  if (!std::exchange(retired_, retired) && retired) close_idle(now);
+}
+
+void Pool::close_idle(Instant now) {
   for (const auto& process : processes_) {
     const bool open =
         process->state == Process::State::kReady || process->state == Process::State::kStarting;
@@ -309,8 +347,14 @@ void Pool::end(Process& process, EndReason reason) {
 }
 
 // Nothing that it says counts any more.
-void Pool::break_off(Process& process, const std::string& fault, std::string_view line) {
+void Pool::break_off(Process& process, const std::string& fault, std::string_view line,
+                     std::string blamed) {
   constexpr std::size_t kShown = 200;
+  for (const std::string_view name : attempts_named(line)) {
+    if (!blamed.empty() || !process.jobs.contains(name)) continue;
+    blamed = name;
+  }
+  process.blamed = std::move(blamed);
   process.fault = "the worker broke the protocol: " + fault;
   if (!line.empty()) process.fault += ", in the line " + excerpt(line, kShown);
   process.reason = process.said_ready ? EndReason::kProtocol : EndReason::kNotReady;

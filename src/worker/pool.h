@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,6 +46,10 @@ struct Figures {
 /// there is none, a process is started, up to `processes`. What the configuration lets the core run
 /// at a time fits into the processes, so an attempt waits here only for one to start or to end.
 ///
+/// Nobody knows which of several attempts a process died of, so all of them have failed. They would be
+/// tried again together, and die together once more. So an attempt of a task whose last one ended with
+/// its process gets a process in which no other is under way.
+///
 ///   start() --> waiting --"run"--> under way --"done", "failed"--> on_exit
 ///                  ^                   |
 ///                  +- the process ended before it read "run" -----+
@@ -79,6 +84,8 @@ class Pool {
   /// no attempts.
   void join() { ++users_; }
   void leave(Instant now);
+  /// Whether a newer pool has taken over, so that this one gets no more tasks.
+  void retire(bool retired, Instant now);
   void end_all(Outbox& out);
   [[nodiscard]] bool has_users() const { return users_ > 0; }
   [[nodiscard]] bool is_empty() const { return processes_.empty() && waiting_.empty(); }
@@ -102,7 +109,12 @@ class Pool {
   using Jobs = std::map<std::string, Job, std::less<>>;
 
   void pump(Instant now, Outbox& out);
-  [[nodiscard]] Process* free_process();
+  [[nodiscard]] Process* find_process(bool alone, const Process* kept);
+  [[nodiscard]] Process* emptiest_process();
+  [[nodiscard]] bool is_usable(const Process& process) const;
+  [[nodiscard]] bool must_be_alone(const Job& job) const;
+  [[nodiscard]] bool gets_no_more() const { return users_ == 0 || retired_; }
+  void close_idle(Instant now);
   void hand_over(Process& process, Job job, Instant now, Outbox& out);
   void lose_input(Process& process, Instant now, Outbox& out);
   void take_back_unread(Process& process, const std::string& why, Outbox& out);
@@ -119,7 +131,8 @@ class Pool {
 
   void close(Process& process, EndReason reason, Instant now);
   void end(Process& process, EndReason reason);
-  void break_off(Process& process, const std::string& fault, std::string_view line);
+  void break_off(Process& process, const std::string& fault, std::string_view line,
+                 std::string blamed = {});
   [[nodiscard]] exec::Exit verdict(const Process& process, const Job& job,
                                    const exec::Exit& judged) const;
   [[nodiscard]] std::string why_not_ready(const Process& process, const exec::Exit& judged) const;
@@ -130,8 +143,11 @@ class Pool {
   exec::Program program_;
   std::string fingerprint_;
   std::size_t users_ = 0;
+  bool retired_ = false;
   std::deque<Job> waiting_;
   std::vector<std::unique_ptr<Process>> processes_;
+  std::set<std::string>
+      suspects_;  // tasks whose last attempt ended with its process, by their keys
   std::array<std::uint64_t, kEndReasons> ends_{};
   std::string start_error_;
 };

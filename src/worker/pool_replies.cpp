@@ -16,6 +16,12 @@ namespace {
 // A pipe holds 1 MiB at most (fs.pipe-max-size); a foreign process has written what lies beyond.
 constexpr int kReadsAtEnd = 32;
 
+// Of a process: enough for a second answer that comes soon after the first one.
+constexpr std::size_t kAnsweredKept = 64;
+
+// Of a worker. Beyond that some are forgotten, and may share a process again.
+constexpr std::size_t kMostSuspects = 10'000;
+
 }  // namespace
 
 // ---- What processes say ----
@@ -65,7 +71,7 @@ void Pool::on_line(Process& process, std::string_view line, Instant now, Outbox&
     if (process.state != Process::State::kStarting) return;
     process.state = Process::State::kReady;
     process.since = now;
-    if (users_ == 0 && waiting_.empty()) return close(process, EndReason::kReplaced, now);
+    if (gets_no_more() && waiting_.empty()) return close(process, EndReason::kReplaced, now);
     return pump(now, out);
   }
   const std::string& name = std::visit(
@@ -77,7 +83,16 @@ void Pool::on_line(Process& process, std::string_view line, Instant now, Outbox&
       *reply);
   const auto job = process.jobs.find(name);
   if (job == process.jobs.end()) {
-    return break_off(process, fmt::format("attempt \"{}\" is not under way", excerpt(name)), line);
+    const auto old = std::find_if(process.answered.begin(), process.answered.end(),
+                                  [&](const auto& each) { return each.first == name; });
+    if (old == process.answered.end()) {
+      return break_off(process, fmt::format("attempt \"{}\" is not under way", excerpt(name)),
+                       line);
+    }
+    return break_off(
+        process,
+        fmt::format("attempt \"{}\", of task {}, was answered before", name, excerpt(old->second)),
+        line, name);
   }
   exec::Exit exit = exec::ended(job->second.attempt.id, exec::Ending::kDone);
   if (const auto* progress = std::get_if<Progress>(&*reply)) {
@@ -120,7 +135,10 @@ void Pool::answer(Process& process, Jobs::iterator found, exec::Exit exit, std::
                   Instant now, Outbox& out) {
   if (options_.tasks_per_process == 1) read_output(process, true, out);
   Job job = std::move(found->second);
+  process.answered.emplace_back(found->first, job.attempt.task_id);
+  if (process.answered.size() > kAnsweredKept) process.answered.pop_front();
   process.jobs.erase(found);
+  suspects_.erase(job.attempt.task_key);
   if (!output.empty()) {
     (void)job.tail.write(output);
     if (job.log) {
@@ -140,7 +158,7 @@ void Pool::rest(Process& process, Instant now) {
   if (process.state != Process::State::kReady) return;
   const bool worn = options_.max_tasks != 0 && process.given >= options_.max_tasks;
   if (worn) return close(process, EndReason::kMaxTasks, now);
-  if (users_ == 0 && waiting_.empty()) close(process, EndReason::kReplaced, now);
+  if (gets_no_more() && waiting_.empty()) close(process, EndReason::kReplaced, now);
 }
 
 void Pool::read_output(Process& process, bool all, Outbox& out) {
@@ -185,13 +203,19 @@ exec::Exit Pool::verdict(const Process& process, const Job& job, const exec::Exi
   if (exited != nullptr && exited->cause == exec::StopCause::kLease) {
     exit.ending = exec::Ending::kStopped;
   } else if (!process.fault.empty()) {
-    exit.ending = exec::Ending::kRetry;
-    exit.error = process.fault;
+    const bool innocent =
+        !process.blamed.empty() && process.blamed != std::to_string(job.attempt.id.value);
+    exit.ending = innocent ? exec::Ending::kStopped : exec::Ending::kRetry;
+    exit.error = innocent ? "its process was ended, since another attempt broke the protocol"
+                          : process.fault;
   } else if (process.reason == EndReason::kUnanswered) {
     // One that was not cancelled is no more to blame than one whose lease ran out.
     exit.ending = exec::Ending::kStopped;
     exit.error = cancelled ? "it did not answer \"cancel\", and its process was ended"
                            : "its process was ended, since another attempt did not end";
+    if (const std::size_t half = process.lines.rest().size(); cancelled && half > 0) {
+      exit.error += fmt::format("; its last reply, {} bytes, has no newline", half);
+    }
   } else {
     const bool by_itself = exited == nullptr || exited->cause == exec::StopCause::kNone;
     exit.ending = cancelled || !by_itself ? exec::Ending::kStopped : exec::Ending::kRetry;
@@ -226,6 +250,10 @@ void Pool::on_ended(Process& process, Instant now, Outbox& out) {
   }
   for (auto& [name, job] : process.jobs) {
     exec::Exit exit = verdict(process, job, judged);
+    if (options_.tasks_per_process > 1 && exit.ending == exec::Ending::kRetry) {
+      if (suspects_.size() >= kMostSuspects) suspects_.erase(suspects_.begin());
+      suspects_.insert(job.attempt.task_key);
+    }
     conclude(std::move(job), std::move(exit), out);
   }
   process.jobs.clear();

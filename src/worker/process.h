@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/unique_fd.h"
 #include "exec/log_writer.h"
@@ -120,7 +122,11 @@ class Process {
   Instant since{};                               ///< its state, or since when it has no attempt
   Instant mute_since = Instant::max();           ///< it closed the descriptor of its replies
   EndReason reason = EndReason::kExited;
-  std::string fault;  ///< how it broke the protocol; empty: it did not
+  std::string fault;   ///< how it broke the protocol; empty: it did not
+  std::string blamed;  ///< the attempt by which it did; empty: that is not known
+  bool alone = false;  ///< its attempt may have no other beside it
+  /// The attempts that it answered last, and their tasks.
+  std::deque<std::pair<std::string, std::string>> answered;
   std::optional<exec::ProcessEnd> ended;
   LineReader lines;
   std::shared_ptr<exec::LogWriter::Log> log;  ///< output of no attempt

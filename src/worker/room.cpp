@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -97,12 +98,26 @@ Result<std::shared_ptr<Pool>> Room::join(WorkerOptions options) {
     return *same;
   }
   pool->join();
-  return pools_.emplace_back(std::move(pool));
+  pools_.push_back(pool);
+  retire_old();
+  return pool;
+}
+
+// After a reload the runners of the old configuration live until their last job ends. A worker that
+// has changed gets no more tasks from them, so its idle processes need not wait for the other jobs.
+void Room::retire_old() {
+  for (auto pool = pools_.begin(); pool != pools_.end(); ++pool) {
+    const bool replaced = std::any_of(std::next(pool), pools_.end(), [&](const auto& newer) {
+      return newer->has_users() && newer->name() == (*pool)->name();
+    });
+    (*pool)->retire(replaced, boot_now());
+  }
 }
 
 void Room::leave(const std::shared_ptr<Pool>& pool) {
   const std::lock_guard lock{mutex_};
   pool->leave(boot_now());
+  retire_old();
   wake();
 }
 
@@ -145,8 +160,13 @@ Figures Room::figures(Pool& pool) {
 
 std::map<std::pair<std::string, std::string>, Figures> Room::all_figures() {
   const std::lock_guard lock{mutex_};
-  auto all = past_;
-  for (const auto& pool : pools_) all[pool->name()].add(pool->figures());
+  std::map<std::pair<std::string, std::string>, Figures> all;
+  for (const auto& pool : pools_) {
+    const auto past = past_.find(pool->name());
+    const auto [figures, is_first] = all.try_emplace(pool->name());
+    if (is_first && past != past_.end()) figures->second = past->second;
+    figures->second.add(pool->figures());
+  }
   return all;
 }
 
@@ -242,6 +262,10 @@ int Room::take_events(int wait_ms) {
       if (gone) empty.push_back(pool);  // the outbox may refer to it
       if (gone) past_[pool->name()].add(pool->figures());
       return gone;
+    });
+    std::erase_if(past_, [&](const auto& past) {
+      return std::none_of(pools_.begin(), pools_.end(),
+                          [&](const auto& pool) { return pool->name() == past.first; });
     });
     over = closing_ && pools_.empty();
   }

@@ -49,7 +49,8 @@ class Room {
   void stop(Pool& pool, AttemptId attempt, Duration grace);
   [[nodiscard]] std::string progress(Pool& pool, AttemptId attempt);
   [[nodiscard]] Figures figures(Pool& pool);
-  /// Of all workers since the daemon's start, by queue and type.
+  /// Of all workers that are configured or have processes, since the daemon's start, by queue and
+  /// type.
   [[nodiscard]] std::map<std::pair<std::string, std::string>, Figures> all_figures();
 
  private:
@@ -59,6 +60,7 @@ class Room {
   [[nodiscard]] Process::Callbacks callbacks_of(const Process::Identity& identity);
   void wake() const;
   [[nodiscard]] Pool* owner_of(std::uint64_t number);
+  void retire_old();
 
   void work();
   [[nodiscard]] int take_events(int wait_ms);

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,6 +24,13 @@ namespace {
 struct NotReady {
   std::string script, error;
 };
+
+void start_task(WorkerRig& rig, WorkerRunner& runner, std::uint64_t id, const std::string& task) {
+  exec::Attempt made = attempt(id);
+  made.task_id = task;
+  made.task_key = "oracleTask/" + task;
+  REQUIRE(runner.start(std::move(made), Instant::max(), rig.rig.exits.callback()).has_value());
+}
 
 std::uint64_t ends(const WorkerRunner& runner, EndReason reason) {
   return runner.figures().ends.at(static_cast<std::size_t>(reason));
@@ -132,13 +140,112 @@ TEST_CASE("a reply for another attempt fails all that the process had") {
   }
 }
 
+TEST_CASE("a line that breaks the protocol fails whom it names, and the others are given back") {
+  struct Row {
+    std::string says, error;
+  };
+  for (const Row& row : std::vector<Row>{
+           {R"({"failed":{"attempt":"3","retryIn":30}})", R"("retryIn": expected text, got 30)"},
+           {R"({"failed":{"error":"half a pair: \ud83d","attempt" : "3"}})", "half a pair"},
+           {R"({"done":{"attempt":"3","result":1e999}})", "1e999"}}) {
+    CAPTURE(row.says);
+    WorkerRig rig;
+    WorkerOptions options = script("[ $a = 3 ] && say '" + row.says + "'");
+    options.tasks_per_process = 3;
+    const auto runner = rig.runner(options);
+    for (std::uint64_t id = 1; id <= 3; ++id) rig.start(*runner, id);
+    CHECK(rig.of(3).ending == Ending::kRetry);
+    CHECK(contains(rig.of(3).error, row.error));
+    for (std::uint64_t id : {1, 2}) {
+      CHECK(rig.of(id).ending == Ending::kStopped);
+      CHECK(contains(rig.of(id).error, "another attempt broke the protocol"));
+    }
+    CHECK(ends(*runner, EndReason::kProtocol) == 1);
+  }
+}
+
+TEST_CASE("a second answer is told with its task, and gives back what the process has") {
+  WorkerRig rig;
+  WorkerOptions options = script("[ $a = 2 ] && { answer; answer; }");
+  options.tasks_per_process = 2;
+  const auto runner = rig.runner(options);
+  start_task(rig, *runner, 1, "innocent");
+  start_task(rig, *runner, 2, "twice");
+  CHECK(rig.of(2).ending == Ending::kDone);
+  CHECK(rig.of(1).ending == Ending::kStopped);
+  CHECK(ends(*runner, EndReason::kProtocol) == 1);
+}
+
+TEST_CASE("tasks that ended with their process are tried again one by one") {
+  WorkerRig rig;
+  // In the first round nothing is answered before the process dies, in the next one later.
+  WorkerOptions options = script(
+      "case $line in *'\"id\":\"bad\"'*) exit 9 ;; esac; "
+      "[ $a -le 3 ] || { sleep 0.3; say '{\"done\":{\"attempt\":\"'$a'\"}}'; } &");
+  options.tasks_per_process = 3;
+  const auto runner = rig.runner(options);
+  const char* tasks[] = {"good", "better", "bad"};
+  for (std::uint64_t id = 1; id <= 3; ++id) start_task(rig, *runner, id, tasks[id - 1]);
+  for (std::uint64_t id = 1; id <= 3; ++id) CHECK(rig.of(id).ending == Ending::kRetry);
+  for (std::uint64_t id = 4; id <= 6; ++id) start_task(rig, *runner, id, tasks[id - 4]);
+  CHECK(rig.of(4).ending == Ending::kDone);
+  CHECK(rig.of(5).ending == Ending::kDone);
+  CHECK(rig.of(6).error == "exit status 9 (before it answered)");
+  // What has been answered may have company again.
+  start_task(rig, *runner, 7, "good");
+  start_task(rig, *runner, 8, "better");
+  CHECK(eventually([&] { return rig.has(7) || rig.has(8); }));
+  CHECK(rig.of(7).ending == Ending::kDone);
+  CHECK(rig.of(8).ending == Ending::kDone);
+}
+
+TEST_CASE("an attempt that must be alone takes a process of its own, and holds nobody else up") {
+  WorkerRig rig;
+  const exec::test::TemporaryFolder dir;
+  WorkerOptions options = script(
+      "case $a in 1 | 7) exit 9 ;; esac; "
+      "case $line in *'\"id\":\"long\"'*) while [ ! -e $1 ]; do sleep 0.01; done ;; esac; " +
+          kPid,
+      {dir / "go"});
+  options.tasks_per_process = 2;
+  options.processes = 1;
+  const auto runner = rig.runner(options);
+  start_task(rig, *runner, 1, "suspect");
+  CHECK(rig.of(1).ending == Ending::kRetry);
+  start_task(rig, *runner, 2, "long");
+  REQUIRE(eventually([&] { return runner->figures().busy == 1; }));
+  start_task(rig, *runner, 3, "suspect");
+  // It waits for the only process, which gets nothing else meanwhile.
+  start_task(rig, *runner, 4, "other");
+  CHECK(contains(runner->progress(AttemptId{3}), "waits for a process"));
+  CHECK(contains(runner->progress(AttemptId{4}), "waits for a process"));
+  exec::test::write_file(dir / "go", "");
+  for (std::uint64_t id = 2; id <= 4; ++id) CHECK(rig.of(id).ending == Ending::kDone);
+
+  options.processes = 2;
+  const auto wide = rig.runner(options);
+  std::filesystem::remove(dir / "go");
+  start_task(rig, *wide, 7, "suspect");
+  CHECK(rig.of(7).ending == Ending::kRetry);
+  start_task(rig, *wide, 5, "long");
+  REQUIRE(eventually([&] { return wide->figures().busy == 1; }));
+  start_task(rig, *wide, 6, "suspect");
+  const std::string alone = rig.of(6).result.value();
+  exec::test::write_file(dir / "go", "");
+  CHECK(rig.of(5).result.value() != alone);
+}
+
 TEST_CASE("half a line for ever, or silence, lasts until the attempt is stopped") {
   WorkerRig rig;
-  const auto runner = rig.runner(script(R"(printf '{"done":{"attempt":"' >&3; sleep 1000)"));
+  const exec::test::TemporaryFolder dir;
+  const auto runner = rig.runner(
+      script(R"(printf '{"done":{"attempt":"' >&3; echo x > $1; sleep 1000)", {dir / "said"}));
   rig.start(*runner, 1);
   REQUIRE(eventually([&] { return runner->figures().busy == 1; }));
+  REQUIRE(eventually([&] { return !contents(dir / "said").empty(); }));
   runner->stop(AttemptId{1}, 10ms);
   CHECK(rig.of(1).ending == Ending::kStopped);
+  CHECK(contains(rig.of(1).error, "its last reply, 20 bytes, has no newline"));
 }
 
 TEST_CASE("a worker that is stopped by SIGSTOP is killed") {
