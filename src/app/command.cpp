@@ -56,10 +56,9 @@ namespace {
 std::string topics_help() {
   std::string text = "\nTopics of the manual:\n";
   for (const manual::Page& page : manual::pages()) {
-    const std::string_view line = page.text.substr(0, page.text.find('\n'));
     const std::string topic{page.topic};
     text += "  " + topic + std::string(30 - std::min<std::size_t>(topic.size(), 29), ' ');
-    text += line.substr(std::min(line.size(), topic.size() + 3));  // after "topic - "
+    text += page.summary();
     text += '\n';
   }
   return text;

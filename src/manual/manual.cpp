@@ -4,13 +4,13 @@
 
 #include "base/embedded.h"
 
-// LICTOR_MANUAL_FOLDER and topics.inc, which has LICTOR_TOPIC(topic) for each, come from
+// LICTOR_PAGES, LICTOR_WEB_PAGES and topics.inc, which has LICTOR_TOPIC(topic) for each, come from
 // CMakeLists.txt.
-#define LICTOR_TOPIC(topic)                                                   \
-  LICTOR_EMBED(manual_##topic##_text, LICTOR_MANUAL_FOLDER "/" #topic ".txt") \
-  LICTOR_EMBED(manual_##topic##_html, LICTOR_MANUAL_FOLDER "/" #topic ".html")
+#define LICTOR_TOPIC(topic)                                          \
+  LICTOR_EMBED(manual_##topic##_text, LICTOR_PAGES "/" #topic ".md") \
+  LICTOR_EMBED(manual_##topic##_html, LICTOR_WEB_PAGES "/" #topic ".html")
 #include "topics.inc"
-LICTOR_EMBED(manual_index, LICTOR_MANUAL_FOLDER "/index.html")
+LICTOR_EMBED(manual_index, LICTOR_WEB_PAGES "/index.html")
 #undef LICTOR_TOPIC
 
 namespace lictor::manual {

@@ -40,6 +40,9 @@ void add_help(std::vector<Command>& commands, const std::vector<Command>& topics
 [[nodiscard]] std::string replaced(std::string text, const std::string& from,
                                    const std::string& to);
 
+/// Roff whose quotes, tildes and carets are shown as those of ASCII, fit to be copied.
+[[nodiscard]] std::string roff_quotes(std::string text);
+
 /// `text` as roff shows it unchanged, on a line of its own or within one.
 [[nodiscard]] std::string roff_escaped(std::string text);
 

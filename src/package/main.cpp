@@ -3,9 +3,9 @@
 //   lictor_reference FOLDER PAGE TOPIC...
 //     writes lictor.bash, _lictor, lictor.fish and lictor.1 to FOLDER; PAGE: the man page without
 //     options and commands; TOPIC: a topic of the manual in Markdown
-//   lictor_reference --manual FOLDER PAGE...
-//     writes to FOLDER, of each PAGE, a topic in Markdown, its man page, <topic>.txt and
-//     <topic>.html; and index.html
+//   lictor_reference --manual FOLDER PAGE TOPIC...
+//     writes to FOLDER the man page and <topic>.html of each TOPIC, and index.html; PAGE: the frame
+//     of a page of the web site
 
 #include <cstdio>
 #include <exception>
@@ -39,40 +39,39 @@ void write(const std::string& path, const std::string& text) {
   if (!(file << text << std::flush)) throw std::runtime_error{"cannot write " + path};
 }
 
-void write_manual(const std::string& folder, const std::vector<std::string>& files) {
-  std::vector<ManualPage> pages;
-  std::vector<std::string> topics;
-  for (const std::string& file : files) {
-    const std::string topic = std::filesystem::path{file}.stem();
-    const std::string markdown = read(file);
-    if (topic == "configuration") check_forms(markdown, lictor::app::configuration_forms());
-    pages.emplace_back(topic, markdown);
-    topics.push_back(topic);
+void write_manual(const std::string& folder, const std::string& frame,
+                  const std::vector<ManualPage>& pages) {
+  for (const ManualPage& page : pages) {
+    if (page.topic == "configuration") {
+      check_forms(page.markdown, lictor::app::configuration_forms());
+    }
+    write(folder + man_file(page.topic), man_of(page));
+    write(folder + page.topic + ".html", html_of(page, frame, pages));
   }
-  for (ManualPage& page : pages) {
-    write(folder + page.topic() + ".txt", page.text());
-    write(folder + man_name(page.topic()) + '.' + man_section(page.topic()), page.man());
-    write(folder + page.topic() + ".html", page.html(topics));
-  }
-  write(folder + "index.html", manual_index(pages));
+  write(folder + "index.html", html_index(frame, pages));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc > 3 && std::string{argv[1]} == "--manual") {
-    write_manual(std::string{argv[2]} + '/', {argv + 3, argv + argc});
+  std::vector<std::string> words{argv + 1, argv + argc};
+  const bool manual = !words.empty() && words.front() == "--manual";
+  if (manual) words.erase(words.begin());
+  if (words.size() < 3) throw std::runtime_error{"expected [--manual] FOLDER FRAME TOPIC..."};
+  const std::string folder = words[0] + '/';
+  const std::string frame = read(words[1]);
+  std::vector<ManualPage> pages;
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    pages.push_back(manual_page(std::filesystem::path{words[i]}.stem(), read(words[i])));
+  }
+  if (manual) {
+    write_manual(folder, frame, pages);
     return 0;
   }
-  if (argc < 3) throw std::runtime_error{"expected FOLDER PAGE TOPIC..."};
-  const std::string folder = std::string{argv[1]} + '/';
   auto commands = all_commands();
-  write(folder + "lictor.1", man_page(read(argv[2]), commands));
+  write(folder + "lictor.1", man_page(frame, commands));
   std::vector<Command> topics;
-  for (const std::string& file : std::vector<std::string>{argv + 3, argv + argc}) {
-    const ManualPage page{std::filesystem::path{file}.stem(), read(file)};
-    topics.push_back({page.topic(), page.summary(), {}, {}, {}, {}});
-  }
+  for (const ManualPage& page : pages) topics.push_back({page.topic, page.summary, {}, {}, {}, {}});
   add_help(commands, topics);
   write(folder + "lictor.bash", bash_completion(commands));
   write(folder + "_lictor", zsh_completion(commands));

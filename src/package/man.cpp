@@ -50,10 +50,14 @@ std::string notes() {
 
 }  // namespace
 
+std::string roff_quotes(std::string text) {
+  text = replaced(replaced(std::move(text), "'", "\\(aq"), "~", "\\(ti");
+  return replaced(replaced(std::move(text), "^", "\\(ha"), "`", "\\(ga");
+}
+
 std::string roff_escaped(std::string text) {
   text = replaced(replaced(std::move(text), "\\", "\\e"), "-", "\\-");
-  text = replaced(replaced(std::move(text), "'", "\\(aq"), "~", "\\(ti");
-  text = replaced(replaced(std::move(text), "^", "\\(ha"), "`", "\\(ga");
+  text = roff_quotes(std::move(text));
   text = replaced(replaced(std::move(text), "µ", "\\(mc"), "×", "\\(mu");
   return text.starts_with('.') ? "\\&" + text : text;
 }
