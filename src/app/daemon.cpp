@@ -24,7 +24,6 @@
 #include "app/state_dir.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
-#include "base/memory.h"
 #include "base/random.h"
 #include "base/try.h"
 #include "cli/command.h"
@@ -403,7 +402,6 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
     log(Level::kWarn, few);
   }
   signal(SIGPIPE, SIG_IGN);
-  give_back_large_blocks();
 
   auto lock = lock_state_dir(config.state_dir, longest_give_back(config));
   if (!lock) return refuse(lock.error());
@@ -455,7 +453,6 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
         "outlive its attempt",
         {{"reason", no_cgroups}});
   }
-  give_back_start_pages();  // before there are plug-ins
   Daemon daemon{config, registry, options,     **loop,           **transport, commits.carrier(),
                 **host, workers,  warden_died, (*admin)->urls(), observers};
   if (auto made = daemon.make_queues(); !made) return refuse(made.error());

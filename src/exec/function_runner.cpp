@@ -7,14 +7,10 @@
 #include <utility>
 
 #include "base/errno_text.h"
-#include "base/memory.h"
 #include "base/text.h"
 
 namespace lictor::exec {
 namespace {
-
-// After this time an idle thread gives its memory back.
-constexpr std::chrono::seconds kShortRest{5};
 
 // A job's error may be of any length, and is logged. A record keeps 2,000 bytes of it.
 constexpr std::size_t kMaxErrorBytes = 4'000;
@@ -121,12 +117,7 @@ void FunctionRunner::work(Worker& self) {
       while (!closing_ && waiting_.empty()) {
         idle_.push_back(&self);
         const auto called = [&] { return self.called || closing_; };
-        if (!self.wake.wait_for(lock, kShortRest, called)) {
-          lock.unlock();
-          give_back_memory_of_thread();
-          lock.lock();
-          self.wake.wait(lock, called);
-        }
+        self.wake.wait(lock, called);
         self.called = false;
         waking_ = false;
       }

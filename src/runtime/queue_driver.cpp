@@ -188,8 +188,7 @@ std::optional<std::string> QueueDriver::why(Instant now, const std::string& id) 
   return wire::reasons_json(reasons, binding_->layout);
 }
 
-// Returns free memory after a long list, after a backlog, and after 1,000 jobs: the small blocks,
-// since large ones go back when they are freed. After a list it waits for a quiet moment: each new
+// Returns free memory after a long list, after a backlog, and after 1,000 jobs. After a list it waits for a quiet moment: each new
 // task has the key names read again, which would need fresh memory each time.
 void QueueDriver::release_memory(Instant now) {
   constexpr std::size_t kLong = 10'000;
