@@ -173,8 +173,8 @@ Result<int> run_on_queue(const Program& program, const cli::Command& command) {
   if (config.queues.size() > 1 || target.queue != config.queues.front().options.queue) {
     console.name_queue(target.queue);
   }
-  LICTOR_TRY(auto opened, net::Transport::open(config.consul.options));
-  const auto transport = cli::patient(std::move(opened), config.consul.options.addresses, console);
+  LICTOR_TRY(const auto transport, net::Transport::open(config.consul.options));
+  cli::report_slow_replies(*transport, config.consul.options.addresses, console);
   lictor::Client api{
       std::make_unique<lictor::Client::Impl>(*transport, target.queue, target.layout)};
   client::Store store{*transport};

@@ -187,7 +187,8 @@ Reached check_consul(const CheckOptions& options, const Console& console, Report
       down.emplace_back(address, opened.error());
       continue;
     }
-    auto transport = patient(std::move(*opened), {address}, console);
+    auto transport = std::move(*opened);
+    report_slow_replies(*transport, {address}, console);
     Store store{*transport};
     const auto leader = store.cluster_leader();
     if (!leader) {

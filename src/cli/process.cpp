@@ -18,7 +18,6 @@
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "client/store.h"
-#include "net/patient_transport.h"
 
 namespace lictor::cli {
 
@@ -89,23 +88,15 @@ void end_if_interrupted() {
   raise(came);
 }
 
-namespace {
-
-constexpr Duration kNoticeAfter = std::chrono::seconds{2};
-
-}  // namespace
-
-std::unique_ptr<net::Transport> patient(std::unique_ptr<net::Transport> transport,
-                                        const std::vector<std::string>& addresses,
-                                        const Console& console) {
-  // Printed by another thread, so as one whole line.
+void report_slow_replies(net::Transport& transport, const std::vector<std::string>& addresses,
+                         const Console& console) {
+  constexpr Duration kNoticeAfter = std::chrono::seconds{2};
   const std::string line =
       fmt::format("{}{}: Consul at {} has not answered for {}; giving up after {}\n",
                   console.err_terminal().moves ? "\r\x1b[K" : "", program_name(),
                   printable(fmt::format("{}", fmt::join(addresses, ", "))),
                   format_duration(kNoticeAfter), format_duration(client::kStoreTimeout));
-  return std::make_unique<net::PatientTransport>(std::move(transport), kNoticeAfter,
-                                                 [line] { std::fputs(line.c_str(), stderr); });
+  transport.on_slow_reply(kNoticeAfter, [line] { std::fputs(line.c_str(), stderr); });
 }
 
 }  // namespace lictor::cli

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,9 +35,8 @@ class LastWords {
 /// Ends the process by the signal that came, if any, so that a shell script stops too.
 void end_if_interrupted();
 
-/// `transport`, which prints one line to standard error when Consul takes long to answer.
-[[nodiscard]] std::unique_ptr<net::Transport> patient(std::unique_ptr<net::Transport> transport,
-                                                      const std::vector<std::string>& addresses,
-                                                      const Console& console);
+/// `transport` prints one line to standard error when Consul takes long to answer.
+void report_slow_replies(net::Transport& transport, const std::vector<std::string>& addresses,
+                         const Console& console);
 
 }  // namespace lictor::cli

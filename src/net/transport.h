@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,15 @@ class Transport {
 
   /// Sends and waits. Not from the network thread.
   [[nodiscard]] Response perform(Request request);
+
+  /// The first perform() that has waited for `after`, and not for a blocking query, calls `tell`, so
+  /// that the user of a silent command knows what it waits for. Call it before any perform().
+  void on_slow_reply(Duration after, std::function<void()> tell);
+
+ private:
+  Duration slow_after_{};
+  std::function<void()> tell_slow_;
+  std::once_flag told_slow_;
 };
 
 }  // namespace lictor::net

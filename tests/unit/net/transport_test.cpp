@@ -1,6 +1,7 @@
 #include "net/transport.h"
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include "base/clock.h"
@@ -283,6 +284,29 @@ TEST_CASE("a request waiting for a place can be cancelled, and its time-out coun
   CHECK(busy.get().delivery == Delivery::kCancelled);
   CHECK(patient.get().status == 200);
   CHECK(server.requests().size() == 2);
+}
+
+TEST_CASE("a reply that is slow is reported once, and a blocking query never") {
+  // Answers only after the report, so that the test waits for no time.
+  std::promise<void> reported;
+  const std::shared_future<void> seen = reported.get_future().share();
+  TestServer server{[&](const Received& received, Connection& connection) {
+    if (received.target == "/slow") seen.wait();
+    connection.reply(200, "x");
+  }};
+  const auto transport = open_for({server.address()});
+  int times = 0;
+  transport->on_slow_reply(std::chrono::milliseconds{1}, [&] {
+    ++times;
+    reported.set_value();
+  });
+  Request poll = request("GET", "/poll");
+  poll.long_poll = true;
+  CHECK(transport->perform(poll).status == 200);
+  CHECK(times == 0);
+  CHECK(transport->perform(request("GET", "/slow")).status == 200);
+  CHECK(transport->perform(request("GET", "/slow")).status == 200);
+  CHECK(times == 1);
 }
 
 TEST_CASE("destruction ends running, waiting and just sent requests with kCancelled") {
