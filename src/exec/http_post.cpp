@@ -13,7 +13,6 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/curl_tls.h"
 #include "base/errno_text.h"
 #include "base/read_file.h"
 #include "base/text.h"
@@ -26,8 +25,7 @@ namespace {
 
 constexpr long kConnectTimeoutMs = 10'000;
 // A receiver may work silently for hours; keep-alive detects within two minutes that it is gone.
-constexpr long kKeepAliveIdleS = 60;
-constexpr long kKeepAliveIntervalS = 15;
+constexpr KeepAlive kKeepAlive{std::chrono::seconds{60}, std::chrono::seconds{15}};
 // Servers answer 431 to headers of more than 8 KiB together, some to more than 4.
 constexpr std::size_t kMaxHeaderValueBytes = 2048;
 constexpr std::size_t kTailBytes = 4096;
@@ -114,10 +112,7 @@ Result<HttpTarget> parse_http_target(const std::string& url) {
 }
 
 HttpPost::HttpPost(Attempt attempt, Instant deadline, ExitCallback on_exit)
-    : attempt_(std::move(attempt)),
-      deadline_(deadline),
-      on_exit_(std::move(on_exit)),
-      easy_(curl_easy_init()) {}
+    : attempt_(std::move(attempt)), deadline_(deadline), on_exit_(std::move(on_exit)) {}
 
 HttpPost::~HttpPost() {
   if (owners_ == nullptr) return;
@@ -127,36 +122,16 @@ HttpPost::~HttpPost() {
 }
 
 Result<void> HttpPost::prepare(const HttpCall& call, SocketOwners& owners) {
-  if (easy_ == nullptr) return fail(ErrorCode::kUnavailable, errno_text(ENOMEM));
+  if (easy() == nullptr) return fail(ErrorCode::kUnavailable, errno_text(ENOMEM));
   shown_ = call.target.shown;
   has_token_file_ = !call.token_file.empty();
   std::string token;
   if (!call.token_file.empty()) {
     LICTOR_TRY(token, read_token_file(call.token_file));
   }
-  set(CURLOPT_PRIVATE, this);
-  set(CURLOPT_ERRORBUFFER, error_text_.data());
-  set(CURLOPT_PREREQFUNCTION, &HttpPost::on_handover);
-  set(CURLOPT_PREREQDATA, this);
-  set(CURLOPT_HEADERFUNCTION, &HttpPost::on_header);
-  set(CURLOPT_HEADERDATA, this);
-  set(CURLOPT_WRITEFUNCTION, &HttpPost::on_body);
-  set(CURLOPT_WRITEDATA, this);
+  set_up(this, kKeepAlive);
   set(CURLOPT_URL, call.target.url.c_str());
-  set(CURLOPT_PROTOCOLS_STR, "http,https");
-  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  set(CURLOPT_FOLLOWLOCATION, 0L);
-  // Only the configuration decides where tasks go, not the daemon's environment.
-  set(CURLOPT_PROXY, "");
-  set(CURLOPT_NOSIGNAL, 1L);
-  set(CURLOPT_TCP_KEEPALIVE, 1L);
-  set(CURLOPT_TCP_KEEPIDLE, kKeepAliveIdleS);
-  set(CURLOPT_TCP_KEEPINTVL, kKeepAliveIntervalS);
   set(CURLOPT_CONNECTTIMEOUT_MS, kConnectTimeoutMs);
-  // Else a stopped attempt would wait for the resolver, and block all others.
-  set(CURLOPT_QUICK_EXIT, 1L);
-  // When a reused connection closes before the reply, libcurl sends the request again, and the
-  // receiver could carry it out twice within one attempt: on_handover() refuses that.
   if (call.keep_alive > Duration::zero()) {
     const auto age = std::chrono::floor<std::chrono::seconds>(call.keep_alive);
     set(CURLOPT_MAXAGE_CONN, static_cast<long>(age.count()));
@@ -166,11 +141,8 @@ Result<void> HttpPost::prepare(const HttpCall& call, SocketOwners& owners) {
   }
   set_sockets(owners);
   const std::string none;
-  set_tls({call.ca_file, none, none, none}, call.trusted_for,
-          [this](CURLoption option, auto value) { set(option, value); });
-  set(CURLOPT_POST, 1L);
-  set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(attempt_.record->size()));
-  set(CURLOPT_POSTFIELDS, attempt_.record->data());
+  set_tls({call.ca_file, none, none, none}, call.trusted_for);
+  set_body(*attempt_.record);
   set_headers(call, token);
   if (deadline_ != Instant::max()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - boot_now());
@@ -178,7 +150,8 @@ Result<void> HttpPost::prepare(const HttpCall& call, SocketOwners& owners) {
     set(CURLOPT_TIMEOUT_MS,
         static_cast<long>(std::clamp(left, std::chrono::milliseconds{1}, kLongest).count()));
   }
-  if (setup_ != CURLE_OK) return fail(ErrorCode::kUnavailable, curl_easy_strerror(setup_));
+  const CURLcode setup = finish_setup();
+  if (setup != CURLE_OK) return fail(ErrorCode::kUnavailable, curl_easy_strerror(setup));
   return {};
 }
 
@@ -190,29 +163,12 @@ void HttpPost::set_sockets(SocketOwners& owners) {
   set(CURLOPT_CLOSESOCKETDATA, &owners);
 }
 
-template <class Value>
-void HttpPost::set(CURLoption option, Value value) {
-  const CURLcode code = curl_easy_setopt(easy_.get(), option, value);
-  if (setup_ == CURLE_OK) setup_ = code;
-}
-
-void HttpPost::add_header(const std::string& line) {
-  curl_slist* const list = curl_slist_append(headers_.get(), line.c_str());
-  if (list == nullptr) {
-    setup_ = CURLE_OUT_OF_MEMORY;
-    return;
-  }
-  static_cast<void>(headers_.release());  // NOLINT(bugprone-unused-return-value): `list` is it.
-  headers_.reset(list);
-}
-
 void HttpPost::set_headers(const HttpCall& call, const std::string& token) {
   const auto own = [&](const char* name, const std::string& value) {
     const bool configured = std::ranges::any_of(
         call.headers, [&](const auto& header) { return equal_but_for_case(header.first, name); });
     if (configured || value.size() > kMaxHeaderValueBytes) return;
-    // For libcurl "name:" means to leave the header out, "name;" to send it empty.
-    add_header(std::string{name} + (value.empty() ? ";" : ": ") + value);
+    add_header(name, value);
   };
   own("User-Agent", "lictor/" LICTOR_VERSION);
   own("Content-Type", "application/json");
@@ -226,11 +182,8 @@ void HttpPost::set_headers(const HttpCall& call, const std::string& token) {
     own("Lictor-Deadline", format_rfc3339(*deadline));
   }
   if (!token.empty()) own("Authorization", "Bearer " + token);
-  if (call.keep_alive == Duration::zero()) add_header("Connection: close");
-  add_header("Expect:");  // Else a large body waits a second for a "100 Continue".
-  for (const auto& [name, value] : call.headers)
-    add_header(name + (value.empty() ? ";" : ": ") + value);
-  set(CURLOPT_HTTPHEADER, headers_.get());
+  if (call.keep_alive == Duration::zero()) add_header("Connection", "close");
+  for (const auto& [name, value] : call.headers) add_header(name, value);
 }
 
 // libcurl itself does not tell why there is no socket.
@@ -252,52 +205,34 @@ int HttpPost::on_close(void* owners, curl_socket_t socket) {
   auto node = static_cast<SocketOwners*>(owners)->extract(socket);
   tcp_info info{};
   socklen_t size = sizeof(info);
-  if (!node.empty() && node.mapped() != nullptr && !node.mapped()->refused_again_ &&
+  if (!node.empty() && node.mapped() != nullptr && !node.mapped()->repeat_refused_ &&
       getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0) {
     node.mapped()->closed_unread_ = info.tcpi_state == TCP_CLOSE || info.tcpi_unacked != 0;
   }
   return close(socket);
 }
 
-int HttpPost::on_handover(void* self, char*, char*, int, int local_port) {
-  auto& post = *static_cast<HttpPost*>(self);
-  if (post.handed_over_) {
-    post.refused_again_ = true;
-    return CURL_PREREQFUNC_ABORT;
-  }
+bool HttpPost::on_handover(int local_port) {
+  if (!hand_over(false)) return false;
   // A kept connection was opened by another request.
-  for (auto& [socket, owner] : *post.owners_) {
-    if (port_of(socket) == local_port) owner = &post;
+  for (auto& [socket, owner] : *owners_) {
+    if (port_of(socket) == local_port) owner = this;
   }
-  post.handed_over_ = true;
-  post.handed_over_at_ = boot_now();
-  return CURL_PREREQFUNC_OK;
+  handed_over_at_ = boot_now();
+  return true;
 }
 
-std::size_t HttpPost::on_header(const char* data, std::size_t size, std::size_t count, void* self) {
-  auto& post = *static_cast<HttpPost*>(self);
-  const std::string_view line{data, size * count};
-  // The last head counts: an interim 1xx may come before the reply.
-  if (line.starts_with("HTTP/")) post.head_complete_ = false;
-  if (line == "\r\n" || line == "\n") post.head_complete_ = true;
-  post.head_bytes_ += line.size();
-  if (post.head_bytes_ > kMaxHeadBytes) {
-    post.head_complete_ = false;
-    post.too_large_ = true;
-    return 0;
-  }
-  return line.size();
+bool HttpPost::on_header(std::string_view line) {
+  head_bytes_ += line.size();
+  too_large_ = head_bytes_ > kMaxHeadBytes;
+  if (too_large_) head_complete_ = false;
+  return !too_large_;
 }
 
-std::size_t HttpPost::on_body(const char* data, std::size_t size, std::size_t count, void* self) {
-  auto& post = *static_cast<HttpPost*>(self);
-  const std::size_t bytes = size * count;
-  if (post.body_.size() + bytes > kMaxBodyBytes) {
-    post.too_large_ = true;
-    return 0;
-  }
-  post.body_.append(data, bytes);
-  return bytes;
+bool HttpPost::on_body(std::string_view bytes) {
+  too_large_ = body_.size() + bytes.size() > kMaxBodyBytes;
+  if (!too_large_) body_.append(bytes);
+  return !too_large_;
 }
 
 Exit HttpPost::conclude(CURLcode code) {
@@ -305,7 +240,7 @@ Exit HttpPost::conclude(CURLcode code) {
   exit.attempt = attempt_.id;
   exit.output_tail = shorten(body_);
   long status = 0;
-  curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
+  curl_easy_getinfo(easy(), CURLINFO_RESPONSE_CODE, &status);
   // libcurl accepts a head that breaks off. The status of a failure counts also if the body is not
   // complete, that of a success only with all of the body.
   const bool has_status = head_complete_ && status >= 200;
@@ -330,7 +265,7 @@ Exit HttpPost::stopped() const {
 // and if it was not even read, nobody has begun it.
 bool HttpPost::was_hardly_taken(CURLcode code) const {
   const bool was_closed = code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR ||
-                          code == CURLE_GOT_NOTHING || refused_again_;
+                          code == CURLE_GOT_NOTHING || repeat_refused_;
   return handed_over_ && was_closed && closed_unread_ && head_bytes_ == 0 &&
          boot_now() - handed_over_at_ < kDroppedWithin;
 }
@@ -339,12 +274,12 @@ void HttpPost::judge(int status, Exit& exit) const {
   if (status < 300) return take_result(exit);
   exit.error = "POST " + shown_ + ": status " + std::to_string(status);
   // A page of HTML ends with a tag.
-  const std::string said = has_type(easy_.get(), "text/html") ? "" : last_line(exit.output_tail);
+  const std::string said = has_type(easy(), "text/html") ? "" : last_line(exit.output_tail);
   if (status >= 400 && !said.empty()) exit.error += ": " + said;
   if (status == 408 || status == 425 || status == 429 || status >= 500) {
     exit.ending = Ending::kRetry;
     curl_off_t seconds = 0;  // from either form of Retry-After
-    curl_easy_getinfo(easy_.get(), CURLINFO_RETRY_AFTER, &seconds);
+    curl_easy_getinfo(easy(), CURLINFO_RETRY_AFTER, &seconds);
     if (seconds > 0) {
       exit.retry_after = std::min<std::chrono::milliseconds>(
           kLongestRetryAfter, std::chrono::seconds{std::min<curl_off_t>(seconds, 1LL << 32U)});
@@ -365,7 +300,7 @@ void HttpPost::take_result(Exit& exit) const {
                                     shown_, kMaxBodyBytes);
     return;
   }
-  if (!has_type(easy_.get(), "application/json")) return;
+  if (!has_type(easy(), "application/json")) return;
   if (!nlohmann::json::accept(body_)) {
     if (!body_.empty())
       exit.result_fault = fmt::format(
@@ -386,7 +321,7 @@ std::string HttpPost::reason(CURLcode code) const {
         "expected headers of at most {} bytes, got more; the request may have been carried out",
         kMaxHeadBytes);
   }
-  if (refused_again_) {
+  if (repeat_refused_) {
     return "the receiver closed the kept connection before it replied; the request may have been "
            "carried out; set \"keep_alive\" below the time that the receiver keeps connections";
   }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -10,9 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <curl/curl.h>
-
-#include "base/curl_tls.h"
+#include "base/curl_request.h"
 #include "exec/runner.h"
 
 namespace lictor::exec {
@@ -49,15 +46,13 @@ using SocketOwners = std::map<curl_socket_t, HttpPost*>;
 /// One request: the task's record, and the headers Lictor-Task-Id, -Task-Key, -Task-Type,
 /// Lictor-Queue, -Attempt, -Fencing-Token and, if there is one, -Deadline (RFC 3339). A value too
 /// long for a header is left out. A passive object of the runner's thread.
-class HttpPost {
+class HttpPost : private CurlRequest {
  public:
   /// A longer reply is cut off.
   static constexpr std::size_t kMaxBodyBytes = std::size_t{1} << 20U;
   static constexpr std::size_t kMaxHeadBytes = std::size_t{64} << 10U;
 
   HttpPost(Attempt attempt, Instant deadline, ExitCallback on_exit);
-  HttpPost(const HttpPost&) = delete;
-  HttpPost& operator=(const HttpPost&) = delete;
   ~HttpPost();
 
   /// Sets libcurl's handle up. `call` and `owners` must outlive it. Errors: kFailed, the token file
@@ -69,22 +64,19 @@ class HttpPost {
   /// The end of an attempt that was stopped.
   [[nodiscard]] Exit stopped() const;
 
-  [[nodiscard]] CURL* easy() const { return easy_.get(); }
+  using CurlRequest::easy;
   [[nodiscard]] AttemptId id() const { return attempt_.id; }
   [[nodiscard]] const Attempt& attempt() const { return attempt_; }
   [[nodiscard]] const ExitCallback& on_exit() const { return on_exit_; }
 
  private:
-  struct Free {
-    void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
-    void operator()(curl_slist* list) const { curl_slist_free_all(list); }
-  };
+  friend CurlRequest;
+  bool on_handover(int local_port);
+  bool on_header(std::string_view line);
+  bool on_body(std::string_view bytes);
 
-  template <class Value>
-  void set(CURLoption option, Value value);
   void set_sockets(SocketOwners& owners);
   void set_headers(const HttpCall& call, const std::string& token);
-  void add_header(const std::string& line);
   void judge(int status, Exit& exit) const;
   void take_result(Exit& exit) const;
   [[nodiscard]] std::string reason(CURLcode code) const;
@@ -92,9 +84,6 @@ class HttpPost {
 
   static curl_socket_t on_open(void* self, curlsocktype, curl_sockaddr* address);
   static int on_close(void* owners, curl_socket_t socket);
-  static int on_handover(void* self, char*, char*, int, int local_port);
-  static std::size_t on_header(const char* data, std::size_t size, std::size_t count, void* self);
-  static std::size_t on_body(const char* data, std::size_t size, std::size_t count, void* self);
 
   const Attempt attempt_;
   const Instant deadline_;
@@ -102,18 +91,11 @@ class HttpPost {
   std::string shown_;
   bool has_token_file_ = false;
   SocketOwners* owners_ = nullptr;
-  std::unique_ptr<CURL, Free> easy_;
-  std::unique_ptr<curl_slist, Free> headers_;
-  std::array<char, CURL_ERROR_SIZE> error_text_{};
   std::string body_;
   std::size_t head_bytes_ = 0;
-  CURLcode setup_ = CURLE_OK;
   int socket_error_ = 0;  // why there is no socket
-  bool handed_over_ = false;
-  bool refused_again_ = false;  // libcurl wanted to hand it over a second time
   Instant handed_over_at_{};
   bool closed_unread_ = false;  // the receiver closed the connection before it had read everything
-  bool head_complete_ = false;
   bool too_large_ = false;
 };
 

@@ -9,9 +9,7 @@ namespace lictor::exec {
 
 Result<std::unique_ptr<HttpRunner>> HttpRunner::create(LeaseBoard& board, HttpCall call,
                                                        LeaseSlot slot) {
-  static const CURLcode global = curl_global_init(CURL_GLOBAL_DEFAULT);
-  std::unique_ptr<CURLM, FreeMulti> multi;
-  if (global == CURLE_OK) multi.reset(curl_multi_init());
+  CurlMulti multi = new_curl_multi();
   // The first wake-up creates libcurl's wake-up descriptor; find out here whether that works.
   if (!multi || curl_multi_wakeup(multi.get()) != CURLM_OK) {
     return fail(ErrorCode::kFailed,
@@ -22,8 +20,7 @@ Result<std::unique_ptr<HttpRunner>> HttpRunner::create(LeaseBoard& board, HttpCa
       new HttpRunner{board, std::move(call), slot, std::move(multi)}};
 }
 
-HttpRunner::HttpRunner(LeaseBoard& board, HttpCall call, LeaseSlot slot,
-                       std::unique_ptr<CURLM, FreeMulti> multi)
+HttpRunner::HttpRunner(LeaseBoard& board, HttpCall call, LeaseSlot slot, CurlMulti multi)
     : board_(board),
       call_(std::move(call)),
       first_slot_(slot),

@@ -41,13 +41,9 @@ class HttpRunner : public Runner {
   void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
 
  private:
-  struct FreeMulti {
-    void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
-  };
   using Post = std::unique_ptr<HttpPost>;
 
-  HttpRunner(LeaseBoard& board, HttpCall call, LeaseSlot slot,
-             std::unique_ptr<CURLM, FreeMulti> multi);
+  HttpRunner(LeaseBoard& board, HttpCall call, LeaseSlot slot, CurlMulti multi);
 
   void work();
   [[nodiscard]] bool take_orders();
@@ -60,7 +56,7 @@ class HttpRunner : public Runner {
   const HttpCall call_;
   const LeaseSlot first_slot_;
   SocketOwners owners_;  // only the thread uses it, until multi_ closes what is left
-  const std::unique_ptr<CURLM, FreeMulti> multi_;
+  const CurlMulti multi_;
 
   std::mutex mutex_;
   std::vector<Post> arrivals_;

@@ -101,8 +101,7 @@ Result<void> Carrier::start() {
   if (auto opened = ca_bundle_.open({}, ca_path, tuning_.check_ca_path_every); !opened) {
     return opened;
   }
-  static const CURLcode global = curl_global_init(CURL_GLOBAL_DEFAULT);
-  if (global == CURLE_OK) multi_.reset(curl_multi_init());
+  multi_ = new_curl_multi();
   epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
   wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!multi_ || !epoll_ || !wake_) {

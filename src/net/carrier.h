@@ -96,9 +96,6 @@ class Carrier {
   [[nodiscard]] bool idle() const { return live_.empty(); }
 
  private:
-  struct FreeMulti {
-    void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
-  };
   using TransferPtr = std::unique_ptr<Transfer>;
 
   Carrier(Client client, Tuning tuning);
@@ -134,7 +131,7 @@ class Carrier {
   UniqueFd wake_;
 
   std::vector<TransferPtr> pool_;  // before multi_: handles are freed after they left it
-  std::unique_ptr<CURLM, FreeMulti> multi_;
+  CurlMulti multi_;
   Instant timer_ = Instant::max();                   // when libcurl wants to be called
   bool uncollected_ = false;                         // something may be done
   std::unordered_map<RequestId, TransferPtr> live_;  // running and waiting

@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "base/curl_tls.h"
 #include "base/text.h"
 #include "base/time_text.h"
 
@@ -13,8 +12,7 @@ namespace {
 
 // TCP keep-alive probes start after 30 s, since a long poll is silent for a minute; the connection
 // is given up after three probes, 10 s apart, without an answer.
-constexpr long kKeepAliveIdleS = 30;
-constexpr long kKeepAliveIntervalS = 10;
+constexpr KeepAlive kKeepAlive{std::chrono::seconds{30}, std::chrono::seconds{10}};
 // The reply to a long poll arrives in one go. If its rest is missing, for example because of a
 // wrong Content-Length, the wait is shorter than for the first byte.
 constexpr long kStallS = 5;
@@ -28,7 +26,7 @@ constexpr std::array kTlsFailures{CURLE_SSL_CONNECT_ERROR,  CURLE_PEER_FAILED_VE
 
 }  // namespace
 
-Transfer::Transfer() : easy_(curl_easy_init()) { LICTOR_ASSERT(easy_ != nullptr); }
+Transfer::Transfer() { LICTOR_ASSERT(easy() != nullptr); }
 
 void Transfer::begin(RequestId new_id, Request new_request, Callback new_done, Instant sent_at) {
   id = new_id;
@@ -51,8 +49,7 @@ void Transfer::begin_turn(Instant now, std::chrono::milliseconds wait) {
 }
 
 void Transfer::reset() {
-  curl_easy_reset(easy_.get());
-  headers_.reset();
+  forget();
   connect_to_.reset();
   id = {};
   request = {};
@@ -67,24 +64,12 @@ void Transfer::reset() {
 
 void Transfer::prepare(const Client& client, std::size_t to, const FileTexts& files,
                        std::chrono::milliseconds time_left) {
-  curl_easy_reset(easy_.get());
   endpoint = to;
   tried |= std::uint64_t{1} << to;
-  handed_over_ = false;
-  head_complete_ = false;
-  repeat_refused_ = false;
   too_large_ = false;
-  error_text_.front() = '\0';
   response.endpoint = client.endpoints[to].address;
 
-  set(CURLOPT_PRIVATE, this);
-  set(CURLOPT_ERRORBUFFER, error_text_.data());
-  set(CURLOPT_PREREQFUNCTION, &Transfer::on_handover);
-  set(CURLOPT_PREREQDATA, this);
-  set(CURLOPT_HEADERFUNCTION, &Transfer::on_header);
-  set(CURLOPT_HEADERDATA, this);
-  set(CURLOPT_WRITEFUNCTION, &Transfer::on_body);
-  set(CURLOPT_WRITEDATA, this);
+  set_up(this, kKeepAlive);
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(time_left.count()));
   connect_within_ = std::min(time_left, client.options.connect_timeout);
   set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(connect_within_.count()));
@@ -97,16 +82,11 @@ void Transfer::prepare(const Client& client, std::size_t to, const FileTexts& fi
   if (client.endpoints[to].kind == Endpoint::Kind::kHttps) {
     const Options& from = client.options;
     set_tls({from.ca_file, files.ca_bundle, from.client_cert, from.client_key, from.tls_verify},
-            kTrustedFor, [this](CURLoption option, auto value) { set(option, value); });
+            kTrustedFor);
   }
   set_method();
   set_headers(client.options, files.token);
-}
-
-template <class Value>
-void Transfer::set(CURLoption option, Value value) {
-  // Refused only when libcurl was built without the option, or memory is out.
-  LICTOR_ASSERT(curl_easy_setopt(easy_.get(), option, value) == CURLE_OK);
+  LICTOR_ASSERT(finish_setup() == CURLE_OK);
 }
 
 void Transfer::set_connection(const Client& client, const Endpoint& to) {
@@ -117,23 +97,6 @@ void Transfer::set_connection(const Client& client, const Endpoint& to) {
   set(CURLOPT_URL, url_.c_str());
   // A key may be called "a/../b": libcurl would tidy the path and ask for another key.
   set(CURLOPT_PATH_AS_IS, 1L);
-  set(CURLOPT_PROTOCOLS_STR, "http,https");
-  // A long poll would share its connection with other requests under HTTP/2, which Consul offers
-  // with TLS, and cancelling it would no longer close it.
-  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  // A redirect (Consul answers unclean paths with 301) is the caller's mistake, not to be hidden.
-  set(CURLOPT_FOLLOWLOCATION, 0L);
-  // Unlike the consul command we do not look at HTTP_PROXY: a proxy holds replies back, cuts long
-  // polls short, and a local agent is never behind one.
-  set(CURLOPT_PROXY, "");
-  set(CURLOPT_NOSIGNAL, 1L);
-  set(CURLOPT_TCP_NODELAY, 1L);
-  set(CURLOPT_TCP_KEEPALIVE, 1L);
-  set(CURLOPT_TCP_KEEPIDLE, kKeepAliveIdleS);
-  set(CURLOPT_TCP_KEEPINTVL, kKeepAliveIntervalS);
-  // Else removing a request whose name is being looked up waits for the resolver, and with it
-  // every other request.
-  set(CURLOPT_QUICK_EXIT, 1L);
   if (!to.unix_path.empty()) set(CURLOPT_UNIX_SOCKET_PATH, to.unix_path.c_str());
   if (!to.connect_to.empty()) {
     connect_to_.reset(curl_slist_append(nullptr, to.connect_to.c_str()));
@@ -153,10 +116,7 @@ void Transfer::set_method() {
   if (request.method == "HEAD") {
     set(CURLOPT_NOBODY, 1L);
   } else if (request.method == "PUT" || request.method == "POST" || !request.body.empty()) {
-    // Not CURLOPT_UPLOAD: this way head and body leave in one packet, from our own buffer.
-    set(CURLOPT_POST, 1L);
-    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
-    set(CURLOPT_POSTFIELDS, request.body.data());
+    set_body(request.body);
     set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
   } else {
     set(CURLOPT_HTTPGET, 1L);
@@ -164,31 +124,18 @@ void Transfer::set_method() {
   }
 }
 
-void Transfer::add_header(const std::string& line) {
-  curl_slist* const list = curl_slist_append(headers_.get(), line.c_str());
-  LICTOR_ASSERT(list != nullptr);
-  static_cast<void>(headers_.release());  // NOLINT(bugprone-unused-return-value): `list` is it.
-  headers_.reset(list);
-}
-
 void Transfer::set_headers(const Options& options, const std::string& token) {
-  headers_.reset();
-  add_header("User-Agent: lictor");
-  add_header("Expect:");  // Else a large body waits a second for a "100 Continue".
+  add_header("User-Agent", "lictor");
   bool has_type = false;
   for (const auto& [name, value] : request.headers) {
     has_type = has_type || equal_but_for_case(name, "Content-Type");
-    // libcurl takes "name:" for "leave it out", "name;" for "send it empty".
-    std::string line = name;
-    line.append(value.empty() ? ";" : ": ").append(value);
-    add_header(line);
+    add_header(name, value);
   }
   if (!has_type) add_header("Content-Type:");  // Else every body is called a form.
-  if (!token.empty()) add_header("X-Consul-Token: " + token);
+  if (!token.empty()) add_header("X-Consul-Token", token);
   if (!options.consul_namespace.empty()) {
-    add_header("X-Consul-Namespace: " + options.consul_namespace);
+    add_header("X-Consul-Namespace", options.consul_namespace);
   }
-  set(CURLOPT_HTTPHEADER, headers_.get());
   if (!options.basic_auth.empty()) {
     set(CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_BASIC));
     const std::size_t colon = options.basic_auth.find(':');
@@ -198,35 +145,19 @@ void Transfer::set_headers(const Options& options, const std::string& token) {
   }
 }
 
-int Transfer::on_handover(void* self, char*, char*, int, int) {
-  auto& transfer = *static_cast<Transfer*>(self);
-  if (transfer.handed_over_ && !transfer.is_read()) {
-    transfer.repeat_refused_ = true;
-    return CURL_PREREQFUNC_ABORT;
-  }
-  transfer.handed_over_ = true;
-  return CURL_PREREQFUNC_OK;
-}
+bool Transfer::on_handover(int) { return hand_over(is_read()); }
 
-std::size_t Transfer::on_header(const char* data, std::size_t size, std::size_t count, void* self) {
-  auto& transfer = *static_cast<Transfer*>(self);
-  Response& response = transfer.response;
-  const std::string_view line{data, size * count};
+bool Transfer::on_header(std::string_view line) {
   if (line.starts_with("HTTP/")) {
-    // Of several heads (an interim 1xx before the reply) the last counts.
     response.consul_index = 0;
     response.known_leader.reset();
-    transfer.head_complete_ = false;
   }
-  if (line == "\r\n" || line == "\n") {
-    transfer.head_complete_ = true;
-    if (transfer.request.long_poll) {
-      transfer.set(CURLOPT_LOW_SPEED_LIMIT, 1L);
-      transfer.set(CURLOPT_LOW_SPEED_TIME, kStallS);
-    }
+  if (head_complete_ && request.long_poll) {
+    set(CURLOPT_LOW_SPEED_LIMIT, 1L);
+    set(CURLOPT_LOW_SPEED_TIME, kStallS);
   }
   const std::size_t colon = line.find(':');
-  if (colon == std::string_view::npos) return line.size();
+  if (colon == std::string_view::npos) return true;
   const std::string_view name = line.substr(0, colon);
   const std::string_view value = trimmed(line.substr(colon + 1));
   if (equal_but_for_case(name, "X-Consul-Index")) {
@@ -234,38 +165,34 @@ std::size_t Transfer::on_header(const char* data, std::size_t size, std::size_t 
   } else if (equal_but_for_case(name, "X-Consul-KnownLeader")) {
     if (value == "true" || value == "false") response.known_leader = value == "true";
   }
-  return line.size();
+  return true;
 }
 
-std::size_t Transfer::on_body(const char* data, std::size_t size, std::size_t count, void* self) {
-  auto& transfer = *static_cast<Transfer*>(self);
-  const std::size_t bytes = size * count;
-  if (transfer.response.body.size() + bytes > kMaxBodyBytes) {
-    transfer.too_large_ = true;
-    return 0;
-  }
-  std::string& body = transfer.response.body;
+bool Transfer::on_body(std::string_view bytes) {
+  std::string& body = response.body;
+  too_large_ = body.size() + bytes.size() > kMaxBodyBytes;
+  if (too_large_) return false;
   // Large bodies grow in large steps: each step copies the body to fresh memory, and pages that
   // stay unused cost nothing.
   constexpr std::size_t kLarge = 256 * 1024;
-  if (body.size() + bytes > body.capacity() && body.capacity() >= kLarge) {
+  if (body.size() + bytes.size() > body.capacity() && body.capacity() >= kLarge) {
     body.reserve(std::min(8 * body.capacity(), kMaxBodyBytes));
   }
-  body.append(data, bytes);
-  return bytes;
+  body.append(bytes);
+  return true;
 }
 
 void Transfer::conclude(CURLcode code, const Client& client) {
   long status = 0;
-  curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &status);
+  curl_easy_getinfo(easy(), CURLINFO_RESPONSE_CODE, &status);
   // libcurl accepts a head that breaks off, and an interim one without a reply after it: "200"
   // without the body that says whether the write was applied.
   const bool whole = code == CURLE_OK && head_complete_ && status >= 200;
   if (whole) {
     curl_off_t first_us = 0;
     curl_off_t last_us = 0;
-    curl_easy_getinfo(easy_.get(), CURLINFO_STARTTRANSFER_TIME_T, &first_us);
-    curl_easy_getinfo(easy_.get(), CURLINFO_TOTAL_TIME_T, &last_us);
+    curl_easy_getinfo(easy(), CURLINFO_STARTTRANSFER_TIME_T, &first_us);
+    curl_easy_getinfo(easy(), CURLINFO_TOTAL_TIME_T, &last_us);
     response.delivery = Delivery::kReplied;
     response.status = static_cast<int>(status);
     response.elapsed = std::chrono::microseconds{std::max<curl_off_t>(0, last_us - first_us)};
@@ -295,7 +222,7 @@ void Transfer::add_error(const std::string& text) {
 // refusal arrives in place of the reply. The server has read nothing of the request.
 bool Transfer::certificate_refused() const {
   long connections = 0;
-  curl_easy_getinfo(easy_.get(), CURLINFO_NUM_CONNECTS, &connections);
+  curl_easy_getinfo(easy(), CURLINFO_NUM_CONNECTS, &connections);
   const std::string_view text{error_text_.data()};
   const std::size_t alert = text.find(" alert ");
   if (connections == 0 || alert == std::string_view::npos) return false;

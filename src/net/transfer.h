@@ -1,13 +1,11 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include <curl/curl.h>
-
+#include "base/curl_request.h"
 #include "net/endpoint.h"
 #include "net/transport.h"
 
@@ -26,11 +24,6 @@ struct FileTexts {
   std::string ca_bundle;  ///< PEM, of ca_path
 };
 
-struct FreeEasy {
-  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
-};
-
 /// One request on its way, with the libcurl handle that carries it; both are used again. A passive
 /// object of the network thread.
 ///
@@ -39,19 +32,14 @@ struct FreeEasy {
 ///     ^                       | failed: kNotSent                    | failed: kLost
 ///     +-----------------------+-------------------------------------+ whole reply: kReplied
 ///
-/// libcurl calls on_handover() when a connection stands and before the first byte of the request.
-/// That is the line between kNotSent and kLost. It is also where a second sending is refused:
-/// libcurl by itself repeats a request when a kept connection closes without a reply, and a
-/// transaction that was carried out the first time would then come back as rejected.
-class Transfer {
+/// on_handover() is the line between kNotSent and kLost. A transaction that libcurl sent a second
+/// time, and that was carried out the first time, would come back as rejected.
+class Transfer : private CurlRequest {
  public:
   /// More than any sensible state of Consul; a longer body would exhaust the daemon's memory.
   static constexpr std::size_t kMaxBodyBytes = std::size_t{512} << 20U;
 
   Transfer();
-  Transfer(const Transfer&) = delete;
-  Transfer& operator=(const Transfer&) = delete;
-  ~Transfer() = default;
 
   /// Takes a new request.
   void begin(RequestId id, Request request, Callback done, Instant sent_at);
@@ -77,7 +65,7 @@ class Transfer {
   /// Changes nothing in Consul.
   [[nodiscard]] bool is_read() const;
 
-  [[nodiscard]] CURL* easy() const { return easy_.get(); }
+  using CurlRequest::easy;
 
   RequestId id;
   Request request;
@@ -90,31 +78,23 @@ class Transfer {
   bool running = false;     ///< in the multi handle
 
  private:
-  static int on_handover(void* self, char*, char*, int, int);
-  static std::size_t on_header(const char* data, std::size_t size, std::size_t count, void* self);
-  static std::size_t on_body(const char* data, std::size_t size, std::size_t count, void* self);
+  friend CurlRequest;
+  bool on_handover(int local_port);
+  bool on_header(std::string_view line);
+  bool on_body(std::string_view bytes);
 
-  template <class Value>
-  void set(CURLoption option, Value value);
   void set_connection(const Client& client, const Endpoint& to);
   void set_method();
   void set_headers(const Options& options, const std::string& token);
-  void add_header(const std::string& line);
   [[nodiscard]] bool certificate_refused() const;
   [[nodiscard]] std::string lateness() const;
   [[nodiscard]] std::string reason(CURLcode code, const std::string& server) const;
 
-  std::unique_ptr<CURL, FreeEasy> easy_;
-  std::unique_ptr<curl_slist, FreeEasy> headers_;
-  std::unique_ptr<curl_slist, FreeEasy> connect_to_;
+  CurlList connect_to_;
   std::string url_;
   std::chrono::milliseconds time_{};  ///< for an answer
   std::string wait_;                  ///< of a watch: "&wait=500ms"
-  std::array<char, CURL_ERROR_SIZE> error_text_{};
-  bool handed_over_ = false;
-  bool head_complete_ = false;  ///< of the last head begun: its empty line was seen
   std::chrono::milliseconds connect_within_{};
-  bool repeat_refused_ = false;
   bool too_large_ = false;
 };
 
