@@ -9,7 +9,6 @@
 #include <fstream>
 #include <initializer_list>
 #include <iterator>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -57,11 +56,14 @@ const char* outcome_of(const http::Response& response) {
   return response.status < 500 ? "refused" : "error";
 }
 
+using prometheus::MetricType;
+
 // The families that are made anew for each scrape, since a follower has no values for most of them.
 class Snapshot {
  public:
-  void add(prometheus::MetricType type, const char* name, const char* help, double value,
-           std::initializer_list<prometheus::ClientMetric::Label> labels = {}) {
+  void add(const char* name, const char* help, double value,
+           std::initializer_list<prometheus::ClientMetric::Label> labels = {},
+           MetricType type = MetricType::Gauge) {
     if (families_.empty() || families_.back().name != name) {
       families_.push_back({name, help, type, {}});
     }
@@ -69,33 +71,64 @@ class Snapshot {
     metric.label = labels;
     metric.gauge.value = metric.counter.value = value;
   }
-  void gauge(const char* name, const char* help, double value,
-             std::initializer_list<prometheus::ClientMetric::Label> labels = {}) {
-    add(prometheus::MetricType::Gauge, name, help, value, labels);
-  }
   [[nodiscard]] std::vector<prometheus::MetricFamily> take() { return std::move(families_); }
 
  private:
   std::vector<prometheus::MetricFamily> families_;
 };
 
+void add_queues(const Status& status, Snapshot& to) {
+  for (const QueueStatus& queue : status.queues) {
+    to.add("lictor_leading", "1 while this daemon leads the queue or a partition of it, else 0.",
+           queue.role == QueueStatus::Role::kFollowing ? 0 : 1, {{"queue", queue.name}});
+  }
+  for (const QueueStatus& queue : status.queues) {
+    if (queue.partitions == 0) continue;
+    to.add(
+        "lictor_partitions",
+        "Partitions of the queue; missing while the daemon does not know. The same on all hosts: "
+        "take the max.",
+        queue.partitions, {{"queue", queue.name}});
+  }
+  for (const QueueStatus& queue : status.queues) {
+    to.add("lictor_partitions_led",
+           "Partitions that this daemon leads. The sum over hosts is lictor_partitions, or some "
+           "partition has no leader.",
+           static_cast<double>(queue.leads.size()), {{"queue", queue.name}});
+  }
+  for (const Gauge& gauge : gauges()) {
+    const auto type = gauge.kind == Gauge::Kind::kCounter ? MetricType::Counter : MetricType::Gauge;
+    for (const QueueStatus& queue : status.queues) {
+      if (gauge.metric == nullptr || !gauge.is_known(queue)) continue;
+      if (gauge.by_state == nullptr) {
+        to.add(gauge.metric, gauge.help, queue.value(gauge), {{"queue", queue.name}}, type);
+        continue;
+      }
+      for (const auto& [state, count] : queue.*gauge.by_state) {
+        to.add(gauge.metric, gauge.help, static_cast<double>(count),
+               {{"queue", queue.name}, {"state", state}});
+      }
+    }
+  }
+}
+
 void add_workers(const Status& status, Snapshot& to) {
-  const auto for_workers = [&](prometheus::MetricType type, const char* name, const char* help,
-                               const char* label, auto counts) {
+  const auto for_workers = [&](const char* name, const char* help, const char* label, auto counts,
+                               MetricType type) {
     for (const QueueStatus& queue : status.queues) {
       for (const WorkerStatus& worker : queue.workers) {
         for (const auto& [value, count] : worker.*counts) {
-          to.add(type, name, help, static_cast<double>(count),
-                 {{"queue", queue.name}, {"type", worker.type}, {label, value}});
+          to.add(name, help, static_cast<double>(count),
+                 {{"queue", queue.name}, {"type", worker.type}, {label, value}}, type);
         }
       }
     }
   };
-  for_workers(prometheus::MetricType::Gauge, "lictor_worker_processes",
-              "Processes of a worker on this host, by state.", "state", &WorkerStatus::states);
-  for_workers(prometheus::MetricType::Counter, "lictor_worker_ends_total",
+  for_workers("lictor_worker_processes", "Processes of a worker on this host, by state.", "state",
+              &WorkerStatus::states, MetricType::Gauge);
+  for_workers("lictor_worker_ends_total",
               "Processes of a worker that ended on this host, by reason.", "reason",
-              &WorkerStatus::ends);
+              &WorkerStatus::ends, MetricType::Counter);
 }
 
 void add_process(Snapshot& to) {
@@ -104,19 +137,18 @@ void add_process(Snapshot& to) {
   const auto spent = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
   };
-  to.add(prometheus::MetricType::Counter, "process_cpu_seconds_total",
-         "Processor time of the daemon, without its jobs.",
-         spent(used.ru_utime) + spent(used.ru_stime));
+  to.add("process_cpu_seconds_total", "Processor time of the daemon, without its jobs.",
+         spent(used.ru_utime) + spent(used.ru_stime), {}, MetricType::Counter);
   unsigned long skipped = 0, pages = 0;
   if (std::ifstream{"/proc/self/statm"} >> skipped >> pages) {
-    to.gauge("process_resident_memory_bytes", "Resident memory of the daemon, without its jobs.",
-             static_cast<double>(pages) * static_cast<double>(sysconf(_SC_PAGESIZE)));
+    to.add("process_resident_memory_bytes", "Resident memory of the daemon, without its jobs.",
+           static_cast<double>(pages) * static_cast<double>(sysconf(_SC_PAGESIZE)));
   }
   std::error_code error;
   const auto files = std::filesystem::directory_iterator{"/proc/self/fd", error};
   if (!error) {
-    to.gauge("process_open_fds", "Open file descriptors of the daemon.",
-             static_cast<double>(std::distance(files, {}) - 1));
+    to.add("process_open_fds", "Open file descriptors of the daemon.",
+           static_cast<double>(std::distance(files, {}) - 1));
   }
 }
 
@@ -336,76 +368,12 @@ void Metrics::on_reply(const std::string& name, std::string_view request,
 
 std::string Metrics::text(const Status& status) const {
   Snapshot now;
-  now.gauge("lictor_build_info", "The version of the daemon; always 1.", 1,
-            {{"version", status.version}});
-  // `value` gives a number, or nothing: the daemon does not know.
-  const auto for_queues = [&](const char* name, const char* help, auto value) {
-    for (const QueueStatus& queue : status.queues) {
-      const std::optional<double> known = value(queue);
-      if (known) now.gauge(name, help, *known, {{"queue", queue.name}});
-    }
-  };
-  const auto for_leaders = [&](const char* name, const char* help, auto value) {
-    for_queues(name, help, [&](const QueueStatus& queue) {
-      const bool leads = queue.role != QueueStatus::Role::kFollowing;
-      return leads ? std::optional{static_cast<double>(value(queue))} : std::nullopt;
-    });
-  };
-  using Queue = const QueueStatus&;
-  for_queues("lictor_leading", "1 while this daemon leads the queue or a partition of it, else 0.",
-             [](Queue queue) { return queue.role == QueueStatus::Role::kFollowing ? 0.0 : 1.0; });
-  for_queues("lictor_partitions",
-             "Partitions of the queue; missing while the daemon does not know. The same on all "
-             "hosts: take the max.",
-             [](Queue queue) {
-               return queue.partitions != 0 ? std::optional<double>{queue.partitions}
-                                            : std::nullopt;
-             });
-  for_queues("lictor_partitions_led",
-             "Partitions that this daemon leads. The sum over hosts is lictor_partitions, or some "
-             "partition has no leader.",
-             [](Queue queue) { return static_cast<double>(queue.leads.size()); });
-  for_leaders("lictor_paused", "1 while the queue is paused; only leaders know.",
-              [](Queue queue) { return queue.paused; });
-  for_leaders("lictor_lease_remaining_seconds",
-              "How long this leader's jobs may run without another proof of leadership; of several "
-              "partitions the shortest.",
-              [](Queue queue) { return seconds(queue.lease_left); });
-  for_leaders("lictor_oldest_due_seconds",
-              "How long the first task of this leader that may start has been due. Take the max "
-              "over hosts.",
-              [](Queue queue) { return seconds(queue.oldest_due); });
-  for_leaders("lictor_claims_ahead", "Tasks that this leader has claimed and not started yet.",
-              [](Queue queue) { return queue.claimed_ahead; });
-  for_leaders("lictor_unacked", "Jobs that ended and whose end is not in Consul yet.",
-              [](Queue queue) { return queue.unacked; });
-  for_queues("lictor_jobs_running", "Jobs that run on this host.",
-             [](Queue queue) { return static_cast<double>(queue.running); });
-  const auto by_state = [&](const char* name, const char* help, auto counts) {
-    for (const QueueStatus& queue : status.queues) {
-      for (const auto& [state, count] : queue.*counts) {
-        now.gauge(name, help, static_cast<double>(count),
-                  {{"queue", queue.name}, {"state", state}});
-      }
-    }
-  };
-  by_state("lictor_tasks",
-           "Tasks of the partitions that this daemon leads, by state; the sum over hosts is the "
-           "queue's.",
-           &QueueStatus::states);
-  by_state("lictor_schedules",
-           "Recurring tasks, by state; a bad one makes no tasks until it is corrected. Only the "
-           "leader of partition 0 knows any: the sum over hosts is the queue's.",
-           &QueueStatus::schedules);
-  for (const QueueStatus& queue : status.queues) {
-    now.add(prometheus::MetricType::Counter, "lictor_tasks_discovered_total",
-            "Keys that became known to this leader, those that it found at its takeover included. "
-            "Each leader gets to know all keys of the queue: take the max over hosts.",
-            static_cast<double>(queue.discovered), {{"queue", queue.name}});
-  }
+  now.add("lictor_build_info", "The version of the daemon; always 1.", 1,
+          {{"version", status.version}});
+  add_queues(status, now);
   add_workers(status, now);
-  now.gauge("process_start_time_seconds", "When the daemon started, in seconds since the epoch.",
-            std::chrono::duration<double>(status.since.time_since_epoch()).count());
+  now.add("process_start_time_seconds", "When the daemon started, in seconds since the epoch.",
+          std::chrono::duration<double>(status.since.time_since_epoch()).count());
   add_process(now);
   std::vector<prometheus::MetricFamily> families = now.take();
   for (prometheus::MetricFamily& family : families_->registry.Collect()) {
@@ -419,7 +387,7 @@ void add_metrics_route(Router& router, Backend& backend, const Metrics& metrics)
       "GET", "/metrics", Access::kPublic,
       [&backend, &metrics](const Call&) -> std::optional<Response> {
         const auto status = backend.status();
-        if (!status) return error_response(503, "the daemon's loop does not answer");
+        if (!status) return error_response(503, kNoAnswer);
         return Response{200, "text/plain; version=0.0.4; charset=utf-8", metrics.text(*status), {}};
       });
 }

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "admin/activity.h"
-#include "admin/leaders.h"
 #include "admin/routes.h"
 #include "admin/shared_listing.h"
 #include "base/clock.h"
@@ -17,6 +16,7 @@
 #include "base/try.h"
 #include "client/schedules.h"
 #include "client/task_info.h"
+#include "cluster/leader_status.h"
 #include "wire/layout.h"
 
 namespace lictor::admin {
@@ -26,6 +26,7 @@ using client::text_or_null;
 using cluster::Finding;
 using cluster::Fleet;
 using cluster::Lead;
+using cluster::LeaderStatus;
 using cluster::Member;
 using nlohmann::ordered_json;
 
@@ -110,7 +111,7 @@ class Queues {
     const Request& request = call.request;
     const bool relayed = request.parameter("relayed").has_value();
     const auto status = backend_.status();
-    if (!status) return error_response(503, "the daemon's loop does not answer");
+    if (!status) return error_response(503, kNoAnswer);
     const ConsulTrouble trouble = relayed ? ConsulTrouble{} : backend_.consul_trouble();
     ordered_json told = ordered_json::array();
     const auto only = request.parameter("queue");
@@ -201,7 +202,7 @@ class Queues {
     told["paused"] = client::pause_json(paused);
     if (paused.paused) find({pause_finding(paused)});
     find(cluster::diagnose(leaders, paused.paused));
-    ordered_json status = leaders.size() == 1 ? leaders.front().status : merged(leaders);
+    ordered_json status = leaders.size() == 1 ? leaders.front().status : cluster::merged(leaders);
     // Only leaders run tasks, and they may have another configuration.
     if (status.contains("types")) told["types"] = status["types"];
     if (!trouble.any() && !status.is_null()) {
@@ -211,7 +212,7 @@ class Queues {
       }
     }
     told["status"] = std::move(status);
-    told["findings"] = findings_json(findings, queues_, name);
+    told["findings"] = cluster::findings_json(findings, needed_name(queues_, name));
     return told;
   }
 
@@ -221,7 +222,7 @@ class Queues {
     std::string silent;
     for (const Backend::Answer& answer :
          backend_.ask_leaders(name, "/v1/queues?relayed=1&queue=" + wire::query_value(name))) {
-      ordered_json status = answer.body ? read_status(*answer.body) : ordered_json{};
+      ordered_json status = answer.body ? cluster::read_status(*answer.body) : ordered_json{};
       if (!status.is_null()) {
         leaders.push_back({answer.node, std::move(status)});
         continue;
@@ -252,21 +253,8 @@ Result<const StoredQueue*> find_queue(const StoredQueues& queues, const Request&
                                         "\"; ?queue= takes one of: " + known);
 }
 
-ordered_json findings_json(const cluster::Findings& findings, const StoredQueues& queues,
-                           const std::string& queue) {
-  const bool needs_name = queues.size() > 1 || queue != "default";
-  const auto text = [&](const std::string& said) {
-    return needs_name ? cluster::with_queue(said, queue) : said;
-  };
-  ordered_json list = ordered_json::array();
-  for (const Finding& each : findings) {
-    const bool is_error = each.severity == Finding::Severity::kError;
-    list.push_back({{"kind", each.kind},
-                    {"severity", is_error ? "error" : "warning"},
-                    {"what", text(each.what)},
-                    {"remedy", text(each.remedy)}});
-  }
-  return list;
+std::string needed_name(const StoredQueues& queues, const std::string& queue) {
+  return queues.size() > 1 || queue != "default" ? queue : "";
 }
 
 void add_queue_routes(Router& router, Backend& backend, const StoredQueues& queues,

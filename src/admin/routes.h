@@ -5,12 +5,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "admin/gauges.h"
 #include "admin/router.h"
 #include "client/queue.h"
 #include "cluster/diagnosis.h"
@@ -32,23 +35,20 @@ struct QueueStatus {
   enum class Role { kFollowing, kLeading, kDraining };
   std::string name;
   Role role = Role::kFollowing;
-  std::size_t waiting = 0;        ///< tasks known and not begun; a follower knows of none
-  std::size_t claimed_ahead = 0;  ///< claimed, and not started yet
-  std::size_t running = 0;        ///< jobs on this host
-  bool paused = false;            ///< as a leader knows
-  std::string cannot_start{};     ///< why the last start of a job here failed; empty: it did not
-  std::string log_error{};        ///< why the output of jobs is lost here; empty: it is not
-  Duration longest_running{};     ///< of the jobs that run now
-  Duration lease_left{};          ///< until the lease runs out without another proof
-  Duration oldest_due{};          ///< since when the first task that may start has been due
-  std::size_t unacked = 0;        ///< jobs that ended and whose end is not in Consul yet
-  std::uint64_t discovered = 0;   ///< keys that became known since the daemon's start
-  std::vector<std::pair<std::string, std::size_t>> states{};     ///< tasks in each state, by name
-  std::vector<std::pair<std::string, std::size_t>> schedules{};  ///< the same of recurring tasks
-  std::uint32_t partitions = 1;                                  ///< of the queue; 0: not known yet
+  std::map<std::string_view, double> gauges{};  ///< by name; one that is missing is 0
+  std::string cannot_start{};    ///< why the last start of a job here failed; empty: it did not
+  std::string log_error{};       ///< why the output of jobs is lost here; empty: it is not
+  Counts states{};               ///< tasks in each state, by name
+  Counts schedules{};            ///< the same of recurring tasks
+  std::uint32_t partitions = 1;  ///< of the queue; 0: not known yet
   std::vector<std::uint32_t> leads{};  ///< the partitions that this daemon leads
   std::vector<std::string> types{};    ///< that this daemon has an executor for; "*": all others
   std::vector<WorkerStatus> workers{};
+
+  [[nodiscard]] double value(const Gauge& gauge) const {
+    const auto found = gauges.find(gauge.name);
+    return found != gauges.end() ? found->second : 0;
+  }
 };
 
 /// As /v1/status shows it. What a follower does not know is null or missing.
@@ -76,6 +76,8 @@ struct ConsulTrouble {
 };
 /// {"what", "since", "at_least"}; null: there is none.
 [[nodiscard]] nlohmann::ordered_json consul_json(const ConsulTrouble& trouble);
+
+inline constexpr const char* kNoAnswer = "the daemon's loop does not answer";  ///< no status()
 
 /// What the admin API asks the daemon. Thread safe. Every method blocks: two seconds at most for
 /// what the daemon knows, ten where Consul or another member is asked.
@@ -126,10 +128,8 @@ using StoredQueues = std::vector<StoredQueue>;
 /// from.
 [[nodiscard]] Result<const StoredQueue*> find_queue(const StoredQueues& queues,
                                                     const Request& request);
-/// [{"kind", "severity", "what", "remedy"}, ...]; commands name `queue` where they must.
-[[nodiscard]] nlohmann::ordered_json findings_json(const cluster::Findings& findings,
-                                                   const StoredQueues& queues,
-                                                   const std::string& queue);
+/// `queue`, if a command must name it; else empty.
+[[nodiscard]] std::string needed_name(const StoredQueues& queues, const std::string& queue);
 /// How many entries ?limit= wants on a page, 50 without one. Errors: kInvalid.
 [[nodiscard]] Result<std::size_t> page_limit(const Request& request);
 

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -11,8 +12,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kNoAnswer = "the daemon's loop does not answer";
-
 const char* role_text(QueueStatus::Role role) {
   switch (role) {
     case QueueStatus::Role::kFollowing:
@@ -23,6 +22,29 @@ const char* role_text(QueueStatus::Role role) {
       return "draining";
   }
   return "";
+}
+
+// A follower keeps no list, so 0 would be wrong.
+void add_gauge(const Gauge& gauge, const QueueStatus& queue, ordered_json& told) {
+  const bool known = gauge.is_known(queue);
+  const double value = queue.value(gauge);
+  switch (gauge.kind) {
+    case Gauge::Kind::kCount:
+      told[gauge.field()] = known ? ordered_json(std::llround(value)) : ordered_json{};
+      break;
+    case Gauge::Kind::kFlag:
+      told[gauge.field()] = known ? ordered_json(value != 0) : ordered_json{};
+      break;
+    case Gauge::Kind::kSeconds:
+      if (known) told[gauge.field()] = std::llround(value * 1000);
+      break;
+    case Gauge::Kind::kCounter:
+      break;
+    case Gauge::Kind::kByState:
+      for (const auto& [state, count] : queue.*gauge.by_state) {
+        if (known && count != 0) told[gauge.field()][state] = count;
+      }
+  }
 }
 
 Response text_response(int status, std::string text) {
@@ -92,29 +114,9 @@ ordered_json consul_json(const ConsulTrouble& trouble) {
 
 ordered_json queue_json(const QueueStatus& queue) {
   ordered_json told{{"name", queue.name}, {"role", role_text(queue.role)}};
-  // A follower keeps no list, so 0 would be wrong.
-  const bool knows = queue.role != QueueStatus::Role::kFollowing;
   told["partitions"] = queue.partitions != 0 ? ordered_json(queue.partitions) : ordered_json{};
   told["leads"] = queue.leads;
-  told["waiting"] = knows ? ordered_json(queue.waiting) : ordered_json{};
-  told["claimed_ahead"] = knows ? ordered_json(queue.claimed_ahead) : ordered_json{};
-  told["running"] = queue.running;
-  told["paused"] = knows ? ordered_json(queue.paused) : ordered_json{};
-  if (knows) {
-    const auto ms = [](Duration duration) {
-      return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
-    };
-    told["unacked"] = queue.unacked;
-    told["oldest_due_ms"] = ms(queue.oldest_due);
-    told["longest_running_ms"] = ms(queue.longest_running);
-    told["lease_left_ms"] = ms(queue.lease_left);
-    for (const auto& [state, count] : queue.states) {
-      if (count != 0) told["states"][state] = count;
-    }
-    for (const auto& [state, count] : queue.schedules) {
-      if (count != 0) told["schedules"][state] = count;
-    }
-  }
+  for (const Gauge& gauge : gauges()) add_gauge(gauge, queue, told);
   for (const WorkerStatus& worker : queue.workers) {
     ordered_json& one = told["workers"][worker.type];
     for (const auto& [state, count] : worker.states) one[state] = count;

@@ -235,7 +235,7 @@ Response page_of(const TaskListing& listing, const TaskQuestion& question,
   if (question.kind == TaskList::kLive) {
     cluster::TaskFacts facts;
     for (const TaskInfo& task : listing.tasks) facts.add(task);
-    told["findings"] = findings_json(facts.failures(), queues, queue);
+    told["findings"] = cluster::findings_json(facts.failures(), needed_name(queues, queue));
   }
   return json_response(200, told);
 }

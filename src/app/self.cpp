@@ -117,17 +117,9 @@ admin::QueueStatus status_of(const runtime::QueueSupervisor& queue, bool stoppin
   for (std::uint32_t i = 0; i < told.partitions; ++i) {
     if (core.leading(now, i)) told.leads.push_back(i);
   }
-  told.waiting = core.waiting();
-  told.claimed_ahead = core.claimed_ahead();
-  told.running = core.running();
-  told.paused = core.paused();
   told.cannot_start = core.cannot_start();
-  told.longest_running = core.longest_running(now);
-  told.discovered = core.discovered();
+  admin::read_gauges(core, now, told);
   if (told.role == Role::kFollowing) return told;
-  told.lease_left = core.lease_left(now);
-  told.oldest_due = core.oldest_due(now);
-  told.unacked = core.count(core::TaskState::kEnding);
   for (std::size_t i = 0; i < core::kTaskStates; ++i) {
     const auto state = static_cast<core::TaskState>(i);
     // No longer a task, or another host's.

@@ -312,6 +312,21 @@ Findings diagnose(const std::vector<client::StoredSchedule>& schedules, const Ty
   return std::move(out.list);
 }
 
+ordered_json findings_json(const Findings& findings, const std::string& queue) {
+  const auto text = [&](const std::string& said) {
+    return queue.empty() ? said : with_queue(said, queue);
+  };
+  ordered_json list = ordered_json::array();
+  for (const Finding& each : findings) {
+    const bool is_error = each.severity == Finding::Severity::kError;
+    list.push_back({{"kind", each.kind},
+                    {"severity", is_error ? "error" : "warning"},
+                    {"what", text(each.what)},
+                    {"remedy", text(each.remedy)}});
+  }
+  return list;
+}
+
 std::string with_queue(std::string_view text, std::string_view queue) {
   static constexpr std::array<std::string_view, 19> kOfOneQueue{
       "submit",  "list",     "show",  "why",    "logs",   "events",  "cancel",

@@ -29,6 +29,10 @@ struct Finding {
 };
 using Findings = std::vector<Finding>;
 
+/// [{"kind", "severity", "what", "remedy"}, ...]. Unless `queue` is empty, commands name it.
+[[nodiscard]] nlohmann::ordered_json findings_json(const Findings& findings,
+                                                   const std::string& queue);
+
 /// `text`, with -q `queue` in each command of one queue that it suggests ("lictor why ID").
 [[nodiscard]] std::string with_queue(std::string_view text, std::string_view queue);
 

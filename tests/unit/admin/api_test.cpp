@@ -262,15 +262,15 @@ TEST_CASE("what is wrong is said, with the way out") {
   CHECK(findings() == "1 task of a type that a has no executor for\n");
   scene.backend.known->queues[0].states.clear();
   CHECK(findings().empty());
-  scene.backend.known->queues[0].oldest_due = std::chrono::minutes{5};
+  scene.backend.known->queues[0].gauges["oldest_due"] = 300;
   CHECK(findings().find("has been due for 5m\n") != std::string::npos);
-  scene.backend.known->queues[0].running = 1;
-  scene.backend.known->queues[0].longest_running = std::chrono::milliseconds{70'981};
+  scene.backend.known->queues[0].gauges["running"] = 1;
+  scene.backend.known->queues[0].gauges["longest_running"] = 70.981;
   CHECK(findings().find("due for 5m; 1 job runs, the oldest for 71s\n") != std::string::npos);
   scene.backend.known->queues[0].log_error = "cannot write /x: No space left on device";
   CHECK(findings().find("a cannot keep the output of jobs: cannot write /x: No space") !=
         std::string::npos);
-  scene.backend.known->queues[0].lease_left = std::chrono::milliseconds{700};
+  scene.backend.known->queues[0].gauges["lease_left"] = 0.7;
   CHECK(findings().find("the lease of a ends in 700 ms") != std::string::npos);
   scene.backend.known->queues[0].cannot_start = "no space left on device";
   CHECK(findings().find("cannot start jobs: no space left") != std::string::npos);

@@ -1,7 +1,5 @@
 // A queue with several leaders: what they tell as one, and what is wrong with it.
 
-#include "admin/leaders.h"
-
 #include <chrono>
 #include <string>
 #include <vector>
@@ -9,6 +7,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "cluster/leader_status.h"
 #include "scene.h"
 
 namespace lictor::admin {
@@ -72,7 +71,7 @@ TEST_SUITE_BEGIN("admin");
 
 TEST_CASE("the status of several leaders is made one") {
   const auto merge = [](const json& a, const json& b) {
-    return json(merged({{"a", ordered_json(a)}, {"b", ordered_json(b)}}));
+    return json(cluster::merged({{"a", ordered_json(a)}, {"b", ordered_json(b)}}));
   };
   const json all = merge({{"role", "draining"},
                           {"leads", {0, 3}},
@@ -128,7 +127,7 @@ TEST_CASE("the status of several leaders is made one") {
   CHECK(all["activity"]["done"] == json{4, 6});
   CHECK(all["activity"]["delay_p50_ms"] == json{7, 5});
   CHECK(all["activity"]["last_minute"]["done"] == 6);
-  CHECK(merged({}).is_null());
+  CHECK(cluster::merged({}).is_null());
   // One that lacks much is no reason to fail.
   CHECK(merge(json::object(),
               {{"leads", {1}}, {"states", {{"ready", 1}}}, {"types", {"T"}}})["states"]["ready"] ==
@@ -141,13 +140,13 @@ TEST_CASE("an answer of another form is no status") {
         R"("role":1)", R"("activity":[])", R"("activity":{"done":["x"]})",
         R"("activity":{"last_minute":{"done":null}})", R"("lease_left_ms":1.5)", R"("types":{})"}) {
     CAPTURE(std::string{odd});
-    CHECK(read_status(R"({"queues":[{"name":"q",)" + std::string{odd} + "}]}").is_null());
+    CHECK(cluster::read_status(R"({"queues":[{"name":"q",)" + std::string{odd} + "}]}").is_null());
   }
   for (const char* odd :
        {"", "[]", "{}", R"({"queues":{}})", R"({"queues":[]})", R"({"queues":[null]})"}) {
-    CHECK(read_status(odd).is_null());
+    CHECK(cluster::read_status(odd).is_null());
   }
-  CHECK(read_status(answer_of({{"name", "q"}, {"waiting", nullptr}}))["name"] == "q");
+  CHECK(cluster::read_status(answer_of({{"name", "q"}, {"waiting", nullptr}}))["name"] == "q");
 }
 
 TEST_CASE("a divided queue shows the leader of each partition and what all leaders tell") {

@@ -30,8 +30,7 @@ Status leading() {
   QueueStatus queue;
   queue.name = "q";
   queue.role = QueueStatus::Role::kLeading;
-  queue.lease_left = 9s;
-  queue.oldest_due = 1500ms;
+  queue.gauges = {{"lease_left", 9}, {"oldest_due", 1.5}};
   queue.states = {{"ready", 3}, {"blocked", 1}};
   status.queues = {queue};
   return status;

@@ -182,7 +182,7 @@ TEST_CASE("what each type did in the last hour is told, and that of several lead
   using nlohmann::ordered_json;
   const ordered_json a{{"by_type", {{"Mail", mail}}}};
   const ordered_json b{{"by_type", {{"Mail", mail}, {"Report", mail}}}};
-  const ordered_json both = merged({{"a", a}, {"b", b}})["by_type"];
+  const ordered_json both = cluster::merged({{"a", a}, {"b", b}})["by_type"];
   CHECK(both["Mail"]["took_ms"] == 800);
   CHECK(both["Mail"]["longest_ms"] == 300);
   CHECK(both["Report"]["done"] == 2);

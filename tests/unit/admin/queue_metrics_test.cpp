@@ -10,12 +10,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Status status_of(QueueStatus::Role role, Duration oldest_due, std::uint64_t discovered) {
+Status status_of(QueueStatus::Role role, double oldest_due, double discovered) {
   QueueStatus queue;
   queue.name = "q";
   queue.role = role;
-  queue.oldest_due = oldest_due;
-  queue.discovered = discovered;
+  queue.gauges = {{"oldest_due", oldest_due}, {"discovered", discovered}};
   Status status;
   status.queues = {queue};
   return status;
@@ -31,7 +30,7 @@ TEST_CASE("lictor_takeover_seconds has the time that the lock was free, once for
   metrics.on_fact("q", leading);
   const core::Fact lock_delay{core::Fact::Kind::kLockDelay, {}, {}, 7s};
   metrics.on_fact("q", lock_delay);
-  const std::string text = metrics.text(status_of(QueueStatus::Role::kLeading, {}, 0));
+  const std::string text = metrics.text(status_of(QueueStatus::Role::kLeading, 0, 0));
   CHECK(value(text, R"(lictor_takeover_seconds_count{queue="q"})") == "2");
   CHECK(value(text, R"(lictor_takeover_seconds_sum{queue="q"})") == "20.04");
   CHECK(value(text, R"(lictor_takeover_seconds_bucket{queue="q",le="0.05"})") == "1");
@@ -41,7 +40,7 @@ TEST_CASE("lictor_takeover_seconds has the time that the lock was free, once for
 
 TEST_CASE("partitions are told with those that this daemon leads, and how they came and went") {
   Metrics metrics;
-  Status status = status_of(QueueStatus::Role::kLeading, {}, 0);
+  Status status = status_of(QueueStatus::Role::kLeading, 0, 0);
   status.queues[0].partitions = 16;
   status.queues[0].leads = {0, 3, 7};
   using Kind = core::Fact::Kind;
@@ -56,7 +55,7 @@ TEST_CASE("partitions are told with those that this daemon leads, and how they c
   CHECK(value(text, R"(lictor_leader_changes_total{queue="q"})") == "3");
   CHECK(value(text, R"(lictor_leases_lost_total{queue="q"})") == "1");
   CHECK(value(text, R"(lictor_partitions_released_total{queue="q"})") == "3");
-  status = status_of(QueueStatus::Role::kFollowing, {}, 0);
+  status = status_of(QueueStatus::Role::kFollowing, 0, 0);
   status.queues[0].partitions = 0;  // not known yet
   text = metrics.text(status);
   CHECK(value(text, R"(lictor_partitions{queue="q"})").empty());
@@ -67,10 +66,10 @@ TEST_CASE("lictor_oldest_due_seconds is the leader's alone, and 0 when no task i
   const Metrics metrics;
   const std::string series = R"(lictor_oldest_due_seconds{queue="q"})";
   using Role = QueueStatus::Role;
-  CHECK(value(metrics.text(status_of(Role::kLeading, 2500ms, 0)), series) == "2.5");
-  CHECK(value(metrics.text(status_of(Role::kDraining, 90s, 0)), series) == "90");
-  CHECK(value(metrics.text(status_of(Role::kLeading, 0s, 0)), series) == "0");
-  CHECK(value(metrics.text(status_of(Role::kFollowing, 2500ms, 0)), series).empty());
+  CHECK(value(metrics.text(status_of(Role::kLeading, 2.5, 0)), series) == "2.5");
+  CHECK(value(metrics.text(status_of(Role::kDraining, 90, 0)), series) == "90");
+  CHECK(value(metrics.text(status_of(Role::kLeading, 0, 0)), series) == "0");
+  CHECK(value(metrics.text(status_of(Role::kFollowing, 2.5, 0)), series).empty());
 }
 
 TEST_CASE("ticks are counted by what became of them, schedules by state") {
@@ -85,7 +84,7 @@ TEST_CASE("ticks are counted by what became of them, schedules by state") {
   metrics.on_fact("q", missed);
   missed.kind = core::Fact::Kind::kTicksOverlap;
   metrics.on_fact("q", missed);
-  auto status = status_of(QueueStatus::Role::kLeading, {}, 0);
+  auto status = status_of(QueueStatus::Role::kLeading, 0, 0);
   status.queues[0].schedules = {{"active", 3}, {"bad", 1}};
   const std::string text = metrics.text(status);
   CHECK(value(text, R"(lictor_ticks_total{outcome="made",queue="q"})") == "1");
@@ -99,7 +98,7 @@ TEST_CASE("ticks are counted by what became of them, schedules by state") {
 TEST_CASE("lictor_tasks_discovered_total is a counter that every daemon shows") {
   const Metrics metrics;
   for (const auto role : {QueueStatus::Role::kLeading, QueueStatus::Role::kFollowing}) {
-    const std::string text = metrics.text(status_of(role, {}, 100'042));
+    const std::string text = metrics.text(status_of(role, 0, 100'042));
     CHECK(value(text, R"(lictor_tasks_discovered_total{queue="q"})") == "100042");
     CHECK(text.find("# TYPE lictor_tasks_discovered_total counter") != std::string::npos);
   }

@@ -44,7 +44,7 @@ struct Scene {
     queue.name = "q";
     queue.role = QueueStatus::Role::kLeading;
     queue.states = {{"ready", 3}, {"no executor", 1}};
-    queue.lease_left = std::chrono::seconds{20};
+    queue.gauges = {{"lease_left", 20}};
     queue.types = {"Mail", "*"};
     backend.known->queues = {queue};
     cluster::Member peer;

@@ -51,7 +51,9 @@ TEST_CASE("the status tells the roles, and of a follower no list that it does no
   backend.known->node = "a";
   backend.known->pid = 7;
   backend.known->uptime = std::chrono::milliseconds{61'900};
-  backend.known->queues = {{"one", Role::kLeading, 3, 1, 2}, {"two", Role::kFollowing, 0, 0, 0}};
+  backend.known->queues = {
+      {"one", Role::kLeading, {{"waiting", 3}, {"claimed_ahead", 1}, {"running", 2}}},
+      {"two", Role::kFollowing}};
   const json told = json::parse(get(backend, "/v1/status").body);
   CHECK(told["node"] == "a");
   CHECK(told["pid"] == 7);
