@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "base/text.h"
+#include "base/utf8.h"
 
 namespace lictor {
 namespace {
