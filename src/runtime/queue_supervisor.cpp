@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "core/overloaded.h"
+#include "base/overloaded.h"
 #include "runtime/log.h"
 #include "wire/fleet.h"
 
@@ -155,7 +155,7 @@ core::Division::Service QueueSupervisor::service() const {
 void QueueSupervisor::carry_out(const core::DivisionActs& acts) {
   for (const core::DivisionAct& act : acts) {
     std::visit(
-        core::Overloaded{
+        Overloaded{
             [&](const core::ReadFleet& each) { ask("read_members", each); },
             [&](const core::ReadCount& each) { ask("read_partitions", each); },
             [&](const core::ProbeUndivided& each) { ask("read_partitions", each); },

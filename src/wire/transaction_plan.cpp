@@ -8,8 +8,8 @@
 #include <variant>
 
 #include "base/base64.h"
+#include "base/overloaded.h"
 #include "base/time_text.h"
-#include "core/overloaded.h"
 #include "wire/json_text.h"
 #include "wire/record.h"
 #include "wire/schedule_record.h"
@@ -146,17 +146,16 @@ std::string text_of(const TaskOfTick& task) {
 }
 
 void append_value(Txn& txn, const Value& value, std::string_view node) {
-  std::visit(
-      core::Overloaded{[](std::monostate) {}, [&](std::string_view bytes) { txn.value(bytes); },
-                       [&](const core::RestampOp* op) {
-                         txn.value(restamp_record(*op->record, op->stamp, op->places));
-                       },
-                       [&](const core::DoneRecord* done) { txn.value(done_record(*done, node)); },
-                       [&](const core::BuryOp* op) { txn.value(dead_letter(*op, node)); },
-                       [&](const core::ScheduleOp* op) { txn.value(text_of(*op)); },
-                       [&](const TaskOfTick& task) { txn.value(text_of(task)); },
-                       [&](const Bucket& bucket) { txn.value(bucket_text(bucket.full_at)); }},
-      value);
+  std::visit(Overloaded{[](std::monostate) {}, [&](std::string_view bytes) { txn.value(bytes); },
+                        [&](const core::RestampOp* op) {
+                          txn.value(restamp_record(*op->record, op->stamp, op->places));
+                        },
+                        [&](const core::DoneRecord* done) { txn.value(done_record(*done, node)); },
+                        [&](const core::BuryOp* op) { txn.value(dead_letter(*op, node)); },
+                        [&](const core::ScheduleOp* op) { txn.value(text_of(*op)); },
+                        [&](const TaskOfTick& task) { txn.value(text_of(task)); },
+                        [&](const Bucket& bucket) { txn.value(bucket_text(bucket.full_at)); }},
+             value);
 }
 
 // Sizes. Names and punctuation count as they are, numbers and times as their longest form.
@@ -207,15 +206,14 @@ std::size_t size_of(const core::BuryOp& op, std::string_view node) {
 
 std::size_t size_of(const Value& value, std::string_view node) {
   return std::visit(
-      core::Overloaded{
-          [](std::monostate) { return std::size_t{0}; },
-          [](std::string_view bytes) { return bytes.size(); },
-          [](const core::RestampOp* op) { return op->record->size() + size_of(op->stamp); },
-          [&](const core::DoneRecord* done) { return size_of(*done, node); },
-          [&](const core::BuryOp* op) { return size_of(*op, node); },
-          [](const core::ScheduleOp* op) { return text_of(*op).size(); },
-          [](const TaskOfTick& task) { return text_of(task).size(); },
-          [](const Bucket& bucket) { return bucket_text(bucket.full_at).size(); }},
+      Overloaded{[](std::monostate) { return std::size_t{0}; },
+                 [](std::string_view bytes) { return bytes.size(); },
+                 [](const core::RestampOp* op) { return op->record->size() + size_of(op->stamp); },
+                 [&](const core::DoneRecord* done) { return size_of(*done, node); },
+                 [&](const core::BuryOp* op) { return size_of(*op, node); },
+                 [](const core::ScheduleOp* op) { return text_of(*op).size(); },
+                 [](const TaskOfTick& task) { return text_of(task).size(); },
+                 [](const Bucket& bucket) { return bucket_text(bucket.full_at).size(); }},
       value);
 }
 
@@ -276,10 +274,9 @@ std::size_t record_limit(const Layout& layout, std::string_view key,
 }
 
 std::size_t record_size(const core::StoredRecord& record) {
-  return std::visit(
-      core::Overloaded{[](const core::Task& task) { return task.record->size(); },
-                       [](const core::BadRecord& bad) { return raw_size(*bad.record); }},
-      record);
+  return std::visit(Overloaded{[](const core::Task& task) { return task.record->size(); },
+                               [](const core::BadRecord& bad) { return raw_size(*bad.record); }},
+                    record);
 }
 
 core::Cost TransactionPlan::fence(std::uint32_t count, std::size_t partitions) const {

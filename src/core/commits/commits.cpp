@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
-#include "core/overloaded.h"
+#include "base/overloaded.h"
 
 namespace lictor::core {
 namespace {

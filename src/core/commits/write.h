@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "base/overloaded.h"
 #include "core/effect.h"
 #include "core/event.h"
-#include "core/overloaded.h"
 #include "core/task.h"
 
 namespace lictor::core {

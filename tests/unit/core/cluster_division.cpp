@@ -5,8 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/overloaded.h"
 #include "cluster.h"
-#include "core/overloaded.h"
 
 namespace lictor::core::test {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/overloaded.h"
 #include "core/commits/op_cost.h"
 #include "core/commits/write.h"
-#include "core/overloaded.h"
 
 namespace lictor::core::test {
 

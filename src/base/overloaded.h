@@ -1,6 +1,6 @@
 #pragma once
 
-namespace lictor::core {
+namespace lictor {
 
 /// A visitor of a variant, made of lambdas.
 template <class... Ts>
@@ -10,4 +10,4 @@ struct Overloaded : Ts... {
 template <class... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;
 
-}  // namespace lictor::core
+}  // namespace lictor
