@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "app/config_parts.h"
+#include "app/config_internal.h"
 #include "app/config_reader.h"
 #include "base/errno_text.h"
 #include "base/host_name.h"

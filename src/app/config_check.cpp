@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "app/config_parts.h"
+#include "app/config_internal.h"
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"

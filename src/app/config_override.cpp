@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "app/config_parts.h"
+#include "app/config_internal.h"
 #include "base/text.h"
 #include "net/endpoint.h"
 

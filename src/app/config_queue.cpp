@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "app/config_parts.h"
+#include "app/config_internal.h"
 #include "base/try.h"
 #include "client/schedules.h"
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "app/config_parts.h"
+#include "app/config_internal.h"
 
 namespace lictor::app {
 std::vector<std::string> needs_restart(const Config& running, const Config& next) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "app/config_parts.h"
+#include "app/config_internal.h"
 
 namespace lictor::package {
 

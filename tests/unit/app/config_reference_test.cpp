@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/config.h"
-#include "app/config_parts.h"
+#include "app/config_internal.h"
 #include "app/reload.h"
 
 namespace lictor::app {

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "app/config_parts.h"
+#include "app/config_internal.h"
 #include "base/time_text.h"
 #include "config_text.h"
 
