@@ -12,7 +12,7 @@
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cluster/admin_client.h"
-#include "wire/json_text.h"
+#include "cluster/leader_status.h"
 
 namespace lictor::cli {
 namespace {
@@ -31,41 +31,13 @@ Result<json> status_of(const Client& client, cluster::LeaderClient& leader) {
               leader.node + " no longer leads queue \"" + client.queue + "\"; run this again");
 }
 
-std::uint64_t count_in(const json& object, const std::string& name) {
-  const auto it = object.find(name);
-  return it != object.end() && it->is_number_unsigned() ? it->get<std::uint64_t>() : 0;
-}
-
-// Adds what another leader counts: sums, the longest times, the shortest lease.
-void add_status(json& into, const json& from) {
-  for (const auto& [name, value] : from.items()) {
-    json& own = into[name];
-    if (own.is_null() || value == true || value == "leading") {  // paused, role
-      own = value;
-    } else if (name == "lease_left_ms") {
-      own = std::min(own, value);
-    } else if (name.ends_with("_ms")) {
-      own = std::max(own, value);
-    } else if (own.is_object() && value.is_object()) {
-      for (const auto& [state, count] : value.items()) {
-        own[state] = count_in(own, state) + count_in(value, state);
-      }
-    } else if (own.is_array() && value.is_array()) {
-      own.insert(own.end(), value.begin(), value.end());
-      std::sort(own.begin(), own.end());
-    } else if (own.is_number_unsigned() && name != "partitions") {
-      own = count_in(into, name) + count_in(from, name);
-    }
-  }
-}
-
 Result<int> stats(const Client& client) {
   cluster::LeaderClients at_work{client.stored(), client.admin_token};
   const std::vector<cluster::LeaderClient*> leaders = at_work.all();
   std::vector<Result<json>> answers(leaders.size());
   cluster::ask_each(leaders.size(),
                     [&](std::size_t i) { answers[i] = status_of(client, *leaders[i]); });
-  json queue;
+  ordered_json sum;
   std::vector<std::string> nodes, silent;
   for (std::size_t i = 0; i < leaders.size(); ++i) {
     if (!answers[i]) {
@@ -73,12 +45,9 @@ Result<int> stats(const Client& client) {
       continue;
     }
     nodes.push_back(leaders[i]->node);
-    if (queue.is_null()) {
-      queue = *std::move(answers[i]);
-    } else {
-      add_status(queue, *answers[i]);
-    }
+    cluster::add_status(sum, ordered_json(*answers[i]));
   }
+  const json queue = sum;
   if (nodes.empty()) return tl::unexpected(std::move(answers.front().error()));
   const cluster::Partitions free = cluster::free_partitions(at_work.locks());
   if (client.json) {

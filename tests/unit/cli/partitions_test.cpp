@@ -257,10 +257,11 @@ TEST_CASE("stats sums what all leaders count, and says which are not counted") {
   };
   const Face a{telling(R"({"name":"q","role":"draining","partitions":8,"leads":[0,2],"running":1,)"
                        R"("oldest_due_ms":0,"lease_left_ms":9000,"paused":false,)"
-                       R"("states":{"running":1,"next":2}})")};
+                       R"("states":{"running":1,"next":2},"workers":{"Mail":{"busy":1}}})")};
   const Face b{telling(R"({"name":"q","role":"leading","partitions":8,"leads":[1],"running":2,)"
                        R"("oldest_due_ms":120000,"lease_left_ms":8000,"paused":true,)"
-                       R"("states":{"running":2,"backoff":1}})")};
+                       R"("states":{"running":2,"backoff":1},)"
+                       R"("workers":{"Mail":{"busy":3},"Image":{"idle":1}}})")};
   Fleet fleet;
   fleet.add("a", {0, 2}, a.url());
   fleet.add("b", {1}, b.url());
@@ -278,6 +279,7 @@ TEST_CASE("stats sums what all leaders count, and says which are not counted") {
   CHECK(told.at("lease_left_ms") == 8000);
   CHECK(told.at("paused") == true);
   CHECK(told.at("states") == json{{"running", 3}, {"next", 2}, {"backoff", 1}});
+  CHECK(told.at("workers") == json{{"Mail", {{"busy", 4}}}, {"Image", {{"idle", 1}}}});
   CHECK(told.at("not_counted").size() == 1);
   Stage shown{fleet.consul};
   REQUIRE(shown.run("stats") == 0);
