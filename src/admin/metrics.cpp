@@ -9,6 +9,7 @@
 #include <fstream>
 #include <initializer_list>
 #include <iterator>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -186,6 +187,18 @@ Outcome outcome_of(const core::Fact& fact) {
   }
 }
 
+using ByOutcome = std::map<std::string_view, Counter*>;
+
+ByOutcome by_outcome(Family<Counter>& family, Labels labels,
+                     std::span<const char* const> outcomes) {
+  ByOutcome counters;
+  for (const char* outcome : outcomes) {
+    labels["outcome"] = outcome;
+    counters[outcome] = &family.Add(labels);
+  }
+  return counters;
+}
+
 // Null: the fact is not about a tick.
 const char* tick_outcome(const core::Fact& fact) {
   constexpr Duration kLate = std::chrono::seconds{5};
@@ -250,27 +263,14 @@ struct Metrics::Families {
 // Looked up once for each type: a fact costs no more than two searches by name. Every series is
 // there from the start: Prometheus takes one that begins at 1 for one that did not grow.
 struct Metrics::OfType {
-  using Counters = std::map<std::string_view, Counter*>;  // by outcome
-
   Families& families;
   const Labels labels;
   Counter& started = families.started.Add(labels);
   Histogram& job_time = families.job_time.Add(labels, kJobTime);
   Histogram& pickup = families.pickup.Add(labels, kLatency);
   Histogram& lateness = families.lateness.Add(labels, kLatency);
-  Counters attempts = counters(families.attempts, kAttemptOutcomes);
-  Counters tasks = counters(families.tasks, kTaskOutcomes);
-
-  template <class Outcomes>
-  Counters counters(Family<Counter>& family, const Outcomes& outcomes) const {
-    Counters all;
-    for (const char* outcome : outcomes) {
-      Labels with_outcome = labels;
-      with_outcome["outcome"] = outcome;
-      all[outcome] = &family.Add(with_outcome);
-    }
-    return all;
-  }
+  ByOutcome attempts = by_outcome(families.attempts, labels, kAttemptOutcomes);
+  ByOutcome tasks = by_outcome(families.tasks, labels, kTaskOutcomes);
 };
 
 struct Metrics::OfQueue {
@@ -284,17 +284,9 @@ struct Metrics::OfQueue {
   Counter& releases = families.releases.Add(labels);
   Histogram& operations = families.operations.Add(labels, kOperations);
   Histogram& takeover = families.takeover.Add(labels, kLatency);
-  std::map<std::string_view, Counter*> ticks = tick_counters();
+  ByOutcome ticks = by_outcome(families.ticks, labels, kTickOutcomes);
   std::set<std::string> types{};
   std::map<std::string, OfType> by_type{};
-
-  std::map<std::string_view, Counter*> tick_counters() const {
-    std::map<std::string_view, Counter*> all;
-    for (const char* outcome : kTickOutcomes) {
-      all[outcome] = &families.ticks.Add({{"queue", name}, {"outcome", outcome}});
-    }
-    return all;
-  }
 
   OfType& of_type(const std::string& type) {
     const std::string& label = types.contains(type) ? type : kOther;
