@@ -10,12 +10,12 @@
 
 #include "admin/routes.h"
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "client/schedules.h"
 #include "client/task_info.h"
 #include "runtime/log.h"
-#include "wire/json_text.h"
 
 namespace lictor::admin {
 namespace {
@@ -26,7 +26,7 @@ using nlohmann::ordered_json;
 // A request's body: an object, or nothing.
 Result<json> read_body(const Request& request) {
   if (request.body.find_first_not_of(" \t\r\n") == std::string::npos) return json::object();
-  auto body = wire::parse_json(request.body);
+  auto body = parse_json(request.body);
   if (!body || !body->is_object()) {
     return fail(ErrorCode::kInvalid, "body: expected a JSON object or nothing");
   }

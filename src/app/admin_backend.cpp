@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/host_name.h"
+#include "base/json_text.h"
 #include "base/try.h"
 #include "client/locks.h"
 #include "client/task_info.h"
@@ -15,7 +16,6 @@
 #include "cluster/member.h"
 #include "cluster/takeover.h"
 #include "wire/consul.h"
-#include "wire/json_text.h"
 
 namespace lictor::app {
 namespace {
@@ -42,7 +42,7 @@ std::optional<Value> ask(runtime::Loop& loop, std::function<Value()> work) {
 
 // Whether the reasons say only that this daemon does not lead the task's partition.
 bool is_of_another(const std::string& reasons) {
-  const auto list = wire::parse_json(reasons);
+  const auto list = parse_json(reasons);
   return list && list->is_array() && list->size() == 1 && list->front().is_object() &&
          list->front().value("reason", "") == "not_leading";
 }

@@ -9,9 +9,9 @@
 
 #include "app/executors.h"
 #include "base/base64.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "wire/json_text.h"
 
 namespace lictor::app {
 namespace {
@@ -26,14 +26,14 @@ Result<Task> to_task(const exec::Attempt& attempt) {
   Task task{attempt.task_id, attempt.task_key, attempt.task_type,
             attempt.queue,   json::object(),   *attempt.record};
   std::string_view parameters;
-  for (wire::MemberWalk member{task.record}; member.next();) {
+  for (MemberWalk member{task.record}; member.next();) {
     if (member.name() == "taskPara") parameters = member.value_text();
   }
   if (parameters.empty() || parameters == "null") return task;
-  auto parsed = wire::parse_json(parameters);
+  auto parsed = parse_json(parameters);
   if (!parsed) {
     return fail(ErrorCode::kInvalid, "taskPara is nested deeper than " +
-                                         std::to_string(wire::kMaxJsonDepth) +
+                                         std::to_string(kMaxJsonDepth) +
                                          " levels, too deep for an executor in C++");
   }
   task.parameters = *std::move(parsed);
@@ -81,7 +81,7 @@ Result<std::string> to_commit(const std::vector<KvWrite>& writes) {
 }
 
 Result<std::string> to_result(const json& value) {
-  if (const auto checked = wire::check_depth(value); !checked) {
+  if (const auto checked = check_depth(value); !checked) {
     return fail(checked.error().code, "result: " + checked.error().message);
   }
   std::string text;

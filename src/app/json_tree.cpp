@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/text.h"
-#include "wire/json_text.h"
 
 namespace lictor::app {
 namespace {
@@ -185,8 +185,8 @@ class TreeBuilder {
   }
 
   bool open(JsonKind kind) {
-    if (levels_.size() == kMaxJsonDepth) {
-      return refuse("nested more than " + std::to_string(kMaxJsonDepth) + " levels deep");
+    if (levels_.size() == kMaxConfigDepth) {
+      return refuse("nested more than " + std::to_string(kMaxConfigDepth) + " levels deep");
     }
     Level level;
     level.value = make(kind);
@@ -243,7 +243,7 @@ std::string json_text(const JsonValue& value) {
     std::string text{open};
     for (const JsonValue& item : value.items) {
       if (text.size() > 1) text += ',';
-      if (value.kind == JsonKind::kObject) text += wire::json_quoted(item.key) + ':';
+      if (value.kind == JsonKind::kObject) text += json_quoted(item.key) + ':';
       text += json_text(item);
     }
     return text + close;
@@ -257,7 +257,7 @@ std::string json_text(const JsonValue& value) {
     case JsonKind::kFraction:
       return value.text;
     case JsonKind::kString:
-      return wire::json_quoted(value.text);
+      return json_quoted(value.text);
     case JsonKind::kArray:
       return listed('[', ']');
     case JsonKind::kObject:

@@ -28,11 +28,11 @@ struct JsonValue {
 };
 
 /// Deeper than any configuration needs, and far from what would exhaust the stack.
-inline constexpr std::size_t kMaxJsonDepth = 32;
+inline constexpr std::size_t kMaxConfigDepth = 32;
 
 /// Parses JSON with comments (`//` and `/* */`). Errors name it `file`.
 /// Errors: kInvalid, as "file:line:column: ..." for what is not JSON (a trailing comma among it),
-/// as "file:line: path: ..." for a key written twice and for more than kMaxJsonDepth levels.
+/// as "file:line: path: ..." for a key written twice and for more than kMaxConfigDepth levels.
 [[nodiscard]] Result<JsonValue> parse_json_tree(std::string_view text, std::string_view file);
 
 /// The value as JSON, without spaces and comments, with numbers as written.

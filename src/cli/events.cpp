@@ -11,12 +11,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/time_text.h"
 #include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cluster/admin_client.h"
-#include "wire/json_text.h"
 
 namespace lictor::cli {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/printable.h"
 #include "cli/command.h"
-#include "wire/json_text.h"
 
 namespace lictor::cli {
 
@@ -50,7 +50,7 @@ std::string indented_json(std::string_view text) {
 }
 
 std::string record_text(std::string_view record) {
-  if (wire::parse_json(record)) return indented_json(record);
+  if (parse_json(record)) return indented_json(record);
   return record.empty() ? "(no bytes)" : std::string{record};
 }
 

@@ -3,8 +3,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/time_text.h"
-#include "wire/json_text.h"
 
 namespace lictor::cli {
 
@@ -18,7 +18,7 @@ Result<json> leader_answer(cluster::LeaderClient& leader, const std::string& tar
   }
   auto body = leader.admin->get(target);
   if (!body) return fail(ErrorCode::kFailed, leader.node + ": " + body.error().message);
-  auto answer = wire::parse_json(*body);
+  auto answer = parse_json(*body);
   if (!answer || !answer->is_object()) {
     return fail(ErrorCode::kFailed, leader.node + " answered something other than a JSON object");
   }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/host_name.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
@@ -14,7 +15,6 @@
 #include "cli/json_output.h"
 #include "cluster/admin_client.h"
 #include "exec/output_log.h"
-#include "wire/json_text.h"
 
 namespace lictor::cli {
 namespace {
@@ -53,7 +53,7 @@ class LogSource {
   [[nodiscard]] Result<std::vector<StoredLog>> list() {
     if (local()) return exec::stored_logs(directory_, queue_, id_, nullptr);
     LICTOR_TRY(const std::string body, admin_->get(target_));
-    const auto answer = wire::parse_json(body);
+    const auto answer = parse_json(body);
     const json logs = answer && answer->is_object() ? answer->value("logs", json{}) : json{};
     if (!logs.is_array()) return fail(ErrorCode::kFailed, "expected a list of logs");
     std::vector<StoredLog> entries;

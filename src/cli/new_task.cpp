@@ -4,17 +4,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
 #include "cli/input.h"
-#include "wire/json_text.h"
 #include "wire/record.h"
 
 namespace lictor::cli {
 namespace {
-
-using wire::json_quoted;
 
 tl::unexpected<Error> refuse(std::string_view where, const std::string& message) {
   return fail(ErrorCode::kInvalid, std::string{where} + ": " + message);
@@ -26,7 +24,7 @@ tl::unexpected<Error> no_duration(std::string_view flag, std::string_view text) 
 
 // taskPara as JSON: the members of --para-json, then those of --para: NAME=TEXT, NAME:=JSON.
 Result<std::string> parameters(const TaskText& text) {
-  if (text.para_json && !wire::parse_json(*text.para_json)) {
+  if (text.para_json && !parse_json(*text.para_json)) {
     return refuse("--para-json", "expected JSON, got " + excerpt(*text.para_json));
   }
   if (text.paras.empty()) return text.para_json.value_or("{}");
@@ -34,12 +32,12 @@ Result<std::string> parameters(const TaskText& text) {
   client::ObjectText object;
   std::set<std::string> names;
   if (text.para_json) {
-    const auto members = wire::split_object(*text.para_json);
+    const auto members = split_object(*text.para_json);
     if (!members) {
       return refuse("--para-json",
                     "expected an object, since --para adds to it, got " + excerpt(*text.para_json));
     }
-    for (const wire::Member& member : *members) {
+    for (const JsonMember& member : *members) {
       object.add_raw(member.name_text, member.value_text);
       names.insert(member.name);
     }
@@ -56,7 +54,7 @@ Result<std::string> parameters(const TaskText& text) {
     const bool is_json = equals > 1 && para[equals - 1] == ':';
     const std::string name = para.substr(0, is_json ? equals - 1 : equals);
     std::string value = para.substr(equals + 1);
-    if (is_json && !wire::parse_json(value)) {
+    if (is_json && !parse_json(value)) {
       return refuse("--para", "expected JSON after \"" + excerpt(name) + ":=\", got \"" +
                                   excerpt(value) + "\"; text goes after \"=\"");
     }

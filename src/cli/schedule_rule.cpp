@@ -6,13 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/try.h"
 #include "cli/input.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "cli/new_task.h"
 #include "cli/schedule.h"
-#include "wire/json_text.h"
 
 namespace lictor::cli {
 namespace {
@@ -21,7 +21,6 @@ using client::ObjectText;
 using client::Schedules;
 using client::StoredSchedule;
 using schedule::Tick;
-using wire::json_quoted;
 
 constexpr std::size_t kShownAfterAdd = 3;
 

@@ -1,6 +1,7 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
@@ -9,7 +10,6 @@
 #include "cli/listing.h"
 #include "client/task_info.h"
 #include "cluster/admin_client.h"
-#include "wire/json_text.h"
 
 namespace lictor::cli {
 namespace {
@@ -69,14 +69,14 @@ Page sheet_of(const TaskInfo& view) {
   if (!view.result.empty()) sheet.block("Result", record_text(view.result));
 
   const bool ended = dead || done;
-  const auto letter = ended ? wire::split_object(view.record) : wire::split_object("{}");
+  const auto letter = ended ? split_object(view.record) : split_object("{}");
   bool shown = false;
-  for (const wire::Member& member : letter.value_or(std::vector<wire::Member>{})) {
+  for (const JsonMember& member : letter.value_or(std::vector<JsonMember>{})) {
     if (member.name == "record") {
       sheet.block("Record", record_text(member.value_text));
       shown = true;
     } else if (member.name == "raw" || member.name == "raw_base64") {
-      const auto value = wire::parse_json(member.value_text);
+      const auto value = parse_json(member.value_text);
       std::string bytes = value && value->is_string() ? value->get<std::string>() : std::string{};
       if (member.name == "raw_base64") bytes = base64_decode(bytes).value_or(bytes);
       sheet.block("Record, as it was", bytes.empty() ? "(no bytes)" : bytes);

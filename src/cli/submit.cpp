@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/printable.h"
 #include "base/random.h"
 #include "base/try.h"
@@ -10,7 +11,6 @@
 #include "cli/process.h"
 #include "cli/submit_many.h"
 #include "client/task_info.h"
-#include "wire/json_text.h"
 
 namespace lictor::cli {
 namespace {
@@ -60,7 +60,7 @@ void print_task(const Client& client, const client::NewRecord& task, const order
 }
 
 ordered_json result_of(const TaskInfo& done) {
-  return wire::parse_json(done.result) ? ordered_json::parse(done.result) : ordered_json{};
+  return parse_json(done.result) ? ordered_json::parse(done.result) : ordered_json{};
 }
 
 Result<int> tell_ending(const Client& client, const client::NewRecord& task, const Ending& ending) {

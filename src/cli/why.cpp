@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/command_table.h"
@@ -10,7 +11,6 @@
 #include "client/retry.h"
 #include "cluster/admin_client.h"
 #include "cluster/takeover.h"
-#include "wire/json_text.h"
 #include "wire/record.h"
 
 namespace lictor::cli {
@@ -19,8 +19,8 @@ namespace {
 using nlohmann::json;
 
 bool expired(const TaskInfo& task, WallTime now) {
-  const auto members = wire::split_object(task.record);
-  for (const wire::Member& member : members.value_or(std::vector<wire::Member>{})) {
+  const auto members = split_object(task.record);
+  for (const JsonMember& member : members.value_or(std::vector<JsonMember>{})) {
     if (member.name != "expireAt") continue;
     const auto at = wire::read_time(member.value_text);
     return at && *at <= now;

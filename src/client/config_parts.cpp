@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/siphash.h"
 #include "base/text.h"
-#include "wire/json_text.h"
 
 namespace lictor::client {
 namespace {
@@ -69,7 +69,7 @@ std::string_view digest_in(std::string_view part) { return part.substr(0, part.f
 std::vector<std::string> changed_settings(std::string_view ours, std::string_view theirs) {
   std::vector<std::string> changes;
   const auto settings_of = [](std::string_view part) {
-    const auto told = wire::parse_json(part.substr(std::min(part.find('{'), part.size())));
+    const auto told = parse_json(part.substr(std::min(part.find('{'), part.size())));
     return told && told->is_object() ? *told : json{};
   };
   const json our = settings_of(ours), their = settings_of(theirs);

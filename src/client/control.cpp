@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/host_name.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
@@ -19,11 +20,8 @@
 #include "client/new_record.h"
 #include "client/retry.h"
 #include "wire/consul.h"
-#include "wire/json_text.h"
 
 namespace lictor::client {
-
-using wire::json_quoted;
 
 namespace {
 
@@ -32,9 +30,9 @@ std::string changed(std::string_view control, std::initializer_list<std::string_
                     const std::string& added) {
   ObjectText text;
   // Text that is no JSON object has no members to keep.
-  const bool readable = wire::parse_json(control).has_value();
-  const auto members = wire::split_object(readable ? control : "{}");
-  for (const wire::Member& member : members.value_or(std::vector<wire::Member>{})) {
+  const bool readable = parse_json(control).has_value();
+  const auto members = split_object(readable ? control : "{}");
+  for (const JsonMember& member : members.value_or(std::vector<JsonMember>{})) {
     if (std::find(replaced.begin(), replaced.end(), member.name) != replaced.end()) continue;
     text.add_raw(member.name_text, member.value_text);
   }
@@ -67,7 +65,7 @@ std::string with_resume(std::string_view control, std::string_view by, WallTime 
 
 std::string odd_switches(std::string_view control) {
   static const std::vector<std::string_view> kSwitches{"paused", "resumed", "step_down"};
-  const auto value = wire::parse_json(control);
+  const auto value = parse_json(control);
   if (!value || !value->is_object()) return {};
   for (const auto& [name, content] : value->items()) {
     if (std::find(kSwitches.begin(), kSwitches.end(), name) == kSwitches.end()) {
@@ -90,7 +88,7 @@ PauseState read_pause(std::string_view control) {
     state.by = wire::unreadable_control(fault);
     return state;
   }
-  const auto value = wire::parse_json(control);
+  const auto value = parse_json(control);
   if (!value || !value->is_object() || !value->contains("paused")) return state;
   const nlohmann::json& paused = (*value)["paused"];
   state.paused = paused.is_object() || paused == nlohmann::json(true);  // as the daemon reads it

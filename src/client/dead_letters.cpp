@@ -2,12 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/time_text.h"
 #include "base/try.h"
 #include "client/new_record.h"
 #include "client/queue.h"
 #include "client/task_info.h"
-#include "wire/json_text.h"
 #include "wire/record.h"
 
 namespace lictor::client {
@@ -46,20 +46,20 @@ Result<Letters> dead_letters_of(const Queue& queue, const std::string& id) {
 }
 
 Result<std::string> retried_record(std::string_view letter, WallTime now, bool drop_expiry) {
-  const auto members = wire::split_object(letter);
+  const auto members = split_object(letter);
   std::string record;
-  for (const wire::Member& member : members.value_or(std::vector<wire::Member>{})) {
+  for (const JsonMember& member : members.value_or(std::vector<JsonMember>{})) {
     const bool is_object = member.value_text.starts_with('{');
     if (member.name == "record" && is_object) record = wire::unstamped_record(member.value_text);
   }
-  const auto fields = wire::split_object(record);
+  const auto fields = split_object(record);
   if (!fields) {
     return fail(ErrorCode::kInvalid,
                 "its record is not a valid task, so a retry cannot succeed; look at it with "
                 "\"lictor dead show ID\", submit a corrected task, and purge the dead letter");
   }
   ObjectText kept;
-  for (const wire::Member& member : *fields) {
+  for (const JsonMember& member : *fields) {
     if (member.name == "expireAt" && member.value_text != "null") {
       if (drop_expiry) continue;
       const auto expiry = wire::read_time(member.value_text);

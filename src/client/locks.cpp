@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "client/task_info.h"
 #include "wire/fleet.h"
-#include "wire/json_text.h"
 #include "wire/record.h"
 
 namespace lictor::client {
@@ -43,7 +43,7 @@ Lock lock_of(const std::optional<wire::KvEntry>& entry, core::Partition partitio
   if (!entry) return lock;
   lock.session = entry->session;
   lock.index = entry->modify_index;
-  auto value = wire::parse_json(entry->value);
+  auto value = parse_json(entry->value);
   if (value && value->is_object()) lock.value = *std::move(value);
   return lock;
 }
@@ -62,7 +62,7 @@ std::uint32_t Locks::partition_of(const TaskInfo& task) const {
   if (count() == 1) return 0;
   if (!task.serial_key.empty()) return core::partition_of(task.serial_key, count());
   if (!wire::check_record(task.record)) return core::partition_of(task.key, count());
-  const auto record = wire::parse_json(task.record, wire::kAnyDepth);
+  const auto record = parse_json(task.record, kAnyDepth);
   const std::string id = record ? text_member(*record, "taskId") : std::string{};
   return core::partition_of(id.empty() ? task.id : id, count());
 }

@@ -5,18 +5,16 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "wire/json_text.h"
 #include "wire/layout.h"
 #include "wire/record.h"
 #include "wire/transaction_plan.h"
 
 namespace lictor::client {
 namespace {
-
-using wire::json_quoted;
 
 tl::unexpected<Error> refuse(std::string_view where, const std::string& message) {
   return fail(ErrorCode::kInvalid, std::string{where} + ": " + message);
@@ -38,7 +36,7 @@ Result<void> check_size(const std::string& id, const std::string& record) {
 }
 
 Result<std::string> text_of(const nlohmann::json& parameters) {
-  if (const auto checked = wire::check_depth(parameters); !checked) {
+  if (const auto checked = check_depth(parameters); !checked) {
     return refuse("parameters", checked.error().message);
   }
   try {
@@ -61,9 +59,9 @@ void add_work(const RecordFields& fields, ObjectText& record) {
 }
 
 // Empty: there is none. The last of repeated names counts, as in wire/record.
-Result<std::string> id_among(const std::vector<wire::Member>& members) {
+Result<std::string> id_among(const std::vector<JsonMember>& members) {
   std::string id;
-  for (const wire::Member& member : members) {
+  for (const JsonMember& member : members) {
     if (member.name != "taskId" || member.value_text == "null") continue;
     id = wire::read_string(member.value_text).value_or("");
     if (const std::string fault = id_fault(id); !fault.empty()) {
@@ -149,15 +147,15 @@ Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids) {
 
 Result<NewRecord> complete_record(std::string_view text, const std::string& type, WallTime now,
                                   TaskIds& ids) {
-  auto split = wire::split_object(text);
+  auto split = split_object(text);
   if (!split && !is_utf8(text)) {
     return fail(ErrorCode::kInvalid, "expected a JSON object, got bytes that are not UTF-8");
   }
-  LICTOR_TRY(std::vector<wire::Member> members, std::move(split));
+  LICTOR_TRY(std::vector<JsonMember> members, std::move(split));
   bool as_written = !wire::unstamp(members);
 
   const auto has = [&](std::string_view name) {
-    return std::any_of(members.begin(), members.end(), [&](const wire::Member& member) {
+    return std::any_of(members.begin(), members.end(), [&](const JsonMember& member) {
       return member.name == name && member.value_text != "null";
     });
   };
@@ -165,7 +163,7 @@ Result<NewRecord> complete_record(std::string_view text, const std::string& type
   LICTOR_TRY(task.id, id_among(members));
   const bool without_id = task.id.empty(), without_time = !has("taskTime");
   const bool without_type = !type.empty() && !has("taskType");
-  const std::size_t nulls = std::erase_if(members, [&](const wire::Member& member) {
+  const std::size_t nulls = std::erase_if(members, [&](const JsonMember& member) {
     return member.value_text == "null" && (member.name == "taskId" || member.name == "taskTime" ||
                                            (member.name == "taskType" && !type.empty()));
   });

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/printable.h"
 #include "base/random.h"
 #include "base/time_text.h"
@@ -25,7 +26,6 @@
 #include "client/task_id.h"
 #include "client/task_info.h"
 #include "wire/consul.h"
-#include "wire/json_text.h"
 #include "wire/record.h"
 #include "wire/transaction_plan.h"
 
@@ -158,7 +158,7 @@ namespace {
 bool keeps_history(const Queue& queue, const std::string& leader) {
   if (leader.empty()) return false;
   const auto member = queue.store.get(queue.layout.members_prefix + leader);
-  const auto value = member && *member ? wire::parse_json((*member)->value) : std::nullopt;
+  const auto value = member && *member ? parse_json((*member)->value) : std::nullopt;
   if (!value || !value->is_object()) return false;
   const auto queues = value->value("history", json::array());
   return std::find(queues.begin(), queues.end(), queue.name) != queues.end();
@@ -172,9 +172,9 @@ std::string cancelled_record(const TaskInfo& task) {
   if (task.state != TaskState::kUnreadable && task.record.size() <= kMostBytes) {
     text.add("record", wire::unstamped_record(task.record));
   }
-  text.add("cancelled_by", wire::json_quoted(who_asks()));
+  text.add("cancelled_by", json_quoted(who_asks()));
   text.add("attempts", std::to_string(task.attempt));
-  text.add("at", wire::json_quoted(format_rfc3339(wall_now())));
+  text.add("at", json_quoted(format_rfc3339(wall_now())));
   return text.take();
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/kv_name.h"
 #include "base/limits.h"
 #include "base/printable.h"
@@ -19,7 +20,6 @@
 #include "client/task_id.h"
 #include "client/task_info.h"
 #include "schedule/ticks.h"
-#include "wire/json_text.h"
 #include "wire/schedule_record.h"
 #include "wire/transaction_plan.h"
 
@@ -153,10 +153,10 @@ std::optional<Tick> free_second(const Definition& schedule, Tick from) {
 std::string with_due(std::string_view task, Tick due) {
   std::string text;
   const char* copied = task.data();  // up to here
-  for (wire::MemberWalk member{task}; member.next();) {
+  for (MemberWalk member{task}; member.next();) {
     if (member.name() != "executeAt") continue;
     const std::string_view old = member.value_text();
-    text.append(copied, old.data()).append(wire::json_quoted(schedule::tick_text(due)));
+    text.append(copied, old.data()).append(json_quoted(schedule::tick_text(due)));
     copied = old.data() + old.size();
   }
   return text.append(copied, task.data() + task.size());
@@ -267,7 +267,7 @@ StoredSchedule Schedules::view(wire::KvEntry entry) {
   stored.create_index = entry.create_index;
   stored.modify_index = entry.modify_index;
   stored.definition = check(stored.name, stored.record);
-  const json record = wire::parse_json(stored.record).value_or(json{});
+  const json record = parse_json(stored.record).value_or(json{});
   if (!record.is_object()) return stored;
   stored.rule = rule_text(record);
   stored.timezone = text_member(record, "timezone");

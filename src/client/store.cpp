@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/kv_name.h"
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "wire/consul.h"
-#include "wire/json_text.h"
 #include "wire/layout.h"
 #include "wire/txn.h"
 
@@ -45,7 +45,7 @@ Error no_right(std::string_view doing, const http::Response& response) {
 
 // The body of a 200 as JSON.
 std::optional<json> json_reply(const http::Response& response) {
-  return replied(response, 200) ? wire::parse_json(response.body) : std::nullopt;
+  return replied(response, 200) ? parse_json(response.body) : std::nullopt;
 }
 
 // The network layer's error without the request, which no server has seen:
@@ -318,8 +318,8 @@ std::optional<bool> Store::may_write(std::string_view resource, const std::strin
   // Consul's web page uses this; no documented call answers it without writing.
   const http::Response response =
       ask("POST", "/v1/internal/acl/authorize",
-          R"([{"Resource":)" + wire::json_quoted(resource) + R"(,"Access":"write","Segment":)" +
-              wire::json_quoted(name) + "}]");
+          R"([{"Resource":)" + json_quoted(resource) + R"(,"Access":"write","Segment":)" +
+              json_quoted(name) + "}]");
   if (response.delivery == Delivery::kReplied && contains(response.body, "ACL support disabled")) {
     return true;
   }

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/http.h"
+#include "base/json_text.h"
 #include "base/limits.h"
 #include "lictor/result.h"
 #include "net/transport.h"
-#include "wire/json_text.h"
 #include "wire/kv_reply.h"
 #include "wire/record.h"
 
@@ -23,7 +23,6 @@ namespace lictor::client {
 /// no whole reply), kPermissionDenied, kTooLarge, kFailed. `doing`: "read task a/b".
 [[nodiscard]] Error store_error(std::string_view doing, const http::Response& response);
 
-using wire::text_member;
 using wire::txn_reply;
 
 /// `key` for a message.

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/kv_name.h"
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "client/retry.h"
 #include "client/store.h"
-#include "wire/json_text.h"
 #include "wire/layout.h"
 #include "wire/txn.h"
 
@@ -74,7 +74,7 @@ http::Request put(std::string target, std::string body) {
 
 std::size_t Store::batch_bytes(std::string_view key, std::size_t value_size) {
   constexpr std::size_t kFrame = 80;  // {"KV":{"Verb":"cas","Key":,"Value":""}}, and some
-  return kFrame + wire::quoted_size(key) + (value_size + 2) / 3 * 4;
+  return kFrame + quoted_size(key) + (value_size + 2) / 3 * 4;
 }
 
 http::Request Store::create_request(const std::vector<Record>& records,

@@ -10,12 +10,12 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "client/locks.h"
 #include "core/task.h"
-#include "wire/json_text.h"
 #include "wire/transaction_plan.h"
 
 namespace lictor::client {
@@ -90,7 +90,7 @@ void read_producer_fields(const json& ended, TaskInfo& view) {
   };
   if (const auto record = ended.find("record"); record != ended.end()) return read(*record);
   // The record may be JSON that is no task, as when its time cannot be read.
-  if (const auto raw = wire::parse_json(text_member(ended, "raw"))) read(*raw);
+  if (const auto raw = parse_json(text_member(ended, "raw"))) read(*raw);
 }
 
 ordered_json time_or_null(const std::optional<WallTime>& time) {
@@ -147,7 +147,7 @@ TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Locks&
 
 TaskInfo view_dead_letter(const wire::Layout& layout, wire::KvEntry entry) {
   TaskInfo view = ended_task(TaskState::kDead, layout.dead_prefix, std::move(entry));
-  const auto letter = wire::parse_json(view.record, wire::kAnyDepth);
+  const auto letter = parse_json(view.record, kAnyDepth);
   if (!letter || !letter->is_object()) {
     view.error = "this is not a dead letter of lictor";
     return view;
@@ -167,7 +167,7 @@ TaskInfo view_dead_letter(const wire::Layout& layout, wire::KvEntry entry) {
 
 TaskInfo view_done(const wire::Layout& layout, wire::KvEntry entry) {
   TaskInfo view = ended_task(TaskState::kDone, layout.done_prefix, std::move(entry));
-  const auto done = wire::parse_json(view.record, wire::kAnyDepth);
+  const auto done = parse_json(view.record, kAnyDepth);
   if (!done || !done->is_object()) {
     view.error = "this is not a record of lictor";
     return view;
@@ -182,8 +182,8 @@ TaskInfo view_done(const wire::Layout& layout, wire::KvEntry entry) {
   view.took = milliseconds_field(*done, "took_ms");
   read_producer_fields(*done, view);
   // The text as written, since parsing may change a number.
-  const auto members = wire::split_object(view.record);
-  for (const wire::Member& member : members.value_or(std::vector<wire::Member>{})) {
+  const auto members = split_object(view.record);
+  for (const JsonMember& member : members.value_or(std::vector<JsonMember>{})) {
     if (member.name == "result") view.result = member.value_text;
   }
   return view;
@@ -317,8 +317,7 @@ ordered_json whole_task_json(const TaskInfo& task) {
   ordered_json told = task_json(task);
   told["session"] = text_or_null(task.session);
   if (task.state == TaskState::kDone) {
-    told["result"] =
-        wire::parse_json(task.result) ? ordered_json::parse(task.result) : ordered_json{};
+    told["result"] = parse_json(task.result) ? ordered_json::parse(task.result) : ordered_json{};
   }
   told["output_tail"] = text_or_null(task.output_tail);
   add_value_json(task.record, told);
@@ -326,7 +325,7 @@ ordered_json whole_task_json(const TaskInfo& task) {
 }
 
 void add_value_json(const std::string& value, ordered_json& told) {
-  if (wire::parse_json(value)) {
+  if (parse_json(value)) {
     told["value"] = ordered_json::parse(value);
   } else if (is_utf8(value)) {
     told["raw"] = value;

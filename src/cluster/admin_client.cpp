@@ -8,12 +8,12 @@
 #include <fmt/format.h>
 
 #include "base/host_name.h"
+#include "base/json_text.h"
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
 #include "client/task_info.h"
-#include "wire/json_text.h"
 #include "wire/layout.h"
 
 namespace lictor::cluster {
@@ -228,7 +228,7 @@ Result<json> ask_why(const std::string& queue, LeaderClient& leader, const std::
   auto answer = leader.admin->get("/v1/tasks/" + wire::query_value(id) +
                                   "/why?queue=" + wire::query_value(queue));
   if (!answer) return fail(answer.error().code, why_not + answer.error().message);
-  auto reasons = wire::parse_json(*answer);
+  auto reasons = parse_json(*answer);
   const bool fits = reasons && reasons->is_array() && !reasons->empty() &&
                     std::all_of(reasons->begin(), reasons->end(),
                                 [](const json& reason) { return reason.is_object(); });
@@ -240,7 +240,7 @@ namespace {
 
 Result<json> get_json(AdminClient& admin, const std::string& target) {
   LICTOR_TRY(const std::string body, admin.get(target));
-  auto answer = wire::parse_json(body);
+  auto answer = parse_json(body);
   if (!answer) return fail(ErrorCode::kFailed, "the answer is no JSON");
   return *std::move(answer);
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "wire/json_text.h"
+#include "base/json_text.h"
 
 namespace lictor::cluster {
 namespace {
@@ -78,7 +78,7 @@ void keep_common(ordered_json& types, const ordered_json& others) {
 }  // namespace
 
 ordered_json read_status(const std::string& answer) {
-  const auto parsed = wire::parse_json(answer);
+  const auto parsed = parse_json(answer);
   const json queues = parsed && parsed->is_object() ? parsed->value("queues", json{}) : json{};
   const bool fits =
       queues.is_array() && !queues.empty() && queues[0].is_object() && is_status(queues[0]);

@@ -7,13 +7,13 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/printable.h"
 #include "base/time_text.h"
 #include "base/try.h"
 #include "client/control.h"
 #include "client/task_info.h"
 #include "core/leadership/balancer.h"
-#include "wire/json_text.h"
 #include "wire/layout.h"
 
 namespace lictor::cluster {
@@ -23,7 +23,7 @@ using nlohmann::json;
 
 Member member_of(std::string name, const std::string& value) {
   Member member{std::move(name)};
-  const auto parsed = wire::parse_json(value);
+  const auto parsed = parse_json(value);
   if (!parsed || !parsed->is_object()) return member;
   if (const std::string node = text_of(*parsed, "node"); !node.empty()) member.node = node;
   member.host = text_of(*parsed, "host");

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/time_text.h"
 #include "runtime/log.h"
 #include "wire/consul.h"
-#include "wire/json_text.h"
 #include "wire/layout.h"
 
 namespace lictor::runtime {
@@ -97,7 +97,7 @@ void Membership::create() {
 
 void Membership::on_created(Instant now, const http::Response& response) {
   const json answer = replied(response, 200) ? json::parse(response.body, nullptr, false) : json{};
-  const std::string id = wire::text_member(answer, "ID");
+  const std::string id = text_member(answer, "ID");
   if (id.empty()) {
     complain("session", "no session for this member's entry; it is not shown among the members",
              wire::describe(response));

@@ -11,11 +11,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/errno_text.h"
+#include "base/json_text.h"
 #include "base/read_file.h"
 #include "base/time_text.h"
 #include "base/unique_fd.h"
 #include "runtime/log.h"
-#include "wire/json_text.h"
 
 namespace lictor::runtime {
 
@@ -54,11 +54,11 @@ std::optional<std::string> SessionFile::load() const {
   const UniqueFd file{open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   const auto text = file ? read_up_to(file.get(), kMostBytes) : std::nullopt;
   const json saved = json::parse(text.value_or(""), nullptr, false);
-  std::string session = wire::text_member(saved, "session");
-  if (session.empty() || wire::text_member(saved, "file") != file_identity(file.get()) ||
-      wire::text_member(saved, "node") != node_ ||
-      wire::text_member(saved, "session_ttl") != format_duration(ttl_) ||
-      wire::text_member(saved, "lock_delay") != format_duration(lock_delay_)) {
+  std::string session = text_member(saved, "session");
+  if (session.empty() || text_member(saved, "file") != file_identity(file.get()) ||
+      text_member(saved, "node") != node_ ||
+      text_member(saved, "session_ttl") != format_duration(ttl_) ||
+      text_member(saved, "lock_delay") != format_duration(lock_delay_)) {
     return std::nullopt;
   }
   return session;

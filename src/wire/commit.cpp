@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "wire/json_text.h"
 
 namespace lictor::wire {
 namespace {

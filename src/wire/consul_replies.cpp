@@ -7,12 +7,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/kv_name.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "wire/consul.h"
-#include "wire/json_text.h"
 #include "wire/kv_reply.h"
 #include "wire/record.h"
 #include "wire/transaction_plan.h"

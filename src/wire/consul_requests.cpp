@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/json_text.h"
 #include "base/limits.h"
 #include "base/time_text.h"
 #include "wire/consul.h"
-#include "wire/json_text.h"
 #include "wire/transaction_plan.h"
 #include "wire/txn.h"
 

@@ -5,11 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "core/partition.h"
-#include "wire/json_text.h"
 #include "wire/kv_reply.h"
 #include "wire/txn.h"
 

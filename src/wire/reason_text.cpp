@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/printable.h"
 #include "base/time_text.h"
-#include "wire/json_text.h"
 
 namespace lictor::wire {
 

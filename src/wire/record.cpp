@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "wire/json_text.h"
 
 namespace lictor::wire {
 namespace {
@@ -57,7 +57,7 @@ Result<core::Backoff> read_backoff(std::string_view text) {
   if (!members)
     return unexpected_value(R"(an object such as {"initial": "1s", "max": "5m"})", text);
   core::Backoff backoff;
-  for (const Member& member : *members) {
+  for (const JsonMember& member : *members) {
     if (member.name == "initial" || member.name == "max") {
       LICTOR_TRY((member.name == "max" ? backoff.max : backoff.initial),
                  read_duration(member.value_text));
@@ -373,9 +373,9 @@ std::shared_ptr<const std::string> job_record(const core::Task& task) {
   return std::make_shared<const std::string>(unstamped_record(*task.record));
 }
 
-bool unstamp(std::vector<Member>& members) {
+bool unstamp(std::vector<JsonMember>& members) {
   bool has_taken = false, changed = false;
-  const std::size_t erased = std::erase_if(members, [&](Member& member) {
+  const std::size_t erased = std::erase_if(members, [&](JsonMember& member) {
     if (!is_stamp_field(member.name)) return false;
     if (member.name != kTaken || std::exchange(has_taken, true)) return true;
     const std::string_view plain = member.value_text.starts_with('"') ? "\"false\"" : "false";
@@ -391,16 +391,16 @@ Result<WallTime> check_record(std::string_view record) {
   return read_text(record, task).map([&] { return core::order_time(task); });
 }
 
-Result<WallTime> check_record(const std::vector<Member>& members) {
+Result<WallTime> check_record(const std::vector<JsonMember>& members) {
   core::Task task;
-  for (const Member& member : members) {
+  for (const JsonMember& member : members) {
     if (auto read = read_field(member.name, member.value_text, task); !read) {
       return bad_field(member.name, read.error());
     }
   }
   if (!task.type.empty()) return core::order_time(task);
   std::string misspelt;
-  for (const Member& member : members) note_misspelt(member.name, misspelt);
+  for (const JsonMember& member : members) note_misspelt(member.name, misspelt);
   return no_type(misspelt);
 }
 
@@ -442,7 +442,7 @@ std::string done_record(const core::DoneRecord& done, std::string_view node) {
 std::optional<WallTime> done_at(std::string_view value) {
   const auto members = split_object(value);
   if (!members) return std::nullopt;
-  for (const Member& member : *members) {
+  for (const JsonMember& member : *members) {
     if (member.name == "at") return parse_rfc3339(unquoted(member.value_text));
   }
   return std::nullopt;

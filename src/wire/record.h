@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_text.h"
 #include "core/effect.h"
 #include "core/event.h"
 #include "core/task.h"
 #include "lictor/result.h"
-#include "wire/json_text.h"
 #include "wire/layout.h"
 
 namespace lictor::wire {
@@ -44,7 +44,7 @@ struct KvEntry {
 /// The record as its producer wrote it: taskTaken is false, lictor's other fields are removed.
 [[nodiscard]] std::string unstamped_record(std::string_view record);
 /// The same for split members. False: nothing changed.
-bool unstamp(std::vector<Member>& members);
+bool unstamp(std::vector<JsonMember>& members);
 /// The record that a job gets: unstamped, so that it is the same for each attempt.
 [[nodiscard]] std::shared_ptr<const std::string> job_record(const core::Task& task);
 /// The fields whose names lictor would read if they were spelt right: "executeat: did you mean
@@ -54,7 +54,7 @@ bool unstamp(std::vector<Member>& members);
 /// would not accept the value.
 [[nodiscard]] Result<WallTime> check_record(std::string_view record);
 /// The same for the members that split_object() returned.
-[[nodiscard]] Result<WallTime> check_record(const std::vector<Member>& members);
+[[nodiscard]] Result<WallTime> check_record(const std::vector<JsonMember>& members);
 
 /// A JSON string's text. Errors: kInvalid. `json_text` is JSON.
 [[nodiscard]] Result<std::string> read_string(std::string_view json_text);

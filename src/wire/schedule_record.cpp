@@ -9,10 +9,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "wire/json_text.h"
 
 namespace lictor::wire {
 namespace {

@@ -8,9 +8,9 @@
 #include <variant>
 
 #include "base/base64.h"
+#include "base/json_text.h"
 #include "base/overloaded.h"
 #include "base/time_text.h"
-#include "wire/json_text.h"
 #include "wire/record.h"
 #include "wire/schedule_record.h"
 #include "wire/txn.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/base64.h"
-#include "wire/json_text.h"
+#include "base/json_text.h"
 
 namespace lictor::wire {
 

@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "wire/json_text.h"
 
 namespace lictor::worker {
 namespace {
@@ -39,7 +39,7 @@ Members members_of(std::string_view object) {
       {"done", &Members::done},
       {"total", &Members::total},
       {"text", &Members::text}};
-  for (wire::MemberWalk member{object}; member.next();) {
+  for (MemberWalk member{object}; member.next();) {
     if (member.value_text() == "null") continue;
     for (const auto& [name, target] : known) {
       if (member.name() == name) found.*target = member.value_text();
@@ -61,14 +61,14 @@ Result<std::string> text_of(std::string_view member, std::string_view value) {
   if (value.find('\\') == std::string_view::npos) {
     return std::string{value.substr(1, value.size() - 2)};
   }
-  const auto parsed = wire::parse_json(value);
+  const auto parsed = parse_json(value);
   if (!parsed || !parsed->is_string()) return expected(member, "text", value);
   return parsed->get<std::string>();
 }
 
 Result<double> number_of(std::string_view member, std::string_view value) {
   if (value.empty()) return 0.0;
-  const auto parsed = wire::parse_json(value);
+  const auto parsed = parse_json(value);
   if (!parsed || !parsed->is_number()) return expected(member, "a number", value);
   return parsed->get<double>();
 }
@@ -143,9 +143,9 @@ std::string run_line(const exec::Attempt& attempt, std::string_view name,
   std::string line = fmt::format(R"({{"run":{{"protocol":{},"attempt":)", kProtocolVersion);
   const auto add = [&line](std::string_view member, std::string_view text) {
     line.append(",\"").append(member).append("\":");
-    wire::append_quoted(line, text);
+    append_quoted(line, text);
   };
-  wire::append_quoted(line, name);
+  append_quoted(line, name);
   add("id", attempt.task_id);
   add("key", attempt.task_key);
   add("type", attempt.task_type);
@@ -164,12 +164,12 @@ std::string run_line(const exec::Attempt& attempt, std::string_view name,
 }
 
 std::string cancel_line(std::string_view name, std::string_view reason) {
-  return "{\"cancel\":{\"attempt\":" + wire::json_quoted(name) +
-         ",\"reason\":" + wire::json_quoted(reason) + "}}\n";
+  return "{\"cancel\":{\"attempt\":" + json_quoted(name) + ",\"reason\":" + json_quoted(reason) +
+         "}}\n";
 }
 
 Result<Reply> parse_reply(std::string_view line) {
-  if (auto checked = wire::check_object(line); !checked) {
+  if (auto checked = check_object(line); !checked) {
     return tl::unexpected(checked.error());
   }
   using Parser = Result<Reply> (*)(const Members&);
@@ -177,7 +177,7 @@ Result<Reply> parse_reply(std::string_view line) {
       {"done", done}, {"failed", failed}, {"progress", progress}, {"ready", ready}};
   std::string_view name, value;
   Parser parser = nullptr;
-  for (wire::MemberWalk member{line}; member.next();) {
+  for (MemberWalk member{line}; member.next();) {
     for (const auto& [known, parse] : kMessages) {
       if (member.name() != known) continue;
       if (parser != nullptr) {

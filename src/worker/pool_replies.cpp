@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
-#include "wire/json_text.h"
 #include "worker/pool.h"
 
 namespace lictor::worker {
@@ -97,7 +97,7 @@ void Pool::on_line(Process& process, std::string_view line, Instant now, Outbox&
   exec::Exit exit = exec::ended(job->second.attempt.id, exec::Ending::kDone);
   if (const auto* progress = std::get_if<Progress>(&*reply)) {
     job->second.progress = fmt::format(R"({{"fraction":{},"note":{}}})", progress->fraction,
-                                       wire::json_quoted(progress->text));
+                                       json_quoted(progress->text));
     return;
   }
   if (auto* failed = std::get_if<Failed>(&*reply)) {

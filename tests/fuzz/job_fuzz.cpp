@@ -6,10 +6,10 @@
 #include <string>
 
 #include "base/base64.h"
+#include "base/json_text.h"
 #include "exec/environment.h"
 #include "fuzz.h"
 #include "wire/commit.h"
-#include "wire/json_text.h"
 
 namespace lictor::fuzz {
 namespace {
@@ -51,7 +51,7 @@ void check_commit(const std::string& text) {
     FUZZ_REQUIRE(!write.key.empty() && write.key != own && write.key != "lead");
     FUZZ_REQUIRE(!write.key.starts_with("dead/") && !write.key.starts_with("lictor/q/dead/"));
     written += written.size() > 1 ? ",{" : "{";
-    written += "\"key\":" + wire::json_quoted(write.key);
+    written += "\"key\":" + json_quoted(write.key);
     written += write.erase ? ",\"delete\":true"
                            : ",\"value_base64\":\"" + base64_encode(write.value) + '"';
     if (write.cas) written += ",\"cas\":" + std::to_string(*write.cas);
@@ -71,6 +71,6 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::check_commit(text);
   const auto result = wire::check_result(text);
   // What passes is put into the history as it is.
-  if (result) FUZZ_REQUIRE(wire::split_object("{\"result\":" + text + "}"));
+  if (result) FUZZ_REQUIRE(split_object("{\"result\":" + text + "}"));
   return 0;
 }

@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "client/new_record.h"
 #include "fuzz.h"
-#include "wire/json_text.h"
 #include "wire/record.h"
 
 namespace lictor::fuzz {
@@ -37,10 +37,10 @@ core::StoredRecord read(std::string text) {
 std::vector<std::pair<std::string, std::string>> producers_part(std::string_view text) {
   constexpr std::array kOurs{"taskTaken",   "taskAttempt", "taskLost",
                              "taskRetryAt", "taskClaim",   "taskError"};
-  const auto members = wire::split_object(text);
+  const auto members = split_object(text);
   FUZZ_REQUIRE(members);
   std::vector<std::pair<std::string, std::string>> part;
-  for (const wire::Member& member : *members) {
+  for (const JsonMember& member : *members) {
     if (std::find(kOurs.begin(), kOurs.end(), member.name) != kOurs.end()) continue;
     part.emplace_back(member.name_text, member.value_text);
   }
@@ -97,11 +97,11 @@ void check_task(const core::Task& task) {
 
   const core::BuryOp bury{task.key, 2,           task.record, true, stamp,
                           "failed", stamp.error, "tail",      {},   1};
-  const auto letter = wire::split_object(wire::dead_letter(bury, "node"));
+  const auto letter = split_object(wire::dead_letter(bury, "node"));
   FUZZ_REQUIRE(letter);
   const core::DoneRecord done{task.record, "[1]", false, 1, 0, {}, WallTime{std::chrono::hours{1}}};
   const std::string kept = wire::done_record(done, "node");
-  FUZZ_REQUIRE(wire::split_object(kept));
+  FUZZ_REQUIRE(split_object(kept));
   FUZZ_REQUIRE(wire::done_at(kept) == done.at);
 }
 

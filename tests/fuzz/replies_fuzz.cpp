@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
+#include "base/json_text.h"
 #include "fuzz.h"
 #include "wire/consul.h"
-#include "wire/json_text.h"
 #include "wire/kv_reply.h"
 
 namespace lictor::fuzz {
@@ -44,9 +44,9 @@ void check_entries(std::string_view body) {
   std::string written{'['};
   for (const wire::KvEntry& entry : *entries) {
     written += written.size() > 1 ? ",{" : "{";
-    written += "\"Key\":" + wire::json_quoted(entry.key) +
-               ",\"Flags\":" + std::to_string(entry.flags) + ",\"Value\":\"" +
-               base64_encode(entry.value) + "\",\"Session\":" + wire::json_quoted(entry.session) +
+    written += "\"Key\":" + json_quoted(entry.key) + ",\"Flags\":" + std::to_string(entry.flags) +
+               ",\"Value\":\"" + base64_encode(entry.value) +
+               "\",\"Session\":" + json_quoted(entry.session) +
                ",\"CreateIndex\":" + std::to_string(entry.create_index) +
                ",\"ModifyIndex\":" + std::to_string(entry.modify_index) + "}";
   }

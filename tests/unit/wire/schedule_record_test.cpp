@@ -15,6 +15,7 @@ using namespace std::chrono_literals;
 using schedule::Missed;
 using schedule::tick_text;
 
+namespace schedule_record_test {
 namespace {
 
 Result<schedule::Definition> try_read(const std::string& text) {
@@ -288,3 +289,5 @@ TEST_CASE("a record that was cut or changed at random is read or refused, and do
 }
 
 TEST_SUITE_END();
+
+}  // namespace schedule_record_test

@@ -1,4 +1,4 @@
-#include "wire/json_text.h"
+#include "base/json_text.h"
 
 #include <simdjson.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-namespace lictor::wire {
+namespace lictor {
 namespace {
 
 using nlohmann::json;
@@ -123,9 +123,9 @@ Result<void> check_object(std::string_view text) {
   return refuse("got what is not JSON" + at_byte + ": \"" + found + '"');
 }
 
-Result<std::vector<Member>> split_object(std::string_view text) {
+Result<std::vector<JsonMember>> split_object(std::string_view text) {
   if (auto checked = check_object(text); !checked) return tl::unexpected(checked.error());
-  std::vector<Member> members;
+  std::vector<JsonMember> members;
   members.reserve(kUsualMembers);
   for (MemberWalk member{text}; member.next();) {
     members.push_back({std::string{member.name()}, member.name_text(), member.value_text()});
@@ -257,4 +257,4 @@ std::size_t quoted_size(std::string_view text) {
   return beyond_ascii == 0 || is_utf8(text) ? size : size + 2 * beyond_ascii;  // U+FFFD
 }
 
-}  // namespace lictor::wire
+}  // namespace lictor

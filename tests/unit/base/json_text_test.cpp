@@ -1,11 +1,11 @@
-#include "wire/json_text.h"
+#include "base/json_text.h"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 using namespace lictor;
 
-TEST_SUITE_BEGIN("wire");
+TEST_SUITE_BEGIN("base");
 
 // Two parsers read a record, one that is fast and one that tells what is wrong.
 TEST_CASE("an object is taken exactly when nlohmann parses it") {
@@ -83,7 +83,7 @@ TEST_CASE("an object is taken exactly when nlohmann parses it") {
       for (const char c : std::string{shape}) c == '?' ? void(text += value) : void(text += c);
       CAPTURE(text.substr(0, 100));
       const auto parsed = nlohmann::json::parse(text, nullptr, false);
-      CHECK(wire::split_object(text).has_value() == parsed.is_object());
+      CHECK(split_object(text).has_value() == parsed.is_object());
     }
   }
 }
@@ -93,7 +93,7 @@ TEST_CASE("members are found whatever stands in their strings") {
       R"({"a\\":"\\","b\"":"\\\"","":"","c":"}]\"{[","d":{"e":["\\",{"f":"]}\\"}]},"g":[],)"
       R"("\u0068":1 ,"i": -0.5e3})";
   const auto parsed = nlohmann::ordered_json::parse(object);
-  const auto members = wire::split_object(object);
+  const auto members = split_object(object);
   REQUIRE(members);
   REQUIRE(members->size() == parsed.size());
   std::size_t i = 0;

@@ -14,10 +14,10 @@
 
 #include "lictor/result.h"
 
-namespace lictor::wire {
+namespace lictor {
 
 /// One member of an object: its name, decoded, and the text of its name and value.
-struct Member {
+struct JsonMember {
   std::string name;
   std::string_view name_text;
   std::string_view value_text;
@@ -25,7 +25,7 @@ struct Member {
 
 /// The members of the JSON object in `text`, in order, repeated names included. They refer to
 /// `text`. Errors: kInvalid with what was found at which byte.
-[[nodiscard]] Result<std::vector<Member>> split_object(std::string_view text);
+[[nodiscard]] Result<std::vector<JsonMember>> split_object(std::string_view text);
 /// Errors: kInvalid, why split_object() refuses `text`.
 [[nodiscard]] Result<void> check_object(std::string_view text);
 
@@ -78,4 +78,4 @@ void append_quoted(std::string& to, std::string_view text);
 /// Its length in bytes; an upper bound where `text` is not UTF-8.
 [[nodiscard]] std::size_t quoted_size(std::string_view text);
 
-}  // namespace lictor::wire
+}  // namespace lictor
