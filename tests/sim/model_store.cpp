@@ -300,6 +300,7 @@ Committed FakeStore::commit(const Commit& commit) {
     return reply;
   }
   last_body_ = request.body;
+  job_writes_.clear();
   for (const Op& op : commit.ops) note(op, there);
   return reply;
 }
@@ -309,7 +310,10 @@ void FakeStore::note(const Op& op, const std::map<std::string, std::string>& the
     dead.emplace(binding_.layout.dead_key(bury->key) + bury->name_end(), *bury);
   } else if (const auto* finish = std::get_if<FinishOp>(&op)) {
     if (const auto it = there.find(finish->key); it != there.end()) finished.push_back(it->second);
-    for (const KvWrite& each : finish->writes) ++app_writes[each.key + "=" + each.value];
+    for (const KvWrite& each : finish->writes) {
+      job_writes_.insert(each.key);
+      if (!each.key.starts_with(kTasks)) ++app_writes[each.key + "=" + each.value];
+    }
   }
 }
 
@@ -337,6 +341,7 @@ std::string FakeStore::fence_fault() const {
         key.find('@') != std::string::npos) {
       continue;
     }
+    if (verb == "set" && job_writes_.contains(key)) continue;
     const bool fenced = verb == "cas" || verb == "delete-cas" || verb == "check-index";
     if (!fenced || index == 0) return verb + " of " + key + " without its ModifyIndex";
   }
@@ -355,11 +360,20 @@ std::vector<std::string> FakeStore::strays() const {
   return found;
 }
 
-void FakeStore::put(const Task& task) {
+void FakeStore::put(const Task& task) { set(task.key, value_of(task), task.flags); }
+
+std::string FakeStore::value_of(const Task& task) {
   const std::string json = json_text(task);
   json_of_[*task.record] = json;
   record_of_[wire::unstamped_record(json)] = task.record;
-  set(task.key, json, task.flags);
+  return json;
+}
+
+void FakeStore::remove_all() {
+  for (const char* prefix : {"tasks/", "leader", "control", "partitions", "rate", "done/"}) {
+    write("DELETE", std::string{"/v1/kv/"} + prefix + "?recurse");
+  }
+  learn_count();
 }
 
 void FakeStore::put_bad(const std::string& key, const std::string& bytes, const std::string&) {

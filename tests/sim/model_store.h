@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -56,6 +57,8 @@ class FakeStore {
   std::optional<TasksListed> poll(const ListTasks& effect, bool over) const;
   std::optional<SchedulesListed> poll(const ListSchedules& effect, bool over) const;
 
+  /// What a job would write for the task to be there.
+  [[nodiscard]] std::string value_of(const Task& task);
   void put(const Task& task);
   void put_bad(const std::string& key, const std::string& bytes, const std::string& error);
   void touch(const std::string& key, const std::string& bytes);
@@ -63,6 +66,8 @@ class FakeStore {
     write("PUT", "/v1/kv/schedules/" + name, record);
   }
   void remove(const std::string& key);
+  /// Everything of the queue but its dead letters, which are counted at the end.
+  void remove_all();
   void remove_leader_key() { write("DELETE", "/v1/kv/leader"); }
   void overwrite_leader_key() { write("PUT", "/v1/kv/leader", "a stranger"); }
   void control(bool paused, const std::string& step_down);
@@ -144,6 +149,7 @@ class FakeStore {
   Tampering tampering_;
   bool applied_ = false;
   std::string last_body_;             // of the last commit, when it was a transaction and applied
+  std::set<std::string> job_writes_;  // the keys that jobs wrote by it
   mutable bool carried_out_ = false;  // the last request, whatever was answered
   mutable std::map<Tamper, std::size_t> tampered_;
   mutable std::map<std::string, std::deque<std::pair<Instant, http::Response>>> earlier_;

@@ -285,10 +285,16 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
 
 void Oracle::on_names(const Daemon& daemon, const TasksListed& names) {
   Term& term = terms_[&daemon];
-  // An old answer tells nothing new, and what it does not show is not gone.
-  if (names.consul_index < term.answered_index) return;
-  term.answered_index = names.consul_index;
   ++term.answers;
+  if (names.consul_index < term.answered_index) {
+    // What an old answer does not show is not gone. But a key that it is the first to show was seen
+    // before those that only the next one shows.
+    for (const std::string_view key : names.keys.in_order()) {
+      term.shown.try_emplace(std::string{key}, Term::Shown{term.answers, names.consul_index});
+    }
+    return;
+  }
+  term.answered_index = names.consul_index;
   std::map<std::string, Term::Shown, std::less<>> shown;
   for (const std::string_view key : names.keys.in_order()) {
     const auto before = term.shown.find(key);
@@ -392,6 +398,7 @@ void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& 
   }
   for (const Op& op : commit->ops) {
     if (const auto* bury = std::get_if<BuryOp>(&op)) on_buried(*bury);
+    if (const auto* finish = std::get_if<FinishOp>(&op)) on_written(*finish);
     const auto* restamp = std::get_if<RestampOp>(&op);
     if (restamp == nullptr) continue;
     check_restamp(daemon, *restamp);
@@ -563,6 +570,22 @@ void Oracle::on_job_end(const Daemon& daemon, const Job& job, JobEnding how) {
   }
 }
 
+// A task that a job wrote with its finish is to end like any other.
+void Oracle::on_written(const FinishOp& op) {
+  for (const KvWrite& write : op.writes) {
+    if (!write.key.starts_with(kTasks)) continue;
+    const Task* task = cluster_.store.task(write.key);
+    if (task == nullptr) {
+      cluster_.violation("a job wrote " + write.key + ", and it is not there");
+      continue;
+    }
+    const auto before = latest_.find(write.key);
+    if (before != latest_.end()) withdrawn(before->second);
+    touched_.insert(write.key);
+    produced(Task{*task});
+  }
+}
+
 bool Oracle::wrote(const std::string& record) const {
   return std::any_of(cluster_.store.app_writes.begin(), cluster_.store.app_writes.end(),
                      [&](const auto& write) { return write.first.ends_with("=" + record); });
@@ -598,7 +621,9 @@ void Oracle::check_nothing_lost() {
   for (const std::string& record : cluster_.store.finished) ended.insert(origin(record));
   for (const auto& [key, op] : cluster_.store.dead) ended.insert(origin(*op.record));
   for (const std::string& record : written_) {
-    if (!ended.contains(record)) cluster_.violation(record + " is lost");
+    if (!ended.contains(record)) {
+      cluster_.violation(record + " of " + history(record).task.key + " is lost");
+    }
   }
 }
 

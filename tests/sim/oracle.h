@@ -115,6 +115,7 @@ class Oracle {
   void check_pace(const Daemon& daemon, const TasksListed& names);
   void on_served(const Daemon& daemon, const Effect& effect, const Event& reply);
   void on_buried(const BuryOp& op);
+  void on_written(const FinishOp& op);
   void check_learnt(const Daemon& daemon, const Event& reply);
   void on_delivered(const Daemon& daemon, const Effect& effect, const Event& reply, Instant sent);
   void on_job_end(const Daemon& daemon, const Job& job, JobEnding how);

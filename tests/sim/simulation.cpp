@@ -123,10 +123,11 @@ void Simulation::draw_mix() {
   }
   // The one hole in the lock: where it is used nothing else is seen for a while.
   if (!chance(0.3)) mix(Misfortune::kDeleteLeader) = 0;
+  if (Random{seed_ + 79}.next() % 4 != 0) mix(Misfortune::kDeleteAll) = 0;
   rated_ = Random{seed_ + 78}.next() % 8 == 0;  // likewise
   if (rated_) {
-    for (const Misfortune m :
-         {Misfortune::kClockStep, Misfortune::kClockDays, Misfortune::kStandStill}) {
+    for (const Misfortune m : {Misfortune::kClockStep, Misfortune::kClockDays,
+                               Misfortune::kStandStill, Misfortune::kDeleteAll}) {
       mix(m) = 0;
     }
   }
@@ -231,8 +232,25 @@ JobPlan Simulation::plan(const Task& task) {
     plan.writes.push_back(
         {"app/" + std::to_string(++serial_ % 7), origin(*task.record), false, {}});
     if (chance(0.2)) plan.writes.back().cas = random_.next() % 2 == 0 ? 0 : 1'000'000'000;
+    if (!large_ && phase_ == Phase::kFaults && chance(0.3)) {
+      KvWrite write = follower();
+      if (write.key != task.key)
+        plan.writes.push_back(std::move(write));  // its own it may not write
+    }
   }
   return plan;
+}
+
+// A task that a job writes: a new one, or in the place of one that may be under way.
+KvWrite Simulation::follower() {
+  const bool is_new = options_.partitions > 1 || chance(0.5);
+  Task task;
+  task.id = is_new ? "follows" + std::to_string(++serial_)
+                   : prefix_ + std::to_string(random_.next() % 24);
+  task.key = std::string{kTasks} + task.id;
+  task.type = "Any";
+  task.record = std::make_shared<const std::string>("record " + std::to_string(++serial_));
+  return {task.key, cluster_.store.value_of(task), false, {}};
 }
 
 // It dies before it asks Consul for anything, or after each of the things it asks.
@@ -363,6 +381,7 @@ void Simulation::strangers() {
   }
   if (strikes(Misfortune::kOverwriteLeader)) cluster_.store.overwrite_leader_key();
   if (strikes(Misfortune::kDeleteLeader)) delete_leader_key();
+  if (strikes(Misfortune::kDeleteAll)) delete_all();
   if (strikes(Misfortune::kTouch)) touch();
   if (options_.partitions > 1 && strikes(Misfortune::kResize)) {
     cluster_.resize(1 + static_cast<std::uint32_t>(random_.next() % 4));
@@ -372,6 +391,14 @@ void Simulation::strangers() {
 // From the last proof before it until the end of what would have been the lock-delay two may lead.
 void Simulation::delete_leader_key() {
   cluster_.store.remove_leader_key();
+  cluster_.unguarded_until = cluster_.now + options_.lock_delay;
+}
+
+// All keys of the queue, as by "consul kv delete -recurse".
+void Simulation::delete_all() {
+  for (const std::string& key : cluster_.store.task_keys()) withdraw(key);
+  cluster_.store.remove_all();
+  oracle_.control(false);
   cluster_.unguarded_until = cluster_.now + options_.lock_delay;
 }
 

@@ -50,6 +50,7 @@ namespace lictor::core::test {
   X(DeleteControl, "the control key deleted", 0.02)               \
   X(OverwriteLeader, "the leader key overwritten", 0.03)          \
   X(DeleteLeader, "the leader key deleted", 0.01)                 \
+  X(DeleteAll, "all keys of the queue deleted", 0.01)             \
   X(Touch, "strangers that write beside lictor's fields", 0.05)   \
   X(Withdraw, "tasks deleted", 0.2)                               \
   X(Nonsense, "records that are none", 0.05)                      \
@@ -123,6 +124,8 @@ class Simulation {
   void strangers();
   void control(bool paused, const std::string& step_down);
   void touch();
+  void delete_all();
+  [[nodiscard]] KvWrite follower();
   void delete_leader_key();
   void withdraw(const std::string& key);
   void check_leftovers();

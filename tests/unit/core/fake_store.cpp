@@ -490,6 +490,10 @@ Committed FakeStore::commit(const Commit& commit) {
       for (const KvWrite& write : finish->writes) {
         if (write.erase) {
           app.erase(write.key);
+        } else if (write.key.starts_with(kTasks)) {
+          Task task = templates_.at(write.value);
+          task.key = write.key;
+          store(std::move(task), next);
         } else {
           app[write.key] = {write.value, next};
           ++app_writes[write.key + "=" + write.value];
@@ -514,20 +518,25 @@ void FakeStore::erase(const std::string& key) {
   if (tasks_.erase(key) != 0) last_erased_ = index_;
 }
 
-void FakeStore::store(StoredRecord record) {
-  index_of(record) = ++index_;
+void FakeStore::store(StoredRecord record, std::uint64_t index) {
+  index_of(record) = index;
   const std::string key = key_of(record);
   const auto it = tasks_.find(key);
   const std::uint64_t created =
-      it == tasks_.end() ? index_
+      it == tasks_.end() ? index
                          : std::visit([](const auto& r) { return r.create_index; }, it->second);
   std::visit([&](auto& r) { r.create_index = created; }, record);
   tasks_.insert_or_assign(key, std::move(record));
 }
 
 void FakeStore::put(Task task) {
+  static_cast<void>(value_of(task));
+  store(std::move(task), ++index_);
+}
+
+std::string FakeStore::value_of(const Task& task) {
   templates_.insert_or_assign(*task.record, task);
-  store(std::move(task));
+  return *task.record;
 }
 
 void FakeStore::put_bad(const std::string& key, const std::string& bytes,
@@ -536,7 +545,7 @@ void FakeStore::put_bad(const std::string& key, const std::string& bytes,
   bad.key = key;
   bad.error = error;
   bad.record = std::make_shared<const std::string>(bytes);
-  store(std::move(bad));
+  store(std::move(bad), ++index_);
 }
 
 void FakeStore::touch(const std::string& key, const std::string& bytes) {
@@ -597,6 +606,15 @@ void FakeStore::remove_tree() {
   ++index_;
   tasks_.clear();
   marker_ = {};
+}
+
+void FakeStore::remove_all() {
+  remove_tree();
+  last_erased_ = index_;
+  remove_control();
+  for (auto& [id, lock] : locks_) lock = {false, {}, {}, index_, {}, lock.barred_until};
+  make_partitions(1);
+  history.clear();
 }
 
 bool FakeStore::is_count(std::uint64_t count_index) const {

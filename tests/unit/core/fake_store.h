@@ -70,6 +70,8 @@ class FakeStore {
   bool remembers = false;
 
   // What strangers do. A task's `record` says what it is: it comes back whatever lictor stamps.
+  /// What a job would write for the task to be there.
+  [[nodiscard]] std::string value_of(const Task& task);
   void put(Task task);
   void put_bad(const std::string& key, const std::string& bytes, const std::string& error);
   /// Rewrites a task beside lictor's fields, which it keeps.
@@ -85,6 +87,8 @@ class FakeStore {
   void remove_schedule(const std::string& name);
   /// As an operator would: what is locked is in lock-delay then.
   void destroy(Instant now, const std::string& session) { invalidate(now, session); }
+  /// Everything of the queue but its dead letters, which are counted at the end.
+  void remove_all();
   void remove_leader_key();
   /// Writes the leader key without touching the lock, as a plain PUT does.
   void overwrite_leader_key();
@@ -182,7 +186,7 @@ class FakeStore {
   void invalidate(Instant now, const std::string& session);
   template <class Reply>
   [[nodiscard]] Reply spoiled(Reply reply, std::deque<std::pair<Instant, Reply>>& earlier) const;
-  void store(StoredRecord record);
+  void store(StoredRecord record, std::uint64_t index);
   void erase(const std::string& key);
   void apply(const ScheduleOp& op);
   SchedulesListed::Entry& entry_of(const std::string& name);
