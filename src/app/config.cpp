@@ -275,7 +275,7 @@ Result<void> build(const Place* top, const LoadRequest& request, Config& config)
       top == nullptr || !top->has("admin") || !top->member("admin").has("listen");
 
   if (queues) {
-    if (auto read = read_queues(*queues, request.mode, config); !read) return read;
+    if (auto read = read_queues(*queues, request, config); !read) return read;
   } else if (request.mode == Mode::kDaemon && top != nullptr) {
     return top->refuse(R"(says nothing to run; add for instance )"
                        R"("queues": [{"executors": {"*": {"exec": ["/opt/jobs/any"]}}}])");

@@ -152,6 +152,8 @@ struct LoadRequest {
   Environment environment;
   std::string default_path{
       kDefaultConfigPath};  ///< taken where neither flag nor variable names one
+  /// The type that is tried out: what other executors name need not be on this host.
+  std::optional<std::string> only_type{};
   /// Whether a daemon that runs as root refuses files that others could change.
   bool refuse_untrusted = true;
 };

@@ -445,11 +445,15 @@ void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts) {
   policy.max_attempts_limit = policy.max_attempts;
 }
 
-Result<void> read_executors(const Place& place, Mode mode, const core::TypePolicy& defaults,
-                            bool counts_attempts, QueueConfig& queue) {
+Result<void> read_executors(const Place& place, const LoadRequest& request,
+                            const core::TypePolicy& defaults, bool counts_attempts,
+                            QueueConfig& queue) {
   if (place.value().kind != JsonKind::kObject) return place.expected("an object");
+  const std::string only = request.only_type.value_or("");
+  const std::string tried = place.has(only) ? only : "*";
   for (const JsonValue& item : place.value().items) {
     const Place member = place.member(item);
+    const Mode mode = request.only_type && item.key != tried ? Mode::kClient : request.mode;
     if (item.key.empty() || item.key.size() > kMaxTypeBytes) {
       return member.refuse("expected a taskType of 1 to " + std::to_string(kMaxTypeBytes) +
                            " bytes, or \"*\" for the rest");

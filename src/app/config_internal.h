@@ -82,7 +82,8 @@ struct QueueMembers {
 
 /// Reads "queues", whose place is `place`, into config.queues. What is not set is derived: paths
 /// from root and name, renew_interval from session_ttl, margin from lock_delay.
-[[nodiscard]] Result<void> read_queues(const Place& place, Mode mode, Config& config);
+[[nodiscard]] Result<void> read_queues(const Place& place, const LoadRequest& request,
+                                       Config& config);
 
 // config_executor.cpp
 
@@ -108,8 +109,8 @@ void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts);
 
 /// Reads "executors" into queue.executors and, starting each from `defaults`, into the policies of
 /// queue.options; `counts_attempts`: the queue says max_attempts. For the daemon, programs, folders
-/// and users must be there on this host.
-[[nodiscard]] Result<void> read_executors(const Place& place, Mode mode,
+/// and users must be there on this host, of request.only_type alone if that is set.
+[[nodiscard]] Result<void> read_executors(const Place& place, const LoadRequest& request,
                                           const core::TypePolicy& defaults, bool counts_attempts,
                                           QueueConfig& queue);
 

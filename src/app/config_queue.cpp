@@ -109,7 +109,8 @@ void fit_to_worker(Mode mode, QueueConfig& queue) {
   policy.concurrency = 0;
 }
 
-Result<void> read_queue(const Place& place, Mode mode, const Config& config, QueueConfig& queue) {
+Result<void> read_queue(const Place& place, const LoadRequest& request, const Config& config,
+                        QueueConfig& queue) {
   core::TypePolicy policy;
   QueueMembers members;
   auto read = read_settings(place, queue_settings(queue, policy, members));
@@ -121,15 +122,15 @@ Result<void> read_queue(const Place& place, Mode mode, const Config& config, Que
   derive(&place, config.root, queue);
   if (auto checked = check_relations(place, queue.options); !checked) return checked;
   if (members.executors) {
-    read = read_executors(*members.executors, mode, policy, counts_attempts, queue);
+    read = read_executors(*members.executors, request, policy, counts_attempts, queue);
     if (!read) return read;
-    fit_to_worker(mode, queue);
+    fit_to_worker(request.mode, queue);
   }
   if (members.schedules) {
     read = read_schedules(*members.schedules, queue);
     if (!read) return read;
   }
-  if (mode == Mode::kDaemon && queue.executors.empty()) {
+  if (request.mode == Mode::kDaemon && queue.executors.empty()) {
     return place.refuse_at({"executors"},
                            "has no executors, so it could run nothing; add for instance "
                            R"("executors": {"*": {"exec": ["/opt/jobs/any"]}})");
@@ -185,9 +186,9 @@ QueueConfig default_queue(const std::string& name, const std::string& root,
   return queue;
 }
 
-Result<void> read_queues(const Place& place, Mode mode, Config& config) {
+Result<void> read_queues(const Place& place, const LoadRequest& request, Config& config) {
   const Reader element{[&](const Place& item) {
-                         return read_queue(item, mode, config, config.queues.emplace_back());
+                         return read_queue(item, request, config, config.queues.emplace_back());
                        },
                        "an object"};
   if (auto read = list(kMaxQueues, element)(place); !read) return read;

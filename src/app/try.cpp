@@ -4,9 +4,11 @@
 
 #include "base/try.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <future>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -25,6 +27,7 @@
 #include "cli/json_output.h"
 #include "cli/new_task.h"
 #include "cli/process.h"
+#include "core/options.h"
 #include "exec/init.h"
 #include "exec/lease_board.h"
 #include "exec/output_log.h"
@@ -65,25 +68,33 @@ Result<QueueConfig> only_executor(const QueueConfig& queue, const std::string& t
   return alone;
 }
 
-// What an attempt has written so far, from where the last call ended.
+// What was written so far to the logs in a folder, from where the last call ended: that of the
+// attempt, and those of a worker's processes.
 class Output {
  public:
-  explicit Output(std::string path) : path_(std::move(path)) {}
+  explicit Output(std::string folder) : folder_(std::move(folder)) {}
 
   std::string more() {
     constexpr std::size_t kAtOnce = 65536;
-    std::string all;
-    while (true) {
-      const auto part = exec::read_log(path_, read_, kAtOnce);
-      if (!part || part->empty()) return all;
-      read_ += part->size();
-      all += *part;
+    std::error_code none;  // nothing is written yet
+    for (const auto& entry : std::filesystem::directory_iterator{folder_, none}) {
+      read_.try_emplace(entry.path().string(), 0);
     }
+    std::string all;
+    for (auto& [path, read] : read_) {
+      while (true) {
+        const auto part = exec::read_log(path, read, kAtOnce);
+        if (!part || part->empty()) break;
+        read += part->size();
+        all += *part;
+      }
+    }
+    return all;
   }
 
  private:
-  std::string path_;
-  std::uint64_t read_ = 0;
+  std::string folder_;
+  std::map<std::string, std::uint64_t> read_;
 };
 
 // What becomes of an attempt that ends like this.
@@ -115,7 +126,10 @@ Verdict verdict_of(const exec::Exit& exit, const std::string& stopped_by,
       policy.max_attempts > 1 ? fmt::format("tried again, {} attempts in all", policy.max_attempts)
                               : "a dead letter, since max_attempts is 1",
       why);
-  if (exit.retry_after) text += fmt::format("; not before {}", format_duration(*exit.retry_after));
+  if (exit.retry_after) {
+    const Duration after = std::min<Duration>(*exit.retry_after, core::kLongestRetryAfter);
+    text += fmt::format("; not before {}", format_duration(after));
+  }
   return {false, std::move(text)};
 }
 
@@ -131,6 +145,14 @@ Result<ordered_json> writes_of(const exec::Exit& exit, const Config& config,
   return ordered_json::parse(*exit.commit);
 }
 
+void leave_out_unfit_result(exec::Exit& exit) {
+  if (!exit.result) return;
+  auto checked = wire::check_result(*exit.result);
+  if (checked) return;
+  exit.result_fault = checked.error().message;
+  exit.result.reset();
+}
+
 struct Trial {
   exec::Exit exit;
   std::string stopped_by;  // "timed out after 5s"; empty: it ended by itself
@@ -138,9 +160,19 @@ struct Trial {
   Duration took{};
 };
 
+void show(Output& output, Trial& trial, cli::Console* console) {
+  const std::string more = output.more();
+  if (console == nullptr) {
+    trial.output += more;
+  } else if (!more.empty()) {
+    console->print_bytes(more);
+    (void)console->flush();
+  }
+}
+
 // Waits for the end, and passes output on as it comes.
 Trial carry_out(exec::Runner& runner, exec::Attempt attempt, const core::TypePolicy& policy,
-                Duration grace, Output output, cli::Console* console) {
+                Duration grace, Output& output, cli::Console* console) {
   Trial trial;
   const AttemptId id = attempt.id;
   const Instant begun = boot_now();
@@ -155,24 +187,14 @@ Trial carry_out(exec::Runner& runner, exec::Attempt attempt, const core::TypePol
     trial.exit = exec::ended(id, exec::Ending::kNotStarted, started.error().message);
     return trial;
   }
-  const auto show = [&] {
-    const std::string more = output.more();
-    if (console == nullptr) {
-      trial.output += more;
-    } else if (!more.empty()) {
-      console->print_bytes(more);
-      (void)console->flush();
-    }
-  };
   while (ended.wait_for(kLook) != std::future_status::ready) {
-    show();
+    show(output, trial, console);
     const bool late = boot_now() >= deadline;
     if (!trial.stopped_by.empty() || (!late && !cli::interrupted())) continue;
     trial.stopped_by = late ? "timed out after " + format_duration(policy.timeout) : "interrupted";
     runner.stop(id, std::chrono::duration_cast<std::chrono::milliseconds>(grace));
   }
   trial.exit = ended.get();
-  show();
   trial.took = boot_now() - begun;
   return trial;
 }
@@ -238,10 +260,10 @@ Result<int> run_try(const Program& program, const TryOptions& options, Config co
   exec::ProcessHost::Hooks hooks;
   hooks.on_warning = [&console](const std::string& warning) { console.complain(warning); };
   LICTOR_TRY(const auto host, exec::ProcessHost::create(std::move(warden), board, hooks));
-  worker::Room workers{*host, first_worker};
+  std::optional<worker::Room> workers{std::in_place, *host, first_worker};
   const auto logs = std::make_shared<exec::ActiveLogs>();
-  LICTOR_TRY(const auto runners,
-             make_runners({config, alone, 0, *host, workers, program.registry, logs}));
+  LICTOR_TRY(auto runners,
+             make_runners({config, alone, 0, *host, *workers, program.registry, logs}));
   host->set_lease(0, boot_now() + kYear, alone.options.kill_grace);
 
   exec::Attempt attempt;
@@ -253,10 +275,16 @@ Result<int> run_try(const Program& program, const TryOptions& options, Config co
   attempt.fencing_token = kToken;
   attempt.record = std::make_shared<const std::string>(record.record);
   const std::string key = attempt.task_key;
-  const Output output{
-      exec::output_log_path(log_directory(config), queue_name, record.id, 1, kToken)};
+  const std::string log = exec::output_log_stem(log_directory(config), queue_name, record.id);
+  Output output{std::filesystem::path{log}.parent_path().string()};
+  cli::Console* const shown = program.json ? nullptr : &console;
   Trial trial = carry_out(*runners.begin()->second, std::move(attempt), policy,
-                          alone.options.kill_grace, output, program.json ? nullptr : &console);
+                          alone.options.kill_grace, output, shown);
+  // A worker may write more until its process ends.
+  runners.clear();
+  workers.reset();
+  show(output, trial, shown);
+  leave_out_unfit_result(trial.exit);
   ordered_json writes;
   if (trial.exit.ending == exec::Ending::kDone) {
     auto read = writes_of(trial.exit, config, key);
@@ -273,6 +301,7 @@ Result<int> run_try(const Program& program, const TryOptions& options, Config co
 Result<int> try_task(const Program& program, const TryOptions& options) {
   LoadRequest request = program.load_request(program.daemon_mode());
   request.refuse_untrusted = false;  // for trying out, with files of one's own
+  request.only_type = options.task.type;
   LICTOR_TRY(auto config, load_config(request));
   LICTOR_TRY(config, with_registered(std::move(config), program.registry));
   for (const std::string& warning : config.warnings) program.console.complain(warning);

@@ -403,7 +403,9 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
     likeliest = where.waits_or_runs || options.attempt ? "the attempt has not begun, " : "";
     likeliest +=
         "it has printed nothing, its log was removed (\"logs\" in the configuration), or its "
-        "executor is no program: only programs have logs";
+        "executor is no program or worker. The host that ran it keeps the output of a worker with "
+        "tasks_per_process above 1 in "
+        "state_dir/logs/<queue>/<executor>.worker-<time>-<number>.log";
   }
   return fail(ErrorCode::kNotFound,
               fmt::format("no output of {}task {} in queue \"{}\" was found{}; {}",

@@ -16,10 +16,30 @@ cat >"$dir/lictor.json" <<'END'
     "Slow": {"exec": ["/bin/sh", "-c", "echo begun; sleep 1000 & echo $! >$PID_FILE; wait"], "env": {"PID_FILE": "PLACE/pid"}},
     "Forbidden": {"exec": ["/bin/sh", "-c", "echo '[{\"key\": \"lictor/default/leader\", \"value\": \"1\"}]' >$LICTOR_COMMIT"]},
     "Refused": {"http": "http://127.0.0.1:1/"},
-    "Noop": {"noop": {}}
+    "Deep": {"exec": ["/bin/sh", "-c", "(head -c 200000 /dev/zero | tr '\\0' '['; head -c 200000 /dev/zero | tr '\\0' ']') >$LICTOR_RESULT"]},
+    "Noop": {"noop": {}},
+    "Missing": {"exec": ["/opt/none/job"], "cwd": "/opt/none", "user": "lictor-nobody"},
+    "One": {"worker": ["PLACE/worker.sh"]},
+    "Several": {"worker": ["PLACE/worker.sh"], "tasks_per_process": 8},
+    "NotReady": {"worker": ["/bin/sh", "-c", "echo no database; echo 'at line 7'; exit 3"], "tasks_per_process": 8}
   }}]
 }
 END
+cat >"$dir/worker.sh" <<'END'
+#!/usr/bin/env bash
+echo "starts"
+printf '{"ready": {"protocol": 1}}\n' >&3
+read -r line
+echo "runs"
+attempt=${line#*'"attempt":"'} attempt=${attempt%%\"*}
+case $line in
+  *'"later"'*) printf '{"failed": {"attempt": "%s", "error": "no", "retryIn": "25h"}}\n' "$attempt" >&3 ;;
+  *) printf '{"done": {"attempt": "%s", "output": "its own\\n"}}\n' "$attempt" >&3 ;;
+esac
+read -r line
+echo "ends"
+END
+chmod +x "$dir/worker.sh"
 sed -i "s|PLACE|$dir|" "$dir/lictor.json"
 
 # try CODE ARGUMENT...: its output goes to $dir/out.log and $dir/err.log
@@ -37,6 +57,9 @@ grep -q '"key": "app/x"' "$dir/err.log"
 try 0 Ok --json
 grep -q '"output": "hello\\n"' "$dir/out.log"
 try 0 Noop
+try 0 Deep --json
+grep -q '"result": null' "$dir/out.log"
+grep -q '"result_fault": ".*512' "$dir/out.log"
 try 1 Bad
 grep -q "since max_attempts is 1: exit status 3: oops (" "$dir/err.log"
 try 1 ForGood
@@ -45,6 +68,19 @@ try 1 Forbidden
 grep -q "KV writes cannot be made: .*lictor/default/leader is a leader's lock" "$dir/err.log"
 try 1 Refused
 grep -q "^not started on this host; the task would wait: " "$dir/err.log"
+# All that a worker prints, also with several tasks at a time: of a trial it can only be the one task's.
+for type in One Several; do
+  try 0 $type
+  expect "output of $type" "$(sort "$dir/out.log" | tr '\n' ' ')" "ends its own runs starts "
+done
+try 1 NotReady
+expect "output" "$(cat "$dir/out.log")" $'no database\nat line 7'
+grep -q "exit status 3" "$dir/err.log"
+try 1 One --para when=later
+grep -q "not before 24h" "$dir/err.log"
+# What only other executors name need not be there.
+try 1 Missing
+grep -q "executors.Missing.exec\[0\].*No such file" "$dir/err.log"
 try 3 Okk
 grep -q 'did you mean "Ok"?' "$dir/err.log"
 try 2 Ok --timeout soon
