@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -156,18 +160,23 @@ class Drawing {
 
   // "workers  Invoice: 1 busy, 1 idle"
   static void workers(Page& page, const json& told) {
-    std::vector<std::string> all;
+    std::multimap<std::pair<std::uint64_t, std::uint64_t>, std::string, std::greater<>> all;
     for (const auto& [type, counts] : told.items()) {
       std::vector<std::string> states;
+      std::uint64_t total = 0;
       for (const char* state : {"busy", "idle", "starting", "ending"}) {
         const auto count = counts.value(state, std::uint64_t{0});
         if (count != 0) states.push_back(fmt::format("{} {}", count, state));
+        total += count;
       }
-      all.push_back(
+      all.emplace(
+          std::pair{counts.value("busy", std::uint64_t{0}), total},
           fmt::format("{}: {}", printable(type),
                       states.empty() ? "none" : fmt::format("{}", fmt::join(states, ", "))));
     }
-    if (!all.empty()) page.add(fmt::format("workers  {}\n", fmt::join(all, "   ")));
+    std::vector<std::string> busiest_first;  // the line is cut at the width of the screen
+    for (auto& [count, text] : all) busiest_first.push_back(std::move(text));
+    if (!all.empty()) page.add(fmt::format("workers  {}\n", fmt::join(busiest_first, "   ")));
   }
 
   // A third of the screen at most: the tasks are what the keys work on. Returns the lines.

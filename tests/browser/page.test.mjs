@@ -380,6 +380,30 @@ describe("two daemons", () => {
     await page.context().close();
   });
 
+  it("shows the processes of workers", async () => {
+    const program = join(world.folder, "worker.sh");
+    writeFileSync(program, `#!/bin/sh
+echo '{"ready":{"protocol":1}}' >&3
+read -r line
+case $line in *'"die"'*) exit 3 ;; esac
+read -r line
+`);
+    chmodSync(program, 0o755);
+    const executors = { Invoice: { worker: [program], max_attempts: 1 }, Archive: { worker: [program] } };
+    const other = await world.daemon("host-w", { executors, queue: { name: "workers" } });
+    const page = await open(other, "#/workers");
+    const row = async (type) => (await text(page, `section[aria-label="Workers"] tr:has(th:text-is("${type}"))`)).split(/\s+/).slice(1).join(" ");
+    const put = (id, para) => fetch(`${world.consulUrl}/v1/kv/lictor/workers/tasks/${id}`, { method: "PUT", body: JSON.stringify({ taskType: "Invoice", taskPara: para }) });
+    await eventually(async () => (await row("Archive")) === "0 0 0 0 0", "one that has run nothing");
+    await put("first", { how: "die" });
+    await eventually(async () => (await row("Invoice")) === "0 0 0 0 1", "its process has ended");
+    await put("second", {});
+    await eventually(async () => (await row("Invoice")) === "1 0 0 0 1", "another one is busy");
+    assert.deepEqual(page.errors, []);
+    await page.context().close();
+    await other.stop();
+  });
+
   it("tells of different configurations", async () => {
     await world.daemon("host-c", { executors: { ...kExecutors, Extra: kExecutors.Quick } });
     const page = await open(world.daemons[0]);

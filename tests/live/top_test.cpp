@@ -18,6 +18,8 @@
 namespace lictor::live {
 namespace {
 
+using nlohmann::json;
+
 // A terminal of 110 by 32 in which one command runs.
 class Terminal {
  public:
@@ -142,6 +144,25 @@ TEST_CASE("top names the types that nobody runs and bad schedules, and runs a fa
   terminal.type("y");
   CHECK(terminal.shows("ended waits again"));
   CHECK(eventually([&] { return !world.kv.has(world.root + "default/dead/ended"); }));
+  terminal.type("q");
+  CHECK(eventually([&] { return terminal.ended(); }));
+}
+
+TEST_CASE("top shows the processes of workers, the busy ones first") {
+  if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
+  World world;
+  DaemonSettings settings = world.settings("host-a");
+  settings.admin = {"127.0.0.1:0"};
+  const json worker{
+      {"worker",
+       {"/bin/sh", "-c", R"(echo '{"ready":{"protocol":1}}' >&3; read -r line; sleep 1000)"}}};
+  settings.queue["executors"] = {{"Archive", worker}, {"Invoice", worker}};
+  LictorDaemon daemon{settings};
+  REQUIRE(eventually([&] { return world.leads(daemon); }));
+  Terminal terminal{world, {LICTOR_COMMAND, "top", "--config", daemon.config_file()}};
+  CHECK(terminal.shows("workers  Archive: none   Invoice: none"));
+  world.kv.put(world.task_key("first"), R"({"taskType": "Invoice"})");
+  CHECK(terminal.shows("workers  Invoice: 1 busy   Archive: none"));
   terminal.type("q");
   CHECK(eventually([&] { return terminal.ended(); }));
 }

@@ -220,6 +220,54 @@ TEST_CASE("when a daemon is killed or hangs, its warm workers are dead before th
   }
 }
 
+TEST_CASE("/metrics counts the processes of a worker, and forgets one that a reload removed") {
+  World world;
+  json worker = worker_of(world, 2);
+  worker["timeout"] = "200ms";
+  worker["max_attempts"] = 1;
+  DaemonSettings settings = settings_of(world, "a", worker, 3);
+  settings.queue["executors"] = {{"Steady", worker_of(world, 2)}, {"Brief", worker}};
+  settings.queue["kill_grace"] = "1s";
+  const std::string listen = "127.0.0.1:" + std::to_string(free_port());
+  settings.admin = {listen};
+  LictorDaemon daemon{settings};
+  REQUIRE(eventually([&] { return world.leads(daemon); }));
+  Kv admin{"http://" + listen};
+  const auto has = [&](const std::string& name, const std::string& type, const std::string& label,
+                       int count) {
+    const std::string line = name + "{queue=\"default\",type=\"" + type + "\"," + label + "} " +
+                             std::to_string(count) + "\n";
+    CAPTURE(line);
+    const auto page = [&] { return admin.request("GET", "/metrics").body; };
+    const bool found = eventually([&] { return page().find(line) != std::string::npos; });
+    INFO(page());
+    CHECK(found);
+  };
+  const auto submit = [&](const std::string& id, const std::string& type, int sleep_ms) {
+    world.kv.put_json(world.task_key(id),
+                      {{"taskType", type}, {"taskPara", {{"sleep", sleep_ms}}}});
+  };
+  submit("long", "Steady", 300'000);
+  submit("quick", "Steady", 1);
+  submit("slow", "Brief", 300'000);
+  REQUIRE(eventually([&] { return has_begun(world, "long"); }));
+  has("lictor_worker_processes", "Steady", "state=\"busy\"", 1);
+  has("lictor_worker_processes", "Steady", "state=\"idle\"", 1);
+  has("lictor_worker_ends_total", "Brief", "reason=\"unanswered\"", 1);
+  has("lictor_worker_processes", "Brief", "state=\"busy\"", 0);
+
+  world.kv.remove(world.task_key("long"));
+  has("lictor_worker_ends_total", "Steady", "reason=\"unanswered\"", 1);
+  daemon.reload({{"executors", {{"Brief", nullptr}}}});
+  const auto names = [&](const char* type) {
+    return admin.request("GET", "/metrics")
+               .body.find("lictor_worker_ends_total{queue=\"default\",type=\"" +
+                          std::string{type}) != std::string::npos;
+  };
+  CHECK(eventually([&] { return !names("Brief"); }));
+  CHECK(names("Steady"));
+}
+
 TEST_SUITE_END();
 
 }  // namespace
