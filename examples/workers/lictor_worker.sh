@@ -11,7 +11,7 @@
 # The function runs in a subshell with `set -e`, without standard input, with the environment of
 # programs (see the page "jobs"): LICTOR_TASK_ID, LICTOR_PARA_<name> and the rest; the record is in
 # LICTOR_TASK. What an environment cannot hold, 127 KiB or more, is a variable of the function alone.
-# Needs bash 4.4, and grep, sed and tr.
+# Needs bash 4.4, grep, sed and the coreutils.
 
 # The pieces of JSON. A text in them is valid UTF-8, without half a surrogate pair; a number is one that
 # a double can hold.

@@ -210,6 +210,23 @@ void warn_of_refused_names(Config& config) {
   }
 }
 
+void warn_of_useless_processes(Config& config) {
+  for (const QueueConfig& queue : config.queues) {
+    for (const auto& [type, executor] : queue.executors) {
+      const auto* worker = std::get_if<WorkerConfig>(&executor);
+      if (worker == nullptr) continue;
+      const std::uint32_t own = queue.options.policy_of(type)->concurrency;
+      const std::uint32_t most =
+          own != 0 ? std::min(own, queue.options.concurrency) : queue.options.concurrency;
+      if (worker->processes <= most) continue;
+      config.warnings.push_back(fmt::format(
+          R"(queue "{}": executor "{}": processes is {}, but concurrency {} lets no more than {} )"
+          "work; raise concurrency",
+          queue.options.queue, excerpt(type), worker->processes, most, most));
+    }
+  }
+}
+
 void warn_of_exposed_token(const LoadRequest& request, Config& config) {
   const net::Options& consul = config.consul.options;
   const auto variable = request.environment.find("CONSUL_HTTP_TOKEN");
@@ -293,6 +310,7 @@ Result<void> build(const Place* top, const LoadRequest& request, Config& config)
   config.warnings = unknown_variables(request.environment);
   warn_of_exposed_token(request, config);
   warn_of_refused_names(config);
+  if (request.mode != Mode::kClient) warn_of_useless_processes(config);
   warn_of_open_token("consul.token_file", config.consul.options.token_file, config);
   warn_of_open_token("consul.client_key", config.consul.options.client_key, config);
   warn_of_open_token("admin.token_file", config.admin.token_file, config);

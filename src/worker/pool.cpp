@@ -146,8 +146,11 @@ void Pool::pump(Instant now, Outbox& out) {
     process->alone = alone;
     hand_over(*process, std::move(job), now, out);
   }
-  std::size_t wanted = 0, coming = 0;
-  for (const Job& job : waiting_) wanted += must_be_alone(job) ? options_.tasks_per_process : 1;
+  std::size_t wanted = waiting_.size(), coming = 0;
+  if (!suspects_.empty()) {
+    for (const Job& job : waiting_)
+      wanted += must_be_alone(job) ? options_.tasks_per_process - 1 : 0;
+  }
   for (const auto& process : processes_) {
     if (process->state == Process::State::kStarting) coming += options_.tasks_per_process;
   }

@@ -74,6 +74,36 @@ TEST_CASE("as many tasks run at a time as the processes of a worker take") {
         "with 3 at a time each); set processes to 3 or more, or leave concurrency out");
 }
 
+TEST_CASE("processes that concurrency leaves without work are warned of") {
+  const std::string four = R"("A": {"worker": ["/bin/sh"], "processes": 4)";
+  const auto warnings = [](const std::string& text, Mode mode = Mode::kDaemon) {
+    const auto config = parse_config(text, "lictor.json", request_for(mode));
+    REQUIRE(config.has_value());
+    return config->warnings;
+  };
+  CHECK(
+      warnings(queue_of(four + "}")) ==
+      std::vector<std::string>{
+          "queue \"default\": executor \"A\": processes is 4, but concurrency 1 lets no more than "
+          "1 work; raise concurrency"});
+  CHECK(warnings(queue_of(four + R"(, "concurrency": 2})", R"("concurrency": 8, )")).size() == 1);
+  CHECK(warnings(queue_of(four + "}", R"("concurrency": 4, )")).empty());
+  CHECK(warnings(queue_of(four + "}"), Mode::kClient).empty());
+}
+
+TEST_CASE("what only other executors name need not be there for a trial") {
+  const std::string all = queue_of(
+      R"("A": {"exec": ["/bin/sh"]}, "B": {"exec": ["/opt/none"], "cwd": "/opt/none", "user": "none"}, "*": {"worker": ["/opt/none"]})");
+  const auto is_read = [&](const char* type) {
+    LoadRequest request = request_for(Mode::kDaemon);
+    request.only_type = type;
+    return parse_config(all, "lictor.json", request).has_value();
+  };
+  CHECK(is_read("A"));
+  CHECK_FALSE(is_read("B"));
+  CHECK_FALSE(is_read("Other"));  // that is the worker's
+}
+
 TEST_CASE("a worker's settings are a worker's, and a host has so many processes") {
   CHECK(contains(error_of(queue_of(R"("A": {"exec": ["/bin/sh"], "processes": 2})")),
                  R"(.processes: is for "worker", this executor is "exec"; remove it)"));
