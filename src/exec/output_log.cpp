@@ -77,15 +77,45 @@ WallTime wall_time(const timespec& time) {
       std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec})};
 }
 
+// The last line that is not blank, which `output` loses with all after it; "": there is none.
+std::string_view take_line(std::string_view& output) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  output = output.substr(0, output.find_last_not_of(kBlank) + 1);
+  const std::size_t before = output.find_last_of("\r\n");
+  const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+  const std::string_view line = output.substr(begin);
+  output = output.substr(0, begin);
+  return line;
+}
+
+// "    at f (job.mjs:3:7)", as Node and Java have them.
+bool is_frame(std::string_view line) {
+  const std::size_t begin = line.find_first_not_of(" \t");
+  return begin != 0 && begin != std::string_view::npos && line.substr(begin).starts_with("at ");
+}
+
 }  // namespace
 
 std::string last_line(std::string_view output) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const std::size_t end = output.find_last_not_of(kBlank);
-  if (end == std::string_view::npos) return {};
-  output = output.substr(0, end + 1);
-  const std::size_t before = output.find_last_of("\r\n");
-  return excerpt(output.substr(before == std::string_view::npos ? 0 : before + 1), 200);
+  std::string_view left = output;
+  const std::string_view last = take_line(left);
+  std::string_view line = last;
+  if (last.starts_with('\t') && last.find(".go:") != std::string_view::npos) {
+    for (const std::string_view start : {"panic: ", "fatal error: "}) {
+      const std::size_t at = output.rfind(start);
+      if (at == std::string_view::npos || (at > 0 && output[at - 1] != '\n')) continue;
+      line = output.substr(at, output.find('\n', at) - at);
+    }
+  } else {
+    // Node has members of the error there, too: "  code: 'ENOENT'" and "}".
+    const bool is_node = last.starts_with("Node.js v");
+    const auto is_detail = [&](std::string_view each) {
+      return is_frame(each) ||
+             (is_node && (each == last || each.starts_with(' ') || each.starts_with('}')));
+    };
+    while (is_detail(line)) line = take_line(left);
+  }
+  return excerpt(line.empty() ? last : line, 200);
 }
 
 std::string output_log_path(const std::string& directory, std::string_view queue,

@@ -22,7 +22,8 @@
 
 namespace lictor::exec {
 
-/// The last line of `output` that is not blank, 200 bytes of it at most; empty: there is none.
+/// The last line of `output` that is not blank, 200 bytes of it at most; empty: there is none. Of a
+/// program that ended with a stack trace of Node, Go or Java it is the error above that.
 [[nodiscard]] std::string last_line(std::string_view output);
 
 /// The file of an attempt's output: `<directory>/<queue>/<task>.<attempt>.<token>.log`. In queue

@@ -27,6 +27,27 @@ TEST_CASE("a log's path stays in its queue's directory, whatever the task is cal
   CHECK(one.size() < 255);
 }
 
+TEST_CASE("the last line of a program is its error, also above a stack trace") {
+  CHECK(last_line("") == "");
+  CHECK(last_line(" \n\n") == "");
+  CHECK(last_line("one\ntwo\n\n") == "two");
+  CHECK(last_line("error:\n  cannot connect\n") == "  cannot connect");
+  CHECK(last_line("file:///job.mjs:1\nthrow new Error('x')\n      ^\n\nTypeError: no database\n"
+                  "    at f (file:///job.mjs:1:22)\n    at node:internal/timers:581:17\n\n"
+                  "Node.js v20.20.2\n") == "TypeError: no database");
+  CHECK(last_line("Error: ENOENT: no such file\n    at open (node:fs:1) {\n  errno: -2,\n"
+                  "  code: 'ENOENT'\n}\n\nNode.js v20.20.2\n") == "Error: ENOENT: no such file");
+  CHECK(last_line("started\npanic: no database\n\ngoroutine 5 [running]:\nmain.g()\n"
+                  "\t/job/main.go:3 +0x25\ncreated by main.main in goroutine 1\n"
+                  "\t/job/main.go:4 +0x1a\n") == "panic: no database");
+  CHECK(last_line("Exception in thread \"main\" java.lang.Error: no database\n"
+                  "\tat Job.main(Job.java:3)\n") ==
+        "Exception in thread \"main\" java.lang.Error: no database");
+  // A trace that begins before what there is of the output.
+  CHECK(last_line("main.g()\n\t/job/main.go:3 +0x25\n") == excerpt("\t/job/main.go:3 +0x25", 200));
+  CHECK(last_line("    at a\n    at b\n") == "    at b");
+}
+
 TEST_CASE("the tail is the last bytes, as valid UTF-8 that no cut has split") {
   OutputLog log{"", 0};
   CHECK(log.tail().empty());
