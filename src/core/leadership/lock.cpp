@@ -292,12 +292,30 @@ void Lock::on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& 
     on_seen_held(reply, out);
   } else if (reply.found) {
     on_seen_free(now, reply, out);
+  } else if (held_index_ != 0) {
+    on_seen_gone(now, out);
   } else if (may_acquire(now)) {
     acquire(now, 0, 0, out);
   } else {
     retry_at_ = now + kRetryPause;
     if (wanted_) retry_at_ = std::min(retry_at_, standoff_until_);
   }
+}
+
+// There is no key, and this host knows of a holder: somebody deleted it, or Consul was restored from
+// a snapshot. Neither leaves a lock-delay, and jobs of that holder may still run. No watch, which
+// would wake on every write near a key that is gone (consul.md 4.2).
+void Lock::on_seen_gone(Instant now, Effects& out) {
+  const bool is_known = state_ == State::kWaiting && free_index_ == 0;
+  if (!is_known) freed_seen_ = now;
+  free_index_ = 0;
+  free_from_ = freed_seen_ + std::min(options_.lock_delay, kMostLockDelay);
+  acquire_at_ = wanted_ ? std::max(free_from_, standoff_until_) : Instant::max();
+  predecessor_.clear();
+  if (now >= acquire_at_) return acquire(now, 0, 0, out);
+  state_ = State::kWaiting;
+  if (now < free_from_) tell_waiting(free_from_ - now, out);
+  retry_at_ = now + kRetryPause;
 }
 
 void Lock::on_seen_held(const LeaderRead& reply, Effects& out) {
@@ -308,6 +326,7 @@ void Lock::on_seen_held(const LeaderRead& reply, Effects& out) {
   if (state_ != State::kWaiting || reply.modify_index > free_index_) {
     state_ = State::kWatching;
     acquire_at_ = Instant::max();
+    free_from_ = Instant::min();
     free_index_ = 0;
     waiting_told_ = false;
     if (other_holder_ != reply.holder || other_holder_.empty()) {
@@ -323,7 +342,7 @@ void Lock::on_seen_free(Instant now, const LeaderRead& reply, Effects& out) {
     watch(reply.consul_index, out);
     return;
   }
-  // Another index may mean a holder that we did not see: count the lock-delay anew.
+  // Another index may mean a holder that we did not see: count the lock-delay again.
   if (std::exchange(free_index_, reply.modify_index) != reply.modify_index) freed_seen_ = now;
   // A release older than the last holder that we saw is not the release by that holder.
   const bool in_order = reply.released && reply.modify_index > held_index_;

@@ -16,8 +16,9 @@
 // candidate enforces it as well: when it sees the key free without an orderly release, it waits for
 // the last holder's lock_delay on its own clock. By then that holder no longer trusts its lease. A
 // lock that was released in order, or never held, is acquired at once. A release that is older than
-// a holder whom this host has seen is that of a snapshot; also a daemon that was restarted since
-// knows of that holder.
+// a holder whom this host has seen is that of a snapshot, and where there is no key at all after
+// such a holder, it was deleted or restored away; also a daemon that was restarted since knows of
+// that holder.
 //
 // A lock that is not wanted is watched, and never acquired.
 //
@@ -88,7 +89,7 @@ class Lock {
   /// Another node that held it when the watch last told; empty: nobody did. Nothing: not known.
   [[nodiscard]] const std::optional<std::string>& other_owner() const { return other_owner_; }
   /// While nobody holds it: no candidate may acquire it before.
-  [[nodiscard]] Instant free_from() const { return free_index_ == 0 ? Instant::min() : free_from_; }
+  [[nodiscard]] Instant free_from() const { return free_from_; }
   /// While held: how long we had seen the lock free when we got it.
   [[nodiscard]] Duration takeover_gap() const { return takeover_gap_; }
   /// "a released the lock", "a was lost"; empty: nobody had it before, as far as is known.
@@ -110,6 +111,7 @@ class Lock {
 
   void on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& out);
   void on_seen_held(const LeaderRead& reply, Effects& out);
+  void on_seen_gone(Instant now, Effects& out);
   void on_seen_free(Instant now, const LeaderRead& reply, Effects& out);
   void on_watch_as_holder(Instant now, const LeaderRead& reply, Effects& out);
   Verdict on_consistent_read(Instant now, const LeaderRead& reply, Effects& out);
@@ -142,7 +144,7 @@ class Lock {
   std::uint64_t lock_free_at_ = 0, lock_held_at_ = 0;  // what lock_ asks for
   bool read_again_ = false;  // something happened after the read in flight was sent
   std::uint64_t watch_index_ = 0;
-  std::uint64_t retry_index_ = 0;  // of the watch that failed; 0: it reads anew
+  std::uint64_t retry_index_ = 0;  // of the watch that failed; 0: it reads again
   WatchFailures failures_;         // of the watch
 
   // Deadlines; Instant::max() when none.
