@@ -12,7 +12,7 @@
 server           = true
 bootstrap_expect = 1
 
-# Relative to where the agent is started; -data-dir=... overrides it. Delete it to begin anew.
+# Relative to where the agent is started; -data-dir=... overrides it. Delete it to begin again.
 data_dir = "consul-data"
 
 # Nobody else on the network sees this agent or can join it. client_addr, and so the HTTP API, is

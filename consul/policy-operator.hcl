@@ -28,7 +28,7 @@ key_prefix "lictor/default/schedules/" { policy = "write" }
 # operator change what the members say of themselves. Without it a host cannot be emptied.
 key_prefix "lictor/default/members/" { policy = "write" }
 
-# Not the leader key, on purpose: deleting it would let two daemons lead at once. To move the lead,
+# Not the leader key, on purpose: deleting it would let two daemons lead at once. To move leadership,
 # use "lictor leader --step-down"; to free a lock by force, destroy its session, which starts the
 # lock-delay and so waits for the old leader's jobs:  session_prefix "" { policy = "write" }
 

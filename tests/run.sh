@@ -25,7 +25,7 @@ cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 CONSUL_BIN="$(consul/get-consul.sh)"
 export CONSUL_BIN
 
-# A checkout that was moved or copied brings along a cache that names the old place: begin anew.
+# A checkout that was moved or copied brings along a cache that names the old place: begin again.
 fresh=()
 if [ -f build/ci/CMakeCache.txt ] &&
   ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" build/ci/CMakeCache.txt; then

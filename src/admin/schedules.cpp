@@ -130,7 +130,7 @@ Result<std::optional<Response>> show_schedule(const StoredQueues& queues, const 
              Schedules(queue->queue.store, queue->queue.layout).get(std::string{call.wildcard}));
   const WallTime now = wall_now();
   ordered_json told = client::schedule_json(found, now);
-  told["note"] = client::text_or_null(found.odd);
+  told["note"] = client::text_or_null(found.no_effect);
   client::add_value_json(found.record, told);
   // Parsed and printed again, a long number would change.
   if (is_utf8(found.record)) told["text"] = found.record;

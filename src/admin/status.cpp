@@ -91,7 +91,7 @@ Response why_response(Backend& backend, const Call& call) {
   const std::string id{call.wildcard};
   if (auto why = backend.why(queue, id))
     return Response{200, "application/json", *std::move(why) + '\n', {}};
-  // While the lead changes, two daemons may each take the other for the leader: ask only once.
+  // While leadership changes, two daemons may each take the other for the leader: ask only once.
   const bool relayed = call.request.parameter("relayed").has_value();
   auto asked = relayed
                    ? fail(ErrorCode::kFailed, "its leadership is just changing; ask again")

@@ -290,7 +290,7 @@ struct Lists {
         done(make_listings<TaskListing>(stored,
                                         [](auto& queue) { return read_tasks(queue, true, {}); })) {}
 
-  // A list keeps no records, so a search in them reads anew: the few last ones are kept, each with
+  // A list keeps no records, so a search in them reads again: the few last ones are kept, each with
   // the pace of a list.
   std::shared_ptr<SharedListing<TaskListing>> search(const StoredQueue& queue, bool in_done,
                                                      const std::string& text) const {

@@ -207,7 +207,7 @@ class Daemon {
   void on_signal(int signal) {
     if (signal == SIGHUP) {
       notifier_.tell("RELOADING=1");
-      log(Level::kInfo, "SIGHUP: reading the configuration anew");
+      log(Level::kInfo, "SIGHUP: reading the configuration again");
       return reloader_.request();
     }
     // timeout(1) and some supervisors signal the process and its group: that is one wish.

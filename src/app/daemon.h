@@ -12,7 +12,7 @@ namespace lictor::app {
 
 struct RunOptions {
   bool once = false;                       ///< end when no due tasks are left
-  std::function<Result<Config>()> reload;  ///< reads the configuration anew, for SIGHUP
+  std::function<Result<Config>()> reload;  ///< reads the configuration again, for SIGHUP
   /// Called once, with the admin API's addresses, before the daemon joins its queues. An error
   /// ends the daemon.
   std::function<Result<void>(const std::vector<std::string>& urls)> on_listen = {};

@@ -28,7 +28,7 @@ void ServiceStatus::tell(Instant now, const Now& status) {
 }
 
 void log_new_token(const std::string& file) {
-  runtime::log(runtime::Level::kInfo, "the token was read anew", {{"file", file}});
+  runtime::log(runtime::Level::kInfo, "the token was read again", {{"file", file}});
 }
 
 }  // namespace lictor::app

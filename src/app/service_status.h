@@ -29,7 +29,7 @@ class ServiceStatus {
   Instant log_at_ = Instant::max();
 };
 
-/// Logs that a token file was read anew. Thread safe.
+/// Logs that a token file was read again. Thread safe.
 void log_new_token(const std::string& file);
 
 }  // namespace lictor::app

@@ -23,8 +23,8 @@ bool fits_path(std::string_view name) {
 }
 
 std::string_view part_that_fits_path(std::string_view name) {
-  const auto odd = std::find_if_not(name.begin(), name.end(), is_plain);
-  name = name.substr(0, static_cast<std::size_t>(odd - name.begin()));
+  const auto special = std::find_if_not(name.begin(), name.end(), is_plain);
+  name = name.substr(0, static_cast<std::size_t>(special - name.begin()));
   while (!fits_path(name)) name.remove_suffix(1);
   return name;
 }

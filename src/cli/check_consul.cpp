@@ -144,7 +144,7 @@ void check_agent(const CheckOptions& options, const std::string& address, const 
       fmt::format("{} is a Consul server ({}): this daemon's sessions belong to that server's node",
                   address, agent.node);
   if (lacking.empty()) return report.ok("agent", detail);
-  report.warn("agent", detail + ", and a restart of that server may end the lead",
+  report.warn("agent", detail + ", and a restart of that server may end leadership",
               fmt::format("use a client agent on this host; without one (Kubernetes), set {}; see "
                           "\"Without client agents\" in /usr/share/lictor/consul/README.md",
                           fmt::join(lacking, ", ")));
@@ -220,7 +220,7 @@ Reached check_consul(const CheckOptions& options, const Console& console, Report
       report.warn(
           "agent",
           address +
-              ": whether a restart of this Consul agent ends the lead is hidden from "
+              ": whether a restart of this Consul agent ends leadership is hidden from "
               "this token",
           R"(for this check the token needs: agent "NODE" { policy = "read" }; a client agent )"
           R"(needs "leave_on_terminate": false and "skip_leave_on_interrupt": true)");

@@ -248,8 +248,9 @@ class QueueCheck {
                    "run \"lictor resume\" or \"lictor pause\" to correct it");
       return;
     }
-    if (const std::string odd = client::odd_switches((*control)->value); !odd.empty()) {
-      report_.warn(name("control"), queue_.layout.control_key + ": " + odd,
+    if (const std::string no_effect = client::switches_without_effect((*control)->value);
+        !no_effect.empty()) {
+      report_.warn(name("control"), queue_.layout.control_key + ": " + no_effect,
                    "nothing acts on it; use \"lictor pause\" and \"lictor leader --step-down\"");
     }
     const PauseState state = client::read_pause((*control)->value);

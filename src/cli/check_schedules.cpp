@@ -52,7 +52,7 @@ class ScheduleCheck {
       }
       warn(name, "the configuration has it, and Consul does not",
            "the leader writes it within seconds; if it stays away, the leader runs with another "
-           "configuration: \"lictor members\" tells, \"systemctl reload lictor\" reads it anew");
+           "configuration: \"lictor members\" tells, \"systemctl reload lictor\" reads it again");
     }
   }
 

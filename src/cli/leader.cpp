@@ -1,4 +1,4 @@
-// Who leads, and moving the lead.
+// Who leads, and moving leadership.
 
 #include <algorithm>
 #include <utility>
@@ -171,10 +171,11 @@ std::string not_moved(const Client& client, const std::string& who, const Handov
                       const std::string& within) {
   if (!handover.kept.empty()) {
     return who +
-           " stepped down and leads again, since nobody else took the lead; is another daemon up?";
+           " stepped down and leads again, since nobody else took leadership; is another daemon "
+           "up?";
   }
   if (!handover.released.empty()) {
-    return who + " stepped down, but nobody has taken the lead" + within +
+    return who + " stepped down, but nobody has taken leadership" + within +
            "; is another daemon up?";
   }
   const std::string silent = cluster::read_member(client.store, client.layout, who).silence;
@@ -183,7 +184,7 @@ std::string not_moved(const Client& client, const std::string& who, const Handov
       silent.empty() ? "it may be waiting for its jobs (drain_timeout) or be cut off from Consul; "
                        "the request stands"
                      : silent +
-                           "; if it is dead, another daemon takes the lead after its session "
+                           "; if it is dead, another daemon takes leadership after its session "
                            "has ended and the lock-delay is over");
 }
 
@@ -266,7 +267,7 @@ Result<int> step_down(const Client& client, const Locks& locks, const LeaderOpti
   // A leader that steps down waits a while and leads again if nobody else does.
   const auto members = cluster::read_members(client.store, client.layout, locks);
   if (names.size() == 1 && members && members->size() == 1 && members->front().leads) {
-    client.console.complain("no other daemon is up to take the lead from " + names.front());
+    client.console.complain("no other daemon is up to take leadership from " + names.front());
   }
   if (auto asked = client.api.step_down(); !asked) return tl::unexpected(asked.error());
   if (options.wait) {
@@ -315,7 +316,7 @@ void note_if_not_led(const Client& client) {
 }
 
 void add_leader(Commands& to) {
-  auto [command, options] = to.add("leader", "Show who leads the queue, or move the lead",
+  auto [command, options] = to.add("leader", "Show who leads the queue, or move leadership",
                                    R"(The exit code is 3 if nobody leads.
 
 Where the queue has several partitions, each has its leader: one line shows each, and the exit code

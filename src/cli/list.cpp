@@ -240,7 +240,7 @@ void add_list(Commands& to) {
       R"about(STATE is waiting, scheduled (not due yet), retrying (scheduled again after a failure),
 running, dead, done (where the queue keeps a history; left out otherwise), unreadable, too_large or
 unnameable (its key is not UTF-8).
-"running (orphan)": the task's owner died or lost the lead; the next leader runs the task again.
+"running (orphan)": the task's owner died or lost leadership; the next leader runs the task again.
 
 Examples:
   lictor list

@@ -120,7 +120,7 @@ Result<int> schedule_add(const Client& client, const ScheduleAddOptions& options
   }
   client.console.print_line(named_schedule(added->name) + " is written; its next ticks:");
   print_ticks(client, *added, ticks);
-  if (!added->odd.empty()) client.console.note(added->odd);
+  if (!added->no_effect.empty()) client.console.note(added->no_effect);
   if (const std::string note = client::name_note(added->name); !note.empty()) {
     client.console.note(note + R"(; use letters, digits and ",_./-")");
   }

@@ -39,7 +39,7 @@ Page sheet_of(const TaskInfo& view) {
   sheet.line("type", view.type);
   std::string state{client::state_text(view.state)};
   if (view.state == TaskState::kOrphan) {
-    state += ": its owner died or lost the lead; the next leader runs it again";
+    state += ": its owner died or lost leadership; the next leader runs it again";
   } else if (view.state == TaskState::kUnreadable) {
     state += ": a leader makes it a dead letter";
   } else if (view.state == TaskState::kTooLarge) {

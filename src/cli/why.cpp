@@ -31,7 +31,7 @@ bool expired(const TaskInfo& task, WallTime now) {
 // Comes before what it waits for.
 std::string orphan_text(const TaskInfo& task) {
   return fmt::format(
-      "its owner{} died or lost the lead; the next leader runs it again and counts a lost owner "
+      "its owner{} died or lost leadership; the next leader runs it again and counts a lost owner "
       "({} so far); after max_losses it becomes a dead letter",
       task.node.empty() ? "" : ", " + task.node + ",", task.lost);
 }
@@ -46,7 +46,7 @@ std::vector<std::string> dead_text(const TaskInfo& task, WallTime now) {
   const bool expired = task.reason == "expired";
   const std::string retry =
       task.reason == "unreadable"
-          ? "its producer has to write it anew"
+          ? "its producer has to write it again"
           : fmt::format("\"lictor retry {}{}\" runs it again{}", task.id,
                         expired ? " --drop-expiry" : "", expired ? ", without its expireAt" : "");
   return {text, fmt::format("{1}; \"lictor dead purge {0}\" deletes it; \"lictor show {0}\" shows "

@@ -63,7 +63,7 @@ std::string with_resume(std::string_view control, std::string_view by, WallTime 
   return changed(control, {"paused", "resumed"}, R"("resumed":{)" + who_and_when(by, at) + '}');
 }
 
-std::string odd_switches(std::string_view control) {
+std::string switches_without_effect(std::string_view control) {
   static const std::vector<std::string_view> kSwitches{"paused", "resumed", "step_down"};
   const auto value = parse_json(control);
   if (!value || !value->is_object()) return {};

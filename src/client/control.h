@@ -29,7 +29,7 @@ namespace lictor::client {
 [[nodiscard]] std::string with_resume(std::string_view control, std::string_view by, WallTime at);
 
 /// What in a readable control key is no switch, or has no effect; empty: nothing.
-[[nodiscard]] std::string odd_switches(std::string_view control);
+[[nodiscard]] std::string switches_without_effect(std::string_view control);
 
 /// The pause in the value. An unreadable value counts as a pause: the leader starts no new tasks
 /// until it is corrected.

@@ -53,7 +53,7 @@ std::string rule_text(const json& record) {
 }
 
 // Fields of others may be there; one that is nearly a field of a schedule is a mistake.
-std::string odd_field(const json& record) {
+std::string field_without_effect(const json& record) {
   static const std::vector<std::string_view> kFields{
       "cron",     "every",       "at",           "timezone",  "start",  "end",
       "missed",   "missedLimit", "missedMaxAge", "overlap",   "jitter", "paused",
@@ -120,7 +120,7 @@ std::string jitter_fault(const Definition& schedule) {
       format_duration(*gap), format_duration(schedule.jitter));
 }
 
-// What no leader can use, and what nobody should write anew.
+// What no leader can use, and what nobody should write again.
 Result<Definition> checked_anew(const wire::Layout& layout, schedule::Zones& zones,
                                 const std::string& name, std::string_view record) {
   LICTOR_TRY(auto read,
@@ -174,8 +174,8 @@ Result<core::ConfiguredSchedule> configured_schedule(const wire::Layout& layout,
   const std::string text = wire::as_configured(record);
   schedule::Zones zones;
   LICTOR_TRY(auto read, checked_anew(layout, zones, name, text));
-  if (std::string odd = odd_field(json::parse(text)); !odd.empty()) {
-    return fail(ErrorCode::kInvalid, std::move(odd));
+  if (std::string no_effect = field_without_effect(json::parse(text)); !no_effect.empty()) {
+    return fail(ErrorCode::kInvalid, std::move(no_effect));
   }
   return core::ConfiguredSchedule{
       layout.schedule_key(name), std::make_shared<const std::string>(text),
@@ -271,8 +271,9 @@ StoredSchedule Schedules::view(wire::KvEntry entry) {
   if (!record.is_object()) return stored;
   stored.rule = rule_text(record);
   stored.timezone = text_member(record, "timezone");
-  stored.odd = odd_field(record);
-  if (stored.odd.empty() && stored.definition) stored.odd = jitter_fault(*stored.definition);
+  stored.no_effect = field_without_effect(record);
+  if (stored.no_effect.empty() && stored.definition)
+    stored.no_effect = jitter_fault(*stored.definition);
   const auto mark = record.find("fromConfig");
   stored.from_config = mark != record.end() && *mark == true;
   const auto task = record.find("task");
@@ -317,7 +318,7 @@ Result<StoredSchedule> Schedules::readable(const std::string& name) {
   LICTOR_TRY(auto stored, get(name));
   if (stored.definition) return stored;
   return fail(ErrorCode::kInvalid,
-              fmt::format("schedule {} cannot be read: {}; write it anew with \"lictor schedule "
+              fmt::format("schedule {} cannot be read: {}; write it again with \"lictor schedule "
                           "add --replace\"",
                           in_quotes(name), stored.definition.error().message));
 }
@@ -333,7 +334,7 @@ Result<StoredSchedule> Schedules::add(const std::string& name, const std::string
   if (!added) {
     return fail(ErrorCode::kConflict,
                 fmt::format("schedule {} exists already and was left as it is; \"--replace\" "
-                            "writes it anew",
+                            "writes it again",
                             in_quotes(name)));
   }
   return view({key, record, {}});

@@ -40,7 +40,7 @@ struct StoredSchedule {
   std::string rule;          ///< "*/5 * * * *", "every 10m", "at 3 times"
   std::string timezone;      ///< "Europe/Rome"
   std::string type;          ///< of its tasks
-  std::string odd;           ///< a field that has no effect and was meant to have one
+  std::string no_effect;     ///< a field that has no effect and was meant to have one
   bool from_config = false;  ///< a leader wrote it as its configuration says
 };
 

@@ -288,7 +288,7 @@ Result<Store::Watched> Store::watch(const std::string& key, std::uint64_t index,
   } else if (!replied(response, 404) || response.consul_index == 0) {
     return tl::unexpected(read_error("follow " + shown(key), response));
   }
-  // After an index that went backwards, start anew (4.4).
+  // After an index that went backwards, start again (4.4).
   if (response.consul_index >= index) watched.index = response.consul_index;
   return watched;
 }

@@ -70,10 +70,11 @@ void check_leads(const Fleet& fleet, List& out) {
   }
   const std::string next =
       !fleet.next.empty() ? fleet.next
-      : free.size() == 1 ? "a daemon takes the lead within seconds, after a crash when the session "
-                           "TTL and the lock-delay are over"
-                         : "daemons take them within seconds, after a crash when the session TTL "
-                           "and the lock-delay are over";
+      : free.size() == 1
+          ? "a daemon takes leadership within seconds, after a crash when the session "
+            "TTL and the lock-delay are over"
+          : "daemons take them within seconds, after a crash when the session TTL "
+            "and the lock-delay are over";
   out.error("no_leader",
             all ? "nobody leads this queue, so no task starts"
                 : "nobody leads " + partitions_text(free) + ", so none of " +
@@ -129,7 +130,7 @@ void check_member(const Member& member, const Fleet& fleet, List& out) {
         fleet.divided() ? " leads " + partitions_text(member.partitions) : std::string{" leads"};
     out.error("leader_silent", member.node + what + ", but " + doubt,
               member.next.empty()
-                  ? "if it is dead, another daemon takes the lead when its session has "
+                  ? "if it is dead, another daemon takes leadership when its session has "
                     "ended and the lock-delay is over"
                   : member.next);
   } else {
@@ -159,7 +160,7 @@ void check_host(const LeaderStatus& leader, List& out) {
   if (leader.status.value("role", "") == "draining") {
     out.warning(
         "draining",
-        fmt::format("{} gives up the lead: it starts no job and waits for {}", leader.node,
+        fmt::format("{} gives up leadership: it starts no job and waits for {}", leader.node,
                     counted(leader.status.value("running", std::uint64_t{0}), "running job")),
         "another daemon goes on when they have ended; a job that hangs holds this up until "
         "drain_timeout");
@@ -167,7 +168,7 @@ void check_host(const LeaderStatus& leader, List& out) {
   const std::string cannot_start = leader.status.value("cannot_start", "");
   if (!cannot_start.empty()) {
     out.error("cannot_start", leader.node + " cannot start jobs: " + cannot_start,
-              "repair the host or the receiver; if only that host is affected, hand the lead to "
+              "repair the host or the receiver; if only that host is affected, hand leadership to "
               "another: step down");
   }
   if (const std::string lost = leader.status.value("log_error", ""); !lost.empty()) {
@@ -297,7 +298,7 @@ Findings diagnose(const std::vector<client::StoredSchedule>& schedules, const Ty
                        "time now, and check the hosts' clocks",
                        stored.key));
     }
-    if (!stored.odd.empty()) warn("schedule_note", stored.odd, "correct " + stored.key);
+    if (!stored.no_effect.empty()) warn("schedule_note", stored.no_effect, "correct " + stored.key);
     if (const std::string note = client::name_note(stored.name); !note.empty()) {
       warn("schedule_note", note, R"(add it under a name of letters, digits and ",_./-")");
     }

@@ -55,7 +55,7 @@ class Control {
   RequestId request_;
   std::uint64_t asked_ = 0;        // the index that the request waits beyond; 0: a quorum read
   std::uint64_t index_ = 0;        // of the last answer that was acted on
-  std::uint64_t retry_index_ = 0;  // of the watch that failed; 0: it reads anew
+  std::uint64_t retry_index_ = 0;  // of the watch that failed; 0: it reads again
   WatchFailures failures_;
   Instant read_at_ = Instant::max();
   std::uint64_t reading_ = 0;

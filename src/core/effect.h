@@ -60,7 +60,7 @@ struct AcquireLock {  // LockReplied
   bool if_undivided = false;
 };
 /// `index`: the ModifyIndex that the leader key must still have. Else a release that was believed
-/// lost could land after the same session acquired anew, and free the lock without lock-delay.
+/// lost could land after the same session acquired again, and free the lock without lock-delay.
 struct ReleaseLock {  // UnlockReplied
   RequestId request;
   std::string session;

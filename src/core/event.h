@@ -260,7 +260,7 @@ struct JobExited {
   std::string result_fault{};       // why there is no result, of a job that had one
 };
 
-/// The configuration was read anew; see QueueOptions::take_limits().
+/// The configuration was read again; see QueueOptions::take_limits().
 struct Reconfigured {
   std::shared_ptr<const QueueOptions> options;
 };

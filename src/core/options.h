@@ -112,7 +112,7 @@ struct QueueOptions {
   Duration kill_grace = 5s;
   Duration margin = 1s;  // for scheduling delays, and clocks that drift by up to 1% in lock_delay
   Duration drain_timeout = 30s;
-  Duration standoff = 10s;  // after a requested step-down, so that another member takes the lead
+  Duration standoff = 10s;  // after a requested step-down, so that another member takes leadership
 
   // Of a transaction, reads and the fence included. The queue lowers it as Consul's refusals teach.
   std::size_t max_operations = limits::kMostOperations;

@@ -152,7 +152,7 @@ void Queue::begin_drain(Instant now, Drain why, Effects& out) {
 
 void Queue::continue_drain(Instant now, std::uint32_t partition, Effects& out) {
   Term& term = terms_[partition];
-  dispatcher_.give_back_claimed(now, "this daemon gives up the lead", out, partition);
+  dispatcher_.give_back_claimed(now, "this daemon gives up leadership", out, partition);
   if (now >= term.drain_until && term.drain == Drain::kHandOver && !leaves()) {
     // A fair share is not worth an hour's work: the partition stays, and goes on.
     constexpr int kPause = 10;

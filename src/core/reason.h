@@ -15,7 +15,7 @@ struct Reason {
     kUnknownTask,   // no such task, as far as is known
     kReading,       // the list of tasks, or whether the queue is paused, is not read yet
     kNotLeading,    // this member does not lead, or cannot prove it now
-    kDraining,      // the leader gives up the lead, or stops
+    kDraining,      // the leader gives up leadership, or stops
     kPaused,        // text: by whom
     kRunning,       // since, attempt; text: why it is being stopped, if it is
     kClaiming,      // the claim is on its way

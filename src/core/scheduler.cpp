@@ -153,7 +153,7 @@ void Scheduler::take(Instant now, const SchedulesListed::Entry& listed, Effects&
   const auto [it, is_new] = entries_.try_emplace(listed.name);
   Entry& entry = it->second;
   const bool newer = listed.modify_index > entry.known.modify_index;
-  // Another definition of the same version: time zones were read anew.
+  // Another definition of the same version: time zones were read again.
   const bool redefined = listed.modify_index == entry.known.modify_index &&
                          listed.definition != entry.known.definition;
   if (!newer && !redefined) return;

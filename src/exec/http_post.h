@@ -30,7 +30,7 @@ struct HttpCall {
   HttpTarget target;
   std::vector<std::pair<std::string, std::string>> headers;  ///< override lictor's own
   std::string token_file;  ///< sent as "Authorization: Bearer …"; "": none
-  std::string ca_file;     ///< PEM, read anew within a minute; "": the system's CAs
+  std::string ca_file;     ///< PEM, read again within a minute; "": the system's CAs
   std::chrono::seconds trusted_for = kTrustedFor;  ///< tests use less
   /// For how long an idle connection is used again; 0: each request has its own.
   Duration keep_alive{};

@@ -226,7 +226,7 @@ void Carrier::act_on(const epoll_event& event) {
 
 void Carrier::act_on_time() {
   while (timer_ != Instant::max() && (timer_ == Instant::min() || timer_ <= boot_now())) {
-    timer_ = Instant::max();  // libcurl sets it anew
+    timer_ = Instant::max();  // libcurl sets it again
     act(CURL_SOCKET_TIMEOUT, 0);
   }
 }

@@ -43,7 +43,7 @@ class Transfer : private CurlRequest {
 
   /// Takes a new request.
   void begin(RequestId id, Request request, Callback done, Instant sent_at);
-  /// Asks a watch, anew after an answer, to be held by Consul for `wait`.
+  /// Asks a watch, again after an answer, to be held by Consul for `wait`.
   void begin_turn(Instant now, std::chrono::milliseconds wait);
 
   /// Sets the handle up for one attempt at `client.endpoints[endpoint]`, with `time_left` for it.

@@ -24,9 +24,9 @@ struct Options {
   /// "http://host:port", "https://host:port", "host:port" or "unix:///path"; tried in this order.
   std::vector<std::string> addresses{"http://127.0.0.1:8500"};
   std::string token;       ///< X-Consul-Token; empty: none
-  std::string token_file;  ///< read anew when it changes; wins over `token`
+  std::string token_file;  ///< read again when it changes; wins over `token`
   std::string basic_auth;  ///< "user:password"
-  std::string ca_file, ca_path, client_cert, client_key;  ///< read anew within a minute
+  std::string ca_file, ca_path, client_cert, client_key;  ///< read again within a minute
   std::string tls_server_name;
   bool tls_verify = true;
   // Of Consul Enterprise; not sent when empty.

@@ -308,8 +308,8 @@ void QueueDriver::carry_out(const core::AcquireLock& effect) {
   lock.asked = effect;
   // Its reply may not be seen.
   if (lock.kept_session != effect.session) keep_lock(partition, effect.session, 0);
-  const bool anew = !core_.holds_lock(partition) && std::exchange(lock.answered, false);
-  if (anew) lock.since = wall_now();
+  const bool again = !core_.holds_lock(partition) && std::exchange(lock.answered, false);
+  if (again) lock.since = wall_now();
   send(effect, lock.since);
 }
 

@@ -15,7 +15,7 @@
 namespace lictor::runtime {
 
 /// Runs a queue: carries out what core::Division decides. So it makes the queue's driver, and makes
-/// it anew when the number of partitions changes. On the loop's thread.
+/// it again when the number of partitions changes. On the loop's thread.
 class QueueSupervisor : public Task {
  public:
   /// `parts.options.partitions`: how many there should be. The references must outlive it.

@@ -14,7 +14,7 @@
 //
 // A field is a list ("1,15") of values, ranges ("1-5"), or "*"; a range or "*" may have a step
 // ("*/5", "1-30/7"), and "5/15" is "5-59/15". "?" is "*" in the two day fields. Letters may be of
-// either case. A step counts from the low end of its range anew in each hour, day or month: "*/7"
+// either case. A step counts from the low end of its range again in each hour, day or month: "*/7"
 // in the minute field is 0, 7, ... 56, and then 0.
 //
 // Days: where both day fields are restricted, a day matches if either matches; otherwise it must

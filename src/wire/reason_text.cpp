@@ -78,7 +78,7 @@ ReasonWords words_of(const Reason& reason, const Layout& layout) {
       return {"dying", "it is on its way to the dead letters"};
     case Kind::kTooLarge:
       return {"too_large", "its record is too large to be claimed (" + text +
-                               "); write it anew, smaller, or delete it"};
+                               "); write it again, smaller, or delete it"};
     case Kind::kUnnameable:
       return {"unnameable",
               "its key is not valid UTF-8, and Consul lists it under other bytes; delete it by the "

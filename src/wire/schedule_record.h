@@ -36,7 +36,7 @@ class ScheduleCache {
   /// The entries of a listing as the core knows them, without folders.
   [[nodiscard]] std::vector<core::SchedulesListed::Entry> read(const Layout& layout,
                                                                std::vector<KvEntry> listing);
-  /// Reads everything anew next time: tzdata may have been updated.
+  /// Reads everything again next time: tzdata may have been updated.
   void forget();
 
  private:

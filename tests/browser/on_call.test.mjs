@@ -86,7 +86,7 @@ describe("a task whose owner is lost", () => {
   it("is called an orphan, as by the list command, and does not count as running", async () => {
     world = await World.create();
     const consul = async (path, body) => (await fetch(`${world.consulUrl}/v1/${path}`, { method: "PUT", body: JSON.stringify(body) })).json();
-    const { ID: session } = await consul("session/create", {}); // leads, so that nobody runs it anew
+    const { ID: session } = await consul("session/create", {}); // leads, so that nobody runs it again
     assert.ok(await consul(`kv/lictor/default/leader?acquire=${session}`, { node: "host-x", instance: "i" }));
     const daemon = await world.daemon("host-a");
     await world.put("tasks/lost", { taskType: "Quick", taskTaken: true, taskAttempt: 1, taskClaim: { node: "host-y", session: "gone", nonce: "n", since: "2026-01-01T00:00:00Z" } });
@@ -120,11 +120,11 @@ describe("one daemon on call", () => {
     const page = await open(daemon, "#/default/dead");
     await shows(page, "2 dead letters that no task could be read from");
     await shows(page, "1 dead letter that no task could be read from");
-    await shows(page, "Their producer has to write them anew.");
+    await shows(page, "Their producer has to write them again.");
     assert.equal(await button(page, "Retry all").count(), 0);
     await looksGood(page, "unreadable-list");
     await page.getByRole("link", { name: "soon", exact: true }).click();
-    await shows(page, "cannot be retried. Its producer has to write it anew");
+    await shows(page, "cannot be retried. Its producer has to write it again");
     await shows(page, '{"taskType": "Quick", "taskTime": "soon",  "n": 12345678901234567890}');
     assert.equal(await button(page, "Retry").count(), 0);
     await looksGood(page, "unreadable-task");

@@ -39,7 +39,7 @@ TEST_CASE("check asks for a name that newer versions refuse, and says what follo
   CHECK_FALSE(contains(refused, "FAIL  names"));
 }
 
-TEST_CASE("check says of a client agent that it ends the lead when it is restarted") {
+TEST_CASE("check says of a client agent that it ends leadership when it is restarted") {
   const int serf = free_port();
   ConsulAgent server{{{"ports", {{"serf_lan", serf}}}}};
   json client{{"node_name", server.node() + "-client"},

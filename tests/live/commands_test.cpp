@@ -807,7 +807,7 @@ TEST_CASE("what was claimed when the leader was killed is no longer told as runn
   says(lictor(world, {"check"}), " leads, but its daemon does not answer: ");
   const Output asked = lictor(world, {"leader", "--step-down", "--timeout", "100ms"});
   CHECK(asked.exit_code == 1);
-  says(asked, "no other daemon is up to take the lead");
+  says(asked, "no other daemon is up to take leadership");
   says(asked, " has not stepped down within 100ms: its daemon does not answer: ");
   says(lictor(world, {"leader", "--step-down", "--timeout", "100ms", "--json"}),
        R"("stepped_down": null)");
@@ -818,7 +818,7 @@ TEST_CASE("what was claimed when the leader was killed is no longer told as runn
   CHECK(told("2") == "running (orphan), 1");
   const Output orphan = lictor(world, {"why", "2"});
   says(orphan, "its owner, ");
-  says(orphan, "died or lost the lead; the next leader runs it again and counts a lost owner (0");
+  says(orphan, "died or lost leadership; the next leader runs it again and counts a lost owner (0");
 }
 
 TEST_CASE("of a leader that was killed leader, members and cancel say that it does not answer") {

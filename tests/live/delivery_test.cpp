@@ -62,7 +62,7 @@ class Case {
     daemon_->kill();
   }
 
-  // Starts it anew, and waits for the end of its task.
+  // Starts it again, and waits for the end of its task.
   void go_on() {
     network_.heal();
     daemon_->start();

@@ -1,4 +1,4 @@
-// The lead passes on in order, and the leader key in the hands of others.
+// Leadership passes on in order, and the leader key in the hands of others.
 
 #include <algorithm>
 #include <csignal>

@@ -45,14 +45,14 @@ class LictorDaemon {
   LictorDaemon(const LictorDaemon&) = delete;
   LictorDaemon& operator=(const LictorDaemon&) = delete;
 
-  /// Starts it, also anew.
+  /// Starts it, also again.
   void start();
   void kill();  ///< SIGKILL, and waits for its end
   void freeze() { process_->signal(SIGSTOP); }
   void thaw() { process_->signal(SIGCONT); }
   /// Its process, then that of its warden: SIGKILL, as when the host dies.
   void kill_with_warden();
-  /// Writes the configuration anew, with `queue` laid over it, and HUP.
+  /// Writes the configuration again, with `queue` laid over it, and HUP.
   void reload(const nlohmann::json& queue);
   void reload_text(const std::string& config);
   void hang_up() { process_->signal(SIGHUP); }

@@ -214,7 +214,8 @@ bool step_down(const LictorDaemon& daemon) {
   return output.exit_code == 0;
 }
 
-TEST_CASE("load: the lead passes on again and again while tasks run, none lost, none overlapping") {
+TEST_CASE(
+    "load: leadership passes on again and again while tasks run, none lost, none overlapping") {
   const double seconds = static_cast<double>(from_environment("LICTOR_STEP_DOWN_SECONDS", 8));
   World world;
   const auto first = world.daemon("a");

@@ -264,7 +264,7 @@ TEST_CASE("a client of the events sees a task from its claim to its end") {
   CHECK(follower.wait() == 128 + SIGTERM);
 }
 
-TEST_CASE("events --follow does not go back in time when another daemon takes the lead") {
+TEST_CASE("events --follow does not go back in time when another daemon takes leadership") {
   World world;
   const auto settings_of = [&](const char* node) {
     DaemonSettings settings = world.settings(node);

@@ -124,7 +124,7 @@ TEST_CASE("a new leader reads a long list of names that /v1/kv refuses, and runs
   CHECK(daemon->stop() == 0);
 }
 
-TEST_CASE("with few reads and writes a second each task runs once, and the lead is kept") {
+TEST_CASE("with few reads and writes a second each task runs once, and leadership is kept") {
   constexpr int kTasks = 300;
   World world{shared_consul(), {}, Strictness::parse("reads=20,writes=20")};
   const auto daemon = world.daemon("a");
@@ -177,7 +177,7 @@ TEST_CASE("where one client may hold 200 connections, a hundred queues leave roo
   CHECK(counts.connections_refused == 0);
 }
 
-TEST_CASE("at 2 MB a second a new leader reads a list of 10 MB, and keeps the lead meanwhile") {
+TEST_CASE("at 2 MB a second a new leader reads a list of 10 MB, and keeps leadership meanwhile") {
   constexpr int kTasks = 20'000;
   World world{shared_consul(), {}, Strictness::parse("bytes=2000000")};
   const Output written = lictor(

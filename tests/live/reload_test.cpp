@@ -45,12 +45,12 @@ TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
   const std::string digest_before = digest();
   CHECK(!digest_before.empty());
 
-  const json recorder = json::array({LICTOR_JOB_RECORDER, world.journal.file(), "anew", "none"});
+  const json recorder = json::array({LICTOR_JOB_RECORDER, world.journal.file(), "again", "none"});
   daemon->reload({{"concurrency", 2}, {"executors", {{"*", {{"exec", recorder}}}}}});
   REQUIRE(eventually([&] { return daemon->logged("configuration reloaded"); }));
   // Two at a time now, and the second by the new executor.
   REQUIRE(eventually([&] { return world.journal.run("second").has_value(); }));
-  CHECK(world.journal.run("second")->host == "anew");
+  CHECK(world.journal.run("second")->host == "again");
   CHECK(is_alive(long_run.pid));
   REQUIRE(eventually([&] { return !world.kv.has(world.task_key("long")); }));
   CHECK(world.journal.run("long")->ended);
@@ -69,7 +69,7 @@ TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
   CHECK(throughout(300ms, [&] { return world.kv.has(world.task_key("third")); }));
   daemon->reload({{"executors", {{"Record", {{"exec", recorder}}}}}});
   REQUIRE(eventually([&] { return world.all_done(); }));
-  CHECK(world.journal.run("third")->host == "anew");
+  CHECK(world.journal.run("third")->host == "again");
 }
 
 TEST_CASE("SIGHUP takes over the schedules of the configuration; a paused one stays so") {
@@ -172,7 +172,7 @@ TEST_CASE("a daemon whose reload does not end still stops orderly") {
   REQUIRE(eventually([&] { return world.leads(*daemon); }));
   replace_by_fifo(daemon->config_file());
   daemon->hang_up();
-  REQUIRE(eventually([&] { return daemon->logged("reading the configuration anew"); }));
+  REQUIRE(eventually([&] { return daemon->logged("reading the configuration again"); }));
   CHECK(daemon->stop() == 0);
   CHECK(daemon->logged("stopped"));
   CHECK(world.leader().empty());

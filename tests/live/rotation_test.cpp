@@ -79,7 +79,7 @@ struct Site {
 TEST_SUITE_BEGIN("live");
 
 TEST_CASE(
-    "tokens are replaced again and again while tasks run, and the lead and its session stay") {
+    "tokens are replaced again and again while tasks run, and leadership and its session stay") {
   Site site;
   for (int i = 0; i < 3; ++i) {
     const GuardedConsul::Token old = site.token;

@@ -37,7 +37,7 @@ TEST_CASE(
   const std::vector<Run> runs = world.journal.runs();
   REQUIRE(runs.size() == 3);
   const double gap = seconds_between(destroyed_ns, runs[1].begin_ns);
-  MESSAGE("it began anew after " << gap << " s");
+  MESSAGE("it began again after " << gap << " s");
   CHECK(gap >= 11.9);
   CHECK(runs[1].task == "1");
   CHECK(runs[1].attempt == 1);  // it did not fail

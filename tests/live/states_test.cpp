@@ -159,12 +159,12 @@ TEST_CASE("states: the key is deleted") {
 
 TEST_CASE("states: the key is rewritten by its producer") {
   Table table;
-  const json anew{{"taskType", "Record"}, {"taskPara", {{"version", "2"}}}};
+  const json again{{"taskType", "Record"}, {"taskPara", {{"version", "2"}}}};
   for (const char* id : {"held", "waiting", "scheduled", "failed"}) {
-    table.world.kv.put_json(table.world.task_key(id), anew);
+    table.world.kv.put_json(table.world.task_key(id), again);
   }
   // The running one last: its job goes on, and what was written runs when it has ended.
-  table.world.kv.put_json(table.world.task_key("running"), anew);
+  table.world.kv.put_json(table.world.task_key("running"), again);
   CHECK(throughout(500ms, [&] { return is_alive(table.job.pid); }));
   ::kill(-table.job.pid, SIGKILL);
   for (const char* id : {"running", "held", "waiting", "scheduled", "failed"}) {

@@ -16,7 +16,7 @@ kind=${1-}
 [ $# -eq 0 ] || shift
 case "$kind" in
   puts) seconds=60 variable=LICTOR_LOAD_SECONDS title='load: a thousand*' ;;
-  step-downs) seconds=3600 variable=LICTOR_STEP_DOWN_SECONDS title='load: the lead*' ;;
+  step-downs) seconds=3600 variable=LICTOR_STEP_DOWN_SECONDS title='load: leadership*' ;;
   soak) seconds=3600 variable=LICTOR_SOAK_SECONDS title='load: memory*' ;;
   -h | --help) usage; exit 0 ;;
   *) usage >&2; exit 2 ;;

@@ -25,7 +25,7 @@ needs_root_and() {  # needs_root_and TOOL...
 }
 
 # debian_tree RELEASE NAME WANTS SETUP...: sets $tree to a minimal Debian in which SETUP, which is
-# given its folder, went well. It is made anew when WANTS, which says what SETUP does, changes.
+# given its folder, went well. It is made again when WANTS, which says what SETUP does, changes.
 debian_tree() {
   local release=$1 name=$2 wants=$3 base=$build/debian/$1
   shift 3

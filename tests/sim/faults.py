@@ -56,7 +56,7 @@ CORE = {
     "TrustLockDelay": "a lock that was freed is acquired as soon as Consul lets it",
     "IgnoreClockStep": "a clock that stood still takes nothing from the lease",
     "ForgetDeletion": "a deletion is not remembered until every older answer has come",
-    "ForgetAnew": "a key that was written anew is forgotten with its old deletion",
+    "ForgetAnew": "a key that was written again is forgotten with its old deletion",
     "NobodyFollows": "when a serialKey is free, nobody takes it",
     "FenceOfOne": "a transaction carries the fence of one of its partitions alone",
     "ProofOfOne": "a proof extends the lease of the lock that was read alone",

@@ -255,7 +255,7 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
       // What an old listing shows is tried, and refused; what a job did is not done again.
       if (!stale_ || std::holds_alternative<FinishOp>(op)) {
         cluster_.violation(daemon.name + (deletes(op) ? " ends " : " claims ") +
-                           version_of(op).first + " anew, whose end was acknowledged");
+                           version_of(op).first + " again, whose end was acknowledged");
       }
     }
     const auto* restamp = std::get_if<RestampOp>(&op);

@@ -611,7 +611,7 @@ void Simulation::try_limits() {
 void Simulation::try_anew() {
   phase_ = Phase::kAnew;
   for (int i = 0; i < 2; ++i) {
-    Task& task = cluster_.make("anew");
+    Task& task = cluster_.make("again");
     task.record = std::make_shared<const std::string>("record " + std::to_string(++serial_));
     const std::string key = task.key;
     put(task);

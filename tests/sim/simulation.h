@@ -4,7 +4,7 @@
 // watches.
 //
 //   faults fly (120 s of virtual time) -> healed: all that was written ends -> no faults at all:
-//   order, pause, prefetch, withdrawal, a key used anew
+//   order, pause, prefetch, withdrawal, a key used again
 
 #include <array>
 #include <cstdint>
@@ -43,7 +43,7 @@ namespace lictor::core::test {
   X(Reload, "executors taken away and given back", 0.03)          \
   X(Outage, "partitions", 0.04)                                   \
   X(KillSession, "sessions killed", 0.03)                         \
-  X(FailOver, "Consul without a leader, its timers anew", 0.03)   \
+  X(FailOver, "Consul without a leader, its timers again", 0.03)  \
   X(Reap, "tombstones reaped", 0.05)                              \
   X(Control, "pauses and step-downs", 0.03)                       \
   X(OverwriteControl, "the control key overwritten", 0.02)        \

@@ -1,4 +1,4 @@
-// Which view is shown, and when it is drawn anew.
+// Which view is shown, and when it is drawn again.
 //
 //   hash -> view; drawn: at once, after each event (at most once a second), every 5 s
 //   a daemon or a Consul that does not answer: what is shown stays, grey, with a note of how old it

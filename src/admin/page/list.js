@@ -47,7 +47,7 @@ export function pager(answer, shown, parameters, path) {
 }
 
 /** The search row, with a choice of types if there are `types`, and a box for a search in whole
- *  records. It keeps what is being typed while the rest is drawn anew. */
+ *  records. It keeps what is being typed while the rest is drawn again. */
 export function filters(label, parameters, path, { types, inRecords } = {}) {
   const here = location.hash.split("?")[0];
   const go = (name, value) => {
@@ -109,7 +109,7 @@ export function hidden(answer) {
   return answer.hidden.length ? h("p", { class: "notice" }, `Not everything is shown: the daemon's token may not read all of ${answer.hidden.join(", ")}.`) : null;
 }
 
-/** Draws all but the search row anew while somebody types there. */
+/** Draws all but the search row again while somebody types there. */
 export function draw(view, top, search, rest) {
   const active = document.activeElement;
   const typing = active?.type !== "checkbox" && view.querySelector(".filters")?.contains(active);

@@ -68,7 +68,7 @@ function leadTile(queue) {
     const note = queue.fleet_error ? "who leads them is unknown" : free.length ? `nobody leads ${ranges(free)}` : `led by ${plural(leaders.size, "daemon")}`;
     return tile("Partitions", count(queue.partitions), { note, kind: free.length ? "bad" : null });
   }
-  return tile("Leader", leaderText(queue), { note: queue.leads_since ? ["took the lead ", ago(queue.leads_since)] : null, kind: queue.leader ? null : "bad" });
+  return tile("Leader", leaderText(queue), { note: queue.leads_since ? ["took leadership ", ago(queue.leads_since)] : null, kind: queue.leader ? null : "bad" });
 }
 
 const lastCounts = new Map(); // queue -> { counts, at }, for when they cannot be read
@@ -83,13 +83,13 @@ function tiles(queue, tasks, base) {
   const status = queue.status ?? {};
   const minute = queue.status?.activity?.last_minute;
   const dead = counts.dead ?? 0;
-  const odd = (counts.unreadable ?? 0) + (counts.too_large ?? 0) + (counts.unnameable ?? 0);
+  const unusable = (counts.unreadable ?? 0) + (counts.too_large ?? 0) + (counts.unnameable ?? 0);
   return h(
     "section",
     { class: "tiles", "aria-label": "Counts" },
     leadTile(queue),
     tile("Running", known((counts.running ?? 0) - orphans), { href: `${base}/tasks?state=running`, note: was("running") }),
-    orphans ? tile("Orphans", count(orphans), { href: `${base}/tasks?state=orphan`, note: "their owner died or lost the lead", kind: "bad" }) : null,
+    orphans ? tile("Orphans", count(orphans), { href: `${base}/tasks?state=orphan`, note: "their owner died or lost leadership", kind: "bad" }) : null,
     tile("Waiting", known(counts.waiting), {
       href: `${base}/tasks?state=waiting`,
       note: was("waiting") ?? (status.oldest_due_ms > 1000 ? `the first for ${duration(status.oldest_due_ms)}` : null),
@@ -97,7 +97,7 @@ function tiles(queue, tasks, base) {
     tile("Scheduled", known(counts.scheduled), { href: `${base}/tasks?state=scheduled`, note: was("scheduled") }),
     tile("Dead letters", known(dead), { href: `${base}/dead`, kind: dead ? "bad" : null, note: was("dead") }),
     schedules(status.schedules ?? {}, base),
-    odd ? tile("Cannot run", count(odd), { href: `${base}/tasks`, kind: "bad" }) : null,
+    unusable ? tile("Cannot run", count(unusable), { href: `${base}/tasks`, kind: "bad" }) : null,
     minute ? tile("Done, last minute", count(minute.done), { note: minute.failed || minute.dead ? `${count(minute.failed + minute.dead)} failed` : null }) : null,
     status.lease_left_ms !== undefined ? tile(isDivided(queue) ? "Shortest lease" : "Lease left", duration(status.lease_left_ms)) : null,
   );

@@ -150,7 +150,7 @@ export const editSchedule = {
     };
     const head = h("div", { class: "head" }, h("h1", {}, `Edit ${id}`));
     if (schedule.value === undefined || schedule.text === undefined) {
-      return void fill(view, head, h("p", { class: "notice fault" }, "Its record is not JSON. Remove it and add it anew."));
+      return void fill(view, head, h("p", { class: "notice fault" }, "Its record is not JSON. Remove it and add it again."));
     }
     fill(view, head, formOf(id, schedule.text, await typesOf(queue, signal), save));
   },

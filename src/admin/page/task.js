@@ -11,7 +11,7 @@ const kSince = { dead: "Given up", done: "Done", cancelled: "Cancelled" };
 
 /** The state in the words of "lictor list". */
 export function stateChip(task) {
-  return task.orphan ? h("span", { title: "Its owner died or lost the lead; the next leader runs it again." }, chip("orphan")) : chip(task.state);
+  return task.orphan ? h("span", { title: "Its owner died or lost leadership; the next leader runs it again." }, chip("orphan")) : chip(task.state);
 }
 
 function factsOf(task) {
@@ -216,7 +216,7 @@ export const task = {
       found.map((each, i) => [
         h("div", { class: "head" }, h(i === 0 ? "h1" : "h2", {}, each.id), stateChip(each), actions(each, context)),
         each.state === "dead" && each.reason === kExpired ? h("p", { class: "notice" }, "It had not started when its expireAt passed. “Retry without expiry” leaves expireAt out, as does ", h("code", {}, `lictor retry ${each.id} --drop-expiry`), ".") : null,
-        each.state === "dead" && each.reason === kUnreadable ? h("p", { class: "notice fault" }, "No task could be read from its record, so it cannot be retried. Its producer has to write it anew; then purge this one.") : null,
+        each.state === "dead" && each.reason === kUnreadable ? h("p", { class: "notice fault" }, "No task could be read from its record, so it cannot be retried. Its producer has to write it again; then purge this one.") : null,
         i === 0 && reasons.length
           ? h("section", { class: "card why" }, h("h2", {}, "Why it is not running"), h("ul", {}, reasons.map((reason) => h("li", {}, reasonText(reason)))))
           : null,

@@ -163,7 +163,7 @@ export const dead = {
           h("strong", {}, plural(group.count, "dead letter")),
           group.reason === kUnreadable ? " that no task could be read from" : group.type ? [" of type ", h("code", {}, group.type)] : " without a type",
           h("p", { class: "error" }, [group.reason, group.error].filter((each, i, all) => each && all.indexOf(each) === i).join(": ")),
-          group.reason === kUnreadable ? h("p", {}, "Their producer has to write them anew.") : null,
+          group.reason === kUnreadable ? h("p", {}, "Their producer has to write them again.") : null,
           h("p", { class: "quiet" }, "newest ", ago(group.newest), group.count > 1 ? [", oldest ", ago(group.oldest)] : null),
         ),
         h(

@@ -237,7 +237,7 @@ void Dispatcher::give_back_too_early(Instant now, Effects& out) {
 }
 
 // With concurrency 1, a task that is given back keeps its place: so what was claimed after it goes
-// back, too, and is claimed anew behind it.
+// back, too, and is claimed again behind it.
 void Dispatcher::give_back_overtaking(Instant now, Effects& out) {
   if (options_.concurrency != 1 || !table_.any_returning()) return;
   const TaskEntry* first = nullptr;

@@ -12,7 +12,7 @@ using S = TaskState;
 void Dispatcher::why(Instant now, const TaskEntry& entry, const Mode& mode,
                      const std::string& paused_by, std::vector<Reason>& reasons) const {
   static constexpr const char* kStops[] = {"", "it was withdrawn", "it timed out",
-                                           "the leader gives up the lead", "the lease ran out"};
+                                           "the leader gives up leadership", "the lease ran out"};
   switch (entry.state) {
     case S::kUnread:
       return reasons.push_back({Kind::kReading});

@@ -169,7 +169,7 @@ void Division::on_created(Instant now, const DivisionReply& reply, DivisionActs&
   }
 }
 
-// Whatever became of it, the queue is served anew with what Consul has then.
+// Whatever became of it, the queue is served again with what Consul has then.
 void Division::on_changed(Instant now, const DivisionReply& reply, DivisionActs& out) {
   if (reply.answer == Answer::kYes) {
     refused_pause_ = {};

@@ -27,7 +27,7 @@
 //   |                    | start
 //   |                    v
 //   |                 running --> stopping (withdrawn, timed out, drain, lease) --> leftover
-//   |                    |           |                              (the lead was lost)
+//   |                    |           |                              (leadership was lost)
 //   |                    | exit      | exit
 //   |                    v           v
 //   +-- to try again -- ending <-----+      burying (expired or unreadable: never claimed)
@@ -37,7 +37,7 @@
 //                     deleted (kept until no answer that is older can come) --> forgotten
 //
 // A task of a partition that this host does not hold is `foreign`, in whatever state it is for its
-// own leader: read anew when the partition is won, and foreign again, from any state, when it is
+// own leader: read again when the partition is won, and foreign again, from any state, when it is
 // lost.
 //
 // In every state but `leftover` a key that is gone from Consul becomes deleted: at once if nothing

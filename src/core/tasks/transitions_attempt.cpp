@@ -77,7 +77,7 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
         e.attempt->policy = policy;
       });
       make_dead(now, entry, "owner lost",
-                "the daemon that ran it died or lost the lead, " + std::to_string(stamp.lost) +
+                "the daemon that ran it died or lost leadership, " + std::to_string(stamp.lost) +
                     (stamp.lost == 1 ? " time" : " times"),
                 {}, out);
       return false;
@@ -224,7 +224,7 @@ void Transitions::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, 
   const StopReason stopped = entry.attempt->stop;
   if (stopped == StopReason::kWithdrawn) {
     withdraw(now, entry, entry.index, now - entry.attempt->started_at, out);
-    source_->fetch(entry.key);  // it may have been written anew while the job was being stopped
+    source_->fetch(entry.key);  // it may have been written again while the job was being stopped
     return;
   }
   if (exit.ending == JobEnding::kDone) return finish(now, entry, exit, out);

@@ -178,7 +178,7 @@ TEST_CASE("tasks that wait for another attempt are grouped by what they failed o
   CHECK(groups[0]["error"] == "exit status 1");
 }
 
-TEST_CASE("a list is read anew after a change, and not for every look") {
+TEST_CASE("a list is read again after a change, and not for every look") {
   Scene scene;
   scene.task("one", R"({"taskType":"T"})");
   CHECK(scene.read("/v1/tasks?queue=q")["found"] == 1);
@@ -303,7 +303,7 @@ TEST_CASE("what is wrong is said, with the way out") {
         std::string::npos);
   CHECK(findings().find("the clock of b is ") != std::string::npos);
   scene.backend.known->queues[0].role = QueueStatus::Role::kDraining;
-  CHECK(findings().find("a gives up the lead: it starts no job and waits for 1 running job\n") !=
+  CHECK(findings().find("a gives up leadership: it starts no job and waits for 1 running job\n") !=
         std::string::npos);
   const auto remedy = [&](const char* kind) {
     const json told = scene.read("/v1/queues");
@@ -313,7 +313,7 @@ TEST_CASE("what is wrong is said, with the way out") {
     return std::string{};
   };
   peers[0].silence = "its daemon does not answer";
-  CHECK(remedy("leader_silent").starts_with("if it is dead, another daemon takes the lead"));
+  CHECK(remedy("leader_silent").starts_with("if it is dead, another daemon takes leadership"));
   peers[0].next = "it may be dead; b takes over in 9 to 14 s";
   CHECK(remedy("leader_silent") == "it may be dead; b takes over in 9 to 14 s");
   scene.backend.members.leads = {{}};
@@ -321,7 +321,7 @@ TEST_CASE("what is wrong is said, with the way out") {
   scene.backend.members.next = "last: a; b takes it";
   CHECK(remedy("no_leader") == "last: a; b takes it; if nobody does, read the log of b");
   scene.backend.members.next.clear();
-  CHECK(remedy("no_leader").starts_with("a daemon takes the lead within seconds"));
+  CHECK(remedy("no_leader").starts_with("a daemon takes leadership within seconds"));
   scene.backend.trouble.what = "Consul has no leader";
   CHECK(findings().find("Consul has no leader") != std::string::npos);
   // Unknown is not "nobody".

@@ -162,7 +162,8 @@ TEST_CASE("why of a dead letter names commands that exist and can succeed") {
   Stage unreadable{consul};
   REQUIRE(unreadable.run("why bad") == 0);
   CHECK_FALSE(contains(unreadable.out(), "lictor retry"));
-  CHECK(contains(unreadable.out(), "its producer has to write it anew; \"lictor dead purge bad\""));
+  CHECK(
+      contains(unreadable.out(), "its producer has to write it again; \"lictor dead purge bad\""));
 }
 
 TEST_CASE("stats and events fail as Consul does where it cannot be read") {

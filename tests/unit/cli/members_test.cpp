@@ -92,7 +92,7 @@ TEST_CASE("leader reports a leader whose admin API refuses") {
   }
 }
 
-TEST_CASE("leader shows the start of the lead and the start of the daemon") {
+TEST_CASE("leader shows the start of leadership and the start of the daemon") {
   const std::string value = R"({"node":"a","started":"2026-11-20T00:00:00Z")";
   const auto told = [](const std::string& stored, bool as_json) {
     Scene scene{{undivided(), reply(200, entry("lictor/q/leader", stored, 7, "s1"), 9),

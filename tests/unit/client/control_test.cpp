@@ -68,13 +68,14 @@ TEST_CASE("switches without effect in the control key are reported") {
   for (const char* fine : {"", "{}", "nonsense", R"({"paused":true,"resumed":{"by":"x"}})",
                            R"({"step_down":null})", R"({"step_down":{"id":"1"}})"}) {
     CAPTURE(fine);
-    CHECK(odd_switches(fine).empty());
+    CHECK(switches_without_effect(fine).empty());
   }
-  CHECK(odd_switches(R"({"pause":true})") == R"("pause" is no switch; did you mean "paused"?)");
-  CHECK(odd_switches(R"({"other":true})") == R"("other" is no switch)");
+  CHECK(switches_without_effect(R"({"pause":true})") ==
+        R"("pause" is no switch; did you mean "paused"?)");
+  CHECK(switches_without_effect(R"({"other":true})") == R"("other" is no switch)");
   for (const char* odd :
        {R"({"step_down":"yes"})", R"({"step_down":{}})", R"({"step_down":{"id":1}})"}) {
-    CHECK(odd_switches(odd).starts_with("step_down: expected an object with an \"id\""));
+    CHECK(switches_without_effect(odd).starts_with("step_down: expected an object with an \"id\""));
   }
 }
 

@@ -135,7 +135,7 @@ TEST_CASE(
            [](Schedules& schedules) { return schedules.get("nightly"); });
   REQUIRE(stored);
   CHECK(stored->definition);
-  CHECK(contains(stored->odd, "jitter: expected less than"));
+  CHECK(contains(stored->no_effect, "jitter: expected less than"));
 }
 
 TEST_CASE("a new record under the same rule keeps what was done") {
@@ -294,8 +294,8 @@ TEST_CASE("no tick comes before the lastTick, and after the last one a schedule 
   const auto once = view(R"({"at":["2026-11-24T09:30:00Z"],"task":{"taskType":"T"}})");
   CHECK(state_of(once, now) == ScheduleState::kEnded);
   CHECK(state_of(once, now - std::chrono::seconds{1}) == ScheduleState::kActive);
-  CHECK(view(kRecord).odd.empty());
-  CHECK(view(R"({"every":"1h","timeZone":"x","task":{"taskType":"T"}})").odd ==
+  CHECK(view(kRecord).no_effect.empty());
+  CHECK(view(R"({"every":"1h","timeZone":"x","task":{"taskType":"T"}})").no_effect ==
         R"("timeZone" is no field of a schedule and has no effect; did you mean "timezone"?)");
   CHECK(state_of(view("nonsense"), now) == ScheduleState::kBad);
   CHECK(schedules.view({"lictor/q/schedules/a@b", kRecord, {}}).definition.error().message ==

@@ -760,7 +760,7 @@ TEST_CASE("after any faults every partition has an owner and the shares are with
   }
 }
 
-TEST_CASE("another number of partitions starts anew") {
+TEST_CASE("another number of partitions starts again") {
   Balancer balancer{"a"};
   BalancerView view = view_of({"a"}, 2);
   balancer.on_view(Instant{1h}, view);

@@ -61,7 +61,7 @@ Event failed(const FetchTasks& e, bool) { return with_error<TasksFetched>(e.requ
 Event failed(const CheckTasks& e, bool) { return with_error<TasksChecked>(e.request, "no answer"); }
 Event failed(const ListTasks& e, bool) { return with_error<TasksListed>(e.request, "no answer"); }
 
-// A service manager starts a daemon anew when nothing of the old one runs; the warden keeps the
+// A service manager starts a daemon again when nothing of the old one runs; the warden keeps the
 // state directory until then.
 bool may_restart(const Daemon& daemon) {
   return daemon.restart_at && !daemon.is_up() && daemon.jobs.empty() && !daemon.warden;

@@ -297,18 +297,18 @@ TEST_CASE("a task that is rewritten while it is claimed ahead runs as it is then
   Alone a{options};
   for (const char* id : {"1", "2", "3"}) a.cluster.put(id);
   a.cluster.run_for(1s);
-  // One anew, without our claim, and later; one edited beside it.
-  Task& anew = a.cluster.make("2");
-  anew.execute_at = a.cluster.wall() + 1min;
-  anew.record = std::make_shared<const std::string>("anew");
-  a.cluster.store.put(anew);
+  // One again, without our claim, and later; one edited beside it.
+  Task& again = a.cluster.make("2");
+  again.execute_at = a.cluster.wall() + 1min;
+  again.record = std::make_shared<const std::string>("again");
+  a.cluster.store.put(again);
   a.cluster.store.touch("tasks/3", "edited");
   a.cluster.run_for(1s);
   a.all_end_after(1ms);
   a.cluster.end_job(a.daemon, "tasks/1");
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 2min));
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/3", "tasks/2"});
-  CHECK(a.cluster.done.contains("anew"));
+  CHECK(a.cluster.done.contains("again"));
   CHECK(a.cluster.done.contains("edited"));
   CHECK(a.cluster.store.dead.empty());
 }

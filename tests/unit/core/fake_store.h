@@ -59,7 +59,7 @@ class FakeStore {
   std::optional<ControlRead> poll(const WatchControl& effect, bool over) const;
   std::optional<TasksListed> poll(const ListTasks& effect, bool over) const;
   std::optional<SchedulesListed> poll(const ListSchedules& effect, bool over) const;
-  /// What befalls the next reply, until it is told anew.
+  /// What befalls the next reply, until it is told again.
   void tamper(Instant now, const Tampering& tampering) {
     now_ = now;
     tampering_ = tampering;
@@ -109,7 +109,7 @@ class FakeStore {
     leader.value = leader.value.substr(0, leader.value.find('#'));
     leader.modify_index = index;
   }
-  /// Consul's servers elect a leader: the time-outs of all sessions begin anew.
+  /// Consul's servers elect a leader: the time-outs of all sessions begin again.
   void fail_over(Instant now);
   /// Tombstones are reaped: the prefix's index goes back to that of its newest key.
   void reap() { last_erased_ = 0; }

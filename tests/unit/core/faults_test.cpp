@@ -57,7 +57,7 @@ TEST_CASE("a task rewritten between reading and claiming runs in its new version
   CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 1);
 }
 
-TEST_CASE("a task deleted and written anew while its claim is under way runs") {
+TEST_CASE("a task deleted and written again while its claim is under way runs") {
   Alone a;
   a.once(zombie(200ms), [](const Effect& e) { return claims(e, "tasks/1"); });
   a.cluster.put("1");
@@ -75,7 +75,7 @@ TEST_CASE("a task deleted and written anew while its claim is under way runs") {
   CHECK(a.cluster.started == Keys{"tasks/1"});
 }
 
-TEST_CASE("a task written anew while its unreadable forerunner is being buried runs") {
+TEST_CASE("a task written again while its unreadable forerunner is being buried runs") {
   Alone a;
   a.cluster.fault = [](const Daemon&, const Effect& e) {
     Fault f;

@@ -73,7 +73,7 @@ TEST_CASE("a candidate that comes when the lock is free counts from then") {
   CHECK(two.until_leader(c) >= 30s);
 }
 
-TEST_CASE("who writes to a freed leader key has the wait begin anew: another may have held it") {
+TEST_CASE("who writes to a freed leader key has the wait begin again: another may have held it") {
   Two two;
   lose_lock(two, two.a);
   two.cluster.run_for(20s);
@@ -209,7 +209,7 @@ TEST_CASE("a host that stood still with its clock starts nothing before it knows
   CHECK(two.cluster.leader() == two.b);
 }
 
-TEST_CASE("trust ends with its span, and begins anew with what was sent since the clock stepped") {
+TEST_CASE("trust ends with its span, and begins again with what was sent since the clock stepped") {
   const QueueOptions options = options_of("a");
   const Duration span = options.lease_span();
   Trust trust{options};

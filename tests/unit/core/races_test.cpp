@@ -110,7 +110,7 @@ TEST_CASE("a claimed task that is read again runs, also where Consul was restore
   CHECK(a.cluster.started.size() == 1);
 }
 
-TEST_CASE("a task written anew while the claim of the one before it is under way runs once") {
+TEST_CASE("a task written again while the claim of the one before it is under way runs once") {
   Alone a;
   delay_claim_reply(a, "tasks/1");
   a.cluster.put("1");
@@ -138,7 +138,7 @@ TEST_CASE("a task that waits for its retry does not block its serialKey once it 
 
   Task rewritten = *a.cluster.store.task("tasks/1");
   SUBCASE("to run tomorrow") { rewritten.execute_at = a.cluster.wall() + 24h; }
-  SUBCASE("to run tomorrow, anew") {
+  SUBCASE("to run tomorrow, again") {
     rewritten.execute_at = a.cluster.wall() + 24h;
     rewritten.stamp = {};
   }
@@ -170,7 +170,7 @@ TEST_CASE("a task whose claim is refused after its executor went waits for an ex
   CHECK(a.daemon.queue->state_text("tasks/1") == "no executor");
 }
 
-TEST_CASE("a task written anew while its old record goes to the dead letters runs") {
+TEST_CASE("a task written again while its old record goes to the dead letters runs") {
   Alone a;
   a.once({.back = 200ms}, [](const Effect& e) {
     const auto* commit = std::get_if<Commit>(&e);
@@ -180,9 +180,9 @@ TEST_CASE("a task written anew while its old record goes to the dead letters run
   old.expire_at = a.cluster.wall() - 1s;
   a.cluster.store.put(old);
   REQUIRE(a.cluster.run_until([&] { return !a.cluster.store.has("tasks/1"); }, 1s));
-  Task& anew = a.cluster.make("1");
-  anew.expire_at.reset();
-  a.cluster.store.put(anew);
+  Task& again = a.cluster.make("1");
+  again.expire_at.reset();
+  a.cluster.store.put(again);
   a.cluster.run_for(1s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
 }

@@ -232,7 +232,7 @@ TEST_CASE("with overlap skip a tick makes no task while the last one waits or ru
 }
 
 TEST_CASE(
-    "a schedule that is rewritten without lastTick goes on, and counts anew with a new rule") {
+    "a schedule that is rewritten without lastTick goes on, and counts again with a new rule") {
   Alone a;
   a.all_end_after(1ms);
   const auto missed = [](Definition& d) { d.missed = {Missed::Policy::kAll, 50, 24h}; };

@@ -277,7 +277,7 @@ TEST_CASE("the manual: the states of a task are the core's, and so is what each 
     std::set<std::string> becomes;
     for (const std::string& next : split(table[i].at(2), ',')) {
       if (next.empty() || next == "-") continue;
-      if (next != "read anew") {
+      if (next != "read again") {
         becomes.insert(next);
         continue;
       }

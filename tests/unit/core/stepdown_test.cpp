@@ -1,4 +1,4 @@
-// How the lead is given up: on request, and when the daemon stops.
+// How leadership is given up: on request, and when the daemon stops.
 
 #include <doctest/doctest.h>
 

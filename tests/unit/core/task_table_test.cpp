@@ -301,7 +301,7 @@ TEST_CASE("a deleted key is remembered until all that was asked before is answer
     t.table.forget_deleted_before(Instant{2s});
     CHECK(t.table.find("1") == nullptr);
   }
-  SUBCASE("written anew it stays") {
+  SUBCASE("written again it stays") {
     t.put({"1", 11});
     t.table.forget_deleted_before(Instant{2s});
     REQUIRE(t.table.find("1") != nullptr);

@@ -46,7 +46,7 @@ TEST_CASE("names are watched, and what was rewritten is found") {
   CHECK(a.cluster.started == Keys{"tasks/new", "tasks/1100"});
 }
 
-TEST_CASE("a task written anew under a name that was just deleted is found in a long list") {
+TEST_CASE("a task written again under a name that was just deleted is found in a long list") {
   Alone a;
   put_for_tomorrow(a.cluster, 1'000, 200);
   a.cluster.run_for(1s);

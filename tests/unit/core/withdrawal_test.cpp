@@ -44,7 +44,7 @@ TEST_CASE("a task deleted while it is held is not started") {
   CHECK(a.cluster.started == Keys{"tasks/1"});
 }
 
-TEST_CASE("a task deleted while it runs has its job stopped, and one written anew runs") {
+TEST_CASE("a task deleted while it runs has its job stopped, and one written again runs") {
   Alone a;
   a.cluster.put("1");
   a.cluster.run_for(100ms);
@@ -72,7 +72,7 @@ TEST_CASE(
   CHECK(count(a.daemon, Fact::Kind::kUnwritten) == 0);
 }
 
-TEST_CASE("a task deleted while its finish is under way, and written anew, runs again") {
+TEST_CASE("a task deleted while its finish is under way, and written again, runs again") {
   Alone a;
   a.cluster.put("1");
   a.cluster.run_for(100ms);

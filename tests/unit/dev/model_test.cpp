@@ -72,7 +72,7 @@ TEST_CASE(
   CHECK(lives_ns.size() > 10);
 }
 
-TEST_CASE("a new leader starts the TTLs anew") {
+TEST_CASE("a new leader starts the TTLs again") {
   Consul consul;
   const std::string session = consul.session();
   consul.now += 9s;

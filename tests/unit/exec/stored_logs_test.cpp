@@ -12,12 +12,12 @@ namespace lictor::exec::test {
 
 TEST_SUITE_BEGIN("exec");
 
-TEST_CASE("a task's logs come oldest first, by token, since attempts begin anew") {
+TEST_CASE("a task's logs come oldest first, by token, since attempts begin again") {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "q");
   write_file(output_log_path(folder.path(), "q", "a/b", 2, 20), "two");
   write_file(output_log_path(folder.path(), "q", "a/b", 1, 10), "one");
-  write_file(output_log_path(folder.path(), "q", "a/b", 1, 300), "anew");
+  write_file(output_log_path(folder.path(), "q", "a/b", 1, 300), "again");
   write_file(folder / "q/a%2Fb.1.x.log", "no token");
   write_file(folder / "q/a%2Fb.1.5.log.gz", "no log");
   const auto logs = stored_logs(folder.path(), "q", "a/b", nullptr);

@@ -51,7 +51,7 @@ TEST_CASE("of refusals of what was sent together only the first counts") {
   CHECK(refuse_next(backoff, Refusal::kRead) >= 750ms);
 }
 
-TEST_CASE("what is accepted after a pause starts anew, for its own kind alone") {
+TEST_CASE("what is accepted after a pause starts again, for its own kind alone") {
   RateBackoff backoff{Random{1}};
   for (int i = 0; i < 4; ++i) refuse_next(backoff, Refusal::kWrite);
   backoff.accepted(backoff.held_until(), Refusal::kRead);

@@ -89,7 +89,7 @@ TEST_CASE("an entry is held by a session that deletes it, without lock-delay, an
   CHECK(scene.consul.all_asked());
 }
 
-TEST_CASE("a session that is gone, or is said to be, is ended and made anew") {
+TEST_CASE("a session that is gone, or is said to be, is ended and made again") {
   Members scene{{reply(200, kSession), reply(200, "true"), reply(404, "not found"),
                  reply(200, "true"), reply(200, R"({"ID":"5e55-2"})"), reply(200, "true")}};
   const auto membership = scene.start();

@@ -1,5 +1,5 @@
 // What the supervisor alone decides: with how many partitions a driver is made, when it is made
-// anew, and when the number is written.
+// again, and when the number is written.
 
 #include "runtime/queue_supervisor.h"
 
@@ -209,7 +209,7 @@ TEST_CASE("a stop before there is a driver lasts, whatever is answered afterward
   }
 }
 
-TEST_CASE("when the number changes, the driver is made anew") {
+TEST_CASE("when the number changes, the driver is made again") {
   Scene scene{4};
   scene.consul.put(kCountKey, "4");
   scene.member("a", 4);
@@ -260,7 +260,7 @@ TEST_CASE("a host that may not write the number leads on with one partition, unt
   scene.start();
   scene.pass(3s);
   CHECK(scene.driven() == 1);
-  CHECK(scene.wish() == 1);  // so no other host gives up the lead for a number that is refused
+  CHECK(scene.wish() == 1);  // so no other host gives up leadership for a number that is refused
   const QueueDriver* driver = scene.driver();
   scene.pass(100s);
   CHECK(scene.driver() == driver);
