@@ -27,7 +27,7 @@ TEST_CASE("a task's logs come oldest first, by token, since attempts begin again
   CHECK(logs->at(1).attempt == 2);
   CHECK(logs->at(2).token == 300);
   CHECK(logs->at(2).attempt == 1);
-  CHECK(logs->at(2).size == 4);
+  CHECK(logs->at(2).size == 5);
   CHECK(logs->at(2).modified > WallTime{});
   CHECK(logs->at(2).path == folder / "q/a%2Fb.1.300.log");
   CHECK(stored_logs(folder.path(), "other", "a/b", nullptr)->empty());
