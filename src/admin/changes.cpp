@@ -236,10 +236,10 @@ void add_schedule_changes(const ChangeRoutes& routes) {
   routes.add("PUT", "/v1/schedules/*", "schedule", "write schedule", 200,
              [](const Asked& asked) -> Result<ordered_json> {
                client::Schedules schedules = schedules_of(asked);
-               const bool again = asked.request.parameter("create").has_value();
+               const bool creates = asked.request.parameter("create").has_value();
                LICTOR_TRY(const auto written,
-                          again ? schedules.add(asked.id, asked.request.body)
-                                : schedules.replace(asked.id, asked.request.body));
+                          creates ? schedules.add(asked.id, asked.request.body)
+                                  : schedules.replace(asked.id, asked.request.body));
                return ordered_json{{"schedule", client::schedule_json(written, wall_now())}};
              });
   routes.add("DELETE", "/v1/schedules/*", "schedule", "remove schedule", 200,

@@ -196,7 +196,7 @@ void Events::serve() {
   std::uint64_t sent = 0;  // number of the first event that somebody lacks
   std::unique_lock lock{mutex_};
   while (!ending_) {
-    const bool again = !joining_.empty();
+    const bool any_joins = !joining_.empty();
     readers.insert(readers.end(), std::make_move_iterator(joining_.begin()),
                    std::make_move_iterator(joining_.end()));
     joining_.clear();
@@ -205,7 +205,7 @@ void Events::serve() {
       changed_.wait(lock, [&] { return ending_ || !joining_.empty(); });
       continue;
     }
-    if (!again && sent == next_ && now < beat_at) {
+    if (!any_joins && sent == next_ && now < beat_at) {
       idle_ = true;
       changed_.wait_for(lock, beat_at - now,
                         [&] { return ending_ || !joining_.empty() || sent != next_; });

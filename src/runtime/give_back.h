@@ -17,8 +17,8 @@ struct LockOwner {
   exec::LeaseSlot first_slot = 0;  ///< of partition 0; those of the others follow
 };
 
-/// Releases the locks of a dead daemon (core/leadership/give_back.h), all at once, over the addresses of
-/// `options` in turn, until all are released or exec::kGiveBackPatience has passed. `owners` is in
+/// Releases the locks of a dead daemon (core/leadership/give_back.h), all at once, over the
+/// addresses of `options` in turn, until all are released or exec::kGiveBackPatience has passed. `owners` is in
 /// the order of the slots. Leaks its transport, so call it only before the process exits. Returns a
 /// line that says which locks were released.
 [[nodiscard]] std::string give_back_locks(net::Options options,

@@ -188,8 +188,9 @@ std::optional<std::string> QueueDriver::why(Instant now, const std::string& id) 
   return wire::reasons_json(reasons, binding_->layout);
 }
 
-// Returns free memory after a long list, after a backlog, and after 1,000 jobs. After a list it waits for a quiet moment: each new
-// task has the key names read again, which would need fresh memory each time.
+// Returns free memory after a long list, after a backlog, and after 1,000 jobs. After a list it
+// waits for a quiet moment: each new task has the key names read again, which would need fresh
+// memory each time.
 void QueueDriver::release_memory(Instant now) {
   constexpr std::size_t kLong = 10'000;
   constexpr std::size_t kMany = 1000;
@@ -308,8 +309,8 @@ void QueueDriver::carry_out(const core::AcquireLock& effect) {
   lock.asked = effect;
   // Its reply may not be seen.
   if (lock.kept_session != effect.session) keep_lock(partition, effect.session, 0);
-  const bool again = !core_.holds_lock(partition) && std::exchange(lock.answered, false);
-  if (again) lock.since = wall_now();
+  const bool is_new = !core_.holds_lock(partition) && std::exchange(lock.answered, false);
+  if (is_new) lock.since = wall_now();
   send(effect, lock.since);
 }
 

@@ -232,7 +232,8 @@ bool has_no_way(TaskState from, TaskState to) {
   return from == TaskState::kChecking && to == TaskState::kClaimed;
 }
 
-// Every arrow of the state diagram (core/tasks/task_state.h) is walked, or is known to have no way here.
+// Every arrow of the state diagram (core/tasks/task_state.h) is walked, or is known to have no way
+// here.
 bool report_arrows(const Arguments& arguments, const Totals& totals) {
   bool well = true;
   for (std::size_t i = 0; i < kTaskStates; ++i) {

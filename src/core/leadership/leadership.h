@@ -10,8 +10,8 @@
 //                         its jobs are over: if the session lives, it campaigns again
 //            released --> it campaigns again, or, after close(), the last one ends the session
 //
-// Session (core/leadership/session.h) opens, renews and ends the session; Trust (core/lead/trust.h) counts until
-// when it may be believed; Lease (core/leadership/lease.h) is a partition's lock under that trust.
+// Session (session.h) opens, renews and ends the session; Trust (trust.h) counts until when it may
+// be believed; Lease (lease.h) is a partition's lock under that trust.
 
 #include <cstdint>
 #include <deque>

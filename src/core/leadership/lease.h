@@ -12,8 +12,8 @@
 //     |  +- resume() -- kLost <------- the lock is lost, from any of the three above
 //     +---- released -- kResigning <-- resign(), from any of the three above
 //
-// Lock (core/leadership/lock.h) takes the leader key and gives it back; Trust (core/lead/trust.h) says until when
-// the session's locks may be believed. Leadership (core/leadership/leadership.h) has both and the session.
+// Lock (lock.h) takes the leader key and gives it back; Trust (trust.h) says until when the
+// session's locks may be believed. Leadership (leadership.h) has both and the session.
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // One entry for each known key, by key and, while it is ours, by attempt. The state of an entry
-// (core/tasks/task_state.h has the diagram) decides in which orders it stands: update() takes it out of
+// (task_state.h has the diagram) decides in which orders it stands: update() takes it out of
 // those of the old state and puts it into those of the new one, so that no two can disagree.
 
 #include <array>

@@ -2,7 +2,7 @@
 
 // Every transition of a task: an event in a state leads to another state, a write to the store, a
 // job's start or stop, a fact. transitions_attempt.cpp has those of a task that is ours, from its
-// claim to its end. core/tasks/task_state.h defines the states, core/tasks/task_table.h holds the entries,
+// claim to its end. task_state.h defines the states, task_table.h holds the entries, and
 // core/dispatch/dispatcher.h decides what is claimed and started when.
 
 #include <cstdint>

@@ -87,7 +87,7 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
   if (!goes_on) ++stamp.attempt;
   // A task claimed ahead keeps taskRetryAt, in case another leader takes it over before that time.
   if (due) stamp.retry_at.reset();
-  // Told apart from those of an earlier number of partitions, too: attempts are counted on.
+  // The attempt's number makes it unique, also after the number of partitions has changed.
   std::string nonce = options_.identity + "-" + std::to_string(next_attempt());
   stamp.claim = Claim{options_.node, session, std::move(nonce), clock_.at(now)};
   table_.update(entry, S::kClaiming, [&](TaskEntry& e) {

@@ -112,10 +112,10 @@ TEST_CASE("what cannot be read is an error that says where") {
 }
 
 TEST_CASE("the number is made where there is none, and only if no lock has changed") {
-  const json again =
+  const json first =
       json::parse(encode(fleet_binding(), core::CreateCount{16, {}}, WallTime{}).body);
-  REQUIRE(again.size() == 2);
-  for (const json& op : again) {
+  REQUIRE(first.size() == 2);
+  for (const json& op : first) {
     CHECK(op["KV"]["Verb"] == "cas");
     CHECK_FALSE(op["KV"].contains("Index"));  // 0: it must not exist
   }
