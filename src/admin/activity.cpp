@@ -88,10 +88,10 @@ void Activity::count_type(OfQueue& of_queue, const core::Fact& fact, std::size_t
 
 ordered_json Activity::by_type(const std::string& queue) const {
   const std::int64_t now = slot_now() / kSlotsPerMinute;
-  ordered_json told = ordered_json::object();
+  ordered_json out = ordered_json::object();
   const std::lock_guard lock{mutex_};
   const auto it = queues_.find(queue);
-  if (it == queues_.end()) return told;
+  if (it == queues_.end()) return out;
   for (const auto& [type, minutes] : it->second.types) {
     std::array<std::uint64_t, kCounts> counts{};
     std::uint64_t recent = 0;
@@ -107,13 +107,13 @@ ordered_json Activity::by_type(const std::string& queue) const {
       longest_ms = std::max(longest_ms, minute.longest_ms);
     }
     if (counts[1] + counts[2] + counts[3] == 0) continue;
-    ordered_json& figures = told[type];
+    ordered_json& figures = out[type];
     for (std::size_t i = 1; i < kCounts; ++i) figures[kNames[i]] = counts[i];
     figures["recent"] = recent;
     figures["took_ms"] = took_ms;
     figures["longest_ms"] = longest_ms;
   }
-  return told;
+  return out;
 }
 
 ordered_json Activity::json(const std::string& queue) const {
@@ -141,17 +141,17 @@ ordered_json Activity::json(const std::string& queue) const {
       }
     }
   }
-  ordered_json told{{"minutes", kMinutes}};
+  ordered_json out{{"minutes", kMinutes}};
   for (std::size_t i = 0; i < kCounts; ++i) {
-    ordered_json& list = told[kNames[i]] = ordered_json::array();
+    ordered_json& list = out[kNames[i]] = ordered_json::array();
     for (const Minute& minute : minutes) list.push_back(minute.counts[i]);
   }
   for (const auto& [name, share] : {std::pair{"delay_p50_ms", 0.5}, {"delay_p99_ms", 0.99}}) {
-    ordered_json& list = told[name] = ordered_json::array();
+    ordered_json& list = out[name] = ordered_json::array();
     for (const Minute& minute : minutes) list.push_back(quantile(minute.delays, share));
   }
-  for (std::size_t i = 0; i < kCounts; ++i) told["last_minute"][kNames[i]] = last[i];
-  return told;
+  for (std::size_t i = 0; i < kCounts; ++i) out["last_minute"][kNames[i]] = last[i];
+  return out;
 }
 
 }  // namespace lictor::admin

@@ -115,26 +115,26 @@ ordered_json bulk_json(const BulkResult& result) {
 }
 
 // A change that is asked for.
-struct Asked {
+struct ChangeRequest {
   const StoredQueue& queue;
   std::string id;  // in the path
   json body;
   std::string by;
   const Request& request;
 };
-using Change = Result<ordered_json> (*)(const Asked& asked);
+using Change = Result<ordered_json> (*)(const ChangeRequest& asked);
 
-Result<ordered_json> told(const Result<TaskInfo>& task) {
+Result<ordered_json> outcome_json(const Result<TaskInfo>& task) {
   return task.map([](const TaskInfo& info) {
     return ordered_json{{"task", client::task_json(info)}};
   });
 }
 
-Result<ordered_json> told(const Result<bool>& changed) {
+Result<ordered_json> outcome_json(const Result<bool>& changed) {
   return changed.map([](bool value) { return ordered_json{{"changed", value}}; });
 }
 
-client::Schedules schedules_of(const Asked& asked) {
+client::Schedules schedules_of(const ChangeRequest& asked) {
   return {asked.queue.queue.store, asked.queue.queue.layout};
 }
 
@@ -171,70 +171,78 @@ struct ChangeRoutes {
 };
 
 void add_task_changes(const ChangeRoutes& routes) {
-  routes.add_task("/v1/tasks/*/cancel", "cancel",
-                  [](const Asked& asked) { return told(asked.queue.client.cancel(asked.id)); });
+  routes.add_task("/v1/tasks/*/cancel", "cancel", [](const ChangeRequest& asked) {
+    return outcome_json(asked.queue.client.cancel(asked.id));
+  });
   routes.add_task(
-      "/v1/tasks/cancel", "cancel many", [](const Asked& asked) -> Result<ordered_json> {
+      "/v1/tasks/cancel", "cancel many", [](const ChangeRequest& asked) -> Result<ordered_json> {
         LICTOR_TRY(const auto ids, read_ids(asked.body));
         if (!ids) return fail(ErrorCode::kInvalid, R"(expected "ids" of tasks)");
         return bulk_json(
             change_each(*ids, [&](const auto& id) { return asked.queue.client.cancel(id); }));
       });
-  routes.add_task("/v1/dead/retry", "retry many", [](const Asked& asked) -> Result<ordered_json> {
-    LICTOR_TRY(const bool drop_expiry, flag_of(asked.body, "drop_expiry"));
-    LICTOR_TRY(const auto ids, read_ids(asked.body));
-    if (ids) {
-      return bulk_json(change_each(
-          *ids, [&](const auto& id) { return asked.queue.client.retry(id, drop_expiry); }));
-    }
-    LICTOR_TRY(const TaskFilter filter, read_filter(asked.body));
-    return asked.queue.client.retry_all(filter, drop_expiry).map(bulk_json);
+  routes.add_task(
+      "/v1/dead/retry", "retry many", [](const ChangeRequest& asked) -> Result<ordered_json> {
+        LICTOR_TRY(const bool drop_expiry, flag_of(asked.body, "drop_expiry"));
+        LICTOR_TRY(const auto ids, read_ids(asked.body));
+        if (ids) {
+          return bulk_json(change_each(
+              *ids, [&](const auto& id) { return asked.queue.client.retry(id, drop_expiry); }));
+        }
+        LICTOR_TRY(const TaskFilter filter, read_filter(asked.body));
+        return asked.queue.client.retry_all(filter, drop_expiry).map(bulk_json);
+      });
+  routes.add_task(
+      "/v1/dead/purge", "purge many", [](const ChangeRequest& asked) -> Result<ordered_json> {
+        LICTOR_TRY(const auto ids, read_ids(asked.body));
+        if (ids) {
+          return bulk_json(
+              change_each(*ids, [&](const auto& id) { return asked.queue.client.purge(id); }));
+        }
+        LICTOR_TRY(const TaskFilter filter, read_filter(asked.body));
+        return asked.queue.client.purge_all(filter).map(bulk_json);
+      });
+  routes.add_task("/v1/dead/*/retry", "retry",
+                  [](const ChangeRequest& asked) -> Result<ordered_json> {
+                    LICTOR_TRY(const bool drop_expiry, flag_of(asked.body, "drop_expiry"));
+                    return outcome_json(asked.queue.client.retry(asked.id, drop_expiry));
+                  });
+  routes.add_task("/v1/dead/*/purge", "purge", [](const ChangeRequest& asked) {
+    return outcome_json(asked.queue.client.purge(asked.id));
   });
-  routes.add_task("/v1/dead/purge", "purge many", [](const Asked& asked) -> Result<ordered_json> {
-    LICTOR_TRY(const auto ids, read_ids(asked.body));
-    if (ids) {
-      return bulk_json(
-          change_each(*ids, [&](const auto& id) { return asked.queue.client.purge(id); }));
-    }
-    LICTOR_TRY(const TaskFilter filter, read_filter(asked.body));
-    return asked.queue.client.purge_all(filter).map(bulk_json);
-  });
-  routes.add_task("/v1/dead/*/retry", "retry", [](const Asked& asked) -> Result<ordered_json> {
-    LICTOR_TRY(const bool drop_expiry, flag_of(asked.body, "drop_expiry"));
-    return told(asked.queue.client.retry(asked.id, drop_expiry));
-  });
-  routes.add_task("/v1/dead/*/purge", "purge",
-                  [](const Asked& asked) { return told(asked.queue.client.purge(asked.id)); });
 }
 
 void add_queue_changes(const ChangeRoutes& routes) {
-  routes.add_task("/v1/pause", "pause", [](const Asked& asked) -> Result<ordered_json> {
+  routes.add_task("/v1/pause", "pause", [](const ChangeRequest& asked) -> Result<ordered_json> {
     LICTOR_TRY(const std::string reason, text_of(asked.body, "reason"));
-    return told(asked.queue.client.pause(reason, asked.by));
+    return outcome_json(asked.queue.client.pause(reason, asked.by));
   });
-  routes.add_task("/v1/resume", "resume",
-                  [](const Asked& asked) { return told(asked.queue.client.resume(asked.by)); });
-  routes.add("POST", "/v1/step-down", "task", "step down", 202, [](const Asked& asked) {
+  routes.add_task("/v1/resume", "resume", [](const ChangeRequest& asked) {
+    return outcome_json(asked.queue.client.resume(asked.by));
+  });
+  routes.add("POST", "/v1/step-down", "task", "step down", 202, [](const ChangeRequest& asked) {
     return asked.queue.client.step_down().map([] { return ordered_json{{"asked", true}}; });
   });
 }
 
 void add_schedule_changes(const ChangeRoutes& routes) {
-  routes.add(
-      "POST", "/v1/schedules/*/pause", "schedule", "pause schedule", 200,
-      [](const Asked& asked) { return told(schedules_of(asked).set_paused(asked.id, true)); });
-  routes.add(
-      "POST", "/v1/schedules/*/resume", "schedule", "resume schedule", 200,
-      [](const Asked& asked) { return told(schedules_of(asked).set_paused(asked.id, false)); });
+  routes.add("POST", "/v1/schedules/*/pause", "schedule", "pause schedule", 200,
+             [](const ChangeRequest& asked) {
+               return outcome_json(schedules_of(asked).set_paused(asked.id, true));
+             });
+  routes.add("POST", "/v1/schedules/*/resume", "schedule", "resume schedule", 200,
+             [](const ChangeRequest& asked) {
+               return outcome_json(schedules_of(asked).set_paused(asked.id, false));
+             });
   routes.add("POST", "/v1/schedules/*/run", "schedule", "run schedule", 201,
-             [](const Asked& asked) {
+             [](const ChangeRequest& asked) {
                return schedules_of(asked).run(asked.id, wall_now()).map([](const std::string& id) {
                  return ordered_json{{"id", id}};
                });
              });
   // The body is the record, to the byte.
   routes.add("PUT", "/v1/schedules/*", "schedule", "write schedule", 200,
-             [](const Asked& asked) -> Result<ordered_json> {
+             [](const ChangeRequest& asked) -> Result<ordered_json> {
                client::Schedules schedules = schedules_of(asked);
                const bool creates = asked.request.parameter("create").has_value();
                LICTOR_TRY(const auto written,
@@ -243,7 +251,7 @@ void add_schedule_changes(const ChangeRoutes& routes) {
                return ordered_json{{"schedule", client::schedule_json(written, wall_now())}};
              });
   routes.add("DELETE", "/v1/schedules/*", "schedule", "remove schedule", 200,
-             [](const Asked& asked) {
+             [](const ChangeRequest& asked) {
                return schedules_of(asked).remove(asked.id).map([](const auto&) {
                  return ordered_json{{"removed", true}};
                });

@@ -42,24 +42,24 @@ ordered_json member_json(const Member& member, const std::string& queue) {
           {"leads", member.leads},
           {"partitions", member.partitions},
           {"draining", member.draining},
-          {"partitions_wanted", wire::number_of(member.wishes, queue)},
+          {"partitions_wanted", wire::number_of(member.desired_partitions, queue)},
           {"answers", member.answers ? ordered_json(*member.answers) : ordered_json{}},
-          {"doubt", text_or_null(cluster::doubt_of(member))}};
+          {"doubt", text_or_null(cluster::unresponsive_reason(member))}};
 }
 
 // The leader of an undivided queue; of a divided one nobody is *the* leader.
-void add_leaders(const Fleet& fleet, ordered_json& told) {
+void add_leaders(const Fleet& fleet, ordered_json& out) {
   const Lead* leader = fleet.divided() ? nullptr : &fleet.leads.front();
-  told["leader"] = leader != nullptr ? text_or_null(leader->node) : ordered_json{};
-  told["leads_since"] = leader != nullptr ? text_or_null(leader->since) : ordered_json{};
-  told["partitions"] = fleet.leads.size();
-  told["leaders"] = ordered_json::array();
+  out["leader"] = leader != nullptr ? text_or_null(leader->node) : ordered_json{};
+  out["leads_since"] = leader != nullptr ? text_or_null(leader->since) : ordered_json{};
+  out["partitions"] = fleet.leads.size();
+  out["leaders"] = ordered_json::array();
   for (const Lead& lead : fleet.leads) {
-    told["leaders"].push_back({{"partition", told["leaders"].size()},
-                               {"node", text_or_null(lead.node)},
-                               {"since", text_or_null(lead.since)}});
+    out["leaders"].push_back({{"partition", out["leaders"].size()},
+                              {"node", text_or_null(lead.node)},
+                              {"since", text_or_null(lead.since)}});
   }
-  told["moving"] = fleet.moving;
+  out["moving"] = fleet.moving;
 }
 
 // Without the records.
@@ -113,7 +113,7 @@ class Queues {
     const auto status = backend_.status();
     if (!status) return error_response(503, kNoAnswer);
     const ConsulTrouble trouble = relayed ? ConsulTrouble{} : backend_.consul_trouble();
-    ordered_json told = ordered_json::array();
+    ordered_json out = ordered_json::array();
     const auto only = request.parameter("queue");
     for (const StoredQueue& queue : queues_) {
       if (only && *only != queue.queue.name) continue;
@@ -121,37 +121,37 @@ class Queues {
           std::find_if(status->queues.begin(), status->queues.end(),
                        [&](const auto& each) { return each.name == queue.queue.name; });
       if (own == status->queues.end()) continue;
-      told.push_back(relayed ? of_leader(*own) : whole(call, queue, status->node, *own, trouble));
+      out.push_back(relayed ? of_leader(*own) : whole(call, queue, status->node, *own, trouble));
     }
     return json_response(200, {{"node", status->node},
                                {"version", status->version},
                                {"at", format_rfc3339(wall_now())},
                                {"stopping", status->stopping},
                                {"consul", consul_json(trouble)},
-                               {"queues", std::move(told)}});
+                               {"queues", std::move(out)}});
   }
 
   Result<std::optional<Response>> members(const Request& request) const {
     LICTOR_TRY(const StoredQueue* queue, find_queue(queues_, request));
     LICTOR_TRY(const Fleet fleet, backend_.fleet(queue->queue.name));
-    ordered_json told{{"queue", queue->queue.name}};
-    add_leaders(fleet, told);
-    told["members"] = ordered_json::array();
+    ordered_json out{{"queue", queue->queue.name}};
+    add_leaders(fleet, out);
+    out["members"] = ordered_json::array();
     for (const Member& member : fleet.members) {
-      told["members"].push_back(member_json(member, queue->queue.name));
+      out["members"].push_back(member_json(member, queue->queue.name));
     }
-    return json_response(200, told);
+    return json_response(200, out);
   }
 
  private:
   // What this daemon knows as a leader.
   ordered_json of_leader(const QueueStatus& own) const {
     if (own.role == QueueStatus::Role::kFollowing) return nullptr;
-    ordered_json told = queue_json(own);
-    told["types"] = own.types;
-    told["activity"] = activity_.json(own.name);
-    told["by_type"] = activity_.by_type(own.name);
-    return told;
+    ordered_json out = queue_json(own);
+    out["types"] = own.types;
+    out["activity"] = activity_.json(own.name);
+    out["by_type"] = activity_.by_type(own.name);
+    return out;
   }
 
   ordered_json whole(const Call& call, const StoredQueue& queue, const std::string& node,
@@ -167,22 +167,22 @@ class Queues {
       leaders.push_back({node, std::move(leading)});
     }
     const auto number = own.partitions != 0 ? ordered_json(own.partitions) : ordered_json{};
-    ordered_json told{{"name", name},
-                      {"leads_here", !leaders.empty()},
-                      {"types", own.types},
-                      {"leader", nullptr},
-                      {"leads_since", nullptr},
-                      {"partitions", number},
-                      {"leaders", ordered_json::array()},
-                      {"moving", ordered_json::array()},
-                      {"members", ordered_json::array()},
-                      {"fleet_error", text_or_null(trouble.what)}};
+    ordered_json out{{"name", name},
+                     {"leads_here", !leaders.empty()},
+                     {"types", own.types},
+                     {"leader", nullptr},
+                     {"leads_since", nullptr},
+                     {"partitions", number},
+                     {"leaders", ordered_json::array()},
+                     {"moving", ordered_json::array()},
+                     {"members", ordered_json::array()},
+                     {"fleet_error", text_or_null(trouble.what)}};
     if (trouble.any()) {
       find({consul_finding(trouble)});
     } else {
       const auto known = backend_.fleet(name);
       if (!known) {
-        told["fleet_error"] = known.error().message;
+        out["fleet_error"] = known.error().message;
         find({{"members_unknown", Finding::Severity::kError,
                "the members cannot be read: " + known.error().message,
                "give the daemon's token the rights of "
@@ -190,35 +190,35 @@ class Queues {
       } else {
         const Fleet& fleet = *known;
         find(cluster::diagnose(fleet, name));
-        add_leaders(fleet, told);
+        add_leaders(fleet, out);
         for (const Member& member : fleet.members) {
-          told["members"].push_back(member_json(member, name));
+          out["members"].push_back(member_json(member, name));
         }
         const bool complete = !fleet.divided() && !leaders.empty();
-        if (!complete && fleet.free().size() < fleet.leads.size()) ask_leaders(name, leaders, told);
+        if (!complete && fleet.free().size() < fleet.leads.size()) ask_leaders(name, leaders, out);
       }
       if (const auto read = client::pause_state(queue.queue)) paused = *read;
     }
-    told["paused"] = client::pause_json(paused);
+    out["paused"] = client::pause_json(paused);
     if (paused.paused) find({pause_finding(paused)});
     find(cluster::diagnose(leaders, paused.paused));
     ordered_json status = leaders.size() == 1 ? leaders.front().status : cluster::merged(leaders);
     // Only leaders run tasks, and they may have another configuration.
-    if (status.contains("types")) told["types"] = status["types"];
+    if (status.contains("types")) out["types"] = status["types"];
     if (!trouble.any() && !status.is_null()) {
       const auto notes = notes_.at(name)->get(call);
       if (notes) {
-        find(cluster::diagnose((*notes)->schedules, type_fault_of(told["types"]), wall_now()));
+        find(cluster::diagnose((*notes)->schedules, type_fault_of(out["types"]), wall_now()));
       }
     }
-    told["status"] = std::move(status);
-    told["findings"] = cluster::findings_json(findings, needed_name(queues_, name));
-    return told;
+    out["status"] = std::move(status);
+    out["findings"] = cluster::findings_json(findings, needed_name(queues_, name));
+    return out;
   }
 
   // Adds what the other leaders tell. "leader_silent" says which could not be asked, and why.
   void ask_leaders(const std::string& name, std::vector<LeaderStatus>& leaders,
-                   ordered_json& told) const {
+                   ordered_json& out) const {
     std::string silent;
     for (const Backend::Answer& answer :
          backend_.ask_leaders(name, "/v1/queues?relayed=1&queue=" + wire::query_value(name))) {
@@ -231,7 +231,7 @@ class Queues {
                 (!answer.body ? answer.body.error().message
                               : answer.node + " gave an answer that this version does not know");
     }
-    if (!silent.empty()) told["leader_silent"] = silent;
+    if (!silent.empty()) out["leader_silent"] = silent;
   }
 
   Backend& backend_;

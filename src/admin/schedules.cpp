@@ -129,11 +129,11 @@ Result<std::optional<Response>> show_schedule(const StoredQueues& queues, const 
   LICTOR_TRY(const StoredSchedule found,
              Schedules(queue->queue.store, queue->queue.layout).get(std::string{call.wildcard}));
   const WallTime now = wall_now();
-  ordered_json told = client::schedule_json(found, now);
-  told["note"] = client::text_or_null(found.no_effect);
-  client::add_value_json(found.record, told);
+  ordered_json out = client::schedule_json(found, now);
+  out["note"] = client::text_or_null(found.no_effect);
+  client::add_value_json(found.record, out);
   // Parsed and printed again, a long number would change.
-  if (is_utf8(found.record)) told["text"] = found.record;
+  if (is_utf8(found.record)) out["text"] = found.record;
   ordered_json ticks = ordered_json::array();
   if (found.definition) {
     const auto& read = *found.definition;
@@ -141,7 +141,7 @@ Result<std::optional<Response>> show_schedule(const StoredQueues& queues, const 
   }
   return json_response(200, {{"queue", queue->queue.name},
                              {"name", found.name},
-                             {"schedule", std::move(told)},
+                             {"schedule", std::move(out)},
                              {"ticks", std::move(ticks)}});
 }
 

@@ -25,24 +25,24 @@ const char* role_text(QueueStatus::Role role) {
 }
 
 // A follower keeps no list, so 0 would be wrong.
-void add_gauge(const Gauge& gauge, const QueueStatus& queue, ordered_json& told) {
+void add_gauge(const Gauge& gauge, const QueueStatus& queue, ordered_json& out) {
   const bool known = gauge.is_known(queue);
   const double value = queue.value(gauge);
   switch (gauge.kind) {
     case Gauge::Kind::kCount:
-      told[gauge.field()] = known ? ordered_json(std::llround(value)) : ordered_json{};
+      out[gauge.field()] = known ? ordered_json(std::llround(value)) : ordered_json{};
       break;
     case Gauge::Kind::kFlag:
-      told[gauge.field()] = known ? ordered_json(value != 0) : ordered_json{};
+      out[gauge.field()] = known ? ordered_json(value != 0) : ordered_json{};
       break;
     case Gauge::Kind::kSeconds:
-      if (known) told[gauge.field()] = std::llround(value * 1000);
+      if (known) out[gauge.field()] = std::llround(value * 1000);
       break;
     case Gauge::Kind::kCounter:
       break;
     case Gauge::Kind::kByState:
       for (const auto& [state, count] : queue.*gauge.by_state) {
-        if (known && count != 0) told[gauge.field()][state] = count;
+        if (known && count != 0) out[gauge.field()][state] = count;
       }
   }
 }
@@ -70,7 +70,7 @@ Response status_response(Backend& backend) {
   ordered_json queues = ordered_json::array();
   for (const QueueStatus& queue : status->queues) queues.push_back(queue_json(queue));
   const auto uptime = std::chrono::floor<std::chrono::seconds>(status->uptime);
-  const ordered_json told{
+  const ordered_json out{
       {"node", status->node},
       {"version", status->version},
       {"pid", status->pid},
@@ -82,7 +82,7 @@ Response status_response(Backend& backend) {
       {"queues", std::move(queues)}};
   return Response{200,
                   "application/json",
-                  told.dump(2, ' ', false, ordered_json::error_handler_t::replace) + '\n',
+                  out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + '\n',
                   {}};
 }
 
@@ -113,20 +113,20 @@ ordered_json consul_json(const ConsulTrouble& trouble) {
 }
 
 ordered_json queue_json(const QueueStatus& queue) {
-  ordered_json told{{"name", queue.name}, {"role", role_text(queue.role)}};
-  told["partitions"] = queue.partitions != 0 ? ordered_json(queue.partitions) : ordered_json{};
-  told["leads"] = queue.leads;
-  for (const Gauge& gauge : gauges()) add_gauge(gauge, queue, told);
+  ordered_json out{{"name", queue.name}, {"role", role_text(queue.role)}};
+  out["partitions"] = queue.partitions != 0 ? ordered_json(queue.partitions) : ordered_json{};
+  out["leads"] = queue.leads;
+  for (const Gauge& gauge : gauges()) add_gauge(gauge, queue, out);
   for (const WorkerStatus& worker : queue.workers) {
-    ordered_json& one = told["workers"][worker.type];
+    ordered_json& one = out["workers"][worker.type];
     for (const auto& [state, count] : worker.states) one[state] = count;
     std::uint64_t ended = 0;
     for (const auto& [reason, count] : worker.ends) ended += count;
     one["ended"] = ended;
   }
-  if (!queue.cannot_start.empty()) told["cannot_start"] = queue.cannot_start;
-  if (!queue.log_error.empty()) told["log_error"] = queue.log_error;
-  return told;
+  if (!queue.cannot_start.empty()) out["cannot_start"] = queue.cannot_start;
+  if (!queue.log_error.empty()) out["log_error"] = queue.log_error;
+  return out;
 }
 
 void add_status_routes(Router& router, Backend& backend) {

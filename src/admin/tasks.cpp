@@ -70,17 +70,17 @@ Result<TaskListing> read_tasks(const client::Queue& queue, bool done, const std:
 }
 
 // The place of a task in the order of its list.
-struct Place {
+struct SortKey {
   int rank = 0;
   std::int64_t time = 0;
   std::uint64_t index = 0;
   std::string key;
 
-  friend auto operator<=>(const Place&, const Place&) = default;
+  friend auto operator<=>(const SortKey&, const SortKey&) = default;
 };
 
 // What ended last comes first; what starts next comes first.
-Place place_of(const TaskInfo& task) {
+SortKey sort_key_of(const TaskInfo& task) {
   const bool ended = task.state >= TaskState::kDead;
   const auto time = task.state == TaskState::kScheduled ? task.due : ended ? task.since : task.time;
   const auto ns = time.value_or(WallTime::min()).time_since_epoch().count();
@@ -88,13 +88,13 @@ Place place_of(const TaskInfo& task) {
   return {static_cast<int>(state), ended ? -(ns + 1) : ns, task.create_index, task.key};
 }
 
-std::string cursor_of(const Place& place) {
+std::string cursor_of(const SortKey& place) {
   return std::to_string(place.rank) + ':' + std::to_string(place.time) + ':' +
          std::to_string(place.index) + ':' + place.key;
 }
 
-std::optional<Place> read_cursor(const std::string& text) {
-  Place place;
+std::optional<SortKey> read_cursor(const std::string& text) {
+  SortKey place;
   const char* at = text.data();
   const char* end = at + text.size();
   const auto number = [&](auto& value) {
@@ -113,7 +113,7 @@ struct TaskQuestion {
   std::string state, type, reason, error, text;  // empty: all
   std::string record;                            // text that the record must have
   std::string schedule;                          // that made the task
-  std::optional<Place> after;
+  std::optional<SortKey> after;
   std::size_t limit = 0;
 };
 
@@ -175,22 +175,22 @@ ordered_json groups_of(const TaskListing& listing, TaskList kind) {
     group.oldest = std::min(group.oldest.value_or(*task.since), *task.since);
     group.newest = std::max(group.newest.value_or(*task.since), *task.since);
   }
-  std::vector<std::pair<std::size_t, ordered_json>> told;
+  std::vector<std::pair<std::size_t, ordered_json>> out;
   for (const auto& [what, group] : groups) {
     const auto time = [](const std::optional<WallTime>& at) {
       return at ? ordered_json(format_rfc3339(*at)) : ordered_json{};
     };
-    told.emplace_back(group.count, ordered_json{{"type", client::text_or_null(std::get<0>(what))},
-                                                {"reason", client::text_or_null(std::get<1>(what))},
-                                                {"error", client::text_or_null(group.error)},
-                                                {"count", group.count},
-                                                {"oldest", time(group.oldest)},
-                                                {"newest", time(group.newest)}});
+    out.emplace_back(group.count, ordered_json{{"type", client::text_or_null(std::get<0>(what))},
+                                               {"reason", client::text_or_null(std::get<1>(what))},
+                                               {"error", client::text_or_null(group.error)},
+                                               {"count", group.count},
+                                               {"oldest", time(group.oldest)},
+                                               {"newest", time(group.newest)}});
   }
-  std::stable_sort(told.begin(), told.end(),
+  std::stable_sort(out.begin(), out.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   ordered_json list = ordered_json::array();
-  for (auto& [count, group] : told) {
+  for (auto& [count, group] : out) {
     if (list.size() < kMostGroups) list.push_back(std::move(group));
   }
   return list;
@@ -200,7 +200,7 @@ Response page_of(const TaskListing& listing, const TaskQuestion& question,
                  const StoredQueues& queues, const std::string& queue) {
   std::map<std::string, std::size_t> types;
   ordered_json counts = ordered_json::object();
-  std::vector<std::pair<Place, const TaskInfo*>> rest;
+  std::vector<std::pair<SortKey, const TaskInfo*>> rest;
   std::size_t matching = 0;
   for (const TaskInfo& task : listing.tasks) {
     const std::string state{client::state_name(task.state)};
@@ -214,7 +214,7 @@ Response page_of(const TaskListing& listing, const TaskQuestion& question,
     if (types.size() < kMostTypes || types.contains(task.type)) ++types[task.type];
     if (!fits(task, question)) continue;
     ++matching;
-    Place place = place_of(task);
+    SortKey place = sort_key_of(task);
     if (!question.after || *question.after < place) rest.emplace_back(std::move(place), &task);
   }
   const std::size_t shown = std::min(question.limit, rest.size());
@@ -222,22 +222,22 @@ Response page_of(const TaskListing& listing, const TaskQuestion& question,
                     [](const auto& a, const auto& b) { return a.first < b.first; });
   ordered_json tasks = ordered_json::array();
   for (std::size_t i = 0; i < shown; ++i) tasks.push_back(row_of(*rest[i].second));
-  ordered_json told{{"queue", queue},
-                    {"as_of", format_rfc3339(listing.at)},
-                    {"counts", std::move(counts)},
-                    {"types", types},
-                    {"found", matching},
-                    {"tasks", std::move(tasks)},
-                    {"next", shown < rest.size() ? ordered_json(cursor_of(rest[shown - 1].first))
-                                                 : ordered_json{}},
-                    {"hidden", listing.hidden}};
-  if (question.kind != TaskList::kDone) told["groups"] = groups_of(listing, question.kind);
+  ordered_json out{{"queue", queue},
+                   {"as_of", format_rfc3339(listing.at)},
+                   {"counts", std::move(counts)},
+                   {"types", types},
+                   {"found", matching},
+                   {"tasks", std::move(tasks)},
+                   {"next", shown < rest.size() ? ordered_json(cursor_of(rest[shown - 1].first))
+                                                : ordered_json{}},
+                   {"hidden", listing.hidden}};
+  if (question.kind != TaskList::kDone) out["groups"] = groups_of(listing, question.kind);
   if (question.kind == TaskList::kLive) {
     cluster::TaskFacts facts;
     for (const TaskInfo& task : listing.tasks) facts.add(task);
-    told["findings"] = cluster::findings_json(facts.failures(), needed_name(queues, queue));
+    out["findings"] = cluster::findings_json(facts.failures(), needed_name(queues, queue));
   }
-  return json_response(200, told);
+  return json_response(200, out);
 }
 
 constexpr std::array kLiveStates{std::string_view{"waiting"},    std::string_view{"scheduled"},

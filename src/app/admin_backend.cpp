@@ -14,7 +14,7 @@
 #include "client/task_info.h"
 #include "cluster/admin_client.h"
 #include "cluster/member.h"
-#include "cluster/takeover.h"
+#include "cluster/succession.h"
 #include "wire/consul.h"
 
 namespace lictor::app {
@@ -131,7 +131,7 @@ Result<std::string> AdminBackend::ask_leader_of(const std::string& queue, const 
   const client::Queue& stored = find(queue)->queue;
   LICTOR_TRY(const auto tasks, client::show_task(stored, id));
   LICTOR_TRY(const auto locks, client::read_locks(stored.store, stored.layout));
-  const client::Lock& lock = locks.of(tasks.front());
+  const client::LockView& lock = locks.of(tasks.front());
   return lock.session.empty() ? fail(ErrorCode::kFailed, "nobody leads partition " +
                                                              std::to_string(lock.partition.number))
                               : ask_member(queue, lock.name(), target);

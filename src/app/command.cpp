@@ -65,15 +65,15 @@ std::string topics_help() {
 }
 
 // "help", "help TOPIC", "help COMMAND"
-std::variant<cli::Command, cli::Answer> help(cli::CommandLine& line,
-                                             std::vector<std::string> words) {
-  if (words.empty()) return cli::Answer{cli::kDone, line.help() + topics_help()};
+std::variant<cli::Command, cli::ParseOutcome> help(cli::CommandLine& line,
+                                                   std::vector<std::string> words) {
+  if (words.empty()) return cli::ParseOutcome{cli::kDone, line.help() + topics_help()};
   const std::string& word = words.front();
   std::vector<std::string> topics;
   for (const manual::Page& page : manual::pages()) {
     topics.emplace_back(page.topic);
     if (word == page.topic && words.size() == 1) {
-      return cli::Answer{cli::kDone, std::string{page.text}};
+      return cli::ParseOutcome{cli::kDone, std::string{page.text}};
     }
   }
   const std::vector<std::string> commands = line.names();
@@ -85,17 +85,17 @@ std::variant<cli::Command, cli::Answer> help(cli::CommandLine& line,
   std::vector<std::string_view> known{commands.begin(), commands.end()};
   known.insert(known.end(), topics.begin(), topics.end());
   const std::string near = nearest(word, known);
-  return cli::Answer{cli::kUsage,
-                     fmt::format("{}: no command and no topic \"{}\"{}; commands: {}; topics: {}\n",
-                                 cli::program_name(), printable(excerpt(word)),
-                                 near.empty() ? "" : "; did you mean " + near + '?',
-                                 fmt::join(commands, ", "), fmt::join(topics, ", "))};
+  return cli::ParseOutcome{
+      cli::kUsage, fmt::format("{}: no command and no topic \"{}\"{}; commands: {}; topics: {}\n",
+                               cli::program_name(), printable(excerpt(word)),
+                               near.empty() ? "" : "; did you mean " + near + '?',
+                               fmt::join(commands, ", "), fmt::join(topics, ", "))};
 }
 
 }  // namespace
 
-std::variant<cli::Command, cli::Answer> read_arguments(cli::CommandLine& line,
-                                                       std::vector<std::string> words) {
+std::variant<cli::Command, cli::ParseOutcome> read_arguments(cli::CommandLine& line,
+                                                             std::vector<std::string> words) {
   // As other programs have it: "--version", "help", "help COMMAND".
   if (words == std::vector<std::string>{"--version"}) words = {"version"};
   if (words.empty() || words.front() != "help") return line.parse(std::move(words));
@@ -114,7 +114,7 @@ int run_arguments(const std::vector<std::string>& arguments, const Registry& reg
   add_commands(line, program);
   const auto read = read_arguments(line, arguments);
   int code = cli::kDone;
-  if (const auto* answer = std::get_if<cli::Answer>(&read)) {
+  if (const auto* answer = std::get_if<cli::ParseOutcome>(&read)) {
     code = answer->exit_code;
     if (code == cli::kDone) {
       console.print(answer->text);
@@ -129,12 +129,12 @@ int run_arguments(const std::vector<std::string>& arguments, const Registry& reg
       code = *result;
     } else {
       if (runtime::stderr_is_journal()) std::fputs("<3>", stderr);
-      console.complain(result.error().message);
+      console.report_error(result.error().message);
       code = cli::exit_code(result.error().code);
     }
   }
   if (auto flushed = console.flush(); !flushed) {
-    console.complain(flushed.error().message);
+    console.report_error(flushed.error().message);
     if (code == cli::kDone) code = cli::kFailed;
   }
   if (code != cli::kDone) cli::end_if_interrupted();

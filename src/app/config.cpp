@@ -47,7 +47,7 @@ std::string node_name() {
 
 // Texts that `parse` understands.
 template <class Parse>
-Result<std::vector<std::string>> take_addresses(const Place& place, Parse parse) {
+Result<std::vector<std::string>> take_addresses(const ConfigNode& place, Parse parse) {
   std::vector<std::string> all;
   if (auto read = texts(all, kMaxAddresses)(place); !read) return tl::unexpected(read.error());
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -60,7 +60,7 @@ Result<std::vector<std::string>> take_addresses(const Place& place, Parse parse)
 
 Reader addresses(std::vector<std::string>& target) {
   using Addresses = std::vector<std::string>;
-  return into(target, "an array of addresses", [](const Place& place) -> Result<Addresses> {
+  return into(target, "an array of addresses", [](const ConfigNode& place) -> Result<Addresses> {
     LICTOR_TRY(auto all, take_addresses(place, [](const std::string& address) {
                  return net::parse_endpoint(address, {});
                }));
@@ -70,14 +70,14 @@ Reader addresses(std::vector<std::string>& target) {
 }
 
 Reader listen_addresses(std::vector<std::string>& target) {
-  return into(target, "an array of addresses", [](const Place& place) {
+  return into(target, "an array of addresses", [](const ConfigNode& place) {
     return take_addresses(place, httpd::parse_listen_address);
   });
 }
 
 // Without scheme and port.
 Reader host_names(std::vector<std::string>& target) {
-  return into(target, "an array of host names", [](const Place& place) {
+  return into(target, "an array of host names", [](const ConfigNode& place) {
     return take_addresses(place, [](const std::string& name) -> Result<void> {
       if (httpd::host_part(name) == name && is_word(name, ".-_")) return {};
       return fail(ErrorCode::kInvalid,
@@ -103,7 +103,7 @@ Settings consul_settings(ConsulConfig& consul) {
           {"register", boolean(consul.register_service)}};
 }
 
-Result<void> check_consul(const Place& place, const net::Options& options) {
+Result<void> check_consul(const ConfigNode& place, const net::Options& options) {
   if (!options.token.empty() && !options.token_file.empty()) {
     return place.refuse_at({"token", "token_file"},
                            "has token and token_file; remove one, best the token");
@@ -122,7 +122,7 @@ Result<void> check_consul(const Place& place, const net::Options& options) {
 }
 
 // An admin API that others than this host reach shows tasks and output to whoever finds it.
-Result<void> check_admin(const Place& place, const AdminConfig& admin) {
+Result<void> check_admin(const ConfigNode& place, const AdminConfig& admin) {
   if (admin.open || !admin.token_file.empty()) return {};
   for (std::size_t i = 0; i < admin.listen.size(); ++i) {
     const auto address = httpd::parse_listen_address(admin.listen[i]);
@@ -137,10 +137,10 @@ Result<void> check_admin(const Place& place, const AdminConfig& admin) {
 
 }  // namespace
 
-Settings top_settings(Config& config, std::optional<Place>& queues) {
-  Reader consul =
-      object(consul_settings(config.consul), "an object",
-             [&config](const Place& place) { return check_consul(place, config.consul.options); });
+Settings top_settings(Config& config, std::optional<ConfigNode>& queues) {
+  Reader consul = object(
+      consul_settings(config.consul), "an object",
+      [&config](const ConfigNode& place) { return check_consul(place, config.consul.options); });
   Settings log{{"level", choice(config.log.level, kLogLevels)},
                {"format", choice(config.log.format, kLogFormats), false}};
   Settings admin{{"listen", listen_addresses(config.admin.listen)},
@@ -158,7 +158,7 @@ Settings top_settings(Config& config, std::optional<Place>& queues) {
           {"consul", std::move(consul), false},
           {"admin",
            object(std::move(admin), "an object",
-                  [&config](const Place& place) { return check_admin(place, config.admin); }),
+                  [&config](const ConfigNode& place) { return check_admin(place, config.admin); }),
            false},
           {"logs", object(std::move(logs)), false},
           // Read last: their paths depend on "root".
@@ -170,7 +170,7 @@ std::vector<ObjectForm> configuration_forms() {
   QueueConfig queue;
   core::TypePolicy policy;
   ExecutorParts parts;
-  std::optional<Place> place;
+  std::optional<ConfigNode> place;
   QueueMembers members;
   std::vector<KeyForm> executor = forms_of(executor_settings(parts, policy, Mode::kClient));
   const std::vector<KeyForm> inherited = forms_of(policy_settings(policy));
@@ -276,8 +276,8 @@ Result<void> check_programs(const Config& config) {
 }
 
 // `top`: the file's value; nullptr: there is no file.
-Result<void> build(const Place* top, const LoadRequest& request, Config& config) {
-  std::optional<Place> queues;
+Result<void> build(const ConfigNode* top, const LoadRequest& request, Config& config) {
+  std::optional<ConfigNode> queues;
   if (top != nullptr) {
     if (auto read = read_settings(*top, top_settings(config, queues)); !read) return read;
   }
@@ -415,7 +415,7 @@ nlohmann::json shared_settings(std::string_view text) {
 Result<Config> parse_config(std::string_view text, std::string_view file,
                             const LoadRequest& request) {
   LICTOR_TRY(const auto tree, parse_json_tree(text, file));
-  const Place top{tree, file};
+  const ConfigNode top{tree, file};
   Config config;
   config.file = file;
   if (const auto instance = instance_of(file); !instance.empty()) {
@@ -424,7 +424,7 @@ Result<Config> parse_config(std::string_view text, std::string_view file,
   if (auto built = build(&top, request, config); !built) return tl::unexpected{built.error()};
   const nlohmann::json shared = shared_settings(text);
   config.digest = client::digest_of(shared);
-  config.parts = client::config_parts(shared);
+  config.parts = client::config_digest(shared);
   return config;
 }
 

@@ -17,7 +17,7 @@
 #include <variant>
 #include <vector>
 
-#include "client/config_parts.h"
+#include "client/config_digest.h"
 #include "core/options.h"
 #include "exec/http_post.h"
 #include "exec/process_runner.h"

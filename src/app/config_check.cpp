@@ -22,14 +22,14 @@ Duration down_to_ms(Duration duration) {
 }
 
 // "renew_interval 5s", and whether it is the default.
-std::string shown(const Place& place, std::string_view setting, const std::string& value) {
+std::string shown(const ConfigNode& place, std::string_view setting, const std::string& value) {
   return fmt::format("{} {}{}", setting, value, place.has(setting) ? "" : " (the default)");
 }
-std::string shown(const Place& place, std::string_view setting, Duration value) {
+std::string shown(const ConfigNode& place, std::string_view setting, Duration value) {
   return shown(place, setting, format_duration(value));
 }
 
-Result<void> check_renewal(const Place& place, const core::QueueOptions& options) {
+Result<void> check_renewal(const ConfigNode& place, const core::QueueOptions& options) {
   if (options.renew_interval > options.session_ttl / 2) {
     return place.refuse_at(
         {"renew_interval", "session_ttl"},
@@ -55,7 +55,7 @@ Result<void> check_renewal(const Place& place, const core::QueueOptions& options
 
 // Leadership is proved once a proof_interval. The lease must outlive one lost proof: the interval,
 // the time-out of the lost proof, the pause, and the answer to the next.
-Result<void> check_lease(const Place& place, const core::QueueOptions& options) {
+Result<void> check_lease(const ConfigNode& place, const core::QueueOptions& options) {
   const Duration span = options.lease_span();
   const Duration needed =
       options.proof_interval() + 2 * options.request_timeout + core::kRetryPause;
@@ -77,7 +77,7 @@ Result<void> check_lease(const Place& place, const core::QueueOptions& options) 
           format_duration(core::kMostLockDelay)));
 }
 
-Result<void> check_capacity(const Place& place, const core::QueueOptions& options) {
+Result<void> check_capacity(const ConfigNode& place, const core::QueueOptions& options) {
   if (options.max_unacked >= options.concurrency + options.prefetch) return {};
   const auto value = [](std::uint32_t number) { return std::to_string(number); };
   return place.refuse_at(
@@ -109,13 +109,13 @@ std::vector<Path> all_paths(const std::vector<QueueConfig>& queues) {
   return paths;
 }
 
-Result<void> refuse_overlap(const Place& place, const Path& a, const Path& b) {
+Result<void> refuse_overlap(const ConfigNode& place, const Path& a, const Path& b) {
   const auto& [first, second] =
       std::minmax(a, b, [](const Path& x, const Path& y) { return x.queue < y.queue; });
   const bool same_queue = first.queue == second.queue;
-  const Place first_queue = place.item(first.queue);
-  const Place second_queue = place.item(second.queue);
-  const auto named = [](const Place& queue, const Path& path) {
+  const ConfigNode first_queue = place.item(first.queue);
+  const ConfigNode second_queue = place.item(second.queue);
+  const auto named = [](const ConfigNode& queue, const Path& path) {
     return shown(queue, path.setting, '"' + excerpt(path.path) + '"');
   };
   return second_queue.refuse_at(
@@ -128,18 +128,18 @@ Result<void> refuse_overlap(const Place& place, const Path& a, const Path& b) {
 
 Duration margin_for(Duration lock_delay) { return std::max<Duration>(1s, lock_delay / 50); }
 
-Result<void> check_relations(const Place& place, const core::QueueOptions& options) {
+Result<void> check_relations(const ConfigNode& place, const core::QueueOptions& options) {
   if (auto checked = check_renewal(place, options); !checked) return checked;
   if (auto checked = check_lease(place, options); !checked) return checked;
   return check_capacity(place, options);
 }
 
-Result<void> check_layout(const Place& place, const std::vector<QueueConfig>& queues) {
+Result<void> check_layout(const ConfigNode& place, const std::vector<QueueConfig>& queues) {
   std::map<std::string_view, std::size_t> names;
   for (std::size_t i = 0; i < queues.size(); ++i) {
     const auto [first, fresh] = names.emplace(queues[i].options.queue, i);
     if (!fresh) {
-      const Place item = place.item(i);
+      const ConfigNode item = place.item(i);
       return item.refuse_at(
           {"name"}, fmt::format("{} is also the name of {}; give each queue a name of its own",
                                 shown(item, "name", '"' + queues[i].options.queue + '"'),
@@ -160,7 +160,7 @@ Result<void> check_layout(const Place& place, const std::vector<QueueConfig>& qu
   return {};
 }
 
-Result<void> check_workers(const Place& place, const std::vector<QueueConfig>& queues) {
+Result<void> check_workers(const ConfigNode& place, const std::vector<QueueConfig>& queues) {
   std::uint64_t all = 0;
   for (const QueueConfig& queue : queues) {
     for (const auto& [type, executor] : queue.executors) {
@@ -181,7 +181,7 @@ Duration default_hang_timeout(const std::vector<QueueConfig>& queues) {
   return down_to_ms(least);
 }
 
-Result<void> check_hang_timeout(const Place& place, Duration hang_timeout,
+Result<void> check_hang_timeout(const ConfigNode& place, Duration hang_timeout,
                                 const std::vector<QueueConfig>& queues) {
   if (hang_timeout == Duration::zero()) return {};
   const std::string is = shown(place, "hang_timeout", hang_timeout);

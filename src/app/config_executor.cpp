@@ -38,7 +38,7 @@ Settings backoff_settings(core::Backoff& target) {
 }
 
 Reader backoff(core::Backoff& target) {
-  const auto check = [&target](const Place& place) -> Result<void> {
+  const auto check = [&target](const ConfigNode& place) -> Result<void> {
     if (target.max >= target.initial) return {};
     const std::string initial = format_duration(target.initial);
     return place.refuse_at({"initial", "max"}, "max " + format_duration(target.max) +
@@ -50,7 +50,7 @@ Reader backoff(core::Backoff& target) {
 }
 
 // An argument or a variable's value: any text without NUL, which ends a C string.
-Result<std::string> take_argument(const Place& place) {
+Result<std::string> take_argument(const ConfigNode& place) {
   const JsonValue& value = place.value();
   if (value.kind != JsonKind::kString) return place.expected("text");
   if (value.text.find('\0') != std::string::npos) return place.expected("text without NUL");
@@ -85,14 +85,15 @@ std::string reading_fault(const std::string& path) {
   return errno_text() + "; correct the path or the file's rights";
 }
 
-Result<void> check_path(const Place& place, const std::string& path, Mode mode, Fault fault_of) {
+Result<void> check_path(const ConfigNode& place, const std::string& path, Mode mode,
+                        Fault fault_of) {
   const std::string fault = mode == Mode::kClient ? "" : fault_of(path);
   if (fault.empty()) return {};
   return place.missing('"' + excerpt(path, 200) + "\": " + fault);
 }
 
 Reader path_on_host(std::string& target, Mode mode, Fault fault_of) {
-  return {[&target, mode, fault_of](const Place& place) -> Result<void> {
+  return {[&target, mode, fault_of](const ConfigNode& place) -> Result<void> {
             if (auto read = absolute_path(target)(place); !read) return read;
             return check_path(place, target, mode, fault_of);
           },
@@ -101,11 +102,11 @@ Reader path_on_host(std::string& target, Mode mode, Fault fault_of) {
 
 Reader arguments(std::vector<std::string>& target, Mode mode) {
   const std::string what = R"(an array of program and arguments such as ["/opt/jobs/any", "-v"])";
-  auto read = [&target, mode, what](const Place& place) -> Result<void> {
+  auto read = [&target, mode, what](const ConfigNode& place) -> Result<void> {
     if (place.value().kind != JsonKind::kArray || place.value().items.empty()) {
       return place.expected(what);
     }
-    const Reader element{[&target](const Place& item) -> Result<void> {
+    const Reader element{[&target](const ConfigNode& item) -> Result<void> {
                            LICTOR_TRY(auto argument, take_argument(item));
                            target.push_back(std::move(argument));
                            return {};
@@ -113,7 +114,7 @@ Reader arguments(std::vector<std::string>& target, Mode mode) {
                          "text"};
     if (auto rest = list(kMaxArguments, element)(place); !rest) return rest;
     // A service's PATH is not the PATH of the person who wrote the configuration.
-    const Place program = place.item(0);
+    const ConfigNode program = place.item(0);
     if (!target.front().starts_with('/')) return program.expected("a program's absolute path");
     return check_path(program, target.front(), mode, program_fault);
   };
@@ -121,10 +122,10 @@ Reader arguments(std::vector<std::string>& target, Mode mode) {
 }
 
 Reader variables(std::vector<std::pair<std::string, std::string>>& target) {
-  auto read = [&target](const Place& place) -> Result<void> {
+  auto read = [&target](const ConfigNode& place) -> Result<void> {
     if (place.value().kind != JsonKind::kObject) return place.expected("an object");
     for (const JsonValue& item : place.value().items) {
-      const Place member = place.member(item);
+      const ConfigNode member = place.member(item);
       const bool starts_with_digit = item.key.find_first_of("0123456789") == 0;
       if (!is_word(item.key, "_") || starts_with_digit) {
         return member.refuse(
@@ -142,7 +143,7 @@ Reader variables(std::vector<std::pair<std::string, std::string>>& target) {
 }
 
 Reader user(std::optional<exec::User>& target, Mode mode) {
-  auto take = [&target, mode](const Place& place) -> Result<void> {
+  auto take = [&target, mode](const ConfigNode& place) -> Result<void> {
     std::string name;
     if (auto read = text(name)(place); !read || mode == Mode::kClient) return read;
     auto found = exec::find_user(name);
@@ -173,7 +174,7 @@ Reader user(std::optional<exec::User>& target, Mode mode) {
 template <class Take>
 Reader limit(std::vector<exec::Limit>& target, int resource, std::string form, Take take,
              std::uint64_t more = 0) {
-  return {[&target, resource, take, more](const Place& member) -> Result<void> {
+  return {[&target, resource, take, more](const ConfigNode& member) -> Result<void> {
             LICTOR_TRY(const std::uint64_t value, take(member));
             target.push_back({resource, value, value + more});
             return {};
@@ -185,13 +186,13 @@ Settings limits_settings(std::vector<exec::Limit>& target) {
   const auto bytes = [&](int resource) {
     constexpr std::uint64_t kMost = 1024 * kGiB;
     return limit(target, resource, size_form(kMost),
-                 [](const Place& member) { return size_of(member, kMost); });
+                 [](const ConfigNode& member) { return size_of(member, kMost); });
   };
   const auto count = [&](int resource, std::uint64_t min, std::uint64_t max) {
     return limit(target, resource, whole_form(min, max),
-                 [=](const Place& member) { return whole_of(member, min, max); });
+                 [=](const ConfigNode& member) { return whole_of(member, min, max); });
   };
-  const auto seconds = [](const Place& member) -> Result<std::uint64_t> {
+  const auto seconds = [](const ConfigNode& member) -> Result<std::uint64_t> {
     LICTOR_TRY(const Duration time, duration_of(member, 1s, kYear, {}));
     return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(time).count());
   };
@@ -205,7 +206,7 @@ Settings limits_settings(std::vector<exec::Limit>& target) {
 }
 
 Reader plugin_file(std::string& target, Mode mode) {
-  return {[&target, mode](const Place& place) -> Result<void> {
+  return {[&target, mode](const ConfigNode& place) -> Result<void> {
             auto read = absolute_path(target)(place);
             if (!read || mode == Mode::kClient) return read;
             // Loaded later, when the warden has been forked.
@@ -219,7 +220,7 @@ Reader plugin(PluginConfig& target, Mode mode) {
                            R"({"file": "/opt/jobs/libresize.so", "executor": "Resize"})";
   const Reader file = plugin_file(target.file, mode);
   return text_or(file, object({{"file", file}, {"executor", text(target.executor)}}, form,
-                              [&target, form](const Place& place) -> Result<void> {
+                              [&target, form](const ConfigNode& place) -> Result<void> {
                                 if (!target.file.empty()) return {};
                                 return place.refuse("has no \"file\"; expected " + form);
                               }));
@@ -231,7 +232,7 @@ constexpr Duration kLongestKeepAlive = std::chrono::hours{1};
 constexpr std::array<std::string_view, 5> kOwnHeaders{"Connection", "Content-Length", "Expect",
                                                       "Transfer-Encoding", "Upgrade"};
 
-Result<void> read_header(const Place& place, HttpConfig& target) {
+Result<void> read_header(const ConfigNode& place, HttpConfig& target) {
   const std::string& name = place.value().key;
   if (!is_word(name, "!#$%&'*+-.^_`|~")) {  // a token of RFC 9110, 5.6.2
     return place.refuse("a header's name has letters, digits and \"-\", no space and no \":\"");
@@ -258,7 +259,7 @@ Result<void> read_header(const Place& place, HttpConfig& target) {
 
 Reader headers(HttpConfig& target) {
   const std::string form = R"(an object such as {"X-Source": "lictor"})";
-  auto take = [&target, form](const Place& place) -> Result<void> {
+  auto take = [&target, form](const ConfigNode& place) -> Result<void> {
     if (place.value().kind != JsonKind::kObject) return place.expected(form);
     for (const JsonValue& item : place.value().items) {
       if (auto read = read_header(place.member(item), target); !read) return read;
@@ -270,13 +271,13 @@ Reader headers(HttpConfig& target) {
 
 Reader url(exec::HttpTarget& target) {
   const std::string form = R"(a URL such as "http://127.0.0.1:9000/notify")";
-  return into(target, form, [form](const Place& place) -> Result<exec::HttpTarget> {
+  return into(target, form, [form](const ConfigNode& place) -> Result<exec::HttpTarget> {
     if (place.value().kind != JsonKind::kString) return place.expected(form);
     return place.checked(exec::parse_http_target(place.value().text));
   });
 }
 
-Result<void> check_http(const Place& place, const HttpConfig& target) {
+Result<void> check_http(const ConfigNode& place, const HttpConfig& target) {
   if (target.target.url.empty()) {
     return place.refuse(R"(has no "url"; add one such as "http://127.0.0.1:9000/notify")");
   }
@@ -307,7 +308,7 @@ Reader http(HttpConfig& target, Mode mode) {
   return text_or(url(target.target),
                  object(std::move(settings),
                         R"(a URL, or an object such as {"url": "http://127.0.0.1:9000/notify"})",
-                        [&target](const Place& place) { return check_http(place, target); }));
+                        [&target](const ConfigNode& place) { return check_http(place, target); }));
 }
 
 // The kind of an executor is the one of these keys that it has.
@@ -319,7 +320,7 @@ constexpr std::array<std::string_view, 5> kWorkerKeys{"processes", "tasks_per_pr
 
 // Refuses those of `keys` that are there.
 template <class Keys>
-Result<void> refuse_all(const Place& place, const Keys& keys, std::string_view whose,
+Result<void> refuse_all(const ConfigNode& place, const Keys& keys, std::string_view whose,
                         std::string_view kind) {
   for (const std::string_view key : keys) {
     if (!place.has(key)) continue;
@@ -329,7 +330,7 @@ Result<void> refuse_all(const Place& place, const Keys& keys, std::string_view w
   return {};
 }
 
-Result<std::string_view> kind_of(const Place& place) {
+Result<std::string_view> kind_of(const ConfigNode& place) {
   std::string_view kind;
   for (const std::string_view known : kKinds) {
     if (!place.has(known)) continue;
@@ -358,8 +359,8 @@ Result<std::string_view> kind_of(const Place& place) {
 // As many jobs at a time as its processes take: more would wait in them for nothing, out of their
 // order, while their time-out runs. An executor without a limit of its own has its tasks claimed
 // ahead, so it gets none where the queue runs no more tasks than that anyway.
-Result<void> fit_concurrency(const Place& place, const WorkerConfig& worker, std::uint32_t of_queue,
-                             core::TypePolicy& policy) {
+Result<void> fit_concurrency(const ConfigNode& place, const WorkerConfig& worker,
+                             std::uint32_t of_queue, core::TypePolicy& policy) {
   const std::uint32_t most = worker.processes * worker.tasks_per_process;
   if (policy.concurrency > most) {
     return place.refuse_at(
@@ -384,7 +385,7 @@ Settings worker_settings(WorkerConfig& worker, Mode mode) {
 }
 
 // `of_queue`: its concurrency.
-Result<void> read_executor(const Place& place, Mode mode, std::uint32_t of_queue,
+Result<void> read_executor(const ConfigNode& place, Mode mode, std::uint32_t of_queue,
                            ExecutorConfig& target, core::TypePolicy& policy) {
   ExecutorParts parts;
   auto read = read_settings(place, executor_settings(parts, policy, mode));
@@ -445,14 +446,14 @@ void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts) {
   policy.max_attempts_limit = policy.max_attempts;
 }
 
-Result<void> read_executors(const Place& place, const LoadRequest& request,
+Result<void> read_executors(const ConfigNode& place, const LoadRequest& request,
                             const core::TypePolicy& defaults, bool counts_attempts,
                             QueueConfig& queue) {
   if (place.value().kind != JsonKind::kObject) return place.expected("an object");
   const std::string only = request.only_type.value_or("");
   const std::string tried = place.has(only) ? only : "*";
   for (const JsonValue& item : place.value().items) {
-    const Place member = place.member(item);
+    const ConfigNode member = place.member(item);
     const Mode mode = request.only_type && item.key != tried ? Mode::kClient : request.mode;
     if (item.key.empty() || item.key.size() > kMaxTypeBytes) {
       return member.refuse("expected a taskType of 1 to " + std::to_string(kMaxTypeBytes) +

@@ -18,7 +18,7 @@ namespace lictor::app {
 // config.cpp
 
 /// The settings of the whole file. What it says of the queues is left in `queues`.
-[[nodiscard]] Settings top_settings(Config& config, std::optional<Place>& queues);
+[[nodiscard]] Settings top_settings(Config& config, std::optional<ConfigNode>& queues);
 
 /// The keys of one kind of object in the configuration.
 struct ObjectForm {
@@ -73,7 +73,7 @@ inline constexpr std::array<QueuePath, 7> kQueuePaths{
 
 /// What a queue says of what is read once its settings are.
 struct QueueMembers {
-  std::optional<Place> executors, schedules;
+  std::optional<ConfigNode> executors, schedules;
 };
 
 /// The settings of a queue; `policy` takes the defaults of its executors.
@@ -82,7 +82,7 @@ struct QueueMembers {
 
 /// Reads "queues", whose place is `place`, into config.queues. What is not set is derived: paths
 /// from root and name, renew_interval from session_ttl, margin from lock_delay.
-[[nodiscard]] Result<void> read_queues(const Place& place, const LoadRequest& request,
+[[nodiscard]] Result<void> read_queues(const ConfigNode& place, const LoadRequest& request,
                                        Config& config);
 
 // config_executor.cpp
@@ -110,7 +110,7 @@ void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts);
 /// Reads "executors" into queue.executors and, starting each from `defaults`, into the policies of
 /// queue.options; `counts_attempts`: the queue says max_attempts. For the daemon, programs, folders
 /// and users must be there on this host, of request.only_type alone if that is set.
-[[nodiscard]] Result<void> read_executors(const Place& place, const LoadRequest& request,
+[[nodiscard]] Result<void> read_executors(const ConfigNode& place, const LoadRequest& request,
                                           const core::TypePolicy& defaults, bool counts_attempts,
                                           QueueConfig& queue);
 
@@ -123,14 +123,16 @@ void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts);
 /// Whether a queue's settings fit together: renewals into the session's TTL, the kill of all jobs
 /// and two tries of a proof into the lock-delay, the jobs into max_unacked. `place` is the queue's.
 /// Errors: kInvalid, naming the settings, their values and what to change.
-[[nodiscard]] Result<void> check_relations(const Place& place, const core::QueueOptions& options);
+[[nodiscard]] Result<void> check_relations(const ConfigNode& place,
+                                           const core::QueueOptions& options);
 
 /// Whether each KV path of the queues has a place of its own, and each queue a name of its own.
 /// `place` is that of "queues", in the order of `queues`.
-[[nodiscard]] Result<void> check_layout(const Place& place, const std::vector<QueueConfig>& queues);
+[[nodiscard]] Result<void> check_layout(const ConfigNode& place,
+                                        const std::vector<QueueConfig>& queues);
 
 /// Errors: all workers together may have more processes than a daemon. `place` is that of "queues".
-[[nodiscard]] Result<void> check_workers(const Place& place,
+[[nodiscard]] Result<void> check_workers(const ConfigNode& place,
                                          const std::vector<QueueConfig>& queues);
 
 /// A third of the shortest session_ttl, so that a daemon that hangs is replaced before its session
@@ -139,7 +141,7 @@ void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts);
 
 /// Errors: a hang_timeout that is not 0 and not less than each lease: at a lease's end the jobs of
 /// a hung daemon are killed anyway. `place` is that of the whole file.
-[[nodiscard]] Result<void> check_hang_timeout(const Place& place, Duration hang_timeout,
+[[nodiscard]] Result<void> check_hang_timeout(const ConfigNode& place, Duration hang_timeout,
                                               const std::vector<QueueConfig>& queues);
 
 }  // namespace lictor::app

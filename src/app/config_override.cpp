@@ -12,7 +12,7 @@ namespace {
 
 // A path on the command line is relative to the shell's working directory, not to the daemon's.
 Reader path_from_here(std::string& target) {
-  return into(target, "a path", [](const Place& place) -> Result<std::string> {
+  return into(target, "a path", [](const ConfigNode& place) -> Result<std::string> {
     std::error_code error;
     const auto path = std::filesystem::absolute(place.value().text, error);
     if (error) return place.refuse(error.message());
@@ -22,7 +22,7 @@ Reader path_from_here(std::string& target) {
 
 // Overrides a token of the file, too.
 Reader token_file(net::Options& consul) {
-  return {[&consul](const Place& place) {
+  return {[&consul](const ConfigNode& place) {
             consul.token.clear();
             return path_from_here(consul.token_file)(place);
           },
@@ -31,7 +31,7 @@ Reader token_file(net::Options& consul) {
 
 Reader comma_addresses(std::vector<std::string>& target) {
   using Addresses = std::vector<std::string>;
-  return into(target, "addresses", [](const Place& place) -> Result<Addresses> {
+  return into(target, "addresses", [](const ConfigNode& place) -> Result<Addresses> {
     Addresses all;
     std::string_view rest = place.value().text;
     while (true) {
@@ -93,7 +93,7 @@ Result<void> apply_overrides(const LoadRequest& request, Config& config) {
       source = over.variable;
       value.text = variable->second;
     }
-    auto read = over.reader(config)(Place{value, "", std::string{source}});
+    auto read = over.reader(config)(ConfigNode{value, "", std::string{source}});
     if (!read) return read;
   }
   return {};

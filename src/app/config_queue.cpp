@@ -28,7 +28,7 @@ Settings rate_settings(RateParts& parts) {
 
 Reader rate(std::optional<core::Rate>& target) {
   const std::string form = R"(an object such as {"tasks": 100, "per": "1s"})";
-  auto read = [&target, form](const Place& place) -> Result<void> {
+  auto read = [&target, form](const ConfigNode& place) -> Result<void> {
     RateParts parts;
     if (auto rest = read_settings(place, rate_settings(parts), form); !rest) return rest;
     if (parts.tasks == 0) return place.refuse("has no \"tasks\"; expected " + form);
@@ -48,7 +48,7 @@ Settings history_settings(core::HistoryLimits& limits) {
 
 Reader history(std::optional<core::HistoryLimits>& target) {
   const std::string form = R"(true, false or an object such as {"keep": 1000, "max_age": "168h"})";
-  auto read = [&target, form](const Place& place) -> Result<void> {
+  auto read = [&target, form](const ConfigNode& place) -> Result<void> {
     if (place.value().kind == JsonKind::kBoolean) {
       if (place.value().boolean) target.emplace();
       return {};
@@ -60,7 +60,7 @@ Reader history(std::optional<core::HistoryLimits>& target) {
 }
 
 // Fills in what was not set. `place` is the queue's.
-void derive(const Place* place, const std::string& root, QueueConfig& queue) {
+void derive(const ConfigNode* place, const std::string& root, QueueConfig& queue) {
   core::QueueOptions& options = queue.options;
   const wire::Layout home = wire::Layout::under(root, options.queue);
   for (const QueuePath& known : kQueuePaths) {
@@ -80,10 +80,10 @@ void derive(const Place* place, const std::string& root, QueueConfig& queue) {
   options.margin = margin_for(options.lock_delay);
 }
 
-Result<void> read_schedules(const Place& place, QueueConfig& queue) {
+Result<void> read_schedules(const ConfigNode& place, QueueConfig& queue) {
   if (place.value().kind != JsonKind::kObject) return place.expected("an object");
   for (const JsonValue& item : place.value().items) {
-    const Place member = place.member(item);
+    const ConfigNode member = place.member(item);
     if (item.kind != JsonKind::kObject) {
       return member.expected(
           R"(a schedule such as {"cron": "0 3 * * *", "task": {"taskType": "Backup"}})");
@@ -109,7 +109,7 @@ void fit_to_worker(Mode mode, QueueConfig& queue) {
   policy.concurrency = 0;
 }
 
-Result<void> read_queue(const Place& place, const LoadRequest& request, const Config& config,
+Result<void> read_queue(const ConfigNode& place, const LoadRequest& request, const Config& config,
                         QueueConfig& queue) {
   core::TypePolicy policy;
   QueueMembers members;
@@ -186,8 +186,8 @@ QueueConfig default_queue(const std::string& name, const std::string& root,
   return queue;
 }
 
-Result<void> read_queues(const Place& place, const LoadRequest& request, Config& config) {
-  const Reader element{[&](const Place& item) {
+Result<void> read_queues(const ConfigNode& place, const LoadRequest& request, Config& config) {
+  const Reader element{[&](const ConfigNode& item) {
                          return read_queue(item, request, config, config.queues.emplace_back());
                        },
                        "an object"};

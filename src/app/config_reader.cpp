@@ -36,7 +36,7 @@ std::string found(const JsonValue& value) {
   LICTOR_ASSERT(false);
 }
 
-tl::unexpected<Error> unknown(const Place& member, const Settings& settings) {
+tl::unexpected<Error> unknown(const ConfigNode& member, const Settings& settings) {
   const std::string& key = member.value().key;
   std::vector<std::string_view> known;
   for (const Setting& setting : settings) known.push_back(setting.key);
@@ -52,7 +52,7 @@ bool has_control(std::string_view text) {
 }
 
 // Text without what a path, a key or a header cannot hold.
-Result<std::string> take_text(const Place& place, const std::string& what) {
+Result<std::string> take_text(const ConfigNode& place, const std::string& what) {
   const JsonValue& value = place.value();
   if (value.kind != JsonKind::kString || value.text.empty()) return place.expected(what);
   if (value.text.size() > kMaxTextBytes) {
@@ -66,7 +66,7 @@ Result<std::string> take_text(const Place& place, const std::string& what) {
 Reader key_or_prefix(std::string& target, bool prefix) {
   const std::string form = prefix ? "a KV prefix such as \"lictor/default/tasks/\""
                                   : "a KV key such as \"lictor/default/leader\"";
-  return into(target, form, [prefix, form](const Place& place) -> Result<std::string> {
+  return into(target, form, [prefix, form](const ConfigNode& place) -> Result<std::string> {
     auto key = take_text(place, form);
     if (!key) return key;
     if (const std::string fault = kv_key_fault(*key); !fault.empty()) {
@@ -114,30 +114,30 @@ std::string size_text(std::uint64_t bytes) {
 
 }  // namespace
 
-Place Place::member(std::string_view name) const {
+ConfigNode ConfigNode::member(std::string_view name) const {
   const JsonValue* item = value_->find(name);
   LICTOR_ASSERT(item != nullptr);
   return member(*item);
 }
 
-Place Place::member(const JsonValue& item) const {
-  return Place{item, file_, member_path(path_, item.key)};
+ConfigNode ConfigNode::member(const JsonValue& item) const {
+  return ConfigNode{item, file_, member_path(path_, item.key)};
 }
 
-Place Place::item(std::size_t index) const {
-  return Place{value_->items[index], file_, item_path(path_, index)};
+ConfigNode ConfigNode::item(std::size_t index) const {
+  return ConfigNode{value_->items[index], file_, item_path(path_, index)};
 }
 
-tl::unexpected<Error> Place::refuse(const std::string& message) const {
+tl::unexpected<Error> ConfigNode::refuse(const std::string& message) const {
   return refuse_on(value_->line, message);
 }
 
-tl::unexpected<Error> Place::missing(const std::string& message) const {
+tl::unexpected<Error> ConfigNode::missing(const std::string& message) const {
   return fail(ErrorCode::kFailed, refuse(message).value().message);
 }
 
-tl::unexpected<Error> Place::refuse_at(std::initializer_list<std::string_view> members,
-                                       const std::string& message) const {
+tl::unexpected<Error> ConfigNode::refuse_at(std::initializer_list<std::string_view> members,
+                                            const std::string& message) const {
   int line = 0;
   for (const std::string_view member : members) {
     if (const JsonValue* item = value_->find(member)) line = std::max(line, item->line);
@@ -145,20 +145,21 @@ tl::unexpected<Error> Place::refuse_at(std::initializer_list<std::string_view> m
   return refuse_on(line == 0 ? value_->line : line, message);
 }
 
-tl::unexpected<Error> Place::expected(const std::string& what) const {
+tl::unexpected<Error> ConfigNode::expected(const std::string& what) const {
   return refuse("expected " + what + ", got " + found(*value_));
 }
 
-tl::unexpected<Error> Place::refuse_on(int line, const std::string& message) const {
+tl::unexpected<Error> ConfigNode::refuse_on(int line, const std::string& message) const {
   return fail(ErrorCode::kInvalid,
               fmt::format("{}{}{}{}", file_.empty() ? "" : fmt::format("{}:{}: ", file_, line),
                           path_, path_.empty() ? "" : ": ", message));
 }
 
-Result<void> read_settings(const Place& object, const Settings& settings, const std::string& what) {
+Result<void> read_settings(const ConfigNode& object, const Settings& settings,
+                           const std::string& what) {
   if (object.value().kind != JsonKind::kObject) return object.expected(what);
   for (const JsonValue& item : object.value().items) {
-    const Place member = object.member(item);
+    const ConfigNode member = object.member(item);
     const auto setting = std::find_if(settings.begin(), settings.end(),
                                       [&](const Setting& s) { return s.key == item.key; });
     if (setting == settings.end()) return unknown(member, settings);
@@ -182,9 +183,10 @@ std::vector<KeyForm> forms_of(const Settings& settings) {
 }
 
 Reader object(Settings settings, const std::string& form,
-              std::function<Result<void>(const Place&)> check) {
+              std::function<Result<void>(const ConfigNode&)> check) {
   std::vector<KeyForm> members = forms_of(settings);
-  auto read = [settings = std::move(settings), form, check = std::move(check)](const Place& place) {
+  auto read = [settings = std::move(settings), form,
+               check = std::move(check)](const ConfigNode& place) {
     auto all = read_settings(place, settings, form);
     return all && check ? check(place) : all;
   };
@@ -192,14 +194,14 @@ Reader object(Settings settings, const std::string& form,
 }
 
 Reader text_or(Reader text, Reader other) {
-  other.read = [text = std::move(text), read = std::move(other.read)](const Place& place) {
+  other.read = [text = std::move(text), read = std::move(other.read)](const ConfigNode& place) {
     return place.value().kind == JsonKind::kString ? text(place) : read(place);
   };
   return other;
 }
 
-Reader kept(std::optional<Place>& target, std::string form) {
-  return {[&target](const Place& place) -> Result<void> {
+Reader kept(std::optional<ConfigNode>& target, std::string form) {
+  return {[&target](const ConfigNode& place) -> Result<void> {
             target = place;
             return {};
           },
@@ -225,11 +227,11 @@ std::string json_of(std::size_t value) { return std::to_string(value); }
 std::string size_json(std::uint64_t bytes) { return '"' + size_text(bytes) + '"'; }
 
 Reader text(std::string& target) {
-  return into(target, "text", [](const Place& place) { return take_text(place, "text"); });
+  return into(target, "text", [](const ConfigNode& place) { return take_text(place, "text"); });
 }
 
 Reader absolute_path(std::string& target) {
-  return into(target, "an absolute path", [](const Place& place) -> Result<std::string> {
+  return into(target, "an absolute path", [](const ConfigNode& place) -> Result<std::string> {
     auto value = take_text(place, "an absolute path");
     if (value && !value->starts_with('/')) return place.expected("an absolute path");
     return value;
@@ -237,7 +239,7 @@ Reader absolute_path(std::string& target) {
 }
 
 Reader name(std::string& target) {
-  return into(target, std::string{kNameForm}, [](const Place& place) -> Result<std::string> {
+  return into(target, std::string{kNameForm}, [](const ConfigNode& place) -> Result<std::string> {
     const JsonValue& value = place.value();
     if (value.kind == JsonKind::kString && is_name(value.text)) return value.text;
     return place.expected(std::string{kNameForm});
@@ -246,7 +248,7 @@ Reader name(std::string& target) {
 
 Reader json_pointer(std::string& target) {
   const std::string what = R"(a JSON pointer into the record, such as "/taskPara/instanceId")";
-  return into(target, what, [what](const Place& place) -> Result<std::string> {
+  return into(target, what, [what](const ConfigNode& place) -> Result<std::string> {
     auto pointer = take_text(place, what);
     bool valid = pointer && pointer->front() == '/';
     for (std::size_t at = 0; valid && (at = pointer->find('~', at)) != std::string::npos; ++at) {
@@ -260,7 +262,7 @@ Reader kv_key(std::string& target) { return key_or_prefix(target, false); }
 Reader kv_prefix(std::string& target) { return key_or_prefix(target, true); }
 
 Reader boolean(bool& target) {
-  return into(target, "true or false", [](const Place& place) -> Result<bool> {
+  return into(target, "true or false", [](const ConfigNode& place) -> Result<bool> {
     if (place.value().kind == JsonKind::kBoolean) return place.value().boolean;
     return place.expected("true or false");
   });
@@ -279,20 +281,20 @@ std::string duration_form(Duration min, Duration max, const std::string& why) {
                      why.empty() ? "" : " (" + why + ")");
 }
 
-Result<std::uint64_t> whole_of(const Place& place, std::uint64_t min, std::uint64_t max) {
+Result<std::uint64_t> whole_of(const ConfigNode& place, std::uint64_t min, std::uint64_t max) {
   const auto value = take_whole(place.value());
   if (value && *value >= min && *value <= max) return *value;
   return place.expected(whole_form(min, max));
 }
 
-Result<std::uint64_t> size_of(const Place& place, std::uint64_t max) {
+Result<std::uint64_t> size_of(const ConfigNode& place, std::uint64_t max) {
   const JsonValue& value = place.value();
   const auto bytes = value.kind == JsonKind::kString ? parse_size(value.text) : take_whole(value);
   if (bytes && *bytes <= max) return *bytes;
   return place.expected(size_form(max));
 }
 
-Result<Duration> duration_of(const Place& place, Duration min, Duration max,
+Result<Duration> duration_of(const ConfigNode& place, Duration min, Duration max,
                              const std::string& why) {
   const JsonValue& value = place.value();
   const auto parsed = value.kind == JsonKind::kString ? parse_duration(value.text) : std::nullopt;
@@ -307,7 +309,7 @@ Result<Duration> duration_of(const Place& place, Duration min, Duration max,
 
 Reader number(double& target, double min, double max) {
   const std::string form = fmt::format("a number from {:g} to {:g}", min, max);
-  return into(target, form, [min, max, form](const Place& place) -> Result<double> {
+  return into(target, form, [min, max, form](const ConfigNode& place) -> Result<double> {
     const JsonValue& value = place.value();
     const bool is_number = value.kind == JsonKind::kWhole || value.kind == JsonKind::kFraction;
     if (is_number && value.number >= min && value.number <= max) return value.number;
@@ -316,7 +318,7 @@ Reader number(double& target, double min, double max) {
 }
 
 Reader list(std::size_t max_items, Reader element) {
-  auto take = [max_items, element = std::move(element)](const Place& place) -> Result<void> {
+  auto take = [max_items, element = std::move(element)](const ConfigNode& place) -> Result<void> {
     if (place.value().kind != JsonKind::kArray) return place.expected("an array");
     const std::size_t count = place.value().items.size();
     if (count > max_items) {
@@ -331,12 +333,13 @@ Reader list(std::size_t max_items, Reader element) {
 }
 
 Reader texts(std::vector<std::string>& target, std::size_t max_items) {
-  const auto take = [max_items](const Place& place) -> Result<std::vector<std::string>> {
+  const auto take = [max_items](const ConfigNode& place) -> Result<std::vector<std::string>> {
     if (place.value().kind == JsonKind::kString) {
       return place.expected("an array such as [\"" + excerpt(place.value().text) + "\"]");
     }
     std::vector<std::string> all;
-    const Reader element{[&](const Place& item) { return text(all.emplace_back())(item); }, "text"};
+    const Reader element{[&](const ConfigNode& item) { return text(all.emplace_back())(item); },
+                         "text"};
     return list(max_items, element)(place).map([&] { return std::move(all); });
   };
   return into(target, "an array of texts", take);

@@ -17,9 +17,9 @@
 namespace lictor::app {
 
 /// A value in the file, and how an error speaks of it. Refers to the tree, which must outlive it.
-class Place {
+class ConfigNode {
  public:
-  Place(const JsonValue& value, std::string_view file, std::string path = {})
+  ConfigNode(const JsonValue& value, std::string_view file, std::string path = {})
       : value_(&value), file_(file), path_(std::move(path)) {}
 
   [[nodiscard]] const JsonValue& value() const { return *value_; }
@@ -27,9 +27,9 @@ class Place {
   [[nodiscard]] bool has(std::string_view name) const { return value_->find(name) != nullptr; }
 
   /// The member called `name`, which must be there.
-  [[nodiscard]] Place member(std::string_view name) const;
-  [[nodiscard]] Place member(const JsonValue& item) const;
-  [[nodiscard]] Place item(std::size_t index) const;
+  [[nodiscard]] ConfigNode member(std::string_view name) const;
+  [[nodiscard]] ConfigNode member(const JsonValue& item) const;
+  [[nodiscard]] ConfigNode item(std::size_t index) const;
 
   /// An error at the line of this value: "file:line: path: message".
   [[nodiscard]] tl::unexpected<Error> refuse(const std::string& message) const;
@@ -68,12 +68,12 @@ struct KeyForm {
 
 /// Reads one value into what it was made for, and says what it takes.
 struct Reader {
-  std::function<Result<void>(const Place&)> read;
+  std::function<Result<void>(const ConfigNode&)> read;
   std::string form;
   std::string otherwise{};         ///< see KeyForm
   std::vector<KeyForm> members{};  ///< of an object
 
-  Result<void> operator()(const Place& place) const { return read(place); }
+  Result<void> operator()(const ConfigNode& place) const { return read(place); }
 };
 
 struct Setting {
@@ -89,11 +89,11 @@ using Settings = std::vector<Setting>;
 /// An object with these settings. `form`: what is expected in its place. `check` runs after all
 /// members were read, and may refuse them.
 [[nodiscard]] Reader object(Settings settings, const std::string& form = "an object",
-                            std::function<Result<void>(const Place&)> check = {});
+                            std::function<Result<void>(const ConfigNode&)> check = {});
 /// Text as `text` reads it, anything else as `other` does.
 [[nodiscard]] Reader text_or(Reader text, Reader other);
 /// Remembers the place, to be read later.
-[[nodiscard]] Reader kept(std::optional<Place>& target, std::string form);
+[[nodiscard]] Reader kept(std::optional<ConfigNode>& target, std::string form);
 /// `reader`, whose default is not its target's but follows from other settings.
 [[nodiscard]] Reader derived(Reader reader);
 
@@ -112,7 +112,7 @@ template <class T>
 
 /// Reads each member of an object by its setting. Refuses anything but an object, in place of which
 /// `what` is expected, and an unknown member (with the nearest known one).
-[[nodiscard]] Result<void> read_settings(const Place& object, const Settings& settings,
+[[nodiscard]] Result<void> read_settings(const ConfigNode& object, const Settings& settings,
                                          const std::string& what = "an object");
 
 // Readers. Each refers to its target, which must outlive it. Bounds are inclusive; `why`, if there
@@ -139,7 +139,7 @@ template <class T>
 /// Reads what `take` makes of a place, a Result, into `target`.
 template <class T, class Take>
 [[nodiscard]] Reader into(T& target, std::string form, Take take) {
-  return {[&target, take = std::move(take)](const Place& place) -> Result<void> {
+  return {[&target, take = std::move(take)](const ConfigNode& place) -> Result<void> {
             LICTOR_TRY(auto value, take(place));
             target = static_cast<T>(std::move(value));
             return {};
@@ -151,28 +151,28 @@ template <class T, class Take>
 [[nodiscard]] std::string size_form(std::uint64_t max);
 [[nodiscard]] std::string duration_form(Duration min, Duration max, const std::string& why);
 [[nodiscard]] std::string size_json(std::uint64_t bytes);
-[[nodiscard]] Result<std::uint64_t> whole_of(const Place& place, std::uint64_t min,
+[[nodiscard]] Result<std::uint64_t> whole_of(const ConfigNode& place, std::uint64_t min,
                                              std::uint64_t max);
-[[nodiscard]] Result<std::uint64_t> size_of(const Place& place, std::uint64_t max);
-[[nodiscard]] Result<Duration> duration_of(const Place& place, Duration min, Duration max,
+[[nodiscard]] Result<std::uint64_t> size_of(const ConfigNode& place, std::uint64_t max);
+[[nodiscard]] Result<Duration> duration_of(const ConfigNode& place, Duration min, Duration max,
                                            const std::string& why);
 
 /// `target` of these: a number or a duration, optional or not.
 template <class T>
 [[nodiscard]] Reader whole(T& target, std::uint64_t min, std::uint64_t max) {
   return into(target, whole_form(min, max),
-              [=](const Place& place) { return whole_of(place, min, max); });
+              [=](const ConfigNode& place) { return whole_of(place, min, max); });
 }
 template <class T>
 [[nodiscard]] Reader duration(T& target, Duration min, Duration max, const std::string& why = {}) {
   return into(target, duration_form(min, max, why),
-              [=](const Place& place) { return duration_of(place, min, max, why); });
+              [=](const ConfigNode& place) { return duration_of(place, min, max, why); });
 }
 /// Bytes: a whole number, or text such as "64KiB", "10MiB", "1GiB".
 template <class T>
 [[nodiscard]] Reader size(T& target, std::uint64_t max) {
   Reader reader =
-      into(target, size_form(max), [=](const Place& place) { return size_of(place, max); });
+      into(target, size_form(max), [=](const ConfigNode& place) { return size_of(place, max); });
   reader.otherwise = size_json(target);
   return reader;
 }
@@ -193,7 +193,7 @@ template <class T>
     form += (form.empty() ? "one of " : ", ") + quoted;
     if (value == target && otherwise.empty()) otherwise = quoted;
   }
-  auto read = [&target, choices, form](const Place& place) -> Result<void> {
+  auto read = [&target, choices, form](const ConfigNode& place) -> Result<void> {
     for (const auto& [word, value] : choices) {
       if (place.value().kind == JsonKind::kString && place.value().text == word) {
         target = value;

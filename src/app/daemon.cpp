@@ -16,12 +16,12 @@
 #include <fmt/format.h>
 
 #include "app/admin_server.h"
-#include "app/commit_line.h"
+#include "app/member_entry.h"
 #include "app/queue_locks.h"
 #include "app/reload.h"
-#include "app/self.h"
 #include "app/service_status.h"
 #include "app/state_dir.h"
+#include "app/transaction_channel.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/random.h"
@@ -31,8 +31,8 @@
 #include "exec/output_log.h"
 #include "exec/process_host.h"
 #include "exec/warden.h"
-#include "net/carrier.h"
 #include "net/connections.h"
+#include "net/consul_client.h"
 #include "net/rate_backoff.h"
 #include "net/transport.h"
 #include "runtime/log.h"
@@ -90,7 +90,7 @@ net::Tuning tuning_of_commits(const std::shared_ptr<net::RateBackoff>& backoff) 
 class Daemon {
  public:
   Daemon(const Config& config, const Registry& registry, const RunOptions& options,
-         runtime::Loop& loop, net::Transport& transport, net::Carrier& commits,
+         runtime::Loop& loop, net::Transport& transport, net::ConsulClient& commits,
          exec::ProcessHost& host, worker::Room& workers, const std::atomic<bool>& warden_died,
          const std::vector<std::string>& admin_urls, Observers& observers)
       : config_(config),
@@ -104,9 +104,9 @@ class Daemon {
         warden_died_(warden_died),
         metrics_(observers.metrics),
         refusals_(observers.refusals),
-        self_(config, admin_urls),
+        member_entry_(config, admin_urls),
         registration_(config.node, LICTOR_VERSION, admin_urls, transport),
-        membership_(membership_of(config, self_), loop, transport) {
+        membership_(membership_of(config, member_entry_), loop, transport) {
     observers_ = observers.all(!admin_urls.empty());
   }
 
@@ -121,7 +121,7 @@ class Daemon {
       parts.options.identity = identity;
       parts.options.first_attempt = (std::uint64_t{i} << kAttemptBits) + 1;
       parts.binding = make_binding(config_, queue);
-      parts.binding.leader_value = self_.leader_value(identity);
+      parts.binding.leader_value = member_entry_.leader_value(identity);
       parts.runners = std::move(runners[i]);
       parts.lease_slot = first_slot(i);
       parts.state_dir = config_.state_dir;
@@ -152,11 +152,11 @@ class Daemon {
     loop_.on_turn(interval, [this] { on_turn(); });
     // Also without Consul: nobody who starts the service, and no boot, waits for another host. What
     // it waits for is in its status.
-    notifier_.tell("READY=1");
-    service_.tell(boot_now(), {.waits_for = waits_for()});
+    notifier_.notify("READY=1");
+    service_.report(boot_now(), {.waits_for = waits_for()});
     loop_.run();
     host_.board().rest();
-    notifier_.tell("STOPPING=1");
+    notifier_.notify("STOPPING=1");
     membership_.withdraw();
     if (config_.consul.register_service) registration_.withdraw();
   }
@@ -206,7 +206,7 @@ class Daemon {
  private:
   void on_signal(int signal) {
     if (signal == SIGHUP) {
-      notifier_.tell("RELOADING=1");
+      notifier_.notify("RELOADING=1");
       log(Level::kInfo, "SIGHUP: reading the configuration again");
       return reloader_.request();
     }
@@ -263,8 +263,8 @@ class Daemon {
   // Of a file with an error nothing is taken.
   void apply(Result<Loaded>& loaded) {
     if (!loaded) {
-      self_.reload_refused(loaded.error().message);
-      membership_.set_value(self_.member_value());
+      member_entry_.reload_refused(loaded.error().message);
+      membership_.set_value(member_entry_.member_value());
       return log(Level::kError, "configuration not reloaded; keeping the old one",
                  {{"error", loaded.error().message}});
     }
@@ -275,10 +275,11 @@ class Daemon {
       queues_[i]->reconfigure(queue.options, queue.weight, std::move(loaded->runners[i]));
     }
     runtime::set_log_level(next.log.level);
-    const std::string changed = self_.reloaded(next);
+    const std::string changed = member_entry_.reloaded(next);
     restart_for_ = loaded->waits;
-    if (!restart_for_.empty()) self_.reload_refused("a restart is needed for " + restart_for_);
-    membership_.set_value(self_.member_value());
+    if (!restart_for_.empty())
+      member_entry_.reload_refused("a restart is needed for " + restart_for_);
+    membership_.set_value(member_entry_.member_value());
     for (const std::string& warning : next.warnings) log(Level::kWarn, warning);
     log(Level::kInfo, "configuration reloaded",
         {{"file", next.file},
@@ -318,11 +319,12 @@ class Daemon {
   }
 
   void tell_wishes() {
-    std::map<std::string, std::uint32_t> wishes;
-    for (const auto& queue : queues_) wishes[queue->name()] = queue->wish();
-    if (wishes == wishes_) return;
-    self_.set_wishes(wishes_ = std::move(wishes));
-    membership_.set_value(self_.member_value());
+    std::map<std::string, std::uint32_t> desired_partitions;
+    for (const auto& queue : queues_)
+      desired_partitions[queue->name()] = queue->desired_partitions();
+    if (desired_partitions == desired_partitions_) return;
+    member_entry_.set_desired_partitions(desired_partitions_ = std::move(desired_partitions));
+    membership_.set_value(member_entry_.member_value());
   }
 
   void on_turn() {
@@ -347,7 +349,7 @@ class Daemon {
       drained = drained && driver != nullptr && driver->drained();
     }
     tell_wishes();
-    service_.tell(now, {waits_for(), leading, restart_for_, stopping_});
+    service_.report(now, {waits_for(), leading, restart_for_, stopping_});
     registration_.set_leading(std::move(leading));
     if (stopped) return loop_.stop();
     if (stopping_) return;
@@ -366,14 +368,14 @@ class Daemon {
   const RunOptions options_;
   runtime::Loop& loop_;
   net::Transport& transport_;
-  net::Carrier& commits_;
+  net::ConsulClient& commits_;
   exec::ProcessHost& host_;
   worker::Room& workers_;
   const std::atomic<bool>& warden_died_;  // the jobs are ended, and none can be started
   admin::Metrics& metrics_;
   const runtime::Refusals& refusals_;
   std::vector<runtime::Observer*> observers_;
-  Self self_;
+  MemberEntry member_entry_;
   const std::shared_ptr<exec::ActiveLogs> active_logs_ = std::make_shared<exec::ActiveLogs>();
   const Instant started_at_ = boot_now();
   const WallTime started_ = wall_now();
@@ -383,13 +385,13 @@ class Daemon {
   std::map<std::string, std::vector<std::string>> types_;  // that have an executor, of each queue
   bool host_responds_ = true;
   runtime::Notifier notifier_;
-  std::map<std::string, std::uint32_t> wishes_;  // partitions, of each queue
+  std::map<std::string, std::uint32_t> desired_partitions_;  // partitions, of each queue
   ServiceStatus service_{notifier_};
   std::string restart_for_;  // settings of the file that this daemon has not taken
   bool stopping_ = false;
   Instant signalled_at_{};
   Reloader reloader_{loop_, [this] { return load_to_apply(); },
-                     [this] { notifier_.tell("READY=1"); }};
+                     [this] { notifier_.notify("READY=1"); }};
 };
 
 }  // namespace
@@ -403,7 +405,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   }
   signal(SIGPIPE, SIG_IGN);
 
-  auto lock = lock_state_dir(config.state_dir, longest_give_back(config));
+  auto lock = lock_state_dir(config.state_dir, longest_lock_release(config));
   if (!lock) return refuse(lock.error());
   if (const std::string exposed = state_dir_exposure(config.state_dir); !exposed.empty()) {
     log(Level::kWarn, exposed);
@@ -415,7 +417,8 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   exec::tells_json = config.log.format == LogFormat::kJson;
   exec::tells_journal = !exec::tells_json && runtime::stderr_is_journal();
   // Before there is any thread.
-  auto warden = exec::start_warden(*board, {lock->get(), config.hang_timeout, give_back(config)});
+  auto warden =
+      exec::start_warden(*board, {lock->get(), config.hang_timeout, release_locks(config)});
   if (!warden) return refuse(warden.error());
   if (auto noted = note_run(config.state_dir, *lock, warden->run_id); !noted)
     return refuse(noted.error());
@@ -438,9 +441,9 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   const auto backoff = std::make_shared<net::RateBackoff>(Random{random_seed()});
   auto transport = net::Transport::open(config.consul.options, tuning_of(config, backoff));
   if (!transport) return refuse(transport.error());
-  auto carrier = net::Carrier::open(config.consul.options, tuning_of_commits(backoff));
-  if (!carrier) return refuse(carrier.error());
-  CommitLine commits{*std::move(carrier), **loop};
+  auto consul_client = net::ConsulClient::open(config.consul.options, tuning_of_commits(backoff));
+  if (!consul_client) return refuse(consul_client.error());
+  TransactionChannel commits{*std::move(consul_client), **loop};
 
   auto admin = AdminServer::listen(config);
   if (!admin) return refuse(admin.error());
@@ -453,8 +456,9 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
         "outlive its attempt",
         {{"reason", no_cgroups}});
   }
-  Daemon daemon{config, registry, options,     **loop,           **transport, commits.carrier(),
-                **host, workers,  warden_died, (*admin)->urls(), observers};
+  Daemon daemon{
+      config, registry, options,     **loop,           **transport, commits.consul_client(),
+      **host, workers,  warden_died, (*admin)->urls(), observers};
   if (auto made = daemon.make_queues(); !made) return refuse(made.error());
   log(Level::kInfo, "lictor runs",
       {{"version", LICTOR_VERSION},

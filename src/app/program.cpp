@@ -168,7 +168,7 @@ Result<int> run_on_queue(const Program& program, const cli::Command& command) {
   if (command.before_threads) command.before_threads();
   cli::Console& console = program.console;
   LICTOR_TRY(const auto config, load(program.load_request(Mode::kClient)));
-  for (const std::string& warning : config.warnings) console.complain(warning);
+  for (const std::string& warning : config.warnings) console.report_error(warning);
   LICTOR_TRY(const auto target, target_of(config, program.queue));
   if (config.queues.size() > 1 || target.queue != config.queues.front().options.queue) {
     console.name_queue(target.queue);
@@ -182,7 +182,7 @@ Result<int> run_on_queue(const Program& program, const cli::Command& command) {
     const std::string unknown = unknown_queue(store, config.root, target.queue);
     const bool may_be_new = command.queue == Queue::kMayBeNew;
     if (!unknown.empty() && !may_be_new) return fail(ErrorCode::kNotFound, unknown);
-    if (!unknown.empty()) console.complain(unknown + "; what is written waits for a daemon");
+    if (!unknown.empty()) console.report_error(unknown + "; what is written waits for a daemon");
   }
   return command.on_queue({console, api, store, target.queue, target.layout, program.json,
                            admin_token_of(config), own_admin(config), config.node, config.state_dir,

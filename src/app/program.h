@@ -55,7 +55,7 @@ struct Target {
 void add_commands(cli::CommandLine& line, Program& program);
 
 /// Reads the arguments; "help" and "--version", too.
-[[nodiscard]] std::variant<cli::Command, cli::Answer> read_arguments(
+[[nodiscard]] std::variant<cli::Command, cli::ParseOutcome> read_arguments(
     cli::CommandLine& line, std::vector<std::string> words);
 
 /// Runs a command on the queue that was named.

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <vector>
 
-#include "runtime/give_back.h"
+#include "runtime/lock_release.h"
 
 namespace lictor::app {
 
@@ -23,7 +23,7 @@ wire::Binding make_binding(const Config& config, const QueueConfig& queue) {
   return binding;
 }
 
-exec::GiveBackLocks give_back(const Config& config) {
+exec::ReleaseLocks release_locks(const Config& config) {
   return [&config](const std::vector<exec::HeldLock>& locks) {
     std::vector<runtime::LockOwner> owners;
     for (const QueueConfig& queue : config.queues) {
@@ -33,16 +33,16 @@ exec::GiveBackLocks give_back(const Config& config) {
            {config.state_dir, options.queue, config.node, options.session_ttl, options.lock_delay},
            first_slot(owners.size())});
     }
-    return runtime::give_back_locks(config.consul.options, owners, locks);
+    return runtime::release_locks(config.consul.options, owners, locks);
   };
 }
 
-Duration longest_give_back(const Config& config) {
+Duration longest_lock_release(const Config& config) {
   Duration grace{};
   for (const QueueConfig& queue : config.queues) {
     grace = std::max(grace, queue.options.kill_grace);
   }
-  return grace + 2 * exec::kGiveBackPatience;
+  return grace + 2 * exec::kLockReleaseTimeout;
 }
 
 }  // namespace lictor::app

@@ -24,8 +24,8 @@ namespace lictor::app {
 
 /// Runs in a child of the warden, which is forked from this process as it is now. `config` must
 /// outlive it.
-[[nodiscard]] exec::GiveBackLocks give_back(const Config& config);
+[[nodiscard]] exec::ReleaseLocks release_locks(const Config& config);
 /// How long the warden of a dead daemon may take to end its jobs and release its locks.
-[[nodiscard]] Duration longest_give_back(const Config& config);
+[[nodiscard]] Duration longest_lock_release(const Config& config);
 
 }  // namespace lictor::app

@@ -28,7 +28,7 @@ Result<int> print_plan(const Config& config, cli::Console& console) {
   if (!config.admin.token_file.empty()) {
     LICTOR_TRY(const auto token, read_token_file(config.admin.token_file));
   }
-  for (const std::string& warning : config.warnings) console.complain(warning);
+  for (const std::string& warning : config.warnings) console.report_error(warning);
   console.print(fmt::format("node {}, Consul at {}, state in {}\n", config.node,
                             config.consul.options.addresses.front(), config.state_dir));
   console.print(cli::connections_text(config.queues.size(), !config.admin.listen.empty()) + '\n');

@@ -9,7 +9,7 @@
 
 namespace lictor::app {
 
-void ServiceStatus::tell(Instant now, const Now& status) {
+void ServiceStatus::report(Instant now, const Now& status) {
   constexpr Duration kLogInterval = std::chrono::seconds{5};
   if (status.stopping && !status.waits_for.empty()) {
     if (log_at_ == Instant::max()) log_at_ = now + kLogInterval;
@@ -24,7 +24,7 @@ void ServiceStatus::tell(Instant now, const Now& status) {
                          : fmt::format("leading {}", fmt::join(status.leading, ", "));
   if (!status.restart_for.empty()) text += "; a restart is needed for " + status.restart_for;
   if (std::exchange(told_, text) == text) return;
-  notifier_.tell("STATUS=" + excerpt(text, 1000));
+  notifier_.notify("STATUS=" + excerpt(text, 1000));
 }
 
 void log_new_token(const std::string& file) {

@@ -21,7 +21,7 @@ class ServiceStatus {
   };
   /// Tells the service manager when it has changed. What a stop waits for is logged, too, now and
   /// then.
-  void tell(Instant now, const Now& status);
+  void report(Instant now, const Now& status);
 
  private:
   runtime::Notifier& notifier_;

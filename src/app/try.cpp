@@ -1,6 +1,6 @@
 // lictor try: runs one attempt of a task by the executor of its type, as the daemon would, on this
 // host and without Consul, in a folder of its own. Prints its output and how the task would end.
-// Commits nothing.
+// Writes nothing to Consul.
 
 #include "base/try.h"
 
@@ -199,8 +199,8 @@ Trial carry_out(exec::Runner& runner, exec::Attempt attempt, const core::TypePol
   return trial;
 }
 
-int tell(cli::Console& console, const std::string& type, const Trial& trial,
-         const core::TypePolicy& policy, const ordered_json& writes, bool json) {
+int print_trial(cli::Console& console, const std::string& type, const Trial& trial,
+                const core::TypePolicy& policy, const ordered_json& writes, bool json) {
   const exec::Exit& exit = trial.exit;
   const Verdict verdict = verdict_of(exit, trial.stopped_by, policy);
   const auto took = std::chrono::floor<std::chrono::milliseconds>(trial.took);
@@ -220,7 +220,8 @@ int tell(cli::Console& console, const std::string& type, const Trial& trial,
   console.note(fmt::format("{} (it took {})", verdict.text, format_duration(took)));
   if (!verdict.done) return cli::kFailed;
   if (exit.result) console.note_lines("result:\n" + cli::record_text(*exit.result) + '\n');
-  if (!exit.result_fault.empty()) console.complain("the result is left out: " + exit.result_fault);
+  if (!exit.result_fault.empty())
+    console.report_error("the result is left out: " + exit.result_fault);
   if (!writes.is_null()) {
     console.note_lines("writes to Consul KV, which a trial does not make:\n" +
                        cli::json_document(writes));
@@ -258,7 +259,7 @@ Result<int> run_try(const Program& program, const TryOptions& options, Config co
   LICTOR_TRY(auto warden, exec::start_warden(board, {}));
   cli::catch_signals(cli::SecondSignal::kEndsAtOnce);
   exec::ProcessHost::Hooks hooks;
-  hooks.on_warning = [&console](const std::string& warning) { console.complain(warning); };
+  hooks.on_warning = [&console](const std::string& warning) { console.report_error(warning); };
   LICTOR_TRY(const auto host, exec::ProcessHost::create(std::move(warden), board, hooks));
   std::optional<worker::Room> workers{std::in_place, *host, first_worker};
   const auto logs = std::make_shared<exec::ActiveLogs>();
@@ -295,7 +296,7 @@ Result<int> run_try(const Program& program, const TryOptions& options, Config co
       trial.exit.error = read.error().message;
     }
   }
-  return tell(console, type, trial, policy, writes, program.json);
+  return print_trial(console, type, trial, policy, writes, program.json);
 }
 
 Result<int> try_task(const Program& program, const TryOptions& options) {
@@ -304,7 +305,7 @@ Result<int> try_task(const Program& program, const TryOptions& options) {
   request.only_type = options.task.type;
   LICTOR_TRY(auto config, load_config(request));
   LICTOR_TRY(config, with_registered(std::move(config), program.registry));
-  for (const std::string& warning : config.warnings) program.console.complain(warning);
+  for (const std::string& warning : config.warnings) program.console.report_error(warning);
   LICTOR_TRY(const auto target, target_of(config, program.queue));
   exec::leave_pid_1();
   return run_try(program, options, std::move(config), target.queue);

@@ -7,7 +7,7 @@ extern "C" void mi_collect(bool force) __attribute__((weak));
 
 namespace lictor {
 
-void give_back_free_memory() {
+void trim_memory() {
   if (mi_collect != nullptr) return mi_collect(true);
   malloc_trim(0);
 }

@@ -62,16 +62,16 @@ void tell_refusals(const Client& client, const BulkResult& result) {
   std::size_t left = result.refused.size();
   for (std::size_t i = 0; i < std::min(groups.size(), kMaxGroupsShown); ++i) {
     const auto& [first, tasks] = groups[i];
-    client.console.complain(
+    client.console.report_error(
         tasks == 1 ? first->message
         : first->code == ErrorCode::kTimeout
             ? fmt::format("{} (and the same of {})", first->message, counted(tasks - 1, "other"))
             : fmt::format("{} ({})", first->message, counted(tasks, "task")));
     left -= tasks;
   }
-  if (left > 0) client.console.complain(fmt::format("{} more", left));
+  if (left > 0) client.console.report_error(fmt::format("{} more", left));
   const bool names_all = left == 0 && groups.size() == result.refused.size();
-  if (!names_all && !client.json) client.console.complain("--json names each of them");
+  if (!names_all && !client.json) client.console.report_error("--json names each of them");
 }
 
 }  // namespace
@@ -146,7 +146,7 @@ Progress progress_of(const Client& client) {
 TaskFilter dead_filter(const Client& client, const std::string& type, const std::string& reason,
                        const std::optional<Duration>& older_than) {
   if (!reason.empty() && std::find(kReasons.begin(), kReasons.end(), reason) == kReasons.end()) {
-    client.console.complain(
+    client.console.report_error(
         fmt::format("--reason: no dead letter has the reason \"{}\"; the reasons are {}", reason,
                     fmt::join(kReasons, ", ")));
   }

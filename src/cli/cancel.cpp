@@ -41,10 +41,10 @@ void complain_of_silent(const Client& client, const BulkResult& result) {
     if (task.state == TaskState::kRunning) nodes.insert(task.node);
   }
   for (const std::string& node : nodes) {
-    const std::string doubt = cluster::doubt_of(
+    const std::string doubt = cluster::unresponsive_reason(
         cluster::read_member(client.store, client.layout, node, cluster::kGlance));
     if (doubt.empty()) continue;
-    client.console.complain(fmt::format(
+    client.console.report_error(fmt::format(
         "{} has to stop the jobs of these tasks, but {}; if it is dead, its programs have ended "
         "with it; if it is frozen or cut off, they end with its lease at the latest",
         node, doubt));
@@ -57,8 +57,8 @@ void tell_if_unseen(const Client& client, const BulkResult& result) {
   const std::string& done = client.layout.done_prefix;
   const auto writable = client.store.writable({done + result.tasks.front().id});
   if (!writable || writable->front()) return;
-  client.console.remark("the token may not write " + done +
-                        ", so \"submit --wait\" takes the task for a finished one");
+  client.console.report_note("the token may not write " + done +
+                             ", so \"submit --wait\" takes the task for a finished one");
 }
 
 Result<int> cancel(const Client& client, const CancelOptions& options) {

@@ -87,11 +87,11 @@ class LeaderCheck {
   }
 
   void check_wish() {
-    const std::uint32_t wished = queue_.options.partitions;
-    if (!serves_ || wished == locks_.count()) return;
+    const std::uint32_t desired_partitions = queue_.options.partitions;
+    if (!serves_ || desired_partitions == locks_.count()) return;
     report_.warn(name("partitions"),
                  fmt::format("the queue has {}, and this configuration asks for {}",
-                             counted(locks_.count(), "partition"), wished),
+                             counted(locks_.count(), "partition"), desired_partitions),
                  "it keeps them until all members ask for another number");
   }
 

@@ -116,7 +116,7 @@ class QueueCheck {
     std::vector<std::string> keys, readable, unreadable, writable;
     std::vector<std::string> missing;  // rules, for the daemon
     const std::vector<KeyRight> places =
-        places_of(queue_.layout, queue_.options, count_ > 1 || wished() > 1);
+        places_of(queue_.layout, queue_.options, count_ > 1 || desired_partitions() > 1);
     std::vector<bool> may_read;
     for (const KeyRight& place : places) {
       keys.push_back(place.key);
@@ -182,7 +182,9 @@ class QueueCheck {
   }
 
   // How many partitions a daemon with this configuration asks for.
-  [[nodiscard]] std::uint32_t wished() const { return serves_ ? queue_.options.partitions : 1; }
+  [[nodiscard]] std::uint32_t desired_partitions() const {
+    return serves_ ? queue_.options.partitions : 1;
+  }
 
   // What only the daemons know. The rest of their findings is checked here, without them.
   void ask_daemons(const std::optional<std::vector<cluster::Member>>& members) {

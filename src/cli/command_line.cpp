@@ -234,7 +234,7 @@ CommandLine::~CommandLine() = default;
 Commands CommandLine::commands() { return {*app_, made_}; }
 Arguments CommandLine::everywhere() { return Arguments{*app_}; }
 
-std::variant<Command, Answer> CommandLine::parse(std::vector<std::string> words) {
+std::variant<Command, ParseOutcome> CommandLine::parse(std::vector<std::string> words) {
   try {
     std::reverse(words.begin(), words.end());  // as CLI11 wants them
     app_->parse(words);
@@ -242,7 +242,7 @@ std::variant<Command, Answer> CommandLine::parse(std::vector<std::string> words)
   } catch (const CLI::Success& help) {
     const CLI::App& place = innermost();
     const bool is_unknown = expects_command(place) && !app_->remaining(true).empty();
-    return is_unknown ? usage_error(help.what()) : Answer{kDone, help_of(place)};
+    return is_unknown ? usage_error(help.what()) : ParseOutcome{kDone, help_of(place)};
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string text = error.what();
     return usage_error(text.substr(0, text.find(':')) + ": expected a value");
@@ -276,7 +276,7 @@ std::string CommandLine::name_of(const CLI::App& place) const {
 }
 
 // One line, with the way out.
-Answer CommandLine::usage_error(std::string what) const {
+ParseOutcome CommandLine::usage_error(std::string what) const {
   const CLI::App& place = innermost();
   const bool is_root = &place == app_.get();
   const bool command_expected = expects_command(place);

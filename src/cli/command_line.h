@@ -10,7 +10,7 @@
 namespace lictor::cli {
 
 /// The only output of the program: a help text, or an error in the arguments.
-struct Answer {
+struct ParseOutcome {
   int exit_code = 0;
   std::string text;  ///< to standard output; with an exit code, to standard error
 };
@@ -29,7 +29,7 @@ class CommandLine {
 
   /// Once: reads the arguments, without the program's name, into the targets of their options; also
   /// a file or standard input where an argument asks for it.
-  [[nodiscard]] std::variant<Command, Answer> parse(std::vector<std::string> words);
+  [[nodiscard]] std::variant<Command, ParseOutcome> parse(std::vector<std::string> words);
 
   [[nodiscard]] std::string help() const;
   /// The commands of the program, in their order.
@@ -40,7 +40,7 @@ class CommandLine {
  private:
   [[nodiscard]] const CLI::App& innermost() const;
   [[nodiscard]] std::string name_of(const CLI::App& place) const;
-  [[nodiscard]] Answer usage_error(std::string what) const;
+  [[nodiscard]] ParseOutcome usage_error(std::string what) const;
   [[nodiscard]] std::string unexpected(const CLI::App& place, const std::string& word,
                                        bool command_expected) const;
 

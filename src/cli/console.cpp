@@ -104,7 +104,7 @@ void Console::write_err(const std::string& text) {
   std::fflush(err_);
 }
 
-void Console::say(const std::string& text) {
+void Console::emit(const std::string& text) {
   end_progress();
   flush_out();  // keeps the order where both streams share a terminal
   write_err(text);
@@ -117,20 +117,20 @@ std::string& program_name() {
 
 void Console::note(std::string_view line) { note_lines(printable(suggesting(line)) + '\n'); }
 
-void Console::note_lines(std::string_view text) { say(printable(text, true)); }
+void Console::note_lines(std::string_view text) { emit(printable(text, true)); }
 
-void Console::complain(std::string_view message) {
-  say(painted(program_name() + ':', Style::kRed, err_terminal_.color) + ' ' +
-      printable(suggesting(message)) + '\n');
+void Console::report_error(std::string_view message) {
+  emit(painted(program_name() + ':', Style::kRed, err_terminal_.color) + ' ' +
+       printable(suggesting(message)) + '\n');
 }
 
-void Console::remark(std::string_view message) {
+void Console::report_note(std::string_view message) {
   note(program_name() + ": " + std::string{message});
 }
 
 std::optional<bool> Console::confirm(std::string_view question) {
   if (!err_terminal_.is_terminal || ::isatty(STDIN_FILENO) != 1) return std::nullopt;
-  say(printable(question) + " [y/N] ");
+  emit(printable(question) + " [y/N] ");
   std::string answer;
   std::getline(std::cin, answer);
   return answer == "y" || answer == "Y" || answer == "yes";
@@ -151,10 +151,10 @@ void Console::end_progress() {
 
 Result<void> Console::flush() {
   end_progress();
-  return hand_out();
+  return flush_keep_progress();
 }
 
-Result<void> Console::hand_out() {
+Result<void> Console::flush_keep_progress() {
   flush_out();
   if (error_number_ == 0 || error_number_ == EPIPE || std::exchange(told_, true)) return {};
   return fail(ErrorCode::kFailed, "cannot write to standard output: " + errno_text(error_number_) +

@@ -51,8 +51,8 @@ class Console {
       : out_(out), err_(err), out_terminal_(out_terminal), err_terminal_(err_terminal) {}
   [[nodiscard]] static Console standard();
 
-  /// From now on the commands that note(), complain() and suggesting() suggest name this queue, since
-  /// without a name they would work on another one, or none.
+  /// From now on the commands that note(), report_error() and suggesting() suggest name this queue,
+  /// since without a name they would work on another one, or none.
   void name_queue(std::string queue) { queue_ = std::move(queue); }
   /// `text` with that queue. Not for data, which stays as it is.
   [[nodiscard]] std::string suggesting(std::string_view text) const;
@@ -69,9 +69,9 @@ class Console {
   /// Lines to standard error.
   void note_lines(std::string_view text);
   /// "<program>: <message>" to standard error.
-  void complain(std::string_view message);
+  void report_error(std::string_view message);
   /// The same without colour, for what is no error.
-  void remark(std::string_view message);
+  void report_note(std::string_view message);
 
   /// Asks a yes-or-no question. Nothing: there is no terminal.
   [[nodiscard]] std::optional<bool> confirm(std::string_view question);
@@ -89,14 +89,14 @@ class Console {
   /// A reader that closed its pipe ("| head") is no error.
   [[nodiscard]] Result<void> flush();
   /// The same, and keeps the progress line.
-  [[nodiscard]] Result<void> hand_out();
+  [[nodiscard]] Result<void> flush_keep_progress();
   /// Further output is lost.
   [[nodiscard]] bool reader_gone() const { return error_number_ != 0; }
 
  private:
   void flush_out();
   void write_err(const std::string& text);
-  void say(const std::string& text);
+  void emit(const std::string& text);
 
   std::FILE* out_;
   std::FILE* err_;

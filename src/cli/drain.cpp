@@ -66,8 +66,8 @@ void complain_if_alone(const Client& client, const std::string& host,
       })) {
     return;
   }
-  client.console.complain("no other member takes partitions: the tasks of those that " + host +
-                          " gives away wait until one does");
+  client.console.report_error("no other member takes partitions: the tasks of those that " + host +
+                              " gives away wait until one does");
 }
 
 // `changed`: false if the host was drained already, or not drained.

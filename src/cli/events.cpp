@@ -172,8 +172,10 @@ Result<int> events(const Client& client, const EventsOptions& options) {
     if (!read && !options.follow) return tl::unexpected(read.error());
     // While nobody leads there is nothing to follow; say so once.
     const std::string before = std::exchange(trouble, read ? "" : read.error().message);
-    if (!trouble.empty() && trouble != before) client.console.complain(trouble + "; still trying");
-    if (auto handed = client.console.hand_out(); !handed) return tl::unexpected(handed.error());
+    if (!trouble.empty() && trouble != before)
+      client.console.report_error(trouble + "; still trying");
+    if (auto handed = client.console.flush_keep_progress(); !handed)
+      return tl::unexpected(handed.error());
     if (!options.follow && !reader.shown() && !client.json) {
       client.console.note(
           "no such event is kept: a daemon keeps the newest 1,000 of its own, and a new leader has "

@@ -14,7 +14,7 @@
 #include "cli/listing.h"
 #include "client/retry.h"
 #include "cluster/admin_client.h"
-#include "cluster/takeover.h"
+#include "cluster/succession.h"
 
 namespace lictor::cli {
 namespace {
@@ -30,36 +30,38 @@ struct LeaderOptions {
 };
 
 // "held", "free", "unknown": it may not be read.
-std::string state_of(const client::Lock& lock) {
+std::string state_of(const client::LockView& lock) {
   if (!lock.known) return "unknown";
   return lock.session.empty() ? "free" : "held";
 }
 
 // Without fields if the holder is not among the members.
-cluster::Member holder_of(const client::Lock& lock, const std::vector<cluster::Member>& members) {
+cluster::Member holder_of(const client::LockView& lock,
+                          const std::vector<cluster::Member>& members) {
   const cluster::Member* member = cluster::find_member(members, lock.name());
   return member == nullptr ? cluster::Member{} : *member;
 }
 
-// Adds what is told of a lock.
-ordered_json lock_json(ordered_json told, const Client& client, const client::Lock& lock,
+// Adds what is out of a lock.
+ordered_json lock_json(ordered_json out, const Client& client, const client::LockView& lock,
                        const cluster::Member& holder) {
   const bool held = !lock.session.empty();
-  told["lock"] = state_of(lock);
+  out["lock"] = state_of(lock);
   // "started": the daemon; "since": it leads.
   for (const char* name : {"node", "host", "pid", "admin", "version", "started", "since"}) {
-    told[name] = held ? lock.value.value(name, nlohmann::json{}) : nlohmann::json{};
+    out[name] = held ? lock.value.value(name, nlohmann::json{}) : nlohmann::json{};
   }
-  told["seen"] = text_or_null(holder.seen);
-  told["answers"] = holder.answers ? ordered_json(*holder.answers) : ordered_json{};
-  told["session"] = text_or_null(lock.session);
-  told["key"] = client.layout.lock_key(lock.partition);
-  told["modify_index"] = lock.index;
-  return told;
+  out["seen"] = text_or_null(holder.seen);
+  out["answers"] = holder.answers ? ordered_json(*holder.answers) : ordered_json{};
+  out["session"] = text_or_null(lock.session);
+  out["key"] = client.layout.lock_key(lock.partition);
+  out["modify_index"] = lock.index;
+  return out;
 }
 
 // For a queue of one partition.
-void print_leader(const Client& client, const client::Lock& lock, const cluster::Member& holder) {
+void print_leader(const Client& client, const client::LockView& lock,
+                  const cluster::Member& holder) {
   const auto line = [&](const char* name, const std::string& value) {
     if (!value.empty()) client.console.print_line(fmt::format("{:<10}{}", name, value));
   };
@@ -88,7 +90,7 @@ void print_leader(const Client& client, const client::Lock& lock, const cluster:
 
 void print_leaders(const Client& client, const Locks& locks) {
   Table table{{"PARTITION", "LEADER", "SINCE", "LOCK"}};
-  for (const client::Lock& lock : locks) {
+  for (const client::LockView& lock : locks) {
     const bool held = !lock.session.empty();
     const auto since = parse_rfc3339(held ? lock.text("since") : "");
     table.add_row({{std::to_string(lock.partition.number)},
@@ -108,17 +110,17 @@ Result<int> show_leaders(const Client& client, const Locks& locks) {
   std::erase_if(leaders, [](const cluster::Member& member) { return !member.leads; });
   cluster::ask_all(leaders);
   for (const std::string& line : cluster::doubtful_leaders(client.stored(), locks, leaders)) {
-    client.json ? client.console.complain(line)
+    client.json ? client.console.report_error(line)
                 : client.console.print_line(client.console.suggesting(line));
   }
   if (client.json && undivided) {
     print_json(client, lock_json({}, client, locks[0], holder_of(locks[0], leaders)));
   } else if (client.json) {
-    const auto told = [&](const client::Lock& lock) {
+    const auto out = [&](const client::LockView& lock) {
       return lock_json({{"partition", lock.partition.number}}, client, lock,
                        holder_of(lock, leaders));
     };
-    print_json(client, {{"partitions", json_list(locks, told)}});
+    print_json(client, {{"partitions", json_list(locks, out)}});
   } else if (!undivided) {
     print_leaders(client, locks);
   } else if (led) {
@@ -154,14 +156,14 @@ Handover handover_of(const Locks& before, const Locks& now) {
 void print_handover(const Client& client, const Locks& before, const Locks& now,
                     const Handover& handover) {
   ordered_json all = ordered_json::array();
-  for (const client::Lock& lock : before) {
+  for (const client::LockView& lock : before) {
     if (lock.session.empty()) continue;
     const std::uint32_t i = lock.partition.number;
     const bool waits = std::binary_search(handover.waiting.begin(), handover.waiting.end(), i);
-    ordered_json told = before.count() == 1 ? ordered_json{} : ordered_json{{"partition", i}};
-    told["stepped_down"] = waits ? ordered_json{} : ordered_json(lock.name());
-    told["leader"] = text_or_null(now[i].name());
-    all.push_back(std::move(told));
+    ordered_json out = before.count() == 1 ? ordered_json{} : ordered_json{{"partition", i}};
+    out["stepped_down"] = waits ? ordered_json{} : ordered_json(lock.name());
+    out["leader"] = text_or_null(now[i].name());
+    all.push_back(std::move(out));
   }
   print_json(client, before.count() == 1 ? all[0] : ordered_json{{"partitions", all}});
 }
@@ -267,7 +269,7 @@ Result<int> step_down(const Client& client, const Locks& locks, const LeaderOpti
   // A leader that steps down waits a while and leads again if nobody else does.
   const auto members = cluster::read_members(client.store, client.layout, locks);
   if (names.size() == 1 && members && members->size() == 1 && members->front().leads) {
-    client.console.complain("no other daemon is up to take leadership from " + names.front());
+    client.console.report_error("no other daemon is up to take leadership from " + names.front());
   }
   if (auto asked = client.api.step_down(); !asked) return tl::unexpected(asked.error());
   if (options.wait) {
@@ -299,7 +301,7 @@ void note_if_never_led(const Client& client) {
   const auto locks = client::read_locks(client.store, client.layout);
   if (!locks) return;
   if (std::any_of(locks->begin(), locks->end(),
-                  [](const client::Lock& lock) { return lock.index != 0; })) {
+                  [](const client::LockView& lock) { return lock.index != 0; })) {
     return;
   }
   client.console.note(

@@ -15,7 +15,7 @@
 #include "client/task_info.h"
 #include "cluster/admin_client.h"
 #include "cluster/diagnosis.h"
-#include "cluster/takeover.h"
+#include "cluster/succession.h"
 
 namespace lictor::cli {
 namespace {
@@ -207,7 +207,8 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
     }
   }
   for (const std::string& prefix : listed.hidden) {
-    client.console.complain("keys below " + prefix + " that the token may not read are not shown");
+    client.console.report_error("keys below " + prefix +
+                                " that the token may not read are not shown");
   }
   return kDone;
 }

@@ -35,8 +35,8 @@ Result<int> watch(Console& console, const std::function<Result<int>()>& show) {
   for (;;) {
     if (console.out_terminal().moves) console.print_bytes("\x1b[H\x1b[2J");
     const auto shown = show();
-    if (!shown) console.complain(shown.error().message);  // it may pass
-    if (auto handed = console.hand_out(); !handed) return tl::unexpected(handed.error());
+    if (!shown) console.report_error(shown.error().message);  // it may pass
+    if (auto handed = console.flush_keep_progress(); !handed) return tl::unexpected(handed.error());
     if (console.reader_gone()) return kDone;
     std::this_thread::sleep_for(2s);
   }

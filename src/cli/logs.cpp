@@ -292,8 +292,8 @@ class Show {
     printer.end();
     if (offset == 0) return printed_nothing(log_.running && !options_.follow);
     if (const std::string error = lost_output(); !error.empty()) {
-      client_.console.remark(fmt::format("more output of attempt {} was lost on {}: {}",
-                                         log_.attempt, place_.node, error));
+      client_.console.report_note(fmt::format("more output of attempt {} was lost on {}: {}",
+                                              log_.attempt, place_.node, error));
     }
     return kDone;
   }
@@ -307,15 +307,15 @@ class Show {
 
   [[nodiscard]] int printed_nothing(bool yet) const {
     if (const std::string error = lost_output(); !error.empty()) {
-      client_.console.remark(
+      client_.console.report_note(
           fmt::format("the output of attempt {} was lost on {}: {}; if the attempt failed, "
                       "\"lictor show "
                       "{}\" has the end of it",
                       log_.attempt, place_.node, error, options_.id));
       return kDone;
     }
-    client_.console.remark(fmt::format("attempt {} on {} has printed nothing{}", log_.attempt,
-                                       place_.node, yet ? " yet; -f waits for it" : ""));
+    client_.console.report_note(fmt::format("attempt {} on {} has printed nothing{}", log_.attempt,
+                                            place_.node, yet ? " yet; -f waits for it" : ""));
     return kDone;
   }
 
@@ -326,7 +326,7 @@ class Show {
     if (!options_.follow) return tl::unexpected(std::move(error));
     const bool claimed = is_claimed();
     if (claimed && options_.attempt) return tl::unexpected(std::move(error));
-    client_.console.complain(
+    client_.console.report_error(
         error.message +
         (claimed ? "; if that daemon has died, the task runs again elsewhere, and this follows it"
                  : "; the attempt has ended, its last lines may be missing"));
@@ -427,7 +427,7 @@ Result<int> logs(const Client& client, const LogsOptions& options) {
     const auto [place, log] = search.best(shown);
     const bool is_first = !shown;
     if (is_first && log != nullptr && !search.unheard().empty()) {
-      client.console.complain("there may be other attempts: " + search.unheard());
+      client.console.report_error("there may be other attempts: " + search.unheard());
     }
     const bool may_come = options.follow && lives && (is_first || !options.attempt);
     if (log == nullptr && may_come) {
@@ -443,7 +443,7 @@ Result<int> logs(const Client& client, const LogsOptions& options) {
     if (log == nullptr && !is_first) {
       client.console.end_progress();
       if (!where.end.empty() && !options.attempt) {
-        client.console.remark(fmt::format("task {} is {}", options.id, where.end));
+        client.console.report_note(fmt::format("task {} is {}", options.id, where.end));
       }
       return kDone;
     }
@@ -451,7 +451,7 @@ Result<int> logs(const Client& client, const LogsOptions& options) {
     if (client.json) return kDone;
     client.console.end_progress();
     if (!is_first)
-      client.console.remark(fmt::format("attempt {} on {}", log->attempt, place->node));
+      client.console.report_note(fmt::format("attempt {} on {}", log->attempt, place->node));
     LICTOR_TRY(const int code, Show{client, options, *place, *log}.run());
     if (!options.follow || options.attempt || client.console.reader_gone()) return code;
     // Its job may have ended before Consul knows: the key is gone then, or another attempt comes.

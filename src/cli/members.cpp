@@ -79,7 +79,7 @@ void note_moves(const Client& client, const client::Locks& locks,
                                     cluster::partitions_text(free),
                                     free.size() == 1 ? "it" : "them"));
   }
-  const cluster::Partitions moving = cluster::misplaced(locks, members, client.queue);
+  const cluster::Partitions moving = cluster::partitions_to_move(locks, members, client.queue);
   if (moving.empty()) return;
   client.console.note(fmt::format("{} {} about to move to {}, one at a time, within 5 minutes",
                                   cluster::partitions_text(moving),
@@ -101,7 +101,7 @@ Result<int> members(const Client& client) {
   auto read = client::read_locks(client.store, client.layout);
   if (!read && client::is_temporary(read.error())) return tl::unexpected(std::move(read.error()));
   if (!read && read.error().code == ErrorCode::kInvalid) {
-    client.console.complain(read.error().message);
+    client.console.report_error(read.error().message);
   }
   const bool known = read.has_value();
   const client::Locks locks = client::locks_if_known(std::move(read));

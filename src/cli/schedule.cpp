@@ -13,7 +13,7 @@
 #include "cli/command_table.h"
 #include "cli/json_output.h"
 #include "cli/listing.h"
-#include "cluster/takeover.h"
+#include "cluster/succession.h"
 
 namespace lictor::cli {
 
@@ -135,8 +135,8 @@ Result<int> schedule_list(const Client& client) {
     }
   }
   if (listed.hidden) {
-    client.console.complain("keys below " + client.layout.schedules_prefix +
-                            " that the token may not read are not shown");
+    client.console.report_error("keys below " + client.layout.schedules_prefix +
+                                " that the token may not read are not shown");
   }
   return kDone;
 }

@@ -51,15 +51,15 @@ Result<int> stats(const Client& client) {
   if (nodes.empty()) return tl::unexpected(std::move(answers.front().error()));
   const cluster::Partitions free = cluster::free_partitions(at_work.locks());
   if (client.json) {
-    ordered_json told{{"queue", client.queue},
-                      {"leader", nodes.size() == 1 ? ordered_json(nodes.front()) : ordered_json{}},
-                      {"leaders", nodes}};
+    ordered_json out{{"queue", client.queue},
+                     {"leader", nodes.size() == 1 ? ordered_json(nodes.front()) : ordered_json{}},
+                     {"leaders", nodes}};
     for (const auto& [name, value] : queue.items()) {
-      if (name != "name") told[name] = value;
+      if (name != "name") out[name] = value;
     }
-    told["free"] = free;
-    told["not_counted"] = silent;
-    client.console.print(json_document(told));
+    out["free"] = free;
+    out["not_counted"] = silent;
+    client.console.print(json_document(out));
     return kDone;
   }
   Table table{{"WHAT", "VALUE"}};

@@ -54,9 +54,9 @@ constexpr Duration kMaxWriteTime = std::chrono::seconds{3};
 
 // Prints a document about the task, with `more` at its end.
 void print_task(const Client& client, const client::NewRecord& task, const ordered_json& more) {
-  ordered_json told{{"id", task.id}, {"key", client.layout.task_key(task.id)}};
-  told.update(more);
-  print_json(client, std::move(told));
+  ordered_json out{{"id", task.id}, {"key", client.layout.task_key(task.id)}};
+  out.update(more);
+  print_json(client, std::move(out));
 }
 
 ordered_json result_of(const TaskInfo& done) {
@@ -78,21 +78,21 @@ Result<int> tell_ending(const Client& client, const client::NewRecord& task, con
     if (client.json) {
       print_task(client, task, {{"state", "cancelled"}, {"cancelled_by", info.node}});
     }
-    client.console.complain("task " + task.id + " was cancelled by " + info.node);
+    client.console.report_error("task " + task.id + " was cancelled by " + info.node);
     return kCancelled;
   }
   const bool dead = ending.how == Ending::How::kDead;
   const bool has_result = ending.how == Ending::How::kDone && !info.result.empty();
   if (client.json) {
-    ordered_json told{{"state", dead ? "dead" : "done"}};
-    if (has_result) told["result"] = result_of(info);
+    ordered_json out{{"state", dead ? "dead" : "done"}};
+    if (has_result) out["result"] = result_of(info);
     if (dead) {
-      told.update({{"reason", info.reason},
-                   {"error", info.error},
-                   {"attempts", info.attempt},
-                   {"output_tail", info.output_tail}});
+      out.update({{"reason", info.reason},
+                  {"error", info.error},
+                  {"attempts", info.attempt},
+                  {"output_tail", info.output_tail}});
     }
-    print_task(client, task, told);
+    print_task(client, task, out);
   } else if (has_result) {
     client.console.print(json_document(result_of(info)));
   }
@@ -101,7 +101,7 @@ Result<int> tell_ending(const Client& client, const client::NewRecord& task, con
   std::string text =
       "task " + task.id + " is dead after " + counted(info.attempt, "attempt") + ": " + info.reason;
   if (!info.error.empty() && info.error != info.reason) text += ": " + info.error;
-  client.console.complain(text);
+  client.console.report_error(text);
   if (!client.json && !info.output_tail.empty()) {
     std::string tail = info.output_tail;
     tail.erase(tail.find_last_not_of('\n') + 1);
@@ -117,7 +117,7 @@ Result<Ending> follow(const Client& client, const Submitted& task,
   options.timeout = timeout;
   options.index = task.index;
   options.trouble = [&](const Error& error) {
-    client.console.remark(error.message + "; waiting for Consul");
+    client.console.report_note(error.message + "; waiting for Consul");
   };
   if (client.console.err_terminal().is_terminal) {
     options.changed = [&](const TaskInfo& info, bool led) {
@@ -133,8 +133,8 @@ Result<Ending> follow(const Client& client, const Submitted& task,
     if (!ending || ending->how != Ending::How::kTimedOut) return ending;
     const TaskState state = ending->task.state;
     if (state == TaskState::kWaiting || state == TaskState::kScheduled) {
-      client.console.remark("task " + task.id + ": " + reason_of(client, ending->task) +
-                            "; still waiting");
+      client.console.report_note("task " + task.id + ": " + reason_of(client, ending->task) +
+                                 "; still waiting");
     }
     options.timeout = timeout ? std::optional{*timeout - kMaxWriteTime} : std::nullopt;
   }

@@ -47,7 +47,7 @@ class Submission {
             {client.store, client.queue, client.layout},
             [this](const auto& settled) { settle(settled); },
             [this](const Error& error) {
-              client_.console.complain(error.message + "; trying again for a while");
+              client_.console.report_error(error.message + "; trying again for a while");
             },
             order) {}
 
@@ -83,8 +83,8 @@ class Submission {
       return stopped(
           {ErrorCode::kFailed, fmt::format("interrupted after line {}", lines.number())});
     }
-    tell(std::nullopt);
-    hand_out();
+    show_progress(std::nullopt);
+    flush_keep_progress();
     if (lost_output_) {
       return fail(lost_output_->code, lost_output_->message + "; the tasks are written");
     }
@@ -112,12 +112,13 @@ class Submission {
     writer_.finish();
     refuse_before(line + 1);
     client_.console.end_progress();
-    hand_out();
+    flush_keep_progress();
   }
 
   // Whoever ends this process gets all printed ids, and whole lines.
-  void hand_out() {
-    if (auto arrived = client_.console.hand_out(); !arrived) lost_output_ = arrived.error();
+  void flush_keep_progress() {
+    if (auto arrived = client_.console.flush_keep_progress(); !arrived)
+      lost_output_ = arrived.error();
   }
 
   void settle(const client::RecordWriter::Settled& settled) {
@@ -146,7 +147,7 @@ class Submission {
     last_settled_ = line_of(end - 1).number;
     sent_.erase(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(end - forgotten_));
     forgotten_ = end;
-    hand_out();
+    flush_keep_progress();
     tell_progress();
   }
 
@@ -197,9 +198,9 @@ class Submission {
   void refuse(std::size_t line, const std::string& why) {
     ++refused_;
     if (refused_ <= kMaxRefusalsShown) {
-      client_.console.complain("line " + std::to_string(line) + ": " + why);
+      client_.console.report_error("line " + std::to_string(line) + ": " + why);
     } else if (refused_ == kMaxRefusalsShown + 1) {
-      client_.console.complain("more lines are refused; from here on they are only counted");
+      client_.console.report_error("more lines are refused; from here on they are only counted");
     }
     if (client_.json) refusals_.push_back({{"line", line}, {"error", why}});
   }
@@ -226,7 +227,7 @@ class Submission {
   }
 
   // `error`: why it ended before the last line.
-  void tell(const std::optional<std::string>& error) {
+  void show_progress(const std::optional<std::string>& error) {
     if (client_.json) {
       print_json(client_, {{"written", written_},
                            {"refused", refused_},
@@ -252,7 +253,7 @@ class Submission {
     }
     if (any) text += fmt::format("; none after line {} was sent", last_settled_);
     error.message = std::move(text);
-    tell(error.message);
+    show_progress(error.message);
     return tl::unexpected(std::move(error));
   }
 

@@ -117,7 +117,7 @@ class Top {
       lock.lock();
       asking_ = false;
       view_ = std::move(view);
-      if (order) say(answer);
+      if (order) show_note(answer);
     }
   }
 
@@ -127,7 +127,7 @@ class Top {
     changed_.notify_one();
   }
 
-  void say(std::string message) {
+  void show_note(std::string message) {
     message_ = std::move(message);
     said_at_ = boot_now();
   }
@@ -206,7 +206,7 @@ class Top {
 
   void cancel() {
     const json task = chosen();
-    if (task.is_null() || is_dead(task)) return say("choose a running or waiting task first");
+    if (task.is_null() || is_dead(task)) return show_note("choose a running or waiting task first");
     const std::string id = text_of(task, "id");
     const bool running = text_of(task, "state") == "running";
     question_ = {"cancel " + id + (running ? "? Its job is stopped. y/n" : "? y/n"),
@@ -218,7 +218,7 @@ class Top {
 
   void retry() {
     const json task = chosen();
-    if (task.is_null() || !is_dead(task)) return say("choose one of the failures first");
+    if (task.is_null() || !is_dead(task)) return show_note("choose one of the failures first");
     const std::string id = text_of(task, "id");
     question_ = {"run " + id + " again? y/n", [this, id](const std::string&) {
                    const auto retried = client_.api.retry(id);
@@ -228,10 +228,10 @@ class Top {
 
   void ask_why() {
     const json task = chosen();
-    if (task.is_null()) return say("choose a task first");
+    if (task.is_null()) return show_note("choose a task first");
     const std::string id = text_of(task, "id");
     if (is_dead(task)) {
-      return say(id + ": " + text_of(task, "reason") + ": " + text_of(task, "error"));
+      return show_note(id + ": " + text_of(task, "reason") + ": " + text_of(task, "error"));
     }
     give([this, id] {
       const auto why = daemons_.get("/v1/tasks/" + wire::query_value(id) +

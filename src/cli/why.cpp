@@ -10,7 +10,7 @@
 #include "cli/listing.h"
 #include "client/retry.h"
 #include "cluster/admin_client.h"
-#include "cluster/takeover.h"
+#include "cluster/succession.h"
 #include "wire/record.h"
 
 namespace lictor::cli {
@@ -78,7 +78,7 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
   }
   const auto locks = client::read_locks(client.store, client.layout);
   if (locks) {
-    const client::Lock& lock = locks->of(task);
+    const client::LockView& lock = locks->of(task);
     if (lock.known && lock.session.empty()) {
       reasons.insert(reasons.begin(), cluster::nobody_leads(client.stored(), lock).message);
     }
@@ -157,7 +157,7 @@ Result<int> why(const Client& client, const WhyOptions& options) {
     client.console.print_line("task " + task.id + ": " + text_of(reason, "text"));
   }
   if (!why_not.message.empty()) {
-    client.console.remark("as far as Consul knows; " + why_not.message);
+    client.console.report_note("as far as Consul knows; " + why_not.message);
   }
   return kDone;
 }

@@ -61,7 +61,7 @@ class Follower {
     const Locks locks =
         is_told ? locks_if_known(read_locks(queue_.store, queue_.layout)) : Locks::unknown();
     last_ = view_task(queue_.layout, std::move(entry), locks, wall_now());
-    const Lock& lock = locks.of(last_);
+    const LockView& lock = locks.of(last_);
     if (options_.changed) options_.changed(last_, !lock.session.empty() || !lock.known);
   }
 

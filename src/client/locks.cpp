@@ -30,16 +30,16 @@ Result<std::uint32_t> read_partition_count(Store& store, const wire::Layout& lay
                                        "; write the number that the queue had");
 }
 
-std::string Lock::text(const char* field) const { return text_of(value, field); }
+std::string LockView::text(const char* field) const { return text_of(value, field); }
 
-std::string Lock::name() const {
+std::string LockView::name() const {
   if (session.empty()) return {};
   const std::string node = text("node");
   return node.empty() ? "session " + session : node;
 }
 
-Lock lock_of(const std::optional<wire::KvEntry>& entry, core::Partition partition) {
-  Lock lock{partition};
+LockView lock_of(const std::optional<wire::KvEntry>& entry, core::Partition partition) {
+  LockView lock{partition};
   if (!entry) return lock;
   lock.session = entry->session;
   lock.index = entry->modify_index;
@@ -86,7 +86,8 @@ Result<Locks> read_locks(Store& store, const wire::Layout& layout) {
   return Locks{entries, listed.hidden};
 }
 
-void wait_for_change(Store& store, const wire::Layout& layout, const Lock& lock, Duration wait) {
+void wait_for_change(Store& store, const wire::Layout& layout, const LockView& lock,
+                     Duration wait) {
   const Instant before = boot_now();
   if (lock.index != 0) {
     const auto watched = store.watch(layout.lock_key(lock.partition), lock.index,

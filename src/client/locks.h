@@ -27,7 +27,7 @@ namespace lictor::client {
 
 /// The leader key, or the lock of a partition. Another version or program may have written its
 /// value.
-struct Lock {
+struct LockView {
   core::Partition partition{};
   std::string session{};                            ///< empty: nobody holds it
   nlohmann::json value = nlohmann::json::object();  ///< an object
@@ -39,8 +39,8 @@ struct Lock {
   /// Of the leader; empty: nobody leads.
   [[nodiscard]] std::string name() const;
 };
-[[nodiscard]] Lock lock_of(const std::optional<wire::KvEntry>& entry,
-                           core::Partition partition = {});
+[[nodiscard]] LockView lock_of(const std::optional<wire::KvEntry>& entry,
+                               core::Partition partition = {});
 
 /// The locks of all partitions, as they were read.
 class Locks {
@@ -52,17 +52,21 @@ class Locks {
   [[nodiscard]] static Locks unknown();
 
   [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(locks_.size()); }
-  [[nodiscard]] const Lock& operator[](std::uint32_t partition) const { return locks_[partition]; }
+  [[nodiscard]] const LockView& operator[](std::uint32_t partition) const {
+    return locks_[partition];
+  }
   /// In the order of the partitions.
   [[nodiscard]] auto begin() const { return locks_.begin(); }
   [[nodiscard]] auto end() const { return locks_.end(); }
-  [[nodiscard]] const Lock& of(const TaskInfo& task) const { return locks_[partition_of(task)]; }
+  [[nodiscard]] const LockView& of(const TaskInfo& task) const {
+    return locks_[partition_of(task)];
+  }
   /// As the daemons have it: by the serialKey, else by the record's taskId, else by the key's part
   /// after the prefix; of a record that cannot be read by the whole key.
   [[nodiscard]] std::uint32_t partition_of(const TaskInfo& task) const;
 
  private:
-  std::vector<Lock> locks_;
+  std::vector<LockView> locks_;
 };
 
 /// Errors: those of read_partition_count() and Store::list().
@@ -70,7 +74,7 @@ class Locks {
 /// While one lock is watched, all are read again this often.
 inline constexpr Duration kRereadLocks = std::chrono::seconds{2};
 /// Waits until the lock has changed, for `wait` at most; may end early.
-void wait_for_change(Store& store, const wire::Layout& layout, const Lock& lock, Duration wait);
+void wait_for_change(Store& store, const wire::Layout& layout, const LockView& lock, Duration wait);
 /// Locks::unknown() after an error.
 [[nodiscard]] Locks locks_if_known(Result<Locks> read);
 

@@ -15,13 +15,13 @@ Pipeline::~Pipeline() {
 void Pipeline::add(http::Request request) {
   Lock lock{mutex_};
   if (calls_.empty()) held_up_ = false;
-  calls_.push_back(std::make_shared<Call>(Call{std::move(request)}));
+  calls_.push_back(std::make_shared<PendingRequest>(PendingRequest{std::move(request)}));
   send(lock);
 }
 
 Pipeline::Answer Pipeline::next() {
   Lock lock{mutex_};
-  const std::shared_ptr<Call> oldest = calls_.front();
+  const std::shared_ptr<PendingRequest> oldest = calls_.front();
   while (true) {
     if (oldest->state == State::kWaiting) held_up_ = false;  // it may be set again
     send(lock);
@@ -43,7 +43,7 @@ std::size_t Pipeline::drop_unsent() {
   return before - calls_.size();
 }
 
-std::deque<std::shared_ptr<Pipeline::Call>>::iterator Pipeline::next_waiting() {
+std::deque<std::shared_ptr<Pipeline::PendingRequest>>::iterator Pipeline::next_waiting() {
   return std::find_if(calls_.begin(), calls_.end(),
                       [](const auto& call) { return call->state == State::kWaiting; });
 }
@@ -61,7 +61,7 @@ void Pipeline::send(Lock& lock) {
   if (sending_) return;  // the sending thread looks again
   sending_ = true;
   while (may_send() && boot_now() >= next_turn()) {
-    const std::shared_ptr<Call> call = *next_waiting();
+    const std::shared_ptr<PendingRequest> call = *next_waiting();
     ++under_way_;
     call->state = State::kUnderWay;
     call->sent_at = last_sent_ = boot_now();
@@ -75,7 +75,7 @@ void Pipeline::send(Lock& lock) {
   changed_.notify_all();
 }
 
-void Pipeline::answered(const std::shared_ptr<Call>& call, http::Response response) {
+void Pipeline::answered(const std::shared_ptr<PendingRequest>& call, http::Response response) {
   Lock lock{mutex_};
   const Instant now = boot_now();
   --under_way_;

@@ -49,7 +49,7 @@ class Pipeline {
 
  private:
   enum class State { kWaiting, kUnderWay, kAnswered };
-  struct Call {
+  struct PendingRequest {
     http::Request request;
     State state = State::kWaiting;
     Instant sent_at{};
@@ -58,10 +58,10 @@ class Pipeline {
   using Lock = std::unique_lock<std::mutex>;
 
   void send(Lock& lock);
-  [[nodiscard]] std::deque<std::shared_ptr<Call>>::iterator next_waiting();
+  [[nodiscard]] std::deque<std::shared_ptr<PendingRequest>>::iterator next_waiting();
   [[nodiscard]] bool may_send();
   [[nodiscard]] Instant next_turn() const;
-  void answered(const std::shared_ptr<Call>& call, http::Response response);
+  void answered(const std::shared_ptr<PendingRequest>& call, http::Response response);
 
   net::Transport& transport_;
   const std::size_t at_once_;
@@ -69,7 +69,7 @@ class Pipeline {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<Call>> calls_;
+  std::deque<std::shared_ptr<PendingRequest>> calls_;
   std::size_t under_way_ = 0;
   bool held_up_ = false;
   Instant last_sent_{};

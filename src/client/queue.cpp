@@ -186,7 +186,7 @@ struct Cancelling {
 
   // The node of a leader, now or last: all are configured alike. Empty: it is not known.
   [[nodiscard]] std::string leader() const {
-    for (const Lock& lock : locks) {
+    for (const LockView& lock : locks) {
       if (std::string node = lock.text("node"); !node.empty()) return node;
     }
     return {};

@@ -26,14 +26,14 @@ using nlohmann::ordered_json;
 
 // A restarted daemon takes up its old session, but its earlier claims are lost: compare the
 // instance, if the lock tells it.
-bool is_held(const core::Claim& claim, const Lock& lock) {
+bool is_held(const core::Claim& claim, const LockView& lock) {
   if (lock.session.empty() || claim.session != lock.session) return false;
   const std::string instance = text_member(lock.value, "instance");
   return instance.empty() || claim.nonce.starts_with(instance + '-');
 }
 
 // Of a claimed task.
-TaskState claimed_state(const core::Stamp& stamp, const Lock& lock) {
+TaskState claimed_state(const core::Stamp& stamp, const LockView& lock) {
   const bool held = stamp.claim && is_held(*stamp.claim, lock);
   return held || !lock.known ? TaskState::kRunning : TaskState::kOrphan;
 }
@@ -314,23 +314,23 @@ ordered_json task_json(const TaskInfo& task) {
 }
 
 ordered_json whole_task_json(const TaskInfo& task) {
-  ordered_json told = task_json(task);
-  told["session"] = text_or_null(task.session);
+  ordered_json out = task_json(task);
+  out["session"] = text_or_null(task.session);
   if (task.state == TaskState::kDone) {
-    told["result"] = parse_json(task.result) ? ordered_json::parse(task.result) : ordered_json{};
+    out["result"] = parse_json(task.result) ? ordered_json::parse(task.result) : ordered_json{};
   }
-  told["output_tail"] = text_or_null(task.output_tail);
-  add_value_json(task.record, told);
-  return told;
+  out["output_tail"] = text_or_null(task.output_tail);
+  add_value_json(task.record, out);
+  return out;
 }
 
-void add_value_json(const std::string& value, ordered_json& told) {
+void add_value_json(const std::string& value, ordered_json& out) {
   if (parse_json(value)) {
-    told["value"] = ordered_json::parse(value);
+    out["value"] = ordered_json::parse(value);
   } else if (is_utf8(value)) {
-    told["raw"] = value;
+    out["raw"] = value;
   } else {
-    told["raw_base64"] = base64_encode(value);
+    out["raw_base64"] = base64_encode(value);
   }
 }
 

@@ -64,6 +64,6 @@ class Locks;
 [[nodiscard]] nlohmann::ordered_json whole_task_json(const TaskInfo& task);
 
 /// Adds a key's value in one of these three forms.
-void add_value_json(const std::string& value, nlohmann::ordered_json& told);
+void add_value_json(const std::string& value, nlohmann::ordered_json& out);
 
 }  // namespace lictor::client

@@ -188,7 +188,7 @@ LeaderClient& LeaderClients::at(std::uint32_t partition) {
   return clients_.emplace(key, LeaderClient{name, open(locks_[partition])}).first->second;
 }
 
-Result<AdminClient> LeaderClients::open(const client::Lock& lock) const {
+Result<AdminClient> LeaderClients::open(const client::LockView& lock) const {
   if (!members_) return tl::unexpected(members_.error());
   if (!lock.known) {
     return fail(ErrorCode::kFailed, "who leads is not known: the token may not read the lock");

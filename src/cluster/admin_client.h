@@ -102,7 +102,7 @@ class LeaderClients {
 
  private:
   [[nodiscard]] LeaderClient& at(std::uint32_t partition);
-  [[nodiscard]] Result<AdminClient> open(const client::Lock& lock) const;
+  [[nodiscard]] Result<AdminClient> open(const client::LockView& lock) const;
   [[nodiscard]] Result<AdminClient> open(const std::string& node) const;
 
   const client::Queue queue_;

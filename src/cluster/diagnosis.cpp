@@ -43,7 +43,8 @@ std::string groups_of(const std::vector<Member>& members) {
   std::vector<std::pair<std::string, std::string>> groups;  // a digest, and the nodes that have it
   std::size_t named = 0;
   for (const Member& member : members) {
-    if (member.config.empty() || !doubt_of(member).empty() || ++named > kMostNamed) continue;
+    if (member.config.empty() || !unresponsive_reason(member).empty() || ++named > kMostNamed)
+      continue;
     const auto group = std::find_if(groups.begin(), groups.end(),
                                     [&](const auto& each) { return each.first == member.config; });
     if (group == groups.end()) {
@@ -66,7 +67,7 @@ void check_leads(const Fleet& fleet, List& out) {
   const bool all = free.size() == fleet.leads.size();
   std::vector<std::string> up;
   for (const Member& member : fleet.members) {
-    if (doubt_of(member).empty()) up.push_back(member.node);
+    if (unresponsive_reason(member).empty()) up.push_back(member.node);
   }
   const std::string next =
       !fleet.next.empty() ? fleet.next
@@ -83,27 +84,27 @@ void check_leads(const Fleet& fleet, List& out) {
                        : next + "; if nobody does, read the log of " + some(up));
 }
 
-void check_wishes(const Fleet& fleet, const std::string& queue, List& out) {
-  std::map<std::uint32_t, std::string> wishes;  // who has each
+void check_desired_partitions(const Fleet& fleet, const std::string& queue, List& out) {
+  std::map<std::uint32_t, std::string> askers;  // the nodes that ask for each number
   for (const Member& member : fleet.members) {
-    std::string& nodes = wishes[wire::number_of(member.wishes, queue)];
+    std::string& nodes = askers[wire::number_of(member.desired_partitions, queue)];
     nodes += (nodes.empty() ? "" : ", ") + member.node;
   }
-  if (wishes.empty()) return;
+  if (askers.empty()) return;
   const std::string has = "the queue has " + counted(fleet.leads.size(), "partition");
-  if (wishes.size() > 1) {
+  if (askers.size() > 1) {
     std::string parts;
-    for (const auto& [wish, nodes] : wishes) {
-      parts += fmt::format("{}{}: {}", parts.empty() ? "" : "; ", wish, nodes);
+    for (const auto& [number, nodes] : askers) {
+      parts += fmt::format("{}{}: {}", parts.empty() ? "" : "; ", number, nodes);
     }
     out.warning(
         "partitions_differ", has + ", and the daemons ask for different numbers (" + parts + ")",
         "give every host the same \"partitions\" in its configuration, then: systemctl reload "
         "lictor; until then the number stays");
-  } else if (wishes.begin()->first != fleet.leads.size()) {
+  } else if (askers.begin()->first != fleet.leads.size()) {
     out.warning(
         "partitions_change",
-        fmt::format("{}, and all daemons ask for {}", has, wishes.begin()->first),
+        fmt::format("{}, and all daemons ask for {}", has, askers.begin()->first),
         "the number changes when the jobs have ended, within drain_timeout; the logs of the "
         "daemons say what they wait for");
   }
@@ -119,7 +120,7 @@ void check_member(const Member& member, const Fleet& fleet, List& out) {
           "the leader's clock decides when a task is due: have every host keep time by NTP");
     }
   }
-  const std::string doubt = doubt_of(member);
+  const std::string doubt = unresponsive_reason(member);
   if (!member.unready.empty()) {
     out.warning("member_unready", member.node + " is not ready: " + member.unready,
                 "it takes no lead until that is over; its log says more");
@@ -236,7 +237,7 @@ void check_due(const std::vector<LeaderStatus>& leaders, List& out) {
 Findings diagnose(const Fleet& fleet, const std::string& queue) {
   List out;
   check_leads(fleet, out);
-  check_wishes(fleet, queue, out);
+  check_desired_partitions(fleet, queue, out);
   // A leader runs the tasks, so compare with it; without a leader, with the first member.
   const Member* model = nullptr;
   for (const Member& member : fleet.members) {
@@ -252,7 +253,8 @@ Findings diagnose(const Fleet& fleet, const std::string& queue) {
           "repair the file there, then: systemctl reload lictor; what needs a restart: "
           "systemctl restart lictor");
     }
-    const bool comparable = model != nullptr && !member.config.empty() && doubt_of(member).empty();
+    const bool comparable =
+        model != nullptr && !member.config.empty() && unresponsive_reason(member).empty();
     if (comparable && member.config != model->config) {
       const std::string where = client::difference(model->parts, member.parts);
       out.warning(

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/try.h"
-#include "cluster/takeover.h"
+#include "cluster/succession.h"
 
 namespace lictor::cluster {
 namespace {
@@ -12,13 +12,13 @@ namespace {
 std::string next_of(const client::Locks& locks, const Partitions& free,
                     const std::vector<std::string>& candidates) {
   if (free.empty()) return {};
-  const client::Lock& lock = locks[free.front()];
-  if (locks.count() == 1) return lock.index == 0 ? "" : if_free(lock, candidates);
+  const client::LockView& lock = locks[free.front()];
+  if (locks.count() == 1) return lock.index == 0 ? "" : takeover_if_free(lock, candidates);
   if (candidates.empty()) {
     return "start a daemon, or let a draining one take partitions again with \"lictor undrain "
            "HOST\"";
   }
-  return free.size() == 1 && lock.index != 0 ? if_free(lock, candidates) : "";
+  return free.size() == 1 && lock.index != 0 ? takeover_if_free(lock, candidates) : "";
 }
 
 }  // namespace
@@ -36,21 +36,22 @@ Result<Fleet> read_fleet(const client::Queue& queue, const client::Locks& locks,
   Fleet fleet;
   LICTOR_TRY(fleet.members, read_members(queue.store, queue.layout, locks));
   fleet.leads.clear();
-  for (const client::Lock& lock : locks) {
+  for (const client::LockView& lock : locks) {
     fleet.leads.push_back(
         {lock.name(), lock.session.empty() ? "" : lock.text("since"), lock.known});
   }
-  if (fleet.divided()) fleet.moving = misplaced(locks, fleet.members, queue.name);
+  if (fleet.divided()) fleet.moving = partitions_to_move(locks, fleet.members, queue.name);
   ask_all(fleet.members, limit, own);
   std::vector<std::string> candidates;
   for (const Member& member : fleet.members) {
     // A draining member leads an undivided queue all the same.
     const bool may_lead = !fleet.divided() || !member.draining;
-    if (doubt_of(member).empty() && may_lead) candidates.push_back(member.node);
+    if (unresponsive_reason(member).empty() && may_lead) candidates.push_back(member.node);
   }
   for (Member& member : fleet.members) {
-    if (!member.leads || doubt_of(member).empty()) continue;
-    member.next = if_dead(queue.store, locks[member.partitions.front()], member, candidates);
+    if (!member.leads || unresponsive_reason(member).empty()) continue;
+    member.next =
+        takeover_if_dead(queue.store, locks[member.partitions.front()], member, candidates);
   }
   fleet.next = next_of(locks, fleet.free(), candidates);
   return fleet;

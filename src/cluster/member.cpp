@@ -41,7 +41,7 @@ Member member_of(std::string name, const std::string& value) {
   for (const json& queue : history) {
     if (queue.is_string()) member.history.push_back(queue);
   }
-  member.wishes = wire::queue_numbers(*parsed, "partitions");
+  member.desired_partitions = wire::queue_numbers(*parsed, "partitions");
   member.weights = wire::queue_numbers(*parsed, "weights");
   const json admin = parsed->value("admin", json::array());
   for (const json& url : admin.is_array() ? admin : json::array({admin})) {
@@ -80,7 +80,7 @@ Result<std::vector<Member>> read_members(client::Store& store, const wire::Layou
   return read_members(store, layout, client::locks_if_known(client::read_locks(store, layout)));
 }
 
-std::string doubt_of(const Member& member) {
+std::string unresponsive_reason(const Member& member) {
   constexpr auto kSilent =
       std::chrono::seconds{25};  // one entry may be late or lost, clocks differ
   const auto seen = parse_rfc3339(member.seen);
@@ -109,7 +109,7 @@ std::string partitions_text(const Partitions& partitions) {
 
 Partitions free_partitions(const client::Locks& locks) {
   Partitions free;
-  for (const client::Lock& lock : locks) {
+  for (const client::LockView& lock : locks) {
     if (lock.known && lock.session.empty()) free.push_back(lock.partition.number);
   }
   return free;
@@ -117,19 +117,19 @@ Partitions free_partitions(const client::Locks& locks) {
 
 std::map<std::string, Partitions> partitions_by_leader(const client::Locks& locks) {
   std::map<std::string, Partitions> held;
-  for (const client::Lock& lock : locks) {
+  for (const client::LockView& lock : locks) {
     if (!lock.session.empty()) held[lock.name()].push_back(lock.partition.number);
   }
   return held;
 }
 
-Partitions misplaced(const client::Locks& locks, const std::vector<Member>& members,
-                     const std::string& queue) {
+Partitions partitions_to_move(const client::Locks& locks, const std::vector<Member>& members,
+                              const std::string& queue) {
   core::BalancerView view;
   for (const Member& member : members) {
     view.members.push_back({member.node, wire::number_of(member.weights, queue), member.draining});
   }
-  for (const client::Lock& lock : locks) view.owners.push_back(lock.name());
+  for (const client::LockView& lock : locks) view.owners.push_back(lock.name());
   const std::vector<std::string> targets = core::targets(view);
   Partitions found;
   for (std::uint32_t i = 0; i < locks.count(); ++i) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "client/config_parts.h"
+#include "client/config_digest.h"
 #include "client/locks.h"
 #include "client/store.h"
 #include "lictor/result.h"
@@ -31,7 +31,8 @@ struct Member {
   std::vector<std::uint32_t> partitions{};  ///< that it leads; of an undivided queue 0
   bool draining = false;                    ///< an operator wants it to lead none
   std::vector<std::string> history{};       ///< the queues that it keeps the results of
-  wire::QueueNumbers wishes{}, weights{};   ///< how many partitions it wants, and its weight
+  wire::QueueNumbers desired_partitions{},
+      weights{};  ///< how many partitions it wants, and its weight
   /// Whether its admin API answers; nothing: that was not asked, or cannot be from here. A dead
   /// daemon's stops long before its session ends.
   std::optional<bool> answers{};
@@ -56,7 +57,7 @@ struct Member {
 
 /// Why the member may be dead: its admin API does not answer, or it did not write its entry, as it
 /// does each 10 s, for 25 s. Follows "<name> leads, but". Empty: no reason.
-[[nodiscard]] std::string doubt_of(const Member& member);
+[[nodiscard]] std::string unresponsive_reason(const Member& member);
 
 using Partitions = std::vector<std::uint32_t>;  ///< in ascending order
 
@@ -67,12 +68,13 @@ using Partitions = std::vector<std::uint32_t>;  ///< in ascending order
 
 /// Those that nobody leads.
 [[nodiscard]] Partitions free_partitions(const client::Locks& locks);
-/// By Lock::name().
+/// By LockView::name().
 [[nodiscard]] std::map<std::string, Partitions> partitions_by_leader(const client::Locks& locks);
 
 /// The partitions that are not with the member that should have them, and so move to it. Free ones
 /// do not count. `queue`: whose weights count.
-[[nodiscard]] Partitions misplaced(const client::Locks& locks, const std::vector<Member>& members,
-                                   const std::string& queue);
+[[nodiscard]] Partitions partitions_to_move(const client::Locks& locks,
+                                            const std::vector<Member>& members,
+                                            const std::string& queue);
 
 }  // namespace lictor::cluster

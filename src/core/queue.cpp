@@ -239,16 +239,16 @@ void Queue::learn_operations(std::size_t most) {
 
 void Queue::on(Instant now, const Committed& event, Effects& out) {
   learn_operations(event.most_operations);
-  const Commits::Result result = commits_.on(now, event, out);
+  const WriteBatcher::Result result = commits_.on(now, event, out);
   if (result.proof) on_changes(now, leadership_.proved(now, *result.proof, out), out);
-  for (const Commits::Settled& settled : result.settled) settle(now, settled, out);
+  for (const WriteBatcher::Settled& settled : result.settled) settle(now, settled, out);
   for (const std::uint32_t partition : result.not_leader) {
     on_changes(now, leadership_.refused(now, partition, out), out);
   }
 }
 
-void Queue::settle(Instant now, const Commits::Settled& settled, Effects& out) {
-  const bool applied = settled.verdict == Commits::Verdict::kApplied;
+void Queue::settle(Instant now, const WriteBatcher::Settled& settled, Effects& out) {
+  const bool applied = settled.verdict == WriteBatcher::Verdict::kApplied;
   if (settled.write.purpose == Purpose::kPrune) return;
   if (settled.write.purpose == Purpose::kTick) return scheduler_.on_settled(now, settled, out);
   if (const auto* mark = std::get_if<MarkOp>(settled.write.op.get())) {
@@ -277,7 +277,7 @@ void Queue::on(Instant now, const TasksChecked& event, Effects& out) {
 
 void Queue::on(Instant now, const TasksFetched& event, Effects& out) {
   learn_operations(event.most_operations);
-  for (const Commits::Settled& settled : commits_.on(now, event, out).settled) {
+  for (const WriteBatcher::Settled& settled : commits_.on(now, event, out).settled) {
     settle(now, settled, out);
   }
   source_.on(now, event, out);

@@ -15,8 +15,8 @@
 //       +----- lost ----+------- lost -------+
 //
 // A task, from its appearing to its end, goes through TaskSource (what the store says), Transitions
-// over TaskTable (what it becomes), Dispatcher (when it is claimed and started) and Commits (how
-// that is written).
+// over TaskTable (what it becomes), Dispatcher (when it is claimed and started) and WriteBatcher
+// (how that is written).
 
 #include <algorithm>
 #include <cstdint>
@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "core/commits/commits.h"
+#include "core/commits/write_batcher.h"
 #include "core/control.h"
 #include "core/dispatch/dispatcher.h"
 #include "core/effect.h"
@@ -172,7 +172,7 @@ class Queue {
   void on(Instant now, const LockReply& event, Effects& out);
   void pump(Instant now, Effects& out);
   void work(Instant now, Effects& out);
-  void settle(Instant now, const Commits::Settled& settled, Effects& out);
+  void settle(Instant now, const WriteBatcher::Settled& settled, Effects& out);
   void mark_missing(Instant now);
   void prune(Instant now);
   [[nodiscard]] Dispatcher::Mode mode(std::uint32_t partition, bool trusted) const;
@@ -186,7 +186,7 @@ class Queue {
 
   // queue_lead.cpp: leadership gained, lost, given up
   void on_changes(Instant now, const Leadership::Changes& changes, Effects& out);
-  void on_change(Instant now, std::uint32_t partition, Lease::Change change, Effects& out);
+  void on_change(Instant now, std::uint32_t partition, LeaseChange change, Effects& out);
   static void tell(Fact::Kind kind, std::uint32_t partition, Effects& out, std::string text = {},
                    Duration took = {});
   void begin_term(Instant now, std::uint32_t partition, Effects& out);
@@ -207,7 +207,7 @@ class Queue {
   Requests requests_;
   WallClock clock_;
   Leadership leadership_;
-  Commits commits_;
+  WriteBatcher commits_;
   TaskTable table_;
   Transitions transitions_;
   TaskSource source_;

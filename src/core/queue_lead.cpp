@@ -13,26 +13,26 @@ void Queue::on_changes(Instant now, const Leadership::Changes& changes, Effects&
   }
 }
 
-void Queue::on_change(Instant now, std::uint32_t partition, Lease::Change change, Effects& out) {
+void Queue::on_change(Instant now, std::uint32_t partition, LeaseChange change, Effects& out) {
   switch (change) {
-    case Lease::Change::kWon:
+    case LeaseChange::kWon:
       begin_term(now, partition, out);
       break;
-    case Lease::Change::kExpired:
+    case LeaseChange::kExpired:
       // Somebody else may lead from lock_delay after the last proof on; by then no job may run.
       tell(Fact::Kind::kLeaseExpired, partition, out);
       stop_jobs(now, partition, StopReason::kLease, out);
       break;
-    case Lease::Change::kRegained:
+    case LeaseChange::kRegained:
       tell(Fact::Kind::kLeaseRegained, partition, out);
       break;
-    case Lease::Change::kLost:
+    case LeaseChange::kLost:
       tell(Fact::Kind::kLeaseLost, partition, out);
       end_term(partition, out);
       if (stopping_) stop_if_drained(now, out);
       if (table_.busy_in(partition).leftovers == 0) leadership_.resume(now, partition, out);
       break;
-    case Lease::Change::kResigned:
+    case LeaseChange::kResigned:
       tell(Fact::Kind::kSteppedDown, partition, out);
       break;
   }
@@ -152,7 +152,7 @@ void Queue::begin_drain(Instant now, Drain why, Effects& out) {
 
 void Queue::continue_drain(Instant now, std::uint32_t partition, Effects& out) {
   Term& term = terms_[partition];
-  dispatcher_.give_back_claimed(now, "this daemon gives up leadership", out, partition);
+  dispatcher_.requeue_claimed(now, "this daemon gives up leadership", out, partition);
   if (now >= term.drain_until && term.drain == Drain::kHandOver && !leaves()) {
     // A fair share is not worth an hour's work: the partition stays, and goes on.
     constexpr int kPause = 10;

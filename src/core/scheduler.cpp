@@ -283,7 +283,7 @@ std::optional<ScheduleOp> Scheduler::decide(Instant now, const std::string& name
   return op;
 }
 
-void Scheduler::make_due(Instant now, Commits& commits, Effects& out) {
+void Scheduler::make_due(Instant now, WriteBatcher& commits, Effects& out) {
   if (now < not_before_) return;
   not_before_ = Instant::min();
   const Tick tick = tick_at(now);
@@ -307,13 +307,13 @@ void Scheduler::make_due(Instant now, Commits& commits, Effects& out) {
   }
 }
 
-void Scheduler::on_settled(Instant now, const Commits::Settled& settled, Effects& out) {
+void Scheduler::on_settled(Instant now, const WriteBatcher::Settled& settled, Effects& out) {
   const ScheduleOp& op = std::get<ScheduleOp>(*settled.write.op);
   const auto it = entries_.find(op.name);
   if (it == entries_.end() || !std::exchange(it->second.writing, false)) return;
   Entry& entry = it->second;
   switch (settled.verdict) {
-    case Commits::Verdict::kApplied: {
+    case WriteBatcher::Verdict::kApplied: {
       if (entry.configures) {
         const char* done = op.erases ? "removed" : op.index == 0 ? "added" : "changed";
         out.emplace_back(Fact{Fact::Kind::kScheduleConfigured, op.key, done});
@@ -346,12 +346,12 @@ void Scheduler::on_settled(Instant now, const Commits::Settled& settled, Effects
       }
       break;
     }
-    case Commits::Verdict::kNoToken:  // of a claim alone
-    case Commits::Verdict::kVoid:     // somebody else wrote it
+    case WriteBatcher::Verdict::kNoToken:  // of a claim alone
+    case WriteBatcher::Verdict::kVoid:     // somebody else wrote it
       entry.outdated = entry.known.modify_index <= op.index;
       if (entry.outdated) read_anew(now, out);
       break;
-    case Commits::Verdict::kRefused:
+    case WriteBatcher::Verdict::kRefused:
       entry.outdated = true;  // until the next reading, so that it is not tried in a loop
       cancel(request_, out);
       index_ = 0;

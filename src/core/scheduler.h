@@ -23,7 +23,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/commits/commits.h"
+#include "core/commits/write_batcher.h"
 #include "core/effect.h"
 #include "core/event.h"
 #include "core/options.h"
@@ -49,8 +49,8 @@ class Scheduler {
   void on_time(Instant now, Effects& out);
   void on(Instant now, const SchedulesListed& reply, Effects& out);
   /// Adds the writes of the ticks that are due.
-  void make_due(Instant now, Commits& commits, Effects& out);
-  void on_settled(Instant now, const Commits::Settled& settled, Effects& out);
+  void make_due(Instant now, WriteBatcher& commits, Effects& out);
+  void on_settled(Instant now, const WriteBatcher::Settled& settled, Effects& out);
 
   /// The schedules' folder key is missing.
   [[nodiscard]] bool folder_missing() const { return folder_missing_; }

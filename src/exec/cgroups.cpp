@@ -171,7 +171,7 @@ std::optional<Cgroups::Group> Cgroups::take() {
   return Group{number, std::move(folder)};
 }
 
-void Cgroups::give_back(Group group) {
+void Cgroups::retire(Group group) {
   // Since Linux 6.14, clone3 into a group that was ever killed fails: the child is killed.
   if (!group.killed && free_.size() < kMostFree) {
     free_.push_back(std::move(group));

@@ -49,7 +49,7 @@ class Cgroups {
   /// An empty group; nothing if it cannot be made.
   [[nodiscard]] std::optional<Group> take();
   /// The group may hold only zombies.
-  void give_back(Group group);
+  void retire(Group group);
 
   /// The group of `pid`; nothing if it is none of these.
   [[nodiscard]] std::optional<Number> group_of(pid_t pid) const;

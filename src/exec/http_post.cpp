@@ -245,7 +245,7 @@ Exit HttpPost::conclude(CURLcode code) {
   // complete, that of a success only with all of the body.
   const bool has_status = head_complete_ && status >= 200;
   if (has_status && (code == CURLE_OK || status >= 300 || too_large_)) {
-    judge(static_cast<int>(status), exit);
+    resolve_doubt(static_cast<int>(status), exit);
   } else {
     exit.ending = handed_over_ ? Ending::kRetry : Ending::kNotStarted;
     if (was_hardly_taken(code)) exit.taken = JobTaken::kHardly;
@@ -270,7 +270,7 @@ bool HttpPost::was_hardly_taken(CURLcode code) const {
          boot_now() - handed_over_at_ < kDroppedWithin;
 }
 
-void HttpPost::judge(int status, Exit& exit) const {
+void HttpPost::resolve_doubt(int status, Exit& exit) const {
   if (status < 300) return take_result(exit);
   exit.error = "POST " + shown_ + ": status " + std::to_string(status);
   // A page of HTML ends with a tag.

@@ -47,7 +47,7 @@ void tell(std::string_view message) {
 }
 
 void LockKeeper::take(HeldLock lock) {
-  if (!give_back_ || lock.session.empty()) {
+  if (!release_locks_ || lock.session.empty()) {
     locks_.erase(lock.slot);
   } else {
     locks_[lock.slot] = std::move(lock);
@@ -60,7 +60,7 @@ bool LockKeeper::holds_any() const {
 
 // Destroying a session bars the locks that it still holds. So it goes with the last of them, when
 // the children that release the others have ended.
-void LockKeeper::give_back(const std::function<bool(LeaseSlot)>& busy) {
+void LockKeeper::release_unused(const std::function<bool(LeaseSlot)>& busy) {
   std::vector<HeldLock> free;
   for (auto it = locks_.begin(); it != locks_.end();) {
     HeldLock& lock = it->second;
@@ -79,8 +79,8 @@ void LockKeeper::give_back(const std::function<bool(LeaseSlot)>& busy) {
   const pid_t pid = fork();
   if (pid == 0) {
     prctl(PR_SET_NAME, "lictor-release");
-    end_after(2 * kGiveBackPatience);
-    tell(give_back_(free));
+    end_after(2 * kLockReleaseTimeout);
+    tell(release_locks_(free));
     _exit(EXIT_SUCCESS);
   }
   // If fork() fails, the session's TTL and the lock-delay free the lock, as after a host's crash.

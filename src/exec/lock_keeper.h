@@ -15,10 +15,10 @@
 
 namespace lictor::exec {
 
-/// Releases locks within about kGiveBackPatience and returns what to tell(). Runs in a
+/// Releases locks within about kLockReleaseTimeout and returns what to tell(). Runs in a
 /// child of the warden, which exits afterwards.
-using GiveBackLocks = std::function<std::string(const std::vector<HeldLock>&)>;
-inline constexpr Duration kGiveBackPatience = std::chrono::seconds{5};
+using ReleaseLocks = std::function<std::string(const std::vector<HeldLock>&)>;
+inline constexpr Duration kLockReleaseTimeout = std::chrono::seconds{5};
 
 /// Writes a line to standard error, or drops it if that would block.
 void tell(std::string_view message);
@@ -33,7 +33,7 @@ inline bool tells_journal = false;
 /// and a program that embeds lictor needs no extra binary.
 class LockKeeper {
  public:
-  explicit LockKeeper(GiveBackLocks give_back) : give_back_(std::move(give_back)) {}
+  explicit LockKeeper(ReleaseLocks release_locks) : release_locks_(std::move(release_locks)) {}
 
   /// Updates the lock of `lock.slot`.
   void take(HeldLock lock);
@@ -46,12 +46,12 @@ class LockKeeper {
 
   /// For a dead daemon: releases the locks of all slots that are not `busy`. Call it again when a
   /// slot is not busy any more, or a child has ended.
-  void give_back(const std::function<bool(LeaseSlot)>& busy);
+  void release_unused(const std::function<bool(LeaseSlot)>& busy);
   /// Whether `pid` is such a child; reaps it if it has ended.
   [[nodiscard]] bool owns(pid_t pid);
 
  private:
-  const GiveBackLocks give_back_;
+  const ReleaseLocks release_locks_;
   std::map<LeaseSlot, HeldLock> locks_;
   std::set<pid_t> children_;
 };

@@ -212,7 +212,8 @@ Result<std::string> make_scratch(const std::string& directory, const std::option
 
 }  // namespace
 
-Exit judge(AttemptId attempt, const Program& program, ProcessEnd end, std::string_view user) {
+Exit resolve_doubt(AttemptId attempt, const Program& program, ProcessEnd end,
+                   std::string_view user) {
   Exit exit{};
   exit.attempt = attempt;
   exit.output_tail = std::move(end.output_tail);
@@ -316,7 +317,8 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
                    on_exit = std::move(on_exit), &host = host_](ProcessEnd end) {
     settings->options.active_logs->remove(log_path, end.log);
     const auto& user = settings->options.user;
-    Exit exit = judge(id, settings->program, std::move(end), user ? user->name : std::string{});
+    Exit exit =
+        resolve_doubt(id, settings->program, std::move(end), user ? user->name : std::string{});
     take_handover(handover, exit);
     remove_handover(handover, host);
     on_exit(std::move(exit));

@@ -21,8 +21,8 @@ namespace lictor::exec {
 /// EX_DATAERR, EX_CONFIG); all others are retried, including 75 (EX_TEMPFAIL). A program that could
 /// not run is not started, unless its arguments are too large. `user`: that it ran as; empty: the
 /// daemon's.
-[[nodiscard]] Exit judge(AttemptId attempt, const Program& program, ProcessEnd end,
-                         std::string_view user = {});
+[[nodiscard]] Exit resolve_doubt(AttemptId attempt, const Program& program, ProcessEnd end,
+                                 std::string_view user = {});
 
 struct ProcessOptions {
   std::vector<std::string> argv;  ///< as configured; runs without a shell

@@ -79,7 +79,7 @@ void reset_signals() {
 
   WardenLoop loop{
       board,      std::move(channel), std::move(cgroups),   std::move(daemon),
-      daemon_pid, std::move(run_id),  options.hang_timeout, std::move(options.give_back)};
+      daemon_pid, std::move(run_id),  options.hang_timeout, std::move(options.release_locks)};
   loop.run();
   _exit(EXIT_SUCCESS);  // Without the daemon's exit handlers.
 }

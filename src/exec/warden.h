@@ -32,7 +32,7 @@ struct WardenOptions {
   Duration hang_timeout{};
   /// Called in a child of the warden when the daemon and all jobs of a lease are dead; empty: the
   /// sessions' TTL frees the locks.
-  GiveBackLocks give_back{};
+  ReleaseLocks release_locks{};
   /// Whether each attempt gets a cgroup, if this process may make them.
   bool cgroups = true;
 };

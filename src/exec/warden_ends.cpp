@@ -106,12 +106,12 @@ bool WardenLoop::daemon_is_dead() const {
 }
 
 // No other daemon may lead before the last job is dead. An unknown stray may be of any lease.
-void WardenLoop::give_back_locks() {
+void WardenLoop::release_locks() {
   if (!daemon_is_dead()) return;
   for (const auto& [pid, owner] : strays_.found()) {
     if (!attempts_.contains(owner)) return;
   }
-  locks_.give_back([this](LeaseSlot slot) {
+  locks_.release_unused([this](LeaseSlot slot) {
     return std::ranges::any_of(attempts_, [slot](const auto& attempt) {
       return attempt.second.order.slot == slot || attempt.second.order.is_worker;
     });
@@ -302,7 +302,7 @@ bool WardenLoop::read_exit(AttemptId id, Attempt& attempt) {
     strays_.leave_to_tracer(attempt.pid);
   }
   strays_.program_gone(attempt.pid, attempt.cgroup);
-  if (attempt.cgroup) cgroups_.give_back(*std::exchange(attempt.cgroup, std::nullopt));
+  if (attempt.cgroup) cgroups_.retire(*std::exchange(attempt.cgroup, std::nullopt));
   attempt.exit = Exited{id, info.si_code, info.si_status, attempt.cause};
   return true;
 }

@@ -30,7 +30,7 @@ void must_watch(int epoll, int operation, int fd, std::uint32_t events, std::uin
 
 WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, Cgroups cgroups, UniqueFd daemon,
                        pid_t daemon_pid, std::string run_id, Duration hang_timeout,
-                       GiveBackLocks give_back)
+                       ReleaseLocks release_locks)
     : board_(board),
       channel_(std::move(channel)),
       cgroups_(std::move(cgroups)),
@@ -41,7 +41,7 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, Cgroups cgroups
       timer_(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)),
       looks_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
       strays_(cgroups_, std::move(run_id)),
-      locks_(std::move(give_back)),
+      locks_(std::move(release_locks)),
       hang_watch_(hang_timeout) {
   if (const char* path = std::getenv("PATH")) path_ = path;
   sigset_t child;
@@ -116,7 +116,7 @@ void WardenLoop::run() {
     }
     if (sweep_due_) sweep();
     if (checks || look_at_ < armed_) arm_timer();
-    if (daemon_gone_) give_back_locks();
+    if (daemon_gone_) release_locks();
     channel_.watch_in(epoll_.get(), kChannel, !daemon_gone_);
     watch_heartbeat();
   }
@@ -171,7 +171,7 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   Spawning::Child child =
       spawning.start(streams, cgroup ? cgroup->folder.get() : -1, is_protected_);
   if (child.pid < 0) {
-    if (cgroup) cgroups_.give_back(*std::move(cgroup));
+    if (cgroup) cgroups_.retire(*std::move(cgroup));
     return send(SpawnFailed{id, Step::kClone, child.error});
   }
 

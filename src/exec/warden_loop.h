@@ -31,7 +31,8 @@ class WardenLoop {
   /// `daemon` is its pidfd, which may be missing. All signals are blocked, and 0, 1 and 2 open.
   /// `board` must outlive the loop.
   WardenLoop(const LeaseBoard& board, Channel channel, Cgroups cgroups, UniqueFd daemon,
-             pid_t daemon_pid, std::string run_id, Duration hang_timeout, GiveBackLocks give_back);
+             pid_t daemon_pid, std::string run_id, Duration hang_timeout,
+             ReleaseLocks release_locks);
 
   /// Returns when the daemon and all processes that it started are gone, and its locks are
   /// released.
@@ -71,7 +72,7 @@ class WardenLoop {
   void kill_daemon(std::string_view why);
   void check_heartbeat();
   [[nodiscard]] bool daemon_is_dead() const;
-  void give_back_locks();
+  void release_locks();
   void stop(Attempt& attempt, StopCause cause, Instant kill_at);
   void find_ended();
   void program_ended(AttemptId id);

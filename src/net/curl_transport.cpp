@@ -13,7 +13,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/try.h"
-#include "net/carrier.h"
+#include "net/consul_client.h"
 #include "net/transport.h"
 
 namespace lictor::net {
@@ -25,10 +25,10 @@ constexpr milliseconds kLongestWait{60'000};  // deadlines and wake-ups come soo
 
 thread_local bool is_network_thread = false;
 
-// A thread that drives a Carrier. The others put orders into the inbox and wake it.
+// A thread that drives a ConsulClient. The others put orders into the inbox and wake it.
 class CurlTransport final : public Transport {
  public:
-  explicit CurlTransport(std::unique_ptr<Carrier> carrier);
+  explicit CurlTransport(std::unique_ptr<ConsulClient> consul_client);
   ~CurlTransport() override;
 
   RequestId send(Request request, Callback done) override;
@@ -48,7 +48,7 @@ class CurlTransport final : public Transport {
   bool take_orders();
   [[nodiscard]] std::chrono::milliseconds longest_wait();
 
-  const std::unique_ptr<Carrier> carrier_;  // the network thread's own
+  const std::unique_ptr<ConsulClient> consul_client_;  // the network thread's own
 
   std::atomic<std::uint64_t> last_id_ = 0;
   std::mutex mutex_;
@@ -57,7 +57,8 @@ class CurlTransport final : public Transport {
   std::thread thread_;
 };
 
-CurlTransport::CurlTransport(std::unique_ptr<Carrier> carrier) : carrier_(std::move(carrier)) {
+CurlTransport::CurlTransport(std::unique_ptr<ConsulClient> consul_client)
+    : consul_client_(std::move(consul_client)) {
   thread_ = start_thread([this] { run(); });
 }
 
@@ -67,7 +68,7 @@ CurlTransport::~CurlTransport() {
     const std::lock_guard lock{mutex_};
     stopping_ = true;
   }
-  carrier_->wake();
+  consul_client_->wake();
   thread_.join();
 }
 
@@ -87,16 +88,16 @@ void CurlTransport::post(Order order) {
     wake = inbox_.empty() && std::this_thread::get_id() != thread_.get_id();
     inbox_.push_back(std::move(order));
   }
-  if (wake) carrier_->wake();
+  if (wake) consul_client_->wake();
 }
 
 void CurlTransport::run() {
   is_network_thread = true;
   pthread_setname_np(pthread_self(), "lictor-net");
-  while (take_orders()) carrier_->step(longest_wait());
+  while (take_orders()) consul_client_->step(longest_wait());
   do {
-    carrier_->cancel_all();
-  } while (take_orders(), !carrier_->idle());
+    consul_client_->cancel_all();
+  } while (take_orders(), !consul_client_->idle());
   is_network_thread = false;
 }
 
@@ -111,9 +112,10 @@ bool CurlTransport::take_orders() {
   }
   for (Order& order : orders) {
     if (order.done) {
-      carrier_->send(order.id, std::move(order.request), std::move(order.done), order.sent_at);
+      consul_client_->send(order.id, std::move(order.request), std::move(order.done),
+                           order.sent_at);
     } else {
-      carrier_->cancel(order.id);
+      consul_client_->cancel(order.id);
     }
   }
   return !stopping;
@@ -125,7 +127,7 @@ milliseconds CurlTransport::longest_wait() {
     const std::lock_guard lock{mutex_};
     if (!inbox_.empty()) return milliseconds{0};
   }
-  const Instant next = carrier_->next_deadline();
+  const Instant next = consul_client_->next_deadline();
   if (next == Instant::min()) return milliseconds{0};
   if (next == Instant::max()) return kLongestWait;
   return std::clamp(std::chrono::ceil<milliseconds>(next - boot_now()), milliseconds{0},
@@ -135,8 +137,8 @@ milliseconds CurlTransport::longest_wait() {
 }  // namespace
 
 Result<std::unique_ptr<Transport>> Transport::open(Options options, Tuning tuning) {
-  LICTOR_TRY(auto carrier, Carrier::open(std::move(options), tuning));
-  return std::make_unique<CurlTransport>(std::move(carrier));
+  LICTOR_TRY(auto consul_client, ConsulClient::open(std::move(options), tuning));
+  return std::make_unique<CurlTransport>(std::move(consul_client));
 }
 
 Response Transport::perform(Request request) {

@@ -90,12 +90,12 @@ Instant Loop::turn() {
   const LogBatch together;
   check_clocks();
   const Instant now = boot_now();
-  for (Task* task : tasks_) task->step(now);
+  for (LoopMember* member : members_) member->step(now);
   run_posted(false);
   if (on_turn_) on_turn_();
   // After all steps, since a step may give another task something to do.
   Instant deadline = Instant::max();
-  for (const Task* task : tasks_) deadline = std::min(deadline, task->next_deadline());
+  for (const LoopMember* member : members_) deadline = std::min(deadline, member->next_deadline());
   return deadline;
 }
 

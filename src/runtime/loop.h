@@ -36,9 +36,9 @@ class ClockOffset {
 };
 
 /// A part of the loop: stepped after a wake-up, and at its deadline.
-class Task {
+class LoopMember {
  public:
-  virtual ~Task() = default;
+  virtual ~LoopMember() = default;
   /// Handles what has arrived.
   virtual void step(Instant now) = 0;
   /// When to step it without a wake-up; Instant::max(): never.
@@ -56,7 +56,7 @@ class Loop {
   Loop& operator=(const Loop&) = delete;
 
   /// Tasks are stepped in the order in which they were added.
-  void add(Task& task) { tasks_.push_back(&task); }
+  void add(LoopMember& member) { members_.push_back(&member); }
 
   /// Steps all tasks when `fd` is readable; its owner reads it. It must stay open while run() runs.
   void watch(int fd) { watched_.push_back(fd); }
@@ -88,7 +88,7 @@ class Loop {
   void check_clocks();
   void run_posted(bool last);
 
-  std::vector<Task*> tasks_;
+  std::vector<LoopMember*> members_;
   std::vector<int> watched_;
   std::vector<pollfd> polled_;  // our own three, then what is watched
   std::function<void(int)> on_signal_;

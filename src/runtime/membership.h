@@ -23,7 +23,7 @@ namespace lictor::runtime {
 /// Holds `members/<node>` in each of the daemon's queues by a session that deletes them when it
 /// ends, so that people and commands see which daemons take part and where their admin APIs are.
 /// Nothing else relies on it: a failure is logged once and tried again.
-class Membership : public Task {
+class Membership : public LoopMember {
  public:
   struct Options {
     std::string node;

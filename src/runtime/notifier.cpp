@@ -39,7 +39,7 @@ Notifier::Notifier() {
   socket_.reset(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-void Notifier::tell(std::string state) {
+void Notifier::notify(std::string state) {
   if (!socket_) return;
   if (state.starts_with("STATUS=")) {
     std::erase_if(waiting_, [](const std::string& old) { return old.starts_with("STATUS="); });

@@ -17,7 +17,7 @@ class Notifier {
   Notifier();
 
   /// "READY=1", "STATUS=leading". A new STATUS replaces one that waits.
-  void tell(std::string state);
+  void notify(std::string state);
 
   /// The watchdog's time (WATCHDOG_USEC); zero: there is none.
   [[nodiscard]] Duration watchdog() const { return watchdog_; }

@@ -115,8 +115,8 @@ void QueueDriver::Inbox::put(core::Event event) {
   if (first) loop->wake();
 }
 
-QueueDriver::QueueDriver(Parts parts, Loop& loop, net::Transport& transport, net::Carrier& commits,
-                         exec::ProcessHost& host)
+QueueDriver::QueueDriver(Parts parts, Loop& loop, net::Transport& transport,
+                         net::ConsulClient& commits, exec::ProcessHost& host)
     : options_(parts.options),
       binding_(std::make_shared<const wire::Binding>(std::move(parts.binding))),
       runners_(std::move(parts.runners)),
@@ -209,7 +209,7 @@ void QueueDriver::release_memory(Instant now) {
   if (now < release_at_) return;
   release_at_ = Instant::max();
   jobs_since_release_ = 0;
-  give_back_free_memory();
+  trim_memory();
 }
 
 void QueueDriver::step(Instant now) {
@@ -305,7 +305,7 @@ void QueueDriver::send(const Effect& effect, Time... encoded_at) {
 // changes nothing if the first was applied.
 void QueueDriver::carry_out(const core::AcquireLock& effect) {
   const std::uint32_t partition = effect.partition.number;
-  Lock& lock = locks_[partition];
+  KeptLock& lock = locks_[partition];
   lock.asked = effect;
   // Its reply may not be seen.
   if (lock.kept_session != effect.session) keep_lock(partition, effect.session, 0);

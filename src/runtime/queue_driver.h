@@ -14,7 +14,7 @@
 #include "core/queue.h"
 #include "exec/process_host.h"
 #include "exec/runner.h"
-#include "net/carrier.h"
+#include "net/consul_client.h"
 #include "net/transport.h"
 #include "runtime/fact_log.h"
 #include "runtime/lock_watch.h"
@@ -49,7 +49,7 @@ using Runners = std::map<std::string, std::unique_ptr<exec::Runner>, std::less<>
 
 /// Connects one queue's core to Consul and to the executors: carries out its effects, and feeds it
 /// events. On the loop's thread, except the inbox, which takes replies and exits from any thread.
-class QueueDriver : public Task {
+class QueueDriver : public LoopMember {
  public:
   struct Parts {
     core::QueueOptions options;
@@ -62,7 +62,7 @@ class QueueDriver : public Task {
 
   /// The references must outlive it. Transactions go over `commits`, on the loop's thread; all
   /// other requests go over `transport`.
-  QueueDriver(Parts parts, Loop& loop, net::Transport& transport, net::Carrier& commits,
+  QueueDriver(Parts parts, Loop& loop, net::Transport& transport, net::ConsulClient& commits,
               exec::ProcessHost& host);
   ~QueueDriver() override;
 
@@ -153,7 +153,7 @@ class QueueDriver : public Task {
   std::vector<std::uint64_t> held_;  // see RememberHolder
   Loop& loop_;
   net::Transport& transport_;
-  net::Carrier& commits_;
+  net::ConsulClient& commits_;
   exec::ProcessHost& host_;
 
   // Shared with replies that may come after the driver's end.
@@ -165,17 +165,17 @@ class QueueDriver : public Task {
   Peak backlog_;
   Instant release_at_ = Instant::max();
   std::size_t jobs_since_release_ = 0;
-  struct Lock {
+  struct KeptLock {
     core::AcquireLock asked;  // the last request
     WallTime since{};         // in its value
     bool answered = true;
     std::string kept_session;  // the one that the warden knows
   };
-  std::vector<Lock> locks_;  // by partition
+  std::vector<KeptLock> locks_;  // by partition
   // Of several partitions:
   RequestId lock_query_;
   const std::shared_ptr<LockWatch> lock_watch_ = std::make_shared<LockWatch>();
-  // Request ids of the core to those of the transport and the carrier.
+  // Request ids of the core to those of the transport and the ConsulClient.
   std::unordered_map<RequestId, RequestId> in_flight_;
   std::unordered_map<RequestId, RequestId> committing_;
   std::unordered_map<AttemptId, exec::Runner*> running_;

@@ -56,7 +56,7 @@ NoteWords words_of(Note kind) {
 }  // namespace
 
 QueueSupervisor::QueueSupervisor(QueueDriver::Parts parts, std::uint32_t weight, Loop& loop,
-                                 net::Transport& transport, net::Carrier& commits,
+                                 net::Transport& transport, net::ConsulClient& commits,
                                  exec::ProcessHost& host)
     : parts_(std::move(parts)),
       division_(parts_.options.node, weight, parts_.options.partitions),

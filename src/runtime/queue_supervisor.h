@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/leadership/division.h"
-#include "net/carrier.h"
+#include "net/consul_client.h"
 #include "net/transport.h"
 #include "runtime/loop.h"
 #include "runtime/queue_driver.h"
@@ -16,11 +16,11 @@ namespace lictor::runtime {
 
 /// Runs a queue: carries out what core::Division decides. So it makes the queue's driver, and makes
 /// it again when the number of partitions changes. On the loop's thread.
-class QueueSupervisor : public Task {
+class QueueSupervisor : public LoopMember {
  public:
   /// `parts.options.partitions`: how many there should be. The references must outlive it.
   QueueSupervisor(QueueDriver::Parts parts, std::uint32_t weight, Loop& loop,
-                  net::Transport& transport, net::Carrier& commits, exec::ProcessHost& host);
+                  net::Transport& transport, net::ConsulClient& commits, exec::ProcessHost& host);
   ~QueueSupervisor() override;
 
   /// Call it when the wall clock was set.
@@ -41,7 +41,7 @@ class QueueSupervisor : public Task {
   /// How many partitions there are; 0: not known yet.
   [[nodiscard]] std::uint32_t partitions() const { return division_.count(); }
   /// How many this host asks for, as its entry among the members says.
-  [[nodiscard]] std::uint32_t wish() const { return division_.wish(); }
+  [[nodiscard]] std::uint32_t desired_partitions() const { return division_.desired_partitions(); }
   /// Why the queue is not served here yet; empty: it is.
   [[nodiscard]] std::string waits_for() const;
 
@@ -64,7 +64,7 @@ class QueueSupervisor : public Task {
   core::Division division_;
   Loop& loop_;
   net::Transport& transport_;
-  net::Carrier& commits_;
+  net::ConsulClient& commits_;
   exec::ProcessHost& host_;
   const std::shared_ptr<Inbox> inbox_;
   std::unique_ptr<QueueDriver> driver_;

@@ -11,7 +11,7 @@ namespace lictor::runtime {
 /// Keeps the service `lictor` registered with the local Consul agent, with a TTL check that the
 /// loop passes and, while this daemon leads a queue, the tag `leader`. For people and load
 /// balancers; nothing in lictor relies on it, so a failure is only tried again.
-class Registration : public Task {
+class Registration : public LoopMember {
  public:
   /// `admin_urls`: of the admin API, whose first address others can reach is the service's.
   Registration(std::string node, std::string version, const std::vector<std::string>& admin_urls,

@@ -49,7 +49,7 @@ core::OpFailure why_refused(const http::Response& response) {
   return response.status == 413 ? core::OpFailure::kTooLarge : core::OpFailure::kOther;
 }
 
-core::Committed::Failure failure_of(const Place& place, const TxnReply::OpError& error) {
+core::Committed::Failure failure_of(const OpTarget& place, const TxnReply::OpError& error) {
   core::Committed::Failure failure;
   failure.op = place.op;
   failure.part = place.part;
@@ -462,7 +462,7 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
   }
   event.outcome = Outcome::kRejected;
   for (const TxnReply::OpError& error : reply->errors) {
-    const Place place = place_of(commit, error.index);
+    const OpTarget place = target_of(commit, error.index);
     core::Committed::Failure failure = failure_of(place, error);
     const bool another_count = place.of_count && failure.why == core::OpFailure::kStale;
     if (!another_count) {

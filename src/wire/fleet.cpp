@@ -27,7 +27,7 @@ core::FleetMember member_of(const Binding& binding, std::string node, std::strin
   core::FleetMember member;
   member.member.id = std::move(node);
   const json told = parse_json(value).value_or(json{});
-  member.wish = number_of(queue_numbers(told, "partitions"), binding.queue);
+  member.desired_partitions = number_of(queue_numbers(told, "partitions"), binding.queue);
   member.member.weight = number_of(queue_numbers(told, "weights"), binding.queue);
   return member;
 }

@@ -331,9 +331,9 @@ std::optional<WallTime> read_bucket(std::string_view text) {
   return value ? parse_rfc3339(text_member(*value, "fullAt")) : std::nullopt;
 }
 
-Place place_of(const core::Commit& commit, std::size_t index) {
+OpTarget target_of(const core::Commit& commit, std::size_t index) {
   static const Layout kAny;  // which operations there are is the same under each
-  Place place;
+  OpTarget place;
   const std::size_t locks = commit.partitions.size();
   if (index < locks) {
     place.partition = commit.partitions[index];

@@ -58,13 +58,13 @@ class TransactionPlan final : public core::CostModel {
 [[nodiscard]] std::optional<WallTime> read_bucket(std::string_view text);
 
 /// What the operation at `index` of a commit's transaction writes.
-struct Place {
+struct OpTarget {
   std::size_t op = core::Committed::kFence;  ///< position in the commit
   core::Committed::Part part = core::Committed::Part::kTask;
   std::string_view what = "the leader key";  ///< for people
   std::optional<std::uint32_t> partition{};  ///< whose fence it is
   bool of_count = false;                     ///< it checks how many partitions there are
 };
-[[nodiscard]] Place place_of(const core::Commit& commit, std::size_t index);
+[[nodiscard]] OpTarget target_of(const core::Commit& commit, std::size_t index);
 
 }  // namespace lictor::wire

@@ -278,7 +278,7 @@ bool Pool::start_process(Outbox& out) {
   auto process =
       Process::start(room_.host, options_, program_, *identity, room_.callbacks(*identity));
   if (!process) {
-    room_.give_back(*identity);
+    room_.release(*identity);
     fail_waiting(process.error().message, out);
     return false;
   }

@@ -61,7 +61,7 @@ class Pool {
     exec::ProcessHost& host;
     std::function<std::optional<Process::Identity>()>
         take_identity;  ///< nothing: there are too many
-    std::function<void(const Process::Identity&)> give_back;
+    std::function<void(const Process::Identity&)> release;
     /// On the host's thread: the process has started or ended.
     std::function<Process::Callbacks(const Process::Identity&)> callbacks;
     /// For the room's thread: it has a timer to set.

@@ -237,8 +237,8 @@ void Pool::on_ended(Process& process, Instant now, Outbox& out) {
   process.ended->output_tail =
       of_one ? process.jobs.begin()->second.tail.tail() : process.tail.tail();
   const auto& user = options_.program.user;
-  const exec::Exit judged =
-      exec::judge(process.identity.id, program_, *process.ended, user ? user->name : std::string{});
+  const exec::Exit judged = exec::resolve_doubt(process.identity.id, program_, *process.ended,
+                                                user ? user->name : std::string{});
   const auto* exited = std::get_if<exec::Exited>(&process.ended->how);
   if (exited != nullptr && exited->cause == exec::StopCause::kLease) {
     process.reason = EndReason::kLease;
@@ -269,7 +269,7 @@ void Pool::on_ended(Process& process, Instant now, Outbox& out) {
       active->remove(log->path, room_.logs().finish(log));
     });
   }
-  room_.give_back(process.identity);
+  room_.release(process.identity);
   std::erase_if(processes_, [&](const auto& each) { return each.get() == &process; });
   pump(now, out);
 }

@@ -41,7 +41,7 @@ Room::Room(exec::ProcessHost& host, exec::LeaseSlot first_slot, std::uint32_t sl
       first_slot_(first_slot),
       ports_{host_,
              [this] { return take_identity(); },
-             [this](const Process::Identity& identity) { give_back(identity); },
+             [this](const Process::Identity& identity) { release(identity); },
              [this](const Process::Identity& identity) { return callbacks_of(identity); },
              [this] { wake(); },
              [this]() -> exec::LogWriter& { return *logs_; }} {
@@ -181,7 +181,7 @@ std::optional<Process::Identity> Room::take_identity() {
 }
 
 // Without a deadline the warden skips the slot.
-void Room::give_back(const Process::Identity& identity) {
+void Room::release(const Process::Identity& identity) {
   (void)host_.board().extend(identity.slot, Instant{}, {});
   free_slots_.push_back(identity.slot);
 }

@@ -56,7 +56,7 @@ class Room {
  private:
   [[nodiscard]] Result<void> open();
   [[nodiscard]] std::optional<Process::Identity> take_identity();
-  void give_back(const Process::Identity& identity);
+  void release(const Process::Identity& identity);
   [[nodiscard]] Process::Callbacks callbacks_of(const Process::Identity& identity);
   void wake() const;
   [[nodiscard]] Pool* owner_of(std::uint64_t number);

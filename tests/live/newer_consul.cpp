@@ -245,7 +245,7 @@ void NewerConsul::serve(Link& link) {
     request.bytes = link.from_client.substr(0, head_end + size);
     link.from_client.erase(0, head_end + size);
 
-    const Refusal refusal = judge(request);
+    const Refusal refusal = resolve_doubt(request);
     if (refusal.status != 0) {
       const std::string answer = "HTTP/1.1 " + std::to_string(refusal.status) + ' ' +
                                  refusal.reason +
@@ -368,7 +368,7 @@ bool NewerConsul::is_refused_name(std::string_view key) const {
   return false;
 }
 
-NewerConsul::Refusal NewerConsul::judge(const Request& request) {
+NewerConsul::Refusal NewerConsul::resolve_doubt(const Request& request) {
   constexpr std::string_view kKv = "/v1/kv/";
   const bool is_kv = request.path.starts_with(kKv);
   const bool is_txn = request.path == "/v1/txn";

@@ -400,7 +400,7 @@ EDITS = [
 """,
     ),
     (
-        "core/commits/commits_refused.cpp",
+        "core/commits/write_batcher_refused.cpp",
         """  requeue(now, take_out(batch, fates, errors, result));""",
         """  auto others = take_out(batch, fates, errors, result);
   if (!FAULT(LoseRequeued)) requeue(now, std::move(others));""",
@@ -432,7 +432,7 @@ EDITS = [
 """,
     ),
     (
-        "core/commits/commits.cpp",
+        "core/commits/write_batcher.cpp",
         """[&](auto key) { return keys.contains(key); })) break;
 """,
         """[&](auto key) { return keys.contains(key); }) &&
@@ -511,7 +511,7 @@ EDITS = [
 """,
     ),
     (
-        "core/commits/commits.cpp",
+        "core/commits/write_batcher.cpp",
         """      result.proof = batch.sent_at;
 """,
         """      result.proof = FAULT(TrustFromReply) ? now : batch.sent_at;
@@ -519,7 +519,7 @@ EDITS = [
 """,
     ),
     (
-        "core/commits/commits.cpp",
+        "core/commits/write_batcher.cpp",
         """        doubtful_.insert_or_assign(key, std::move(write));
 """,
         """        if (FAULT(UnknownIsRejected) || FAULT(UnknownIsApplied)) {
@@ -692,7 +692,7 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
   if (TaskEntry* next = waiting_.unblocked(lane)) move(*next, TaskState::kReady);""",
     ),
     (
-        "core/commits/commits.cpp",
+        "core/commits/write_batcher.cpp",
         """  commit.partitions.erase(doubles, commit.partitions.end());
 """,
         """  commit.partitions.erase(doubles, commit.partitions.end());

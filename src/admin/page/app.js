@@ -305,10 +305,10 @@ document.addEventListener("keydown", (event) => {
 });
 
 try {
-  const told = await get("/v1/queues");
-  hosts.remember(told);
-  queues = told.queues.map((queue) => queue.name);
-  document.getElementById("foot").textContent = `${told.node} · lictor ${told.version}`;
+  const overview = await get("/v1/queues");
+  hosts.remember(overview);
+  queues = overview.queues.map((queue) => queue.name);
+  document.getElementById("foot").textContent = `${overview.node} · lictor ${overview.version}`;
 } catch {
   // The view says why.
 }

@@ -41,11 +41,11 @@ export function bars(title, series) {
   const scale = (kHeight - kBottom - 6) / max;
   const content = sums.map((sum, i) => {
     let top = kHeight - kBottom;
-    const told = series.map((each) => `${each.name} ${count(each.values[i])}`).join(", ");
+    const text = series.map((each) => `${each.name} ${count(each.values[i])}`).join(", ");
     return s(
       "g",
       {},
-      s("title", {}, `${minutes - 1 - i} min ago: ${told}`),
+      s("title", {}, `${minutes - 1 - i} min ago: ${text}`),
       s("rect", { x: kLeft + i * step, y: 6, width: step, height: kHeight - kBottom - 6, class: "hit" }),
       series.map((each) => {
         const height = each.values[i] * scale;

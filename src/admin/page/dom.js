@@ -145,8 +145,8 @@ export function toast(text, { kind = "info", action, run } = {}) {
 export async function act(send, done, refresh) {
   try {
     const answer = await send();
-    const { leave, ...told } = typeof done === "function" ? done(answer) : done;
-    toast(answer.changed === false ? "It was so already." : told.text, told);
+    const { leave, ...options } = typeof done === "function" ? done(answer) : done;
+    toast(answer.changed === false ? "It was so already." : options.text, options);
     if (leave) location.hash = leave;
   } catch (error) {
     toast(error.message, { kind: "error" });

@@ -245,34 +245,34 @@ function actions(queue, refresh) {
 }
 
 /** A queue of /v1/queues with its lists, and all that is wrong with it. */
-export async function look(told, signal) {
+export async function look(entry, signal) {
   // A Consul that hangs would hold up the list, and with it the news that it hangs.
-  const tasks = told.fleet_error
+  const tasks = entry.fleet_error
     ? null
-    : await get("/v1/tasks", { queue: told.name, limit: 1 }, { signal }).catch((error) => {
+    : await get("/v1/tasks", { queue: entry.name, limit: 1 }, { signal }).catch((error) => {
         if (signal.aborted) throw error;
         return null; // Consul may be away: the rest is worth showing
       });
-  const base = `#/${encodeURIComponent(told.name)}`;
-  const all = [...told.findings, ...(tasks?.findings ?? [])].map((each) => withLink(withTypes(each, told, tasks), base));
-  if (!tasks && !told.fleet_error) all.push({ severity: "error", what: "The tasks cannot be read.", remedy: "Consul does not answer this daemon, or its token may not read them." });
-  return { told, tasks, findings: all };
+  const base = `#/${encodeURIComponent(entry.name)}`;
+  const all = [...entry.findings, ...(tasks?.findings ?? [])].map((each) => withLink(withTypes(each, entry, tasks), base));
+  if (!tasks && !entry.fleet_error) all.push({ severity: "error", what: "The tasks cannot be read.", remedy: "Consul does not answer this daemon, or its token may not read them." });
+  return { entry, tasks, findings: all };
 }
 
 export async function render(view, { queue, base, signal, refresh }) {
   const overview = await get("/v1/queues", { queue }, { signal });
   if (!overview.queues[0]) throw new Error(`this daemon serves no queue "${queue}"`);
   remember(overview);
-  const { told, tasks, findings: found } = await look(overview.queues[0], signal);
+  const { entry, tasks, findings: found } = await look(overview.queues[0], signal);
   fill(
     view,
-    h("div", { class: "head" }, h("h1", {}, told.name), told.paused ? chip("paused") : null, actions(told, refresh)),
+    h("div", { class: "head" }, h("h1", {}, entry.name), entry.paused ? chip("paused") : null, actions(entry, refresh)),
     findings(found),
-    tiles(told, tasks, base),
-    pictures(told.status?.activity, told.leader_silent, isDivided(told)),
-    typesCard(told.status?.by_type, base),
-    workersCard(told.status?.workers),
-    members(told),
+    tiles(entry, tasks, base),
+    pictures(entry.status?.activity, entry.leader_silent, isDivided(entry)),
+    typesCard(entry.status?.by_type, base),
+    workersCard(entry.status?.workers),
+    members(entry),
   );
   return overview.at;
 }

@@ -26,29 +26,29 @@ function findingsCell(list, base) {
   return h("ul", {}, items);
 }
 
-function row({ told, tasks, findings }) {
-  const base = `#/${encodeURIComponent(told.name)}`;
+function row({ entry, tasks, findings }) {
+  const base = `#/${encodeURIComponent(entry.name)}`;
   const counts = { ...tasks?.counts };
   counts.running = (counts.running ?? 0) - (counts.orphan ?? 0); // those are a finding
   const number = (name, path) => h("td", { "data-label": kColumns[{ running: 3, waiting: 4, scheduled: 5, dead: 6 }[name]], class: "number" }, tasks ? h("a", { href: base + path }, count(counts[name])) : "unknown");
   return h(
     "tr",
     { "data-severity": ["", "warning", "error"][worst(findings)] },
-    h("th", { scope: "row" }, h("a", { href: `${base}/overview`, "data-key": `queue-${told.name}` }, told.name)),
-    h("td", { "data-label": "State" }, h("span", {}, stateChip(findings), told.paused ? [" ", chip("paused")] : null)),
+    h("th", { scope: "row" }, h("a", { href: `${base}/overview`, "data-key": `queue-${entry.name}` }, entry.name)),
+    h("td", { "data-label": "State" }, h("span", {}, stateChip(findings), entry.paused ? [" ", chip("paused")] : null)),
     h("td", { "data-label": "What is wrong" }, findings.length ? findingsCell(findings, base) : null),
     number("running", "/tasks?state=running"),
     number("waiting", "/tasks?state=waiting"),
     number("scheduled", "/tasks?state=scheduled"),
     number("dead", "/dead"),
-    h("td", { "data-label": "Leader" }, leaderText(told)),
+    h("td", { "data-label": "Leader" }, leaderText(entry)),
   );
 }
 
 export async function render(view, { signal }) {
   const overview = await get("/v1/queues", {}, { signal });
   remember(overview);
-  const all = await Promise.all(overview.queues.map((told) => look(told, signal)));
+  const all = await Promise.all(overview.queues.map((entry) => look(entry, signal)));
   const wrong = all.filter((each) => each.findings.length).length;
   all.sort((a, b) => worst(b.findings) - worst(a.findings)); // else as the configuration has them
   fill(

@@ -12,7 +12,7 @@ const kDays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const zoneName = (zone) => zone.split("/").flatMap((part, i) => (i === 0 ? [part] : ["/", h("wbr"), part]));
 
 /** When it made its last task. `last_tick` is no such time: a leader writes it with its first look. */
-const lastMade = (told) => (told.last ? ago(told.last) : told.last_task ?? (told.state === "bad" ? "" : "never"));
+const lastMade = (found) => (found.last ? ago(found.last) : found.last_task ?? (found.state === "bad" ? "" : "never"));
 
 function rowsOf(schedules, base) {
   return schedules.map((each) =>
@@ -47,17 +47,17 @@ export const schedules = {
   },
 };
 
-function factsOf(told, base) {
+function factsOf(found, base) {
   return facts([
-    ["Key", h("code", {}, told.key)],
-    ["When", told.rule && h("code", {}, told.rule)],
-    ["Time zone", told.timezone ?? (told.value?.cron && "UTC")],
-    ["Type", told.type],
-    ["Next tick", told.next && ago(told.next)],
-    ["Last task", told.last_task ? [h("a", { href: `${base}/task/${idPath(told.last_task)}` }, told.last_task), told.last ? [" ", ago(told.last)] : null] : told.state === "bad" ? null : "never"],
-    ["Ticks decided to", told.last_tick && [ago(told.last_tick), ` (${told.last_tick})`]],
-    ["Written by", told.from_config && "the leader, as its configuration says"],
-    ["Record", `created at index ${told.create_index}, modified at ${told.modify_index}`],
+    ["Key", h("code", {}, found.key)],
+    ["When", found.rule && h("code", {}, found.rule)],
+    ["Time zone", found.timezone ?? (found.value?.cron && "UTC")],
+    ["Type", found.type],
+    ["Next tick", found.next && ago(found.next)],
+    ["Last task", found.last_task ? [h("a", { href: `${base}/task/${idPath(found.last_task)}` }, found.last_task), found.last ? [" ", ago(found.last)] : null] : found.state === "bad" ? null : "never"],
+    ["Ticks decided to", found.last_tick && [ago(found.last_tick), ` (${found.last_tick})`]],
+    ["Written by", found.from_config && "the leader, as its configuration says"],
+    ["Record", `created at index ${found.create_index}, modified at ${found.modify_index}`],
   ]);
 }
 
@@ -68,16 +68,16 @@ function localText(text) {
   return `${kDays[new Date(`${date}T00:00:00Z`).getUTCDay()]} ${date} ${time}${zone === "Z" ? "" : ` ${zone}`}`;
 }
 
-function ticks(list, told) {
-  if (told.state === "bad") return null;
+function ticks(list, found) {
+  if (found.state === "bad") return null;
   const isUtc = list.every(({ tick, local }) => tick === local);
   return card(
-    told.state === "paused" ? "Next ticks, which make no tasks while it is paused" : "Next ticks",
+    found.state === "paused" ? "Next ticks, which make no tasks while it is paused" : "Next ticks",
     list.length
       ? h(
           "table",
           { class: "ticks" },
-          h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Tick, ", zoneName(isUtc ? "UTC" : told.timezone)), isUtc ? null : h("th", { scope: "col", class: "utc" }, "UTC"), h("th", { scope: "col" }, "Due"))),
+          h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Tick, ", zoneName(isUtc ? "UTC" : found.timezone)), isUtc ? null : h("th", { scope: "col", class: "utc" }, "UTC"), h("th", { scope: "col" }, "Due"))),
           h("tbody", {}, list.map(({ tick, local }) => h("tr", {}, h("td", {}, localText(local)), isUtc ? null : h("td", { class: "utc" }, tick), h("td", {}, ago(tick))))),
         )
       : h("p", { class: "quiet" }, "None: all its ticks have passed."),
@@ -106,7 +106,7 @@ async function readRuns(name, queue, signal) {
   return runs.sort((a, b) => (a.tick < b.tick ? 1 : a.tick > b.tick ? -1 : 0)).slice(0, kRuns);
 }
 
-function runsCard(runs, told, base) {
+function runsCard(runs, found, base) {
   const rows = runs.map((task) =>
     h(
       "tr",
@@ -118,14 +118,14 @@ function runsCard(runs, told, base) {
       h("td", { "data-label": "Error", class: "error" }, task.error ?? task.reason ?? ""),
     ),
   );
-  const none = told.last_task ? "None is left: they are done, and the queue keeps no history of them." : "It has made no task yet.";
+  const none = found.last_task ? "None is left: they are done, and the queue keeps no history of them." : "It has made no task yet.";
   return card("Its newest tasks", rows.length ? table("stack", ["Tick", "State", "Took", "Node", "Error"], rows) : h("p", { class: "quiet" }, none));
 }
 
-function actions(told, { queue, base, refresh }) {
-  const { name } = told;
+function actions(found, { queue, base, refresh }) {
+  const { name } = found;
   const path = `/v1/schedules/${idPath(name)}`;
-  const undone = told.from_config ? " If the configuration sets \"paused\", the leader undoes this within seconds: change it there." : "";
+  const undone = found.from_config ? " If the configuration sets \"paused\", the leader undoes this within seconds: change it there." : "";
   const resume = () => act(() => post(`${path}/resume`, { queue }), { text: `Resumed. Its "missed" decides about the ticks since it was paused.${undone}` }, refresh);
   const pause = () => act(() => post(`${path}/pause`, { queue }), { text: `Paused: no tick makes a task.${undone}`, action: "Undo", run: resume }, refresh);
   const run = async () => {
@@ -145,7 +145,7 @@ function actions(told, { queue, base, refresh }) {
   const remove = async () => {
     const sure = await ask({
       title: `Remove schedule ${name}?`,
-      text: told.from_config ? "The leader writes it again, as its configuration says: to end it, remove it there and reload each daemon." : "It makes no more tasks. Those that it made stay. This cannot be undone.",
+      text: found.from_config ? "The leader writes it again, as its configuration says: to end it, remove it there and reload each daemon." : "It makes no more tasks. Those that it made stay. This cannot be undone.",
       confirm: "Remove it",
       danger: true,
     });
@@ -154,10 +154,10 @@ function actions(told, { queue, base, refresh }) {
   return h(
     "div",
     { class: "row" },
-    told.state === "bad" ? null : button("Run now", run),
-    told.from_config ? null : h("a", { class: "button", href: `${base}/edit-schedule/${idPath(name)}`, "data-key": "edit" }, "Edit"),
-    told.state === "active" ? button("Pause", pause) : null,
-    told.state === "paused" ? button("Resume", resume, { class: "primary" }) : null,
+    found.state === "bad" ? null : button("Run now", run),
+    found.from_config ? null : h("a", { class: "button", href: `${base}/edit-schedule/${idPath(name)}`, "data-key": "edit" }, "Edit"),
+    found.state === "active" ? button("Pause", pause) : null,
+    found.state === "paused" ? button("Resume", resume, { class: "primary" }) : null,
     button("Remove", remove, { class: "danger" }),
   );
 }
@@ -168,16 +168,16 @@ export const schedule = {
   async render(view, context) {
     const { queue, base, id, signal } = context;
     const [answer, runs] = await Promise.all([get(`/v1/schedules/${idPath(id)}`, { queue }, { signal }), readRuns(id, queue, signal)]);
-    const told = answer.schedule;
+    const found = answer.schedule;
     fill(
       view,
-      h("div", { class: "head" }, h("h1", {}, told.name), chip(told.state), actions(told, context)),
-      told.error ? h("p", { class: "notice fault" }, `It makes no tasks: ${told.error}`) : null,
-      told.note ? h("p", { class: "notice" }, told.note) : null,
-      h("section", { class: "card" }, factsOf(told, base)),
-      runsCard(runs, told, base),
-      ticks(answer.ticks, told),
-      card("Record", h("pre", { tabindex: "0" }, recordText(told))),
+      h("div", { class: "head" }, h("h1", {}, found.name), chip(found.state), actions(found, context)),
+      found.error ? h("p", { class: "notice fault" }, `It makes no tasks: ${found.error}`) : null,
+      found.note ? h("p", { class: "notice" }, found.note) : null,
+      h("section", { class: "card" }, factsOf(found, base)),
+      runsCard(runs, found, base),
+      ticks(answer.ticks, found),
+      card("Record", h("pre", { tabindex: "0" }, recordText(found))),
     );
     return undefined;
   },

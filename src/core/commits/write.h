@@ -14,7 +14,7 @@
 
 namespace lictor::core {
 
-enum class Purpose { kClaim, kRetry, kGiveBack, kFinish, kBury, kMark, kPrune, kTick };
+enum class Purpose { kClaim, kRetry, kRequeue, kFinish, kBury, kMark, kPrune, kTick };
 
 struct Write {
   Write() = default;

@@ -19,7 +19,8 @@ constexpr Duration kProbe = 2s;
 }  // namespace
 
 Dispatcher::Dispatcher(const QueueOptions& options, TaskTable& table, Transitions& transitions,
-                       Commits& commits, const WallClock& clock, Requests& requests, Random& random)
+                       WriteBatcher& commits, const WallClock& clock, Requests& requests,
+                       Random& random)
     : options_(options),
       table_(table),
       transitions_(transitions),
@@ -222,23 +223,23 @@ bool Dispatcher::evict_prefetched(Instant now, const TaskEntry& entry, Effects& 
   const WallTime last_due = *last->attempt->early_until;
   if (entry.due > last_due) return false;
   if (entry.due == last_due && starts_before(*last->task, *entry.task)) return false;
-  transitions_.give_back(now, *last, "a task that is due earlier needs its place", out);
+  transitions_.requeue(now, *last, "a task that is due earlier needs its place", out);
   return true;
 }
 
 // The wall clock was set back.
-void Dispatcher::give_back_too_early(Instant now, Effects& out) {
+void Dispatcher::requeue_too_early(Instant now, Effects& out) {
   const auto window = std::chrono::ceil<std::chrono::milliseconds>(options_.preload);
   while (TaskEntry* last = table_.claimed_order().last_early()) {
     const bool too_early = *last->attempt->early_until > clock_.at(now) + window;
     if (last->state != S::kClaimed || !too_early) return;
-    transitions_.give_back(now, *last, "the clock was set back", out);
+    transitions_.requeue(now, *last, "the clock was set back", out);
   }
 }
 
 // With concurrency 1, a task that is given back keeps its place: so what was claimed after it goes
 // back, too, and is claimed again behind it.
-void Dispatcher::give_back_overtaking(Instant now, Effects& out) {
+void Dispatcher::requeue_overtaking(Instant now, Effects& out) {
   if (options_.concurrency != 1 || !table_.any_returning()) return;
   const TaskEntry* first = nullptr;
   table_.for_each_ours([&](const TaskEntry& ours) {
@@ -249,18 +250,18 @@ void Dispatcher::give_back_overtaking(Instant now, Effects& out) {
     if (!ByStart{}(first, &ours)) return;
     const bool on_its_way = ours.state == S::kClaiming || ours.state == S::kChecking;
     if (ours.state == S::kClaimed) {
-      transitions_.give_back(now, ours, "a task before it was given back", out);
+      transitions_.requeue(now, ours, "a task before it was given back", out);
     } else if (on_its_way && !ours.attempt->recalled) {
       transitions_.recall(ours);
     }
   });
 }
 
-void Dispatcher::give_back_claimed(Instant now, const char* why, Effects& out,
-                                   std::optional<std::uint32_t> partition) {
+void Dispatcher::requeue_claimed(Instant now, const char* why, Effects& out,
+                                 std::optional<std::uint32_t> partition) {
   table_.for_each_ours([&](TaskEntry& entry) {
     const bool is_its = entry.partition == partition.value_or(entry.partition);
-    if (is_its && entry.state == S::kClaimed) transitions_.give_back(now, entry, why, out);
+    if (is_its && entry.state == S::kClaimed) transitions_.requeue(now, entry, why, out);
   });
 }
 
@@ -308,20 +309,20 @@ void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
       now, [&](std::uint32_t i) { return modes[i].trusted && !modes[i].draining; }, out);
   breaker_.release(now);
   probe(now);
-  give_back_overtaking(now, out);  // also without trust: it may come back when the task is written
+  requeue_overtaking(now, out);  // also without trust: it may come back when the task is written
   const auto any = [&](auto is_so) { return std::any_of(modes.begin(), modes.end(), is_so); };
   if (!any([](const Mode& mode) { return mode.trusted; })) return;
   // A pause may come while a claim is under way: that task is given back as well.
   const bool paused = any([](const Mode& mode) { return mode.paused; });
   if (paused || blocks_all()) {
-    give_back_claimed(now, paused ? "the queue is paused" : "no job can be started here", out);
+    requeue_claimed(now, paused ? "the queue is paused" : "no job can be started here", out);
   }
-  give_back_too_early(now, out);
+  requeue_too_early(now, out);
   if (!any([](const Mode& mode) { return mode.may_start(); })) return;
   start_claimed(now, modes, out);
   if (now >= held_too_long_at()) {
     adaptive_.give_up();
-    give_back_claimed(now, "no slot became free in time", out);
+    requeue_claimed(now, "no slot became free in time", out);
   }
 }
 
@@ -350,8 +351,8 @@ void Dispatcher::start_claimed(Instant now, const Modes& modes, Effects& out) {
     }
     if (entry->attempt->recalled || table_.executor_slots().is_at_limit(*entry->task) ||
         pause_of(*entry->task) != nullptr) {
-      transitions_.give_back(now, *entry, "its executor has no slot free, or is paused", out);
-      give_back_overtaking(now, out);
+      transitions_.requeue(now, *entry, "its executor has no slot free, or is paused", out);
+      requeue_overtaking(now, out);
       continue;
     }
     transitions_.start(now, *entry, out);
@@ -388,7 +389,7 @@ void Dispatcher::claim_next(Instant now, const Modes& modes, const std::string& 
       rate_at_ = rate_.next_try();
       return;
     }
-    if (!transitions_.claim(now, *entry, due, session, token->mark, out)) rate_.give_back(*token);
+    if (!transitions_.claim(now, *entry, due, session, token->mark, out)) rate_.refund(*token);
   }
 }
 
@@ -442,7 +443,7 @@ void Dispatcher::on_reconfigured(Instant now, bool leading, bool followed_jobs, 
   table_.for_each_ours([&](TaskEntry& entry) {
     if (entry.state != S::kClaimed) return;
     if (unasked || options_.policy_of(entry.task->type) == nullptr) {
-      transitions_.give_back(now, entry, "the configuration was reloaded", out);
+      transitions_.requeue(now, entry, "the configuration was reloaded", out);
     }
   });
 }

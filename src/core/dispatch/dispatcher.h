@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/commits/commits.h"
+#include "core/commits/write_batcher.h"
 #include "core/dispatch/adaptive_prefetch.h"
 #include "core/dispatch/executor_breaker.h"
 #include "core/dispatch/rate_limit.h"
@@ -38,20 +38,20 @@ class Dispatcher {
   using Modes = std::vector<Mode>;  // by partition
 
   Dispatcher(const QueueOptions& options, TaskTable& table, Transitions& transitions,
-             Commits& commits, const WallClock& clock, Requests& requests, Random& random);
+             WriteBatcher& commits, const WallClock& clock, Requests& requests, Random& random);
 
   /// Starts tasks that became due. Gives back tasks that may not stay claimed.
   void start_next(Instant now, const Modes& modes, Effects& out);
   /// Claims the next tasks, as far as transactions have room.
   void claim_next(Instant now, const Modes& modes, const std::string& session, Effects& out);
   /// Of one partition, or of all. `why` is for the log.
-  void give_back_claimed(Instant now, const char* why, Effects& out,
-                         std::optional<std::uint32_t> partition = {});
+  void requeue_claimed(Instant now, const char* why, Effects& out,
+                       std::optional<std::uint32_t> partition = {});
   void stop_timed_out(Instant now, Effects& out);
   void on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
   void on_reconfigured(Instant now, bool leading, bool followed_jobs, Effects& out);
   /// What became of a write, for the rate; transitions come after.
-  void on_settled(Instant now, const Commits::Settled& settled, Effects& out) {
+  void on_settled(Instant now, const WriteBatcher::Settled& settled, Effects& out) {
     rate_.on_settled(now, settled, out);
   }
   void on(Instant now, const RateRead& reply, Effects& out) { rate_.on(now, reply, out); }
@@ -74,8 +74,8 @@ class Dispatcher {
  private:
   void defer_writes(Instant now, bool was_burst);
   void start_claimed(Instant now, const Modes& modes, Effects& out);
-  void give_back_too_early(Instant now, Effects& out);
-  void give_back_overtaking(Instant now, Effects& out);
+  void requeue_too_early(Instant now, Effects& out);
+  void requeue_overtaking(Instant now, Effects& out);
   void release_suspended();
   void probe(Instant now);
   void release_probe(std::string_view executor);
@@ -109,7 +109,7 @@ class Dispatcher {
   const QueueOptions& options_;
   TaskTable& table_;
   Transitions& transitions_;
-  Commits& commits_;
+  WriteBatcher& commits_;
   const WallClock& clock_;
   ExecutorBreaker breaker_;
   AdaptivePrefetch adaptive_;

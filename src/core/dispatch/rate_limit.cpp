@@ -86,7 +86,7 @@ std::optional<RateLimit::Token> RateLimit::take(Instant now, std::uint32_t parti
   return Token{RateMark{index_, clock_.at(claim_->full_at)}};
 }
 
-void RateLimit::give_back(const Token& token) {
+void RateLimit::refund(const Token& token) {
   if (token.mark) claim_.reset();
 }
 
@@ -107,19 +107,19 @@ void RateLimit::on(Instant now, const RateRead& reply, Effects& out) {
   if (is_new && reply.full_at) full_at_ = std::max(full_at_, clock_.when(*reply.full_at));
 }
 
-void RateLimit::on_settled(Instant now, const Commits::Settled& settled, Effects& out) {
+void RateLimit::on_settled(Instant now, const WriteBatcher::Settled& settled, Effects& out) {
   const auto* op = std::get_if<RestampOp>(settled.write.op.get());
   if (op == nullptr || !op->rate || !claim_) return;
   const Claim claim = *std::exchange(claim_, std::nullopt);
   known_ = false;
-  if (settled.verdict == Commits::Verdict::kApplied) {
+  if (settled.verdict == WriteBatcher::Verdict::kApplied) {
     told_denied_ = false;
     full_at_ = claim.full_at;
     index_ = settled.modify_index;
     known_ = is_alone_;
     reserved_ = claim.reserved;
     reserved_until_ = now + kReserve;
-  } else if (settled.verdict == Commits::Verdict::kNoToken) {
+  } else if (settled.verdict == WriteBatcher::Verdict::kNoToken) {
     if (!settled.error.empty()) return keep_alone(now, settled.error, out);
     try_at_ = now + (rate_ ? spread() : Duration::zero());
   }

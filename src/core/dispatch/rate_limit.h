@@ -26,7 +26,7 @@
 #include <string>
 
 #include "base/random.h"
-#include "core/commits/commits.h"
+#include "core/commits/write_batcher.h"
 #include "core/effect.h"
 #include "core/event.h"
 #include "core/options.h"
@@ -60,9 +60,9 @@ class RateLimit {
   [[nodiscard]] std::optional<Token> take(Instant now, std::uint32_t partition, std::size_t most,
                                           Effects& out);
   /// The claim was not made.
-  void give_back(const Token& token);
+  void refund(const Token& token);
   void on(Instant now, const RateRead& reply, Effects& out);
-  void on_settled(Instant now, const Commits::Settled& settled, Effects& out);
+  void on_settled(Instant now, const WriteBatcher::Settled& settled, Effects& out);
   /// The partition is lost, and with it the claim that is under way for it.
   void drop(std::uint32_t partition);
   /// The term is over.

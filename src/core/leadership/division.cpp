@@ -24,9 +24,9 @@ constexpr Duration kMostRefusedPause = 1h;
 std::uint32_t common_wish(const std::vector<FleetMember>& members) {
   if (members.empty()) return 0;
   const bool agree = std::all_of(members.begin(), members.end(), [&](const FleetMember& each) {
-    return each.wish == members.front().wish;
+    return each.desired_partitions == members.front().desired_partitions;
   });
-  return agree ? members.front().wish : 0;
+  return agree ? members.front().desired_partitions : 0;
 }
 
 CountChange plan_change(const std::vector<FleetMember>& members, const FleetMember& self,
@@ -38,13 +38,13 @@ CountChange plan_change(const std::vector<FleetMember>& members, const FleetMemb
   if (own == all.end()) {
     all.push_back(self);
   } else {
-    own->wish = self.wish;  // what was read may be older
+    own->desired_partitions = self.desired_partitions;  // what was read may be older
   }
   CountChange change;
   for (const FleetMember& each : all) change.members.push_back(each.member);
-  const std::uint32_t wish = common_wish(all);
-  if (wish == count || wish == 0) return change;
-  change.to = wish;
+  const std::uint32_t desired_partitions = common_wish(all);
+  if (desired_partitions == count || desired_partitions == 0) return change;
+  change.to = desired_partitions;
   const auto first = std::min_element(
       change.members.begin(), change.members.end(),
       [](const BalancerMember& a, const BalancerMember& b) { return a.id < b.id; });
@@ -75,7 +75,7 @@ void Division::on_time(Instant now, const Service& service, DivisionActs& out) {
     out.emplace_back(DivisionNote{Note::kFinishes, {}, change_.to});
     phase_ = Phase::kFinishing;
     out.emplace_back(EndService{true});
-  } else if (phase_ == Phase::kFinishing && service.kept_by && asked_ == Asked::kNothing) {
+  } else if (phase_ == Phase::kFinishing && service.kept_by && asked_ == Pending::kNothing) {
     write(service, out);
   }
   // A job that did not end has it stop before the number was changed.
@@ -83,14 +83,14 @@ void Division::on_time(Instant now, const Service& service, DivisionActs& out) {
     phase_ = Phase::kEnding;
     if (!service.any_job) drop(out);
   }
-  if (asked_ == Asked::kNothing && now >= ask_at_) ask_next(now, out);
+  if (asked_ == Pending::kNothing && now >= ask_at_) ask_next(now, out);
 }
 
 Instant Division::next_deadline() const {
-  return asked_ != Asked::kNothing || stopping_ ? Instant::max() : ask_at_;
+  return asked_ != Pending::kNothing || stopping_ ? Instant::max() : ask_at_;
 }
 
-void Division::ask(Asked what, DivisionAct request, DivisionActs& out) {
+void Division::ask(Pending what, DivisionAct request, DivisionActs& out) {
   asked_ = what;
   out.push_back(std::move(request));
 }
@@ -98,19 +98,19 @@ void Division::ask(Asked what, DivisionAct request, DivisionActs& out) {
 void Division::ask_next(Instant now, DivisionActs& out) {
   ask_at_ = now + kRetryPause;
   const bool serves = phase_ != Phase::kUnknown;
-  if (wanted_ > 1 || divided_) return ask(Asked::kFleet, ReadFleet{!serves}, out);
-  if (!serves) return ask(Asked::kCount, ReadCount{}, out);
+  if (wanted_ > 1 || divided_) return ask(Pending::kFleet, ReadFleet{!serves}, out);
+  if (!serves) return ask(Pending::kCount, ReadCount{}, out);
   ask_at_ = Instant::max();
 }
 
 void Division::on(Instant now, const DivisionReply& reply, DivisionActs& out) {
-  const Asked asked = std::exchange(asked_, Asked::kNothing);
+  const Pending asked = std::exchange(asked_, Pending::kNothing);
   if (stopping_) return;
   switch (asked) {
     // A queue that should have one partition has no key for that. The rights to read or to write it
     // may be missing: then nobody could have divided the queue either.
-    case Asked::kCount:
-      if (reply.answer == Answer::kNo) return ask(Asked::kUndivided, ProbeUndivided{}, out);
+    case Pending::kCount:
+      if (reply.answer == Answer::kNo) return ask(Pending::kUndivided, ProbeUndivided{}, out);
       if (reply.answer == Answer::kYes) {
         divided_ = true;
         ask_at_ = now;
@@ -122,25 +122,25 @@ void Division::on(Instant now, const DivisionReply& reply, DivisionActs& out) {
       }
       return tell_once(Note::kRequestFailed, "reading the number of partitions: " + reply.error,
                        out);
-    case Asked::kUndivided:
+    case Pending::kUndivided:
       if (reply.answer == Answer::kYes || reply.answer == Answer::kRefused) {
         return serve({1, 0, reply.answer == Answer::kYes}, out);
       }
       return tell_once(Note::kRequestFailed, "reading the number of partitions: " + reply.error,
                        out);
-    case Asked::kRight:
+    case Pending::kRight:
       return on_right(now, reply, out);
-    case Asked::kCreate:
+    case Pending::kCreate:
       return on_created(now, reply, out);
-    case Asked::kChange:
+    case Pending::kChange:
       return on_changed(now, reply, out);
-    case Asked::kFleet:
-    case Asked::kNothing:
+    case Pending::kFleet:
+    case Pending::kNothing:
       return;
   }
 }
 
-// Asked again while the right is missing: a token gets rights without a word to the daemon.
+// Pending again while the right is missing: a token gets rights without a word to the daemon.
 void Division::on_right(Instant now, const DivisionReply& reply, DivisionActs& out) {
   const bool answered = reply.answer == Answer::kYes || reply.answer == Answer::kRefused;
   ask_at_ = now;
@@ -198,7 +198,7 @@ void Division::give_up_change(Instant now, const std::string& error, DivisionAct
 }
 
 void Division::on(Instant now, const FleetRead& fleet, DivisionActs& out) {
-  asked_ = Asked::kNothing;
+  asked_ = Pending::kNothing;
   if (stopping_) return;
   const auto members = static_cast<Duration::rep>(fleet.members.size());
   ask_at_ = now + std::max<Duration>(kAskInterval, kAskIntervalPerMember * members);
@@ -208,7 +208,7 @@ void Division::on(Instant now, const FleetRead& fleet, DivisionActs& out) {
   const bool to_change = wanted_ != fleet.count.value_or(1) && !may_change_;
   const bool matters = (serves || !fleet.count) && phase_ != Phase::kEnding;
   if (to_change && matters && now >= ask_right_at_) {
-    return ask(Asked::kRight, ProbeChange{wanted_}, out);
+    return ask(Pending::kRight, ProbeChange{wanted_}, out);
   }
   if (serves) return on_served(fleet, out);
   on_unserved(now, fleet, out);
@@ -221,11 +221,11 @@ void Division::on_unserved(Instant now, const FleetRead& fleet, DivisionActs& ou
   }
   divided_ = false;
   if (wanted_ == 1) return;  // the next answer is about one partition
-  if (!may_change_) return ask(Asked::kUndivided, ProbeUndivided{}, out);
+  if (!may_change_) return ask(Pending::kUndivided, ProbeUndivided{}, out);
   if (std::string reason = why_not_create(now, fleet); !reason.empty()) {
     return tell_once(Note::kWaits, std::move(reason), out);
   }
-  ask(Asked::kCreate, CreateCount{wanted_, fleet.locks}, out);
+  ask(Pending::kCreate, CreateCount{wanted_, fleet.locks}, out);
 }
 
 void Division::on_served(const FleetRead& fleet, DivisionActs& out) {
@@ -253,7 +253,7 @@ void Division::on_served(const FleetRead& fleet, DivisionActs& out) {
 }
 
 void Division::tell_members(const FleetRead& fleet, DivisionActs& out) {
-  change_ = plan_change(fleet.members, {{node_, weight_}, wish()}, count_);
+  change_ = plan_change(fleet.members, {{node_, weight_}, desired_partitions()}, count_);
   if (phase_ != Phase::kServing || change_.members == told_members_) return;
   told_members_ = change_.members;
   out.emplace_back(MembersSeen{told_members_});
@@ -263,14 +263,14 @@ void Division::tell_members(const FleetRead& fleet, DivisionActs& out) {
 void Division::write(const Service& service, DivisionActs& out) {
   if (!change_.is_ours || !service.holds_all) return end(out);
   phase_ = Phase::kWriting;
-  ask(Asked::kChange, ChangeCount{change_.to, count_, count_index_, *service.kept_by}, out);
+  ask(Pending::kChange, ChangeCount{change_.to, count_, count_index_, *service.kept_by}, out);
 }
 
 // The first number is written when all members want it, and nobody leads who may not know of it.
 std::string Division::why_not_create(Instant now, const FleetRead& fleet) {
   for (const FleetMember& each : fleet.members) {
-    if (each.wish != wanted_ && each.member.id != node_) {
-      return each.member.id + " asks for " + std::to_string(each.wish) +
+    if (each.desired_partitions != wanted_ && each.member.id != node_) {
+      return each.member.id + " asks for " + std::to_string(each.desired_partitions) +
              " partitions, this daemon for " + std::to_string(wanted_);
     }
   }

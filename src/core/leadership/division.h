@@ -34,7 +34,7 @@ namespace lictor::core {
 
 struct FleetMember {
   BalancerMember member;
-  std::uint32_t wish = 1;  ///< the number of partitions in its configuration
+  std::uint32_t desired_partitions = 1;  ///< the number of partitions in its configuration
 };
 
 /// The members and the number, read together.
@@ -169,17 +169,17 @@ class Division {
   [[nodiscard]] std::uint32_t count() const { return phase_ == Phase::kUnknown ? 0 : count_; }
   /// How many this host asks for: those of its configuration, or, while its token may not change
   /// the number, those that there are.
-  [[nodiscard]] std::uint32_t wish() const { return may_change_ ? wanted_ : count_; }
+  [[nodiscard]] std::uint32_t desired_partitions() const { return may_change_ ? wanted_ : count_; }
   /// Why the number is not known; null: nothing was told yet.
   [[nodiscard]] const DivisionNote* waits_for() const;
 
  private:
   enum class Phase { kUnknown, kServing, kFinishing, kWriting, kEnding };
-  enum class Asked { kNothing, kFleet, kCount, kUndivided, kRight, kCreate, kChange };
+  enum class Pending { kNothing, kFleet, kCount, kUndivided, kRight, kCreate, kChange };
   using Answer = DivisionReply::Answer;
   using Note = DivisionNote::Kind;
 
-  void ask(Asked what, DivisionAct request, DivisionActs& out);
+  void ask(Pending what, DivisionAct request, DivisionActs& out);
   void ask_next(Instant now, DivisionActs& out);
   void on_right(Instant now, const DivisionReply& reply, DivisionActs& out);
   void on_created(Instant now, const DivisionReply& reply, DivisionActs& out);
@@ -208,7 +208,7 @@ class Division {
   CountChange change_;
   std::vector<BalancerMember> told_members_;
 
-  Asked asked_ = Asked::kNothing;
+  Pending asked_ = Pending::kNothing;
   Instant ask_at_ = Instant::min();
   bool may_change_ = false;  // the token may change the number to wanted_
   Instant ask_right_at_ = Instant::min();

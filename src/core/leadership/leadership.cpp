@@ -87,7 +87,7 @@ void Leadership::take(Instant now, std::uint32_t partition, const Lock::Verdict&
       } else if (!retired_) {
         leases_[partition].lock().campaign(now, session_.id(), out);
       }
-      changes.push_back({partition, Lease::Change::kResigned});
+      changes.push_back({partition, LeaseChange::kResigned});
       return;
     case Lock::Change::kSessionGone:
       leases_[partition].lock().stop(out);
@@ -100,7 +100,7 @@ void Leadership::take(Instant now, std::uint32_t partition, const Lock::Verdict&
 
 void Leadership::win(Instant now, std::uint32_t partition, Instant sent_at, Changes& changes,
                      Effects& out) {
-  changes.push_back({partition, Lease::Change::kWon});
+  changes.push_back({partition, LeaseChange::kWon});
   const bool is_first = trust_.state() == Trust::State::kNone;
   if (is_first) trust_.begin(sent_at);
   if (is_first || !prove_with(now, sent_at, changes, out)) extend(partition, out);
@@ -109,7 +109,7 @@ void Leadership::win(Instant now, std::uint32_t partition, Instant sent_at, Chan
 
 // With a lock the whole session may be gone: the next one is looked at.
 void Leadership::lose(Instant now, std::uint32_t partition, Changes& changes, Effects& out) {
-  changes.push_back({partition, Lease::Change::kLost});
+  changes.push_back({partition, LeaseChange::kLost});
   end_trust_if_free();
   if (any_holds()) lock_to_read().prove(now, out);
 }
@@ -122,7 +122,7 @@ bool Leadership::prove_with(Instant now, Instant sent_at, Changes& changes, Effe
   for (std::uint32_t i = 0; i < leases_.size(); ++i) {
     if (!leases_[i].holding()) continue;
     extend(i, out);
-    if (was_doubtful) changes.push_back({i, Lease::Change::kRegained});
+    if (was_doubtful) changes.push_back({i, LeaseChange::kRegained});
   }
   return true;
 }
@@ -243,7 +243,7 @@ Leadership::Changes Leadership::on_time(Instant now, Effects& out) {
   for (Lease& lease : leases_) lease.lock().on_time(now, out);
   if (!trust_.expire(now)) return changes;
   for (std::uint32_t i = 0; i < leases_.size(); ++i) {
-    if (leases_[i].holding()) changes.push_back({i, Lease::Change::kExpired});
+    if (leases_[i].holding()) changes.push_back({i, LeaseChange::kExpired});
   }
   return changes;
 }

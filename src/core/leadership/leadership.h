@@ -34,7 +34,7 @@ class Leadership {
  public:
   struct Change {
     std::uint32_t partition = 0;
-    Lease::Change what = Lease::Change::kWon;
+    LeaseChange what = LeaseChange::kWon;
   };
   using Changes = std::vector<Change>;
 

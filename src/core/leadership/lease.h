@@ -24,6 +24,15 @@
 
 namespace lictor::core {
 
+/// What an event did to the lease.
+enum class LeaseChange {
+  kWon,
+  kExpired,   // no proof within the span: no job may run, but the lock may still be ours
+  kRegained,  // a proof after all
+  kLost,      // the lock is not ours any more
+  kResigned,  // given up as asked
+};
+
 class Lease {
  public:
   enum class State {
@@ -33,14 +42,6 @@ class Lease {
     kDoubtful,  // no proof within the span
     kLost,      // until the jobs of the old term are over and it is resumed
     kResigning,
-  };
-  /// What an event did to the lease.
-  enum class Change {
-    kWon,
-    kExpired,   // no proof within the span: no job may run, but the lock may still be ours
-    kRegained,  // a proof after all
-    kLost,      // the lock is not ours any more
-    kResigned,  // given up as asked
   };
 
   Lease(const QueueOptions& options, std::uint32_t partition, Requests& requests,

@@ -18,7 +18,8 @@ constexpr std::size_t kMostTypesTold = 1000;
 }  // namespace
 
 Transitions::Transitions(const QueueOptions& options, const Leadership& leadership,
-                         TaskTable& table, Commits& commits, const WallClock& clock, Random& random)
+                         TaskTable& table, WriteBatcher& commits, const WallClock& clock,
+                         Random& random)
     : options_(options),
       leadership_(leadership),
       table_(table),

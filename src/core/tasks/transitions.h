@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/random.h"
-#include "core/commits/commits.h"
+#include "core/commits/write_batcher.h"
 #include "core/effect.h"
 #include "core/event.h"
 #include "core/leadership/leadership.h"
@@ -27,7 +27,7 @@ namespace lictor::core {
 class Transitions : public TaskSource::Listener {
  public:
   Transitions(const QueueOptions& options, const Leadership& leadership, TaskTable& table,
-              Commits& commits, const WallClock& clock, Random& random);
+              WriteBatcher& commits, const WallClock& clock, Random& random);
   /// The source that reads single keys and reports them here.
   void set_source(TaskSource& source) { source_ = &source; }
 
@@ -41,7 +41,7 @@ class Transitions : public TaskSource::Listener {
   [[nodiscard]] bool is_stable(const KnownKey& known) const override;
   void on_answered_before(Instant time) override { table_.forget_deleted_before(time); }
   /// A write of a task has ended.
-  void on_settled(Instant now, const Commits::Settled& settled, Effects& out);
+  void on_settled(Instant now, const WriteBatcher::Settled& settled, Effects& out);
 
   // Time.
   /// Waiting tasks that are due are ready; distant ones that are near are read.
@@ -61,7 +61,7 @@ class Transitions : public TaskSource::Listener {
   void start(Instant now, TaskEntry& entry, Effects& out);
   void stop(Instant now, TaskEntry& entry, StopReason why, Effects& out);
   /// A claimed task is free again; it counts as never begun. `why`: for people; may be empty.
-  void give_back(Instant now, TaskEntry& entry, std::string why, Effects& out);
+  void requeue(Instant now, TaskEntry& entry, std::string why, Effects& out);
   /// A task whose claim is on its way is given back instead of being started.
   void recall(TaskEntry& entry) {
     table_.adjust(entry, [](TaskEntry& e) { e.attempt->recalled = true; });
@@ -114,14 +114,15 @@ class Transitions : public TaskSource::Listener {
   [[nodiscard]] bool is_distant(Instant now, const Task& task, WallTime due) const;
   [[nodiscard]] std::chrono::milliseconds distance(int times) const;
 
-  void on_claim_settled(Instant now, TaskEntry& entry, const Commits::Settled& settled,
+  void on_claim_settled(Instant now, TaskEntry& entry, const WriteBatcher::Settled& settled,
                         Effects& out);
-  void on_end_settled(Instant now, TaskEntry& entry, const Commits::Settled& settled, Effects& out);
-  void on_rewrite_applied(Instant now, TaskEntry& entry, const Commits::Settled& settled,
+  void on_end_settled(Instant now, TaskEntry& entry, const WriteBatcher::Settled& settled,
+                      Effects& out);
+  void on_rewrite_applied(Instant now, TaskEntry& entry, const WriteBatcher::Settled& settled,
                           Effects& out);
-  void on_burial_settled(Instant now, TaskEntry& entry, const Commits::Settled& settled,
+  void on_burial_settled(Instant now, TaskEntry& entry, const WriteBatcher::Settled& settled,
                          Effects& out);
-  void on_void(Instant now, TaskEntry& entry, const Commits::Settled& settled, Effects& out);
+  void on_void(Instant now, TaskEntry& entry, const WriteBatcher::Settled& settled, Effects& out);
   void withdraw(Instant now, TaskEntry& entry, std::uint64_t index, Duration ran, Effects& out);
 
   void finish(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
@@ -137,7 +138,7 @@ class Transitions : public TaskSource::Listener {
   const QueueOptions& options_;
   const Leadership& leadership_;
   TaskTable& table_;
-  Commits& commits_;
+  WriteBatcher& commits_;
   const WallClock& clock_;
   Random& random_;
   TaskSource* source_ = nullptr;

@@ -12,7 +12,7 @@ namespace lictor::core {
 namespace {
 
 using S = TaskState;
-using Verdict = Commits::Verdict;
+using Verdict = WriteBatcher::Verdict;
 
 // After kill_grace ends, a killed job's exit is reported within this time.
 constexpr Duration kEndsWithin = 1s;
@@ -103,7 +103,7 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
   return true;
 }
 
-void Transitions::on_settled(Instant now, const Commits::Settled& settled, Effects& out) {
+void Transitions::on_settled(Instant now, const WriteBatcher::Settled& settled, Effects& out) {
   TaskEntry* entry = table_.find(key_of(*settled.write.op));
   if (entry == nullptr) return;
   switch (entry->state) {
@@ -118,8 +118,8 @@ void Transitions::on_settled(Instant now, const Commits::Settled& settled, Effec
   }
 }
 
-void Transitions::on_claim_settled(Instant now, TaskEntry& entry, const Commits::Settled& settled,
-                                   Effects& out) {
+void Transitions::on_claim_settled(Instant now, TaskEntry& entry,
+                                   const WriteBatcher::Settled& settled, Effects& out) {
   if (settled.verdict == Verdict::kNoToken) {
     entry.remember_not_started(settled.write.claim->nonce);
     const bool rewritten = entry.newer_index() > entry.index;
@@ -161,7 +161,7 @@ void Transitions::on_claim_settled(Instant now, TaskEntry& entry, const Commits:
 
 // The store does not hold what the write expected: the task was withdrawn, or rewritten by its
 // producer. What the store holds counts.
-void Transitions::on_void(Instant now, TaskEntry& entry, const Commits::Settled& settled,
+void Transitions::on_void(Instant now, TaskEntry& entry, const WriteBatcher::Settled& settled,
                           Effects& out) {
   const bool claiming = entry.state == S::kClaiming;
   const bool ended = entry.state == S::kEnding;
@@ -255,7 +255,7 @@ void Transitions::on_not_started(Instant now, TaskEntry& entry, std::string erro
   Stamp stamp = entry.task->stamp;
   stamp.error = std::string{kNotStartedError} + error;
   --stamp.attempt;
-  rewrite(now, entry, Purpose::kGiveBack, std::move(stamp));
+  rewrite(now, entry, Purpose::kRequeue, std::move(stamp));
 }
 
 void Transitions::finish(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out) {
@@ -343,11 +343,11 @@ Instant Transitions::backoff_end(Instant now, const TaskEntry& entry, std::uint3
   return now + Duration{static_cast<Duration::rep>(std::max(jittered, least))};
 }
 
-void Transitions::give_back(Instant now, TaskEntry& entry, std::string why, Effects& out) {
+void Transitions::requeue(Instant now, TaskEntry& entry, std::string why, Effects& out) {
   tell(Fact::Kind::kGivenBack, entry, std::move(why), out);
   Stamp stamp = entry.task->stamp;
   --stamp.attempt;
-  rewrite(now, entry, Purpose::kGiveBack, std::move(stamp));
+  rewrite(now, entry, Purpose::kRequeue, std::move(stamp));
 }
 
 // This daemon stopped its job, since drain_timeout is over or the lease ran out. That is not the
@@ -355,7 +355,7 @@ void Transitions::give_back(Instant now, TaskEntry& entry, std::string why, Effe
 void Transitions::interrupt(Instant now, TaskEntry& entry, std::string reason, std::string why,
                             Effects& out) {
   if (entry.attempt->policy.delivery != Delivery::kAtMostOnce) {
-    return give_back(now, entry, why.empty() ? text_of(StopReason::kDrain) : std::move(why), out);
+    return requeue(now, entry, why.empty() ? text_of(StopReason::kDrain) : std::move(why), out);
   }
   std::string error = why.empty() ? "it was stopped while it ran" : why + " while it was running";
   make_dead(now, entry, std::move(reason), std::move(error) + ", and it may run at most once", {},
@@ -374,7 +374,7 @@ void Transitions::lose(Instant now, TaskEntry& entry, const std::string& why, Ef
     return make_dead(now, entry, "owner lost", why + " while it was running", {}, out);
   }
   tell(Fact::Kind::kGivenBack, entry, why + "; it counts as lost", out);
-  rewrite(now, entry, Purpose::kGiveBack, std::move(stamp));
+  rewrite(now, entry, Purpose::kRequeue, std::move(stamp));
 }
 
 void Transitions::make_dead(Instant now, TaskEntry& entry, std::string reason, std::string error,
@@ -394,14 +394,14 @@ void Transitions::rewrite(Instant now, TaskEntry& entry, Purpose purpose, Stamp 
   stamp.claim.reset();
   const Task& task = *entry.task;
   add(now, entry, rewrite_of(purpose, task, std::move(stamp), task.stamp.claim));
-  const bool returns = purpose == Purpose::kGiveBack && !table_.claimed_order().is_early(entry);
+  const bool returns = purpose == Purpose::kRequeue && !table_.claimed_order().is_early(entry);
   table_.update(entry, S::kEnding, [&](TaskEntry& e) { e.attempt->returns = returns; });
 }
 
 // ---- The end ----
 
-void Transitions::on_end_settled(Instant now, TaskEntry& entry, const Commits::Settled& settled,
-                                 Effects& out) {
+void Transitions::on_end_settled(Instant now, TaskEntry& entry,
+                                 const WriteBatcher::Settled& settled, Effects& out) {
   const Purpose purpose = settled.write.purpose;
   switch (settled.verdict) {
     case Verdict::kRefused:
@@ -414,7 +414,7 @@ void Transitions::on_end_settled(Instant now, TaskEntry& entry, const Commits::S
       break;
   }
   const bool newer = entry.newer_index() > entry.index;
-  if (purpose == Purpose::kRetry || purpose == Purpose::kGiveBack) {
+  if (purpose == Purpose::kRetry || purpose == Purpose::kRequeue) {
     on_rewrite_applied(now, entry, settled, out);
   } else {
     // Another client may have written beside our claim: then that version was deleted.
@@ -423,8 +423,8 @@ void Transitions::on_end_settled(Instant now, TaskEntry& entry, const Commits::S
   if (newer) source_->fetch(entry.key);
 }
 
-void Transitions::on_rewrite_applied(Instant now, TaskEntry& entry, const Commits::Settled& settled,
-                                     Effects& out) {
+void Transitions::on_rewrite_applied(Instant now, TaskEntry& entry,
+                                     const WriteBatcher::Settled& settled, Effects& out) {
   const auto& op = std::get<RestampOp>(*settled.write.op);
   if (op.record != entry.task->record) {  // somebody wrote beside our claim: read what it is now
     table_.update(entry, S::kUnread, [](TaskEntry& e) {
@@ -440,8 +440,8 @@ void Transitions::on_rewrite_applied(Instant now, TaskEntry& entry, const Commit
   place(now, entry, std::move(task), out);
 }
 
-void Transitions::on_burial_settled(Instant now, TaskEntry& entry, const Commits::Settled& settled,
-                                    Effects& out) {
+void Transitions::on_burial_settled(Instant now, TaskEntry& entry,
+                                    const WriteBatcher::Settled& settled, Effects& out) {
   const auto& op = std::get<BuryOp>(*settled.write.op);
   if (settled.verdict != Verdict::kApplied) return on_void(now, entry, settled, out);
   if (!op.readable) tell(Fact::Kind::kDead, entry, op.reason + ": " + op.error, out);

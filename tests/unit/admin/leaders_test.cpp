@@ -28,7 +28,7 @@ struct DividedScene : Scene {
     backend.members.leads = {{"a", "2026-01-01T00:00:00Z"}, {"b", ""}, {}, {"a", ""}};
     cluster::Member& a = backend.members.members[0];
     a.partitions = {0, 3};
-    a.wishes["q"] = 4;
+    a.desired_partitions["q"] = 4;
     cluster::Member b = a;
     b.node = "b";
     b.partitions = {1};
@@ -215,10 +215,10 @@ TEST_CASE("another number of partitions is told, and who asks for it") {
   auto& fleet = scene.backend.members;
   fleet.leads[2] = {"b", ""};
   CHECK(scene.findings().empty());
-  fleet.members[1].wishes["q"] = 16;
+  fleet.members[1].desired_partitions["q"] = 16;
   CHECK(scene.findings() ==
         "the queue has 4 partitions, and the daemons ask for different numbers (4: a; 16: b)\n");
-  fleet.members[0].wishes["q"] = 16;
+  fleet.members[0].desired_partitions["q"] = 16;
   CHECK(scene.findings() == "the queue has 4 partitions, and all daemons ask for 16\n");
 }
 

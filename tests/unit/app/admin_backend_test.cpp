@@ -53,11 +53,11 @@ class Scene {
   Scene& operator=(const Scene&) = delete;
 
   void add(const std::string& node, const Numbers& partitions, const std::string& url = {},
-           std::uint32_t wish = 0) {
+           std::uint32_t desired_partitions = 0) {
     const std::string session = consul.session();
     json value{{"node", node}, {"host", host_name()}};
-    if (wish == 0) wish = count_;
-    if (wish > 1) value["partitions"] = {{"q", wish}};
+    if (desired_partitions == 0) desired_partitions = count_;
+    if (desired_partitions > 1) value["partitions"] = {{"q", desired_partitions}};
     if (!url.empty()) value["admin"] = {url};
     consul.put("lictor/q/members/" + node, value.dump(), session);
     value["since"] = "2026-11-21T00:00:00Z";
@@ -105,7 +105,7 @@ TEST_CASE("the fleet of an undivided queue has one leader") {
   CHECK(fleet->leads.front().since == "2026-11-21T00:00:00Z");
   REQUIRE(fleet->members.size() == 2);
   CHECK(fleet->members[0].leads);
-  CHECK(wire::number_of(fleet->members[1].wishes, "q") == 1);
+  CHECK(wire::number_of(fleet->members[1].desired_partitions, "q") == 1);
   CHECK(fleet->free().empty());
   CHECK(fleet->next.empty());
 }
@@ -126,7 +126,7 @@ TEST_CASE("the fleet of a divided queue tells who leads each partition, and who 
   const cluster::Member& b = fleet->members[0];
   CHECK(b.draining);
   CHECK(b.partitions == Numbers{1});
-  CHECK(wire::number_of(b.wishes, "q") == 8);
+  CHECK(wire::number_of(b.desired_partitions, "q") == 8);
   CHECK_FALSE(fleet->members[1].draining);
   CHECK(fleet->members[1].partitions == Numbers{0, 3});
 }

@@ -18,13 +18,15 @@ struct Reading {
     add_commands(line, program);
     read = read_arguments(line, words);
   }
-  [[nodiscard]] const cli::Answer* answer() const { return std::get_if<cli::Answer>(&read); }
+  [[nodiscard]] const cli::ParseOutcome* answer() const {
+    return std::get_if<cli::ParseOutcome>(&read);
+  }
 
   const Registry registry;
   cli::Console console = cli::Console::standard();
   Program program{registry, console};
   cli::CommandLine line;
-  std::variant<cli::Command, cli::Answer> read;
+  std::variant<cli::Command, cli::ParseOutcome> read;
 };
 
 std::string refuse(const std::vector<std::string>& arguments) {

@@ -36,7 +36,7 @@ TEST_CASE("memory that is free between pieces in use goes back to the system") {
     if (i % 16 != 0) pieces[i].reset();
   }
   const std::size_t before = allocated_kb();
-  give_back_free_memory();
+  trim_memory();
   const std::size_t after = allocated_kb();
   INFO(before << " kB before, " << after << " kB after");
   CHECK(after + kPieces * 8 / 2 < before);

@@ -41,7 +41,7 @@ TEST_CASE("progress is printed on terminals only, and is erased") {
   const File plain{std::tmpfile()};
   Console quiet{out.get(), plain.get(), {}, {}};
   quiet.progress("1 of 2");
-  quiet.complain("no");
+  quiet.report_error("no");
   CHECK(content(plain.get()) == "lictor: no\n");
 
   const File terminal{std::tmpfile()};
@@ -67,7 +67,7 @@ TEST_CASE("the commands that a text suggests name the queue") {
   console.name_queue("night");
   console.print_line(R"({"error": "see \"lictor retry 42\""})");  // data stays as it is
   console.print_line(console.suggesting("\"lictor retry 42\""));
-  console.complain("\"lictor show 42\"");
+  console.report_error("\"lictor show 42\"");
   console.note("\"lictor list\"");
   CHECK(content(out.get()) ==
         "{\"error\": \"see \\\"lictor retry 42\\\"\"}\n\"lictor retry 42 -q night\"\n");

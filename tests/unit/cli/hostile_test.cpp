@@ -287,7 +287,7 @@ void run(const Case& command, ModelConsul& consul, bool json_output, Terminal te
   if (command.before) command.before(consul);
   Stage stage{consul, json_output, terminal};
   const auto code = command.run(stage.client);
-  if (!code) stage.client.console.complain(code.error().message);  // as the program does
+  if (!code) stage.client.console.report_error(code.error().message);  // as the program does
   REQUIRE(stage.client.console.flush());
   const std::string out = stage.out();
   const std::string err = stage.err();

@@ -77,10 +77,10 @@ json document_of(ModelConsul& consul, const std::string& command) {
   return json::parse(stage.out());
 }
 
-std::string checked(ModelConsul& consul, std::uint32_t wished = kCount) {
+std::string checked(ModelConsul& consul, std::uint32_t desired_partitions = kCount) {
   Store store{consul};
   CheckOptions::Queue queue{"q", wire::Layout::under("lictor/", "q"), {}, {}};
-  queue.options.partitions = wished;
+  queue.options.partitions = desired_partitions;
   Report report;
   check_queue(store, queue, "node", true, report);
   return report.page().text(false);

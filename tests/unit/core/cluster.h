@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/leadership/division.h"
-#include "core/leadership/give_back.h"
+#include "core/leadership/lock_release.h"
 #include "core/queue.h"
 #include "effect_text.h"
 #include "tamper.h"
@@ -269,9 +269,9 @@ class Cluster {
   void publish(Daemon& daemon);
   void note_lock(Daemon& daemon, const Event& event);
   void give_back(Daemon& daemon);
-  void ask_back(Daemon& daemon, const std::shared_ptr<GiveBack>& steps, Instant until);
+  void ask_back(Daemon& daemon, const std::shared_ptr<LockRelease>& steps, Instant until);
   template <class Request>
-  void send_back(Daemon& daemon, const std::shared_ptr<GiveBack>& steps, Instant until,
+  void send_back(Daemon& daemon, const std::shared_ptr<LockRelease>& steps, Instant until,
                  const Request& request);
 
   Event serve(Daemon& daemon, const CreateSession& effect);

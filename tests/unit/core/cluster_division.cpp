@@ -13,16 +13,21 @@ namespace lictor::core::test {
 void Cluster::join(Daemon& daemon) {
   FleetMember& member = members_[daemon.name];
   member.member.id = daemon.name;
-  member.wish = daemon.division ? daemon.division->wish() : daemon.options.partitions;
+  member.desired_partitions =
+      daemon.division ? daemon.division->desired_partitions() : daemon.options.partitions;
   tell_members();
 }
 
 // What it asks for is in its entry a little later.
 void Cluster::publish(Daemon& daemon) {
   const auto member = members_.find(daemon.name);
-  if (member == members_.end() || member->second.wish == daemon.division->wish()) return;
-  at(now + 300ms, [this, &daemon, life = daemon.life, wish = daemon.division->wish()] {
-    if (daemon.life == life && members_.contains(daemon.name)) members_[daemon.name].wish = wish;
+  if (member == members_.end() ||
+      member->second.desired_partitions == daemon.division->desired_partitions())
+    return;
+  at(now + 300ms, [this, &daemon, life = daemon.life,
+                   desired_partitions = daemon.division->desired_partitions()] {
+    if (daemon.life == life && members_.contains(daemon.name))
+      members_[daemon.name].desired_partitions = desired_partitions;
   });
 }
 

@@ -56,12 +56,12 @@ void Cluster::give_back(Daemon& daemon) {
   if (!daemon.warden || daemon.gives_back) return;
   if (!daemon.jobs.empty() && !FAULT(GiveBackWithJobs)) return;
   daemon.gives_back = true;
-  const auto steps = std::make_shared<GiveBack>(daemon.kept_session, daemon.kept_index);
+  const auto steps = std::make_shared<LockRelease>(daemon.kept_session, daemon.kept_index);
   const Instant begin = now + daemon.warden->late;
   at(begin, [=, this, &daemon] { ask_back(daemon, steps, begin + 5s); });
 }
 
-void Cluster::ask_back(Daemon& daemon, const std::shared_ptr<GiveBack>& steps, Instant until) {
+void Cluster::ask_back(Daemon& daemon, const std::shared_ptr<LockRelease>& steps, Instant until) {
   if (steps->done() || now >= until || daemon.warden->requests == 0) {
     daemon.warden.reset();
     daemon.gives_back = false;
@@ -79,7 +79,7 @@ void Cluster::ask_back(Daemon& daemon, const std::shared_ptr<GiveBack>& steps, I
 }
 
 template <class Request>
-void Cluster::send_back(Daemon& daemon, const std::shared_ptr<GiveBack>& steps, Instant until,
+void Cluster::send_back(Daemon& daemon, const std::shared_ptr<LockRelease>& steps, Instant until,
                         const Request& request) {
   const Fault f = fault(daemon, request);
   const auto hear = [=, this, &daemon, heard = std::make_shared<bool>(false)](const auto& reply) {

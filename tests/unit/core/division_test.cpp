@@ -7,7 +7,9 @@
 namespace lictor::core::test {
 namespace {
 
-FleetMember member(const std::string& id, std::uint32_t wish) { return {{id}, wish}; }
+FleetMember member(const std::string& id, std::uint32_t desired_partitions) {
+  return {{id}, desired_partitions};
+}
 
 TEST_SUITE_BEGIN("core");
 

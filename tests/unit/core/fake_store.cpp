@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/commits/commits.h"
+#include "core/commits/write_batcher.h"
 #include "fault.h"
 #include "simple_costs.h"
 

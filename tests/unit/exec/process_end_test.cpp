@@ -16,7 +16,8 @@ TEST_CASE("a program that this host cannot run is not started: that is not the t
   Program program;
   program.argv = {"/opt/x"};
   const auto ending = [&](Step step, int error) {
-    return judge(AttemptId{1}, program, {SpawnFailed{AttemptId{1}, step, error}, {}}).ending;
+    return resolve_doubt(AttemptId{1}, program, {SpawnFailed{AttemptId{1}, step, error}, {}})
+        .ending;
   };
   CHECK(ending(Step::kClone, EAGAIN) == Ending::kNotStarted);
   CHECK(ending(Step::kInputOutput, EMFILE) == Ending::kNotStarted);
@@ -42,7 +43,7 @@ TEST_CASE("a program that this host cannot run is not started: that is not the t
   CHECK(ending(Step::kRun, ENOMEM) == Ending::kNotStarted);
 
   const Exit exit =
-      judge(AttemptId{7}, program, {SpawnFailed{AttemptId{7}, Step::kClone, EAGAIN}, {}});
+      resolve_doubt(AttemptId{7}, program, {SpawnFailed{AttemptId{7}, Step::kClone, EAGAIN}, {}});
   CHECK(exit.attempt == AttemptId{7});
   CHECK(exit.error == "cannot run /opt/x: new process: Resource temporarily unavailable");
 }
@@ -51,7 +52,8 @@ TEST_CASE("an end that a limit may have caused names the limit") {
   Program program;
   program.argv = {"/opt/x"};
   const auto error = [&](int signal, StopCause cause = StopCause::kNone) {
-    return judge(AttemptId{1}, program, {Exited{AttemptId{1}, CLD_KILLED, signal, cause}, {}})
+    return resolve_doubt(AttemptId{1}, program,
+                         {Exited{AttemptId{1}, CLD_KILLED, signal, cause}, {}})
         .error;
   };
   CHECK(error(SIGABRT) == "killed by signal 6 (SIGABRT)");

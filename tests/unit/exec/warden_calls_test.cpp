@@ -325,7 +325,7 @@ TEST_CASE("no system call of the warden can wait") {
   };
   WardenOptions options;
   options.hang_timeout = 1s;
-  options.give_back = [](const auto&) { return "given back"; };
+  options.release_locks = [](const auto&) { return "given back"; };
   options.cgroups = cgroups;
   MiniDaemon daemon{body, std::move(options)};
   Trace trace{daemon.warden()};

@@ -258,7 +258,7 @@ TEST_CASE("the state directory stays locked until the last job of a dead daemon 
 // --- Giving back the locks of a dead daemon
 
 // Notes in a file which locks are to be given back, and which of `jobs` still live then.
-GiveBackLocks noting(const std::string& file, const std::vector<std::string>& jobs = {}) {
+ReleaseLocks noting(const std::string& file, const std::vector<std::string>& jobs = {}) {
   return [=](const std::vector<HeldLock>& locks) {
     std::ofstream out{file, std::ios::app};
     for (const HeldLock& lock : locks) {
@@ -298,7 +298,7 @@ TEST_CASE("a dead daemon's lock is given back when its last job is dead, and not
         (void)pid_in(dir / "child");
         (void)pid_in(dir / "job");
       },
-      {.lock_fd = lock, .give_back = noting(dir / "given", {dir / "child", dir / "job"})},
+      {.lock_fd = lock, .release_locks = noting(dir / "given", {dir / "child", dir / "job"})},
       pidfd_open};
   close(lock);
   daemon.send(SIGKILL);
@@ -326,7 +326,7 @@ TEST_CASE("a lease without jobs need not wait for another's") {
                       REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
                       (void)pid_in(dir / "job");
                     },
-                    {.give_back = noting(dir / "given")}};
+                    {.release_locks = noting(dir / "given")}};
   daemon.send(SIGKILL);
   CHECK(eventually([&] { return contents(dir / "given") == "1 one 11 a\n"; }));
   CHECK_FALSE(gone(pid_in(dir / "job")));
@@ -350,7 +350,7 @@ TEST_CASE("a session of several locks ends with the last of them") {
         REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
         (void)pid_in(dir / "job");
       },
-      {.give_back = noting(dir / "given")}};
+      {.release_locks = noting(dir / "given")}};
   daemon.send(SIGKILL);
   CHECK(eventually([&] { return contents(dir / "given") == "1 one 11 a, the session stays\n"; }));
   write_file(dir / "end", "");
@@ -361,7 +361,7 @@ TEST_CASE("a session of several locks ends with the last of them") {
 TEST_CASE("a daemon that ends in order has seen to its locks itself") {
   const TemporaryFolder dir;
   {
-    Rig rig{{.give_back = noting(dir / "given")}};
+    Rig rig{{.release_locks = noting(dir / "given")}};
     rig.host->keep_lock({1, "one", 11, "a"});
     CHECK(rig.run({"/bin/true"}).ending == Ending::kDone);
   }
@@ -384,7 +384,7 @@ TEST_CASE("a daemon that holds a lock and whose loop stands still is killed, wit
         REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
         (void)pid_in(dir / "pid");
       },
-      {.hang_timeout = 1s, .give_back = noting(dir / "given", {dir / "pid"})}};
+      {.hang_timeout = 1s, .release_locks = noting(dir / "given", {dir / "pid"})}};
   const int status = daemon.wait();
   REQUIRE(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGKILL);
@@ -411,7 +411,7 @@ TEST_CASE("a daemon that hangs lives on where no lock is held, or it is not to b
                       REQUIRE(eventually([&] { return boot_now() > end; }));
                       CHECK(rig.run({"/bin/true"}, attempt(1)).ending == Ending::kDone);
                     },
-                    {.hang_timeout = hang_timeout, .give_back = noting(dir / "given")}};
+                    {.hang_timeout = hang_timeout, .release_locks = noting(dir / "given")}};
   CHECK_FALSE(gone(daemon.pid()));
 }
 

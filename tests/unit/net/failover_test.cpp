@@ -1,6 +1,6 @@
 #include "base/clock.h"
 #include "harness.h"
-#include "net/carrier.h"
+#include "net/consul_client.h"
 
 using namespace lictor;
 using namespace lictor::net;

@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "harness.h"
-#include "net/carrier.h"
 #include "net/connections.h"
+#include "net/consul_client.h"
 #include "net/rate_backoff.h"
 
 using namespace lictor;

@@ -71,9 +71,9 @@ TEST_CASE(
   Systemd systemd{"3000000"};
   Notifier notifier;
   const Instant start = boot_now();
-  notifier.tell("READY=1");
+  notifier.notify("READY=1");
   for (int i = 0; i < 1'000; ++i) {
-    notifier.tell("STATUS=" + std::to_string(i));
+    notifier.notify("STATUS=" + std::to_string(i));
     notifier.alive(start + i * 10s);
   }
   CHECK(boot_now() - start < 20s);

@@ -61,7 +61,7 @@ class Scene {
   [[nodiscard]] bool stopped() const { return supervisor_->stopped(); }
   void pass(Duration time) {
     for (Duration passed{};; passed += 1s, now_ += 1s) {
-      if (publishes) member("a", supervisor_->wish());
+      if (publishes) member("a", supervisor_->desired_partitions());
       // A driver is made at the time that it is: no clock may go back.
       for (int i = 0; i < 10; ++i) supervisor_->step(now_ = std::max(now_, boot_now()));
       if (passed >= time) return;
@@ -93,7 +93,9 @@ class Scene {
     return supervisor_->partitions();
   }
 
-  [[nodiscard]] std::uint32_t wish() const { return supervisor_->wish(); }
+  [[nodiscard]] std::uint32_t desired_partitions() const {
+    return supervisor_->desired_partitions();
+  }
   [[nodiscard]] const QueueDriver* driver() const { return supervisor_->driver(); }
 
   cli::test::ModelConsul consul;
@@ -107,7 +109,7 @@ class Scene {
   std::unique_ptr<Loop> loop_ = Loop::create().value();
   exec::LeaseBoard board_ = exec::LeaseBoard::create(core::kMostPartitions).value();
   std::unique_ptr<exec::ProcessHost> host_;
-  std::unique_ptr<net::Carrier> commits_ = net::Carrier::open({}).value();
+  std::unique_ptr<net::ConsulClient> commits_ = net::ConsulClient::open({}).value();
   std::unique_ptr<QueueSupervisor> supervisor_;
 };
 
@@ -260,7 +262,8 @@ TEST_CASE("a host that may not write the number leads on with one partition, unt
   scene.start();
   scene.pass(3s);
   CHECK(scene.driven() == 1);
-  CHECK(scene.wish() == 1);  // so no other host gives up leadership for a number that is refused
+  CHECK(scene.desired_partitions() ==
+        1);  // so no other host gives up leadership for a number that is refused
   const QueueDriver* driver = scene.driver();
   scene.pass(100s);
   CHECK(scene.driver() == driver);
@@ -283,7 +286,7 @@ TEST_CASE("a host that may not write another number keeps the one that there is"
   const QueueDriver* driver = scene.driver();
   scene.pass(100s);
   CHECK(scene.driver() == driver);
-  CHECK(scene.wish() == 2);
+  CHECK(scene.desired_partitions() == 2);
   CHECK(scene.count() == "2");
 }
 

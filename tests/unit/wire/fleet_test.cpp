@@ -89,9 +89,9 @@ TEST_CASE("one read tells who takes part, how many partitions there are, and who
   CHECK(read.error.empty());
   REQUIRE(read.members.size() == 2);  // an fleet_entry without a session is nobody's
   CHECK(read.members[0].member == core::BalancerMember{"a", 2, false});
-  CHECK(read.members[0].wish == 16);
+  CHECK(read.members[0].desired_partitions == 16);
   CHECK(read.members[1].member == core::BalancerMember{"b", 1, true});
-  CHECK(read.members[1].wish == 1);
+  CHECK(read.members[1].desired_partitions == 1);
   CHECK(read.count == 16);
   CHECK(read.count_index == 9);
   REQUIRE(read.locks.size() == 2);

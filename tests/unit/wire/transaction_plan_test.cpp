@@ -243,9 +243,9 @@ TEST_CASE("a failed operation is told by the operation that was written there") 
     Commit commit{{}, kSession, {}};
     for (std::size_t i = draw.below(6); i < 6; ++i) commit.ops.push_back(draw.op());
     const auto written = nlohmann::json::parse(encode(plan_binding(), commit).body);
-    CHECK(place_of(commit, 0).op == Committed::kFence);
+    CHECK(target_of(commit, 0).op == Committed::kFence);
     for (std::size_t i = 1; i < written.size(); ++i) {
-      const Place place = place_of(commit, i);
+      const OpTarget place = target_of(commit, i);
       REQUIRE(place.op < commit.ops.size());
       const std::string key = written[i].at("KV").at("Key");
       const bool of_job = key.starts_with("app/");
@@ -267,7 +267,7 @@ TEST_CASE("a failed operation is told by the operation that was written there") 
                   commit.ops[place.op]) == key);
       }
     }
-    CHECK(place_of(commit, written.size()).op == Committed::kFence);
+    CHECK(target_of(commit, written.size()).op == Committed::kFence);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/commits/commits.h"
+#include "core/commits/write_batcher.h"
 
 namespace lictor::core {
 namespace {
@@ -41,8 +41,8 @@ bool lighten(Op& op) {
 }  // namespace
 
 // What becomes of a write whose operation failed. Nothing: it is sent again as it is now.
-std::optional<Commits::Fate> Commits::fate_of(const Committed::Failure& failure,
-                                              Write& write) const {
+std::optional<WriteBatcher::Fate> WriteBatcher::fate_of(const Committed::Failure& failure,
+                                                        Write& write) const {
   if (failure.part == Committed::Part::kJobWrite) return Fate::kRefused;
   if (failure.part == Committed::Part::kRate) return Fate::kNoToken;
   if (failure.why != OpFailure::kStale) {
@@ -64,8 +64,8 @@ std::optional<Commits::Fate> Commits::fate_of(const Committed::Failure& failure,
 }
 
 // Takes out the failed operations. The others were not applied either and are sent again.
-void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
-                            Result& result) {
+void WriteBatcher::sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
+                                 Result& result) {
   std::vector<std::optional<Fate>> fates(batch.writes.size());
   std::map<std::size_t, std::string> errors;  // by the refused operation
   for (const Committed::Failure& failure : reply.failures) {
@@ -103,8 +103,10 @@ void Commits::sort_failures(const Committed& reply, Batch& batch, Instant now, E
 }
 
 // Puts each failed write where its fate says. Returns the others.
-std::vector<Write> Commits::take_out(Batch& batch, const std::vector<std::optional<Fate>>& fates,
-                                     std::map<std::size_t, std::string>& errors, Result& result) {
+std::vector<Write> WriteBatcher::take_out(Batch& batch,
+                                          const std::vector<std::optional<Fate>>& fates,
+                                          std::map<std::size_t, std::string>& errors,
+                                          Result& result) {
   std::vector<Write> others;
   for (std::size_t i = 0; i < batch.writes.size(); ++i) {
     Write& write = batch.writes[i];
@@ -131,8 +133,8 @@ std::vector<Write> Commits::take_out(Batch& batch, const std::vector<std::option
 }
 
 // The answer does not name the operation at fault: halving isolates it, and the others pass.
-void Commits::split(Instant now, const Committed::Failure& failure, Batch& batch, Effects& out,
-                    Result& result) {
+void WriteBatcher::split(Instant now, const Committed::Failure& failure, Batch& batch, Effects& out,
+                         Result& result) {
   std::erase_if(batch.writes, [](const Write& write) { return write.dropped; });
   if (batch.writes.empty()) return;
   if (batch.writes.size() == 1) {
@@ -150,13 +152,13 @@ void Commits::split(Instant now, const Committed::Failure& failure, Batch& batch
   std::vector<Write> second{std::make_move_iterator(middle),
                             std::make_move_iterator(batch.writes.end())};
   batch.writes.erase(middle, batch.writes.end());
-  apart_.push_front(std::move(second));
-  apart_.push_front(std::move(batch.writes));
+  single_writes_.push_front(std::move(second));
+  single_writes_.push_front(std::move(batch.writes));
 }
 
 // Refused alone: sent again without its optional parts, given up, or retried later.
-void Commits::settle_refused(Instant now, const Committed::Failure& failure, Write write,
-                             Effects& out, Result& result) {
+void WriteBatcher::settle_refused(Instant now, const Committed::Failure& failure, Write write,
+                                  Effects& out, Result& result) {
   // Something other than Consul may refuse everything this way: pause, so as not to loop.
   if (failure.why == OpFailure::kMalformed) retry_after_ = now + kRetryPause;
   const auto* finish = std::get_if<FinishOp>(write.op.get());
@@ -167,8 +169,8 @@ void Commits::settle_refused(Instant now, const Committed::Failure& failure, Wri
     result.settled.push_back({std::move(write), Verdict::kRefused, 0, nullptr, failure.text});
   } else if (Op less = *write.op; lighten(less)) {
     write.op = std::make_shared<const Op>(std::move(less));
-    apart_.push_front({});
-    apart_.front().push_back(std::move(write));
+    single_writes_.push_front({});
+    single_writes_.front().push_back(std::move(write));
   } else {
     out.emplace_back(Fact{Fact::Kind::kStoreTrouble, key_of(*write.op), failure.text});
     refused_.push_back(std::move(write));

@@ -1,4 +1,4 @@
-#include "cluster/takeover.h"
+#include "cluster/succession.h"
 
 #include <algorithm>
 #include <utility>
@@ -25,7 +25,8 @@ Candidates read_candidates(client::Store& store, const wire::Layout& layout,
   ask_all(*members);
   std::vector<std::string> names;
   for (const Member& member : *members) {
-    if (doubt_of(member).empty() && (undivided || !member.draining)) names.push_back(member.node);
+    if (unresponsive_reason(member).empty() && (undivided || !member.draining))
+      names.push_back(member.node);
   }
   return names;
 }
@@ -56,21 +57,21 @@ std::string takers_text(const Candidates& candidates, const std::string& each,
 }
 
 // The lock-delay of a lock that was not released; empty: it was, or was never held.
-std::string delay_of(const Lock& lock) {
+std::string delay_of(const LockView& lock) {
   return lock.text("released").empty() ? lock.text("lock_delay") : std::string{};
 }
 
 }  // namespace
 
-std::string if_dead(client::Store& store, const wire::Layout& layout, const Lock& lock,
-                    const Member& member) {
+std::string takeover_if_dead(client::Store& store, const wire::Layout& layout, const LockView& lock,
+                             const Member& member) {
   Candidates others = read_candidates(store, layout, lock.partition.count == 1);
   if (others) std::erase(*others, member.node);
-  return if_dead(store, lock, member, others);
+  return takeover_if_dead(store, lock, member, others);
 }
 
-std::string if_dead(client::Store& store, const Lock& lock, const Member& member,
-                    const Candidates& others) {
+std::string takeover_if_dead(client::Store& store, const LockView& lock, const Member& member,
+                             const Candidates& others) {
   std::string gone = "after session_ttl and lock_delay";
   const auto session = store.session(lock.session);
   const Duration ttl =
@@ -96,7 +97,7 @@ std::string if_dead(client::Store& store, const Lock& lock, const Member& member
          gone + " if its host or its warden is gone too";
 }
 
-std::string if_free(const Lock& lock, const Candidates& candidates) {
+std::string takeover_if_free(const LockView& lock, const Candidates& candidates) {
   std::string text;
   if (const std::string last = lock.text("node"); !last.empty()) text = "last: " + last;
   const std::string released = lock.text("released");
@@ -113,7 +114,7 @@ std::string if_free(const Lock& lock, const Candidates& candidates) {
          " when the lock-delay has passed" + (delay.empty() ? "" : ", within " + delay);
 }
 
-Error nobody_leads(const client::Queue& queue, const Lock& lock) {
+Error nobody_leads(const client::Queue& queue, const LockView& lock) {
   const bool undivided = lock.partition.count == 1;
   std::string text =
       fmt::format("nobody leads {}queue \"{}\" ({}",
@@ -126,8 +127,8 @@ Error nobody_leads(const client::Queue& queue, const Lock& lock) {
   }
   const Candidates candidates = read_candidates(queue.store, queue.layout, undivided);
   const bool plain = lock.index == 0 || (!undivided && candidates && candidates->empty());
-  text +=
-      "; " + (plain ? takers_text(candidates, "it", delay_of(lock)) : if_free(lock, candidates));
+  text += "; " + (plain ? takers_text(candidates, "it", delay_of(lock))
+                        : takeover_if_free(lock, candidates));
   return {ErrorCode::kNotFound, std::move(text)};
 }
 
@@ -151,17 +152,17 @@ std::optional<Error> nobody_leads(const client::Queue& queue, const client::Lock
 namespace {
 
 // Why the holder of the lock may be dead. Empty: no reason.
-std::string doubt_text(const client::Queue& queue, const Lock& lock, const Member& member) {
-  const std::string doubt = doubt_of(member);
+std::string doubt_text(const client::Queue& queue, const LockView& lock, const Member& member) {
+  const std::string doubt = unresponsive_reason(member);
   if (doubt.empty()) return {};
   const std::string what =
       lock.partition.count == 1 ? std::string{} : ' ' + partitions_text(member.partitions);
   return fmt::format("{} leads{}, but {}; {}", lock.name(), what, doubt,
-                     if_dead(queue.store, queue.layout, lock, member));
+                     takeover_if_dead(queue.store, queue.layout, lock, member));
 }
 
 // Of one lock. Empty: its holder answers.
-std::string trouble_of(const client::Queue& queue, const Lock& lock) {
+std::string trouble_of(const client::Queue& queue, const LockView& lock) {
   if (lock.session.empty()) return nobody_leads(queue, lock).message;
   Member member = read_member(queue.store, queue.layout, lock.text("node"), kGlance);
   member.partitions = {lock.partition.number};
@@ -200,7 +201,7 @@ std::string lead_trouble(const client::Queue& queue) {
 std::string lead_trouble(const client::Queue& queue, const TaskInfo& task) {
   const auto locks = client::read_locks(queue.store, queue.layout);
   if (!locks) return locks.error().code == ErrorCode::kInvalid ? locks.error().message : "";
-  const Lock& lock = locks->of(task);
+  const LockView& lock = locks->of(task);
   return lock.known ? trouble_of(queue, lock) : "";
 }
 

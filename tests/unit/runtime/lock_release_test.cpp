@@ -1,7 +1,7 @@
 // A dead daemon's session must not be destroyed while it still holds a lock: that would start the
 // lock-delay of each lock that it holds.
 
-#include "runtime/give_back.h"
+#include "runtime/lock_release.h"
 
 #include <algorithm>
 #include <mutex>
@@ -81,7 +81,7 @@ std::string give_back(Locks& locks, bool keeps_session) {
   }
   net::Options options;
   options.addresses = {server.address()};
-  return give_back_locks(options, owners, held);
+  return release_locks(options, owners, held);
 }
 
 TEST_CASE("the session is destroyed when the last of its locks is free, however each is known") {

@@ -22,11 +22,11 @@
 
 namespace lictor::core {
 
-class GiveBack {
+class LockRelease {
  public:
   /// `index`: the ModifyIndex of the partition's lock at which the session is known to hold it; 0:
   /// it is not known whether it does.
-  GiveBack(std::string session, std::uint64_t index, Partition partition = {})
+  LockRelease(std::string session, std::uint64_t index, Partition partition = {})
       : session_(std::move(session)),
         index_(index),
         partition_(partition),

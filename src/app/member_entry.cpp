@@ -1,4 +1,4 @@
-#include "app/self.h"
+#include "app/member_entry.h"
 
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
-#include "client/config_parts.h"
+#include "client/config_digest.h"
 
 namespace lictor::app {
 namespace {
@@ -25,48 +25,49 @@ std::string dumped(const nlohmann::json& value) {
 
 }  // namespace
 
-Self::Self(const Config& config, const std::vector<std::string>& admin_urls)
-    : told_{{"node", config.node},       {"host", host_name()},
-            {"pid", getpid()},           {"admin", admin_urls},
-            {"version", LICTOR_VERSION}, {"since", format_rfc3339(wall_now())}} {
+MemberEntry::MemberEntry(const Config& config, const std::vector<std::string>& admin_urls)
+    : value_{{"node", config.node},       {"host", host_name()},
+             {"pid", getpid()},           {"admin", admin_urls},
+             {"version", LICTOR_VERSION}, {"since", format_rfc3339(wall_now())}} {
   set_configuration(config);
 }
 
-void Self::set_configuration(const Config& config) {
-  told_["config"] = config.digest;
-  told_["parts"] = config.parts;
+void MemberEntry::set_configuration(const Config& config) {
+  value_["config"] = config.digest;
+  value_["parts"] = config.parts;
   // The queues that keep a history: the cancel command adds entries there.
   nlohmann::json queues = nlohmann::json::array();
   for (const QueueConfig& queue : config.queues) {
     if (queue.options.history) queues.push_back(queue.options.queue);
   }
-  told_["history"] = std::move(queues);
+  value_["history"] = std::move(queues);
   nlohmann::json weights;
   for (const QueueConfig& queue : config.queues) {
     if (queue.weight > 1) weights[queue.options.queue] = queue.weight;
   }
-  tell("weights", std::move(weights));
+  set_member("weights", std::move(weights));
 }
 
-// null: nothing is told.
-void Self::tell(const char* member, nlohmann::json value) {
-  told_.erase(member);
-  if (!value.is_null()) told_[member] = std::move(value);
+// null: the entry is without the member.
+void MemberEntry::set_member(const char* member, nlohmann::json value) {
+  value_.erase(member);
+  if (!value.is_null()) value_[member] = std::move(value);
 }
 
-void Self::set_wishes(const std::map<std::string, std::uint32_t>& wishes) {
+void MemberEntry::set_desired_partitions(
+    const std::map<std::string, std::uint32_t>& desired_partitions) {
   nlohmann::json partitions;
-  for (const auto& [queue, wish] : wishes) {
-    if (wish > 1) partitions[queue] = wish;
+  for (const auto& [queue, number] : desired_partitions) {
+    if (number > 1) partitions[queue] = number;
   }
-  tell("partitions", std::move(partitions));
+  set_member("partitions", std::move(partitions));
 }
 
-std::string Self::member_value() const { return dumped(told_); }
+std::string MemberEntry::member_value() const { return dumped(value_); }
 
-std::string Self::leader_value(const std::string& identity) const {
-  nlohmann::json leader = told_;
-  const nlohmann::json& urls = told_["admin"];
+std::string MemberEntry::leader_value(const std::string& identity) const {
+  nlohmann::json leader = value_;
+  const nlohmann::json& urls = value_["admin"];
   leader["admin"] = urls.empty() ? nlohmann::json("") : urls.front();
   leader["instance"] = identity;
   leader["started"] = leader["since"];  // the time of election goes to "since"
@@ -78,21 +79,21 @@ std::string Self::leader_value(const std::string& identity) const {
   return dumped(leader);
 }
 
-std::string Self::reloaded(const Config& next) {
-  const client::ConfigParts before = told_["parts"];
+std::string MemberEntry::reloaded(const Config& next) {
+  const client::ConfigParts before = value_["parts"];
   set_configuration(next);
-  told_.erase("reload_error");
+  value_.erase("reload_error");
   return client::difference(before, next.parts);
 }
 
-void Self::reload_refused(const std::string& error) {
-  told_["reload_error"] = excerpt(error, kMaxErrorBytes);
+void MemberEntry::reload_refused(const std::string& error) {
+  value_["reload_error"] = excerpt(error, kMaxErrorBytes);
 }
 
-runtime::Membership::Options membership_of(const Config& config, const Self& self) {
+runtime::Membership::Options membership_of(const Config& config, const MemberEntry& entry) {
   runtime::Membership::Options options;
   options.node = config.node;
-  options.value = self.member_value();
+  options.value = entry.member_value();
   for (const QueueConfig& queue : config.queues) {
     options.keys.push_back(queue.layout.members_prefix + config.node);
   }

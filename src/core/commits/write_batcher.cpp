@@ -1,4 +1,4 @@
-#include "core/commits/commits.h"
+#include "core/commits/write_batcher.h"
 
 #include <algorithm>
 #include <iterator>
@@ -43,40 +43,40 @@ void expect(Write& write, const StoredRecord& stored) {
 
 }  // namespace
 
-Commits::Commits(const QueueOptions& options, Requests& requests)
+WriteBatcher::WriteBatcher(const QueueOptions& options, Requests& requests)
     : options_(options),
       requests_(requests),
       read_size_(options),
       fence_(fence(1)),
       most_bytes_(options.max_transaction_bytes) {}
 
-bool Commits::fits(const Op& op) const {
+bool WriteBatcher::fits(const Op& op) const {
   Cost cost = fence_;
   cost += options_.costs->cost(op);
   return cost.operations <= options_.max_operations && cost.bytes <= options_.max_transaction_bytes;
 }
 
-std::string Commits::too_large(const Task& task) const {
+std::string WriteBatcher::too_large(const Task& task) const {
   return too_large(task.key, task.record->size());
 }
 
-std::string Commits::too_large(const BadRecord& record) const {
+std::string WriteBatcher::too_large(const BadRecord& record) const {
   return too_large(record.key, options_.costs->unreadable_size(*record.record));
 }
 
-std::string Commits::too_large(const std::string& key, std::size_t bytes) const {
+std::string WriteBatcher::too_large(const std::string& key, std::size_t bytes) const {
   const std::size_t most = options_.costs->record_limit(key, options_.max_transaction_bytes);
   if (bytes <= most) return {};
   return std::to_string(bytes) + " bytes; a transaction holds records of up to " +
          std::to_string(most);
 }
 
-void Commits::add(Instant now, Write write) {
+void WriteBatcher::add(Instant now, Write write) {
   const Cost cost = options_.costs->cost(*write.op);
   wait(now, {std::move(write), cost}, false);
 }
 
-void Commits::wait(Instant now, WriteQueue::Item item, bool first) {
+void WriteBatcher::wait(Instant now, WriteQueue::Item item, bool first) {
   if (waiting_.empty()) waiting_since_ = now;
   if (first) {
     waiting_.push_front(std::move(item));
@@ -85,27 +85,27 @@ void Commits::wait(Instant now, WriteQueue::Item item, bool first) {
   }
 }
 
-bool Commits::is_full(std::size_t transactions) const {
+bool WriteBatcher::is_full(std::size_t transactions) const {
   return waiting_.cost().operations >=
              transactions * (options_.max_operations - fence_.operations) ||
          waiting_.cost().bytes >= transactions * most_bytes_;
 }
 
-bool Commits::has_room(Instant now) const {
+bool WriteBatcher::has_room(Instant now) const {
   return now >= retry_after_ && doubtful_.empty() &&
-         in_flight_.size() + apart_.size() < options_.transactions_in_flight &&
-         !is_full(options_.transactions_in_flight - in_flight_.size() - apart_.size());
+         in_flight_.size() + single_writes_.size() < options_.transactions_in_flight &&
+         !is_full(options_.transactions_in_flight - in_flight_.size() - single_writes_.size());
 }
 
-bool Commits::may_send(Instant now) const {
-  const std::size_t taken = in_flight_.size() + apart_.size();
+bool WriteBatcher::may_send(Instant now) const {
+  const std::size_t taken = in_flight_.size() + single_writes_.size();
   if (waiting_.empty() || taken >= options_.transactions_in_flight) return false;
   if (is_full(1) || (in_flight_.empty() && !patient_)) return true;
   return in_flight_.size() <= 1 && now >= waiting_since_ + kPatience;
 }
 
 // The next transaction's worth of what waits. `cost`: of its writes.
-std::vector<Write> Commits::pack(Cost& cost) {
+std::vector<Write> WriteBatcher::pack(Cost& cost) {
   std::vector<Write> writes;
   writes.reserve(std::min(waiting_.size(), options_.max_operations));
   std::set<std::uint32_t> partitions;
@@ -131,7 +131,7 @@ std::vector<Write> Commits::pack(Cost& cost) {
   return writes;
 }
 
-void Commits::send(Instant now, const std::string& session, Effects& out) {
+void WriteBatcher::send(Instant now, const std::string& session, Effects& out) {
   if (now < retry_after_ || now < deferred_until_) return;
   while (may_send(now)) {
     Cost cost;
@@ -139,17 +139,17 @@ void Commits::send(Instant now, const std::string& session, Effects& out) {
     waiting_since_ = now;  // what is left
     transmit(now, session, std::move(writes), cost, out);
   }
-  while (!apart_.empty() && in_flight_.size() < options_.transactions_in_flight) {
+  while (!single_writes_.empty() && in_flight_.size() < options_.transactions_in_flight) {
     Cost cost;
-    for (const Write& write : apart_.front()) cost += options_.costs->cost(*write.op);
-    transmit(now, session, std::move(apart_.front()), cost, out);
-    apart_.pop_front();
+    for (const Write& write : single_writes_.front()) cost += options_.costs->cost(*write.op);
+    transmit(now, session, std::move(single_writes_.front()), cost, out);
+    single_writes_.pop_front();
   }
 }
 
 // `cost`: of the writes.
-void Commits::transmit(Instant now, const std::string& session, std::vector<Write> writes,
-                       Cost cost, Effects& out) {
+void WriteBatcher::transmit(Instant now, const std::string& session, std::vector<Write> writes,
+                            Cost cost, Effects& out) {
   Commit commit{requests_.next(), session, {}, {}, options_.partitions, options_.partitions_index};
   commit.ops.reserve(writes.size());
   for (const Write& write : writes) {
@@ -166,7 +166,7 @@ void Commits::transmit(Instant now, const std::string& session, std::vector<Writ
   out.emplace_back(std::move(commit));
 }
 
-Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
+WriteBatcher::Result WriteBatcher::on(Instant now, const Committed& reply, Effects& out) {
   Result result;
   auto node = in_flight_.extract(reply.request);
   if (node.empty()) return result;  // from before a loss of leadership; the next leader decides
@@ -213,19 +213,19 @@ Commits::Result Commits::on(Instant now, const Committed& reply, Effects& out) {
 }
 
 // A transaction of fewer operations may pass; a write alone takes what it takes.
-bool Commits::had_too_many(const Committed& reply, const Batch& batch) const {
+bool WriteBatcher::had_too_many(const Committed& reply, const Batch& batch) const {
   return reply.most_operations != 0 && batch.writes.size() > 1 &&
          batch.cost.operations > options_.max_operations;
 }
 
-void Commits::requeue(Instant now, std::vector<Write> writes) {
+void WriteBatcher::requeue(Instant now, std::vector<Write> writes) {
   for (auto it = writes.rbegin(); it != writes.rend(); ++it) {
     const Cost cost = options_.costs->cost(*it->op);
     wait(now, {std::move(*it), cost}, true);
   }
 }
 
-void Commits::resolve(Effects& out) {
+void WriteBatcher::resolve(Effects& out) {
   if (read_ || doubtful_.empty()) return;
   FetchTasks fetch{requests_.next(), {}};
   for (const auto& [key, write] : doubtful_) {
@@ -237,7 +237,7 @@ void Commits::resolve(Effects& out) {
   out.emplace_back(std::move(fetch));
 }
 
-Commits::Result Commits::on(Instant now, const TasksFetched& reply, Effects& out) {
+WriteBatcher::Result WriteBatcher::on(Instant now, const TasksFetched& reply, Effects& out) {
   Result result;
   if (reply.request != read_) return result;
   read_ = {};
@@ -249,11 +249,12 @@ Commits::Result Commits::on(Instant now, const TasksFetched& reply, Effects& out
   read_size_.answered(reading_.size(), reply.bytes, Duration::zero());
   for (const StoredRecord& stored : reply.records) {
     if (auto node = doubtful_.extract(key_of(stored))) {
-      judge(now, std::move(node.mapped()), &stored, result);
+      resolve_doubt(now, std::move(node.mapped()), &stored, result);
     }
   }
   for (const std::string& key : reply.missing) {
-    if (auto node = doubtful_.extract(key)) judge(now, std::move(node.mapped()), nullptr, result);
+    if (auto node = doubtful_.extract(key))
+      resolve_doubt(now, std::move(node.mapped()), nullptr, result);
   }
   // A reading transaction fails if one key is missing, and then says nothing of the others.
   if (reply.records.empty() && reply.missing.empty()) set_unanswered_aside(now, out);
@@ -263,7 +264,7 @@ Commits::Result Commits::on(Instant now, const TasksFetched& reply, Effects& out
 
 // Keys that an answer neither shows nor calls missing are set aside and read again later; asking
 // for them without end would stop all claims.
-void Commits::set_unanswered_aside(Instant now, Effects& out) {
+void WriteBatcher::set_unanswered_aside(Instant now, Effects& out) {
   for (const std::string& key : reading_) {
     auto node = doubtful_.extract(key);
     if (node.empty()) continue;
@@ -279,7 +280,8 @@ void Commits::set_unanswered_aside(Instant now, Effects& out) {
 }
 
 // What a consistent read says of a write that was refused as stale or whose reply was lost.
-void Commits::judge(Instant now, Write write, const StoredRecord* stored, Result& result) {
+void WriteBatcher::resolve_doubt(Instant now, Write write, const StoredRecord* stored,
+                                 Result& result) {
   if (stored == nullptr) {
     // Gone: this write deleted it, or a client withdrew the task. Either way the task has ended.
     result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
@@ -311,7 +313,7 @@ void Commits::judge(Instant now, Write write, const StoredRecord* stored, Result
   result.settled.push_back({std::move(write), Verdict::kVoid, 0, kept()});
 }
 
-void Commits::on_time(Instant now, Effects& out) {
+void WriteBatcher::on_time(Instant now, Effects& out) {
   if (!refused_.empty() && now >= refused_until_) requeue(now, std::exchange(refused_, {}));
   if (!unanswered_.empty() && now >= unanswered_until_) {
     doubtful_.merge(std::exchange(unanswered_, {}));
@@ -322,12 +324,12 @@ void Commits::on_time(Instant now, Effects& out) {
   resolve(out);
 }
 
-void Commits::clear(Effects& out) {
+void WriteBatcher::clear(Effects& out) {
   for (const auto& [request, batch] : in_flight_) out.emplace_back(CancelRequest{request});
   cancel(read_, out);
   in_flight_.clear();
   waiting_.clear();
-  apart_.clear();
+  single_writes_.clear();
   most_bytes_ = options_.max_transaction_bytes;
   doubtful_.clear();
   unanswered_.clear();
@@ -337,12 +339,12 @@ void Commits::clear(Effects& out) {
   patient_ = false;
 }
 
-void Commits::drop(std::uint32_t partition) {
+void WriteBatcher::drop(std::uint32_t partition) {
   const auto is_over = [&](const Write& write) { return write.partition == partition; };
   const auto entry_is_over = [&](const auto& entry) { return is_over(entry.second); };
   waiting_.erase_if(is_over);
-  for (auto& writes : apart_) std::erase_if(writes, is_over);
-  std::erase_if(apart_, [](const auto& writes) { return writes.empty(); });
+  for (auto& writes : single_writes_) std::erase_if(writes, is_over);
+  std::erase_if(single_writes_, [](const auto& writes) { return writes.empty(); });
   std::erase_if(doubtful_, entry_is_over);
   std::erase_if(unanswered_, entry_is_over);
   std::erase_if(refused_, is_over);
@@ -353,7 +355,7 @@ void Commits::drop(std::uint32_t partition) {
   }
 }
 
-bool Commits::idle(std::uint32_t partition) const {
+bool WriteBatcher::idle(std::uint32_t partition) const {
   const auto is_its = [&](const Write& write) {
     return write.partition == partition && !write.dropped;
   };
@@ -364,20 +366,20 @@ bool Commits::idle(std::uint32_t partition) const {
     return std::any_of(writes.begin(), writes.end(),
                        [&](const auto& entry) { return is_its(entry.second); });
   };
-  return !waiting_.any(is_its) && std::none_of(apart_.begin(), apart_.end(), any) &&
+  return !waiting_.any(is_its) && std::none_of(single_writes_.begin(), single_writes_.end(), any) &&
          !any_entry(doubtful_) && !any_entry(unanswered_) && !any(refused_) &&
          std::none_of(in_flight_.begin(), in_flight_.end(),
                       [&](const auto& entry) { return any(entry.second.writes); });
 }
 
-std::size_t Commits::writes() const {
+std::size_t WriteBatcher::writes() const {
   std::size_t count = waiting_.size() + doubtful_.size() + unanswered_.size() + refused_.size();
-  for (const auto& writes : apart_) count += writes.size();
+  for (const auto& writes : single_writes_) count += writes.size();
   for (const auto& [request, batch] : in_flight_) count += batch.writes.size();
   return count;
 }
 
-Instant Commits::next_deadline() const {
+Instant WriteBatcher::next_deadline() const {
   Instant next = refused_.empty() ? Instant::max() : refused_until_;
   if (!unanswered_.empty()) next = std::min(next, unanswered_until_);
   // Needed even when nothing waits, since has_room() holds claims back until then.

@@ -1,4 +1,4 @@
-#include "core/commits/commits.h"
+#include "core/commits/write_batcher.h"
 
 #include <doctest/doctest.h>
 
@@ -63,13 +63,13 @@ struct Fixture {
     note(out);
     return sent;
   }
-  Commits::Result reply(Committed event, Instant now = kNow) {
+  WriteBatcher::Result reply(Committed event, Instant now = kNow) {
     Effects out;
     auto result = commits.on(now, event, out);
     note(out);
     return result;
   }
-  Commits::Result reply(TasksFetched event, Instant now = kNow) {
+  WriteBatcher::Result reply(TasksFetched event, Instant now = kNow) {
     Effects out;
     auto result = commits.on(now, event, out);
     note(out);
@@ -83,7 +83,7 @@ struct Fixture {
 
   QueueOptions options;
   Requests requests;
-  Commits commits;
+  WriteBatcher commits;
   FetchTasks fetched;
 };
 
@@ -112,7 +112,7 @@ TEST_CASE("a key in doubt that cannot be read back holds up no other, and is rea
   answer.records = {stored("b", 6, "nonce of b")};
   const auto result = f.reply(answer);
   REQUIRE(result.settled.size() == 1);
-  CHECK(result.settled.front().verdict == Commits::Verdict::kApplied);
+  CHECK(result.settled.front().verdict == WriteBatcher::Verdict::kApplied);
   REQUIRE(f.fetched.keys == std::vector<std::string>{"a"});  // again, at once
   answer.request = f.fetched.request;
   answer.records = {};
@@ -344,9 +344,9 @@ TEST_CASE("a write whose reply was lost is judged by what is stored") {
     Write write;
     std::optional<Task> stored;
     bool again;  // else settled so:
-    Commits::Verdict verdict;
+    WriteBatcher::Verdict verdict;
   };
-  using Verdict = Commits::Verdict;
+  using Verdict = WriteBatcher::Verdict;
   const Row table[] = {
       {"a finish that landed", finish("a"), {}, false, Verdict::kVoid},
       {"a finish that did not", finish("a"), stored("a", 5, "nonce of a"), true, {}},
@@ -413,7 +413,7 @@ TEST_CASE("a claim that is refused for itself comes back; a finish is kept and t
       f.reply(rejected(sent[0], {{0, OpFailure::kDenied, Committed::Part::kTask, "denied"},
                                  {1, OpFailure::kDenied, Committed::Part::kTask, "denied"}}));
   REQUIRE(result.settled.size() == 1);
-  CHECK(result.settled[0].verdict == Commits::Verdict::kRefused);
+  CHECK(result.settled[0].verdict == WriteBatcher::Verdict::kRefused);
   CHECK_FALSE(f.commits.idle());
   CHECK(f.commits.has_room(kNow));
   CHECK(f.commits.next_deadline() == kNow + 5s);
@@ -458,7 +458,7 @@ TEST_CASE("a record that somebody made too large under our claim is let go") {
     const auto result = f.reply(TasksFetched{f.fetched.request, true, {rewritten}, {}, {}, {}, 0});
     CHECK(f.send().size() == (fits ? 1 : 0));
     REQUIRE(result.settled.size() == (fits ? 0 : 1));
-    if (!fits) CHECK(result.settled[0].verdict == Commits::Verdict::kVoid);
+    if (!fits) CHECK(result.settled[0].verdict == WriteBatcher::Verdict::kVoid);
     if (!fits) CHECK(result.settled[0].stored != nullptr);
   }
 }
@@ -532,7 +532,7 @@ TEST_CASE("a transaction refused for its size goes again in halves, at once") {
 }
 
 TEST_CASE("a write that is refused alone goes on with less in it, or is given up") {
-  using Verdict = Commits::Verdict;
+  using Verdict = WriteBatcher::Verdict;
   const auto refused = [](const Commit& commit, OpFailure why) {
     return rejected(commit, {{Committed::kFence, why, Committed::Part::kTask, "no"}});
   };

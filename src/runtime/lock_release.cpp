@@ -1,4 +1,4 @@
-#include "runtime/give_back.h"
+#include "runtime/lock_release.h"
 
 #include <algorithm>
 #include <future>
@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "base/clock.h"
-#include "core/leadership/give_back.h"
+#include "core/leadership/lock_release.h"
 #include "net/connections.h"
 
 namespace lictor::runtime {
@@ -20,11 +20,11 @@ constexpr std::chrono::milliseconds kRequestTimeout{1000};
 constexpr std::chrono::milliseconds kConnectTimeout{500};
 constexpr std::chrono::milliseconds kPause{100};
 
-struct Lock {
+struct ReleasingLock {
   const LockOwner* owner;
   wire::Binding binding;
   std::string session;
-  core::GiveBack steps;
+  core::LockRelease steps;
   bool keeps_session = false;
   std::string error{};
   bool forgotten = false;  // removed from the session file
@@ -37,7 +37,7 @@ struct Lock {
 using Answer = std::function<bool(const http::Response&)>;
 
 // The request for the next step, and the handler of its reply.
-std::pair<http::Request, Answer> next_request(Lock& lock) {
+std::pair<http::Request, Answer> next_request(ReleasingLock& lock) {
   return std::visit(
       [&](const auto& effect) -> std::pair<http::Request, Answer> {
         if constexpr (requires { lock.steps.on(wire::decode(effect, http::Response{})); }) {
@@ -58,19 +58,19 @@ std::pair<http::Request, Answer> next_request(Lock& lock) {
 }
 
 // Destroying the session would bar the other locks that it still holds.
-bool waits_for_others(const Lock& lock, const std::vector<Lock>& locks) {
+bool waits_for_others(const ReleasingLock& lock, const std::vector<ReleasingLock>& locks) {
   return lock.steps.lock_is_free() &&
-         std::any_of(locks.begin(), locks.end(), [&](const Lock& other) {
+         std::any_of(locks.begin(), locks.end(), [&](const ReleasingLock& other) {
            return other.session == lock.session && !other.steps.lock_is_free();
          });
 }
 
 // One step for each lock. False: a reply is missing, so pause before the next step.
-bool step(net::Transport& transport, std::vector<Lock>& locks) {
+bool step(net::Transport& transport, std::vector<ReleasingLock>& locks) {
   std::vector<std::future<http::Response>> replies;
   std::vector<Answer> answers;
-  std::vector<Lock*> asked;
-  for (Lock& lock : locks) {
+  std::vector<ReleasingLock*> asked;
+  for (ReleasingLock& lock : locks) {
     if (waits_for_others(lock, locks)) continue;
     asked.push_back(&lock);
     // Before the session is destroyed, so that a restarted daemon does not resume it.
@@ -113,14 +113,14 @@ std::string names_of(const std::vector<exec::HeldLock>& held,
 
 }  // namespace
 
-std::string give_back_locks(net::Options options, const std::vector<LockOwner>& owners,
-                            const std::vector<exec::HeldLock>& held) {
-  const Instant until = boot_now() + exec::kGiveBackPatience;
-  std::vector<Lock> locks;
+std::string release_locks(net::Options options, const std::vector<LockOwner>& owners,
+                          const std::vector<exec::HeldLock>& held) {
+  const Instant until = boot_now() + exec::kLockReleaseTimeout;
+  std::vector<ReleasingLock> locks;
   for (const exec::HeldLock& one : held) {
     const LockOwner& owner = owner_of(one, owners);
     const core::Partition partition{one.partitions, one.slot - owner.first_slot};
-    Lock lock{
+    ReleasingLock lock{
         &owner, owner.binding, one.session, {one.session, one.index, partition}, one.keeps_session};
     lock.binding.leader_value = one.value;
     lock.binding.request_timeout = kRequestTimeout;
@@ -137,12 +137,12 @@ std::string give_back_locks(net::Options options, const std::vector<LockOwner>& 
   net::Transport& transport = *opened->release();
   while (true) {
     const bool all_answered = step(transport, locks);
-    std::erase_if(locks, [](const Lock& lock) { return lock.done(); });
+    std::erase_if(locks, [](const ReleasingLock& lock) { return lock.done(); });
     if (locks.empty()) return dead + "gave back the lock of " + names_of(held, owners);
     if (boot_now() >= until) break;
     if (!all_answered) std::this_thread::sleep_for(kPause);
   }
-  const Lock& left = locks.front();
+  const ReleasingLock& left = locks.front();
   return dead + "the lock of " + left.binding.queue + " may not be given back: " + left.error +
          later;
 }

@@ -1,10 +1,10 @@
-#include "core/leadership/give_back.h"
+#include "core/leadership/lock_release.h"
 
 #include "base/assert.h"
 
 namespace lictor::core {
 
-Effect GiveBack::ask(RequestId id) const {
+Effect LockRelease::ask(RequestId id) const {
   switch (step_) {
     case Step::kUnlock:
       return ReleaseLock{id, session_, index_, partition_};
@@ -19,13 +19,13 @@ Effect GiveBack::ask(RequestId id) const {
 }
 
 // Refused: the key was written to since, or is not ours. Unknown: it may have landed. A read tells.
-bool GiveBack::on(const UnlockReplied& reply) {
+bool LockRelease::on(const UnlockReplied& reply) {
   const bool applied = reply.outcome == Outcome::kApplied;
   step_ = applied ? Step::kDestroy : Step::kRead;
   return applied;
 }
 
-bool GiveBack::on(const LeaderRead& reply) {
+bool LockRelease::on(const LeaderRead& reply) {
   if (!reply.ok) return false;
   const bool ours = reply.session == session_;
   step_ = ours ? Step::kUnlock : Step::kDestroy;
@@ -33,7 +33,7 @@ bool GiveBack::on(const LeaderRead& reply) {
   return true;
 }
 
-bool GiveBack::on(const SessionDestroyed& reply) {
+bool LockRelease::on(const SessionDestroyed& reply) {
   if (reply.outcome != Outcome::kApplied) return false;
   step_ = Step::kDone;
   return true;

@@ -1,4 +1,4 @@
-#include "client/config_parts.h"
+#include "client/config_digest.h"
 
 #include <algorithm>
 #include <array>
@@ -98,7 +98,7 @@ std::string digest_of(const json& value) {
   return fmt::format("{:016x}", siphash<2, 4>({}, canonical(value)));
 }
 
-ConfigParts config_parts(const json& file) {
+ConfigParts config_digest(const json& file) {
   ConfigParts parts;
   json rest = file;
   const json queues = rest.is_object() ? rest.value("queues", json::array()) : json::array();

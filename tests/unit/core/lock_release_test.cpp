@@ -1,4 +1,4 @@
-#include "core/leadership/give_back.h"
+#include "core/leadership/lock_release.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@ namespace lictor::core {
 namespace {
 
 template <class E>
-E asked(const GiveBack& steps) {
+E asked(const LockRelease& steps) {
   const Effect effect = steps.ask(RequestId{9});
   const auto* one = std::get_if<E>(&effect);
   REQUIRE(one != nullptr);
@@ -28,7 +28,7 @@ LeaderRead held_by(const std::string& session, std::uint64_t index) {
 TEST_SUITE_BEGIN("core");
 
 TEST_CASE("a lock that is known to be held is given back at its index, then the session ends") {
-  GiveBack steps{"s", 77};
+  LockRelease steps{"s", 77};
   const auto release = asked<ReleaseLock>(steps);
   CHECK(release.request == RequestId{9});
   CHECK(release.session == "s");
@@ -47,7 +47,7 @@ TEST_CASE("a lock that is known to be held is given back at its index, then the 
 
 TEST_CASE("an unlock that is refused or lost is followed by a read, which tells what is so") {
   for (const Outcome outcome : {Outcome::kRejected, Outcome::kUnknown}) {
-    GiveBack steps{"s", 77};
+    LockRelease steps{"s", 77};
     CHECK_FALSE(steps.on(UnlockReplied{{}, outcome}));
     CHECK_FALSE(steps.lock_is_free());
     CHECK(asked<ReadLeader>(steps).consistent);
@@ -66,7 +66,7 @@ TEST_CASE("an unlock that is refused or lost is followed by a read, which tells 
 }
 
 TEST_CASE("a session that is not known to hold the lock is asked about before it is destroyed") {
-  GiveBack steps{"s", 0};
+  LockRelease steps{"s", 0};
   CHECK(asked<ReadLeader>(steps).index == 0);
   CHECK(steps.on(held_by("s", 5)));
   CHECK(asked<ReleaseLock>(steps).index == 5);

@@ -15,7 +15,7 @@ namespace lictor::client {
 using ConfigParts = std::map<std::string, std::string, std::less<>>;
 
 /// The parts of the configuration `file`; empty: more than 200.
-[[nodiscard]] ConfigParts config_parts(const nlohmann::json& file);
+[[nodiscard]] ConfigParts config_digest(const nlohmann::json& file);
 
 /// A digest of `value` that ignores the order of members.
 [[nodiscard]] std::string digest_of(const nlohmann::json& value);

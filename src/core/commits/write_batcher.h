@@ -39,7 +39,7 @@
 
 namespace lictor::core {
 
-class Commits {
+class WriteBatcher {
  public:
   enum class Verdict {
     kApplied,
@@ -60,7 +60,7 @@ class Commits {
     std::vector<std::uint32_t> not_leader{};  // partitions whose fences refused
   };
 
-  Commits(const QueueOptions& options, Requests& requests);
+  WriteBatcher(const QueueOptions& options, Requests& requests);
 
   void add(Instant now, Write write);
   /// Whether a transaction can hold `op` at all.
@@ -100,7 +100,7 @@ class Commits {
   [[nodiscard]] bool idle(std::uint32_t partition) const;
 
   [[nodiscard]] bool idle() const {
-    return waiting_.empty() && apart_.empty() && in_flight_.empty() && doubtful_.empty() &&
+    return waiting_.empty() && single_writes_.empty() && in_flight_.empty() && doubtful_.empty() &&
            unanswered_.empty() && refused_.empty();
   }
   /// Number of writes that are not settled; number of transactions under way.
@@ -149,7 +149,7 @@ class Commits {
   [[nodiscard]] bool had_too_many(const Committed& reply, const Batch& batch) const;
   void resolve(Effects& out);
   void set_unanswered_aside(Instant now, Effects& out);
-  void judge(Instant now, Write write, const StoredRecord* stored, Result& result);
+  void resolve_doubt(Instant now, Write write, const StoredRecord* stored, Result& result);
 
   const QueueOptions& options_;
   Requests& requests_;
@@ -157,8 +157,8 @@ class Commits {
   const Cost fence_;     // of one partition
 
   WriteQueue waiting_;
-  std::deque<std::vector<Write>> apart_;  // each needs a transaction of its own
-  std::size_t most_bytes_;                // of a transaction, by what the store has refused
+  std::deque<std::vector<Write>> single_writes_;  // each needs a transaction of its own
+  std::size_t most_bytes_;                        // of a transaction, by what the store has refused
   std::map<RequestId, Batch> in_flight_;
 
   std::map<std::string, Write> doubtful_;  // by key: to be read before anything else is done

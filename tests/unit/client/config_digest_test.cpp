@@ -1,4 +1,4 @@
-#include "client/config_parts.h"
+#include "client/config_digest.h"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -15,25 +15,25 @@ json file(const char* text) { return json::parse(text); }
 TEST_SUITE_BEGIN("client");
 
 TEST_CASE("two configurations are compared by executor, by queue and by the rest") {
-  const ConfigParts one = config_parts(file(
+  const ConfigParts one = config_digest(file(
       R"({"root":"r/","queues":[{"executors":{"Mail":{"exec":["/a"],"timeout":"1s"},"*":{"noop":{}}}},
           {"name":"b","concurrency":2}]})"));
   // The order of members does not matter.
   CHECK(difference(
             one,
-            config_parts(file(
+            config_digest(file(
                 R"({"queues":[{"executors":{"*":{"noop":{}},"Mail":{"timeout":"1s","exec":["/a"]}}},
           {"concurrency":2,"name":"b"}],"root":"r/"})")))
             .empty());
   CHECK(
       difference(
           one,
-          config_parts(file(
+          config_digest(file(
               R"({"root":"r/","queues":[{"executors":{"Mail":{"exec":["/b"],"timeout":"1s"},"New":{}}},
           {"name":"b","concurrency":3}]})"))) ==
       "the settings of queue b: concurrency is 3, not 2; executor * of queue default is missing; "
       "executor Mail of queue default: exec differs; executor New of queue default is added");
-  CHECK(difference(one, config_parts(file(R"({"root":"s/","queues":[{}]})"))) ==
+  CHECK(difference(one, config_digest(file(R"({"root":"s/","queues":[{}]})"))) ==
         "the other settings: root is s/, not r/; the settings of queue b are missing; executor * "
         "of queue "
         "default is missing; executor Mail of queue default is missing");
@@ -42,7 +42,7 @@ TEST_CASE("two configurations are compared by executor, by queue and by the rest
 
 TEST_CASE("a configuration that differs is told by setting, but for what may be a secret") {
   const auto with = [](const char* executor) {
-    return config_parts({{"queues", {{{"executors", {{"Mail", json::parse(executor)}}}}}}});
+    return config_digest({{"queues", {{{"executors", {{"Mail", json::parse(executor)}}}}}}});
   };
   const ConfigParts one =
       with(R"({"exec": ["/a", "--key=s3cret"], "timeout": "10s", "backoff": {"initial": "1s"}})");
@@ -70,22 +70,22 @@ TEST_CASE("a configuration that differs is told by setting, but for what may be 
 
 TEST_CASE("the schedules of a queue are a part of their own") {
   const auto with = [](const char* schedules) {
-    return config_parts({{"queues", {{{"schedules", json::parse(schedules)}}}}});
+    return config_digest({{"queues", {{{"schedules", json::parse(schedules)}}}}});
   };
   CHECK(difference(with(R"({"a": {"every": "1h"}})"), with(R"({"a": {"every": "2h"}})")) ==
         "the schedules of queue default differ");
-  CHECK(difference(with(R"({"a": {"every": "1h"}})"), config_parts(file(R"({"queues":[{}]})"))) ==
+  CHECK(difference(with(R"({"a": {"every": "1h"}})"), config_digest(file(R"({"queues":[{}]})"))) ==
         "the schedules of queue default are missing");
 }
 
 TEST_CASE("of a configuration with very many parts only the whole is compared") {
   json executors = json::object();
   for (int i = 0; i < 300; ++i) executors["T" + std::to_string(i)] = json::object();
-  CHECK(config_parts({{"queues", {{{"executors", executors}}}}}).empty());
+  CHECK(config_digest({{"queues", {{{"executors", executors}}}}}).empty());
   // Of one with many settings its parts.
   json many = json::object();
   for (int i = 0; i < 150; ++i) many["T" + std::to_string(i)] = {{"timeout", "1234567890123s"}};
-  for (const auto& [part, digest] : config_parts({{"queues", {{{"executors", many}}}}})) {
+  for (const auto& [part, digest] : config_digest({{"queues", {{{"executors", many}}}}})) {
     CHECK(digest.size() == 8);
   }
 }

@@ -67,13 +67,14 @@ class Failover {
 ///
 /// Destruction ends all of them with kCancelled. A callback that answers kCancelled with another
 /// send() would keep the destructor from ever returning.
-class Carrier {
+class ConsulClient {
  public:
   /// As Transport::open().
-  [[nodiscard]] static Result<std::unique_ptr<Carrier>> open(Options options, Tuning tuning = {});
-  ~Carrier();
-  Carrier(const Carrier&) = delete;
-  Carrier& operator=(const Carrier&) = delete;
+  [[nodiscard]] static Result<std::unique_ptr<ConsulClient>> open(Options options,
+                                                                  Tuning tuning = {});
+  ~ConsulClient();
+  ConsulClient(const ConsulClient&) = delete;
+  ConsulClient& operator=(const ConsulClient&) = delete;
 
   /// Begins to send at once when there is a place. `done` runs exactly once and must not block:
   /// within step(), or within send(), cancel() or the destructor.
@@ -98,7 +99,7 @@ class Carrier {
  private:
   using TransferPtr = std::unique_ptr<Transfer>;
 
-  Carrier(Client client, Tuning tuning);
+  ConsulClient(Client client, Tuning tuning);
   [[nodiscard]] Result<void> start();
 
   static int on_socket(CURL*, curl_socket_t socket, int what, void* self, void*);

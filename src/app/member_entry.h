@@ -22,30 +22,31 @@
 namespace lictor::app {
 
 /// Not thread safe.
-class Self {
+class MemberEntry {
  public:
   /// `admin_urls`: of its admin API.
-  Self(const Config& config, const std::vector<std::string>& admin_urls);
+  MemberEntry(const Config& config, const std::vector<std::string>& admin_urls);
 
   [[nodiscard]] std::string member_value() const;
   /// `identity` tells this daemon's claims from those of an earlier start.
   [[nodiscard]] std::string leader_value(const std::string& identity) const;
 
   /// How many partitions this host asks for, of each queue.
-  void set_wishes(const std::map<std::string, std::uint32_t>& wishes);
+  void set_desired_partitions(const std::map<std::string, std::uint32_t>& desired_partitions);
   /// Takes over a new configuration, and says what of it is new; empty: only this host's settings.
   [[nodiscard]] std::string reloaded(const Config& next);
   void reload_refused(const std::string& error);
 
  private:
   void set_configuration(const Config& config);
-  void tell(const char* member, nlohmann::json value);
+  void set_member(const char* member, nlohmann::json value);
 
-  nlohmann::json told_;
+  nlohmann::json value_;
 };
 
 /// How the daemon takes part in all queues of `config`.
-[[nodiscard]] runtime::Membership::Options membership_of(const Config& config, const Self& self);
+[[nodiscard]] runtime::Membership::Options membership_of(const Config& config,
+                                                         const MemberEntry& entry);
 
 /// What the admin API tells of a queue. On the loop's thread.
 /// What /v1/status and the metrics tell of the workers of `queue`.

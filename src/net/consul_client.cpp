@@ -1,4 +1,4 @@
-#include "net/carrier.h"
+#include "net/consul_client.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -40,7 +40,7 @@ bool should_ask_elsewhere(const Response& response) {
 
 }  // namespace
 
-Result<std::unique_ptr<Carrier>> Carrier::open(Options options, Tuning tuning) {
+Result<std::unique_ptr<ConsulClient>> ConsulClient::open(Options options, Tuning tuning) {
   if (options.addresses.empty() || options.addresses.size() > Failover::kMaxAddresses) {
     return fail(ErrorCode::kInvalid,
                 fmt::format("Consul addresses: expected 1 to {}, got {}; correct addresses or "
@@ -74,14 +74,15 @@ Result<std::unique_ptr<Carrier>> Carrier::open(Options options, Tuning tuning) {
   }
   client.options = std::move(options);
 
-  std::unique_ptr<Carrier> carrier{new Carrier(std::move(client), std::move(tuning))};
-  if (Result<void> started = carrier->start(); !started) {
+  std::unique_ptr<ConsulClient> consul_client{
+      new ConsulClient(std::move(client), std::move(tuning))};
+  if (Result<void> started = consul_client->start(); !started) {
     return tl::unexpected{std::move(started.error())};
   }
-  return carrier;
+  return consul_client;
 }
 
-Carrier::Carrier(Client client, Tuning tuning)
+ConsulClient::ConsulClient(Client client, Tuning tuning)
     : client_(std::move(client)),
       tuning_(std::move(tuning)),
       turns_(tuning_.max_polls, tuning_.expected_polls),
@@ -89,7 +90,7 @@ Carrier::Carrier(Client client, Tuning tuning)
                                : std::make_shared<RateBackoff>(Random{random_seed()})),
       failover_(client_.endpoints.size(), tuning_.avoid_for) {}
 
-Result<void> Carrier::start() {
+Result<void> ConsulClient::start() {
   const Options& options = client_.options;
   if (auto opened = token_.open(options.token, options.token_file, tuning_.check_token_file_every,
                                 tuning_.on_new_token);
@@ -113,9 +114,9 @@ Result<void> Carrier::start() {
     LICTOR_ASSERT(curl_multi_setopt(multi_.get(), option, value) == CURLM_OK);
   };
   set(CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_NOTHING));
-  set(CURLMOPT_SOCKETFUNCTION, &Carrier::on_socket);
+  set(CURLMOPT_SOCKETFUNCTION, &ConsulClient::on_socket);
   set(CURLMOPT_SOCKETDATA, this);
-  set(CURLMOPT_TIMERFUNCTION, &Carrier::on_timer);
+  set(CURLMOPT_TIMERFUNCTION, &ConsulClient::on_timer);
   set(CURLMOPT_TIMERDATA, this);
   // libcurl counts busy connections too.
   const std::size_t places =
@@ -125,24 +126,24 @@ Result<void> Carrier::start() {
   return {};
 }
 
-Carrier::~Carrier() {
+ConsulClient::~ConsulClient() {
   cancel_all();
   multi_.reset();  // closes its connections, which calls on_socket()
 }
 
-void Carrier::wake() noexcept {
+void ConsulClient::wake() noexcept {
   const std::uint64_t one = 1;
   // A full counter means that a wake-up is pending.
   [[maybe_unused]] const auto written = write(wake_.get(), &one, sizeof one);
 }
 
-RequestId Carrier::send(Request request, Callback done) {
+RequestId ConsulClient::send(Request request, Callback done) {
   const RequestId id{++last_id_};
   send(id, std::move(request), std::move(done), boot_now());
   return id;
 }
 
-void Carrier::send(RequestId id, Request request, Callback done, Instant sent_at) {
+void ConsulClient::send(RequestId id, Request request, Callback done, Instant sent_at) {
   LICTOR_ASSERT(done != nullptr);
   TransferPtr transfer;
   if (pool_.empty()) {
@@ -173,20 +174,20 @@ void Carrier::send(RequestId id, Request request, Callback done, Instant sent_at
   act_on_time();  // a request with an open connection is sent now
 }
 
-int Carrier::on_socket(CURL*, curl_socket_t socket, int what, void* self, void*) {
-  const auto& carrier = *static_cast<Carrier*>(self);
+int ConsulClient::on_socket(CURL*, curl_socket_t socket, int what, void* self, void*) {
+  const auto& consul_client = *static_cast<ConsulClient*>(self);
   const std::uint32_t events =
       ((what & CURL_POLL_IN) != 0 ? EPOLLIN : 0U) | ((what & CURL_POLL_OUT) != 0 ? EPOLLOUT : 0U);
   if (events != 0) {
-    carrier.watch(socket, events);
+    consul_client.watch(socket, events);
   } else {  // A socket that is closed already is no longer in the epoll set.
-    epoll_ctl(carrier.epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
+    epoll_ctl(consul_client.epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
   }
   return 0;
 }
 
 // The socket may be in the epoll set or not: closing removes it, and its number is used again.
-void Carrier::watch(int socket, std::uint32_t events) const {
+void ConsulClient::watch(int socket, std::uint32_t events) const {
   epoll_event event{};
   event.events = events;
   event.data.fd = socket;
@@ -195,23 +196,23 @@ void Carrier::watch(int socket, std::uint32_t events) const {
   LICTOR_ASSERT(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket, &event) == 0);
 }
 
-int Carrier::on_timer(CURLM*, long timeout_ms, void* self) {
-  auto& carrier = *static_cast<Carrier*>(self);
+int ConsulClient::on_timer(CURLM*, long timeout_ms, void* self) {
+  auto& consul_client = *static_cast<ConsulClient*>(self);
   if (timeout_ms < 0) {
-    carrier.timer_ = Instant::max();
+    consul_client.timer_ = Instant::max();
   } else {
-    carrier.timer_ = timeout_ms == 0 ? Instant::min() : boot_now() + milliseconds{timeout_ms};
+    consul_client.timer_ = timeout_ms == 0 ? Instant::min() : boot_now() + milliseconds{timeout_ms};
   }
   return 0;
 }
 
-void Carrier::act(curl_socket_t socket, int events) {
+void ConsulClient::act(curl_socket_t socket, int events) {
   int ignored = 0;
   LICTOR_ASSERT(curl_multi_socket_action(multi_.get(), socket, events, &ignored) == CURLM_OK);
   uncollected_ = true;
 }
 
-void Carrier::act_on(const epoll_event& event) {
+void ConsulClient::act_on(const epoll_event& event) {
   if (event.data.fd == wake_.get()) {
     std::uint64_t count = 0;
     [[maybe_unused]] const auto got = read(wake_.get(), &count, sizeof count);
@@ -224,14 +225,14 @@ void Carrier::act_on(const epoll_event& event) {
   act(event.data.fd, events);
 }
 
-void Carrier::act_on_time() {
+void ConsulClient::act_on_time() {
   while (timer_ != Instant::max() && (timer_ == Instant::min() || timer_ <= boot_now())) {
     timer_ = Instant::max();  // libcurl sets it again
     act(CURL_SOCKET_TIMEOUT, 0);
   }
 }
 
-void Carrier::step(milliseconds wait) {
+void ConsulClient::step(milliseconds wait) {
   std::array<epoll_event, kSocketsAtOnce> events{};
   int count = 0;
   do {
@@ -250,7 +251,7 @@ void Carrier::step(milliseconds wait) {
   } while (timer_ == Instant::min());
 }
 
-Instant Carrier::next_deadline() const {
+Instant ConsulClient::next_deadline() const {
   if (uncollected_ || timer_ == Instant::min()) return Instant::min();
   Instant next = std::min(timer_, waiting_expires_);
   const Instant held_until = backoff_->held_until();
@@ -264,19 +265,19 @@ Instant Carrier::next_deadline() const {
   return std::min(next, held && turn != Instant::max() ? std::max(turn, held_until) : turn);
 }
 
-bool Carrier::has_place(const Transfer& transfer, bool held) const {
+bool ConsulClient::has_place(const Transfer& transfer, bool held) const {
   const std::size_t more = transfer.request.urgent ? tuning_.max_urgent_requests : 0;
   return (transfer.request.urgent || !held) && short_running_ < tuning_.max_short_requests + more;
 }
 
-bool Carrier::is_held(Instant now) {
+bool ConsulClient::is_held(Instant now) {
   const bool held = now < backoff_->held_until();
   if (std::exchange(was_held_, held) && !held) restart_clocks(now);
   return held;
 }
 
 // What was held back could not be sent. Its time-out is for Consul to answer in.
-void Carrier::restart_clocks(Instant now) {
+void ConsulClient::restart_clocks(Instant now) {
   waiting_expires_ = Instant::max();
   for (const RequestId id : waiting_) {
     const auto found = live_.find(id);
@@ -287,7 +288,7 @@ void Carrier::restart_clocks(Instant now) {
   }
 }
 
-void Carrier::start_waiting(Instant now) {
+void ConsulClient::start_waiting(Instant now) {
   const bool held = is_held(now);
   while (!waiting_.empty()) {
     const auto first = live_.find(waiting_.front());
@@ -301,7 +302,7 @@ void Carrier::start_waiting(Instant now) {
   waiting_expires_ = Instant::max();
 }
 
-void Carrier::start_polls(Instant now) {
+void ConsulClient::start_polls(Instant now) {
   if (is_held(now)) return;
   while (const auto turn = turns_.next(now)) {
     auto node = live_.extract(turn->query);
@@ -312,14 +313,14 @@ void Carrier::start_polls(Instant now) {
 }
 
 // The answer says that nothing has changed, and there is time left.
-bool Carrier::takes_turns(const Transfer& transfer, Instant now) const {
+bool ConsulClient::takes_turns(const Transfer& transfer, Instant now) const {
   const Response& response = transfer.response;
   const auto& watch = transfer.request.watch;
   return watch && (http::replied(response, 200) || http::replied(response, 404)) &&
          response.consul_index == watch->index && now < response.sent_at + watch->wait;
 }
 
-void Carrier::expire_waiting(Instant now) {
+void ConsulClient::expire_waiting(Instant now) {
   if (now < waiting_expires_) return;
   const bool held = is_held(now);
   waiting_expires_ = Instant::max();
@@ -348,7 +349,7 @@ void Carrier::expire_waiting(Instant now) {
 }
 
 // Tries the next address, or finishes with the errors of the earlier ones.
-void Carrier::attempt(Instant now, TransferPtr transfer) {
+void ConsulClient::attempt(Instant now, TransferPtr transfer) {
   const std::optional<std::size_t> endpoint = failover_.next(now, transfer->tried);
   if (!endpoint) return finish(std::move(transfer));
   const Duration left = transfer->deadline - now;
@@ -363,7 +364,7 @@ void Carrier::attempt(Instant now, TransferPtr transfer) {
   launch(now, std::move(transfer));
 }
 
-void Carrier::launch(Instant now, TransferPtr transfer) {
+void ConsulClient::launch(Instant now, TransferPtr transfer) {
   LICTOR_ASSERT(curl_multi_add_handle(multi_.get(), transfer->easy()) == CURLM_OK);
   transfer->running = true;
   transfer->launched = now;
@@ -373,13 +374,13 @@ void Carrier::launch(Instant now, TransferPtr transfer) {
 }
 
 // Takes the handle from libcurl, which closes the connection of an unfinished transfer.
-void Carrier::withdraw(Transfer& transfer) {
+void ConsulClient::withdraw(Transfer& transfer) {
   LICTOR_ASSERT(curl_multi_remove_handle(multi_.get(), transfer.easy()) == CURLM_OK);
   transfer.running = false;
   if (!transfer.request.long_poll) --short_running_;
 }
 
-void Carrier::collect_done() {
+void ConsulClient::collect_done() {
   uncollected_ = false;
   int ignored = 0;
   while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &ignored)) {
@@ -393,7 +394,7 @@ void Carrier::collect_done() {
   }
 }
 
-void Carrier::conclude(TransferPtr transfer, CURLcode code) {
+void ConsulClient::conclude(TransferPtr transfer, CURLcode code) {
   transfer->conclude(code, client_);
   withdraw(*transfer);
   const Instant now = boot_now();
@@ -420,7 +421,7 @@ void Carrier::conclude(TransferPtr transfer, CURLcode code) {
   finish(std::move(transfer));
 }
 
-void Carrier::cancel(RequestId id) {
+void ConsulClient::cancel(RequestId id) {
   auto node = live_.extract(id);
   if (node.empty()) return;  // It was complete.
   Transfer& transfer = *node.mapped();
@@ -435,12 +436,12 @@ void Carrier::cancel(RequestId id) {
   finish(std::move(node.mapped()));
 }
 
-void Carrier::cancel_all() {
+void ConsulClient::cancel_all() {
   while (!live_.empty()) cancel(live_.begin()->first);
   waiting_.clear();
 }
 
-void Carrier::finish(TransferPtr transfer) {
+void ConsulClient::finish(TransferPtr transfer) {
   turns_.remove(transfer->id);
   const Callback done = std::move(transfer->done);
   Response response = std::move(transfer->response);
