@@ -20,7 +20,7 @@ namespace lictor::cli::test {
 using namespace client::test;
 
 /// Reads arguments as the program does, but for the commands of src/app.
-inline std::variant<Command, Answer> read(const std::vector<std::string>& words) {
+inline std::variant<Command, ParseOutcome> read(const std::vector<std::string>& words) {
   CommandLine line;
   Commands to = line.commands();
 #define LICTOR_ELSEWHERE(name)
@@ -49,7 +49,7 @@ class Stage {
   }
   Result<int> run_words(const std::vector<std::string>& words) {
     const auto command = read(words);
-    if (const auto* answer = std::get_if<Answer>(&command)) {
+    if (const auto* answer = std::get_if<ParseOutcome>(&command)) {
       return fail(ErrorCode::kInvalid, answer->text);
     }
     return std::get<Command>(command).on_queue(client);

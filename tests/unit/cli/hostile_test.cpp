@@ -259,7 +259,7 @@ std::vector<Case> cases(const std::string& folder) {
   for (Case& each : all) {
     if (each.run) continue;
     auto command = read(each.words);
-    if (auto* answer = std::get_if<Answer>(&command)) {
+    if (auto* answer = std::get_if<ParseOutcome>(&command)) {
       each.run = [text = answer->text](const Client& client) -> Result<int> {
         client.console.note_lines(text);  // as the program does
         return 2;
