@@ -40,7 +40,7 @@ TEST_CASE("what other threads post is run on the loop's thread, in order, and no
 
 namespace {
 
-struct Stepped : Task {
+struct Stepped : LoopMember {
   std::function<void()> act;
   Instant due = Instant::max();
   int steps = 0;
