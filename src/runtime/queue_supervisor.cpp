@@ -34,6 +34,8 @@ NoteWords words_of(Note kind) {
       return {Level::kWarn, "the queue is not divided until all members want it"};
     case Note::kWaits:
       return {Level::kWarn, "waiting until the queue can be divided into partitions"};
+    case Note::kOldLocks:
+      return {Level::kInfo, "waiting for the locks of another number of partitions to be free"};
     case Note::kStays:
       return {Level::kWarn, "the number of partitions stays until all members want another one"};
     case Note::kNotWritten:

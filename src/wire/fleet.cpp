@@ -122,7 +122,9 @@ core::FleetRead decode(const Binding& binding, const core::ReadFleet&,
       read.count = *count;
       read.count_index = entry.modify_index;
     } else if (key == layout.leader_key || key.starts_with(below_leader)) {
-      read.locks.push_back({entry.key, leader_read(entry)});
+      const std::string_view below = key.substr(std::min(key.size(), below_leader.size()));
+      const auto number = to_number<std::uint32_t>(below.substr(0, below.find('/')));
+      read.locks.push_back({entry.key, leader_read(entry), number.value_or(1)});
     } else if (key.starts_with(layout.members_prefix)) {
       std::string node{key.substr(layout.members_prefix.size())};
       if (node.ends_with(kDrainMark)) {

@@ -73,6 +73,7 @@ CORE = {
     "NoSlotAgain": "nobody takes the slot of a type that becomes free",
     "StartBeyond": "what was claimed is started although the concurrency of its type was lowered",
     "LimitedLetsPass": "a task that waits for a slot of its type lets others of its serialKey pass",
+    "BesideOldLocks": "a queue is served while locks of another number of partitions are held",
     "AnyCount": "the fences do not check the number of partitions",
     "ClaimAtOnce": "a task is claimed before all of its generation is read",
     "IgnoreRewritten": "a rewritten task is not read",
@@ -719,6 +720,15 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
         """  if (effect.count_index != 0) {
 """,
         """  if (effect.count_index != 0 && !FAULT(AnyCount)) {
+""",
+    ),
+    (
+        "core/leadership/division.cpp",
+        """    if (!lock.read.session.empty()) {
+      old_lock_ = lock.key;
+""",
+        """    if (!lock.read.session.empty() && !FAULT(BesideOldLocks)) {
+      old_lock_ = lock.key;
 """,
     ),
     (

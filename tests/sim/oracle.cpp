@@ -438,7 +438,12 @@ void Oracle::check_rate(const Daemon& daemon, const RestampOp& claim) {
 // A partition that the transaction writes for, and whose lock its session does not hold.
 std::string Oracle::unfenced(const Commit& commit) const {
   const std::uint32_t count = commit.partition_count;
-  if (count != cluster_.store.partitions()) return "another number of partitions";
+  if (count != cluster_.store.partitions()) {
+    // Where there was no number, nothing fences off the one that a stranger writes.
+    const bool had_none = count == 1 && commit.count_index == 0;
+    if (had_none && cluster_.store.session_of({}) == commit.session) return {};
+    return "another number of partitions";
+  }
   const std::set<std::uint32_t> fenced{commit.partitions.begin(), commit.partitions.end()};
   std::set<std::uint32_t> written = fenced;
   for (const Op& op : commit.ops) {

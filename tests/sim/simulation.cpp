@@ -117,13 +117,16 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
 // Each seed its own mix: what never comes together with everything else at once would stay unseen
 // if all runs had all faults.
 void Simulation::draw_mix() {
-  for (std::size_t i = 0; i < kMisfortunes; ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(Misfortune::kOverwriteCount); ++i) {
     const bool has = chance(0.6) && can_befall(static_cast<Misfortune>(i));
     mix_[i] = has ? kLikely[i] * 2 * random_.fraction() : 0.0;
   }
   // The one hole in the lock: where it is used nothing else is seen for a while.
   if (!chance(0.3)) mix(Misfortune::kDeleteLeader) = 0;
   if (Random{seed_ + 79}.next() % 4 != 0) mix(Misfortune::kDeleteAll) = 0;
+  // Drawn apart, so that the other seeds are as they were.
+  overwrites_count_ = Random{seed_ + 80}.next() % 2 == 0;
+  mix(Misfortune::kOverwriteCount) = kLikely.back();
   rated_ = Random{seed_ + 78}.next() % 8 == 0;  // likewise
   if (rated_) {
     for (const Misfortune m : {Misfortune::kClockStep, Misfortune::kClockDays,
@@ -386,6 +389,8 @@ void Simulation::strangers() {
   if (options_.partitions > 1 && strikes(Misfortune::kResize)) {
     cluster_.resize(1 + static_cast<std::uint32_t>(random_.next() % 4));
   }
+  const bool divides = options_.partitions > 1 && overwrites_count_;
+  if (divides && strikes(Misfortune::kOverwriteCount)) overwrite_count();
 }
 
 // From the last proof before it until the end of what would have been the lock-delay two may lead.
@@ -400,6 +405,12 @@ void Simulation::delete_all() {
   cluster_.store.remove_all();
   oracle_.control(false);
   cluster_.unguarded_until = cluster_.now + options_.lock_delay;
+}
+
+// The leaders of before go on until they notice, and nobody leads beside them.
+void Simulation::overwrite_count() {
+  const std::uint32_t count = 2 + static_cast<std::uint32_t>(random_.next() % 4);
+  static_cast<void>(cluster_.store.make_partitions(count));
 }
 
 void Simulation::touch() {

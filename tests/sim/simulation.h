@@ -61,7 +61,8 @@ namespace lictor::core::test {
   X(Hang, "jobs that hang", 0.3)                                  \
   X(Fail, "jobs that fail", 0.2)                                  \
   X(Unstarted, "jobs that cannot be started", 0.1)                \
-  X(Resize, "another number of partitions", 0.02)
+  X(Resize, "another number of partitions", 0.02)                 \
+  X(OverwriteCount, "the number of partitions overwritten", 0.03)
 
 enum class Misfortune {
 #define LICTOR_MISFORTUNE(name, what, p) k##name,
@@ -125,6 +126,7 @@ class Simulation {
   void control(bool paused, const std::string& step_down);
   void touch();
   void delete_all();
+  void overwrite_count();
   [[nodiscard]] KvWrite follower();
   void delete_leader_key();
   void withdraw(const std::string& key);
@@ -143,6 +145,7 @@ class Simulation {
   std::size_t largest_record_ = 0;  // over a slow link; 0: all are short
   bool crowded_ = false;            // thousands of tasks wait for tomorrow
   bool rated_ = false;              // few tasks are started in all of the run, and clocks are right
+  bool overwrites_count_ = false;
   enum class Phase { kFaults, kHealed, kOrder, kHang, kAnew, kRest } phase_ = Phase::kFaults;
   std::map<const Daemon*, Instant> outage_until_;
   Instant leaderless_until_ = Instant::min();

@@ -14,6 +14,9 @@ using namespace std::chrono_literals;
 // A change among few members is known within 2 s; the more members, the less often each asks.
 constexpr Duration kAskInterval = 2s;
 constexpr Duration kAskIntervalPerMember = 40ms;
+// A queue whose hosts all want one partition has no number, unless a stranger writes one. Then hosts
+// that start later divide the queue, and the leader that serves it as one has to notice.
+constexpr Duration kStrangerInterval = 10s;
 // An operator grants a missing rule by hand.
 constexpr Duration kRightPause = 1min;
 // Each try of a change stops all jobs. Doubled each time, since only a person can mend it.
@@ -99,8 +102,8 @@ void Division::ask_next(Instant now, DivisionActs& out) {
   ask_at_ = now + kRetryPause;
   const bool serves = phase_ != Phase::kUnknown;
   if (wanted_ > 1 || divided_) return ask(Pending::kFleet, ReadFleet{!serves}, out);
-  if (!serves) return ask(Pending::kCount, ReadCount{}, out);
-  ask_at_ = Instant::max();
+  if (serves) ask_at_ = now + kStrangerInterval;
+  ask(Pending::kCount, ReadCount{}, out);
 }
 
 void Division::on(Instant now, const DivisionReply& reply, DivisionActs& out) {
@@ -110,12 +113,16 @@ void Division::on(Instant now, const DivisionReply& reply, DivisionActs& out) {
     // A queue that should have one partition has no key for that. The rights to read or to write it
     // may be missing: then nobody could have divided the queue either.
     case Pending::kCount:
-      if (reply.answer == Answer::kNo) return ask(Pending::kUndivided, ProbeUndivided{}, out);
       if (reply.answer == Answer::kYes) {
         divided_ = true;
         ask_at_ = now;
         return;
       }
+      if (phase_ != Phase::kUnknown) {  // it is served as one
+        if (reply.answer == Answer::kRefused) ask_at_ = Instant::max();
+        return;
+      }
+      if (reply.answer == Answer::kNo) return ask(Pending::kUndivided, ProbeUndivided{}, out);
       if (reply.answer == Answer::kRefused) {
         serve({}, out);
         return tell_once(Note::kCountUnreadable, reply.error, out);
@@ -215,6 +222,10 @@ void Division::on(Instant now, const FleetRead& fleet, DivisionActs& out) {
 }
 
 void Division::on_unserved(Instant now, const FleetRead& fleet, DivisionActs& out) {
+  if (std::string reason = why_not_serve(now, fleet); !reason.empty()) {
+    ask_at_ = now + kRetryPause;
+    return tell_once(Note::kOldLocks, std::move(reason), out);
+  }
   if (fleet.count) {
     serve({*fleet.count, fleet.count_index, false}, out);
     return tell_members(fleet, out);
@@ -266,6 +277,26 @@ void Division::write(const Service& service, DivisionActs& out) {
   ask(Pending::kChange, ChangeCount{change_.to, count_, count_index_, *service.kept_by}, out);
 }
 
+// A change by lictor is written when nothing runs. After one by a stranger the jobs of the leaders
+// before still run until those notice, and no lock of the new number keeps others away from them.
+std::string Division::why_not_serve(Instant now, const FleetRead& fleet) {
+  bool was_released = false;
+  for (const FleetRead::Lock& lock : fleet.locks) {
+    if (lock.count == fleet.count.value_or(1)) continue;
+    if (!lock.read.session.empty()) {
+      old_lock_ = lock.key;
+      old_lock_held_at_ = now;
+      return lock.read.holder + " holds " + lock.key;
+    }
+    if (lock.key == old_lock_) was_released = lock.read.released;
+  }
+  if (old_lock_.empty() || was_released || now - old_lock_held_at_ >= kMostLockDelay) {
+    old_lock_.clear();
+    return {};
+  }
+  return "the holder of " + old_lock_ + " was lost, and its lock-delay is not over";
+}
+
 // The first number is written when all members want it, and nobody leads who may not know of it.
 std::string Division::why_not_create(Instant now, const FleetRead& fleet) {
   for (const FleetMember& each : fleet.members) {
@@ -296,7 +327,6 @@ void Division::serve(ServeQueue with, DivisionActs& out) {
   divided_ = with.index != 0;
   count_ = with.count;
   count_index_ = with.index;
-  if (!divided_ && wanted_ == 1) ask_at_ = Instant::max();
   out.emplace_back(with);
 }
 

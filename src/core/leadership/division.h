@@ -46,6 +46,7 @@ struct FleetRead {
   struct Lock {
     std::string key;
     LeaderRead read;
+    std::uint32_t count = 1;  ///< the number of partitions that it is a lock of
   };
   std::vector<Lock> locks;  ///< the leader key and all below it, of any number of partitions
 };
@@ -106,6 +107,7 @@ struct DivisionNote {
     kMayNotChange,
     kNotDivided,  // while not all members want it
     kWaits,       // until the queue can be divided
+    kOldLocks,    // the locks of another number are not free yet
     kStays,       // until all members want another number
     kNotWritten,
     kNotChanged,
@@ -194,6 +196,7 @@ class Division {
   void serve(ServeQueue with, DivisionActs& out);
   void drop(DivisionActs& out);
   [[nodiscard]] std::string why_not_create(Instant now, const FleetRead& fleet);
+  [[nodiscard]] std::string why_not_serve(Instant now, const FleetRead& fleet);
   void tell_once(Note kind, std::string error, DivisionActs& out);
 
   const std::string node_;
@@ -217,6 +220,9 @@ class Division {
   // seen so.
   std::uint64_t lost_at_ = 0;
   Instant lost_since_{};
+  // The lock of another number that was last seen held, and when.
+  std::string old_lock_;
+  Instant old_lock_held_at_{};
   // The last note about each: the number, the members, the right to change it. Told once.
   enum class About { kCount, kMembers, kRight };
   [[nodiscard]] static About about(Note kind);

@@ -639,7 +639,8 @@ FleetRead FakeStore::answer(const ReadFleet& ask) const {
   if (!ask.with_locks) return read;
   for (const auto& [id, lock] : locks_) {
     if (!lock.exists) continue;
-    read.locks.push_back({lock_name(id), read_leader({{}, true, 0, {id.first, id.second}})});
+    read.locks.push_back(
+        {lock_name(id), read_leader({{}, true, 0, {id.first, id.second}}), id.first});
   }
   return read;
 }
