@@ -14,8 +14,8 @@ using namespace std::chrono_literals;
 // A change among few members is known within 2 s; the more members, the less often each asks.
 constexpr Duration kAskInterval = 2s;
 constexpr Duration kAskIntervalPerMember = 40ms;
-// A queue whose hosts all want one partition has no number, unless a stranger writes one. Then hosts
-// that start later divide the queue, and the leader that serves it as one has to notice.
+// A queue whose hosts all want one partition has no number, unless a stranger writes one. Hosts
+// that start later then divide the queue, and the leader that serves it as one has to notice.
 constexpr Duration kStrangerInterval = 10s;
 // An operator grants a missing rule by hand.
 constexpr Duration kRightPause = 1min;
