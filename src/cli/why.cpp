@@ -78,9 +78,11 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
   }
   const auto locks = client::read_locks(client.store, client.layout);
   if (locks) {
-    const client::LockView& lock = locks->of(task);
+    const std::uint32_t partition = locks->partition_of(task);
+    const client::LockView& lock = (*locks)[partition];
     if (lock.known && lock.session.empty()) {
-      reasons.insert(reasons.begin(), cluster::nobody_leads(client.stored(), lock).message);
+      reasons.insert(reasons.begin(),
+                     cluster::nobody_leads(client.stored(), *locks, {partition}).message);
     }
   } else if (locks.error().code == ErrorCode::kInvalid) {
     reasons.insert(reasons.begin(), locks.error().message);
@@ -105,8 +107,8 @@ Result<json> ask_leader(const Client& client, const TaskInfo& task) {
 }  // namespace
 
 std::string reason_of(const Client& client, const TaskInfo& task) {
-  const auto told = ask_leader(client, task);
-  return told ? text_of(told->front(), "text") : reasons_of(client, task).front();
+  const auto reasons = ask_leader(client, task);
+  return reasons ? text_of(reasons->front(), "text") : reasons_of(client, task).front();
 }
 
 namespace {
@@ -133,27 +135,28 @@ Result<int> why(const Client& client, const WhyOptions& options) {
     return kDone;
   }
   const TaskInfo& task = found->front();
-  Result<json> told = fail(ErrorCode::kNotFound, "");
-  if (task.state < TaskState::kDead) told = ask_leader(client, task);
-  Error why_not = told ? Error{} : told.error();
-  if (!told) told = json_list(reasons_of(client, task), text_json);
+  Result<json> reasons = fail(ErrorCode::kNotFound, "");
+  if (task.state < TaskState::kDead) reasons = ask_leader(client, task);
+  Error why_not = reasons ? Error{} : reasons.error();
+  if (!reasons) reasons = json_list(reasons_of(client, task), text_json);
   if (client::is_temporary(why_not)) {
     std::string trouble = cluster::lead_trouble(client.stored(), task);
     if (trouble.empty()) trouble = std::move(why_not.message);
-    told->insert(told->begin(), json{{"reason", "leader_silent"}, {"text", trouble}});
+    reasons->insert(reasons->begin(), json{{"reason", "leader_silent"}, {"text", trouble}});
     why_not.message.clear();
   }
   if (task.state == TaskState::kOrphan) {
-    told->insert(told->begin(), json{{"reason", "orphan"}, {"text", orphan_text(task)}});
+    reasons->insert(reasons->begin(), json{{"reason", "orphan"}, {"text", orphan_text(task)}});
   }
-  for (json& reason : *told) {
+  for (json& reason : *reasons) {
     if (reason.is_object()) reason["text"] = client.console.suggesting(text_of(reason, "text"));
   }
   if (client.json) {
-    print_json(client, {{"id", id}, {"state", client::state_name(task.state)}, {"reasons", *told}});
+    print_json(client,
+               {{"id", id}, {"state", client::state_name(task.state)}, {"reasons", *reasons}});
     return kDone;
   }
-  for (const json& reason : *told) {
+  for (const json& reason : *reasons) {
     client.console.print_line("task " + task.id + ": " + text_of(reason, "text"));
   }
   if (!why_not.message.empty()) {

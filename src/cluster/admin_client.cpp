@@ -81,28 +81,26 @@ bool is_loopback_url(std::string_view url) {
 
 }  // namespace
 
-Reach reach_of(const Member& member, std::string_view own_host) {
-  Reach reach;
+Result<std::vector<std::string>> reachable_addresses(const Member& member,
+                                                     std::string_view own_host) {
+  std::vector<std::string> addresses;
   for (const std::string& url : member.admin) {
     if (member.host == own_host || (!is_loopback_url(url) && !url.starts_with("unix:"))) {
-      reach.addresses.push_back(url);
+      addresses.push_back(url);
     }
   }
-  if (reach.addresses.empty()) {
-    reach.why_not = member.admin.empty()
-                        ? "its admin API is switched off; set admin.listen there"
-                        : "its admin API listens on its own host's loopback only; set "
-                          "admin.listen there to an address that this host can reach, or run this "
-                          "on that host";
-  }
-  return reach;
+  if (!addresses.empty()) return addresses;
+  return fail(ErrorCode::kFailed,
+              member.admin.empty()
+                  ? "its admin API is switched off; set admin.listen there"
+                  : "its admin API listens on its own host's loopback only; set admin.listen there "
+                    "to an address that this host can reach, or run this on that host");
 }
 
 Result<AdminClient> open_admin(const Member& member, std::chrono::milliseconds limit,
                                const std::string& token) {
-  const Reach reach = reach_of(member, host_name());
-  if (reach.addresses.empty()) return fail(ErrorCode::kFailed, reach.why_not);
-  return AdminClient::open(reach.addresses, limit, token);
+  LICTOR_TRY(auto addresses, reachable_addresses(member, host_name()));
+  return AdminClient::open(std::move(addresses), limit, token);
 }
 
 namespace {
@@ -120,7 +118,7 @@ void ask(Member& member, std::chrono::milliseconds limit) {
     return;
   }
   const std::string where =
-      fmt::format("{}", fmt::join(reach_of(member, host_name()).addresses, ", "));
+      fmt::format("{}", fmt::join(reachable_addresses(member, host_name()).value(), ", "));
   member.silence = no_connection
                        ? "its daemon does not answer: no connection to " + where
                        : fmt::format(
@@ -162,13 +160,6 @@ LeaderClients::LeaderClients(client::Queue queue, std::string token,
   }
   locks_ = client::locks_if_known(std::move(locks));
   members_ = read_members(queue_.store, queue_.layout, locks_);
-}
-
-LeaderClient& LeaderClients::any() {
-  for (const Member& member : members_.value_or(std::vector<Member>{})) {
-    if (member.leads) return at(member.partitions.front());
-  }
-  return at(0);
 }
 
 std::vector<LeaderClient*> LeaderClients::all() {

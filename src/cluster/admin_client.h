@@ -1,6 +1,6 @@
 #pragma once
 
-// What the daemons of a queue tell, each by its admin API.
+// Asks the daemons of a queue by their admin APIs.
 
 #include <chrono>
 #include <cstddef>
@@ -54,12 +54,10 @@ class AdminClient {
 /// Calls `ask` with each number below `count`, several at once, from threads, and waits for all.
 void ask_each(std::size_t count, const std::function<void(std::size_t)>& ask);
 
-/// How a member's admin API can be asked from the host called `own_host`.
-struct Reach {
-  std::vector<std::string> addresses;  ///< none: it cannot
-  std::string why_not;                 ///< then, with the way out
-};
-[[nodiscard]] Reach reach_of(const Member& member, std::string_view own_host);
+/// Where a member's admin API can be asked from the host called `own_host`. Errors: kFailed, why it
+/// cannot, with the way out.
+[[nodiscard]] Result<std::vector<std::string>> reachable_addresses(const Member& member,
+                                                                   std::string_view own_host);
 
 /// The admin API of the member, asked from this host. Errors: kFailed, why it cannot be asked.
 [[nodiscard]] Result<AdminClient> open_admin(const Member& member, std::chrono::milliseconds limit,
@@ -92,8 +90,6 @@ class LeaderClients {
 
   /// Of the task's partition.
   [[nodiscard]] LeaderClient& of(const TaskInfo& task) { return at(locks_.partition_of(task)); }
-  /// Of the first partition that a member leads.
-  [[nodiscard]] LeaderClient& any();
   /// Of all partitions, each leader once; if nobody leads one that says so.
   [[nodiscard]] std::vector<LeaderClient*> all();
   /// Of a member that led before.

@@ -36,31 +36,6 @@ struct List {
   Findings list;
 };
 
-// "host-a, host-b: 1f2e3d4c; host-c: 99aa8877": which members have the same configuration.
-std::string groups_of(const std::vector<Member>& members) {
-  constexpr std::size_t kDigits = 8;
-  constexpr std::size_t kMostNamed = 20;
-  std::vector<std::pair<std::string, std::string>> groups;  // a digest, and the nodes that have it
-  std::size_t named = 0;
-  for (const Member& member : members) {
-    if (member.config.empty() || !unresponsive_reason(member).empty() || ++named > kMostNamed)
-      continue;
-    const auto group = std::find_if(groups.begin(), groups.end(),
-                                    [&](const auto& each) { return each.first == member.config; });
-    if (group == groups.end()) {
-      groups.emplace_back(member.config, member.node);
-    } else {
-      group->second += ", " + member.node;
-    }
-  }
-  std::string text;
-  for (const auto& [config, nodes] : groups) {
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", nodes, config.substr(0, kDigits));
-  }
-  if (named > kMostNamed) text += fmt::format("; and {} more", named - kMostNamed);
-  return text;
-}
-
 void check_leads(const Fleet& fleet, List& out) {
   const Partitions free = fleet.free();
   if (free.empty()) return;
@@ -69,19 +44,12 @@ void check_leads(const Fleet& fleet, List& out) {
   for (const Member& member : fleet.members) {
     if (unresponsive_reason(member).empty()) up.push_back(member.node);
   }
-  const std::string next =
-      !fleet.next.empty() ? fleet.next
-      : free.size() == 1
-          ? "a daemon takes leadership within seconds, after a crash when the session "
-            "TTL and the lock-delay are over"
-          : "daemons take them within seconds, after a crash when the session TTL "
-            "and the lock-delay are over";
   out.error("no_leader",
             all ? "nobody leads this queue, so no task starts"
                 : "nobody leads " + partitions_text(free) + ", so none of " +
                       (free.size() == 1 ? "its" : "their") + " tasks starts",
             up.empty() ? "start a daemon that serves the queue: systemctl start lictor"
-                       : next + "; if nobody does, read the log of " + some(up));
+                       : fleet.next + "; if nobody does, read the log of " + some(up));
 }
 
 void check_desired_partitions(const Fleet& fleet, const std::string& queue, List& out) {
@@ -123,7 +91,7 @@ void check_member(const Member& member, const Fleet& fleet, List& out) {
   const std::string doubt = unresponsive_reason(member);
   if (!member.unready.empty()) {
     out.warning("member_unready", member.node + " is not ready: " + member.unready,
-                "it takes no lead until that is over; its log says more");
+                "it takes no leadership until that is over; its log says more");
   }
   if (doubt.empty()) return;
   if (member.leads) {
@@ -156,7 +124,7 @@ std::chrono::milliseconds ms_of(const LeaderStatus& leader, const char* name,
   return std::chrono::milliseconds{leader.status.value(name, otherwise)};
 }
 
-// What is wrong with one host.
+// Of one host.
 void check_host(const LeaderStatus& leader, List& out) {
   if (leader.status.value("role", "") == "draining") {
     out.warning(
@@ -244,7 +212,6 @@ Findings diagnose(const Fleet& fleet, const std::string& queue) {
     if (member.config.empty()) continue;
     if (model == nullptr || (member.leads && !model->leads)) model = &member;
   }
-  std::string groups = groups_of(fleet.members);  // told once
   for (const Member& member : fleet.members) {
     if (!member.reload_error.empty()) {
       out.warning(
@@ -259,9 +226,8 @@ Findings diagnose(const Fleet& fleet, const std::string& queue) {
       const std::string where = client::difference(model->parts, member.parts);
       out.warning(
           "config_differs",
-          fmt::format("{} has another configuration than {}{}{}{}", member.node, model->node,
-                      where.empty() ? "" : ": ", where,
-                      groups.empty() ? "" : " (digests: " + std::exchange(groups, {}) + ")"),
+          fmt::format("{} has another configuration than {}{}{}", member.node, model->node,
+                      where.empty() ? "" : ": ", where),
           "compare the files of these hosts (\"lictor run --dry-run\" lists their queues and "
           "executors), install the same on every host, then: systemctl reload lictor");
     }

@@ -1,7 +1,7 @@
 #pragma once
 
-// What is wrong with a queue, and the way out: the one list that `check`, the admin API, `top` and
-// the page show. Each function looks at facts of one kind, which its callers have read.
+// Finds what is wrong with a queue, and the way out: the one list that `check`, the admin API,
+// `top` and the page show. Each function looks at facts of one kind, which its callers have read.
 
 #include <cstddef>
 #include <functional>
@@ -36,8 +36,8 @@ using Findings = std::vector<Finding>;
 /// `text`, with -q `queue` in each command of one queue that it suggests ("lictor why ID").
 [[nodiscard]] std::string with_queue(std::string_view text, std::string_view queue);
 
-/// Who leads, who may be dead, who is configured otherwise. `queue`: whose numbers of partitions
-/// count.
+/// Partitions without a leader, members that may be dead, hosts that are configured otherwise.
+/// `queue`: whose numbers of partitions count.
 [[nodiscard]] Findings diagnose(const Fleet& fleet, const std::string& queue);
 
 /// The status of a leader: queue_json() of the admin API.
@@ -45,24 +45,25 @@ struct LeaderStatus {
   std::string node;
   nlohmann::ordered_json status;
 };
-/// What the leaders say of themselves and of the tasks in their memory. `paused`: the queue is.
+/// From the leaders' status: of themselves, and of the tasks in their memory. `paused`: no task of
+/// the queue may start.
 [[nodiscard]] Findings diagnose(const std::vector<LeaderStatus>& leaders, bool paused);
 
 /// Why nothing runs tasks of this type: "without an executor on host-a". Empty: something does.
 using TypeFault = std::function<std::string(const std::string& type)>;
 
-/// What is wrong with stored schedules, in their order.
+/// Of stored schedules, in their order.
 [[nodiscard]] Findings diagnose(const std::vector<client::StoredSchedule>& schedules,
                                 const TypeFault& type_fault, WallTime now);
 
-/// What the findings need of a queue's tasks and dead letters.
+/// Counts the tasks and dead letters of a queue, for findings.
 class TaskFacts {
  public:
   void add(const TaskInfo& task);
 
   /// How many failed, or lost their owner: of dead letters, and of tasks that will run again.
   [[nodiscard]] Findings failures() const;
-  /// Those that never run as they are.
+  /// Tasks that never run as they are.
   [[nodiscard]] Findings idle(const TypeFault& type_fault, std::size_t most_bytes) const;
 
  private:

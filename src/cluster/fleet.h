@@ -18,7 +18,7 @@ struct Lead {
   bool known = true;        ///< its lock may be read
 };
 
-/// Who takes part in a queue, and who leads it.
+/// The members and leaders of a queue.
 struct Fleet {
   std::vector<Lead> leads{1};  ///< by partition; an undivided queue has one
   Partitions moving;           ///< that are about to go to another member

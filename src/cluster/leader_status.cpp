@@ -59,7 +59,7 @@ bool is_status(const json& status) {
   return true;
 }
 
-// The median of two hosts does not follow from those of each: of delays the longest is taken.
+// Medians cannot be added up, so of delays the longest counts.
 void add_list(ordered_json& into, const ordered_json& from, bool is_delay) {
   for (std::size_t i = 0; i < std::min(into.size(), from.size()); ++i) {
     if (!is_count(from[i])) continue;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the leaders of a queue tell of their partitions, as one.
+// Merges the status of all leaders of a queue.
 
 #include <string>
 #include <vector>

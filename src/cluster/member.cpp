@@ -26,17 +26,19 @@ Member member_of(std::string name, const std::string& value) {
   const auto parsed = parse_json(value);
   if (!parsed || !parsed->is_object()) return member;
   if (const std::string node = text_of(*parsed, "node"); !node.empty()) member.node = node;
-  member.host = text_of(*parsed, "host");
-  member.pid = text_of(*parsed, "pid");
-  member.version = text_of(*parsed, "version");
-  member.since = text_of(*parsed, "since");
-  member.config = text_of(*parsed, "config");
-  member.reload_error = text_of(*parsed, "reload_error");
+  for (const auto& [field, text] : {std::pair{"host", &member.host},
+                                    {"pid", &member.pid},
+                                    {"version", &member.version},
+                                    {"since", &member.since},
+                                    {"config", &member.config},
+                                    {"reload_error", &member.reload_error},
+                                    {"seen", &member.seen}}) {
+    *text = text_of(*parsed, field);
+  }
   const json parts = parsed->value("parts", json::object());
   for (const auto& [part, digest] : parts.items()) {
     if (digest.is_string()) member.parts.emplace(part, digest);
   }
-  member.seen = text_of(*parsed, "seen");
   const json history = parsed->value("history", json::array());
   for (const json& queue : history) {
     if (queue.is_string()) member.history.push_back(queue);

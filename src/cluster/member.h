@@ -33,15 +33,15 @@ struct Member {
   std::vector<std::string> history{};       ///< the queues that it keeps the results of
   wire::QueueNumbers desired_partitions{},
       weights{};  ///< how many partitions it wants, and its weight
-  /// Whether its admin API answers; nothing: that was not asked, or cannot be from here. A dead
-  /// daemon's stops long before its session ends.
+  /// Whether its admin API answers; empty if nobody asked it, or it cannot be asked from here. A
+  /// dead daemon's stops long before its session ends.
   std::optional<bool> answers{};
   std::string silence{};  ///< if it does not: "its daemon does not answer: ..."
   std::string unready{};  ///< why it cannot work, though it answers; empty: not known, or it can
   std::string next{};     ///< if it leads and may be dead: who may lead, and when
 };
 
-/// What the value of its key says.
+/// Reads the value of its key.
 [[nodiscard]] Member member_of(std::string name, const std::string& value);
 /// Null: there is none.
 [[nodiscard]] const Member* find_member(const std::vector<Member>& members,
@@ -66,7 +66,7 @@ using Partitions = std::vector<std::uint32_t>;  ///< in ascending order
 /// "partition 7", "partitions 0-3,7"
 [[nodiscard]] std::string partitions_text(const Partitions& partitions);
 
-/// Those that nobody leads.
+/// The partitions that nobody leads.
 [[nodiscard]] Partitions free_partitions(const client::Locks& locks);
 /// By LockView::name().
 [[nodiscard]] std::map<std::string, Partitions> partitions_by_leader(const client::Locks& locks);

@@ -15,18 +15,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Not known where the token may not list the members. `undivided`: then a member that is to be
-// emptied leads all the same. Blocks for kGlance and a request.
-Candidates read_candidates(client::Store& store, const wire::Layout& layout,
-                           bool undivided = true) {
-  auto members = read_members(store, layout, client::Locks::unknown());
+// std::nullopt if the token may not list the members. `undivided`: a draining member leads all the
+// same. Blocks for kGlance and a request.
+Candidates read_candidates(const client::Queue& queue, bool undivided) {
+  auto members = read_members(queue.store, queue.layout, client::Locks::unknown());
   if (!members) return std::nullopt;
   // The session of a daemon that died with its lead may outlive the lock by its TTL.
   ask_all(*members);
   std::vector<std::string> names;
   for (const Member& member : *members) {
-    if (unresponsive_reason(member).empty() && (undivided || !member.draining))
-      names.push_back(member.node);
+    if (may_lead(member, undivided)) names.push_back(member.node);
   }
   return names;
 }
@@ -43,31 +41,30 @@ std::string one_of(const std::vector<std::string>& names) {
                        : fmt::format("{} or {}", fmt::join(first, ", "), names.back());
 }
 
-// Who takes free partitions, `each` or "it", and when. `delay`: how long the lock-delay may last
-// still; empty: at once.
-std::string takers_text(const Candidates& candidates, const std::string& each,
-                        const std::string& delay) {
-  std::string text = !candidates ? "a running daemon takes " + each
-                     : candidates->empty()
-                         ? "no daemon is up that takes partitions (\"lictor run\" starts one, "
-                           "\"lictor undrain HOST\" lets one take them again)"
-                         : one_of(*candidates) + " takes " + each;
-  if (!delay.empty()) text += " when the lock-delay has passed, within " + delay;
-  return text;
+constexpr const char* kNoneUp = R"(no daemon is up ("lictor run" starts one))";
+constexpr const char* kNoOtherUp = R"(no other daemon is up ("lictor run" starts one))";
+constexpr const char* kNoneTakes =
+    R"(no daemon is up that takes partitions ("lictor run" starts one, "lictor undrain HOST" lets one )"
+    "take them again)";
+
+// `what`: "it", "each", "over". `none`: there is no candidate.
+std::string takers_text(const Candidates& candidates, const char* what, const char* none) {
+  if (!candidates) return fmt::format("a running daemon takes {}", what);
+  if (candidates->empty()) return fmt::format("{}; the next one takes {}", none, what);
+  return fmt::format("{} takes {}", one_of(*candidates), what);
 }
 
-// The lock-delay of a lock that was not released; empty: it was, or was never held.
-std::string delay_of(const LockView& lock) {
-  return lock.text("released").empty() ? lock.text("lock_delay") : std::string{};
+// Of a lock that was not released.
+std::string delay_text(const LockView& lock) {
+  const std::string delay = lock.text("lock_delay");
+  if (delay.empty() || !lock.text("released").empty()) return {};
+  return " when the lock-delay has passed, within " + delay;
 }
 
 }  // namespace
 
-std::string takeover_if_dead(client::Store& store, const wire::Layout& layout, const LockView& lock,
-                             const Member& member) {
-  Candidates others = read_candidates(store, layout, lock.partition.count == 1);
-  if (others) std::erase(*others, member.node);
-  return takeover_if_dead(store, lock, member, others);
+bool may_lead(const Member& member, bool undivided) {
+  return unresponsive_reason(member).empty() && (undivided || !member.draining);
 }
 
 std::string takeover_if_dead(client::Store& store, const LockView& lock, const Member& member,
@@ -86,86 +83,75 @@ std::string takeover_if_dead(client::Store& store, const LockView& lock, const M
     };
     gone = fmt::format("in {} to {}", left(ttl), left(std::min(ttl * 7 / 3, since + 2 * ttl)));
   }
-  const std::string next =
-      !others ? "another daemon takes over"
-      : others->empty()
-          ? R"(no other daemon is up ("lictor run" starts one); the next one takes over)"
-          : one_of(*others) + " takes over";
-  return "it may be dead, frozen or cut off; " + next +
+  return "it may be dead, frozen or cut off; " + takers_text(others, "over", kNoOtherUp) +
          " within 1s of the end of its jobs if only the daemon died, hang_timeout later than that "
          "if it hangs, " +
          gone + " if its host or its warden is gone too";
 }
 
-std::string takeover_if_free(const LockView& lock, const Candidates& candidates) {
-  std::string text;
-  if (const std::string last = lock.text("node"); !last.empty()) text = "last: " + last;
-  const std::string released = lock.text("released");
-  const std::string delay = lock.text("lock_delay");
-  const std::string next =
-      !candidates           ? "a running daemon takes it"
-      : candidates->empty() ? R"(no daemon is up ("lictor run" starts one); the next one takes it)"
-                            : one_of(*candidates) + " takes it";
-  if (!released.empty()) {
-    return text + (text.empty() ? "released at " : ", which released it at ") + released + "; " +
-           next;
+std::string takeover_if_free(const client::Locks& locks, const Partitions& free,
+                             const Candidates& candidates) {
+  if (free.size() > 1) {
+    std::string delay;  // of one of them: all daemons should have the same
+    for (const std::uint32_t i : free) {
+      if (delay.empty()) delay = delay_text(locks[i]);
+    }
+    return takers_text(candidates, "each", kNoneTakes) + delay;
   }
-  return text + (text.empty() ? "" : "; ") + "it was not released: " + next +
-         " when the lock-delay has passed" + (delay.empty() ? "" : ", within " + delay);
+  const LockView& lock = locks[free.front()];
+  std::string text = lock.text("node");
+  if (!text.empty()) text = "last: " + text;
+  if (const std::string released = lock.text("released"); !released.empty()) {
+    text += (text.empty() ? "released at " : ", which released it at ") + released;
+  }
+  if (!text.empty()) text += "; ";
+  return text + takers_text(candidates, "it", locks.count() == 1 ? kNoneUp : kNoneTakes) +
+         delay_text(lock);
 }
 
-Error nobody_leads(const client::Queue& queue, const LockView& lock) {
-  const bool undivided = lock.partition.count == 1;
-  std::string text =
-      fmt::format("nobody leads {}queue \"{}\" ({}",
-                  undivided ? "" : fmt::format("partition {} of ", lock.partition.number),
-                  queue.name, queue.layout.lock_key(lock.partition));
-  text += lock.index == 0 ? " does not exist)" : " is free)";
-  if (undivided && lock.index == 0) {
-    text += ": no daemon has ever led it; if its name is right, start one with \"lictor run\"";
-    return {ErrorCode::kNotFound, std::move(text)};
-  }
-  const Candidates candidates = read_candidates(queue.store, queue.layout, undivided);
-  const bool plain = lock.index == 0 || (!undivided && candidates && candidates->empty());
-  text += "; " + (plain ? takers_text(candidates, "it", delay_of(lock))
-                        : takeover_if_free(lock, candidates));
+Error nobody_leads(const client::Queue& queue, const client::Locks& locks, const Partitions& free) {
+  const bool undivided = locks.count() == 1;
+  const LockView& lock = locks[free.front()];
+  const std::string key = queue.layout.lock_key(lock.partition);
+  std::string text = fmt::format("nobody leads {}queue \"{}\" ({})",
+                                 undivided ? "" : partitions_text(free) + " of ", queue.name,
+                                 free.size() > 1   ? "below " + key.substr(0, key.rfind('/') + 1)
+                                 : lock.index == 0 ? key + " does not exist"
+                                                   : key + " is free");
+  text += undivided && lock.index == 0
+              ? ": no daemon has ever led it; if its name is right, start one with \"lictor run\""
+              : "; " + takeover_if_free(locks, free, read_candidates(queue, undivided));
   return {ErrorCode::kNotFound, std::move(text)};
 }
 
 std::optional<Error> nobody_leads(const client::Queue& queue, const client::Locks& locks) {
   const Partitions free = free_partitions(locks);
   if (free.empty()) return std::nullopt;
-  if (free.size() == 1) return nobody_leads(queue, locks[free.front()]);
-  std::string delay;
-  for (const std::uint32_t i : free) {
-    const std::string own = delay_of(locks[i]);
-    const auto time = parse_duration(own);
-    if (time && *time > parse_duration(delay).value_or(Duration::zero())) delay = own;
-  }
-  return Error{
-      ErrorCode::kNotFound,
-      fmt::format("nobody leads {} of queue \"{}\" (below {}/{}/); {}", partitions_text(free),
-                  queue.name, queue.layout.leader_key, locks.count(),
-                  takers_text(read_candidates(queue.store, queue.layout, false), "each", delay))};
+  return nobody_leads(queue, locks, free);
 }
 
 namespace {
 
-// Why the holder of the lock may be dead. Empty: no reason.
+// Why the holder of the lock may be dead. Empty if nothing says so.
 std::string doubt_text(const client::Queue& queue, const LockView& lock, const Member& member) {
   const std::string doubt = unresponsive_reason(member);
   if (doubt.empty()) return {};
-  const std::string what =
-      lock.partition.count == 1 ? std::string{} : ' ' + partitions_text(member.partitions);
-  return fmt::format("{} leads{}, but {}; {}", lock.name(), what, doubt,
-                     takeover_if_dead(queue.store, queue.layout, lock, member));
+  const bool undivided = lock.partition.count == 1;
+  Candidates others = read_candidates(queue, undivided);
+  if (others) std::erase(*others, member.node);
+  return fmt::format("{} leads{}, but {}; {}", lock.name(),
+                     undivided ? "" : ' ' + partitions_text(member.partitions), doubt,
+                     takeover_if_dead(queue.store, lock, member, others));
 }
 
-// Of one lock. Empty: its holder answers.
-std::string trouble_of(const client::Queue& queue, const LockView& lock) {
-  if (lock.session.empty()) return nobody_leads(queue, lock).message;
+// Of one lock. Empty if its holder answers.
+std::string trouble_of(const client::Queue& queue, const client::Locks& locks,
+                       std::uint32_t partition) {
+  const LockView& lock = locks[partition];
+  if (!lock.known) return {};
+  if (lock.session.empty()) return nobody_leads(queue, locks, {partition}).message;
   Member member = read_member(queue.store, queue.layout, lock.text("node"), kGlance);
-  member.partitions = {lock.partition.number};
+  member.partitions = {partition};
   return doubt_text(queue, lock, member);
 }
 
@@ -185,7 +171,7 @@ std::vector<std::string> doubtful_leaders(const client::Queue& queue, const clie
 std::string lead_trouble(const client::Queue& queue) {
   const auto locks = client::read_locks(queue.store, queue.layout);
   if (!locks) return locks.error().code == ErrorCode::kInvalid ? locks.error().message : "";
-  if (locks->count() == 1) return trouble_of(queue, (*locks)[0]);
+  if (locks->count() == 1) return trouble_of(queue, *locks, 0);
   std::vector<std::string> troubles;
   if (auto leaders = read_members(queue.store, queue.layout, *locks)) {
     std::erase_if(*leaders, [](const Member& member) { return !member.leads; });
@@ -201,8 +187,7 @@ std::string lead_trouble(const client::Queue& queue) {
 std::string lead_trouble(const client::Queue& queue, const TaskInfo& task) {
   const auto locks = client::read_locks(queue.store, queue.layout);
   if (!locks) return locks.error().code == ErrorCode::kInvalid ? locks.error().message : "";
-  const LockView& lock = locks->of(task);
-  return lock.known ? trouble_of(queue, lock) : "";
+  return trouble_of(queue, *locks, locks->partition_of(task));
 }
 
 }  // namespace lictor::cluster

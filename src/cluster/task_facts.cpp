@@ -1,4 +1,4 @@
-// What is wrong with the tasks and dead letters of a queue.
+// Findings about the tasks and dead letters of a queue.
 
 #include <algorithm>
 #include <utility>
@@ -88,8 +88,8 @@ Findings TaskFacts::failures() const {
   if (!unstarted_.empty()) {
     found.push_back(
         warning("not_started", "could not be started: " + some(unstarted_) + ": " + why_unstarted_,
-                "no attempt was counted, and the leader tries again; repair that host, or move the "
-                "lead (\"lictor leader --step-down\")"));
+                "no attempt was counted, and the leader tries again; repair that host, or move "
+                "leadership (\"lictor leader --step-down\")"));
   }
   if (waiting_again_ != 0) {
     found.push_back(warning(

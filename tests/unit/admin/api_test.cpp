@@ -283,22 +283,14 @@ TEST_CASE("what is wrong is said, with the way out") {
   CHECK(findings().find("b: was last seen") != std::string::npos);
   CHECK(findings().find("another configuration") == std::string::npos);  // it is dead anyway
   scene.backend.members.members[1].silence.clear();
-  CHECK(findings().find("b has another configuration than a (digests: a: 1; b: 2)\n") !=
-        std::string::npos);
+  CHECK(findings().find("b has another configuration than a\n") != std::string::npos);
   auto& peers = scene.backend.members.members;
   peers[0].parts = {{"", "1"}, {"q", "2"}, {"q/Mail", "3"}};
   peers[1].parts = {{"", "1"}, {"q", "9"}};
   peers[1].reload_error = "lictor.json:3: unknown key";
   peers[1].seen = format_rfc3339(wall_now() + std::chrono::seconds{9});
   CHECK(findings().find("b has another configuration than a: the settings of queue q differ; "
-                        "executor Mail of queue q is missing (digests: a: 1; b: 2)\n") !=
-        std::string::npos);
-  cluster::Member third = peers[0];
-  third.node = "c";
-  third.partitions.clear();
-  peers.push_back(third);
-  CHECK(findings().find("(digests: a, c: 1; b: 2)\n") != std::string::npos);
-  peers.pop_back();
+                        "executor Mail of queue q is missing\n") != std::string::npos);
   CHECK(findings().find("b keeps an older configuration than its file: lictor.json:3") !=
         std::string::npos);
   CHECK(findings().find("the clock of b is ") != std::string::npos);
@@ -320,8 +312,6 @@ TEST_CASE("what is wrong is said, with the way out") {
   CHECK(findings().find("nobody leads") != std::string::npos);
   scene.backend.members.next = "last: a; b takes it";
   CHECK(remedy("no_leader") == "last: a; b takes it; if nobody does, read the log of b");
-  scene.backend.members.next.clear();
-  CHECK(remedy("no_leader").starts_with("a daemon takes leadership within seconds"));
   scene.backend.trouble.what = "Consul has no leader";
   CHECK(findings().find("Consul has no leader") != std::string::npos);
   // Unknown is not "nobody".

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "base/host_name.h"
 #include "base/time_text.h"
 #include "harness.h"
 #include "model_consul.h"
@@ -18,10 +17,7 @@ using nlohmann::json;
 
 // A queue that "a" leads, whose admin API is at `url`: task 7 was rewritten, task 8 was not.
 void fill(ModelConsul& consul, const std::string& url) {
-  const std::string session = consul.session();
-  const json member{{"node", "a"}, {"host", host_name()}, {"admin", {url}}};
-  consul.put("lictor/q/leader", member.dump(), session);
-  consul.put("lictor/q/members/a", member.dump(), session);
+  consul.put("lictor/q/leader", R"({"node":"a"})", consul.join(url));
   consul.put("lictor/q/tasks/7", R"({"taskType":"old"})");
   consul.put("lictor/q/tasks/7", R"({"taskType":"new"})");
   consul.put("lictor/q/tasks/8", R"({"taskType":"T"})");
@@ -42,11 +38,8 @@ TEST_CASE("list, show and why report a task that was rewritten while it runs as 
   const Face face{[&](const httpd::Request& request) {
     ++asked;
     const bool runs = request.url.path == "/v1/tasks/7/why";
-    return httpd::Response{200,
-                           "application/json",
-                           runs ? R"([{"reason":"running","text":"it is running, attempt 1"}])"
-                                : R"([{"reason":"behind","text":"it is behind task 7"}])",
-                           {}};
+    return json_answer(runs ? R"([{"reason":"running","text":"it is running, attempt 1"}])"
+                            : R"([{"reason":"behind","text":"it is behind task 7"}])");
   }};
   ModelConsul consul;
   fill(consul, face.url());
@@ -76,7 +69,12 @@ TEST_CASE("leader and why first say that the leader does not answer") {
   Stage asked{consul};
   REQUIRE(asked.run("leader") == 0);
   CHECK(asked.out().starts_with("a leads, but its daemon does not answer: "));
+  CHECK(contains(asked.out(), "answers   no"));
   CHECK(asked.err().empty());
+  Stage as_json{consul, true};
+  REQUIRE(as_json.run("leader") == 0);
+  CHECK(as_json.err().starts_with("lictor: a leads, but its daemon does not answer: "));
+  CHECK(json::parse(as_json.out()).at("answers") == false);
 
   Stage waits{consul};
   REQUIRE(waits.run("why 8") == 0);
@@ -131,8 +129,7 @@ TEST_CASE("while the lock is free, leader and why name the members that may take
   for (const char* node : {"b", "c"}) {
     consul.put("lictor/q/members/" + std::string{node}, "{}", consul.session());
   }
-  const json dead{{"node", "a"}, {"host", host_name()}, {"admin", {"http://127.0.0.1:1"}}};
-  consul.put("lictor/q/members/a", dead.dump(), consul.session());
+  consul.join("http://127.0.0.1:1");
   CHECK(contains(told(), "b or c takes it when the lock-delay has passed, within 30s"));
   Stage waits{consul};
   REQUIRE(waits.run("why 8") == 0);

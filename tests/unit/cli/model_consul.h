@@ -11,6 +11,7 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
+#include "base/host_name.h"
 #include "base/kv_name.h"
 #include "dev/model.h"
 #include "httpd/server.h"
@@ -65,6 +66,14 @@ class ModelConsul : public net::Transport {
     const std::string answer = ask("PUT", "/v1/txn", ops.dump());
     REQUIRE_MESSAGE(answer.find(R"("Errors":null)") != std::string::npos, answer);
   }
+  /// The member "a" of this host registers in queue q, with its admin API at `url`. Returns its
+  /// session.
+  std::string join(const std::string& url) {
+    const nlohmann::json value{{"node", "a"}, {"host", host_name()}, {"admin", {url}}};
+    const std::string made = session();
+    put("lictor/q/members/a", value.dump(), made);
+    return made;
+  }
   void release(const std::string& key, const std::string& session) {
     REQUIRE(ask("PUT", wire::kv_path(key) + "?release=" + session) == "true");
   }
@@ -78,8 +87,7 @@ class ModelConsul : public net::Transport {
   std::size_t refused = 0;        ///< requests, for a name in them
   std::size_t faulty = SIZE_MAX;  ///< which request is answered by `fault`
   http::Response fault;
-  std::function<std::optional<http::Response>(const net::Request&)>
-      refuse;                     ///< nothing: it does not
+  std::function<std::optional<http::Response>(const net::Request&)> refuse;
   std::function<void()> on_wait;  ///< once, when something waits for a change
 
  private:
@@ -95,6 +103,10 @@ class ModelConsul : public net::Transport {
   dev::Model model_;
   std::size_t asked_ = 0;
 };
+
+inline httpd::Response json_answer(std::string body) {
+  return {200, "application/json", std::move(body), {}};
+}
 
 /// A member's admin API.
 class Face {
