@@ -162,7 +162,7 @@ void check_workers(const CheckOptions& options, Report& report) {
   }
 }
 
-// What the daemon of this host says of itself: it may wait for a right, and be no member yet.
+// Asks the daemon of this host: it may wait for a right, and be no member yet.
 void check_daemon(const CheckOptions& options, Report& report) {
   if (!options.serves) return;
   for (const std::string& address : options.own_admin) {

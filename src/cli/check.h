@@ -15,7 +15,7 @@
 
 namespace lictor::cli {
 
-/// What `check` looks at. app has loaded the configuration.
+/// The configuration that `check` looks at, as src/app has loaded it.
 struct CheckOptions {
   struct Queue {
     std::string name;
@@ -40,7 +40,7 @@ struct CheckOptions {
   bool registers = false;             ///< that daemon registers its service
   std::size_t served_queues = 0;      ///< of that daemon, whichever are checked here
   bool has_admin = false;             ///< that daemon has an admin API
-  /// That API does, wherever it is asked but on a unix socket.
+  /// That API asks for its token, but on a unix socket.
   bool asks_for_token = false;
   std::vector<std::string> own_admin{};  ///< its addresses
   std::string state_dir;                 ///< of that daemon
@@ -54,7 +54,7 @@ struct CheckOptions {
 /// `lictor check`: prints what it finds, and returns the exit code.
 [[nodiscard]] Result<int> check(Console& console, const CheckOptions& options, bool json);
 
-/// How many connections to one agent such a daemon takes, and what follows from that, in one line.
+/// The number of connections to one agent that such a daemon takes, and its effect, in one line.
 [[nodiscard]] std::string connections_text(std::size_t queues, bool has_admin);
 
 /// The findings of `check`, in order.
@@ -106,7 +106,7 @@ struct Reached {
 /// The checks of each address, and of the Consul behind the first that answers.
 [[nodiscard]] Reached check_consul(const CheckOptions& options, const Console& console,
                                    Report& report);
-/// What is known to go wrong with this version of Consul. `is_server`: the agent is a server.
+/// The known faults of this version of Consul. `is_server`: the agent is a server.
 [[nodiscard]] std::vector<Fault> version_faults(std::string_view version, bool is_server);
 /// The checks of the agent at `address`, for a daemon.
 void check_agent(const CheckOptions& options, const std::string& address, const Store::Agent& agent,

@@ -12,7 +12,6 @@
 #include "cli/check.h"
 #include "cli/process.h"
 #include "wire/layout.h"
-#include "wire/txn.h"
 
 namespace lictor::cli {
 namespace {
@@ -23,7 +22,7 @@ constexpr std::string_view kTested = "lictor is tested on Consul 1.8.7 and 1.16.
 
 using Version = std::tuple<int, int, int>;
 
-// Nothing: `text` is no version. "1.22.0-dev" and "1.16.1+ent" are those of the same number.
+// std::nullopt if `text` is no version. "1.22.0-dev" and "1.16.1+ent" are those of the same number.
 std::optional<Version> parse_version(std::string_view text) {
   int major = 0;
   int minor = 0;
@@ -47,36 +46,6 @@ bool is_local(std::string_view address) {
   }
   return address.starts_with("127.") || address.starts_with("localhost") ||
          address.starts_with("[::1]");
-}
-
-// Consul answers a read of a key that does not exist by 404 with an index.
-void check_name_refused(Store& store, const std::string& key, const http::Response& read,
-                        Report& report) {
-  wire::Txn txn;
-  txn.verb("get", key);
-  http::Request request;
-  request.method = "PUT";
-  request.target = "/v1/txn?consistent";
-  request.body = std::move(txn).body();
-  request.timeout = client::kStoreTimeout;
-  request.only_reads = true;
-  const http::Response by_txn = store.transport().perform(std::move(request));
-  const auto reply = client::txn_reply(by_txn);
-  const std::string answer = fmt::format("{} {}", read.status, excerpt(read.body));
-  if (reply && (by_txn.status == 409 || by_txn.status == 200)) {
-    return report.ok(
-        "names",
-        fmt::format(
-            "/v1/kv refuses some names, as Consul does since 1.21.5 ({}: {}); tasks of such "
-            "names run, read and written by transactions (/v1/txn), which their producers "
-            "have to use, too",
-            key, answer));
-  }
-  report.fail("names",
-              fmt::format("a read of {} is answered by {}, and a transaction's by {} {}", key,
-                          answer, by_txn.status, excerpt(by_txn.body)),
-              "give tasks names of letters, digits and ,_./- alone; and if the addresses are of a "
-              "proxy, let it pass every request on to Consul unchanged");
 }
 
 }  // namespace
@@ -127,8 +96,8 @@ void check_agent(const CheckOptions& options, const std::string& address, const 
   if (!stops.empty()) {
     report.warn("agent",
                 fmt::format("when the Consul agent {} is stopped or restarted, it leaves the "
-                            "cluster, which ends the sessions of its node: the daemon loses the "
-                            "lead, and its jobs are stopped",
+                            "cluster, which ends the sessions of its node: the daemon loses "
+                            "leadership, and its jobs are stopped",
                             agent.node),
                 fmt::format("set {} in that agent's configuration and restart it",
                             fmt::join(stops, " and ")));
@@ -161,24 +130,28 @@ void check_names(Store& store, const std::string& prefix, Report& report) {
   if (read.status == 200 || (read.status == 404 && read.consul_index != 0)) {
     return report.ok("names", "Consul takes every name of a task (asked for: " + key + ")");
   }
-  if (read.status == 404) {
-    return report.fail("names",
-                       fmt::format("a read of {} is answered by 404 without X-Consul-Index, as no "
-                                   "Consul answers",
-                                   key),
-                       "name the address of a Consul agent, or let the proxy there pass every path "
-                       "and header on unchanged");
+  const std::string answer = fmt::format("{} {}", read.status, excerpt(read.body));
+  std::string fault = " without X-Consul-Index, as no Consul answers";
+  if (read.status != 404) {
+    const auto by_txn = store.get_all({key});
+    if (by_txn) {
+      return report.ok(
+          "names", fmt::format("/v1/kv refuses some names, as Consul does since 1.21.5 ({}: {}); "
+                               "tasks of such names run, read and written by transactions "
+                               "(/v1/txn), which their producers have to use, too",
+                               key, answer));
+    }
+    fault = ", and a transaction fails: " + by_txn.error().message;
   }
-  check_name_refused(store, key, read, report);
+  report.fail("names", fmt::format("a read of {} is answered by {}{}", key, answer, fault),
+              "name the address of a Consul agent, or let the proxy there pass every request and "
+              "header on unchanged; or give tasks names of letters, digits and ,_./- alone");
 }
 
 // Each address through a transport of its own: one for all would hide an address that is down.
 Reached check_consul(const CheckOptions& options, const Console& console, Report& report) {
   Reached reached;
   std::vector<std::pair<std::string, Error>> down;
-  std::vector<std::string> versions;  // "1.8.7 at http://127.0.0.1:8500"
-  bool differ = false;
-  std::string first_version;
   for (const std::string& address : options.consul.addresses) {
     net::Options alone = options.consul;
     alone.addresses = {address};
@@ -199,9 +172,6 @@ Reached check_consul(const CheckOptions& options, const Console& console, Report
     std::string detail = address;
     if (agent) {
       detail += ": Consul " + agent->version + ", node " + agent->node;
-      versions.push_back(agent->version + " at " + address);
-      if (first_version.empty()) first_version = agent->version;
-      differ = differ || agent->version != first_version;
     } else if (agent.error().code == ErrorCode::kPermissionDenied) {
       detail += ": version and node are hidden from this token";
     }
@@ -240,12 +210,6 @@ Reached check_consul(const CheckOptions& options, const Console& console, Report
       report.fail("consul", error.message,
                   "see to that agent; the queues are not looked at until it answers", error.code);
     }
-  }
-  if (differ) {
-    report.warn(
-        "consul",
-        "the addresses are of different versions: " + fmt::format("{}", fmt::join(versions, ", ")),
-        "as during an upgrade; finish it");
   }
   if (reached.transport) {
     Store store{*reached.transport};

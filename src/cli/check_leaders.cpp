@@ -37,7 +37,10 @@ class LeaderCheck {
       check_wish();
       check_names();
     }
-    check_takeover();
+    if (serves_) {
+      report_.ok(name("takeover"),
+                 takeover_text(queue_.options, queue_.session_checks, queue_.hang_timeout));
+    }
     return members;
   }
 
@@ -109,28 +112,6 @@ class LeaderCheck {
           "set \"node\" in the configuration of each; where the daemon has just been "
           "restarted, its last session ends within a minute");
     }
-  }
-
-  // How long a takeover lasts: by a daemon's configuration, else by a leader's session.
-  void check_takeover() {
-    if (serves_) {
-      return report_.ok(name("takeover"),
-                        takeover_text(queue_.options, queue_.session_checks, queue_.hang_timeout));
-    }
-    const auto leaders = cluster::partitions_by_leader(locks_);
-    if (leaders.empty()) return;
-    const auto session = store_.session(locks_[leaders.begin()->second.front()].session);
-    const auto ttl = session ? parse_duration(session->ttl) : std::nullopt;
-    if (!ttl) return;
-    const Duration delay = session->lock_delay;
-    report_.ok(
-        name("takeover"),
-        fmt::format("when the leader's host dies or is cut off, another daemon takes over "
-                    "within {} to {}, by the leader's session (TTL {}, lock-delay {}); the "
-                    "other times are in a daemon's configuration",
-                    format_duration(std::chrono::floor<std::chrono::seconds>(*ttl * 2 / 3) + delay),
-                    format_duration(2 * *ttl + delay), format_duration(*ttl),
-                    format_duration(delay)));
   }
 
   Store& store_;

@@ -1,3 +1,7 @@
+// Checks a queue from outside: what the token may do, who leads, what the daemons find, and the
+// tasks, dead letters and schedules in Consul. src/cluster words the findings that the admin API
+// has, too; only those that need this host's configuration or its token's rights are worded here.
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -186,7 +190,7 @@ class QueueCheck {
     return serves_ ? queue_.options.partitions : 1;
   }
 
-  // What only the daemons know. The rest of their findings is checked here, without them.
+  // Shows the findings that only the daemons know. check_queue() finds the others itself.
   void ask_daemons(const std::optional<std::vector<cluster::Member>>& members) {
     if (!tasks_readable_) return;
     static constexpr std::array<std::string_view, 4> kOwn{"draining", "output_lost", "overdue",

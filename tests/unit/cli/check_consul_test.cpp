@@ -34,8 +34,8 @@ TEST_CASE("a name of unusual characters is asked for, by path and then by transa
   CHECK(contains(refused, "ok    names  /v1/kv refuses some names"));
   CHECK(contains(refused, "500 invalid key name"));
   CHECK(contains(names_text({reply(400, "no"), reply(400, "neither")}),
-                 "FAIL  names  a read of t/~:@ is answered by 400 no, and a transaction's by 400"));
-  CHECK(contains(names_text({reply(404, "<html>nginx</html>")}), "404 without X-Consul-Index"));
+                 "FAIL  names  a read of t/~:@ is answered by 400 no, and a transaction fails: "));
+  CHECK(contains(names_text({reply(404, "<html>nginx</html>")}), "without X-Consul-Index"));
   CHECK(names_text({reply(403, "Permission denied")}).empty());  // check_queue() reports it
 }
 

@@ -1,6 +1,5 @@
 #include "cli/check.h"
 
-#include <map>
 #include <string>
 #include <utility>
 
@@ -8,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "base/host_name.h"
 #include "base/time_text.h"
 #include "client/schedules.h"
 #include "cluster/member.h"
@@ -20,7 +18,6 @@ namespace {
 
 using nlohmann::json;
 using test::contains;
-using test::FakeConsul;
 using test::reply;
 
 constexpr const char* kAllDenied =
@@ -30,12 +27,24 @@ constexpr const char* kAllDenied =
     R"({"OpIndex":6,"What":"Permission denied"},{"OpIndex":7,"What":"Permission denied"},)"
     R"({"OpIndex":8,"What":"Permission denied"}]})";
 
-// The answer to what asks for the rights to write without writing, where all may be written.
-constexpr const char* kNoneKeeps =
-    R"({"Results":null,"Errors":[{"OpIndex":0,"What":"key \"\" doesn't exist"}]})";
-
 CheckOptions::Queue queue() {
   return {"q", wire::Layout::under("lictor/", "q"), {}, {"serfHealth"}};
+}
+
+// What check prints of the queue. `serves`: for a daemon with this configuration.
+std::string checked(net::Transport& consul, bool serves = false,
+                    const CheckOptions::Queue& known = queue(), const std::string& node = "node") {
+  Store store{consul};
+  Report report;
+  check_queue(store, known, node, serves, report);
+  return report.page().text(false);
+}
+
+// The configuration of a daemon with executors for these types.
+CheckOptions::Queue queue_of(const std::vector<std::string>& types) {
+  CheckOptions::Queue known = queue();
+  for (const std::string& type : types) known.options.types[type] = {};
+  return known;
 }
 
 TEST_CASE("the first failure decides the exit code, warnings do not") {
@@ -67,92 +76,38 @@ TEST_CASE(
       "turns on 16, so it sees a new task within about 2s and other changes within about 6s");
 }
 
-TEST_CASE("a token without rights is reported, and nothing else is asked") {
-  FakeConsul consul{{reply(403, "Permission denied"), reply(403, "Permission denied"),
-                     reply(403, "Permission denied"), reply(403, "Permission denied"),
-                     reply(403, "Permission denied"), reply(403, "Permission denied"),
-                     reply(403, "Permission denied"), reply(403, "Permission denied"),
-                     reply(409, kAllDenied),
-                     // the locks, then the members, then the dead letters
-                     reply(403, "Permission denied"), reply(403, "Permission denied"),
-                     reply(403, "Permission denied")}};
+// A Consul that lets nothing be read or written.
+struct Denying : test::ModelConsul {
+  Denying() {
+    refuse = [](const net::Request& request) -> std::optional<http::Response> {
+      return request.target.starts_with("/v1/txn") ? reply(409, kAllDenied)
+                                                   : reply(403, "Permission denied");
+    };
+  }
+};
+
+TEST_CASE("a token without rights is reported, and little else is asked") {
+  Denying consul;
   Store store{consul};
   Report report;
   check_queue(store, queue(), "node", false, report);
   CHECK(report.first_failure() == ErrorCode::kPermissionDenied);
   CHECK(contains(report.page().text(false), "reads nothing; writes nothing"));
+  CHECK(consul.asked() <= 12);  // each key, the rights to write, locks, members, dead letters
 }
-
-// A Consul that lets nothing be read or written.
-class Denying : public net::Transport {
- public:
-  RequestId send(net::Request request, net::Callback done) override {
-    const bool is_txn = request.target.starts_with("/v1/txn");
-    done(is_txn ? reply(409, kAllDenied) : reply(403, "Permission denied"));
-    return RequestId{1};
-  }
-  void cancel(RequestId) override {}
-};
 
 TEST_CASE("the right to sessions is named, too, where the daemon's token lacks all others") {
   Denying consul;
-  Store store{consul};
-  Report report;
-  check_queue(store, queue(), "", true, report);
-  const std::string text = report.page().text(false);
+  const std::string text = checked(consul, true, queue(), "");
   CHECK(contains(text, R"(the daemon needs: session "NODE" { policy = "write" })"));
   CHECK(contains(text, R"(agent "NODE" { policy = "read" })"));
 }
 
-// A Consul that holds so much, by the targets of the requests, and lets all be written.
-class Holding : public net::Transport {
- public:
-  explicit Holding(std::map<std::string, std::string> held) : held_(std::move(held)) {}
-
-  RequestId send(net::Request request, net::Callback done) override {
-    const auto it = held_.find(request.target.substr(0, request.target.find('?')));
-    if (request.target.starts_with("/v1/txn")) {
-      done(reply(409, kNoneKeeps));
-    } else {
-      done(it == held_.end() ? reply(404, "", 9) : reply(200, it->second, 9));
-    }
-    return RequestId{1};
-  }
-  void cancel(RequestId) override {}
-
- private:
-  std::map<std::string, std::string> held_;
-};
-
-std::string text_of(const CheckOptions::Queue& checked, bool serves,
-                    std::map<std::string, std::string> held) {
-  Holding consul{std::move(held)};
-  Store store{consul};
-  Report report;
-  check_queue(store, checked, "node", serves, report);
-  return report.page().text(false);
-}
-
 TEST_CASE("a silent leader is reported before its session ends") {
+  test::ModelConsul consul;
   // Nobody listens on port 1.
-  const std::string text = text_of(
-      queue(), false,
-      {{"/v1/kv/lictor/q/leader", test::entry("lictor/q/leader", R"({"node":"a"})", 7, "s1")},
-       {"/v1/kv/lictor/q/members/", test::entry("lictor/q/members/a",
-                                                R"({"node":"a","host":")" + host_name() +
-                                                    R"(","admin":["http://127.0.0.1:1"]})",
-                                                7, "s1")}});
-  CHECK(contains(text, "a leads, but its daemon does not answer: "));
-}
-
-TEST_CASE("without a daemon's configuration the times of a takeover are those of the session") {
-  const std::map<std::string, std::string> held{
-      {"/v1/kv/lictor/q/leader", test::entry("lictor/q/leader", R"({"node":"a"})", 7, "s1")},
-      {"/v1/session/info/s1", R"([{"ID":"s1","Node":"n","TTL":"30s","LockDelay":10000000000}])"}};
-  CHECK(contains(text_of(queue(), false, held),
-                 "within 30s to 70s, by the leader's session (TTL 30s, lock-delay 10s)"));
-  CHECK(contains(text_of(queue(), true, held), "(session_ttl 15s, lock_delay 30s)"));
-  CHECK_FALSE(contains(text_of(queue(), false, {}), "lock-delay"));
+  consul.put("lictor/q/leader", R"({"node":"a"})", consul.join("http://127.0.0.1:1"));
+  CHECK(contains(checked(consul), "a leads, but its daemon does not answer: "));
 }
 
 TEST_CASE("check tells what the daemons find, and by their executors which types nobody runs") {
@@ -166,16 +121,10 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
                       {{{"kind", "overdue"}, {"what", "late"}, {"remedy", "raise"}},
                        {{"kind", "no_executor"}, {"what", "told by check"}, {"remedy", "x"}}}}}}}};
   const test::Face face{[&](const httpd::Request& request) {
-    if (request.target.starts_with("/v1/queues")) {
-      return httpd::Response{200, "application/json", told.dump(), {}};
-    }
-    return httpd::Response{200, "text/plain", "ok", {}};
+    return test::json_answer(request.target.starts_with("/v1/queues") ? told.dump() : "ok");
   }};
   test::ModelConsul consul;
-  const std::string session = consul.session();
-  const json member{{"node", "a"}, {"host", host_name()}, {"admin", {face.url()}}};
-  consul.put("lictor/q/members/a", member.dump(), session);
-  consul.put("lictor/q/leader", R"({"node":"a"})", session);
+  consul.put("lictor/q/leader", R"({"node":"a"})", consul.join(face.url()));
   consul.put("lictor/q/tasks/1", R"({"taskType":"Odd"})");
   consul.put("lictor/q/tasks/2", R"({"taskType":"Mail"})");
   consul.put("lictor/q/tasks/5",
@@ -183,10 +132,7 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
   for (const char* id : {"lictor/q/dead/3", "lictor/q/dead/4"}) {
     consul.put(id, R"({"record":{"taskType":"Mail"},"reason":"failed","error":"exit status 1"})");
   }
-  Store store{consul};
-  Report report;
-  check_queue(store, queue(), "node", false, report);
-  const std::string text = report.page().text(false);
+  const std::string text = checked(consul);
   CHECK(contains(text, "q: daemons"));
   CHECK(contains(text, "late\n"));
   CHECK(contains(text, "-> raise\n"));
@@ -196,38 +142,24 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
   CHECK(contains(text, "1 task failed and will be tried again: 1 of Mail: exit status 7; "));
 
   // The leader's executors count, not those of the file that the check was given.
-  Report with_file;
-  CheckOptions::Queue served = queue();
-  served.options.types["Odd"] = {};
-  check_queue(store, served, "node", true, with_file);
-  CHECK(contains(with_file.page().text(false), R"(without an executor on b: "Odd" (1))"));
-  CHECK(contains(with_file.page().text(false), R"(b lacks what this configuration has: "Odd")"));
+  const std::string with_file = checked(consul, true, queue_of({"Odd"}));
+  CHECK(contains(with_file, R"(without an executor on b: "Odd" (1))"));
+  CHECK(contains(with_file, R"(b lacks what this configuration has: "Odd")"));
   CHECK_FALSE(contains(text, "lacks what"));
-  Report alike;
-  served = queue();
-  served.options.types["Mail"] = {};
-  check_queue(store, served, "node", true, alike);
-  CHECK_FALSE(contains(alike.page().text(false), "lacks what"));
+  CHECK_FALSE(contains(checked(consul, true, queue_of({"Mail"})), "lacks what"));
 }
 
 TEST_CASE("check reads the list of members once") {
-  const test::Face face{[](const httpd::Request&) {
-    return httpd::Response{200, "application/json", R"({"queues":[]})", {}};
-  }};
+  const test::Face face{
+      [](const httpd::Request&) { return test::json_answer(R"({"queues":[]})"); }};
   test::ModelConsul consul;
-  const std::string session = consul.session();
-  const json member{{"node", "a"}, {"host", host_name()}, {"admin", {face.url()}}};
-  consul.put("lictor/q/members/a", member.dump(), session);
-  consul.put("lictor/q/leader", R"({"node":"a"})", session);
+  consul.put("lictor/q/leader", R"({"node":"a"})", consul.join(face.url()));
   std::size_t read = 0;
   consul.refuse = [&](const net::Request& request) -> std::optional<http::Response> {
     if (request.target.starts_with("/v1/kv/lictor/q/members/?recurse")) ++read;
     return std::nullopt;
   };
-  Store store{consul};
-  Report report;
-  check_queue(store, queue(), "node", false, report);
-  CHECK(contains(report.page().text(false), "a leads"));
+  CHECK(contains(checked(consul), "a leads"));
   CHECK(read == 1);
 }
 
@@ -240,51 +172,41 @@ TEST_CASE(
       return httpd::Response{open ? 200 : status, "text/plain", "no", {}};
     }};
     test::ModelConsul consul;
-    const json member{{"node", "a"}, {"host", host_name()}, {"admin", {face.url()}}};
-    consul.put("lictor/q/members/a", member.dump(), consul.session());
-    Store store{consul};
-    Report report;
-    check_queue(store, queue(), "node", false, report);
-    const std::string text = report.page().text(false);
+    consul.join(face.url());
+    const std::string text = checked(consul);
     CHECK(contains(text, "their findings cannot be had: a: ") == (status == 401));
     CHECK(contains(text, "no daemon could be asked for its findings") == (status == 500));
   }
 }
 
 TEST_CASE("without a leader, check names the members that are up, and switches without effect") {
-  const auto member = [](const std::string& seen) {
-    return std::pair<std::string, std::string>{
-        "/v1/kv/lictor/q/members/",
-        test::entry("lictor/q/members/a", R"({"node":"a","seen":")" + seen + R"("})", 7, "s1")};
+  const auto seen_at = [](const std::string& seen) {
+    test::ModelConsul consul;
+    consul.put("lictor/q/members/a", json{{"node", "a"}, {"seen", seen}}.dump(), consul.session());
+    consul.put("lictor/q/control", R"({"pause":true})");
+    return checked(consul);
   };
-  const std::string now = format_rfc3339(wall_now());
-  const std::string text =
-      text_of(queue(), false,
-              {member(now),
-               {"/v1/kv/lictor/q/control", test::entry("lictor/q/control", R"({"pause":true})")}});
+  const std::string text = seen_at(format_rfc3339(wall_now()));
   CHECK(contains(text, "nobody leads this queue, so no task starts\n"));
   CHECK(contains(text, "; if nobody does, read the log of a\n"));
   CHECK(contains(text, R"("pause" is no switch; did you mean "paused"?)"));
-  const std::string long_ago = text_of(queue(), false, {member("2020-01-01T00:00:00Z")});
+  const std::string long_ago = seen_at("2020-01-01T00:00:00Z");
   CHECK(contains(long_ago, "nobody leads this queue, so no task starts\n"));
   CHECK(contains(long_ago, "-> start a daemon"));
 }
 
 TEST_CASE("tasks without an executor are reported by type, due or not") {
-  const std::string odd =
-      test::entry("lictor/q/tasks/1", R"({"taskType":"Odd","executeAt":"2999-01-01T00:00:00Z"})");
-  const std::string usual = test::entry("lictor/q/tasks/2", R"({"taskType":"T"})");
-  const std::map<std::string, std::string> held{
-      {"/v1/kv/lictor/q/tasks/", odd.substr(0, odd.size() - 1) + "," + usual.substr(1)}};
-  CheckOptions::Queue checked = queue();
-  checked.options.types.emplace("T", core::TypePolicy{});
-  CHECK(contains(text_of(checked, true, held),
+  test::ModelConsul consul;
+  consul.put("lictor/q/tasks/1", R"({"taskType":"Odd","executeAt":"2999-01-01T00:00:00Z"})");
+  consul.put("lictor/q/tasks/2", R"({"taskType":"T"})");
+  CheckOptions::Queue known = queue_of({"T"});
+  CHECK(contains(checked(consul, true, known),
                  R"(1 task of a type without an executor here, unless a program of your own )"
                  R"(registers it: "Odd" (1))"));
   CHECK_FALSE(
-      contains(text_of(checked, false, held), "without an executor"));  // no daemon's configuration
-  checked.options.any_type = core::TypePolicy{};
-  CHECK_FALSE(contains(text_of(checked, true, held), "without an executor"));
+      contains(checked(consul, false, known), "without an executor"));  // no daemon's configuration
+  known.options.any_type = core::TypePolicy{};
+  CHECK_FALSE(contains(checked(consul, true, known), "without an executor"));
 }
 
 TEST_CASE("each schedule that makes no tasks is reported with cause and remedy") {
@@ -294,21 +216,14 @@ TEST_CASE("each schedule that makes no tasks is reported with cause and remedy")
   };
   const std::string task = R"("task":{"taskType":"T"}})";
   put("good", R"({"cron":"0 0 * * *",)" + task);
-  Store store{consul};
-  const auto checked = [&](bool serves) {
-    CheckOptions::Queue known = queue();
-    known.options.types.emplace("T", core::TypePolicy{});
-    Report report;
-    check_queue(store, known, "node", serves, report);
-    return report.page().text(false);
-  };
-  CHECK(contains(checked(true), "1 schedule\n"));
+  const CheckOptions::Queue known = queue_of({"T"});
+  CHECK(contains(checked(consul, true, known), "1 schedule\n"));
   put("february", R"({"cron":"0 0 30 2 *",)" + task);
   put("a@b", R"({"every":"1h",)" + task);
   put("wrong/clock", R"({"every":"1h","lastTick":"2999-01-01T00:00:00Z",)" + task);
   put("odd", R"({"every":"1h","task":{"taskType":"Odd"}})");
   put("typo", R"({"every":"1h","overlp":"allow",)" + task);
-  const std::string text = checked(true);
+  const std::string text = checked(consul, true, known);
   CHECK(contains(text, "\"february\": it makes no tasks: cron: never fires"));
   CHECK(contains(text, "-> correct lictor/q/schedules/february, or \"lictor schedule remove"));
   CHECK(contains(text, "\"a@b\": it makes no tasks: its name has \"@\""));
@@ -317,32 +232,26 @@ TEST_CASE("each schedule that makes no tasks is reported with cause and remedy")
       contains(text, "\"typo\": \"overlp\" is no field of a schedule and has no effect; did you"));
   CHECK(contains(text, "\"odd\": its tasks have the type \"Odd\", without an executor here"));
   CHECK_FALSE(contains(text, "\"good\""));
-  CHECK_FALSE(contains(checked(false), "\"odd\""));  // no daemon's configuration
+  CHECK_FALSE(contains(checked(consul, false, known), "\"odd\""));  // no daemon's configuration
   for (int i = 0; i < 20; ++i) put("x" + std::to_string(i), "nonsense");
-  CHECK(contains(checked(true), "15 more like these"));
+  CHECK(contains(checked(consul, true, known), "15 more like these"));
 }
 
 TEST_CASE("a schedule of the configuration that is not used, or not there, is reported") {
   test::ModelConsul consul;
-  Store store{consul};
-  CheckOptions::Queue known = queue();
-  known.options.types.emplace("T", core::TypePolicy{});
+  CheckOptions::Queue known = queue_of({"T"});
   const std::string record = R"({"every":"1h","task":{"taskType":"T"}})";
   for (const char* name : {"ours", "taken"}) {
     auto schedule = client::configured_schedule(known.layout, name, record);
     REQUIRE(schedule);
     known.options.schedules.emplace(name, *schedule);
   }
-  const auto checked = [&](bool serves) {
-    Report report;
-    check_queue(store, known, "node", serves, report);
-    return report.page().text(false);
-  };
-  CHECK(contains(checked(true), "\"ours\": the configuration has it, and Consul does not"));
-  CHECK_FALSE(contains(checked(false), "\"ours\""));  // no daemon's configuration
+  CHECK(contains(checked(consul, true, known),
+                 "\"ours\": the configuration has it, and Consul does not"));
+  CHECK_FALSE(contains(checked(consul, false, known), "\"ours\""));  // no daemon's configuration
   consul.put("lictor/q/schedules/ours", *known.options.schedules.at("ours").record);
   consul.put("lictor/q/schedules/taken", record);
-  const std::string text = checked(true);
+  const std::string text = checked(consul, true, known);
   CHECK_FALSE(contains(text, "\"ours\""));
   CHECK(contains(text,
                  "\"taken\": the configuration has a schedule of this name, which is not used: "
