@@ -1,3 +1,8 @@
+// Prints the output of a task's program. Each daemon keeps the logs of the attempts that it ran, so
+// Search asks the members, first the one that Consul names, and reads this host's logs from disk if
+// its daemon does not answer. Show prints one attempt, the newest unless another was asked for. With
+// --follow it waits for more output, then for the next attempt, until the task ends.
+
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -32,7 +37,7 @@ constexpr std::chrono::milliseconds kStartWait = 2s;
 struct LogsOptions {
   std::string id;
   bool follow = false;
-  std::optional<std::uint32_t> attempt;  // nothing: the newest
+  std::optional<std::uint32_t> attempt;  // std::nullopt: the newest
   std::string node;                      // empty: any
 };
 
@@ -73,8 +78,8 @@ class LogSource {
     return entries;
   }
 
-  // What there is from `offset` on, at most about a megabyte; where there is nothing and the
-  // attempt runs, waits up to `wait` for more.
+  // The output from `offset` on, at most about a megabyte. If there is none and the attempt runs,
+  // waits up to `wait` for more.
   [[nodiscard]] Result<std::string> read(const StoredLog& log, std::uint64_t offset,
                                          std::chrono::seconds wait) {
     if (!local()) {
@@ -94,7 +99,7 @@ class LogSource {
   std::string directory_, queue_, id_;
 };
 
-// What Consul says of the task.
+// The task as Consul has it.
 struct Whereabouts {
   bool known = true;           // a task or dead letter exists, or the token may not look
   bool waits_or_runs = false;  // its key is there
@@ -138,8 +143,7 @@ class Search {
                cluster::read_members(client_.store, client_.layout, client::Locks::unknown()));
     const std::string& wanted = options_.node.empty() ? known_node : options_.node;
     if (!wanted.empty() && !cluster::find_member(members, wanted) && wanted != client_.node) {
-      likeliest_ = wanted + ": no member now";
-      tried_.push_back(likeliest_);
+      unheard_.push_back(wanted + ": no member now");
     }
     // This host's daemon is down, but its logs are on disk.
     if (!cluster::find_member(members, client_.node)) {
@@ -149,7 +153,7 @@ class Search {
                           [&](const cluster::Member& member) { return member.node == wanted; });
     for (const cluster::Member& member : members) {
       if (!options_.node.empty() && member.node != options_.node) continue;
-      if (!ask(member) && member.node == wanted) likeliest_ = tried_.back();
+      ask(member);
       // That node has the newest attempt; --json lists all.
       const bool found = !places_.empty() && newest(places_.back()) != nullptr;
       if (found && member.node == wanted && !client_.json) break;
@@ -170,21 +174,12 @@ class Search {
   }
 
   [[nodiscard]] const std::vector<HostLogs>& places() const { return places_; }
-  /// The members that could not be asked, and why. Empty: all answered.
+  /// The members that could not be asked, and why; first the one that ran the task last. Empty if
+  /// all answered.
   [[nodiscard]] std::string unheard() const { return fmt::format("{}", fmt::join(unheard_, "; ")); }
-  /// The same of the node that ran it last, if that could not be asked; else unheard().
-  [[nodiscard]] std::string likeliest() const {
-    return likeliest_.empty() ? unheard() : likeliest_;
-  }
-  /// " (tried a: has none)": what was asked, and what came of it, without what likeliest() says.
-  [[nodiscard]] std::string tried() const {
-    std::vector<std::string> others = tried_;
-    std::erase_if(others, [&](const std::string& each) {
-      return likeliest_.empty()
-                 ? std::find(unheard_.begin(), unheard_.end(), each) != unheard_.end()
-                 : each == likeliest_;
-    });
-    return others.empty() ? "" : fmt::format(" (tried {})", fmt::join(others, "; "));
+  /// " (tried a: has none)": the members that answered.
+  [[nodiscard]] std::string heard() const {
+    return heard_.empty() ? "" : fmt::format(" (tried {})", fmt::join(heard_, "; "));
   }
 
  private:
@@ -195,8 +190,7 @@ class Search {
     return it == place.logs.rend() ? nullptr : &*it;
   }
 
-  // False: it could not be asked; tried_.back() says why.
-  bool ask(const cluster::Member& member) {
+  void ask(const cluster::Member& member) {
     auto admin = cluster::open_admin(member, std::chrono::seconds{5}, client_.admin_token);
     auto taken = admin ? take(member, {*std::move(admin), client_.queue, options_.id})
                        : tl::unexpected(admin.error());
@@ -207,15 +201,12 @@ class Search {
                           !disk.list().value_or(std::vector<StoredLog>{}).empty();
       if (proves) taken = take(member, std::move(disk));
     }
-    if (taken) return true;
-    tried_.push_back(member.node + ": " + taken.error().message);
-    unheard_.push_back(tried_.back());
-    return false;
+    if (!taken) unheard_.push_back(member.node + ": " + taken.error().message);
   }
 
   Result<void> take(const cluster::Member& member, LogSource source) {
     LICTOR_TRY(auto logs, source.list());
-    tried_.push_back(fmt::format("{}: {}{}", member.node,
+    heard_.push_back(fmt::format("{}: {}{}", member.node,
                                  logs.empty() ? "has none" : "has other attempts",
                                  source.local() ? " in " + client_.state_dir : ""));
     places_.push_back({member.node, std::move(source), std::move(logs)});
@@ -225,8 +216,7 @@ class Search {
   const Client& client_;
   const LogsOptions& options_;
   std::vector<HostLogs> places_;
-  std::vector<std::string> tried_, unheard_;
-  std::string likeliest_;
+  std::vector<std::string> heard_, unheard_;
 };
 
 // Prints output in pieces, which may split a character.
@@ -387,21 +377,20 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
                             "what it waits for",
                             options.id, client.queue));
   }
-  std::string likeliest = search.likeliest();
-  if (!likeliest.empty()) likeliest = "it is probably where nobody could be asked: " + likeliest;
+  std::string why = search.unheard();
+  if (!why.empty()) why = "it is probably where nobody could be asked: " + why;
   if (!where.known && !options.attempt && options.node.empty()) {
     return fail(
         ErrorCode::kNotFound,
         fmt::format("queue \"{}\" has no task {}, and no output of one was "
                     "found{}{}{}; a task that is done leaves the queue, and its log is removed "
                     "in time (\"logs\" in the configuration)",
-                    client.queue, options.id, search.tried(), likeliest.empty() ? "" : "; ",
-                    likeliest));
+                    client.queue, options.id, search.heard(), why.empty() ? "" : "; ", why));
   }
-  if (likeliest.empty()) {
+  if (why.empty()) {
     // A claimed task has an attempt number before it is started.
-    likeliest = where.waits_or_runs || options.attempt ? "the attempt has not begun, " : "";
-    likeliest +=
+    why = where.waits_or_runs || options.attempt ? "the attempt has not begun, " : "";
+    why +=
         "it has printed nothing, its log was removed (\"logs\" in the configuration), or its "
         "executor is no program or worker. The host that ran it keeps the output of a worker with "
         "tasks_per_process above 1 in "
@@ -410,7 +399,7 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
   return fail(ErrorCode::kNotFound,
               fmt::format("no output of {}task {} in queue \"{}\" was found{}; {}",
                           options.attempt ? fmt::format("attempt {} of ", *options.attempt) : "",
-                          options.id, client.queue, search.tried(), likeliest));
+                          options.id, client.queue, search.heard(), why));
 }
 
 Result<int> logs(const Client& client, const LogsOptions& options) {

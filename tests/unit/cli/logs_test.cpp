@@ -38,12 +38,6 @@ class State {
   const lictor::unit::TemporaryFolder folder_;
 };
 
-// Consul knows neither the task nor a dead letter of it, nor any member.
-std::deque<http::Response> nothing_known() {
-  return {reply(404, "", 9), reply(404, "", 9), no_names(),       reply(404, "", 9),
-          reply(404, "", 9), reply(404, "", 9), reply(404, "", 9)};
-}
-
 }  // namespace
 
 TEST_CASE(
@@ -51,11 +45,12 @@ TEST_CASE(
   const State state;
   state.write(1, 10, "first\n");
   state.write(2, 20, std::string{"second \x1b[2J\n\0", 13});
-  Scene scene{nothing_known()};
+  ModelConsul consul;  // knows nothing of the task
+  Stage scene{consul};
   CHECK(state.logs(scene) == 0);
   CHECK(scene.out() == std::string{"second \x1b[2J\n\0", 13});  // no terminal: as cat does
 
-  Scene older{nothing_known()};
+  Stage older{consul};
   CHECK(state.logs(older, "--attempt 1") == 0);
   CHECK(older.out() == "first\n");
 }
@@ -63,7 +58,8 @@ TEST_CASE(
 TEST_CASE("an attempt without output is reported on standard error") {
   const State state;
   state.write(2, 20, "");
-  Scene scene{nothing_known()};
+  ModelConsul consul;
+  Stage scene{consul};
   CHECK(state.logs(scene) == 0);
   CHECK(scene.out().empty());
   CHECK(scene.err() == "lictor: attempt 2 on a has printed nothing\n");
@@ -77,11 +73,10 @@ TEST_CASE("an attempt whose output was lost on its host says so, and not that it
     const json log{{"attempt", 1},        {"token", 5},
                    {"size", 0},           {"running", false},
                    {"modified", nullptr}, {"error", "cannot write it: No space left on device"}};
-    return httpd::Response{200, "application/json", json{{"logs", {log}}}.dump(), {}};
+    return json_answer(json{{"logs", {log}}}.dump());
   }};
   ModelConsul consul;
-  const json member{{"node", "a"}, {"host", host_name()}, {"admin", {face.url()}}};
-  consul.put("lictor/q/members/a", member.dump(), consul.session());
+  consul.join(face.url());
   Stage stage{consul};
   CHECK(stage.run("logs 7") == 0);
   CHECK(contains(stage.err(), "the output of attempt 1 was lost on a: cannot write it: No space"));
@@ -93,8 +88,7 @@ TEST_CASE("a daemon that refuses the admin token is named; an empty folder prove
     return httpd::Response{401, "application/json", R"({"error":"expected a token"})", {}};
   }};
   ModelConsul consul;
-  const json member{{"node", "a"}, {"host", host_name()}, {"admin", {face.url()}}};
-  consul.put("lictor/q/members/a", member.dump(), consul.session());
+  consul.join(face.url());
   consul.put("lictor/q/dead/7", R"({"node":"a","reason":"failed","record":{}})");
   const State state;
   Stage stage{consul};
@@ -115,7 +109,8 @@ TEST_CASE("a daemon that refuses the admin token is named; an empty folder prove
 TEST_CASE("--json lists the logs") {
   const State state;
   state.write(1, 10, "first\n");
-  Scene scene{nothing_known(), true};
+  ModelConsul consul;
+  Stage scene{consul, true};
   CHECK(state.logs(scene) == 0);
   const json told = json::parse(scene.out());
   CHECK(told["id"] == "7");
@@ -127,35 +122,31 @@ TEST_CASE("--json lists the logs") {
 
 TEST_CASE("without a log the error names what was tried, and the state of the task") {
   const State state;
-  const auto error_of = [&](std::deque<http::Response> replies) {
-    Scene scene{std::move(replies)};
-    const auto code = state.logs(scene);
+  ModelConsul consul;
+  const auto error_of = [&](const std::string& options = {}) {
+    Stage stage{consul};
+    const auto code = state.logs(stage, options);
     REQUIRE_FALSE(code);
     CHECK(code.error().code == ErrorCode::kNotFound);
     return code.error().message;
   };
-  const std::string unknown = error_of(nothing_known());
+  CHECK(contains(error_of("--node b"), "b: no member now"));
+  const std::string unknown = error_of();
   CHECK(contains(unknown, "queue \"q\" has no task 7, and no output of one was found"));
   CHECK(contains(unknown, "a: has none in "));
 
-  const auto known = [](const std::string& record) {
-    std::deque<http::Response> replies(9, reply(404, "", 9));
-    replies.push_front(reply(200, entry("lictor/q/tasks/7", record), 9));
-    return replies;
-  };
-  CHECK(contains(error_of(known(R"({"taskType":"T"})")), "was never started; \"lictor why 7\""));
-  CHECK(contains(error_of(known(R"({"taskType":"T","taskAttempt":1})")),
-                 "the attempt has not begun, it has printed nothing, its log was removed"));
-
   // Dead, so it was begun.
-  std::deque<http::Response> replies = nothing_known();
-  replies[1] = reply(200, entry("lictor/q/dead/7", R"({"attempts":2,"node":"a"})"), 9);
-  const std::string dead = error_of(std::move(replies));
+  consul.put("lictor/q/dead/7", R"({"attempts":2,"node":"a"})");
+  const std::string dead = error_of();
   CHECK(contains(dead, "it has printed nothing, its log was removed"));
   CHECK_FALSE(contains(dead, "has not begun"));
+  consul.remove("lictor/q/dead/7");
 
-  Scene other{nothing_known()};
-  CHECK(contains(state.logs(other, "--node b").error().message, "b: no member now"));
+  consul.put("lictor/q/tasks/7", R"({"taskType":"T"})");
+  CHECK(contains(error_of(), "was never started; \"lictor why 7\""));
+  consul.put("lictor/q/tasks/7", R"({"taskType":"T","taskAttempt":1})");
+  CHECK(contains(error_of(),
+                 "the attempt has not begun, it has printed nothing, its log was removed"));
 }
 
 TEST_CASE("the error names a silent member that ran the task as the probable cause") {
@@ -165,12 +156,11 @@ TEST_CASE("the error names a silent member that ran the task as the probable cau
   const std::string value =
       R"({"node":"b","host":")" + host_name() + R"(","admin":["http://127.0.0.1:1"]})";
   for (const bool member : {true, false}) {
-    std::deque<http::Response> replies(12, reply(404, "", 9));
-    replies[0] = reply(200, entry("lictor/q/tasks/7", record), 9);
-    // After the task, the lock, the dead letters and the history.
-    if (member) replies[6] = reply(200, entry("lictor/q/members/b", value, 7, "s2"), 9);
-    Scene scene{std::move(replies)};
-    const std::string told = state.logs(scene).error().message;
+    ModelConsul consul;
+    consul.put("lictor/q/tasks/7", record);
+    if (member) consul.put("lictor/q/members/b", value, consul.session());
+    Stage stage{consul};
+    const std::string told = state.logs(stage).error().message;
     CAPTURE(told);
     CHECK(contains(told, "it is probably where nobody could be asked: b: "));
     CHECK(contains(told, member ? "127.0.0.1:1" : "b: no member now"));
