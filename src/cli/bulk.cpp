@@ -1,7 +1,6 @@
 #include "cli/bulk.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -20,8 +19,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::size_t kMaxGroupsShown = 20;  // lines of refusals; the summary counts them all
-constexpr std::array<std::string_view, 6> kReasons{"failed",     "permanent", "expired",
-                                                   "unreadable", "stopped",   "owner lost"};
 
 bool is_away(const Error& error) { return exit_code(error.code) == kUnreachable; }
 
@@ -42,7 +39,7 @@ std::string not_done(const BulkResult& result) {
 }
 
 // One line for each message, the most frequent first.
-void tell_refusals(const Client& client, const BulkResult& result) {
+void report_refusals(const Client& client, const BulkResult& result) {
   struct Group {
     const Error* first;
     std::size_t tasks;
@@ -87,8 +84,8 @@ Option add_selection(Arguments& to, Selection& selection, const char* ids_what,
   return all;
 }
 
-int tell_bulk(const Client& client, const BulkResult& result, const std::string& done,
-              const std::function<std::string(const TaskInfo&)>& line) {
+int print_bulk(const Client& client, const BulkResult& result, const std::string& done,
+               const std::function<std::string(const TaskInfo&)>& line) {
   client.console.end_progress();
   if (client.json) {
     const auto refused = json_list(result.refused, [](const auto& each) -> ordered_json {
@@ -102,7 +99,7 @@ int tell_bulk(const Client& client, const BulkResult& result, const std::string&
   } else {
     client.console.print_line(done + ' ' + counted(result.tasks.size(), "task") + not_done(result));
   }
-  tell_refusals(client, result);
+  report_refusals(client, result);
   // An unreachable Consul outranks other refusals: running the command again helps.
   if (std::any_of(result.refused.begin(), result.refused.end(),
                   [](const auto& each) { return is_away(each.error); })) {
@@ -143,13 +140,8 @@ Progress progress_of(const Client& client) {
   };
 }
 
-TaskFilter dead_filter(const Client& client, const std::string& type, const std::string& reason,
+TaskFilter dead_filter(const std::string& type, const std::string& reason,
                        const std::optional<Duration>& older_than) {
-  if (!reason.empty() && std::find(kReasons.begin(), kReasons.end(), reason) == kReasons.end()) {
-    client.console.report_error(
-        fmt::format("--reason: no dead letter has the reason \"{}\"; the reasons are {}", reason,
-                    fmt::join(kReasons, ", ")));
-  }
   TaskFilter filter{TaskState::kDead, type, reason};
   if (older_than) {
     filter.before = wall_now() - std::chrono::duration_cast<std::chrono::milliseconds>(*older_than);

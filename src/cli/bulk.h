@@ -21,8 +21,9 @@ struct Selection {
 
 /// Prints the result and returns the exit code: kUnreachable if Consul stopped answering, else that
 /// of the first refusal. `done`: "cancelled". `line` words one task; empty: print only the count.
-[[nodiscard]] int tell_bulk(const Client& client, const BulkResult& result, const std::string& done,
-                            const std::function<std::string(const TaskInfo&)>& line);
+[[nodiscard]] int print_bulk(const Client& client, const BulkResult& result,
+                             const std::string& done,
+                             const std::function<std::string(const TaskInfo&)>& line);
 
 /// Changes each id by itself. A refusal does not stop the others; a Consul that does not answer
 /// does.
@@ -38,8 +39,7 @@ struct Selection {
 [[nodiscard]] Progress progress_of(const Client& client);
 
 /// The dead letters that --type, --reason and --older-than let through.
-[[nodiscard]] TaskFilter dead_filter(const Client& client, const std::string& type,
-                                     const std::string& reason,
+[[nodiscard]] TaskFilter dead_filter(const std::string& type, const std::string& reason,
                                      const std::optional<Duration>& older_than = {});
 
 }  // namespace lictor::cli

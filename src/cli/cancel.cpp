@@ -35,7 +35,7 @@ std::string cancelled_line(const TaskInfo& task) {
 
 // The daemon that runs a job stops it when Consul reports that the task is gone. Warn if that
 // daemon does not answer.
-void complain_of_silent(const Client& client, const BulkResult& result) {
+void report_silent(const Client& client, const BulkResult& result) {
   std::set<std::string> nodes;
   for (const TaskInfo& task : result.tasks) {
     if (task.state == TaskState::kRunning) nodes.insert(task.node);
@@ -52,7 +52,7 @@ void complain_of_silent(const Client& client, const BulkResult& result) {
 }
 
 // Without that right a waiter takes the cancelled task for a finished one.
-void tell_if_unseen(const Client& client, const BulkResult& result) {
+void note_if_unseen(const Client& client, const BulkResult& result) {
   if (result.tasks.empty()) return;
   const std::string& done = client.layout.done_prefix;
   const auto writable = client.store.writable({done + result.tasks.front().id});
@@ -66,7 +66,7 @@ Result<int> cancel(const Client& client, const CancelOptions& options) {
   if (!options.selection.all) {
     result = each_of(options.selection.ids,
                      [&](const std::string& id) { return client.api.cancel(id); });
-    tell_if_unseen(client, result);
+    note_if_unseen(client, result);
   } else {
     LICTOR_TRY(const auto state, state_argument(options.state));
     const TaskFilter filter{state, options.type};
@@ -81,15 +81,14 @@ Result<int> cancel(const Client& client, const CancelOptions& options) {
     }
     LICTOR_TRY(result, client.api.cancel_all(filter, progress_of(client)));
     if (result.tasks.empty() && result.refused.empty()) {
-      client.console.note(fmt::format("no {}tasks in queue \"{}\"{}",
-                                      state || !options.type.empty() ? "such " : "", client.queue,
-                                      types_hint(client, {state, {}}, options.type)));
+      client.console.note(fmt::format("no {}tasks in queue \"{}\"",
+                                      state || !options.type.empty() ? "such " : "", client.queue));
     }
   }
-  const int code = tell_bulk(
+  const int code = print_bulk(
       client, result, "cancelled",
       options.selection.all ? std::function<std::string(const TaskInfo&)>{} : cancelled_line);
-  complain_of_silent(client, result);
+  report_silent(client, result);
   // Where the queue keeps no history, the process lives on for two seconds (CancelMarks).
   if (auto flushed = client.console.flush(); !flushed) return tl::unexpected(flushed.error());
   return code;

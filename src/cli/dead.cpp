@@ -35,7 +35,7 @@ struct DeadPurgeOptions {
 };
 
 Result<int> dead_list(const Client& client, const DeadListOptions& options) {
-  return print_list(client, dead_filter(client, options.type, options.reason, options.older_than),
+  return print_list(client, dead_filter(options.type, options.reason, options.older_than),
                     options.limit);
 }
 
@@ -44,7 +44,7 @@ Result<int> dead_show(const Client& client, const DeadShowOptions& options) {
 }
 
 Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options) {
-  const TaskFilter filter = dead_filter(client, options.type, options.reason, options.older_than);
+  const TaskFilter filter = dead_filter(options.type, options.reason, options.older_than);
   if (!options.yes) {
     std::size_t count = options.selection.ids.size();
     if (options.selection.all) {
@@ -52,7 +52,7 @@ Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options) {
       count = listed.tasks.size();
     }
     if (count == 0) {
-      if (client.json) return tell_bulk(client, {}, "purged", {});
+      if (client.json) return print_bulk(client, {}, "purged", {});
       client.console.note(none_dead(client, filter));
       return kDone;
     }
@@ -63,12 +63,12 @@ Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options) {
   }
   if (options.selection.all) {
     LICTOR_TRY(const auto result, client.api.purge_all(filter, progress_of(client)));
-    return tell_bulk(client, result, "purged", {});
+    return print_bulk(client, result, "purged", {});
   }
   const auto result =
       each_of(options.selection.ids, [&](const std::string& id) { return client.api.purge(id); });
-  return tell_bulk(client, result, "purged",
-                   [](const TaskInfo& letter) { return "purged dead letter " + letter.id; });
+  return print_bulk(client, result, "purged",
+                    [](const TaskInfo& letter) { return "purged dead letter " + letter.id; });
 }
 
 void add_dead_list(Commands& to) {

@@ -1,4 +1,4 @@
-// What happened in the queue, by the admin APIs of its leaders.
+// Events of the queue, from the admin APIs of its leaders.
 
 #include <algorithm>
 #include <map>
@@ -99,7 +99,7 @@ class EventReader {
         trouble = std::move(answers[i].error());
       }
     }
-    std::erase_if(events, [&](json& event) { return !wanted(event); });
+    std::erase_if(events, [&](const json& event) { return !wanted(event); });
     std::stable_sort(events.begin(), events.end(), [](const json& a, const json& b) {
       return text_of(a, "at") < text_of(b, "at");
     });
@@ -138,13 +138,8 @@ class EventReader {
     next = text_of(answer, "next");
   }
 
-  // Daemons of an earlier version tell the key alone.
-  [[nodiscard]] bool wanted(json& event) const {
+  [[nodiscard]] bool wanted(const json& event) const {
     if (!event.is_object()) return true;
-    const std::string key = text_of(event, "task");
-    if (const auto id = client_.layout.task_id(key); id && !event.contains("task_id")) {
-      event["task_id"] = *id;
-    }
     if (!options_.task.empty() && text_of(event, "task_id") != options_.task) return false;
     if (!options_.type.empty() && text_of(event, "type") != options_.type) return false;
     return !options_.since || parse_rfc3339(text_of(event, "at")) >= options_.since;

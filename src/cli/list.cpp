@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <array>
 #include <map>
 
@@ -14,7 +13,6 @@
 #include "cli/listing.h"
 #include "client/task_info.h"
 #include "cluster/admin_client.h"
-#include "cluster/diagnosis.h"
 #include "cluster/succession.h"
 
 namespace lictor::cli {
@@ -22,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What list shows of a scheduled task whose last attempt failed, and finds it by.
+// The state that list shows for a scheduled task whose last attempt failed.
 constexpr const char* kRetrying = "retrying";
 
 Style style_of(TaskState state) {
@@ -92,16 +90,6 @@ constexpr std::array kStates{TaskState::kWaiting,  TaskState::kScheduled, TaskSt
                              TaskState::kDead,     TaskState::kDone,      TaskState::kUnreadable,
                              TaskState::kTooLarge, TaskState::kUnnameable};
 
-// Whether a daemon of the queue does.
-bool keeps_history(const Client& client) {
-  const auto members = cluster::read_members(client.store, client.layout);
-  if (!members) return false;
-  return std::any_of(members->begin(), members->end(), [&](const cluster::Member& member) {
-    return std::find(member.history.begin(), member.history.end(), client.queue) !=
-           member.history.end();
-  });
-}
-
 }  // namespace
 
 Result<std::optional<TaskState>> state_argument(const std::string& text) {
@@ -122,22 +110,7 @@ Result<std::optional<TaskState>> state_argument(const std::string& text) {
 
 std::string none_dead(const Client& client, const TaskFilter& filter) {
   const bool all = filter.type.empty() && filter.reason.empty() && !filter.before;
-  return fmt::format("no {}dead letters in queue \"{}\"{}", all ? "" : "such ", client.queue,
-                     types_hint(client, {TaskState::kDead}, filter.type));
-}
-
-std::string types_hint(const Client& client, const TaskFilter& all, const std::string& type) {
-  if (type.empty()) return {};
-  const auto listed = client.api.list(all);
-  std::map<std::string, std::size_t> counts;
-  for (const TaskInfo& task : listed ? listed->tasks : std::vector<TaskInfo>{}) {
-    if (all.state || task.state < TaskState::kDead) ++counts[task.type];
-  }
-  if (counts.empty() || counts.contains(type)) return {};
-  std::vector<std::string> types;
-  types.reserve(counts.size());
-  for (const auto& [name, count] : counts) types.push_back(fmt::format("{} ({})", name, count));
-  return "; the types that there are: " + cluster::some(types);
+  return fmt::format("no {}dead letters in queue \"{}\"", all ? "" : "such ", client.queue);
 }
 
 Result<int> print_list(const Client& client, const TaskFilter& filter, std::size_t limit,
@@ -189,9 +162,8 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
       const bool all = !filter.state && filter.type.empty();
       client.console.note(fmt::format("no {}tasks in queue \"{}\"{}", all ? "" : "such ",
                                       client.queue,
-                                      all ? " (" + client.layout.tasks_prefix + ")"
-                                          : types_hint(client, {filter.state}, filter.type)));
-      if (all && !keeps_history(client)) {
+                                      all ? " (" + client.layout.tasks_prefix + ")" : ""));
+      if (all) {
         client.console.note(
             "finished tasks are deleted; where \"history\" is configured, \"lictor list --state "
             "done\" shows them");

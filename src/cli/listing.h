@@ -1,6 +1,6 @@
 #pragma once
 
-// What commands have in common.
+// Shared by several commands.
 
 #include <cstddef>
 #include <functional>
@@ -18,12 +18,7 @@ namespace lictor::cli {
 /// "no dead letters in queue "q"": none fits `filter`.
 [[nodiscard]] std::string none_dead(const Client& client, const TaskFilter& filter);
 
-/// "; the types that there are: Mail (3), ..." if those that `all` lets through lack `type`, else
-/// empty.
-[[nodiscard]] std::string types_hint(const Client& client, const TaskFilter& all,
-                                     const std::string& type);
-
-/// The state that --state names; nothing for an empty text. Errors: kInvalid.
+/// The state that --state names; std::nullopt for an empty text. Errors: kInvalid.
 [[nodiscard]] Result<std::optional<TaskState>> state_argument(const std::string& text);
 
 /// Prints the tasks that `filter` lets through, `limit` at most (0: all), as a table or as JSON.
@@ -39,8 +34,7 @@ void note_if_not_led(const Client& client);
 /// The first reason why the task does not run: the leader's, else as far as Consul knows.
 [[nodiscard]] std::string reason_of(const Client& client, const TaskInfo& task);
 
-/// What a schedule knows of the tick that the id of a task which does not exist names. Empty: it
-/// names no tick of a stored schedule.
+/// Why there is no task `id`, if that names a tick of a stored schedule; else empty.
 [[nodiscard]] std::vector<std::string> tick_reasons(const Client& client, const std::string& id);
 
 /// "paused by me@host, 5m ago: deployment"; empty: it is not.
@@ -50,7 +44,7 @@ void note_if_not_led(const Client& client);
 /// kNotFound, there is none.
 [[nodiscard]] Result<int> show_task(const Client& client, const std::string& id, bool only_dead);
 
-/// What the leader's admin API answers, a JSON object. Errors: nobody leads, or the leader cannot
+/// The answer of the leader's admin API, a JSON object. Errors: nobody leads, or the leader cannot
 /// be asked from here.
 [[nodiscard]] Result<nlohmann::json> leader_answer(cluster::LeaderClient& leader,
                                                    const std::string& target);

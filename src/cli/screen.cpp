@@ -58,18 +58,15 @@ void Screen::block_signals() {
 }
 
 Result<std::unique_ptr<Screen>> Screen::open() {
-  if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1) {
-    return fail(ErrorCode::kInvalid,
-                "top needs a terminal; \"lictor stats --json\" prints the counts once, \"lictor "
-                "check\" the findings");
-  }
-  if (!detect_terminal(stdout).moves) {
-    return fail(ErrorCode::kInvalid,
-                "top needs a terminal that moves its cursor, and TERM says that this one does not; "
-                "\"lictor stats --json\" prints the counts once");
+  const Terminal terminal = detect_terminal(stdout);
+  if (::isatty(STDIN_FILENO) != 1 || !terminal.moves) {
+    return fail(
+        ErrorCode::kInvalid,
+        "top needs a terminal, and one that moves its cursor (TERM is not \"dumb\"); \"lictor "
+        "stats --json\" prints the counts once, \"lictor check\" the findings");
   }
   std::unique_ptr<Screen> screen{new Screen};
-  screen->color_ = detect_terminal(stdout).color;
+  screen->color_ = terminal.color;
   const sigset_t signals = screen_signals();
   screen->signals_ = UniqueFd{signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK)};
   ::tcgetattr(STDIN_FILENO, &screen->before_);

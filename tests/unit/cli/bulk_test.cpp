@@ -7,7 +7,6 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/listing.h"
 #include "harness.h"
 #include "model_consul.h"
 
@@ -29,7 +28,7 @@ TEST_CASE("refusals with the same message share a line with their number, at mos
   for (int i = 0; i < 30; ++i) refuse(result, std::to_string(i), ErrorCode::kInvalid);
   for (int i = 0; i < 4700; ++i) refuse(result, "no Consul");
   test::Scene scene{{}};
-  CHECK(tell_bulk(scene.client, result, "cancelled", {}) == kUnreachable);
+  CHECK(print_bulk(scene.client, result, "cancelled", {}) == kUnreachable);
   CHECK(scene.out() == "cancelled 0 tasks, 30 refused, 200 in doubt, 5001 not tried\n");
   const std::string told = scene.err();
   CHECK(
@@ -52,27 +51,13 @@ TEST_CASE("where there are no dead letters, purge --all asks nothing, and both c
   CHECK(test::contains(listed.err(), "no such dead letters in queue \"q\"\n"));
 }
 
-TEST_CASE("an empty list hints at the history only where the queue keeps none") {
-  test::ModelConsul consul;
-  const std::string session = consul.session();
-  const auto told = [&](const char* member) {
-    consul.put("lictor/q/members/a", member, session);
-    test::Stage stage{consul};
-    CHECK(print_list(stage.client, {}, 0) == kDone);
-    return stage.err();
-  };
-  CHECK(test::contains(told(R"({"node":"a","history":["other"]})"), "finished tasks are deleted"));
-  CHECK_FALSE(
-      test::contains(told(R"({"node":"a","history":["q"]})"), "finished tasks are deleted"));
-}
-
 TEST_CASE("an unreachable Consul decides the exit code over other refusals") {
   BulkResult result;
   result.refused.push_back({"id", {ErrorCode::kConflict, "expired"}});
   test::Scene scene{{}};
-  CHECK(tell_bulk(scene.client, result, "retried", {}) == kFailed);
+  CHECK(print_bulk(scene.client, result, "retried", {}) == kFailed);
   refuse(result, "no Consul");
-  CHECK(tell_bulk(scene.client, result, "retried", {}) == kUnreachable);
+  CHECK(print_bulk(scene.client, result, "retried", {}) == kUnreachable);
 }
 
 TEST_CASE("the JSON says for each refusal whether the result is in doubt") {
@@ -81,7 +66,7 @@ TEST_CASE("the JSON says for each refusal whether the result is in doubt") {
   refuse(result, "no reply", ErrorCode::kTimeout);
   refuse(result, "no Consul");
   test::Scene scene{{}, true};
-  CHECK(tell_bulk(scene.client, result, "cancelled", {}) == kUnreachable);
+  CHECK(print_bulk(scene.client, result, "cancelled", {}) == kUnreachable);
   const auto refused = nlohmann::json::parse(scene.out()).at("refused");
   REQUIRE(refused.size() == 3);
   CHECK_FALSE(refused[0].at("in_doubt"));
@@ -131,12 +116,6 @@ TEST_CASE("who waits for a task is told that it was cancelled, and by whom; a hi
   REQUIRE(tasks.size() == 1);
   CHECK(tasks[0].at("id") == "x");
   CHECK(tasks[0].at("state") == "cancelled");
-}
-
-TEST_CASE("without refusals nothing is printed to standard error") {
-  test::Scene scene{{}};
-  CHECK(tell_bulk(scene.client, {}, "cancelled", {}) == kDone);
-  CHECK(scene.err().empty());
 }
 
 TEST_CASE("list finds what waits for another attempt") {
