@@ -164,7 +164,7 @@ bool keeps_history(const Queue& queue, const std::string& leader) {
   return std::find(queues.begin(), queues.end(), queue.name) != queues.end();
 }
 
-// What stays of a cancelled task.
+// The history entry of a cancelled task.
 std::string cancelled_record(const TaskInfo& task) {
   // A transaction has no room for two large records.
   constexpr std::size_t kMostBytes = 200'000;
@@ -178,10 +178,10 @@ std::string cancelled_record(const TaskInfo& task) {
   return text.take();
 }
 
-// How tasks are cancelled.
+// The two ways to cancel a task.
 struct Cancelling {
-  Plan silent;  // deletes the task
-  Plan told;    // and leaves a record
+  Plan silent;    // deletes the task
+  Plan recorded;  // and leaves a record
   Locks locks;
 
   // The node of a leader, now or last: all are configured alike. Empty: it is not known.
@@ -202,12 +202,12 @@ Result<Cancelling> cancelling(const Queue& queue) {
   const auto view = [&queue, locks](wire::KvEntry entry) {
     return view_task(queue.layout, std::move(entry), locks, wall_now());
   };
-  const auto tell = [&queue](const TaskInfo& task) -> Result<PlannedChange> {
+  const auto record = [&queue](const TaskInfo& task) -> Result<PlannedChange> {
     Store::Change change = removal(task.key, task.modify_index);
     change.push_back({Store::Op::Verb::kSet, queue.done_key(task.id), 0, cancelled_record(task)});
     return PlannedChange{std::move(change), {}};
   };
-  return Cancelling{{view, plan_removal}, {view, tell}, std::move(locks)};
+  return Cancelling{{view, plan_removal}, {view, record}, std::move(locks)};
 }
 
 // The error for a task that neither waits nor runs.
@@ -282,9 +282,10 @@ Result<TaskList> list_letters(const Queue& queue, TaskFilter filter) {
   return letters;
 }
 
-// Removes those that nobody can change, since their keys are not UTF-8; says so of each.
-std::vector<BulkResult::Refusal> take_unnameable(const char* verb, const std::string& prefix,
-                                                 std::vector<TaskInfo>& tasks) {
+// Changes all `tasks` but those that nobody can change, since their keys below `prefix` are not
+// UTF-8.
+BulkResult change_all(const Queue& queue, const char* verb, const std::string& prefix,
+                      std::vector<TaskInfo> tasks, const Plan& plan, const Progress& progress) {
   std::vector<BulkResult::Refusal> refused;
   std::erase_if(tasks, [&](const TaskInfo& task) {
     if (task.state != TaskState::kUnnameable) return false;
@@ -294,7 +295,9 @@ std::vector<BulkResult::Refusal> take_unnameable(const char* verb, const std::st
                                           unnameable_hint(prefix, task.id))}});
     return true;
   });
-  return refused;
+  BulkResult result = change_many(queue, std::move(tasks), plan, progress);
+  std::move(refused.begin(), refused.end(), std::back_inserter(result.refused));
+  return result;
 }
 
 // False: `change` returned nothing, since there is nothing to do.
@@ -354,7 +357,7 @@ Result<TaskInfo> Client::cancel(const std::string& id) {
   const client::Queue& queue = impl_->queue;
   LICTOR_TRY(const auto how, check_id(id).and_then([&] { return cancelling(queue); }));
   const std::string key = queue.layout.task_key(id);
-  auto cancelled = change_one(queue, key, how.told);
+  auto cancelled = change_one(queue, key, how.recorded);
   if (!cancelled && cancelled.error().code == ErrorCode::kPermissionDenied) {
     return change_one(queue, key, how.silent);  // a producer's token may not write below done/
   }
@@ -373,18 +376,15 @@ Result<BulkResult> Client::cancel_all(const TaskFilter& filter, const Progress& 
     return fail(ErrorCode::kInvalid, "dead and done tasks cannot be cancelled");
   }
   LICTOR_TRY(auto listed, list_tasks(queue, filter));
-  auto unnameable = take_unnameable("cancel", queue.layout.tasks_prefix, listed.tasks);
   std::erase_if(listed.tasks, [](const TaskInfo& task) { return task.state >= TaskState::kDead; });
   LICTOR_TRY(const auto how, cancelling(queue));
-  bool tell = !listed.tasks.empty() && keeps_history(queue, how.leader());
-  if (tell) {
+  bool records = !listed.tasks.empty() && keeps_history(queue, how.leader());
+  if (records) {
     const auto writable = queue.store.writable({queue.done_key(listed.tasks.front().id)});
-    tell = writable && writable->front();
+    records = writable && writable->front();
   }
-  const Plan& plan = tell ? how.told : how.silent;
-  auto result = change_many(queue, std::move(listed.tasks), plan, progress);
-  std::move(unnameable.begin(), unnameable.end(), std::back_inserter(result.refused));
-  return result;
+  return change_all(queue, "cancel", queue.layout.tasks_prefix, std::move(listed.tasks),
+                    records ? how.recorded : how.silent, progress);
 }
 
 Result<TaskInfo> Client::retry(const std::string& id, bool drop_expiry) {
@@ -400,18 +400,22 @@ Result<BulkResult> Client::retry_all(const TaskFilter& filter, bool drop_expiry,
                                      const Progress& progress) {
   const client::Queue& queue = impl_->queue;
   LICTOR_TRY(auto listed, list_letters(queue, filter));
-  std::vector<BulkResult::Refusal> left =
-      take_unnameable("retry", queue.layout.dead_prefix, listed.tasks);
-  // Only the newest letter of each task: the others would conflict with it.
+  // Only the newest letter of each task: the others would conflict with it. change_all() and the
+  // plan refuse those that belong to no task.
+  const auto is_without_task = [](const TaskInfo& letter) {
+    return letter.task_id.empty() || letter.state == TaskState::kUnnameable;
+  };
   std::map<std::string, std::uint64_t> newest;
   for (const TaskInfo& letter : listed.tasks) {
+    if (is_without_task(letter)) continue;
     std::uint64_t& index = newest[letter.task_id];
     index = std::max(index, letter.create_index);
   }
   std::vector<TaskInfo> chosen;
+  std::vector<BulkResult::Refusal> left;
   for (TaskInfo& letter : listed.tasks) {
     const std::string& task = letter.task_id;
-    if (task.empty() || letter.create_index == newest[task]) {  // the plan refuses one without
+    if (is_without_task(letter) || letter.create_index == newest[task]) {
       chosen.push_back(std::move(letter));
     } else {
       left.push_back({letter.id,
@@ -419,8 +423,8 @@ Result<BulkResult> Client::retry_all(const TaskFilter& filter, bool drop_expiry,
                        "task " + printable(task) + " has a newer dead letter, which was chosen"}});
     }
   }
-  BulkResult result =
-      change_many(queue, std::move(chosen), retry_plan(queue, drop_expiry), progress);
+  BulkResult result = change_all(queue, "retry", queue.layout.dead_prefix, std::move(chosen),
+                                 retry_plan(queue, drop_expiry), progress);
   std::move(left.begin(), left.end(), std::back_inserter(result.refused));
   return result;
 }
@@ -436,10 +440,8 @@ Result<TaskInfo> Client::purge(const std::string& id) {
 Result<BulkResult> Client::purge_all(const TaskFilter& filter, const Progress& progress) {
   const client::Queue& queue = impl_->queue;
   LICTOR_TRY(auto listed, list_letters(queue, filter));
-  auto unnameable = take_unnameable("purge", queue.layout.dead_prefix, listed.tasks);
-  auto result = change_many(queue, std::move(listed.tasks), purge_plan(queue), progress);
-  std::move(unnameable.begin(), unnameable.end(), std::back_inserter(result.refused));
-  return result;
+  return change_all(queue, "purge", queue.layout.dead_prefix, std::move(listed.tasks),
+                    purge_plan(queue), progress);
 }
 
 Result<bool> Client::pause(const std::string& reason, const std::string& by) {
