@@ -57,7 +57,7 @@ inline constexpr int kCancelled = 6;  ///< the task that was waited for
 /// A schedule in the configuration file on this host.
 struct LocalSchedule {
   std::string file;            ///< empty: no file has it
-  std::optional<bool> paused;  ///< nothing: its operator decides
+  std::optional<bool> paused;  ///< std::nullopt: its operator decides
 };
 
 /// The queue that a command works on.

@@ -156,7 +156,7 @@ Result<void> Console::flush() {
 
 Result<void> Console::flush_keep_progress() {
   flush_out();
-  if (error_number_ == 0 || error_number_ == EPIPE || std::exchange(told_, true)) return {};
+  if (error_number_ == 0 || error_number_ == EPIPE || std::exchange(reported_, true)) return {};
   return fail(ErrorCode::kFailed, "cannot write to standard output: " + errno_text(error_number_) +
                                       "; the output is not complete");
 }

@@ -14,7 +14,7 @@ namespace lictor::cli {
 
 enum class Style { kPlain, kBold, kDim, kGreen, kYellow, kRed };
 
-/// What a stream can do.
+/// The abilities of a stream.
 struct Terminal {
   bool is_terminal = false;
   bool color = false;
@@ -38,7 +38,7 @@ class Page {
   std::vector<std::pair<std::string, Style>> parts_;
 };
 
-/// What stands before each error: "lictor", or the name of the program that links lictor. Set it
+/// The start of each error: "lictor", or the name of the program that links lictor. Set it
 /// before threads start.
 [[nodiscard]] std::string& program_name();
 
@@ -73,7 +73,7 @@ class Console {
   /// The same without colour, for what is no error.
   void report_note(std::string_view message);
 
-  /// Asks a yes-or-no question. Nothing: there is no terminal.
+  /// Asks a yes-or-no question. std::nullopt without a terminal.
   [[nodiscard]] std::optional<bool> confirm(std::string_view question);
 
   /// A line that the next one overwrites; on a terminal only.
@@ -104,7 +104,7 @@ class Console {
   Terminal err_terminal_;
   std::string queue_;
   int error_number_ = 0;  // the first failure of print()
-  bool told_ = false;
+  bool reported_ = false;
   bool progress_shown_ = false;
 };
 
@@ -129,7 +129,7 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-/// What "show" prints of one thing: a line a field, and blocks below them.
+/// The output of "show": a line a field, and blocks below them.
 class Sheet {
  public:
   /// Nothing for an empty value.

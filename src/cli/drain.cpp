@@ -59,8 +59,8 @@ cluster::Partitions held_by(const client::Locks& locks, const std::string& host)
 }
 
 // Nobody takes what the host gives away.
-void complain_if_alone(const Client& client, const std::string& host,
-                       const std::vector<cluster::Member>& members) {
+void report_if_alone(const Client& client, const std::string& host,
+                     const std::vector<cluster::Member>& members) {
   if (std::any_of(members.begin(), members.end(), [&](const cluster::Member& member) {
         return member.node != host && !member.draining;
       })) {
@@ -71,8 +71,8 @@ void complain_if_alone(const Client& client, const std::string& host,
 }
 
 // `changed`: false if the host was drained already, or not drained.
-void tell_json(const Client& client, const std::string& host, bool changed, bool draining,
-               const cluster::Partitions& partitions) {
+void print_drain(const Client& client, const std::string& host, bool changed, bool draining,
+                 const cluster::Partitions& partitions) {
   if (!client.json) return;
   print_json(
       client,
@@ -128,17 +128,16 @@ Result<int> drain(const Client& client, const DrainOptions& options) {
   if (auto checked = check_host(host); !checked) return tl::unexpected(checked.error());
   LICTOR_TRY(const auto locks, client::read_locks(client.store, client.layout));
   if (locks.count() == 1) {
-    return fail(
-        ErrorCode::kInvalid,
-        fmt::format("queue \"{}\" has one partition, so nothing can be drained; to move the "
-                    "lead, use \"lictor leader --step-down\"",
-                    client.queue));
+    return fail(ErrorCode::kInvalid,
+                fmt::format("queue \"{}\" has one partition, so nothing can be drained; to move "
+                            "leadership, use \"lictor leader --step-down\"",
+                            client.queue));
   }
   LICTOR_TRY(const auto members, cluster::read_members(client.store, client.layout, locks));
   const cluster::Member* member = cluster::find_member(members, host);
   if (member == nullptr) return tl::unexpected(no_member(client, host, members));
   LICTOR_TRY(const bool changed, client::begin_drain(client.store, client.layout, host));
-  complain_if_alone(client, host, members);
+  report_if_alone(client, host, members);
   const cluster::Partitions& held = member->partitions;
   if (!client.json) {
     client.console.print_line(client.console.suggesting(fmt::format(
@@ -156,13 +155,13 @@ Result<int> drain(const Client& client, const DrainOptions& options) {
     }
   }
   if (!options.wait) {
-    tell_json(client, host, changed, true, held);
+    print_drain(client, host, changed, true, held);
     return kDone;
   }
   auto emptied = wait_until_empty(client, host, options.wait_timeout);
   client.console.end_progress();
   const auto now = client::read_locks(client.store, client.layout);
-  tell_json(client, host, changed, true, now ? held_by(*now, host) : held);
+  print_drain(client, host, changed, true, now ? held_by(*now, host) : held);
   if (!emptied) return tl::unexpected(std::move(emptied.error()));
   if (!client.json) client.console.print_line(host + " leads no partition");
   return kDone;
@@ -178,8 +177,8 @@ Result<int> undrain(const Client& client, const UndrainOptions& options) {
   LICTOR_TRY(const auto members, cluster::read_members(client.store, client.layout, locks));
   const cluster::Member* member = cluster::find_member(members, host);
   if (!changed && member == nullptr) return tl::unexpected(no_member(client, host, members));
-  tell_json(client, host, changed, false,
-            member != nullptr ? member->partitions : cluster::Partitions{});
+  print_drain(client, host, changed, false,
+              member != nullptr ? member->partitions : cluster::Partitions{});
   if (client.json) return kDone;
   client.console.print_line(
       !changed ? host + " is not draining"

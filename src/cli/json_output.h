@@ -18,11 +18,11 @@ struct Client;
 /// Prints a document: "queue", then `members`.
 void print_json(const Client& client, nlohmann::ordered_json members);
 
-/// An array of what `told` makes of each.
-template <class Range, class Told>
-[[nodiscard]] nlohmann::ordered_json json_list(const Range& range, const Told& told) {
+/// An array of the results of `to_json` for each.
+template <class Range, class ToJson>
+[[nodiscard]] nlohmann::ordered_json json_list(const Range& range, const ToJson& to_json) {
   auto list = nlohmann::ordered_json::array();
-  for (const auto& each : range) list.emplace_back(told(each));
+  for (const auto& each : range) list.emplace_back(to_json(each));
   return list;
 }
 

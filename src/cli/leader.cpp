@@ -131,7 +131,7 @@ Result<int> show_leaders(const Client& client, const Locks& locks) {
   return kDone;
 }
 
-// What became of the partitions that were led when the leaders were asked to hand over.
+// The partitions that were led when the leaders were asked to hand over, by their leaders now.
 struct Handover {
   cluster::Partitions waiting;   // still with the leader that was asked
   cluster::Partitions released;  // with nobody

@@ -83,7 +83,7 @@ Result<std::optional<WallTime>> moment(const char* at_flag, const std::optional<
   return std::nullopt;
 }
 
-// What is to be done, and how. `type_flag`: where the type is given.
+// The fields that say what to run, and how. `type_flag` gives the type.
 Result<client::RecordFields> work(const TaskText& text, const char* type_flag) {
   if (text.type.empty() || !is_utf8(text.type)) {
     return refuse(type_flag,

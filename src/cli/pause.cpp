@@ -14,8 +14,8 @@ struct PauseOptions {
   std::string reason;
 };
 
-// What the switch is now, and whether we turned it.
-Result<int> tell_pause(const Client& client, bool changed) {
+// `changed`: by this command.
+Result<int> print_pause(const Client& client, bool changed) {
   LICTOR_TRY(const auto now, client.api.paused());
   if (client.json) {
     print_json(client, {{"changed", changed}, {"paused", pause_json(now)}});
@@ -37,12 +37,12 @@ Result<int> pause(const Client& client, const PauseOptions& options) {
   if (!changed && !options.reason.empty()) {
     client.console.note("the reason was not written: \"lictor resume\", then pause again with it");
   }
-  return tell_pause(client, changed);
+  return print_pause(client, changed);
 }
 
 Result<int> resume(const Client& client) {
   LICTOR_TRY(const auto changed, client.api.resume());
-  return tell_pause(client, changed);
+  return print_pause(client, changed);
 }
 
 }  // namespace

@@ -113,9 +113,9 @@ Result<int> schedule_list(const Client& client) {
   LICTOR_TRY(const auto listed, Schedules(client.store, client.layout).list());
   const WallTime now = wall_now();
   if (client.json) {
-    const auto told = [&](const StoredSchedule& stored) { return schedule_json(stored, now); };
+    const auto to_json = [&](const StoredSchedule& stored) { return schedule_json(stored, now); };
     print_json(client,
-               {{"hidden", listed.hidden}, {"schedules", json_list(listed.schedules, told)}});
+               {{"hidden", listed.hidden}, {"schedules", json_list(listed.schedules, to_json)}});
   } else {
     Table table{{"NAME", "RULE", "NEXT", "LAST", "STATE"}};
     for (const StoredSchedule& stored : listed.schedules) {
@@ -146,9 +146,9 @@ Result<int> schedule_show(const Client& client, const ScheduleOptions& options) 
   LICTOR_TRY(const auto stored, get_schedule(client, schedules, options.name));
   const WallTime now = wall_now();
   if (client.json) {
-    ordered_json told = schedule_json(stored, now);
-    client::add_value_json(stored.record, told);
-    print_json(client, {{"name", stored.name}, {"schedule", std::move(told)}});
+    ordered_json out = schedule_json(stored, now);
+    client::add_value_json(stored.record, out);
+    print_json(client, {{"name", stored.name}, {"schedule", std::move(out)}});
     return kDone;
   }
   Sheet sheet;

@@ -44,7 +44,7 @@ struct ScheduleNextOptions {
   std::string name;  // empty: `rule`
   RuleText rule;
   std::size_t count = 10;
-  std::optional<std::string> from;  // nothing: now
+  std::optional<std::string> from;  // std::nullopt: now
 };
 
 // The ticks in UTC and, if the schedule has a zone, on its clock.

@@ -24,8 +24,9 @@ class Screen {
     std::string text{};  ///< of any but escapes: all that was typed
   };
 
-  /// Blocks the signals that end the screen, for this thread and those that it starts later. Call it
-  /// before there is any other: a signal would end the process there, with the terminal as it is.
+  /// Blocks the signals that end the screen, for this thread and those that it starts later. Call
+  /// it before there is any other: a signal would end the process there, with the terminal as it
+  /// is.
   static void block_signals();
 
   /// After block_signals(). Errors: kInvalid, standard input or output is no terminal, or one that

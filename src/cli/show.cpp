@@ -107,7 +107,7 @@ Result<int> print_tasks(const Client& client, const std::string& id,
 }
 
 // With --json nothing found is a document, too.
-Result<int> tell_none(const Client& client, const std::string& id, const Error& error) {
+Result<int> report_none(const Client& client, const std::string& id, const Error& error) {
   if (client.json && error.code == ErrorCode::kNotFound) {
     static_cast<void>(print_tasks(client, id, {}));
   }
@@ -126,14 +126,14 @@ Result<int> show(const Client& client, const ShowOptions& options) {
 
 Result<int> show_task(const Client& client, const std::string& id, bool only_dead) {
   auto found = client.api.show(id);
-  if (!found) return tell_none(client, id, found.error());
+  if (!found) return report_none(client, id, found.error());
   if (!only_dead) {
     cluster::mark_running(client.stored(), client.admin_token, *found);
     return print_tasks(client, id, *found);
   }
   std::erase_if(*found, [](const TaskInfo& task) { return task.state != TaskState::kDead; });
   if (!found->empty()) return print_tasks(client, id, *found);
-  return tell_none(
+  return report_none(
       client, id,
       {ErrorCode::kNotFound, "task " + id + " is not dead; see \"lictor show " + id + '"'});
 }

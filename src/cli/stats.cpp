@@ -1,4 +1,4 @@
-// What the leaders count of the queue, by their admin APIs.
+// The counts of the queue, from the admin APIs of its leaders.
 
 #include <algorithm>
 #include <utility>

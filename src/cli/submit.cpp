@@ -63,7 +63,8 @@ ordered_json result_of(const TaskInfo& done) {
   return parse_json(done.result) ? ordered_json::parse(done.result) : ordered_json{};
 }
 
-Result<int> tell_ending(const Client& client, const client::NewRecord& task, const Ending& ending) {
+Result<int> print_ending(const Client& client, const client::NewRecord& task,
+                         const Ending& ending) {
   const TaskInfo& info = ending.task;
   if (ending.how == Ending::How::kTimedOut) {
     if (client.json) {  // the task was written, so print its id
@@ -184,7 +185,7 @@ Result<int> submit(const Client& client, const SubmitOptions& options) {
   const auto ending = follow(client, *submitted, options.wait_timeout);
   client.console.end_progress();
   if (!ending) return tl::unexpected(ending.error());
-  return tell_ending(client, task, *ending);
+  return print_ending(client, task, *ending);
 }
 
 }  // namespace

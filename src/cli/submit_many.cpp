@@ -115,7 +115,7 @@ class Submission {
     flush_keep_progress();
   }
 
-  // Whoever ends this process gets all printed ids, and whole lines.
+  // A killed process has then printed all ids so far, in whole lines.
   void flush_keep_progress() {
     if (auto arrived = client_.console.flush_keep_progress(); !arrived)
       lost_output_ = arrived.error();
@@ -148,7 +148,7 @@ class Submission {
     sent_.erase(sent_.begin(), sent_.begin() + static_cast<std::ptrdiff_t>(end - forgotten_));
     forgotten_ = end;
     flush_keep_progress();
-    tell_progress();
+    update_progress();
   }
 
   // All before are settled and forgotten.
@@ -205,7 +205,7 @@ class Submission {
     if (client_.json) refusals_.push_back({{"line", line}, {"error", why}});
   }
 
-  void tell_progress() {
+  void update_progress() {
     const Instant now = boot_now();
     const bool terminal = client_.console.err_terminal().moves;
     if (now - started_ < kProgressAfter || now < next_progress_) return;

@@ -35,7 +35,7 @@ constexpr auto kLate = 3s;
 constexpr auto kMessageStays = 10s;
 constexpr std::size_t kShownFailures = 8;
 
-// What stands on the last line until it is answered.
+// Stands on the last line until it is answered.
 struct Question {
   std::string text;
   std::function<std::string(const std::string& typed)> act;  // by the asker
@@ -248,10 +248,10 @@ class Top {
 
   void refresh(TopView& view) {
     const std::string queue = "queue=" + wire::query_value(client_.queue);
-    const auto told = daemons_.get("/v1/queues?" + queue);
-    view.trouble = told ? "" : told.error().message;
-    if (!told) return;
-    const json queues = told->is_object() ? told->value("queues", json{}) : json{};
+    const auto answer = daemons_.get("/v1/queues?" + queue);
+    view.trouble = answer ? "" : answer.error().message;
+    if (!answer) return;
+    const json queues = answer->is_object() ? answer->value("queues", json{}) : json{};
     const bool fits = queues.is_array() && !queues.empty() && queues[0].is_object();
     view.queue = fits ? queues[0] : json::object();
     for (const json& finding : view.queue.value("findings", json::array())) {

@@ -1,4 +1,4 @@
-// What "lictor top" shows.
+// The screen of "lictor top".
 
 #include "cli/top_page.h"
 
@@ -45,10 +45,10 @@ std::string indented(std::string_view text, std::size_t width, const std::string
   return lines;
 }
 
-// The partitions of `told`, which has none of them if it is of another version.
-cluster::Partitions partitions_in(const json& told) {
+// Empty for what a daemon of another version sends.
+cluster::Partitions partitions_in(const json& list) {
   cluster::Partitions partitions;
-  for (const json& each : told.is_array() ? told : json::array()) {
+  for (const json& each : list.is_array() ? list : json::array()) {
     if (each.is_number_unsigned()) partitions.push_back(each.get<std::uint32_t>());
   }
   return partitions;
@@ -74,6 +74,13 @@ Leads leads_of(const json& queue) {
   }
   if (!free.empty()) return {"nobody leads " + cluster::partitions_text(free), false};
   return {counted(leaders.size(), "partition") + ", led by " + counted(nodes.size(), "daemon")};
+}
+
+// Whether the daemons have an executor for the type, or say nothing of their executors.
+bool has_executor(const json& queue, const std::string& type) {
+  const json types = queue.value("types", json{});
+  return !types.is_array() || std::find(types.begin(), types.end(), "*") != types.end() ||
+         std::find(types.begin(), types.end(), type) != types.end();
 }
 
 // `"Odd" (3), "Older" (1)`: the types of tasks that nobody runs.
@@ -159,9 +166,9 @@ class Drawing {
   }
 
   // "workers  Invoice: 1 busy, 1 idle"
-  static void workers(Page& page, const json& told) {
+  static void workers(Page& page, const json& types) {
     std::multimap<std::pair<std::uint64_t, std::uint64_t>, std::string, std::greater<>> all;
-    for (const auto& [type, counts] : told.items()) {
+    for (const auto& [type, counts] : types.items()) {
       std::vector<std::string> states;
       std::uint64_t total = 0;
       for (const char* state : {"busy", "idle", "starting", "ending"}) {
@@ -202,16 +209,16 @@ class Drawing {
     const std::string what = text_of(finding, "what") + (types.empty() ? "" : ": " + types);
     const bool error = text_of(finding, "severity") == "error";
     const std::size_t width = scene_.size.columns;
-    std::string told = indented(printable(what), width, "  ");
-    told.front() = '!';
+    std::string text = indented(printable(what), width, "  ");
+    text.front() = '!';
     const std::string remedy = indented(
         printable(scene_.client.console.suggesting(text_of(finding, "remedy"))), width, "  ");
-    const auto lines = [](const std::string& text) {
-      return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+    const auto lines = [](const std::string& part) {
+      return static_cast<std::size_t>(std::count(part.begin(), part.end(), '\n'));
     };
-    if (lines(told) > room) return false;
-    room -= lines(told);
-    page.add(told, error ? Style::kRed : Style::kYellow);
+    if (lines(text) > room) return false;
+    room -= lines(text);
+    page.add(text, error ? Style::kRed : Style::kYellow);
     if (lines(remedy) > room) return true;
     room -= lines(remedy);
     page.add(remedy, Style::kDim);
@@ -257,12 +264,6 @@ class Drawing {
 }  // namespace
 
 json top_rows(const json& list) { return list.value("tasks", json::array()); }
-
-bool has_executor(const json& queue, const std::string& type) {
-  const json types = queue.value("types", json{});
-  return !types.is_array() || std::find(types.begin(), types.end(), "*") != types.end() ||
-         std::find(types.begin(), types.end(), type) != types.end();
-}
 
 Page top_page(const TopScene& scene) { return Drawing{scene}.page(); }
 

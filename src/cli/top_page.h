@@ -1,6 +1,6 @@
 #pragma once
 
-// What "lictor top" shows.
+// The screen of "lictor top".
 
 #include <array>
 #include <string>
@@ -15,7 +15,7 @@ namespace lictor::cli {
 /// The lists of tasks that can be chosen, by their states.
 inline constexpr std::array<const char*, 3> kTopStates{"running", "waiting", "scheduled"};
 
-/// What is known of the queue, and why it may be old.
+/// The last answers about the queue, and why they may be old.
 struct TopView {
   nlohmann::json queue = nlohmann::json::object();  ///< of /v1/queues
   std::string state = kTopStates.front();           ///< of `tasks`
@@ -35,7 +35,5 @@ struct TopScene {
 
 /// The tasks of `tasks` or `dead`.
 [[nodiscard]] nlohmann::json top_rows(const nlohmann::json& list);
-/// Whether the daemons that `queue` tells of have an executor for the type, or do not tell.
-[[nodiscard]] bool has_executor(const nlohmann::json& queue, const std::string& type);
 
 }  // namespace lictor::cli

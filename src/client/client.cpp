@@ -136,7 +136,7 @@ void CancelMarks::delete_all() {
   }
 }
 
-// One that cannot be deleted stays; a later one of the same task takes its place.
+// If it cannot be deleted it stays, until a later entry of the same task replaces it.
 void CancelMarks::remove(const Mark& mark) {
   static_cast<void>(store_.apply({removal(mark.key, mark.index)}));
 }

@@ -21,7 +21,7 @@ using nlohmann::json;
 
 constexpr std::size_t kMostParts = 200;
 constexpr std::string_view kSchedules = "@schedules";  // no queue's name has an '@'
-constexpr std::size_t kMostTold = 4;
+constexpr std::size_t kMostNamed = 4;
 // All differ by chance once in four billion.
 constexpr std::size_t kPartDigits = 8;
 // The member's entry, which holds the parts, is written every 10 s.
@@ -65,12 +65,12 @@ void add_settings(const json& from, const std::string& prefix, json& to) {
 
 std::string_view digest_in(std::string_view part) { return part.substr(0, part.find('{')); }
 
-// "timeout is 20s, not 10s", of each setting that differs. Empty: the settings are not told.
+// "timeout is 20s, not 10s", of each setting that differs. Empty if one of them has no settings.
 std::vector<std::string> changed_settings(std::string_view ours, std::string_view theirs) {
   std::vector<std::string> changes;
   const auto settings_of = [](std::string_view part) {
-    const auto told = parse_json(part.substr(std::min(part.find('{'), part.size())));
-    return told && told->is_object() ? *told : json{};
+    const auto settings = parse_json(part.substr(std::min(part.find('{'), part.size())));
+    return settings && settings->is_object() ? *settings : json{};
   };
   const json our = settings_of(ours), their = settings_of(theirs);
   if (our.is_null() || their.is_null()) return changes;
@@ -108,9 +108,9 @@ ConfigParts config_digest(const json& file) {
   const auto add = [&](const std::string& part, const json& value) {
     parts[part] = part_digest(value);
     if (!value.is_object() || part.ends_with(kSchedules)) return;
-    json told = json::object();
-    add_settings(value, "", told);
-    bytes += (settings[part] = canonical(told)).size();
+    json flat = json::object();
+    add_settings(value, "", flat);
+    bytes += (settings[part] = canonical(flat)).size();
   };
   add("", rest);
   for (json queue : queues) {
@@ -128,7 +128,7 @@ ConfigParts config_digest(const json& file) {
   }
   if (parts.size() > kMostParts) parts.clear();
   if (parts.empty() || bytes > kMaxSettingsBytes) return parts;
-  for (const auto& [part, told] : settings) parts[part] += told;
+  for (const auto& [part, text] : settings) parts[part] += text;
   return parts;
 }
 
@@ -137,25 +137,25 @@ std::string difference(const ConfigParts& ours, const ConfigParts& theirs) {
   std::string text;
   std::size_t found = 0;
   const auto add = [&](const std::string& what) {
-    if (++found <= kMostTold) text += (text.empty() ? "" : "; ") + what;
+    if (++found <= kMostNamed) text += (text.empty() ? "" : "; ") + what;
   };
-  const auto tell = [&](const std::string& part, const char* one, const char* many) {
+  const auto add_part = [&](const std::string& part, const char* one, const char* many) {
     add(fmt::format("{} {}", described(part), part.find('/') == std::string::npos ? many : one));
   };
   for (const auto& [part, digest] : ours) {
     const auto theirs_of = theirs.find(part);
     if (theirs_of == theirs.end()) {
-      tell(part, "is missing", "are missing");
+      add_part(part, "is missing", "are missing");
     } else if (digest_in(theirs_of->second) != digest_in(digest)) {
       const auto changes = changed_settings(digest, theirs_of->second);
       for (const std::string& change : changes) add(described(part) + ": " + change);
-      if (changes.empty()) tell(part, "differs", "differ");
+      if (changes.empty()) add_part(part, "differs", "differ");
     }
   }
   for (const auto& [part, digest] : theirs) {
-    if (!ours.contains(part)) tell(part, "is added", "are added");
+    if (!ours.contains(part)) add_part(part, "is added", "are added");
   }
-  if (found > kMostTold) text += fmt::format("; and {} more", found - kMostTold);
+  if (found > kMostNamed) text += fmt::format("; and {} more", found - kMostNamed);
   return text;
 }
 

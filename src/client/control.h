@@ -28,7 +28,7 @@ namespace lictor::client {
 /// The same without the pause, and with a note of who ended it.
 [[nodiscard]] std::string with_resume(std::string_view control, std::string_view by, WallTime at);
 
-/// What in a readable control key is no switch, or has no effect; empty: nothing.
+/// A member of a readable control key that is no switch, or has no effect. Empty if there is none.
 [[nodiscard]] std::string switches_without_effect(std::string_view control);
 
 /// The pause in the value. An unreadable value counts as a pause: the leader starts no new tasks

@@ -17,6 +17,8 @@ using namespace std::chrono_literals;
 // An election with Consul's default timing takes 20 s; a restart of the local agent less.
 constexpr auto kMaxWatchTrouble = 60s;
 
+// Client::wait(): a blocking query on the task's key until the key is gone, then a look at the dead
+// letters and the history for how it ended. A key with another CreateIndex is another task.
 class Follower {
  public:
   Follower(const Queue& queue, const std::string& id, const WaitOptions& options)
@@ -35,7 +37,7 @@ class Follower {
   }
 
  private:
-  // Waits for a change of the task, for `wait` at most. Nothing: it has not ended yet.
+  // Waits for a change of the task, for `wait` at most. std::nullopt if it has not ended yet.
   Result<std::optional<Ending>> look(Duration wait) {
     LICTOR_TRY(auto watched, queue_.store.watch(
                                  key_, index_, std::chrono::ceil<std::chrono::milliseconds>(wait)));

@@ -45,10 +45,10 @@ struct LockView {
 /// The locks of all partitions, as they were read.
 class Locks {
  public:
-  /// One for each partition; nothing: there is no such key. `hidden`: such keys may be there, but
-  /// may not be read.
+  /// One for each partition; std::nullopt if there is no such key. `hidden`: such keys may be
+  /// there, but may not be read.
   explicit Locks(const std::vector<std::optional<wire::KvEntry>>& entries, bool hidden = false);
-  /// Those that cannot be read, so that claimed tasks count as running.
+  /// Locks that cannot be read, so that claimed tasks count as running.
   [[nodiscard]] static Locks unknown();
 
   [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(locks_.size()); }

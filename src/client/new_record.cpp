@@ -46,7 +46,7 @@ Result<std::string> text_of(const nlohmann::json& parameters) {
   }
 }
 
-// What is to be done, and how.
+// Adds the fields that say what to run, and how.
 void add_work(const RecordFields& fields, ObjectText& record) {
   record.add("taskType", json_quoted(fields.type));
   record.add("taskPara", fields.para);

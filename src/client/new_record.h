@@ -26,7 +26,7 @@ struct NewRecord {
     std::size_t at = 0;
     bool is_place = true;  ///< false: executeAt decides the order
   };
-  std::optional<MadeTime> made_time{};  ///< nothing: the producer gave a time
+  std::optional<MadeTime> made_time{};  ///< empty if the producer gave a time
 
   /// Replaces the generated time.
   void restamp(WallTime time);

@@ -19,8 +19,8 @@ inline constexpr std::size_t kAtOnce = 16;
 /// Sends requests in order, a few at once. The network thread sends the next one as soon as an
 /// answer arrives. next() returns the answers in the order of the requests.
 ///
-/// `in_turn`: each request depends on the one before it, and requests that are sent together race in
-/// Consul. So each is sent a third of the usual answer time after the one before it (30 of 800
+/// `in_turn`: each request depends on the one before it, and requests that are sent together race
+/// in Consul. So each is sent a third of the usual answer time after the one before it (30 of 800
 /// transactions overtake the one before then, instead of 110 to 150).
 ///
 /// An answer other than 200 stops further sending until next() has returned it: its meaning may

@@ -1,6 +1,6 @@
 #pragma once
 
-// What can be asked of a queue and done to it by way of Consul, without a leader's help: queue.cpp
+// Questions to a queue and changes of it by way of Consul, without a leader's help: queue.cpp
 // has the rest as methods of Client, follow.cpp and dead_letters.cpp what their names say. Each
 // call blocks; the errors are those of lictor/client.h.
 //

@@ -21,8 +21,8 @@ bool is_unavailable(const Result<Store::Created>& created) {
 }
 
 // While this condition holds, no tasks of the queue are started: nobody leads, or it is paused. One
-// condition cannot hold for the locks of several partitions. Nothing: tasks may start, or it is
-// unknown.
+// condition cannot hold for the locks of several partitions. std::nullopt if tasks may start,
+// or that is unknown.
 std::optional<Store::Condition> at_rest(const Queue& queue) {
   const auto unchanged = [](const std::string& key, const std::optional<wire::KvEntry>& entry) {
     return Store::Condition{key, entry ? entry->modify_index : 0};

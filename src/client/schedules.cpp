@@ -120,9 +120,9 @@ std::string jitter_fault(const Definition& schedule) {
       format_duration(*gap), format_duration(schedule.jitter));
 }
 
-// What no leader can use, and what nobody should write again.
-Result<Definition> checked_anew(const wire::Layout& layout, schedule::Zones& zones,
-                                const std::string& name, std::string_view record) {
+// Errors: a leader could not use the record, or nobody should write such a one again.
+Result<Definition> checked_to_write(const wire::Layout& layout, schedule::Zones& zones,
+                                    const std::string& name, std::string_view record) {
   LICTOR_TRY(auto read,
              check_name(name).and_then([&] { return checked(layout, zones, name, record); }));
   if (std::string fault = jitter_fault(read); !fault.empty()) {
@@ -134,10 +134,9 @@ Result<Definition> checked_anew(const wire::Layout& layout, schedule::Zones& zon
 // Where to look for a second without a tick. Seconds of a minute are what a rule can list.
 constexpr int kSecondsTried = 60;
 
-// The first second from `from` on that can name a task of the schedule. A task that is done is
-// gone, so that its second is free can only be told from the record: those up to lastTick and
-// lastTask may have had their tasks, and the ticks have theirs yet to come. Nothing: each second is
-// a tick.
+// The first second from `from` on that can name a task of the schedule. Finished tasks are gone, so
+// only the record shows which seconds are free: those up to lastTick and lastTask may have had
+// tasks, and each tick will have one. std::nullopt if each second is a tick.
 std::optional<Tick> free_second(const Definition& schedule, Tick from) {
   const auto last = schedule::parse_tick_id(schedule.last_task);
   if (schedule.last_tick) from = std::max(from, *schedule.last_tick + seconds{1});
@@ -173,7 +172,7 @@ Result<core::ConfiguredSchedule> configured_schedule(const wire::Layout& layout,
   }
   const std::string text = wire::as_configured(record);
   schedule::Zones zones;
-  LICTOR_TRY(auto read, checked_anew(layout, zones, name, text));
+  LICTOR_TRY(auto read, checked_to_write(layout, zones, name, text));
   if (std::string no_effect = field_without_effect(json::parse(text)); !no_effect.empty()) {
     return fail(ErrorCode::kInvalid, std::move(no_effect));
   }
@@ -242,13 +241,13 @@ nlohmann::ordered_json schedule_json(const StoredSchedule& schedule, WallTime no
 
 nlohmann::ordered_json ticks_json(const std::vector<Tick>& ticks, const Definition& schedule) {
   const auto& zone = schedule.schedule.plan().zone;
-  auto told = nlohmann::ordered_json::array();
+  auto list = nlohmann::ordered_json::array();
   for (const Tick tick : ticks) {
-    told.push_back(
+    list.push_back(
         {{"tick", schedule::tick_text(tick)},
          {"local", zone ? schedule::local_text(tick, *zone) : schedule::tick_text(tick)}});
   }
-  return told;
+  return list;
 }
 
 std::string name_note(const std::string& schedule_name) {
@@ -328,7 +327,7 @@ Result<Definition> Schedules::check(const std::string& name, std::string_view re
 }
 
 Result<StoredSchedule> Schedules::add(const std::string& name, const std::string& record) {
-  LICTOR_TRY([[maybe_unused]] const auto read, checked_anew(layout_, zones_, name, record));
+  LICTOR_TRY([[maybe_unused]] const auto read, checked_to_write(layout_, zones_, name, record));
   const std::string key = layout_.schedule_key(name);
   LICTOR_TRY(const bool added, store_.replace(key, 0, record));
   if (!added) {
@@ -341,7 +340,7 @@ Result<StoredSchedule> Schedules::add(const std::string& name, const std::string
 }
 
 Result<StoredSchedule> Schedules::replace(const std::string& name, const std::string& record) {
-  LICTOR_TRY(const Definition read, checked_anew(layout_, zones_, name, record));
+  LICTOR_TRY(const Definition read, checked_to_write(layout_, zones_, name, record));
   const std::string key = layout_.schedule_key(name);
   return retry_conflicts(key, [&]() -> std::optional<Result<StoredSchedule>> {
     LICTOR_TRY(const auto old, store_.get(key));

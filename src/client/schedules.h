@@ -36,7 +36,7 @@ struct StoredSchedule {
   std::uint64_t create_index = 0, modify_index = 0;
   /// Or why it makes no ticks.
   Result<schedule::Definition> definition = fail(ErrorCode::kInvalid, "");
-  // What a record says, also one that cannot be read as a schedule; empty: nothing.
+  // From the record, also if that cannot be read as a schedule; empty if it lacks the field.
   std::string rule;          ///< "*/5 * * * *", "every 10m", "at 3 times"
   std::string timezone;      ///< "Europe/Rome"
   std::string type;          ///< of its tasks
@@ -44,7 +44,7 @@ struct StoredSchedule {
   bool from_config = false;  ///< a leader wrote it as its configuration says
 };
 
-/// What newer versions of Consul make of tasks that are called after a schedule; empty: nothing.
+/// The effect of this name in newer versions of Consul. Empty if there is none.
 [[nodiscard]] std::string name_note(const std::string& schedule_name);
 
 enum class ScheduleState { kActive, kPaused, kEnded, kBad };
@@ -60,19 +60,19 @@ enum class ScheduleState { kActive, kPaused, kEnded, kBad };
 [[nodiscard]] std::vector<schedule::Tick> ticks_after(const schedule::Definition& schedule,
                                                       WallTime now, std::size_t most);
 
-/// When the task that the schedule made last was due. Nothing: it has made none. (lastTick says up to
-/// when the ticks are decided about, also where none made a task.)
+/// When the task that the schedule made last was due. std::nullopt if it has made none.
+/// (lastTick says up to when the ticks are decided about, also where none made a task.)
 [[nodiscard]] std::optional<schedule::Tick> last_made(const StoredSchedule& schedule);
 
 /// The name of the schedule that made the task of this id, within the id. Empty: none did.
 [[nodiscard]] std::string_view made_by(std::string_view task_id);
 
-/// What a list shows of a schedule.
+/// A schedule in a list.
 [[nodiscard]] nlohmann::ordered_json schedule_json(const StoredSchedule& schedule, WallTime now);
 
-/// What a leader is to write for the schedule `name` of the configuration, `record` a JSON object.
-/// Errors: kInvalid, also for a field that has no effect and for one that the leader writes;
-/// kTooLarge.
+/// The record that a leader is to write for the schedule `name` of the configuration, `record` a
+/// JSON object. Errors: kInvalid, also for a field that has no effect and for one that the leader
+/// writes; kTooLarge.
 [[nodiscard]] Result<core::ConfiguredSchedule> configured_schedule(const wire::Layout& layout,
                                                                    const std::string& name,
                                                                    const std::string& record);
@@ -116,7 +116,7 @@ class Schedules {
   /// as above; kConflict, each second is a tick.
   [[nodiscard]] Result<std::string> run(const std::string& name, WallTime now);
 
-  /// What an entry below the prefix says. Does not ask Consul.
+  /// Reads an entry below the prefix. Does not ask Consul.
   [[nodiscard]] StoredSchedule view(wire::KvEntry entry);
 
  private:

@@ -50,7 +50,7 @@ class Store {
   /// The condition of a transaction.
   struct Condition {
     std::string key{};                     ///< empty: none
-    std::optional<std::uint64_t> index{};  ///< its ModifyIndex, 0: absent; nothing: it exists
+    std::optional<std::uint64_t> index{};  ///< its ModifyIndex, 0: absent; empty: any
   };
   struct Watched {
     std::optional<wire::KvEntry> entry;
@@ -75,11 +75,11 @@ class Store {
 
   [[nodiscard]] net::Transport& transport() const { return transport_; }
 
-  /// Nothing: the key does not exist.
+  /// std::nullopt if the key does not exist.
   [[nodiscard]] Result<std::optional<wire::KvEntry>> get(const std::string& key);
 
-  /// In the order of `keys`; up to max_operations() of them are of one moment. A key that the token may not read
-  /// is an error only if it exists.
+  /// In the order of `keys`; up to max_operations() of them are of one moment. A key that the token
+  /// may not read is an error only if it exists.
   [[nodiscard]] Result<std::vector<std::optional<wire::KvEntry>>> get_all(
       const std::vector<std::string>& keys);
 
@@ -97,7 +97,7 @@ class Store {
   [[nodiscard]] Result<std::vector<std::string>> names(const std::string& prefix);
 
   /// The parts of names up to the next '/' below `prefix`, each once: "default" of
-  /// "lictor/default/tasks/1". Without those of which the token may read nothing.
+  /// "lictor/default/tasks/1". Without folders in which the token may read nothing.
   [[nodiscard]] Result<std::vector<std::string>> folders(const std::string& prefix);
 
   /// Waits until the key's entry is newer than `index`, at most for `wait`. Not consistent. The
@@ -109,7 +109,8 @@ class Store {
   /// Writes those of `records` that do not exist yet, in one transaction: at most max_operations()
   /// of them, and limits::kBatchBytes of batch_bytes(), or a single one of any size. What an agent
   /// refuses for its number of operations goes again in parts, one after the other. Reads back
-  /// after a lost reply. Errors: kUnavailable, nothing was written; kTimeout, the result is unknown.
+  /// after a lost reply. Errors: kUnavailable, nothing was written; kTimeout, the result is
+  /// unknown.
   [[nodiscard]] Result<Created> create(const std::vector<Record>& records);
   /// The two halves of create(): the request, and the reading of its answer, which may send further
   /// requests. A condition takes the place of one record. If it says that a key is unchanged,
@@ -156,14 +157,14 @@ class Store {
   /// Which of `keys` the token may write. Writes nothing: Consul cannot apply the transaction.
   [[nodiscard]] Result<std::vector<bool>> writable(const std::vector<std::string>& keys);
 
-  /// Whether the token may write the "session" of a node, or the "service" of a name. Nothing: this
-  /// Consul does not tell.
+  /// Whether the token may write the "session" of a node, or the "service" of a name. std::nullopt
+  /// if this Consul does not say.
   [[nodiscard]] std::optional<bool> may_write(std::string_view resource, const std::string& name);
 
   /// Empty: there is none.
   [[nodiscard]] Result<std::string> cluster_leader();
   [[nodiscard]] Result<Agent> agent();
-  /// Nothing: it does not exist, or the token may not read it.
+  /// std::nullopt if it does not exist, or the token may not read it.
   [[nodiscard]] std::optional<Session> session(const std::string& id);
   /// Of all sessions that the token may read.
   [[nodiscard]] std::vector<std::string> session_names();

@@ -38,7 +38,7 @@ bool is_unknown(const http::Response& response) {
 
 // Consul's answer to a transaction whose outcome is known.
 struct Answer {
-  std::uint64_t index = 0;                         // of what was written; 0: not told
+  std::uint64_t index = 0;                         // of what was written; 0: unknown
   std::vector<wire::TxnReply::OpError> refused{};  // empty: the transaction was applied
 };
 
@@ -210,8 +210,8 @@ Result<void> Store::read_outcomes(const http::Response& response, Instant answer
   return {};
 }
 
-// After a lost reply: the CreateIndex if the records exist; nothing if another record has a key of
-// theirs, so they were not written. If none exists, they may be done already.
+// After a lost reply: the CreateIndex if the records exist; std::nullopt if another record has a
+// key of theirs, so they were not written. If none exists, they may be done already.
 Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Record>& records,
                                                          const std::vector<std::size_t>& left,
                                                          const http::Response& response,

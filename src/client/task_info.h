@@ -1,6 +1,6 @@
 #pragma once
 
-// What a stored record says of a task, for people and as JSON, with the same members in commands
+// A task as its stored record shows it, for people and as JSON, with the same members in commands
 // and in the admin API. Pure.
 
 #include <string>
@@ -32,7 +32,7 @@ class Locks;
 /// For people: an orphan is "running (orphan)".
 [[nodiscard]] std::string_view state_text(TaskState state);
 
-/// What errors that are alike share: after the first colon each word with a digit is a "#", as in
+/// The common part of similar errors: after the first colon each word with a digit is a "#", as in
 /// "exit status 3: job # failed". Of records that could not be read it is the field at fault and
 /// what was expected there, whatever they held.
 [[nodiscard]] std::string error_kind(std::string_view error, std::string_view reason = {});
@@ -56,7 +56,7 @@ class Locks;
 /// {"by", "at", "reason"}; null: not paused.
 [[nodiscard]] nlohmann::ordered_json pause_json(const PauseState& state);
 
-/// What a list shows of a task. "bytes" is the size of its record.
+/// A task in a list. "bytes" is the size of its record.
 [[nodiscard]] nlohmann::ordered_json task_json(const TaskInfo& task);
 
 /// The same with session, output tail, result and record. The record is "value" if it is JSON,
