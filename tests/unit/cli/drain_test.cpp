@@ -141,13 +141,13 @@ TEST_CASE("undrain also ends the wish for a host that has left") {
 }
 
 TEST_CASE("without the right to write the wish, drain names the key") {
-  const auto listed = [](const std::string& key, const std::string& value) {
-    return reply(200, entry(key, value, 7, "s1"), 9);
+  Drained fleet;
+  fleet.consul.refuse = [](const net::Request& request) -> std::optional<http::Response> {
+    if (request.method != "PUT") return std::nullopt;
+    return reply(403, "Permission denied");
   };
-  Scene scene{{listed("lictor/q/partitions", "2"), listed("lictor/q/leader/2/0", R"({"node":"a"})"),
-               reply(404, "", 9), listed("lictor/q/members/a", R"({"node":"a"})"),
-               reply(404, "", 9), reply(403, "Permission denied")}};
-  const Error error = error_of(scene.run("drain a"));
+  Stage stage{fleet.consul};
+  const Error error = error_of(stage.run("drain a"));
   CHECK(exit_code(error.code) == kDenied);
   CHECK(contains(error.message, kWish));
 }

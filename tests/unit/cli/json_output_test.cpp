@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness.h"
+#include "model_consul.h"
 
 namespace lictor::cli {
 namespace {
@@ -33,17 +34,12 @@ TEST_CASE("JSON is indented without being changed") {
         "}");
 }
 
-// Nothing waits, is dead, or is done.
-std::deque<http::Response> nowhere() {
-  return {test::reply(404, "", 9), test::reply(404, "", 9), test::no_names(),
-          test::reply(404, "", 9), test::reply(404, "", 9)};
-}
-
 TEST_CASE("an empty result is a document, with an error beside it") {
   const std::vector<std::pair<const char*, const char*>> commands{
       {"show x", "tasks"}, {"dead show x", "tasks"}, {"why x", "reasons"}};
+  test::ModelConsul consul;
   for (const auto& [words, name] : commands) {
-    test::Scene scene{nowhere(), true};
+    test::Stage scene{consul, true};
     const auto code = scene.run(words);
     REQUIRE_FALSE(code);
     CHECK(code.error().code == ErrorCode::kNotFound);
@@ -51,14 +47,15 @@ TEST_CASE("an empty result is a document, with an error beside it") {
     CHECK(told.at("id") == "x");
     CHECK(told.at(name) == nlohmann::json::array());
 
-    test::Scene plain{nowhere()};
+    test::Stage plain{consul};
     REQUIRE_FALSE(plain.run(words));
     CHECK(plain.out().empty());
   }
 }
 
 TEST_CASE("a missing leader is a document for --step-down, too") {
-  test::Scene scene{{test::reply(404, "", 9), test::reply(404, "", 9)}, true};
+  test::ModelConsul consul;
+  test::Stage scene{consul, true};
   REQUIRE_FALSE(scene.run("leader --step-down"));
   CHECK(nlohmann::json::parse(scene.out()).at("lock") == "free");
 }

@@ -146,6 +146,15 @@ TEST_CASE("the end of the input counts before a later stop") {
   CHECK_FALSE(lines.stopped());
 }
 
+TEST_CASE("the error for a file of an argument that cannot be read names the flag and the file") {
+  for (const std::string name : {"/", "/nonexistent"}) {
+    const auto read = read_argument("--para-json", "@" + name);
+    REQUIRE_FALSE(read);
+    CHECK(read.error().code == ErrorCode::kInvalid);
+    CHECK(read.error().message.starts_with("--para-json: cannot read " + name + ": "));
+  }
+}
+
 TEST_CASE("a read error is no end of input") {
   const int folder = open(".", O_RDONLY | O_CLOEXEC);
   LineReader lines{folder};

@@ -198,8 +198,7 @@ TEST_CASE("why asks the leader of the task's own partition, and names the partit
   const auto answering = [](std::atomic<int>& asked) {
     return Face::Handler{[&asked](const httpd::Request& request) {
       if (request.url.path.ends_with("/why")) ++asked;
-      return httpd::Response{
-          200, "application/json", R"([{"reason":"running","text":"it is running"}])", {}};
+      return json_answer(R"([{"reason":"running","text":"it is running"}])");
     }};
   };
   const Face a{answering(asked_a)}, b{answering(asked_b)};
@@ -249,10 +248,7 @@ TEST_CASE("why asks the leader of the task's own partition, and names the partit
 TEST_CASE("stats sums what all leaders count, and says which are not counted") {
   const auto telling = [](const char* queue) {
     return Face::Handler{[queue](const httpd::Request&) {
-      return httpd::Response{200,
-                             "application/json",
-                             R"({"queues":[{"name":"other"},)" + std::string{queue} + "]}",
-                             {}};
+      return json_answer(R"({"queues":[{"name":"other"},)" + std::string{queue} + "]}");
     }};
   };
   const Face a{telling(R"({"name":"q","role":"draining","partitions":8,"leads":[0,2],"running":1,)"
@@ -307,11 +303,8 @@ TEST_CASE("stats and events say what to do where nobody leads") {
 
 TEST_CASE("events names the partition of a lock where the queue has several") {
   const Face a{[](const httpd::Request&) {
-    return httpd::Response{200,
-                           "application/json",
-                           R"({"events":[{"at":"2026-11-21T00:00:00Z","event":"leading",)"
-                           R"("partition":0}],"next":"1"})",
-                           {}};
+    return json_answer(R"({"events":[{"at":"2026-11-21T00:00:00Z","event":"leading",)"
+                       R"("partition":0}],"next":"1"})");
   }};
   Fleet fleet;
   fleet.add("a", {0}, a.url());
@@ -319,10 +312,7 @@ TEST_CASE("events names the partition of a lock where the queue has several") {
   REQUIRE(shown.run("events") == 0);
   CHECK(shown.out() == "2026-11-21T00:00:00Z  leading  partition 0\n");
   ModelConsul undivided;
-  const json value{{"node", "a"}, {"host", host_name()}, {"admin", {a.url()}}};
-  const std::string session = undivided.session();
-  undivided.put("lictor/q/leader", value.dump(), session);
-  undivided.put("lictor/q/members/a", value.dump(), session);
+  undivided.put("lictor/q/leader", R"({"node":"a"})", undivided.join(a.url()));
   Stage plain{undivided};
   REQUIRE(plain.run("events") == 0);
   CHECK(plain.out() == "2026-11-21T00:00:00Z  leading\n");

@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -8,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness.h"
+#include "temporary_folder.h"
 
 namespace lictor::cli {
 namespace {
@@ -19,6 +19,14 @@ using test::reply;
 using test::result;
 using test::Scene;
 using test::txn_error;
+
+// What "submit --ndjson" makes of these lines.
+Result<int> submit_lines(Scene& scene, const std::string& lines) {
+  const unit::TemporaryFolder folder;
+  const std::string path = folder.path() + "/tasks.ndjson";
+  std::ofstream{path} << lines;
+  return scene.run_words({"submit", "--ndjson", path});
+}
 
 TEST_CASE("the id is printed, and nothing else") {
   Scene scene{{reply(200, result("lictor/q/tasks/42", "{}"))}};
@@ -62,21 +70,16 @@ TEST_CASE("a token that cannot see the end is refused before anything is written
 }
 
 TEST_CASE("refused lines are reported in their order") {
-  const std::string path = "submit_test.ndjson";
-  std::ofstream{path} << R"({"taskId":"a","taskType":"T"})"
-                      << "\n"
-                      << "no task\n"
-                      << R"({"taskId":"b","taskType":"T"})"
-                      << "\n"
-                      << R"({"taskId":"c","taskType":"T"})"
-                      << "\n"
-                      << "{\n";
   Scene scene{{reply(409, R"({"Results":null,"Errors":[)"
                           R"({"OpIndex":0,"What":"failed to set key \"a\", index is stale"},)"
                           R"({"OpIndex":2,"What":"failed to set key \"c\", index is stale"}]})"),
                reply(200, result("lictor/q/tasks/b", "{}"))}};
-  CHECK(*scene.run_words({"submit", "--ndjson", path}) == kFailed);
-  std::remove(path.c_str());
+  CHECK(*submit_lines(scene, R"({"taskId":"a","taskType":"T"}
+no task
+{"taskId":"b","taskType":"T"}
+{"taskId":"c","taskType":"T"}
+{
+)") == kFailed);
   CHECK(scene.out() == "b\n");
   std::vector<std::string> told;
   std::istringstream lines{scene.err()};
@@ -87,17 +90,11 @@ TEST_CASE("refused lines are reported in their order") {
 }
 
 TEST_CASE("an error that ends the submission names the lines that were not written, also in JSON") {
-  const std::string path = "submit_stopped_test.ndjson";
-  {
-    std::ofstream lines{path};
-    for (int i = 0; i < 3; ++i)
-      lines << R"({"taskId":"t)" << i
-            << R"(","taskType":"T"})"
-               "\n";
-  }
   Scene scene{{reply(409, txn_error(0, "Permission denied"))}, true};
-  const auto code = scene.run_words({"submit", "--ndjson", path});
-  std::remove(path.c_str());
+  const auto code = submit_lines(scene, R"({"taskId":"t0","taskType":"T"}
+{"taskId":"t1","taskType":"T"}
+{"taskId":"t2","taskType":"T"}
+)");
   REQUIRE_FALSE(code);
   CHECK(exit_code(code.error().code) == kDenied);
   const std::string& message = code.error().message;
@@ -113,11 +110,8 @@ TEST_CASE("an error that ends the submission names the lines that were not writt
 }
 
 TEST_CASE("a submission whose lines are all settled ends without an error") {
-  const std::string path = "submit_all_test.ndjson";
-  std::ofstream{path} << R"({"taskId":"a","taskType":"T"})";
   Scene scene{{reply(200, result("lictor/q/tasks/a", "{}"))}, true};
-  CHECK(*scene.run_words({"submit", "--ndjson", path}) == kDone);
-  std::remove(path.c_str());
+  CHECK(*submit_lines(scene, R"({"taskId":"a","taskType":"T"})") == kDone);
   const auto said = nlohmann::json::parse(scene.out());
   CHECK(said["written"] == 1);
   CHECK(said["not_sent_after"].is_null());

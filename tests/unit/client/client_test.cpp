@@ -14,16 +14,12 @@ namespace {
 
 using namespace std::chrono_literals;
 using http::Delivery;
+using test::client_of;
 using test::contains;
 using test::reply;
 using test::result;
 using test::txn_error;
 using test::undelivered;
-
-lictor::Client client_of(test::FakeConsul& consul) {
-  return lictor::Client{
-      std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
-}
 
 TEST_CASE("a task is written under its id, and an existing id is a conflict") {
   test::FakeConsul consul{{reply(200, result("lictor/q/tasks/42", "{}", 9)),

@@ -29,8 +29,7 @@ TEST_CASE("only a pause or a resume corrects an unreadable control key") {
   const auto said = [](const std::string& control, auto call) {
     test::FakeConsul consul{
         {test::reply(200, test::entry("k", control)), test::reply(200, "true")}};
-    lictor::Client client{
-        std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
+    lictor::Client client = test::client_of(consul);
     const auto result = call(client);
     return std::pair{result.has_value() ? std::string{} : result.error().message,
                      consul.asked.size() > 1 ? consul.asked.back().body : std::string{}};

@@ -94,7 +94,7 @@ struct Graveyard {
   cli::test::ModelConsul consul;
   wire::Layout layout = wire::Layout::under("lictor/", "q");
   Store store{consul};
-  lictor::Client client{std::make_unique<lictor::Client::Impl>(consul, "q", layout)};
+  lictor::Client client = test::client_of(consul);
 };
 
 TEST_CASE("ids that end in ~ and a number are ordinary ids, dead and again") {

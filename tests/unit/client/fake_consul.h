@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "base/base64.h"
+#include "client/client.h"
 #include "net/transport.h"
 #include "unit/contains.h"
 
@@ -79,6 +81,12 @@ class FakeConsul : public net::Transport {
 };
 
 using unit::contains;
+
+/// Of queue "q" below "lictor/".
+inline lictor::Client client_of(net::Transport& consul) {
+  return lictor::Client{
+      std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
+}
 
 /// To a question for the names of a task's later dead letters.
 inline http::Response no_names() { return reply(404, "", 9); }

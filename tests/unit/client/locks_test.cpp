@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "client/client.h"
+#include "cli/model_consul.h"
 #include "client/task_info.h"
 #include "core/partition.h"
 #include "fake_consul.h"
@@ -39,11 +39,10 @@ std::string held(const std::string& key, const std::string& node, const std::str
 }
 
 // A task that "a" claimed with its session.
-std::string claimed(const std::string& serial_key) {
+std::string claimed(const std::string& serial_key, const std::string& session = "s-a") {
   return R"({"taskType":"T","serialKey":")" + serial_key +
-         R"(","taskTaken":true,"taskAttempt":1,)"
-         R"("taskClaim":{"node":"a","session":"s-a","nonce":"i-a-1",)"
-         R"("since":"2026-01-01T00:00:00Z"}})";
+         R"(","taskTaken":true,"taskAttempt":1,"taskClaim":{"node":"a","session":")" + session +
+         R"(","nonce":"i-a-1","since":"2026-01-01T00:00:00Z"}})";
 }
 
 // A serialKey of a task in that partition of four.
@@ -143,25 +142,19 @@ TEST_CASE("while the locks may not be read, claimed tasks count as running") {
 }
 
 TEST_CASE("list and show tell the state of a task by the leader of its partition") {
-  const std::string in_0 = entry("lictor/q/tasks/1", claimed(key_in(0)));
-  const std::string in_2 = entry("lictor/q/tasks/2", claimed(key_in(2)));
-  const std::string locked = listing(held("/4/0", "a", "s-a"), held("/4/2", "b", "s-b"));
-  const auto none = reply(404, "", 9);
-  test::FakeConsul consul{{reply(200, listing(in_0, in_2), 9), none, count_of("4"),
-                           reply(200, locked, 9), none, none, none}};
-  lictor::Client client{std::make_unique<lictor::Client::Impl>(consul, "q", kLockLayout)};
+  cli::test::ModelConsul consul;
+  const std::string a = consul.session(), b = consul.session();
+  consul.put("lictor/q/partitions", "4");
+  consul.put("lictor/q/leader/4/0", R"({"node":"a"})", a);
+  consul.put("lictor/q/leader/4/2", R"({"node":"b"})", b);
+  consul.put("lictor/q/tasks/1", claimed(key_in(0), a));
+  consul.put("lictor/q/tasks/2", claimed(key_in(2), a));
+  lictor::Client client = test::client_of(consul);
   const auto all = client.list();
   REQUIRE(all);
-  CHECK(consul.all_asked());
   REQUIRE(all->tasks.size() == 2);
   for (const TaskInfo& task : all->tasks) {
     CHECK(task.state == (task.id == "1" ? TaskState::kRunning : TaskState::kOrphan));
-  }
-
-  // Then no dead letters, and no history.
-  for (const auto& answer : {reply(200, in_2, 9), count_of("4"), reply(200, locked, 9), none, none,
-                             test::no_names(), none}) {
-    consul.add(answer);
   }
   const auto shown = client.show("2");
   REQUIRE(shown);

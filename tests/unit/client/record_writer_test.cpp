@@ -531,19 +531,6 @@ TEST_CASE("a transaction that Consul did not take is sent again, and those after
   CHECK_FALSE(scene.writer.stopped());
 }
 
-TEST_CASE("an existing task is left unchanged and holds up no other") {
-  Written scene;
-  scene.consul.written = {key(0), key(62), key(70)};
-  scene.write(200);
-  CHECK(scene.consul.written.size() == 200);
-  std::vector<std::size_t> existing;
-  for (const auto& settled : scene.settled) {
-    REQUIRE(settled.created);
-    for (const std::size_t i : settled.created->existing) existing.push_back(settled.first + i);
-  }
-  CHECK(existing == std::vector<std::size_t>{0, 62, 70});
-}
-
 TEST_CASE("what is submitted after many tasks has a later time than they have") {
   Written scene;
   scene.consul.keys.clear();  // nobody leads
@@ -565,8 +552,7 @@ TEST_CASE("what is submitted after many tasks has a later time than they have") 
 TEST_CASE("tasks without a time start in order across transactions") {
   OneTransactionAtATime consul;
   consul.keys = {{"lictor/q/leader", {"host-a", "session"}}};
-  lictor::Client client{
-      std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
+  lictor::Client client = test::client_of(consul);
   const auto results = client.submit_many(std::vector<NewTask>(200, NewTask{.type = "T"}));
   REQUIRE(results.size() == 200);
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -579,8 +565,7 @@ TEST_CASE("tasks without a time start in order across transactions") {
 
 TEST_CASE("tasks may be submitted in any order") {
   OneTransactionAtATime consul;
-  lictor::Client client{
-      std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
+  lictor::Client client = test::client_of(consul);
   std::vector<NewTask> tasks(300, NewTask{.type = "T"});
   for (std::size_t i = 0; i < tasks.size(); ++i) tasks[i].id = std::to_string(i);
   consul.hold_back("lictor/q/tasks/0", 2);
@@ -596,8 +581,7 @@ TEST_CASE("tasks may be submitted in any order") {
 TEST_CASE("a refusal by Consul is reported for each task") {
   OneTransactionAtATime consul;
   consul.keys = {{"lictor/q/leader", {"host-a", "session"}}};
-  lictor::Client client{
-      std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
+  lictor::Client client = test::client_of(consul);
   consul.refuse("lictor/q/tasks/127", reply(409, txn_error(0, "Permission denied")));
   std::vector<NewTask> tasks(500, NewTask{.type = "T"});
   for (std::size_t i = 0; i < tasks.size(); ++i) tasks[i].id = std::to_string(i);

@@ -171,14 +171,6 @@ TEST_CASE("pause and resume try again if the leader wrote meanwhile, and write n
   CHECK(contains(bad.error().message, "add --replace"));
 }
 
-TEST_CASE("a name that is not there is answered with the nearest one") {
-  const auto get = [](Schedules& schedules) { return schedules.get("nigthly"); };
-  const auto [found, asked] =
-      with({reply(404, "", 9), reply(200, entry(kKey, kRecord), 9), reply(404, "", 9)}, get);
-  CHECK(found.error().code == ErrorCode::kNotFound);
-  CHECK(contains(found.error().message, "did you mean \"nightly\"?"));
-}
-
 TEST_CASE("run writes task and lastTask together, and leaves lastTick") {
   const auto run = [](Schedules& schedules) {
     return schedules.run("nightly", at("2026-11-24T09:30:00.700Z"));
