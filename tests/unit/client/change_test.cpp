@@ -61,30 +61,26 @@ TEST_CASE("a task that changed meanwhile is read and changed again") {
 }
 
 TEST_CASE("after a lost reply, a missing key means that the change was applied") {
-  Scene landed{{reply(200, task_entry(7)), undelivered(Delivery::kLost), reply(404, "", 9)}};
-  CHECK(landed.change());
-  Scene not_landed{{reply(200, task_entry(7)), undelivered(Delivery::kLost),
-                    reply(200, task_entry(7)), reply(200, kAllApplied)}};
-  CHECK(not_landed.change());
-  CHECK(not_landed.consul.all_asked());
-  Scene nobody_knows{
-      {reply(200, task_entry(7)), undelivered(Delivery::kLost), undelivered(Delivery::kLost)}};
-  CHECK(contains(nobody_knows.change().error().message, "cannot tell whether lictor/q/tasks/"));
-  Scene never_told{{reply(200, task_entry(7)), undelivered(Delivery::kLost),
-                    reply(200, task_entry(7)), undelivered(Delivery::kLost),
-                    reply(200, task_entry(7)), undelivered(Delivery::kLost)}};
-  CHECK(contains(never_told.change().error().message, "cannot tell whether lictor/q/tasks/"));
-  Scene told_no{{reply(200, task_entry(7)), undelivered(Delivery::kLost), reply(200, task_entry(7)),
-                 undelivered(Delivery::kNotSent)}};
-  const Error told = told_no.change().error();
-  CHECK(contains(told.message, "cannot tell whether lictor/q/tasks/"));
-  CHECK(told.code == ErrorCode::kTimeout);
-  Scene not_sent{{reply(200, task_entry(7)), undelivered(Delivery::kNotSent)}};
-  CHECK_FALSE(contains(not_sent.change().error().message, "cannot tell"));
-  Scene not_read{{undelivered(Delivery::kLost)}};
-  CHECK(not_read.change().error().code == ErrorCode::kUnavailable);
-  Scene never_there{{reply(404, "", 9)}};
-  CHECK(never_there.change().error().code == ErrorCode::kNotFound);
+  const auto change = [](std::deque<http::Response> replies) {
+    Scene scene{std::move(replies)};
+    auto changed = scene.change();
+    CHECK(scene.consul.all_asked());
+    return changed;
+  };
+  const http::Response task = reply(200, task_entry(7)), lost = undelivered(Delivery::kLost);
+  const http::Response not_sent = undelivered(Delivery::kNotSent), none = reply(404, "", 9);
+  CHECK(change({task, lost, none}));
+  CHECK(change({task, lost, task, reply(200, kAllApplied)}));
+  for (const std::deque<http::Response>& in_doubt :
+       {std::deque{task, lost, lost}, std::deque{task, lost, task, lost, task, lost},
+        std::deque{task, lost, task, not_sent}}) {
+    const Error error = change(in_doubt).error();
+    CHECK(contains(error.message, "cannot tell whether lictor/q/tasks/"));
+    CHECK(error.code == ErrorCode::kTimeout);
+  }
+  CHECK_FALSE(contains(change({task, not_sent}).error().message, "cannot tell"));
+  CHECK(change({lost}).error().code == ErrorCode::kUnavailable);
+  CHECK(change({none}).error().code == ErrorCode::kNotFound);
 }
 
 TEST_CASE("a missing right is reported without another try") {
