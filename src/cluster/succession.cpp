@@ -44,8 +44,8 @@ std::string one_of(const std::vector<std::string>& names) {
 constexpr const char* kNoneUp = R"(no daemon is up ("lictor run" starts one))";
 constexpr const char* kNoOtherUp = R"(no other daemon is up ("lictor run" starts one))";
 constexpr const char* kNoneTakes =
-    R"(no daemon is up that takes partitions ("lictor run" starts one, "lictor undrain HOST" lets one )"
-    "take them again)";
+    R"(no daemon that takes partitions is up: start one ("lictor run"), or let a draining one take )"
+    R"(partitions again ("lictor undrain HOST"))";
 
 // `what`: "it", "each", "over". `none`: there is no candidate.
 std::string takers_text(const Candidates& candidates, const char* what, const char* none) {

@@ -138,7 +138,7 @@ TEST_CASE("free partitions wait for a member that takes some") {
   const auto fleet = scene.backend->fleet("q");
   REQUIRE(fleet);
   CHECK(fleet->free() == Numbers{0, 1, 2, 3});
-  CHECK(fleet->next.starts_with("start a daemon, or let a draining one take"));
+  CHECK(fleet->next.find("let a draining one take partitions again") != std::string::npos);
 }
 
 TEST_CASE("why is asked of the leader of the task's own partition") {
