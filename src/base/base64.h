@@ -15,7 +15,7 @@ void append_base64(std::string& text, std::string_view bytes);
 /// The length of `bytes` bytes in that form.
 [[nodiscard]] constexpr std::size_t base64_size(std::size_t bytes) { return (bytes + 2) / 3 * 4; }
 
-/// Nothing when `text` is not padded base64 of the standard alphabet.
+/// std::nullopt if `text` is not padded base64 of the standard alphabet.
 [[nodiscard]] std::optional<std::string> base64_decode(std::string_view text);
 
 }  // namespace lictor
