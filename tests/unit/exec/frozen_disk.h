@@ -9,8 +9,8 @@
 
 namespace lictor::exec::test {
 
-/// A small file system of its own on a loop device, which can stand still: whoever writes to it then
-/// waits. Needs root and loop devices.
+/// A small file system of its own on a loop device, which can stand still: whoever writes to it
+/// then waits. Needs root and loop devices.
 class FrozenDisk {
  public:
   /// Null, and told as skipped, where there can be none.

@@ -27,42 +27,51 @@ Exit until_stopped(const Attempt&, const JobTools& tools) {
   return exit;
 }
 
+// A runner of `function`, and the ends of its attempts.
+struct Scene {
+  explicit Scene(JobFunction function, std::size_t threads = 1)
+      : runner(std::move(function), board, threads) {}
+
+  void start(std::uint64_t id, Instant deadline = Instant::max()) {
+    REQUIRE(runner.start(attempt(id), deadline, exits.callback()));
+  }
+  [[nodiscard]] Exit of(std::uint64_t id) { return exits.of(AttemptId{id}); }
+
+  LeaseBoard board = std::move(LeaseBoard::create(8).value());
+  Exits exits;
+  FunctionRunner runner;
+};
+
 }  // namespace
 
 TEST_SUITE_BEGIN("exec");
 
 TEST_CASE("a function gets its attempt and deadline, and its answer is the exit") {
-  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   const Instant deadline = boot_now() + 1h;
-  FunctionRunner runner{[&](const Attempt& attempt, const JobTools& tools) {
-                          Exit exit{};
-                          exit.ending =
-                              tools.deadline == deadline ? Ending::kPermanent : Ending::kDone;
-                          exit.error = attempt.task_id;
-                          exit.result.emplace("1");
-                          return exit;
-                        },
-                        board};
-  Exits exits;
-  REQUIRE(runner.start(attempt(1), deadline, exits.callback()));
-  const Exit exit = exits.of(AttemptId{1});
+  Scene scene{[&](const Attempt& attempt, const JobTools& tools) {
+    Exit exit{};
+    exit.ending = tools.deadline == deadline ? Ending::kPermanent : Ending::kDone;
+    exit.error = attempt.task_id;
+    exit.result.emplace("1");
+    return exit;
+  }};
+  scene.start(1, deadline);
+  const Exit exit = scene.of(1);
   CHECK(exit.ending == Ending::kPermanent);
   CHECK(exit.error == "7");
   CHECK(exit.result == "1");
 }
 
 TEST_CASE("the thread that has worked last works next, and the others' memory is left alone") {
-  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   std::vector<pid_t> threads;  // one at a time
-  FunctionRunner runner{[&](const Attempt&, const JobTools&) {
-                          threads.push_back(static_cast<pid_t>(syscall(SYS_gettid)));
-                          return Exit{};
-                        },
-                        board, 8};
-  Exits exits;
+  Scene scene{[&](const Attempt&, const JobTools&) {
+                threads.push_back(static_cast<pid_t>(syscall(SYS_gettid)));
+                return Exit{};
+              },
+              8};
   for (std::uint64_t i = 1; i <= 40; ++i) {
-    REQUIRE(runner.start(attempt(i), Instant::max(), exits.callback()));
-    (void)exits.of(AttemptId{i});
+    scene.start(i);
+    (void)scene.of(i);
     const std::string stat = "/proc/self/task/" + std::to_string(threads.back()) + "/stat";
     REQUIRE(eventually([&] { return contents(stat).find(") S ") != std::string::npos; }));
   }
@@ -80,106 +89,85 @@ TEST_CASE("a thread is started when a job finds none idle, and is kept") {
     }
     return count;
   };
-  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   const std::size_t before = threads();
   std::latch together{4};
-  FunctionRunner runner{[&](const Attempt& attempt, const JobTools&) {
-                          if (attempt.id.value > 1) together.arrive_and_wait();
-                          return Exit{};
-                        },
-                        board, 10'000};
+  Scene scene{[&](const Attempt& attempt, const JobTools&) {
+                if (attempt.id.value > 1) together.arrive_and_wait();
+                return Exit{};
+              },
+              10'000};
   CHECK(threads() == before);
-  Exits exits;
-  REQUIRE(runner.start(attempt(1), Instant::max(), exits.callback()));
-  (void)exits.of(AttemptId{1});
+  scene.start(1);
+  (void)scene.of(1);
   CHECK(threads() == before + 1);
-  for (std::uint64_t i = 2; i <= 4; ++i) {
-    REQUIRE(runner.start(attempt(i), Instant::max(), exits.callback()));
-  }
+  for (std::uint64_t i = 2; i <= 4; ++i) scene.start(i);
   CHECK(eventually([&] { return threads() == before + 3; }));
   together.arrive_and_wait();
-  exits.wait_for(4);
+  scene.exits.wait_for(4);
   CHECK(threads() == before + 3);
 }
 
 TEST_CASE("an exception is a failure to be tried again") {
-  LeaseBoard board = std::move(LeaseBoard::create(8).value());
-  FunctionRunner runner{[](const Attempt& attempt, const JobTools&) -> Exit {
-                          if (attempt.id == AttemptId{1}) throw std::runtime_error{"no space"};
-                          throw 7;  // NOLINT
-                        },
-                        board};
-  Exits exits;
-  REQUIRE(runner.start(attempt(1), Instant::max(), exits.callback()));
-  REQUIRE(runner.start(attempt(2), Instant::max(), exits.callback()));
-  CHECK(exits.of(AttemptId{1}).ending == Ending::kRetry);
-  CHECK(exits.of(AttemptId{1}).error == "no space");
-  CHECK(exits.of(AttemptId{2}).ending == Ending::kRetry);
+  Scene scene{[](const Attempt& attempt, const JobTools&) -> Exit {
+    if (attempt.id == AttemptId{1}) throw std::runtime_error{"no space"};
+    throw 7;  // NOLINT
+  }};
+  scene.start(1);
+  scene.start(2);
+  CHECK(scene.of(1).ending == Ending::kRetry);
+  CHECK(scene.of(1).error == "no space");
+  CHECK(scene.of(2).ending == Ending::kRetry);
 }
 
 TEST_CASE("what is said of a failure is cut, and that nothing is said is said") {
-  LeaseBoard board = std::move(LeaseBoard::create(8).value());
-  FunctionRunner runner{[](const Attempt& attempt, const JobTools&) -> Exit {
-                          if (attempt.id == AttemptId{1}) {
-                            throw std::runtime_error{std::string(2'000'000, 'x')};
-                          }
-                          Exit exit{};
-                          exit.ending = Ending::kPermanent;
-                          return exit;
-                        },
-                        board};
-  Exits exits;
-  REQUIRE(runner.start(attempt(1), Instant::max(), exits.callback()));
-  REQUIRE(runner.start(attempt(2), Instant::max(), exits.callback()));
-  CHECK(exits.of(AttemptId{1}).error.size() == 4'000 + 3);
-  CHECK(exits.of(AttemptId{1}).error.ends_with("x..."));
-  CHECK(exits.of(AttemptId{2}).error == "it gave no reason");
+  Scene scene{[](const Attempt& attempt, const JobTools&) -> Exit {
+    if (attempt.id == AttemptId{1}) throw std::runtime_error{std::string(2'000'000, 'x')};
+    return ended(attempt.id, Ending::kPermanent);
+  }};
+  scene.start(1);
+  scene.start(2);
+  CHECK(scene.of(1).error.size() == 4'000 + 3);
+  CHECK(scene.of(1).error.ends_with("x..."));
+  CHECK(scene.of(2).error == "it gave no reason");
 }
 
 TEST_CASE("what a function says of its progress can be asked for while it runs") {
-  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   std::latch said{1};
-  FunctionRunner runner{[&](const Attempt& attempt, const JobTools& tools) {
-                          tools.note_progress("first");
-                          tools.note_progress("second");
-                          said.count_down();
-                          return until_stopped(attempt, tools);
-                        },
-                        board};
-  Exits exits;
-  REQUIRE(runner.start(attempt(1), Instant::max(), exits.callback()));
+  Scene scene{[&](const Attempt& attempt, const JobTools& tools) {
+    tools.note_progress("first");
+    tools.note_progress("second");
+    said.count_down();
+    return until_stopped(attempt, tools);
+  }};
+  scene.start(1);
   said.wait();
-  CHECK(runner.progress(AttemptId{1}) == "second");
-  CHECK(runner.progress(AttemptId{2}).empty());
-  runner.stop(AttemptId{1}, 0ms);
-  (void)exits.of(AttemptId{1});
-  CHECK(runner.progress(AttemptId{1}).empty());
+  CHECK(scene.runner.progress(AttemptId{1}) == "second");
+  CHECK(scene.runner.progress(AttemptId{2}).empty());
+  scene.runner.stop(AttemptId{1}, 0ms);
+  (void)scene.of(1);
+  CHECK(scene.runner.progress(AttemptId{1}).empty());
 }
 
 TEST_CASE("as many functions run at once as there are threads; stop reaches them and who waits") {
-  LeaseBoard board = std::move(LeaseBoard::create(8).value());
   std::latch both{2};
   std::atomic<int> ran = 0;
-  FunctionRunner runner{[&](const Attempt& attempt, const JobTools& tools) {
-                          ++ran;
-                          both.arrive_and_wait();
-                          return until_stopped(attempt, tools);
-                        },
-                        board, 2};
-  Exits exits;
-  for (std::uint64_t id = 1; id <= 3; ++id) {
-    REQUIRE(runner.start(attempt(id), Instant::max(), exits.callback()));
-  }
+  Scene scene{[&](const Attempt& attempt, const JobTools& tools) {
+                ++ran;
+                both.arrive_and_wait();
+                return until_stopped(attempt, tools);
+              },
+              2};
+  for (std::uint64_t id = 1; id <= 3; ++id) scene.start(id);
   both.wait();
-  runner.stop(AttemptId{3}, 0ms);
-  CHECK(exits.of(AttemptId{3}).error == "stopped before it started");
-  CHECK_FALSE(exits.has(AttemptId{1}));
-  runner.stop(AttemptId{1}, 0ms);
-  runner.stop(AttemptId{1}, 0ms);
-  CHECK(exits.of(AttemptId{1}).ending == Ending::kStopped);
-  runner.stop(AttemptId{2}, 0ms);
-  CHECK(exits.of(AttemptId{2}).ending == Ending::kStopped);
-  runner.stop(AttemptId{2}, 0ms);
+  scene.runner.stop(AttemptId{3}, 0ms);
+  CHECK(scene.of(3).error == "stopped before it started");
+  CHECK_FALSE(scene.exits.has(AttemptId{1}));
+  scene.runner.stop(AttemptId{1}, 0ms);
+  scene.runner.stop(AttemptId{1}, 0ms);
+  CHECK(scene.of(1).ending == Ending::kStopped);
+  scene.runner.stop(AttemptId{2}, 0ms);
+  CHECK(scene.of(2).ending == Ending::kStopped);
+  scene.runner.stop(AttemptId{2}, 0ms);
   CHECK(ran == 2);
 }
 

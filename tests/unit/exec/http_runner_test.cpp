@@ -64,6 +64,18 @@ Exit treated(const TestServer::Script& script) {
   return Client{server.address() + "/notify"}.run();
 }
 
+// Likewise, by a connection that closes after these bytes.
+Exit closed_after(const std::string& reply) {
+  return treated([&](const Received&, Connection& c) {
+    c.write(reply);
+    c.close_when_done();
+  });
+}
+
+HttpCall call_to(const TestServer& server) {
+  return HttpCall{parse_http_target(server.address() + "/notify").value(), {}, {}, {}};
+}
+
 std::string http_date(std::time_t when) {
   std::array<char, 64> text{};
   std::tm parts{};
@@ -147,10 +159,8 @@ TEST_CASE("http: which statuses are tried again, and which are for good") {
   CHECK(answered(422, "Traceback\r\n  no such queue: q7\n\n")
             .error.ends_with("/notify: status 422:   no such queue: q7"));
   CHECK(answered(500, "").error.ends_with("/notify: status 500"));
-  const Exit page = treated([](const Received&, Connection& c) {
-    c.write("HTTP/1.1 502 Bad\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>Oh</p>\n</html>");
-    c.close_when_done();
-  });
+  const Exit page = closed_after(
+      "HTTP/1.1 502 Bad\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>Oh</p>\n</html>");
   CHECK(page.error.ends_with("/notify: status 502"));
 }
 
@@ -192,26 +202,12 @@ TEST_CASE("http: what is no whole reply is tried again, and says so") {
   const std::string sent = "no whole reply: ";
   check(treated([](const Received&, Connection& c) { c.close_when_done(); }), sent);
   check(treated([](const Received&, Connection& c) { c.reset(); }), sent);
-  check(treated([](const Received&, Connection& c) {
-          c.write("HTTP/1.1 200 OK\r\nContent-Len");
-          c.close_when_done();
-        }),
+  check(closed_after("HTTP/1.1 200 OK\r\nContent-Len"),
         sent + "connection closed within the reply's head");
-  check(treated([](const Received&, Connection& c) {
-          c.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
-          c.close_when_done();
-        }),
-        sent);
-  check(treated([](const Received&, Connection& c) {
-          c.write("HTTP/1.1 100 Continue\r\n\r\n");
-          c.close_when_done();
-        }),
-        sent);
-  check(treated([](const Received&, Connection& c) {
-          c.write("220 mail.example.org ESMTP\r\n");
-          c.close_when_done();
-        }),
-        sent);
+  for (const char* reply : {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+                            "HTTP/1.1 100 Continue\r\n\r\n", "220 mail.example.org ESMTP\r\n"}) {
+    check(closed_after(reply), sent);
+  }
   check(Client{"http://127.0.0.1:" + std::to_string(net::test::closed_port()) + "/notify"}.run(),
         "no connection: ");
   check(Client{"http://no-such-host.invalid/notify"}.run(), "no connection: ");
@@ -263,7 +259,7 @@ TEST_CASE("http: with keep_alive one connection serves one request after the oth
   for (const bool kept : {true, false}) {
     CAPTURE(kept);
     TestServer server{[](const Received&, Connection& c) { c.reply(200, ""); }};
-    HttpCall call{parse_http_target(server.address() + "/notify").value(), {}, {}, {}};
+    HttpCall call = call_to(server);
     if (kept) call.keep_alive = 1h;
     Client client{std::move(call)};
     for (std::uint64_t id = 1; id <= 5; ++id) {
@@ -276,7 +272,7 @@ TEST_CASE("http: with keep_alive one connection serves one request after the oth
 
 TEST_CASE("http: a connection that has been idle for longer than keep_alive is not used again") {
   TestServer server{[](const Received&, Connection& c) { c.reply(200, ""); }};
-  HttpCall call{parse_http_target(server.address() + "/notify").value(), {}, {}, {}};
+  HttpCall call = call_to(server);
   call.keep_alive = 1s;
   Client client{std::move(call)};
   CHECK(client.run(test::attempt(1)).ending == Ending::kDone);
@@ -295,7 +291,7 @@ TEST_CASE("http: a kept connection that closes before the reply gets the request
       if (way == Way::kEnds) return c.close_when_done();
       c.reset();
     }};
-    HttpCall call{parse_http_target(server.address() + "/notify").value(), {}, {}, {}};
+    HttpCall call = call_to(server);
     call.keep_alive = 1h;
     Client client{std::move(call)};
     CHECK(client.run(test::attempt(1)).ending == Ending::kDone);
@@ -319,7 +315,7 @@ TEST_CASE("http: no more than max_connections at a time, and those that wait can
     --open;
     c.reply(200, "");
   }};
-  HttpCall call{parse_http_target(server.address() + "/notify").value(), {}, {}, {}};
+  HttpCall call = call_to(server);
   call.max_connections = 2;
   Client client{std::move(call)};
   for (std::uint64_t id = 1; id <= 6; ++id) {
@@ -367,10 +363,7 @@ TEST_CASE("http: what refuses a token that is read from a file may know the next
 }
 
 TEST_CASE("http: a failure's status counts also when its body breaks off") {
-  const Exit exit = treated([](const Received&, Connection& c) {
-    c.write("HTTP/1.1 400 Bad\r\nContent-Length: 10\r\n\r\nhalf");
-    c.close_when_done();
-  });
+  const Exit exit = closed_after("HTTP/1.1 400 Bad\r\nContent-Length: 10\r\n\r\nhalf");
   CHECK(exit.ending == Ending::kPermanent);
   CHECK(exit.output_tail == "half");
 }

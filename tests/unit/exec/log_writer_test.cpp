@@ -106,14 +106,14 @@ TEST_CASE("while the disk of logs and handover stands still, programs start and 
   const auto bad = rig.runner(options);
   const auto run = [&](ProcessRunner& runner, std::uint64_t id) {
     REQUIRE(runner.start(attempt(id), Instant::max(), rig.exits.callback()));
-    return rig.exits.of(AttemptId{id});
+    return rig.of(id);
   };
-  REQUIRE(good->start(attempt(1), Instant::max(), rig.exits.callback()));
+  rig.start(*good, 1);
   const auto first_log = [&] { return contents(options.log_directory + "/oracle/7.1.1001.log"); };
   REQUIRE(eventually([&] { return first_log() == "up\n"; }));
   disk->freeze();
   write_file(dir / "go", "");
-  CHECK(rig.exits.of(AttemptId{1}).output_tail == "up\nhello\n");
+  CHECK(rig.of(1).output_tail == "up\nhello\n");
   CHECK(run(*good, 2).ending == Ending::kDone);
   CHECK(run(*bad, 3).error == "exit status 3: no");
   CHECK(rig.run({"/bin/true"}, attempt(4)).ending == Ending::kDone);

@@ -106,6 +106,13 @@ class DelegatedCgroup {
   std::string path_;
 };
 
+// Why attempts get no cgroup here; empty: they get one.
+std::string no_cgroups() {
+  Cgroups here = Cgroups::create("here");
+  here.remove();
+  return here.available() ? "" : "no cgroup for attempts: " + here.absence();
+}
+
 // Starts a process twice removed, in a session of its own and with no environment but PATH, which
 // writes its number to $1.
 const std::string kEscape =
@@ -136,11 +143,10 @@ TEST_CASE("without root, only the warden can change users; neither the daemon no
 
         options.argv =
             shell("trap '' TERM; echo up > $1; while :; do sleep 0.01; done", {shared / "up"});
-        const auto deaf = rig.runner(options);
-        REQUIRE(deaf->start(attempt(2), Instant::max(), rig.exits.callback()));
+        const auto deaf = rig.start(options, attempt(2));
         REQUIRE(eventually([&] { return !contents(shared / "up").empty(); }));
         deaf->stop(AttemptId{2}, 200ms);
-        write_file(dir / "stopped", rig.exits.of(AttemptId{2}).error);
+        write_file(dir / "stopped", rig.of(2).error);
 
         options.user = find_user("root").value();
         options.scratch_directory.clear();
@@ -190,10 +196,7 @@ TEST_CASE("a stray that hides its attempt ends with it, while another queue is b
     delegated.emplace();
     if (cgroups && !*delegated) return tell_skipped("no cgroup v2 can be made here");
   } else if (cgroups) {
-    Cgroups here = Cgroups::create("here");
-    const bool can = here.available();
-    here.remove();
-    if (!can) return tell_skipped("no cgroup for attempts: " + here.absence());
+    if (const std::string why = no_cgroups(); !why.empty()) return tell_skipped(why);
   }
 
   const TemporaryFolder dir;
@@ -204,24 +207,22 @@ TEST_CASE("a stray that hides its attempt ends with it, while another queue is b
                       ProcessOptions busy;
                       busy.argv = shell("while [ ! -e $1 ]; do sleep 0.01; done", {dir / "end"});
                       busy.slot = 1;
-                      const auto other = rig.runner(busy);
-                      REQUIRE(other->start(attempt(1), Instant::max(), rig.exits.callback()));
+                      rig.start(busy);
 
                       ProcessOptions options;
                       options.argv =
                           shell(kEscape + (stopped ? "echo up > $2; exec sleep 1000" : "exit 0"),
                                 {dir / "escapee", dir / "up"});
                       options.slot = 0;
-                      const auto runner = rig.runner(options);
-                      REQUIRE(runner->start(attempt(2), Instant::max(), rig.exits.callback()));
+                      const auto runner = rig.start(options, attempt(2));
                       if (stopped) {
                         REQUIRE(eventually([&] { return !contents(dir / "up").empty(); }));
                         runner->stop(AttemptId{2}, 100ms);
                       }
-                      (void)rig.exits.of(AttemptId{2});
+                      (void)rig.of(2);
                       write_file(dir / "alive", gone(pid_in(dir / "escapee")) ? "no" : "yes");
                       write_file(dir / "end", "");
-                      (void)rig.exits.of(AttemptId{1});
+                      (void)rig.of(1);
                     },
                     {.cgroups = cgroups},
                     MiniDaemon::PidfdOpen::kAllowed,
@@ -262,17 +263,12 @@ TEST_CASE("what is left in a dead daemon's cgroups is killed, also in groups bel
 
 TEST_CASE("with cgroups, the death of the warden ends strays that hide their attempt") {
   Rig rig;
-  Cgroups here = Cgroups::create("here");
-  const bool can = here.available();
-  here.remove();
-  if (!can) return tell_skipped("no cgroup for attempts: " + here.absence());
+  if (const std::string why = no_cgroups(); !why.empty()) return tell_skipped(why);
   const TemporaryFolder dir;
-  const auto runner =
-      rig.runner(shell(kEscape + "echo up > $2; exec sleep 1000", {dir / "escapee", dir / "up"}));
-  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  rig.start(shell(kEscape + "echo up > $2; exec sleep 1000", {dir / "escapee", dir / "up"}));
   REQUIRE(eventually([&] { return !contents(dir / "up").empty(); }));
   REQUIRE(kill(rig.warden, SIGKILL) == 0);
-  CHECK(rig.exits.of(AttemptId{1}).error == "the warden died");
+  CHECK(rig.of(1).error == "the warden died");
   CHECK(gone(pid_in(dir / "escapee")));
 }
 

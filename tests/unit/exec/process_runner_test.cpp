@@ -91,13 +91,6 @@ TEST_CASE("the exit status decides: 0 done, 64, 65 and 78 permanent, the rest ag
   CHECK(rig.run(shell("exit 3"), attempt(++id)).error == "exit status 3");
 }
 
-TEST_CASE("a death by signal is a failure that names the signal") {
-  Rig rig;
-  const Exit exit = rig.run(shell("ulimit -c 0; kill -SEGV $$"));
-  CHECK(exit.ending == Ending::kRetry);
-  CHECK(exit.error == "killed by signal 11 (SIGSEGV)");
-}
-
 TEST_CASE("a program that cannot be run ends its attempt with the reason") {
   Rig rig;
   const TemporaryFolder dir;
@@ -202,22 +195,21 @@ TEST_CASE("stop: TERM, and KILL after the grace for a job that ignores it") {
   Rig rig;
   const TemporaryFolder dir;
   const auto deaf =
-      rig.runner(shell("trap '' TERM; echo up > $1; while :; do sleep 0.02; done", {dir / "deaf"}));
-  REQUIRE(deaf->start(attempt(1), Instant::max(), rig.exits.callback()));
+      rig.start(shell("trap '' TERM; echo up > $1; while :; do sleep 0.02; done", {dir / "deaf"}));
   REQUIRE(eventually([&] { return !contents(dir / "deaf").empty(); }));
   const Instant stopped = boot_now();
   deaf->stop(AttemptId{1}, 50ms);
-  const Exit killed = rig.exits.of(AttemptId{1});
+  const Exit killed = rig.of(1);
   CHECK(boot_now() - stopped >= 50ms);
   CHECK(killed.ending == Ending::kStopped);
   CHECK(killed.error == "stopped: killed by signal 9 (SIGKILL)");
 
-  const auto polite = rig.runner(
-      shell("trap 'exit 0' TERM; echo up > $1; while :; do sleep 0.02; done", {dir / "polite"}));
-  REQUIRE(polite->start(attempt(2), Instant::max(), rig.exits.callback()));
+  const auto polite = rig.start(
+      shell("trap 'exit 0' TERM; echo up > $1; while :; do sleep 0.02; done", {dir / "polite"}),
+      attempt(2));
   REQUIRE(eventually([&] { return !contents(dir / "polite").empty(); }));
   polite->stop(AttemptId{2}, kPatience);
-  CHECK(rig.exits.of(AttemptId{2}).ending == Ending::kDone);
+  CHECK(rig.of(2).ending == Ending::kDone);
   polite->stop(AttemptId{2}, 0ms);  // Ended: ignored.
   polite->stop(AttemptId{99}, 0ms);
 }
@@ -225,18 +217,16 @@ TEST_CASE("stop: TERM, and KILL after the grace for a job that ignores it") {
 TEST_CASE("stop reaches a job that was stopped by SIGSTOP") {
   Rig rig;
   const TemporaryFolder dir;
-  const auto runner = rig.runner(shell("echo $$ > $1; kill -STOP $$; exit 3", {dir / "pid"}));
-  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  const auto runner = rig.start(shell("echo $$ > $1; kill -STOP $$; exit 3", {dir / "pid"}));
   const std::string stat = "/proc/" + std::to_string(pid_in(dir / "pid")) + "/stat";
   REQUIRE(eventually([&] { return contents(stat).find(") T ") != std::string::npos; }));
   runner->stop(AttemptId{1}, kPatience);
-  CHECK(rig.exits.of(AttemptId{1}).error == "stopped: killed by signal 15 (SIGTERM)");
+  CHECK(rig.of(1).error == "stopped: killed by signal 15 (SIGTERM)");
 }
 
 TEST_CASE("a warden that somebody stopped goes on where it is needed") {
   Rig rig;
-  const auto runner = rig.runner({"/bin/sleep", "1000"});
-  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  const auto runner = rig.start({"/bin/sleep", "1000"});
   const std::string stat = "/proc/" + std::to_string(rig.warden) + "/stat";
   const auto freeze = [&] {
     REQUIRE(kill(rig.warden, SIGSTOP) == 0);
@@ -244,22 +234,21 @@ TEST_CASE("a warden that somebody stopped goes on where it is needed") {
   };
   freeze();
   runner->stop(AttemptId{1}, kPatience);
-  CHECK(rig.exits.of(AttemptId{1}).error == "stopped: killed by signal 15 (SIGTERM)");
+  CHECK(rig.of(1).error == "stopped: killed by signal 15 (SIGTERM)");
 
   ProcessOptions options;
   options.argv = {"/bin/sleep", "1000"};
   options.slot = 1;
   const Instant deadline = boot_now() + 2s;
   rig.host->set_lease(1, deadline, 0ms);
-  const auto leased = rig.runner(options);
-  REQUIRE(leased->start(attempt(2), Instant::max(), rig.exits.callback()));
+  const auto leased = rig.start(options, attempt(2));
   freeze();
   REQUIRE(eventually([&] { return boot_now() > deadline; }));
   rig.host->clear_lease(1);
-  CHECK(rig.exits.of(AttemptId{2}).ending != Ending::kDone);
+  CHECK(rig.of(2).ending != Ending::kDone);
 
   freeze();
-  REQUIRE(runner->start(attempt(3), Instant::max(), rig.exits.callback()));
+  rig.start(*runner, 3);
   CHECK(eventually([&] { return contents(stat).find(") T ") == std::string::npos; }));
   freeze();
   rig.close();
@@ -269,9 +258,9 @@ TEST_CASE("a stop right after the start is not lost, whatever the child is doing
   Rig rig;
   const auto runner = rig.runner({"/bin/sleep", "1000"});
   for (std::uint64_t id = 1; id <= 100; ++id) {
-    REQUIRE(runner->start(attempt(id), Instant::max(), rig.exits.callback()));
+    rig.start(*runner, id);
     runner->stop(AttemptId{id}, 2 * kPatience);
-    CHECK(rig.exits.of(AttemptId{id}).error == "stopped: killed by signal 15 (SIGTERM)");
+    CHECK(rig.of(id).error == "stopped: killed by signal 15 (SIGTERM)");
   }
 }
 
@@ -297,42 +286,29 @@ TEST_CASE("what a job leaves in the background is gone by the time that its end 
 TEST_CASE("a daemon of one job is gone with its job, while another job runs on") {
   Rig rig;
   const TemporaryFolder dir;
-  const auto other = rig.runner({"/bin/sleep", "1000"});
-  REQUIRE(other->start(attempt(9), Instant::max(), rig.exits.callback()));
+  const auto other = rig.start({"/bin/sleep", "1000"}, attempt(9));
   CHECK(rig.run(shell("(setsid sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &) &\n"
                       "while ! test -s $1; do sleep 0.01; done",
                       {dir / "pid"}))
             .ending == Ending::kDone);
   CHECK(gone(pid_in(dir / "pid")));
-  CHECK_FALSE(rig.exits.has(AttemptId{9}));
+  CHECK_FALSE(rig.has(9));
   other->stop(AttemptId{9}, kPatience);
-  CHECK(rig.exits.of(AttemptId{9}).ending == Ending::kStopped);
-}
-
-TEST_CASE("one that also hides its environment is gone after the last attempt") {
-  Rig rig;
-  const TemporaryFolder dir;
-  CHECK(rig.run(shell("(env -i setsid /bin/sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &) &\n"
-                      "while ! test -s $1; do sleep 0.01; done",
-                      {dir / "pid"}))
-            .ending == Ending::kDone);
-  const pid_t hidden = pid_in(dir / "pid");
-  CHECK(eventually([&] { return gone(hidden); }));
+  CHECK(rig.of(9).ending == Ending::kStopped);
 }
 
 TEST_CASE("a job may close its output and go on; its end is its exit") {
   Rig rig;
   const TemporaryFolder dir;
   const auto runner =
-      rig.runner(shell("echo last words; exec >&- 2>&-; echo $$ > $1\n"
-                       "while ! test -e $2; do sleep 0.01; done; exit 7",
-                       {dir / "pid", dir / "go"}));
-  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+      rig.start(shell("echo last words; exec >&- 2>&-; echo $$ > $1\n"
+                      "while ! test -e $2; do sleep 0.01; done; exit 7",
+                      {dir / "pid", dir / "go"}));
   const pid_t pid = pid_in(dir / "pid");
   CHECK_FALSE(gone(pid));
-  CHECK_FALSE(rig.exits.has(AttemptId{1}));
+  CHECK_FALSE(rig.has(1));
   write_file(dir / "go", "");
-  const Exit exit = rig.exits.of(AttemptId{1});
+  const Exit exit = rig.of(1);
   CHECK(exit.error == "exit status 7: last words");
   CHECK(exit.output_tail == "last words\n");
 }
@@ -465,14 +441,13 @@ TEST_CASE("what a job could not hand over, for its directory is gone, is not pas
   options.scratch_directory = dir / "scratch";
   options.argv = shell("[ -e $1 ] || rm -r $2; touch $1; echo '[1]' > $LICTOR_COMMIT; true",
                        {dir / "begun", dir / "scratch"});
-  const auto runner = rig.runner(options);
-  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
-  const Exit lost = rig.exits.of(AttemptId{1});
+  const auto runner = rig.start(options);
+  const Exit lost = rig.of(1);
   CHECK(lost.ending == Ending::kRetry);
   CHECK(lost.error.find("the directory of LICTOR_COMMIT is gone") == 0);
   // The next finds one.
-  REQUIRE(runner->start(attempt(2), Instant::max(), rig.exits.callback()));
-  CHECK(rig.exits.of(AttemptId{2}).commit == "[1]\n");
+  rig.start(*runner, 2);
+  CHECK(rig.of(2).commit == "[1]\n");
 }
 
 TEST_CASE("1000 runs of /bin/true, eight at a time") {
@@ -480,10 +455,10 @@ TEST_CASE("1000 runs of /bin/true, eight at a time") {
   const auto runner = rig.runner({"/bin/true"});
   for (std::uint64_t id = 1; id <= 1000; ++id) {
     if (id > 8) rig.exits.wait_for(id - 8);
-    REQUIRE(runner->start(attempt(id), Instant::max(), rig.exits.callback()));
+    rig.start(*runner, id);
   }
   for (std::uint64_t id = 1; id <= 1000; ++id) {
-    CHECK(rig.exits.of(AttemptId{id}).ending == Ending::kDone);
+    CHECK(rig.of(id).ending == Ending::kDone);
   }
 }
 
@@ -492,7 +467,7 @@ TEST_CASE("a warden that is held up loses neither orders nor ends") {
   const auto runner = rig.runner({"/bin/true"});
   kill(rig.warden, SIGSTOP);
   for (std::uint64_t id = 1; id <= 400; ++id) {
-    REQUIRE(runner->start(attempt(id), Instant::max(), rig.exits.callback()));
+    rig.start(*runner, id);
   }
   kill(rig.warden, SIGCONT);
   rig.exits.wait_for(400);
@@ -502,11 +477,11 @@ TEST_CASE("the host's end ends what still runs, and tells it") {
   Rig rig;
   const auto runner = rig.runner({"/bin/sleep", "1000"});
   for (std::uint64_t id = 1; id <= 3; ++id) {
-    REQUIRE(runner->start(attempt(id), Instant::max(), rig.exits.callback()));
+    rig.start(*runner, id);
   }
   rig.close();
   for (std::uint64_t id = 1; id <= 3; ++id) {
-    const Exit exit = rig.exits.of(AttemptId{id});
+    const Exit exit = rig.of(id);
     CHECK(exit.ending == Ending::kStopped);
     CHECK(exit.error == "stopped since the daemon went down: killed by signal 15 (SIGTERM)");
   }

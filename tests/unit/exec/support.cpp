@@ -132,22 +132,41 @@ std::unique_ptr<ProcessRunner> Rig::runner(ProcessOptions options) {
   return std::move(*made);
 }
 
-std::unique_ptr<ProcessRunner> Rig::runner(std::vector<std::string> argv) {
+namespace {
+
+ProcessOptions running(std::vector<std::string> argv) {
   ProcessOptions options;
   options.argv = std::move(argv);
-  return runner(std::move(options));
+  return options;
+}
+
+}  // namespace
+
+std::unique_ptr<ProcessRunner> Rig::runner(std::vector<std::string> argv) {
+  return runner(running(std::move(argv)));
+}
+
+void Rig::start(ProcessRunner& runner, std::uint64_t id) {
+  REQUIRE(runner.start(attempt(id), Instant::max(), exits.callback()).has_value());
+}
+
+std::unique_ptr<ProcessRunner> Rig::start(ProcessOptions options, const Attempt& attempt) {
+  auto made = runner(std::move(options));
+  REQUIRE(made->start(attempt, Instant::max(), exits.callback()).has_value());
+  return made;
+}
+
+std::unique_ptr<ProcessRunner> Rig::start(std::vector<std::string> argv, const Attempt& attempt) {
+  return start(running(std::move(argv)), attempt);
 }
 
 Exit Rig::run(ProcessOptions options, const Attempt& attempt) {
-  const auto made = runner(std::move(options));
-  REQUIRE(made->start(attempt, Instant::max(), exits.callback()).has_value());
+  (void)start(std::move(options), attempt);
   return exits.of(attempt.id);
 }
 
 Exit Rig::run(std::vector<std::string> argv, const Attempt& attempt) {
-  ProcessOptions options;
-  options.argv = std::move(argv);
-  return run(std::move(options), attempt);
+  return run(running(std::move(argv)), attempt);
 }
 
 std::vector<std::string> Rig::warnings() {

@@ -76,6 +76,16 @@ class Rig {
   [[nodiscard]] std::unique_ptr<ProcessRunner> runner(ProcessOptions options);
   [[nodiscard]] std::unique_ptr<ProcessRunner> runner(std::vector<std::string> argv);
 
+  /// Begins an attempt, which may outlive its runner.
+  void start(ProcessRunner& runner, std::uint64_t id);
+  std::unique_ptr<ProcessRunner> start(ProcessOptions options,
+                                       const Attempt& attempt = test::attempt(1));
+  std::unique_ptr<ProcessRunner> start(std::vector<std::string> argv,
+                                       const Attempt& attempt = test::attempt(1));
+  /// Waits for the end of an attempt.
+  [[nodiscard]] Exit of(std::uint64_t id) { return exits.of(AttemptId{id}); }
+  [[nodiscard]] bool has(std::uint64_t id) { return exits.has(AttemptId{id}); }
+
   /// Runs one attempt to its end.
   [[nodiscard]] Exit run(ProcessOptions options, const Attempt& attempt);
   [[nodiscard]] Exit run(std::vector<std::string> argv, const Attempt& attempt = test::attempt(1));

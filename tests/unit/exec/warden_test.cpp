@@ -21,12 +21,22 @@ namespace {
 // Says that it is up, then shows that it lives, for ever.
 const std::string kHeartbeat = "echo $$ > $1; while :; do echo beat >> $2; sleep 0.01; done";
 
-ProcessOptions leased(std::vector<std::string> argv, LeaseSlot slot = 0) {
+ProcessOptions leased(std::vector<std::string> argv, LeaseSlot slot = 0,
+                      Duration grace = ProcessOptions{}.grace) {
   ProcessOptions options;
   options.argv = std::move(argv);
   options.slot = slot;
+  options.grace = grace;
   return options;
 }
+
+// The lock file of a state directory, which a daemon holds.
+int open_lock(const TemporaryFolder& dir) {
+  const int lock = open((dir / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  REQUIRE(lock >= 0);
+  return lock;
+}
+bool take_lock(int lock) { return flock(lock, LOCK_EX | LOCK_NB) == 0; }
 
 // A descriptor that is a file for a while.
 class Redirected {
@@ -59,8 +69,7 @@ TEST_CASE("a lease that runs out ends its job, TERM and then KILL, though the da
   MiniDaemon daemon{[&](Rig& rig) {
     rig.host->set_lease(0, deadline, grace);
     const std::string deaf = "trap 'echo term >> $3' TERM; " + kHeartbeat;
-    const auto runner = rig.runner(leased(shell(deaf, {dir / "pid", dir / "beats", dir / "term"})));
-    REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+    rig.start(leased(shell(deaf, {dir / "pid", dir / "beats", dir / "term"})));
   }};
   daemon.send(SIGSTOP);
   const pid_t job = pid_in(dir / "pid");
@@ -79,15 +88,14 @@ TEST_CASE("a lease that is extended goes on, and a store on the board is enough 
   const TemporaryFolder dir;
   const Instant first = boot_now() + 1s;
   rig.host->set_lease(3, first, 100ms);
-  const auto runner = rig.runner(leased(shell(kHeartbeat, {dir / "pid", dir / "beats"}), 3));
-  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  rig.start(leased(shell(kHeartbeat, {dir / "pid", dir / "beats"}), 3));
   const pid_t job = pid_in(dir / "pid");
   const Instant second = first + 500ms;
   const bool told = rig.board.extend(3, second, 100ms);
   // On a machine so busy that it came too late, this test shows nothing.
-  if (told || rig.exits.has(AttemptId{1})) return;
+  if (told || rig.has(1)) return;
   CHECK_FALSE(rig.board.extend(3, second, 100ms));
-  CHECK(rig.exits.of(AttemptId{1}).error.starts_with("stopped since the lease ran out: killed by"));
+  CHECK(rig.of(1).error.starts_with("stopped since the lease ran out: killed by"));
   CHECK(boot_now() >= second);
   CHECK(gone(job));
 }
@@ -97,15 +105,14 @@ TEST_CASE("a lease that is given up starts nothing more, and ends its jobs when 
   const TemporaryFolder dir;
   const Instant deadline = boot_now() + 1s;
   rig.host->set_lease(0, deadline, 100ms);
-  const auto runner = rig.runner(leased(shell(kHeartbeat, {dir / "pid", dir / "beats"})));
-  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  const auto runner = rig.start(leased(shell(kHeartbeat, {dir / "pid", dir / "beats"})));
   const pid_t job = pid_in(dir / "pid");
   rig.host->clear_lease(0);
-  REQUIRE(runner->start(attempt(2), Instant::max(), rig.exits.callback()));
-  const Exit late = rig.exits.of(AttemptId{2});
+  rig.start(*runner, 2);
+  const Exit late = rig.of(2);
   CHECK(late.ending == Ending::kStopped);
   CHECK(late.error == "the lease ran out before it started");
-  CHECK(rig.exits.of(AttemptId{1}).ending == Ending::kStopped);
+  CHECK(rig.of(1).ending == Ending::kStopped);
   CHECK(boot_now() >= deadline);
   CHECK(gone(job));
 }
@@ -113,10 +120,9 @@ TEST_CASE("a lease that is given up starts nothing more, and ends its jobs when 
 TEST_CASE("a deadline that is moved nearer counts") {
   Rig rig;
   rig.host->set_lease(0, boot_now() + 1h, 100ms);
-  const auto runner = rig.runner(leased({"/bin/sleep", "1000"}));
-  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  rig.start(leased({"/bin/sleep", "1000"}));
   rig.host->set_lease(0, boot_now() + 50ms, 100ms);
-  CHECK(rig.exits.of(AttemptId{1}).ending == Ending::kStopped);
+  CHECK(rig.of(1).ending == Ending::kStopped);
 }
 
 TEST_CASE("the end of one lease touches neither another's jobs nor those that may outlive theirs") {
@@ -126,21 +132,17 @@ TEST_CASE("the end of one lease touches neither another's jobs nor those that ma
   const std::vector<std::string> sleeper{"/bin/sleep", "1000"};
   ProcessOptions outlives = leased(sleeper, 0);
   outlives.ends_with_lease = false;
-  const auto ends = rig.runner(leased(sleeper, 0));
-  const auto other = rig.runner(leased(sleeper, 1));
-  const auto finishes = rig.runner(outlives);
-  const auto unleased = rig.runner(sleeper);
-  REQUIRE(ends->start(attempt(1), Instant::max(), rig.exits.callback()));
-  REQUIRE(other->start(attempt(2), Instant::max(), rig.exits.callback()));
-  REQUIRE(finishes->start(attempt(3), Instant::max(), rig.exits.callback()));
-  REQUIRE(unleased->start(attempt(4), Instant::max(), rig.exits.callback()));
-  CHECK(rig.exits.of(AttemptId{1}).ending == Ending::kStopped);
+  rig.start(leased(sleeper, 0));
+  rig.start(leased(sleeper, 1), attempt(2));
+  rig.start(outlives, attempt(3));
+  const auto unleased = rig.start(sleeper, attempt(4));
+  CHECK(rig.of(1).ending == Ending::kStopped);
   // A round trip through the warden: what was to be ended with it would have ended.
   CHECK(rig.run({"/bin/true"}, attempt(5)).ending == Ending::kDone);
   for (std::uint64_t id = 2; id <= 4; ++id) {
-    CHECK_FALSE(rig.exits.has(AttemptId{id}));
+    CHECK_FALSE(rig.has(id));
     unleased->stop(AttemptId{id}, kPatience);
-    CHECK(rig.exits.of(AttemptId{id}).error == "stopped: killed by signal 15 (SIGTERM)");
+    CHECK(rig.of(id).error == "stopped: killed by signal 15 (SIGTERM)");
   }
 }
 
@@ -196,10 +198,8 @@ TEST_CASE(
   const TemporaryFolder dir;
   MiniDaemon daemon{
       [&](Rig& rig) {
-        const auto runner = rig.runner(
-            shell("trap 'head -c 300000 /dev/zero; echo term > $3; exit' TERM; " + kHeartbeat,
-                  {dir / "pid", dir / "beats", dir / "term"}));
-        REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+        rig.start(shell("trap 'head -c 300000 /dev/zero; echo term > $3; exit' TERM; " + kHeartbeat,
+                        {dir / "pid", dir / "beats", dir / "term"}));
       },
       {},
       pidfd_open};
@@ -215,7 +215,7 @@ TEST_CASE("jobs whose daemon died before the warden had read of their start end 
     REQUIRE(kill(rig.warden, SIGSTOP) == 0);
     const auto runner = rig.runner({"/bin/sleep", "100"});
     for (std::uint64_t id = 1; id <= 2; ++id) {
-      REQUIRE(runner->start(attempt(id), Instant::max(), rig.exits.callback()));
+      rig.start(*runner, id);
     }
   }};
   daemon.send(SIGKILL);
@@ -226,27 +226,23 @@ TEST_CASE("jobs whose daemon died before the warden had read of their start end 
 
 TEST_CASE("the state directory stays locked until the last job of a dead daemon is dead") {
   const TemporaryFolder dir;
-  const int lock = open((dir / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  REQUIRE(lock >= 0);
-  REQUIRE(flock(lock, LOCK_EX | LOCK_NB) == 0);
+  const int lock = open_lock(dir);
+  REQUIRE(take_lock(lock));
   MiniDaemon daemon{
       [&](Rig& rig) {
-        ProcessOptions options;
-        options.argv = shell("trap '' TERM; " + kHeartbeat, {dir / "pid", dir / "beats"});
-        options.grace = 300ms;
-        const auto runner = rig.runner(options);
-        REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+        rig.start(leased(shell("trap '' TERM; " + kHeartbeat, {dir / "pid", dir / "beats"}),
+                         kNoLease, 300ms));
       },
       {.lock_fd = lock}};
   close(lock);
   const pid_t job = pid_in(dir / "pid");
   daemon.send(SIGKILL);
   (void)daemon.wait();
-  const int next = open((dir / "lock").c_str(), O_RDWR | O_CLOEXEC);
+  const int next = open_lock(dir);
   bool early = false;
   CHECK(eventually([&] {
     const bool alive = !gone(job);  // Before the lock is tried.
-    const bool locked = flock(next, LOCK_EX | LOCK_NB) == 0;
+    const bool locked = take_lock(next);
     early = early || (alive && locked && !gone(job));
     return locked;
   }));
@@ -277,8 +273,8 @@ TEST_CASE("a dead daemon's lock is given back when its last job is dead, and not
   SUBCASE("whose death is seen by its pidfd") {}
   SUBCASE("where there is no pidfd_open(2)") { pidfd_open = MiniDaemon::PidfdOpen::kDenied; }
   const TemporaryFolder dir;
-  const int lock = open((dir / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  REQUIRE(flock(lock, LOCK_EX | LOCK_NB) == 0);
+  const int lock = open_lock(dir);
+  REQUIRE(take_lock(lock));
   MiniDaemon daemon{
       [&](Rig& rig) {
         rig.host->set_lease(2, boot_now() + 1h, 100ms);
@@ -287,14 +283,10 @@ TEST_CASE("a dead daemon's lock is given back when its last job is dead, and not
         rig.host->keep_lock({2, "two", 12, "b"});
         rig.host->keep_lock({0, "", 0, ""});
         // Deaf, and with a child that left its group and says nothing of its attempt.
-        ProcessOptions deaf =
-            leased(shell("trap '' TERM; (setsid env -i PATH=$PATH sh -c 'echo $$ > $1; exec "
-                         "sleep 1000' sh $1 &); echo $$ > $2; while :; do sleep 0.01; done",
-                         {dir / "child", dir / "job"}),
-                   2);
-        deaf.grace = 300ms;
-        const auto runner = rig.runner(deaf);
-        REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+        rig.start(leased(shell("trap '' TERM; (setsid env -i PATH=$PATH sh -c 'echo $$ > $1; exec "
+                               "sleep 1000' sh $1 &); echo $$ > $2; while :; do sleep 0.01; done",
+                               {dir / "child", dir / "job"}),
+                         2, 300ms));
         (void)pid_in(dir / "child");
         (void)pid_in(dir / "job");
       },
@@ -303,59 +295,39 @@ TEST_CASE("a dead daemon's lock is given back when its last job is dead, and not
   close(lock);
   daemon.send(SIGKILL);
   (void)daemon.wait();
-  const int next = open((dir / "lock").c_str(), O_RDWR | O_CLOEXEC);
-  CHECK(eventually([&] { return flock(next, LOCK_EX | LOCK_NB) == 0; }));
+  const int next = open_lock(dir);
+  CHECK(eventually([&] { return take_lock(next); }));
   close(next);
   // All of it was done by then.
   CHECK(contents(dir / "given") == "2 two 12 b\n");
 }
 
-TEST_CASE("a lease without jobs need not wait for another's") {
-  const TemporaryFolder dir;
-  MiniDaemon daemon{[&](Rig& rig) {
-                      rig.host->set_lease(2, boot_now() + 1h, 100ms);
-                      rig.host->keep_lock({1, "one", 11, "a"});
-                      rig.host->keep_lock({2, "two", 12, "b"});
-                      ProcessOptions deaf = leased(
-                          shell("trap 'echo term > $1' TERM; echo $$ > $2; while [ ! -e $3 ]; do "
-                                "sleep 0.01; done",
-                                {dir / "term", dir / "job", dir / "end"}),
-                          2);
-                      deaf.grace = kPatience;
-                      const auto runner = rig.runner(deaf);
-                      REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
-                      (void)pid_in(dir / "job");
-                    },
-                    {.release_locks = noting(dir / "given")}};
-  daemon.send(SIGKILL);
-  CHECK(eventually([&] { return contents(dir / "given") == "1 one 11 a\n"; }));
-  CHECK_FALSE(gone(pid_in(dir / "job")));
-  write_file(dir / "end", "");
-  CHECK(eventually([&] { return contents(dir / "given") == "1 one 11 a\n2 two 12 b\n"; }));
-}
-
-TEST_CASE("a session of several locks ends with the last of them") {
+TEST_CASE("a lease without jobs need not wait for another's, a session ends with its last lock") {
+  std::uint32_t partitions = 1;
+  std::string first = "1 one 11 a\n", last = "2 two 12 b\n";
+  SUBCASE("locks of sessions of their own") {}
+  SUBCASE("locks of one session") {
+    partitions = 2;
+    first = "1 one 11 a, the session stays\n";
+    last = "2 one 12 b\n";
+  }
   const TemporaryFolder dir;
   MiniDaemon daemon{
       [&](Rig& rig) {
         rig.host->set_lease(2, boot_now() + 1h, 100ms);
-        rig.host->keep_lock({1, "one", 11, "a", 2});
-        rig.host->keep_lock({2, "one", 12, "b", 2});
-        ProcessOptions deaf =
-            leased(shell("trap '' TERM; echo $$ > $1; while [ ! -e $2 ]; do sleep 0.01; done",
-                         {dir / "job", dir / "end"}),
-                   2);
-        deaf.grace = kPatience;
-        const auto runner = rig.runner(deaf);
-        REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+        rig.host->keep_lock({1, "one", 11, "a", partitions});
+        rig.host->keep_lock({2, partitions == 1 ? "two" : "one", 12, "b", partitions});
+        rig.start(leased(shell("trap '' TERM; echo $$ > $1; while [ ! -e $2 ]; do sleep 0.01; done",
+                               {dir / "job", dir / "end"}),
+                         2, kPatience));
         (void)pid_in(dir / "job");
       },
       {.release_locks = noting(dir / "given")}};
   daemon.send(SIGKILL);
-  CHECK(eventually([&] { return contents(dir / "given") == "1 one 11 a, the session stays\n"; }));
+  CHECK(eventually([&] { return contents(dir / "given") == first; }));
+  CHECK_FALSE(gone(pid_in(dir / "job")));
   write_file(dir / "end", "");
-  CHECK(eventually(
-      [&] { return contents(dir / "given") == "1 one 11 a, the session stays\n2 one 12 b\n"; }));
+  CHECK(eventually([&] { return contents(dir / "given") == first + last; }));
 }
 
 TEST_CASE("a daemon that ends in order has seen to its locks itself") {
@@ -375,16 +347,14 @@ TEST_CASE("a daemon that holds a lock and whose loop stands still is killed, wit
   SUBCASE("and a line says so") {}
   SUBCASE("and a JSON object says so, where the log is JSON") { tells_json = true; }
   const Redirected standard_error{STDERR_FILENO, dir / "errors"};
-  MiniDaemon daemon{
-      [&](Rig& rig) {
-        rig.host->set_lease(0, boot_now() + 1h, 100ms);
-        rig.host->keep_lock({0, "one", 11, "a"});
-        rig.board.beat();
-        const auto runner = rig.runner(leased(shell(kHeartbeat, {dir / "pid", dir / "beats"})));
-        REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
-        (void)pid_in(dir / "pid");
-      },
-      {.hang_timeout = 1s, .release_locks = noting(dir / "given", {dir / "pid"})}};
+  MiniDaemon daemon{[&](Rig& rig) {
+                      rig.host->set_lease(0, boot_now() + 1h, 100ms);
+                      rig.host->keep_lock({0, "one", 11, "a"});
+                      rig.board.beat();
+                      rig.start(leased(shell(kHeartbeat, {dir / "pid", dir / "beats"})));
+                      (void)pid_in(dir / "pid");
+                    },
+                    {.hang_timeout = 1s, .release_locks = noting(dir / "given", {dir / "pid"})}};
   const int status = daemon.wait();
   REQUIRE(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGKILL);
@@ -428,16 +398,15 @@ TEST_CASE("the warden's death ends its jobs with all they started, and is told")
   Rig rig;
   const TemporaryFolder dir;
   const auto runner =
-      rig.runner(shell("sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &\n"
-                       "(setsid sh -c 'echo $$ > $1; exec sleep 1000' sh $2 &) &\n"
-                       "echo $$ > $3; while :; do sleep 0.01; done",
-                       {dir / "child", dir / "escapee", dir / "job"}));
-  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+      rig.start(shell("sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &\n"
+                      "(setsid sh -c 'echo $$ > $1; exec sleep 1000' sh $2 &) &\n"
+                      "echo $$ > $3; while :; do sleep 0.01; done",
+                      {dir / "child", dir / "escapee", dir / "job"}));
   const pid_t child = pid_in(dir / "child");
   const pid_t escapee = pid_in(dir / "escapee");
   const pid_t job = pid_in(dir / "job");
   REQUIRE(kill(rig.warden, SIGKILL) == 0);
-  const Exit exit = rig.exits.of(AttemptId{1});
+  const Exit exit = rig.of(1);
   CHECK(exit.ending == Ending::kLost);
   CHECK(exit.error == "the warden died");
   CHECK(gone(job));
@@ -454,14 +423,13 @@ TEST_CASE("the warden's death also ends what forgot of which attempt it is, in t
   Rig rig;
   const TemporaryFolder dir;
   // Nothing else of the group is left: the job itself dies with the warden.
-  const auto runner =
-      rig.runner(shell("env -i PATH=$PATH sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &\n"
-                       "exec sleep 1000",
-                       {dir / "nameless"}));
-  REQUIRE(runner->start(attempt(1), Instant::max(), rig.exits.callback()));
+  rig.start(
+      shell("env -i PATH=$PATH sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &\n"
+            "exec sleep 1000",
+            {dir / "nameless"}));
   const pid_t nameless = pid_in(dir / "nameless");
   REQUIRE(kill(rig.warden, SIGKILL) == 0);
-  CHECK(rig.exits.of(AttemptId{1}).error == "the warden died");
+  CHECK(rig.of(1).error == "the warden died");
   CHECK(gone(nameless));
   (void)kill(nameless, SIGKILL);
 }
