@@ -133,7 +133,7 @@ struct Handover {
   bool other_user = false;  // the warden has given the files to this process's user
 };
 
-// Reads the file; nothing if there is none. The job owns the directory, so the file may be anything:
+// Reads the file; std::nullopt if there is none. The job owns the directory, so it may be anything:
 // a link to a file that only we may read, or a FIFO that blocks its opener.
 Result<std::optional<std::string>> take_file(const std::string& path, bool other_user) {
   const UniqueFd file{open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
@@ -212,8 +212,7 @@ Result<std::string> make_scratch(const std::string& directory, const std::option
 
 }  // namespace
 
-Exit resolve_doubt(AttemptId attempt, const Program& program, ProcessEnd end,
-                   std::string_view user) {
+Exit to_exit(AttemptId attempt, const Program& program, ProcessEnd end, std::string_view user) {
   Exit exit{};
   exit.attempt = attempt;
   exit.output_tail = std::move(end.output_tail);
@@ -240,6 +239,16 @@ Exit resolve_doubt(AttemptId attempt, const Program& program, ProcessEnd end,
   return exit;
 }
 
+Program make_program(const ProcessOptions& options) {
+  Program program{options.argv, {}, options.directory, {}, options.limits};
+  if (program.directory.empty()) {
+    std::error_code error;  // On an error it is "/".
+    program.directory = std::filesystem::current_path(error).string();
+  }
+  if (options.user) program.user = options.user->credentials;
+  return program;
+}
+
 struct ProcessRunner::Settings {
   ProcessOptions options;
   Program program;  // without its environment
@@ -260,14 +269,7 @@ Result<std::unique_ptr<ProcessRunner>> ProcessRunner::create(ProcessHost& host,
     settings->handover_stem = settings->handover_directory + "/" +
                               std::to_string(boot_now().time_since_epoch().count()) + "-";
   }
-  settings->program.argv = options.argv;
-  settings->program.directory = options.directory;
-  if (options.directory.empty()) {
-    std::error_code error;  // On an error it is "/".
-    settings->program.directory = std::filesystem::current_path(error).string();
-  }
-  if (options.user) settings->program.user = options.user->credentials;
-  settings->program.limits = options.limits;
+  settings->program = make_program(options);
   settings->base = base_environment(environ, options.user ? &*options.user : nullptr);
   settings->options = std::move(options);
   return std::unique_ptr<ProcessRunner>{new ProcessRunner{host, std::move(settings)}};
@@ -317,8 +319,7 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
                    on_exit = std::move(on_exit), &host = host_](ProcessEnd end) {
     settings->options.active_logs->remove(log_path, end.log);
     const auto& user = settings->options.user;
-    Exit exit =
-        resolve_doubt(id, settings->program, std::move(end), user ? user->name : std::string{});
+    Exit exit = to_exit(id, settings->program, std::move(end), user ? user->name : std::string{});
     take_handover(handover, exit);
     remove_handover(handover, host);
     on_exit(std::move(exit));

@@ -16,19 +16,19 @@
 
 namespace lictor::exec {
 
-/// What `end` means for the task (jobs.md): exit 0 is done, also after a stop; any
+/// The meaning of `end` for the task (jobs.md): exit 0 is done, also after a stop; any
 /// other end after a stop is kStopped; 64, 65 and 78 are permanent (sysexits.h: EX_USAGE,
 /// EX_DATAERR, EX_CONFIG); all others are retried, including 75 (EX_TEMPFAIL). A program that could
 /// not run is not started, unless its arguments are too large. `user`: that it ran as; empty: the
 /// daemon's.
-[[nodiscard]] Exit resolve_doubt(AttemptId attempt, const Program& program, ProcessEnd end,
-                                 std::string_view user = {});
+[[nodiscard]] Exit to_exit(AttemptId attempt, const Program& program, ProcessEnd end,
+                           std::string_view user = {});
 
 struct ProcessOptions {
   std::vector<std::string> argv;  ///< as configured; runs without a shell
   std::vector<std::pair<std::string, std::string>> environment;
   std::string directory;     ///< "": the daemon's
-  std::optional<User> user;  ///< nothing: the daemon's
+  std::optional<User> user;  ///< std::nullopt: the daemon's
   std::vector<Limit> limits;
 
   LeaseSlot slot = kNoLease;
@@ -40,6 +40,9 @@ struct ProcessOptions {
   std::shared_ptr<ActiveLogs> active_logs = std::make_shared<ActiveLogs>();  ///< not null
   std::string scratch_directory;  ///< for LICTOR_COMMIT and LICTOR_RESULT; "": neither
 };
+
+/// What execve(2) needs, but for the environment.
+[[nodiscard]] Program make_program(const ProcessOptions& options);
 
 /// Runs a program for each attempt (jobs.md).
 class ProcessRunner : public Runner {

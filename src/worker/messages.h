@@ -1,7 +1,7 @@
 #pragma once
 
-// The messages between lictor and a worker (workers.md): a JSON document a line. Pure; parse_reply()
-// takes any bytes.
+// The messages between lictor and a worker (workers.md): a JSON document a line. Pure;
+// parse_reply() takes any bytes.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ inline constexpr std::int64_t kProtocolVersion = 1;
 /// result and commit together fit.
 inline constexpr std::size_t kMaxReplyBytes = 1U << 20U;
 
-/// The request for `attempt`, which all messages call `name`. `deadline`: nothing means never.
+/// The request for `attempt`, which all messages call `name`. `deadline`: std::nullopt means never.
 [[nodiscard]] std::string run_line(const exec::Attempt& attempt, std::string_view name,
                                    std::optional<WallTime> deadline);
 [[nodiscard]] std::string cancel_line(std::string_view name, std::string_view reason);
@@ -55,8 +55,8 @@ using Reply = std::variant<Ready, Done, Failed, Progress>;
 /// `line` has no newline. Errors: kInvalid, which member is wrong, what was expected and what came.
 [[nodiscard]] Result<Reply> parse_reply(std::string_view line);
 
-/// The values of all members "attempt" in `line`, as they are written. It need not be a message, nor
-/// JSON: they tell whom a line that breaks the protocol is about.
+/// The values of all members "attempt" in `line`, as they are written. It need not be a message,
+/// nor JSON: they name the attempts that a line is about which breaks the protocol.
 [[nodiscard]] std::vector<std::string_view> attempts_named(std::string_view line);
 
 /// Cuts a stream into lines.

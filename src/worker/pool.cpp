@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +10,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "worker/room.h"
 
 namespace lictor::worker {
 namespace {
@@ -30,15 +29,7 @@ std::string log_stem(const WorkerOptions& options) {
 
 exec::Program program_of(const WorkerOptions& options) {
   const exec::ProcessOptions& configured = options.program;
-  exec::Program program;
-  program.argv = configured.argv;
-  program.directory = configured.directory;
-  if (program.directory.empty()) {
-    std::error_code error;  // On an error it is "/".
-    program.directory = std::filesystem::current_path(error).string();
-  }
-  if (configured.user) program.user = configured.user->credentials;
-  program.limits = configured.limits;
+  exec::Program program = exec::make_program(configured);
   exec::Variables variables =
       exec::base_environment(environ, configured.user ? &*configured.user : nullptr);
   for (const auto& [name, value] : configured.environment) variables[name] = value;
@@ -69,7 +60,7 @@ std::string fingerprint_of(const WorkerOptions& options, const exec::Program& pr
 
 }  // namespace
 
-Pool::Pool(const Room& room, WorkerOptions options)
+Pool::Pool(Room& room, WorkerOptions options)
     : room_(room),
       options_(std::move(options)),
       program_(program_of(options_)),
@@ -92,10 +83,7 @@ void Pool::stop(AttemptId attempt, Instant now, Duration grace, Outbox& out) {
   if (waits != waiting_.end()) {
     Job job = std::move(*waits);
     waiting_.erase(waits);
-    return conclude(std::move(job),
-                    exec::ended(attempt, exec::Ending::kNotStarted,
-                                "no process of the worker was ready for it"),
-                    out);
+    return refuse(std::move(job), "no process of the worker was ready for it", out);
   }
   const std::string name = std::to_string(attempt.value);
   for (const auto& process : processes_) {
@@ -104,9 +92,9 @@ void Pool::stop(AttemptId attempt, Instant now, Duration grace, Outbox& out) {
     Job& job = found->second;
     if (job.end_at != Instant::max()) return;
     job.end_at = now + grace;
-    const char* reason = now >= job.deadline                         ? "timed out"
-                         : !room_.host.board().holds(job.lease, now) ? "the lease ran out"
-                                                                     : "stopped";
+    const char* reason = now >= job.deadline                           ? "timed out"
+                         : !room_.host().board().holds(job.lease, now) ? "the lease ran out"
+                                                                       : "stopped";
     (void)process->send(cancel_line(name, reason));  // One that reads no more is ended in time.
     return room_.wake();
   }
@@ -195,14 +183,10 @@ Process* Pool::emptiest_process() {
 }
 
 void Pool::hand_over(Process& process, Job job, Instant now, Outbox& out) {
-  exec::LeaseBoard& board = room_.host.board();
+  exec::LeaseBoard& board = room_.host().board();
   // As the warden does for a program: this thread may have been stopped for long.
   if (!board.holds(job.lease, now)) {
-    const AttemptId id = job.attempt.id;
-    conclude(std::move(job),
-             exec::ended(id, exec::Ending::kNotStarted, "the lease ran out before it started"),
-             out);
-    return;
+    return refuse(std::move(job), "the lease ran out before it started", out);
   }
   if (job.lease != exec::kNoLease) process.bind(job.lease);
   const std::string name = std::to_string(job.attempt.id.value);
@@ -211,34 +195,28 @@ void Pool::hand_over(Process& process, Job job, Instant now, Outbox& out) {
   Job& given = process.jobs.emplace(name, std::move(job)).first->second;
   if (!process.send(line)) return lose_input(process, now, out);
   ++process.given;
-  const exec::ProcessOptions& program = options_.program;
-  if (!program.log_directory.empty()) {
-    const std::string path =
-        exec::output_log_path(program.log_directory, given.attempt.queue, given.attempt.task_id,
-                              given.attempt.number, given.attempt.fencing_token);
-    given.log = exec::LogWriter::make_log(path, program.log_cap);
-    given.log->on_lost = [logs = program.active_logs, path](const std::string& error) {
-      logs->lose(path, error);
-    };
-    program.active_logs->add(path);
-  }
+  const exec::Attempt& attempt = given.attempt;
+  given.log =
+      open_log(exec::output_log_path(options_.program.log_directory, attempt.queue, attempt.task_id,
+                                     attempt.number, attempt.fencing_token));
   if (given.attempt.on_pid) {
-    out.add([tell = std::exchange(given.attempt.on_pid, {}), pid = process.pid] { tell(pid); });
+    out.push_back(
+        [tell = std::exchange(given.attempt.on_pid, {}), pid = process.pid] { tell(pid); });
   }
 }
 
 // It has closed its standard input, or is dead. What it has read it may still answer.
 void Pool::lose_input(Process& process, Instant now, Outbox& out) {
   process.forget_input();
-  if (process.state == Process::State::kEnding) return;  // its end tells what became of them
+  if (process.state == Process::State::kEnding) return;  // its end decides about them
   if (process.state == Process::State::kReady) process.state = Process::State::kClosing;
   process.since = now;
   take_back_unread(process, "it ended, or closed its standard input", out);
   room_.wake();
 }
 
-// Attempts of which the process has read nothing go to another one, once: a worker that says "ready"
-// and never reads would be started for ever.
+// Attempts of which the process has read nothing go to another one, once: a worker that says
+// "ready" and never reads would be started for ever.
 void Pool::take_back_unread(Process& process, const std::string& why, Outbox& out) {
   const std::uint64_t read = process.bytes_read();
   for (auto it = process.jobs.begin(); it != process.jobs.end();) {
@@ -248,19 +226,11 @@ void Pool::take_back_unread(Process& process, const std::string& why, Outbox& ou
     }
     Job job = std::move(it->second);
     it = process.jobs.erase(it);
-    if (job.log) {
-      out.add([this, log = std::exchange(job.log, nullptr), active = options_.program.active_logs] {
-        active->remove(log->path, room_.logs().finish(log));
-      });
-    }
+    finish_log(std::exchange(job.log, nullptr), out);
     if (!std::exchange(job.was_unread, true) && job.end_at == Instant::max()) {
       waiting_.push_front(std::move(job));
     } else {
-      const AttemptId id = job.attempt.id;
-      conclude(
-          std::move(job),
-          exec::ended(id, exec::Ending::kNotStarted, "the worker did not read the task: " + why),
-          out);
+      refuse(std::move(job), "the worker did not read the task: " + why, out);
     }
   }
 }
@@ -276,21 +246,16 @@ bool Pool::start_process(Outbox& out) {
     return false;
   }
   auto process =
-      Process::start(room_.host, options_, program_, *identity, room_.callbacks(*identity));
+      Process::start(room_.host(), options_, program_, *identity, room_.callbacks_of(*identity));
   if (!process) {
     room_.release(*identity);
     fail_waiting(process.error().message, out);
     return false;
   }
-  const exec::ProcessOptions& program = options_.program;
-  if (!program.log_directory.empty()) {
-    std::string time = format_rfc3339(wall_now());
-    std::erase_if(time, [](char c) { return c == ':' || c == '-'; });
-    const std::string path =
-        fmt::format("{}worker-{}-{}.log", log_stem(options_), time, identity->number);
-    (*process)->log = exec::LogWriter::make_log(path, program.log_cap);
-    program.active_logs->add(path);
-  }
+  std::string time = format_rfc3339(wall_now());
+  std::erase_if(time, [](char c) { return c == ':' || c == '-'; });
+  (*process)->log =
+      open_log(fmt::format("{}worker-{}-{}.log", log_stem(options_), time, identity->number));
   processes_.push_back(std::move(*process));
   room_.wake();
   return true;
@@ -298,10 +263,7 @@ bool Pool::start_process(Outbox& out) {
 
 void Pool::fail_waiting(const std::string& error, Outbox& out) {
   start_error_ = error;
-  for (Job& job : std::exchange(waiting_, {})) {
-    const AttemptId id = job.attempt.id;
-    conclude(std::move(job), exec::ended(id, exec::Ending::kNotStarted, error), out);
-  }
+  for (Job& job : std::exchange(waiting_, {})) refuse(std::move(job), error, out);
 }
 
 void Pool::leave(Instant now) {
@@ -333,7 +295,7 @@ void Pool::end_all(Outbox& out) {
   }
 }
 
-// The end of its standard input tells it to exit.
+// A process exits at the end of its standard input.
 void Pool::close(Process& process, EndReason reason, Instant now) {
   process.close_input();
   process.state = Process::State::kClosing;
@@ -349,7 +311,7 @@ void Pool::end(Process& process, EndReason reason) {
   process.end(kLastWords);
 }
 
-// Nothing that it says counts any more.
+// No later reply of the process counts.
 void Pool::break_off(Process& process, const std::string& fault, std::string_view line,
                      std::string blamed) {
   constexpr std::size_t kShown = 200;

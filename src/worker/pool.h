@@ -14,10 +14,14 @@
 
 #include "exec/environment.h"
 #include "exec/runner.h"
-#include "worker/outbox.h"
 #include "worker/process.h"
 
 namespace lictor::worker {
+
+class Room;
+
+/// What is done once the room's mutex is free: what may wait for a disk, and foreign code.
+using Outbox = std::vector<std::function<void()>>;
 
 /// How many processes a worker has, and why others ended.
 struct Figures {
@@ -26,8 +30,7 @@ struct Figures {
   std::uint64_t busy = 0;
   std::uint64_t ending = 0;
   std::array<std::uint64_t, kEndReasons> ends{};
-  std::string
-      start_error;  ///< why the last one could not be started, or was not ready; empty: it was
+  std::string start_error;  ///< why the last one did not start or get ready; empty: it did
 
   void add(const Figures& other) {
     starting += other.starting;
@@ -39,16 +42,16 @@ struct Figures {
   }
 };
 
-/// The processes of one worker, and the attempts that wait for one. The room calls it with its mutex
-/// held; what must not be done then goes to the outbox.
+/// The processes of one worker, and the attempts that wait for one. The room calls it with its
+/// mutex held; what must not be done then goes to the outbox.
 ///
 /// An attempt goes to a process that is ready and has fewer attempts than tasks_per_process. Where
 /// there is none, a process is started, up to `processes`. What the configuration lets the core run
 /// at a time fits into the processes, so an attempt waits here only for one to start or to end.
 ///
-/// Nobody knows which of several attempts a process died of, so all of them have failed. They would be
-/// tried again together, and die together once more. So an attempt of a task whose last one ended with
-/// its process gets a process in which no other is under way.
+/// Nobody knows which of several attempts a process died of, so all of them have failed. They would
+/// be tried again together, and die together once more. So an attempt of a task whose last one
+/// ended with its process gets a process in which no other is under way.
 ///
 ///   start() --> waiting --"run"--> under way --"done", "failed"--> on_exit
 ///                  ^                   |
@@ -56,21 +59,8 @@ struct Figures {
 ///                                      +-- it ended --> on_exit
 class Pool {
  public:
-  /// What the room does for its pools.
-  struct Room {
-    exec::ProcessHost& host;
-    std::function<std::optional<Process::Identity>()>
-        take_identity;  ///< nothing: there are too many
-    std::function<void(const Process::Identity&)> release;
-    /// On the host's thread: the process has started or ended.
-    std::function<Process::Callbacks(const Process::Identity&)> callbacks;
-    /// For the room's thread: it has a timer to set.
-    std::function<void()> wake;
-    /// For the room's thread only.
-    std::function<exec::LogWriter&()> logs;
-  };
-
-  Pool(const Room& room, WorkerOptions options);
+  /// `room` must outlive it.
+  Pool(Room& room, WorkerOptions options);
 
   void start(Job job, Instant now, Outbox& out);
   /// Starts a process if there is none.
@@ -137,8 +127,12 @@ class Pool {
                                    const exec::Exit& judged) const;
   [[nodiscard]] std::string why_not_ready(const Process& process, const exec::Exit& judged) const;
   void conclude(Job job, exec::Exit exit, Outbox& out);
+  void refuse(Job job, const std::string& why, Outbox& out);
 
-  const Room& room_;
+  [[nodiscard]] std::shared_ptr<exec::LogWriter::Log> open_log(std::string path) const;
+  void finish_log(std::shared_ptr<exec::LogWriter::Log> log, Outbox& out);
+
+  Room& room_;
   const WorkerOptions options_;
   exec::Program program_;
   std::string fingerprint_;
@@ -146,8 +140,7 @@ class Pool {
   bool retired_ = false;
   std::deque<Job> waiting_;
   std::vector<std::unique_ptr<Process>> processes_;
-  std::set<std::string>
-      suspects_;  // tasks whose last attempt ended with its process, by their keys
+  std::set<std::string> suspects_;  // keys of tasks whose last attempt ended with its process
   std::array<std::uint64_t, kEndReasons> ends_{};
   std::string start_error_;
 };

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "worker/pool.h"
+#include "worker/room.h"
 
 namespace lictor::worker {
 namespace {
@@ -142,10 +143,11 @@ void Pool::answer(Process& process, Jobs::iterator found, exec::Exit exit, std::
   if (!output.empty()) {
     (void)job.tail.write(output);
     if (job.log) {
-      out.add([this, log = job.log, text = std::string{output}] { room_.logs().write(log, text); });
+      out.push_back(
+          [this, log = job.log, text = std::string{output}] { room_.logs().write(log, text); });
     }
   }
-  if (job.lease != exec::kNoLease && !room_.host.board().holds(job.lease, now)) {
+  if (job.lease != exec::kNoLease && !room_.host().board().holds(job.lease, now)) {
     process.follow(job.lease);
   }
   conclude(std::move(job), std::move(exit), out);
@@ -175,7 +177,7 @@ void Pool::keep_output(Process& process, std::string_view bytes, Outbox& out) {
   const auto& log = of_one ? process.jobs.begin()->second.log : process.log;
   (void)tail.write(bytes);
   if (!log) return;
-  out.add([this, log, text = std::string{bytes}] { room_.logs().write(log, text); });
+  out.push_back([this, log, text = std::string{bytes}] { room_.logs().write(log, text); });
 }
 
 // ---- How processes end ----
@@ -237,8 +239,8 @@ void Pool::on_ended(Process& process, Instant now, Outbox& out) {
   process.ended->output_tail =
       of_one ? process.jobs.begin()->second.tail.tail() : process.tail.tail();
   const auto& user = options_.program.user;
-  const exec::Exit judged = exec::resolve_doubt(process.identity.id, program_, *process.ended,
-                                                user ? user->name : std::string{});
+  const exec::Exit judged = exec::to_exit(process.identity.id, program_, *process.ended,
+                                          user ? user->name : std::string{});
   const auto* exited = std::get_if<exec::Exited>(&process.ended->how);
   if (exited != nullptr && exited->cause == exec::StopCause::kLease) {
     process.reason = EndReason::kLease;
@@ -264,11 +266,7 @@ void Pool::on_ended(Process& process, Instant now, Outbox& out) {
     process.reason = EndReason::kNotReady;
   }
   ++ends_.at(static_cast<std::size_t>(process.reason));
-  if (process.log) {
-    out.add([this, log = process.log, active = options_.program.active_logs] {
-      active->remove(log->path, room_.logs().finish(log));
-    });
-  }
+  finish_log(process.log, out);
   room_.release(process.identity);
   std::erase_if(processes_, [&](const auto& each) { return each.get() == &process; });
   pump(now, out);
@@ -278,12 +276,37 @@ void Pool::conclude(Job job, exec::Exit exit, Outbox& out) {
   const bool failed =
       exit.ending == exec::Ending::kRetry || exit.ending == exec::Ending::kPermanent;
   if (exit.output_tail.empty() && failed) exit.output_tail = job.tail.tail();
-  auto finish = [this, log = std::move(job.log), active = options_.program.active_logs,
-                 on_exit = std::move(job.on_exit), exit = std::move(exit)]() mutable {
-    if (log) active->remove(log->path, room_.logs().finish(log));
+  finish_log(std::move(job.log), out);
+  out.push_back([on_exit = std::move(job.on_exit), exit = std::move(exit)]() mutable {
     on_exit(std::move(exit));
+  });
+}
+
+// For an attempt that has not begun.
+void Pool::refuse(Job job, const std::string& why, Outbox& out) {
+  exec::Exit exit = exec::ended(job.attempt.id, exec::Ending::kNotStarted, why);
+  conclude(std::move(job), std::move(exit), out);
+}
+
+// ---- Logs ----
+
+// Null: there are to be none.
+std::shared_ptr<exec::LogWriter::Log> Pool::open_log(std::string path) const {
+  const exec::ProcessOptions& program = options_.program;
+  if (program.log_directory.empty()) return nullptr;
+  program.active_logs->add(path);
+  auto log = exec::LogWriter::make_log(path, program.log_cap);
+  log->on_lost = [logs = program.active_logs, path = std::move(path)](const std::string& error) {
+    logs->lose(path, error);
   };
-  out.add([finish = std::make_shared<decltype(finish)>(std::move(finish))] { (*finish)(); });
+  return log;
+}
+
+void Pool::finish_log(std::shared_ptr<exec::LogWriter::Log> log, Outbox& out) {
+  if (!log) return;
+  out.push_back([this, log = std::move(log), active = options_.program.active_logs] {
+    active->remove(log->path, room_.logs().finish(log));
+  });
 }
 
 }  // namespace lictor::worker

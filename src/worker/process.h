@@ -52,7 +52,7 @@ inline constexpr std::size_t kEndReasons = static_cast<std::size_t>(EndReason::k
 ///
 ///   starting --"ready"--> ready --standard input closed--> closing --+
 ///      |                    |                                |       | it exits
-///      +--------------------+------- told to end --------> ending ---+--> gone
+///      +--------------------+------- end() --------------> ending ---+--> gone
 class Process {
  public:
   enum class State { kStarting, kReady, kClosing, kEnding };
@@ -92,7 +92,7 @@ class Process {
   void close_input();
   /// Whether nobody reads standard input any more.
   [[nodiscard]] bool is_deaf() const;
-  /// Has epoll tell no more of it. It stays open, for bytes_read().
+  /// Ends the events of standard input. It stays open, for bytes_read().
   void forget_input();
   [[nodiscard]] std::uint64_t bytes_sent() const { return sent_; }
   /// Of them, those that the process has read.
@@ -147,7 +147,7 @@ class Process {
   UniqueFd input_, output_, replies_;
   std::string outgoing_;
   std::uint64_t sent_ = 0;
-  bool waits_for_room_ = false;  // epoll tells when the pipe takes more
+  bool waits_for_room_ = false;  // for an event when the pipe takes more
   std::set<exec::LeaseSlot> leases_;
   Instant lease_end_ = Instant::max();
 };

@@ -36,16 +36,8 @@ int to_wait_ms(Instant now, Instant next) {
 
 }  // namespace
 
-Room::Room(exec::ProcessHost& host, exec::LeaseSlot first_slot, std::uint32_t slots)
-    : host_(host),
-      first_slot_(first_slot),
-      ports_{host_,
-             [this] { return take_identity(); },
-             [this](const Process::Identity& identity) { release(identity); },
-             [this](const Process::Identity& identity) { return callbacks_of(identity); },
-             [this] { wake(); },
-             [this]() -> exec::LogWriter& { return *logs_; }} {
-  for (std::uint32_t i = slots; i > 0; --i) free_slots_.push_back(first_slot_ + i - 1);
+Room::Room(exec::ProcessHost& host, exec::LeaseSlot first_slot, std::uint32_t slots) : host_(host) {
+  for (std::uint32_t i = slots; i > 0; --i) free_slots_.push_back(first_slot + i - 1);
   // A worker may close its standard input, or end, while a task is written to it.
   signal(SIGPIPE, SIG_IGN);
   host_.follow_leases([this](exec::LeaseSlot lease) {
@@ -56,13 +48,11 @@ Room::Room(exec::ProcessHost& host, exec::LeaseSlot first_slot, std::uint32_t sl
 
 Room::~Room() {
   host_.follow_leases({});
-  Outbox out;
   {
-    const std::lock_guard lock{mutex_};
+    Turn turn{*this};
     closing_ = true;
-    for (const auto& pool : pools_) pool->end_all(out);
+    for (const auto& pool : pools_) pool->end_all(turn.out);
   }
-  out.carry_out();
   if (!thread_.joinable()) return;
   wake();
   thread_.join();
@@ -87,7 +77,7 @@ Result<void> Room::open() {
 }
 
 Result<std::shared_ptr<Pool>> Room::join(WorkerOptions options) {
-  auto pool = std::make_shared<Pool>(ports_, std::move(options));
+  auto pool = std::make_shared<Pool>(*this, std::move(options));
   const std::lock_guard lock{mutex_};
   if (auto opened = open(); !opened) return tl::unexpected(opened.error());
   const auto same = std::find_if(pools_.begin(), pools_.end(), [&](const auto& other) {
@@ -121,43 +111,6 @@ void Room::leave(const std::shared_ptr<Pool>& pool) {
   wake();
 }
 
-void Room::start(Pool& pool, Job job) {
-  Outbox out;
-  {
-    const std::lock_guard lock{mutex_};
-    pool.start(std::move(job), boot_now(), out);
-  }
-  out.carry_out();
-}
-
-void Room::warm(Pool& pool) {
-  Outbox out;
-  {
-    const std::lock_guard lock{mutex_};
-    pool.warm(out);
-  }
-  out.carry_out();
-}
-
-void Room::stop(Pool& pool, AttemptId attempt, Duration grace) {
-  Outbox out;
-  {
-    const std::lock_guard lock{mutex_};
-    pool.stop(attempt, boot_now(), grace, out);
-  }
-  out.carry_out();
-}
-
-std::string Room::progress(Pool& pool, AttemptId attempt) {
-  const std::lock_guard lock{mutex_};
-  return pool.progress(attempt);
-}
-
-Figures Room::figures(Pool& pool) {
-  const std::lock_guard lock{mutex_};
-  return pool.figures();
-}
-
 std::map<std::pair<std::string, std::string>, Figures> Room::all_figures() {
   const std::lock_guard lock{mutex_};
   std::map<std::pair<std::string, std::string>, Figures> all;
@@ -170,7 +123,7 @@ std::map<std::pair<std::string, std::string>, Figures> Room::all_figures() {
   return all;
 }
 
-// ---- For the pools, with the mutex held ----
+// ---- For the pools ----
 
 std::optional<Process::Identity> Room::take_identity() {
   if (free_slots_.empty()) return std::nullopt;
@@ -230,47 +183,41 @@ int Room::take_events(int wait_ms) {
   const int count =
       epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms);
   LICTOR_ASSERT(count >= 0 || errno == EINTR);
-  Outbox out;
   const Instant now = boot_now();
   Instant next = Instant::max();
-  bool over = false;
-  std::vector<std::shared_ptr<Pool>> empty;
-  {
-    const std::lock_guard lock{mutex_};
-    for (int i = 0; i < count; ++i) {
-      const std::uint64_t about = events[static_cast<std::size_t>(i)].data.u64;
-      if (about == kWoken) {
-        std::uint64_t ignored = 0;
-        (void)!read(wake_.get(), &ignored, sizeof ignored);
-        continue;
-      }
-      const std::uint64_t number = about / Process::kSources;
-      Pool* pool = owner_of(number);
-      if (pool == nullptr) continue;
-      const auto source = static_cast<Process::Source>(about % Process::kSources);
-      pool->on_event(*pool->find(number), source, now, out);
+  std::vector<std::shared_ptr<Pool>> empty;  // the outbox may refer to them
+  Turn turn{*this};
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t about = events[static_cast<std::size_t>(i)].data.u64;
+    if (about == kWoken) {
+      std::uint64_t ignored = 0;
+      (void)!read(wake_.get(), &ignored, sizeof ignored);
+      continue;
     }
-    for (const std::uint64_t number : std::exchange(started_, {})) {
-      if (Pool* pool = owner_of(number)) pool->on_started(*pool->find(number), now, out);
-    }
-    for (const std::uint64_t number : std::exchange(ended_, {})) {
-      if (Pool* pool = owner_of(number)) pool->on_ended(*pool->find(number), now, out);
-    }
-    for (const auto& pool : pools_) next = std::min(next, pool->run_timers(now, out));
-    std::erase_if(pools_, [&](const auto& pool) {
-      const bool gone = !pool->has_users() && pool->is_empty();
-      if (gone) empty.push_back(pool);  // the outbox may refer to it
-      if (gone) past_[pool->name()].add(pool->figures());
-      return gone;
-    });
-    std::erase_if(past_, [&](const auto& past) {
-      return std::none_of(pools_.begin(), pools_.end(),
-                          [&](const auto& pool) { return pool->name() == past.first; });
-    });
-    over = closing_ && pools_.empty();
+    const std::uint64_t number = about / Process::kSources;
+    Pool* pool = owner_of(number);
+    if (pool == nullptr) continue;
+    const auto source = static_cast<Process::Source>(about % Process::kSources);
+    pool->on_event(*pool->find(number), source, now, turn.out);
   }
-  out.carry_out();
-  return over ? -1 : to_wait_ms(now, next);
+  for (const std::uint64_t number : std::exchange(started_, {})) {
+    if (Pool* pool = owner_of(number)) pool->on_started(*pool->find(number), now, turn.out);
+  }
+  for (const std::uint64_t number : std::exchange(ended_, {})) {
+    if (Pool* pool = owner_of(number)) pool->on_ended(*pool->find(number), now, turn.out);
+  }
+  for (const auto& pool : pools_) next = std::min(next, pool->run_timers(now, turn.out));
+  std::erase_if(pools_, [&](const auto& pool) {
+    const bool gone = !pool->has_users() && pool->is_empty();
+    if (gone) empty.push_back(pool);
+    if (gone) past_[pool->name()].add(pool->figures());
+    return gone;
+  });
+  std::erase_if(past_, [&](const auto& past) {
+    return std::none_of(pools_.begin(), pools_.end(),
+                        [&](const auto& pool) { return pool->name() == past.first; });
+  });
+  return closing_ && pools_.empty() ? -1 : to_wait_ms(now, next);
 }
 
 }  // namespace lictor::worker

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -18,17 +19,17 @@
 
 namespace lictor::worker {
 
-/// Where the workers of a daemon are: all their processes, a thread that reads what they say, and one
-/// that writes their logs. Both threads are there once a pool is. Thread-safe.
+/// Where the workers of a daemon are: all their processes, a thread that reads what they say, and
+/// one that writes their logs. Both threads are there once a pool is. Thread-safe.
 ///
-/// A process is for the warden a program as any other, with one cgroup and one mark. Its lease is its
-/// own: a slot of the board, whose deadline is the earliest of the leases of its attempts. The warden
-/// learns of an earlier deadline before the attempt is written to the process, and from then on the
-/// slot follows each lease as it is extended. So a process ends with the first lease that it holds and
-/// that is not extended, also when this daemon hangs. A lease that is over is let go once the process
-/// has answered all attempts of it: it holds nothing of it then, and may be used again, also in a new
-/// term. One that has not answered cannot outlive that lease, since the new term begins only when all
-/// attempts of the old one are over.
+/// A process is for the warden a program as any other, with one cgroup and one mark. Its lease is
+/// its own: a slot of the board, whose deadline is the earliest of the leases of its attempts. The
+/// warden learns of an earlier deadline before the attempt is written to the process, and from then
+/// on the slot follows each lease as it is extended. So a process ends with the first lease that it
+/// holds and that is not extended, also when this daemon hangs. A lease that is over is let go once
+/// the process has answered all attempts of it: it holds nothing of it then, and may be used again,
+/// also in a new term. One that has not answered cannot outlive that lease, since the new term
+/// begins only when all attempts of the old one are over.
 class Room {
  public:
   /// The slots from `first_slot` on are of the workers. Both must outlive the room, which must
@@ -44,21 +45,41 @@ class Room {
   [[nodiscard]] Result<std::shared_ptr<Pool>> join(WorkerOptions options);
   void leave(const std::shared_ptr<Pool>& pool);
 
-  void start(Pool& pool, Job job);
-  void warm(Pool& pool);
-  void stop(Pool& pool, AttemptId attempt, Duration grace);
-  [[nodiscard]] std::string progress(Pool& pool, AttemptId attempt);
-  [[nodiscard]] Figures figures(Pool& pool);
+  /// Holds the mutex, for calls of a pool. At its end what these have put into the outbox is done.
+  class Turn {
+   public:
+    explicit Turn(Room& room) : lock_(room.mutex_) {}
+    ~Turn() {
+      lock_.unlock();
+      for (const auto& work : out) work();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+    Outbox out;
+
+   private:
+    std::unique_lock<std::mutex> lock_;
+  };
+
   /// Of all workers that are configured or have processes, since the daemon's start, by queue and
   /// type.
   [[nodiscard]] std::map<std::pair<std::string, std::string>, Figures> all_figures();
 
- private:
-  [[nodiscard]] Result<void> open();
+  // For its pools, within a turn.
+
+  [[nodiscard]] exec::ProcessHost& host() { return host_; }
+  /// std::nullopt if there are too many processes.
   [[nodiscard]] std::optional<Process::Identity> take_identity();
   void release(const Process::Identity& identity);
   [[nodiscard]] Process::Callbacks callbacks_of(const Process::Identity& identity);
+  /// Its thread has a timer to set.
   void wake() const;
+  /// For its thread only.
+  [[nodiscard]] exec::LogWriter& logs() { return *logs_; }
+
+ private:
+  [[nodiscard]] Result<void> open();
   [[nodiscard]] Pool* owner_of(std::uint64_t number);
   void retire_old();
 
@@ -66,10 +87,8 @@ class Room {
   [[nodiscard]] int take_events(int wait_ms);
 
   exec::ProcessHost& host_;
-  const exec::LeaseSlot first_slot_;
 
   std::mutex mutex_;  // of all that follows, but for the threads
-  const Pool::Room ports_;
   std::vector<exec::LeaseSlot> free_slots_;
   std::uint64_t last_number_ = 0;
   std::vector<std::shared_ptr<Pool>> pools_;

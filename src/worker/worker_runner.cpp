@@ -1,5 +1,6 @@
 #include "worker/worker_runner.h"
 
+#include "base/clock.h"
 #include "base/try.h"
 
 namespace lictor::worker {
@@ -23,14 +24,29 @@ Result<void> WorkerRunner::start(exec::Attempt attempt, Instant deadline,
   job.attempt = std::move(attempt);
   job.deadline = deadline;
   job.on_exit = std::move(on_exit);
-  room_.start(*pool_, std::move(job));
+  Room::Turn turn{room_};
+  pool_->start(std::move(job), boot_now(), turn.out);
   return {};
 }
 
 void WorkerRunner::stop(AttemptId attempt, std::chrono::milliseconds grace) {
-  room_.stop(*pool_, attempt, grace);
+  Room::Turn turn{room_};
+  pool_->stop(attempt, boot_now(), grace, turn.out);
 }
 
-std::string WorkerRunner::progress(AttemptId attempt) { return room_.progress(*pool_, attempt); }
+std::string WorkerRunner::progress(AttemptId attempt) {
+  const Room::Turn turn{room_};
+  return pool_->progress(attempt);
+}
+
+void WorkerRunner::warm() {
+  Room::Turn turn{room_};
+  pool_->warm(turn.out);
+}
+
+Figures WorkerRunner::figures() const {
+  const Room::Turn turn{room_};
+  return pool_->figures();
+}
 
 }  // namespace lictor::worker

@@ -27,9 +27,9 @@ class WorkerRunner : public exec::Runner {
   void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
   [[nodiscard]] bool reports_pid() const override { return true; }
   [[nodiscard]] std::string progress(AttemptId attempt) override;
-  /// Starts a process if there is none, to find out whether that works: figures() tells.
-  void warm() { room_.warm(*pool_); }
-  [[nodiscard]] Figures figures() const { return room_.figures(*pool_); }
+  /// Starts a process if there is none, to find out by figures() whether that works.
+  void warm();
+  [[nodiscard]] Figures figures() const;
 
  private:
   WorkerRunner(Room& room, std::shared_ptr<Pool> pool, exec::LeaseSlot first_slot)

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <csignal>
 #include <string>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -16,26 +17,22 @@ TEST_CASE("a program that this host cannot run is not started: that is not the t
   Program program;
   program.argv = {"/opt/x"};
   const auto ending = [&](Step step, int error) {
-    return resolve_doubt(AttemptId{1}, program, {SpawnFailed{AttemptId{1}, step, error}, {}})
-        .ending;
+    return to_exit(AttemptId{1}, program, {SpawnFailed{AttemptId{1}, step, error}, {}}).ending;
   };
-  CHECK(ending(Step::kClone, EAGAIN) == Ending::kNotStarted);
-  CHECK(ending(Step::kInputOutput, EMFILE) == Ending::kNotStarted);
-  CHECK(ending(Step::kSession, EPERM) == Ending::kNotStarted);
-  CHECK(ending(Step::kRun, ENOMEM) == Ending::kNotStarted);
-  CHECK(ending(Step::kRun, ENFILE) == Ending::kNotStarted);
-  CHECK(ending(Step::kRun, ETXTBSY) == Ending::kNotStarted);
-  CHECK(ending(Step::kDirectory, EIO) == Ending::kNotStarted);
-
+  const std::pair<Step, int> of_this_host[] = {
+      {Step::kClone, EAGAIN},  {Step::kInputOutput, EMFILE}, {Step::kSession, EPERM},
+      {Step::kDirectory, EIO}, {Step::kDirectory, ENOENT},   {Step::kUser, EPERM},
+      {Step::kLimits, EPERM},  {Step::kRun, ENOMEM},         {Step::kRun, ENFILE},
+      {Step::kRun, ETXTBSY}};
+  for (const auto& [step, error] : of_this_host) {
+    CAPTURE(error);
+    CHECK(ending(step, error) == Ending::kNotStarted);
+  }
   // The folder of the program is away, or is there without its rights.
   for (const int error : {ENOENT, ENOTDIR, EACCES, EPERM, ELOOP, ESTALE, ENOTCONN, EIO, ENOEXEC}) {
     CAPTURE(error);
     CHECK(ending(Step::kRun, error) == Ending::kNotStarted);
   }
-  CHECK(ending(Step::kDirectory, ENOENT) == Ending::kNotStarted);
-  CHECK(ending(Step::kUser, EPERM) == Ending::kNotStarted);
-  CHECK(ending(Step::kLimits, EPERM) == Ending::kNotStarted);
-
   CHECK(ending(Step::kRun, E2BIG) == Ending::kRetry);  // the task's own parameters
   CHECK(ending(Step::kLease, 0) == Ending::kStopped);
 
@@ -43,7 +40,7 @@ TEST_CASE("a program that this host cannot run is not started: that is not the t
   CHECK(ending(Step::kRun, ENOMEM) == Ending::kNotStarted);
 
   const Exit exit =
-      resolve_doubt(AttemptId{7}, program, {SpawnFailed{AttemptId{7}, Step::kClone, EAGAIN}, {}});
+      to_exit(AttemptId{7}, program, {SpawnFailed{AttemptId{7}, Step::kClone, EAGAIN}, {}});
   CHECK(exit.attempt == AttemptId{7});
   CHECK(exit.error == "cannot run /opt/x: new process: Resource temporarily unavailable");
 }
@@ -52,9 +49,10 @@ TEST_CASE("an end that a limit may have caused names the limit") {
   Program program;
   program.argv = {"/opt/x"};
   const auto error = [&](int signal, StopCause cause = StopCause::kNone) {
-    return resolve_doubt(AttemptId{1}, program,
-                         {Exited{AttemptId{1}, CLD_KILLED, signal, cause}, {}})
-        .error;
+    const Exit exit =
+        to_exit(AttemptId{1}, program, {Exited{AttemptId{1}, CLD_KILLED, signal, cause}, {}});
+    CHECK(exit.ending == (cause == StopCause::kNone ? Ending::kRetry : Ending::kStopped));
+    return exit.error;
   };
   CHECK(error(SIGABRT) == "killed by signal 6 (SIGABRT)");
   program.limits = {{RLIMIT_DATA, 1, 1}, {RLIMIT_CPU, 1, 6}, {RLIMIT_FSIZE, 1, 1}};

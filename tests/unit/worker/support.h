@@ -22,8 +22,9 @@ using exec::test::pid_in;
 /// Answers "run" with the pid of the process.
 inline const std::string kPid = R"(say '{"done":{"attempt":"'$a'","result":'$$'}}')";
 
-/// A worker in shell. `on_run` is done for each "run", with its attempt in $a; `answer` says "done",
-/// `say` writes a reply, $1 and so on are `arguments`. `on_cancel` is done for other requests.
+/// A worker in shell. `on_run` is done for each "run", with its attempt in $a; `answer` says
+/// "done", `say` writes a reply, $1 and so on are `arguments`. `on_cancel` is done for other
+/// requests.
 [[nodiscard]] WorkerOptions script(const std::string& on_run,
                                    const std::vector<std::string>& arguments = {},
                                    const std::string& on_cancel = ":");
