@@ -12,11 +12,14 @@
 
 #include "base/unique_fd.h"
 #include "config_text.h"
+#include "contains.h"
 #include "skip.h"
 #include "temporary_folder.h"
 
 namespace lictor::app {
 namespace {
+
+using unit::contains;
 
 class Folder : public unit::TemporaryFolder {
  public:
@@ -86,17 +89,18 @@ TEST_CASE("without the default file a client gets the defaults, the daemon an er
   const auto client = load_config(request);
   REQUIRE(client);
   CHECK(client->file.empty());
-  CHECK(client->queues.at(0).layout.tasks_prefix == "jobs/default/tasks/");
+  CHECK_FALSE(client->node.empty());
+  REQUIRE(client->queues.size() == 1);
+  CHECK(client->queues[0].options.queue == "default");
+  CHECK(client->queues[0].layout.tasks_prefix == "jobs/default/tasks/");
+  CHECK(client->consul.options.addresses == std::vector<std::string>{"http://127.0.0.1:8500"});
 
   request.mode = Mode::kDaemon;
   const auto daemon = load_config(request);
   REQUIRE_FALSE(daemon);
   CHECK(daemon.error().code == ErrorCode::kInvalid);
-  CHECK(daemon.error().message ==
-        folder / "none.json" +
-            R"(: no such file, and "lictor run" needs one; write for instance {"queues": )"
-            R"([{"executors": {"*": {"exec": ["/opt/jobs/any"]}}}]} there, or name another file )"
-            "with --config");
+  CHECK(daemon.error().message.starts_with(
+      folder / "none.json" + ": no such file, and \"lictor run\" needs one; write for instance {"));
 }
 
 TEST_CASE("a named file must exist and be readable") {
@@ -104,18 +108,13 @@ TEST_CASE("a named file must exist and be readable") {
   LoadRequest request;
   request.mode = Mode::kClient;
   request.environment["LICTOR_CONFIG"] = folder / "none.json";
-  CHECK(message(load_config(request)) ==
-        "LICTOR_CONFIG " + folder / "none.json" +
-            ": No such file or directory; correct the path, or name another file with --config");
+  CHECK(
+      message(load_config(request))
+          .starts_with("LICTOR_CONFIG " + folder / "none.json" + ": No such file or directory; "));
   request.flags.config = folder / "";
-  CHECK(message(load_config(request)) ==
-        "--config " + folder / "" +
-            ": Is a directory; correct the path, or name another file with --config");
-
+  CHECK(message(load_config(request)).starts_with("--config " + folder / "" + ": Is a directory"));
   request.flags.config = folder.write("big.json", std::string((4U << 20U) + 1, ' '));
-  CHECK(message(load_config(request)) ==
-        "--config " + folder / "big.json" +
-            ": expected a configuration of at most 4194304 bytes, got more; is it another file?");
+  CHECK(contains(message(load_config(request)), "at most 4194304 bytes, got more"));
 
   if (::geteuid() == 0) {
     request.flags.config = folder.write("secret.json", kSmall);
@@ -124,10 +123,7 @@ TEST_CASE("a named file must exist and be readable") {
     REQUIRE(::seteuid(0) == 0);
     REQUIRE_FALSE(denied);
     CHECK(denied.error().code == ErrorCode::kPermissionDenied);
-    CHECK(denied.error().message ==
-          "--config " + folder / "secret.json" +
-              ": Permission denied; ask for the right to read it, or name another file with "
-              "--config");
+    CHECK(contains(denied.error().message, "secret.json: Permission denied; ask for the right"));
   }
 }
 
@@ -182,11 +178,7 @@ TEST_CASE("variables override the file, and flags override both") {
 }
 
 TEST_CASE("the digest is of what all hosts should have alike, whatever way it is written") {
-  const auto digest = [](const std::string& text) {
-    const auto config = parse_config(text, "lictor.json", {});
-    REQUIRE(config);
-    return config->digest;
-  };
+  const auto digest = [](const std::string& text) { return parsed(text).digest; };
   const std::string queues = R"("queues": [{"concurrency": 2, "executors": {"*": {"noop": {}}}}])";
   const std::string usual = digest("{" + queues + "}");
   CHECK(usual.size() == 16);
@@ -208,27 +200,24 @@ TEST_CASE("an error in a variable or flag names it") {
     request.environment[name] = value;
     return message(parse_config(kSmall, "lictor.json", request));
   };
-  CHECK(
-      with_variable("LICTOR_LOG_LEVEL", "loud") ==
-      "LICTOR_LOG_LEVEL: expected one of \"trace\", \"debug\", \"info\", \"warn\", \"error\", got "
-      "\"loud\"");
-  CHECK(with_variable("LICTOR_LOG_FORMAT", "xml") ==
-        "LICTOR_LOG_FORMAT: expected one of \"text\", \"json\", \"journal\", got \"xml\"");
-  CHECK(with_variable("LICTOR_NODE", "a b") ==
-        "LICTOR_NODE: expected 1 to 128 letters, digits, \"_\", \"-\" and \".\", not \".\" or "
-        "\"..\", got \"a b\"");
-  CHECK(with_variable("LICTOR_ROOT", "jobs") ==
-        R"(LICTOR_ROOT: "jobs": a prefix ends in "/"; write "jobs/")");
-  CHECK(with_variable("LICTOR_ROOT", "/jobs/") ==
-        "LICTOR_ROOT: \"/jobs/\": a KV key does not begin with \"/\"; leave it out");
+  const std::pair<std::string, std::string> refused[] = {{"LICTOR_LOG_LEVEL", "loud"},
+                                                         {"LICTOR_LOG_FORMAT", "xml"},
+                                                         {"LICTOR_NODE", "a b"},
+                                                         {"LICTOR_ROOT", "jobs"},
+                                                         {"LICTOR_ROOT", "/jobs/"}};
+  for (const auto& [name, value] : refused) {
+    const std::string error = with_variable(name, value);
+    CAPTURE(error);
+    CHECK(error.starts_with(name + ": "));
+    CHECK(contains(error, '"' + value + '"'));
+  }
   CHECK(with_variable("LICTOR_CONSUL_ADDRESSES", "127.0.0.1:8500,,")
             .starts_with("LICTOR_CONSUL_ADDRESSES: Consul address \"\": "));
 
   LoadRequest request;
   request.flags.log_level = "";
-  CHECK(
-      message(parse_config(kSmall, "lictor.json", request)) ==
-      "--log-level: expected one of \"trace\", \"debug\", \"info\", \"warn\", \"error\", got \"\"");
+  CHECK(message(parse_config(kSmall, "lictor.json", request))
+            .starts_with("--log-level: expected one of \"trace\""));
 }
 
 TEST_CASE("an unknown LICTOR_ variable gives a warning; a job's variables do not") {
@@ -265,7 +254,7 @@ TEST_CASE("what sends the token where others read it is warned of") {
                          const std::map<std::string, std::string>& environment = {}) {
     const auto warnings = warnings_of(consul, environment);
     REQUIRE(warnings.size() == 1);
-    CHECK_MESSAGE(warnings.front().find(part) != std::string::npos, warnings.front());
+    CHECK_MESSAGE(contains(warnings.front(), part), warnings.front());
   };
   warns("tls_verify", R"({"tls_verify": false})");
   warns("without TLS", R"({"addresses": ["http://10.0.0.5:8500"], "token": "t"})");
@@ -287,10 +276,8 @@ TEST_CASE("a path that newer Consuls refuse is warned of") {
                    "lictor.json", request);
   REQUIRE(config);
   REQUIRE(config->warnings.size() == 1);
-  CHECK(
-      config->warnings.front() ==
-      R"(queue "default": tasks_prefix "my tasks/default/tasks/": Consul 1.21.5 and newer refuse )"
-      R"(such names; use letters, digits and ",_./-?&=" only)");
+  CHECK(contains(config->warnings.front(),
+                 R"(tasks_prefix "my tasks/default/tasks/": Consul 1.21.5 and newer refuse such)"));
 }
 
 TEST_CASE("what is not there yet is no wrong text: a later start may find it") {
@@ -318,6 +305,9 @@ TEST_CASE("a root daemon refuses a file, or a folder on its path, that others co
   const std::string deep = folder.write("below/lictor.json", kSmall, 0644);
   const std::string link = folder / "link.json";
   REQUIRE(::symlink(deep.c_str(), link.c_str()) == 0);
+  const std::string fifo = below + "/fifo.json";
+  REQUIRE(::mkfifo(fifo.c_str(), 0644) == 0);
+  const UniqueFd writer{::open(fifo.c_str(), O_RDWR | O_CLOEXEC)};  // or it waits
   LoadRequest request;
   const auto refused = [&](const std::string& path) {
     request.flags.config = path;
@@ -334,7 +324,7 @@ TEST_CASE("a root daemon refuses a file, or a folder on its path, that others co
   CHECK_FALSE(refused(file).empty());
   REQUIRE(::chmod(file.c_str(), 0644) == 0);
   REQUIRE(::chown(file.c_str(), 12345, 0) == 0);
-  CHECK(refused(file).find(file + " belongs to another user than root") != std::string::npos);
+  CHECK(contains(refused(file), file + " belongs to another user than root"));
   request.mode = Mode::kClient;  // which starts nothing
   CHECK(load_config(request)->warnings.size() == 1);
   request.mode = Mode::kDaemon;
@@ -343,8 +333,8 @@ TEST_CASE("a root daemon refuses a file, or a folder on its path, that others co
   request.refuse_untrusted = true;
 
   REQUIRE(::chmod(below.c_str(), 0777) == 0);
-  for (const std::string& path : {deep, link}) {
-    CHECK(refused(path).find("the folder " + below + " may be written") != std::string::npos);
+  for (const std::string& path : {deep, link, fifo}) {
+    CHECK(contains(refused(path), "the folder " + below + " may be written"));
   }
   REQUIRE(::chmod(below.c_str(), 01777) == 0);  // as /tmp is
   CHECK(refused(deep).empty());
@@ -366,30 +356,7 @@ TEST_CASE("a root daemon refuses a plug-in in a folder that others may write to"
   CHECK(message(load_config(request)).empty());
   REQUIRE(::chmod(below.c_str(), 0775) == 0);
   CHECK(message(load_config(request))
-            .ends_with("executors.A.plugin: plug-in \"" + below + "/some.so\": the folder " +
-                       below +
-                       " may be written by others than root, and lictor runs as root: they could "
-                       "make root load code; chown root and chmod go-w " +
-                       below));
-}
-
-TEST_CASE("a root daemon refuses a configuration that is reached by a hostile link or FIFO") {
-  if (!is_root()) return;
-  const Folder folder;
-  const std::string safe = folder.write("lictor.json", kSmall, 0644);
-  const std::string open = folder / "open";
-  REQUIRE(::mkdir(open.c_str(), 0755) == 0);
-  REQUIRE(::chmod(open.c_str(), 0777) == 0);
-  REQUIRE(::symlink(safe.c_str(), (open + "/second.json").c_str()) == 0);
-  REQUIRE(::symlink("open/second.json", (folder / "first.json").c_str()) == 0);
-  REQUIRE(::mkfifo((open + "/fifo.json").c_str(), 0644) == 0);
-  const UniqueFd writer{::open((open + "/fifo.json").c_str(), O_RDWR | O_CLOEXEC)};  // or it waits
-  for (const std::string& path : {folder / "first.json", open + "/fifo.json"}) {
-    LoadRequest request;
-    request.flags.config = path;
-    CHECK(message(load_config(request)).find("the folder " + open + " may be written") !=
-          std::string::npos);
-  }
+            .ends_with("they could make root load code; chown root and chmod go-w " + below));
 }
 
 TEST_CASE("a root daemon refuses a program that others could change") {
@@ -410,11 +377,9 @@ TEST_CASE("a root daemon refuses a program that others could change") {
   CHECK(refused(program).empty());
   CHECK(refused(link).empty());
   REQUIRE(::chmod(below.c_str(), 0775) == 0);
-  CHECK(refused(link) == *request.flags.config + ": queue \"default\": executor \"A\": program \"" +
-                             link + "\": the folder " + below +
-                             " may be written by others than root, and lictor runs as root: they "
-                             "could choose what runs as root; chown root and chmod go-w " +
-                             below);
+  CHECK(refused(link).starts_with(*request.flags.config +
+                                  ": queue \"default\": executor \"A\": program \"" + link +
+                                  "\": the folder " + below + " may be written by others"));
   request.refuse_untrusted = false;
   CHECK(refused(link).empty());
   request.refuse_untrusted = true;

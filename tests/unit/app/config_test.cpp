@@ -1,6 +1,5 @@
 #include "app/config.h"
 
-#include <grp.h>
 #include <pwd.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -16,39 +15,8 @@
 #include "skip.h"
 
 namespace lictor::app {
-namespace {
 
 using namespace std::chrono_literals;
-
-// An example of a whole file, with programs that are on every host.
-constexpr const char* kExample = R"({
-  "node": "host-a",                       // this member's name; default: the host name
-  "root": "lictor/",
-  "state_dir": "/var/lib/lictor",
-  "log": {"level": "info", "format": "text"},            // or "json", "journal"
-  "consul": {"addresses": ["http://127.0.0.1:8500"], "token_file": "/etc/lictor/consul.token"},
-  "admin": {"listen": [], "token_file": "/etc/lictor/admin.token"},
-  "queues": [
-    {
-      "name": "oracle",
-      "tasks_prefix": "oracleTask/", "leader_key": "consumerLeader",
-      "executors": {
-        "CreateTableSpace": {"exec": ["/bin/sh", "--verbose"], "timeout": "10m", "max_attempts": 5},
-        "Notify": {"noop": {"sleep": "5ms"}},
-        "*": {"exec": ["/bin/sh"]}
-      }
-    }
-  ]
-})";
-
-Config parsed(std::string_view text, Mode mode = Mode::kDaemon) {
-  auto config = parse_config(text, "lictor.json", request_for(mode));
-  INFO((config ? "" : config.error().message));
-  REQUIRE(config);
-  return *std::move(config);
-}
-
-}  // namespace
 
 TEST_SUITE_BEGIN("app");
 
@@ -65,52 +33,7 @@ TEST_CASE("what members tell of their configuration holds no token and no passwo
   CHECK(told.find("s3cret") == std::string::npos);
 }
 
-TEST_CASE("the example of the design is read as it says") {
-  const Config config = parsed(kExample);
-  CHECK(config.file == "lictor.json");
-  CHECK(config.node == "host-a");
-  CHECK(config.root == "lictor/");
-  CHECK(config.state_dir == "/var/lib/lictor");
-  CHECK(config.log.level == LogLevel::kInfo);
-  CHECK(config.log.format == LogFormat::kText);
-  CHECK(config.consul.options.addresses == std::vector<std::string>{"http://127.0.0.1:8500"});
-  CHECK(config.consul.options.token_file == "/etc/lictor/consul.token");
-  CHECK(config.consul.register_service);
-  CHECK(config.admin.listen.empty());
-  CHECK(config.admin.token_file == "/etc/lictor/admin.token");
-  CHECK(config.warnings.empty());
-
-  REQUIRE(config.queues.size() == 1);
-  const QueueConfig& queue = config.queues[0];
-  CHECK(queue.options.queue == "oracle");
-  CHECK(queue.options.node == "host-a");
-  CHECK(queue.options.identity.empty());
-  CHECK(queue.layout.tasks_prefix == "oracleTask/");
-  CHECK(queue.layout.leader_key == "consumerLeader");
-  CHECK(queue.layout.dead_prefix == "lictor/oracle/dead/");
-  CHECK(queue.layout.done_prefix == "lictor/oracle/done/");
-  CHECK(queue.layout.control_key == "lictor/oracle/control");
-  CHECK(queue.layout.members_prefix == "lictor/oracle/members/");
-  CHECK(queue.session_checks == std::vector<std::string>{"serfHealth"});
-
-  REQUIRE(queue.executors.size() == 3);
-  const auto* exec = std::get_if<ExecConfig>(&queue.executors.at("CreateTableSpace"));
-  REQUIRE(exec != nullptr);
-  CHECK(exec->argv == std::vector<std::string>{"/bin/sh", "--verbose"});
-  CHECK_FALSE(exec->user);
-  const auto* noop = std::get_if<NoopConfig>(&queue.executors.at("Notify"));
-  REQUIRE(noop != nullptr);
-  CHECK(noop->sleep == 5ms);
-
-  REQUIRE(queue.options.types.size() == 2);
-  CHECK(queue.options.types.at("CreateTableSpace").timeout == 10min);
-  CHECK(queue.options.types.at("CreateTableSpace").max_attempts == 5);
-  CHECK(queue.options.types.at("Notify").max_attempts == 3);
-  REQUIRE(queue.options.any_type);
-  CHECK(queue.options.any_type->timeout == 0s);
-}
-
-TEST_CASE("the defaults are those of the design, and hold together") {
+TEST_CASE("the defaults are those of the manual, and hold together") {
   const Config config = parsed(queue_text(""));
   const core::QueueOptions& options = config.queues[0].options;
   CHECK(options.queue == "default");
@@ -127,8 +50,14 @@ TEST_CASE("the defaults are those of the design, and hold together") {
   CHECK(options.margin == 1s);
   CHECK(config.queues[0].layout.tasks_prefix == "lictor/default/tasks/");
   CHECK(config.queues[0].layout.leader_key == "lictor/default/leader");
+  CHECK(config.queues[0].session_checks == std::vector<std::string>{"serfHealth"});
+  REQUIRE(options.any_type);
+  CHECK(options.any_type->max_attempts == 3);
+  CHECK(options.any_type->timeout == 0s);
   CHECK_FALSE(config.node.empty());
+  CHECK(options.node == config.node);
   CHECK(config.consul.options.addresses == std::vector<std::string>{"http://127.0.0.1:8500"});
+  CHECK(config.consul.register_service);
 }
 
 TEST_CASE("unset settings are derived from the others") {
@@ -156,7 +85,7 @@ TEST_CASE("every setting of a queue is read") {
       "session_checks": [], "renew_interval": "6s", "lock_delay": "40s", "request_timeout": "2.5s",
       "kill_grace": "0s", "drain_timeout": "1h30m",
       "executors": {
-        "A": {"noop": {}, "concurrency": 3, "on_lease_lost": "finish", "delivery": "at_least_once",
+        "A": {"noop": {"sleep": "5ms"}, "concurrency": 3, "on_lease_lost": "finish", "delivery": "at_least_once",
               "backoff": {"initial": "250ms"}},
         "B": {"cpp": "MyClass", "max_attempts": 1, "timeout": "0s"}
       },
@@ -184,6 +113,7 @@ TEST_CASE("every setting of a queue is read") {
   CHECK(queue.options.kill_grace == 0s);
   CHECK(queue.options.drain_timeout == 90min);
 
+  CHECK(std::get<NoopConfig>(queue.executors.at("A")).sleep == 5ms);
   const core::TypePolicy& a = queue.options.types.at("A");
   CHECK(a.concurrency == 3);
   CHECK(a.on_lease_lost == core::OnLeaseLost::kFinish);
@@ -203,13 +133,11 @@ TEST_CASE("every setting of a queue is read") {
 }
 
 TEST_CASE("schedules are kept as the file says them, marked as the configuration's") {
-  const auto config = parse_config(queue_text(R"("schedules": {
+  const Config config = parsed(queue_text(R"("schedules": {
     "nightly": {"cron": "30 2 * * *", // at night
                 "timezone": "Europe/Rome", "task": {"taskType": "T", "taskPara": [1.50, "\u00e9"]}},
-    "often": {"every": "10s", "paused": true, "task": {"taskType": "T"}}}, "schedules_prefix": "a/")"),
-                                   "lictor.json", request_for(Mode::kDaemon));
-  REQUIRE_MESSAGE(config, (config ? "" : config.error().message));
-  const auto& schedules = config->queues[0].options.schedules;
+    "often": {"every": "10s", "paused": true, "task": {"taskType": "T"}}}, "schedules_prefix": "a/")"));
+  const auto& schedules = config.queues[0].options.schedules;
   REQUIRE(schedules.size() == 2);
   const core::ConfiguredSchedule& nightly = schedules.at("nightly");
   CHECK(nightly.key == "a/nightly");
@@ -222,15 +150,22 @@ TEST_CASE("schedules are kept as the file says them, marked as the configuration
   CHECK(schedules.at("often").definition->paused);
 }
 
-TEST_CASE("every setting of Consul, log and admin is read") {
+TEST_CASE("every setting of the daemon, of Consul, log and admin is read") {
   const Config config = parsed(R"({
+    "node": "host-a", "root": "l/", "state_dir": "/s",
     "log": {"level": "trace", "format": "journal"},
     "consul": {"addresses": ["unix:///run/consul.sock", "https://[::1]:8501", "consul:8500"],
       "token": "secret", "basic_auth": "u:p", "ca_file": "/c/ca.pem", "ca_path": "/c",
       "client_cert": "/c/cert.pem", "client_key": "/c/key.pem", "tls_server_name": "server.dc1",
       "tls_verify": false, "namespace": "team", "partition": "west", "register": false},
-    "admin": {"listen": []}})",
+    "admin": {"listen": [], "token_file": "/a/token", "names": ["l.example.com"]}})",
                                Mode::kClient);
+  CHECK(config.node == "host-a");
+  CHECK(config.root == "l/");
+  CHECK(config.state_dir == "/s");
+  CHECK(config.admin.listen.empty());
+  CHECK(config.admin.token_file == "/a/token");
+  CHECK(config.admin.names == std::vector<std::string>{"l.example.com"});
   CHECK(config.log.level == LogLevel::kTrace);
   CHECK(config.log.format == LogFormat::kJournal);
   const net::Options& consul = config.consul.options;
@@ -350,22 +285,6 @@ TEST_CASE("a client needs neither executors nor their programs, but the same lay
   const Config empty = parsed("{}", Mode::kClient);
   REQUIRE(empty.queues.size() == 1);
   CHECK(empty.queues[0].layout.tasks_prefix == "lictor/default/tasks/");
-}
-
-TEST_CASE("without a file a client finds the default queue at the local agent") {
-  LoadRequest request = request_for(Mode::kClient);
-  request.default_path = "/no/such/lictor.json";
-  const auto loaded = load_config(request);
-  REQUIRE(loaded);
-  const Config& config = *loaded;
-  CHECK(config.file.empty());
-  CHECK_FALSE(config.node.empty());
-  REQUIRE(config.queues.size() == 1);
-  CHECK(config.queues[0].options.queue == "default");
-  CHECK(config.queues[0].options.node == config.node);
-  CHECK(config.queues[0].layout.tasks_prefix == "lictor/default/tasks/");
-  CHECK(config.queues[0].layout.leader_key == "lictor/default/leader");
-  CHECK(config.consul.options.addresses == std::vector<std::string>{"http://127.0.0.1:8500"});
 }
 
 TEST_SUITE_END();

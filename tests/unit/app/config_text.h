@@ -2,6 +2,9 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include <doctest/doctest.h>
 
 #include "app/config.h"
 
@@ -13,7 +16,13 @@ inline LoadRequest request_for(Mode mode) {
   return request;
 }
 
-/// What is wrong with `text`, or "" if nothing is.
+[[nodiscard]] inline Config parsed(std::string_view text, Mode mode = Mode::kDaemon) {
+  auto config = parse_config(text, "lictor.json", request_for(mode));
+  REQUIRE_MESSAGE(config, (config ? "" : config.error().message));
+  return *std::move(config);
+}
+
+/// The error of `text`; "" if there is none.
 inline std::string error_of(std::string_view text, Mode mode = Mode::kDaemon) {
   const auto config = parse_config(text, "lictor.json", request_for(mode));
   return config ? "" : config.error().message;

@@ -16,11 +16,7 @@ std::string queue_of(const std::string& executors, const std::string& more = {})
   return R"({"queues": [{)" + more + R"("executors": {)" + executors + "}}]}";
 }
 
-QueueConfig parsed_queue(const std::string& text) {
-  auto config = parse_config(text, "lictor.json", request_for(Mode::kDaemon));
-  REQUIRE(config.has_value());
-  return config->queues.front();
-}
+QueueConfig parsed_queue(const std::string& text) { return parsed(text).queues.front(); }
 
 }  // namespace
 
@@ -77,9 +73,7 @@ TEST_CASE("as many tasks run at a time as the processes of a worker take") {
 TEST_CASE("processes that concurrency leaves without work are warned of") {
   const std::string four = R"("A": {"worker": ["/bin/sh"], "processes": 4)";
   const auto warnings = [](const std::string& text, Mode mode = Mode::kDaemon) {
-    const auto config = parse_config(text, "lictor.json", request_for(mode));
-    REQUIRE(config.has_value());
-    return config->warnings;
+    return parsed(text, mode).warnings;
   };
   CHECK(
       warnings(queue_of(four + "}")) ==

@@ -114,20 +114,6 @@ TEST_CASE("parameters as deep as an executor may get take little of its stack") 
   }
 }
 
-TEST_CASE("a too deeply nested result fails the attempt, from any executor") {
-  const Run run{[](const Context&) {
-    json result;
-    for (int i = 0; i < 100'000; ++i) {
-      json outer = json::array();
-      outer.push_back(std::move(result));
-      result = std::move(outer);
-    }
-    return JobResult::done(std::move(result));
-  }};
-  CHECK(run.exit.ending == exec::Ending::kRetry);
-  CHECK(run.exit.error == "result: expected at most 512 levels of arrays and objects, got more");
-}
-
 TEST_CASE("all threads of a job get the same task") {
   const Run run{[](const Context& context) {
     std::vector<const Task*> seen(4);

@@ -18,9 +18,7 @@ TEST_CASE("a worker is started once, and what is wrong with it is told") {
              "processes": 4},
     "None": {"noop": {}},
     "Silent": {"worker": ["/bin/sleep", "1000"], "start_timeout": "100ms"}}}]})";
-  const auto config = parse_config(text, "lictor.json", request_for(Mode::kDaemon));
-  REQUIRE(config.has_value());
-  const auto tried = try_workers(*config);
+  const auto tried = try_workers(parsed(text));
   REQUIRE(tried.size() == 3);
   CHECK(tried[0].queue == "default");
   CHECK(tried[0].type == "Bad");
