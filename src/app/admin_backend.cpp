@@ -29,7 +29,7 @@ constexpr auto kConsulAskedLately = 15s;  // an open page asks every 5 s
 constexpr auto kFleetHolds = 2s;
 constexpr auto kAnswersHold = 1s;
 
-// What `work` returns on the loop's thread. Nothing: not within kPatience, or the loop has ended.
+// The result of `work` on the loop's thread. std::nullopt: later than kPatience, or the loop ended.
 template <class Value>
 std::optional<Value> ask(runtime::Loop& loop, std::function<Value()> work) {
   auto promise = std::make_shared<std::promise<Value>>();
@@ -67,11 +67,11 @@ std::optional<admin::Status> AdminBackend::status() {
 }
 
 std::optional<std::string> AdminBackend::why(const std::string& queue, const std::string& id) {
-  auto told = ask<std::optional<std::string>>(loop_, [=, this] {
-                return read_why_(queue, id);
-              }).value_or(std::nullopt);
-  if (told && is_of_another(*told)) return std::nullopt;
-  return told;
+  auto reasons = ask<std::optional<std::string>>(loop_, [=, this] {
+                   return read_why_(queue, id);
+                 }).value_or(std::nullopt);
+  if (reasons && is_of_another(*reasons)) return std::nullopt;
+  return reasons;
 }
 
 // Null: this daemon does not serve it.

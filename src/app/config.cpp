@@ -174,7 +174,7 @@ std::vector<ObjectForm> configuration_forms() {
   QueueMembers members;
   std::vector<KeyForm> executor = forms_of(executor_settings(parts, policy, Mode::kClient));
   const std::vector<KeyForm> inherited = forms_of(policy_settings(policy));
-  for (std::size_t i = 0; i < inherited.size(); ++i) executor[i].otherwise = "the queue's";
+  for (std::size_t i = 0; i < inherited.size(); ++i) executor[i].default_text = "the queue's";
   return {{"Top level", forms_of(top_settings(config, place))},
           {"Queues", forms_of(queue_settings(queue, policy, members))},
           {"Executors", std::move(executor)}};

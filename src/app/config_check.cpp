@@ -207,7 +207,8 @@ Result<void> check_hang_timeout(const ConfigNode& place, Duration hang_timeout,
 }
 
 std::string descriptor_shortage(const Config& config, std::uint64_t most) {
-  // The warden's, the more of both: cgroups kept for reuse; for each program pidfd, cgroup and pipe.
+  // The warden's, the more of both: cgroups kept for reuse; for each program pidfd, cgroup and
+  // pipe.
   constexpr std::uint64_t kAnyway = 320;
   constexpr std::uint64_t kEach = 3;
   std::uint64_t tasks = 0;

@@ -57,7 +57,7 @@ Result<std::string> take_argument(const ConfigNode& place) {
   return value.text;
 }
 
-// What is wrong with a path on this host; empty: nothing. A typo is found at start, not with the
+// The fault of a path on this host; empty if there is none. A typo is found at start, not with the
 // first task.
 using Fault = std::string (*)(const std::string& path);
 

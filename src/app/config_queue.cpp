@@ -96,8 +96,8 @@ Result<void> read_schedules(const ConfigNode& place, QueueConfig& queue) {
 }
 
 // Where a worker is all that a queue runs, the queue runs no more at a time than the worker takes.
-// Tasks of an executor with a limit of its own are not claimed ahead, those of a queue are, which is
-// several times as fast. A program that embeds lictor adds executors later.
+// Tasks of an executor with a limit of its own are not claimed ahead, those of a queue are, which
+// is several times as fast. A program that embeds lictor adds executors later.
 void fit_to_worker(Mode mode, QueueConfig& queue) {
   if (mode == Mode::kEmbedded || queue.executors.size() != 1) return;
   const auto& [type, executor] = *queue.executors.begin();

@@ -173,9 +173,9 @@ std::vector<KeyForm> forms_of(const Settings& settings) {
   for (const Setting& setting : settings) {
     const std::string key{setting.key};
     const Reader& reader = setting.reader;
-    forms.push_back({key, reader.form, reader.otherwise, setting.reloads});
+    forms.push_back({key, reader.form, reader.default_text, setting.reloads});
     for (const KeyForm& member : reader.members) {
-      forms.push_back({key + '.' + member.key, member.form, member.otherwise,
+      forms.push_back({key + '.' + member.key, member.form, member.default_text,
                        setting.reloads && member.reloads});
     }
   }
@@ -209,7 +209,7 @@ Reader kept(std::optional<ConfigNode>& target, std::string form) {
 }
 
 Reader derived(Reader reader) {
-  reader.otherwise.clear();
+  reader.default_text.clear();
   return reader;
 }
 

@@ -35,7 +35,7 @@ class ConfigNode {
   [[nodiscard]] tl::unexpected<Error> refuse(const std::string& message) const;
   /// The same for what is not on this host, or not yet: kFailed, for a later start may find it.
   [[nodiscard]] tl::unexpected<Error> missing(const std::string& message) const;
-  /// The same as refuse() at the last of `members` that is written, since that is where a relation broke.
+  /// The same as refuse() at the last of `members` that is written: a relation broke there.
   [[nodiscard]] tl::unexpected<Error> refuse_at(std::initializer_list<std::string_view> members,
                                                 const std::string& message) const;
   /// "expected <what>, got <what is there>"
@@ -60,17 +60,17 @@ class ConfigNode {
 
 /// What a setting takes, as the manual says it.
 struct KeyForm {
-  std::string key;        ///< "log.level"
-  std::string form;       ///< "a whole number from 1 to 10000"
-  std::string otherwise;  ///< the default, as JSON; empty: there is none, or it is derived
-  bool reloads = true;    ///< whether a reload takes over a change
+  std::string key;           ///< "log.level"
+  std::string form;          ///< "a whole number from 1 to 10000"
+  std::string default_text;  ///< the default, as JSON; empty: there is none, or it is derived
+  bool reloads = true;       ///< whether a reload takes over a change
 };
 
 /// Reads one value into what it was made for, and says what it takes.
 struct Reader {
   std::function<Result<void>(const ConfigNode&)> read;
   std::string form;
-  std::string otherwise{};         ///< see KeyForm
+  std::string default_text{};      ///< see KeyForm
   std::vector<KeyForm> members{};  ///< of an object
 
   Result<void> operator()(const ConfigNode& place) const { return read(place); }
@@ -97,7 +97,7 @@ using Settings = std::vector<Setting>;
 /// `reader`, whose default is not its target's but follows from other settings.
 [[nodiscard]] Reader derived(Reader reader);
 
-// A target's value as JSON, for Reader::otherwise; empty: it has none.
+// A target's value as JSON, for Reader::default_text; empty: it has none.
 [[nodiscard]] std::string json_of(const std::string& value);
 [[nodiscard]] std::string json_of(const std::vector<std::string>& value);
 [[nodiscard]] std::string json_of(bool value);
@@ -128,7 +128,7 @@ template <class T>
 [[nodiscard]] Reader number(double& target, double min, double max);
 
 template <class T>
-[[nodiscard]] std::string otherwise_of(const T& target) {
+[[nodiscard]] std::string default_text_of(const T& target) {
   if constexpr (requires { json_of(target); }) {
     return json_of(target);
   } else {
@@ -144,7 +144,7 @@ template <class T, class Take>
             target = static_cast<T>(std::move(value));
             return {};
           },
-          std::move(form), otherwise_of(target)};
+          std::move(form), default_text_of(target)};
 }
 
 [[nodiscard]] std::string whole_form(std::uint64_t min, std::uint64_t max);
@@ -173,7 +173,7 @@ template <class T>
 [[nodiscard]] Reader size(T& target, std::uint64_t max) {
   Reader reader =
       into(target, size_form(max), [=](const ConfigNode& place) { return size_of(place, max); });
-  reader.otherwise = size_json(target);
+  reader.default_text = size_json(target);
   return reader;
 }
 /// An array, of which `element` reads each.
@@ -187,11 +187,11 @@ using Choices = std::vector<std::pair<std::string_view, T>>;
 template <class T>
 [[nodiscard]] Reader choice(T& target, const Choices<T>& choices) {
   std::string form;
-  std::string otherwise;
+  std::string default_text;
   for (const auto& [word, value] : choices) {
     const std::string quoted = '"' + std::string{word} + '"';
     form += (form.empty() ? "one of " : ", ") + quoted;
-    if (value == target && otherwise.empty()) otherwise = quoted;
+    if (value == target && default_text.empty()) default_text = quoted;
   }
   auto read = [&target, choices, form](const ConfigNode& place) -> Result<void> {
     for (const auto& [word, value] : choices) {
@@ -202,7 +202,7 @@ template <class T>
     }
     return place.expected(form);
   };
-  return {std::move(read), std::move(form), std::move(otherwise)};
+  return {std::move(read), std::move(form), std::move(default_text)};
 }
 
 /// What a queue and a node may be called: letters, digits, '_', '-' and '.', at most 128, since the
@@ -211,7 +211,7 @@ template <class T>
 inline constexpr std::string_view kNameForm =
     "1 to 128 letters, digits, \"_\", \"-\" and \".\", not \".\" or \"..\"";
 
-/// What is wrong with a key or, if it ends in '/', a prefix; nothing if it is well. Consul answers
+/// The fault of a key or, if it ends in '/', of a prefix; empty if there is none. Consul answers
 /// 301 to a leading "/", "//" and "." segments (consul.md 9.2), so such a key cannot be
 /// reached by its URL.
 [[nodiscard]] std::string kv_key_fault(std::string_view key);

@@ -318,7 +318,7 @@ class Daemon {
     return refusals_.first(boot_now());
   }
 
-  void tell_wishes() {
+  void publish_desired_partitions() {
     std::map<std::string, std::uint32_t> desired_partitions;
     for (const auto& queue : queues_)
       desired_partitions[queue->name()] = queue->desired_partitions();
@@ -348,7 +348,7 @@ class Daemon {
       stopped = stopped && queue->stopped();
       drained = drained && driver != nullptr && driver->drained();
     }
-    tell_wishes();
+    publish_desired_partitions();
     service_.report(now, {waits_for(), leading, restart_for_, stopping_});
     registration_.set_leading(std::move(leading));
     if (stopped) return loop_.stop();
@@ -448,7 +448,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   auto admin = AdminServer::listen(config);
   if (!admin) return refuse(admin.error());
   if (options.on_listen) {
-    if (auto told = options.on_listen((*admin)->urls()); !told) return refuse(told.error());
+    if (auto shown = options.on_listen((*admin)->urls()); !shown) return refuse(shown.error());
   }
   if (!no_cgroups.empty()) {
     log(Level::kInfo,

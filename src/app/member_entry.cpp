@@ -106,33 +106,33 @@ admin::QueueStatus status_of(const runtime::QueueSupervisor& queue, bool stoppin
                              std::vector<std::string> types, const exec::ActiveLogs& logs) {
   using Role = admin::QueueStatus::Role;
   const Instant now = boot_now();
-  admin::QueueStatus told;
-  told.name = queue.name();
-  told.types = std::move(types);
-  told.log_error = logs.newest_error();
-  told.partitions = queue.partitions();
+  admin::QueueStatus status;
+  status.name = queue.name();
+  status.types = std::move(types);
+  status.log_error = logs.newest_error();
+  status.partitions = queue.partitions();
   const runtime::QueueDriver* driver = queue.driver();
-  if (driver == nullptr) return told;
+  if (driver == nullptr) return status;
   const core::Queue& core = driver->core();
-  if (core.leading(now)) told.role = stopping ? Role::kDraining : Role::kLeading;
-  for (std::uint32_t i = 0; i < told.partitions; ++i) {
-    if (core.leading(now, i)) told.leads.push_back(i);
+  if (core.leading(now)) status.role = stopping ? Role::kDraining : Role::kLeading;
+  for (std::uint32_t i = 0; i < status.partitions; ++i) {
+    if (core.leading(now, i)) status.leads.push_back(i);
   }
-  told.cannot_start = core.cannot_start();
-  admin::read_gauges(core, now, told);
-  if (told.role == Role::kFollowing) return told;
+  status.cannot_start = core.cannot_start();
+  admin::read_gauges(core, now, status);
+  if (status.role == Role::kFollowing) return status;
   for (std::size_t i = 0; i < core::kTaskStates; ++i) {
     const auto state = static_cast<core::TaskState>(i);
     // No longer a task, or another host's.
     if (state == core::TaskState::kDeleted || state == core::TaskState::kForeign) continue;
     // A key that cannot be read is of no partition, and every host knows it.
     if (state == core::TaskState::kUnnameable && !core.leading(now, 0)) continue;
-    told.states.emplace_back(core::name_of(state), core.count(state));
+    status.states.emplace_back(core::name_of(state), core.count(state));
   }
   const core::Scheduler::Stats schedules = core.schedules();
-  told.schedules = {
+  status.schedules = {
       {"active", schedules.active}, {"paused", schedules.paused}, {"bad", schedules.bad}};
-  return told;
+  return status;
 }
 
 std::vector<admin::WorkerStatus> workers_of(

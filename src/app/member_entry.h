@@ -1,7 +1,7 @@
 #pragma once
 
-// What a daemon tells of itself: its entry among the members, the leader key's value, and what its
-// admin API says of its queues.
+// A daemon's account of itself: its entry among the members, the leader key's value, and the state
+// of its queues for the admin API.
 
 #include <cstdint>
 #include <map>
@@ -28,7 +28,7 @@ class MemberEntry {
   MemberEntry(const Config& config, const std::vector<std::string>& admin_urls);
 
   [[nodiscard]] std::string member_value() const;
-  /// `identity` tells this daemon's claims from those of an earlier start.
+  /// `identity` differs from the one of an earlier start, and so do the claims.
   [[nodiscard]] std::string leader_value(const std::string& identity) const;
 
   /// How many partitions this host asks for, of each queue.
@@ -48,12 +48,12 @@ class MemberEntry {
 [[nodiscard]] runtime::Membership::Options membership_of(const Config& config,
                                                          const MemberEntry& entry);
 
-/// What the admin API tells of a queue. On the loop's thread.
-/// What /v1/status and the metrics tell of the workers of `queue`.
+/// The workers of `queue`, for /v1/status and the metrics.
 [[nodiscard]] std::vector<admin::WorkerStatus> workers_of(
     const std::map<std::pair<std::string, std::string>, worker::Figures>& all,
     const std::string& queue);
 
+/// The state of a queue, for the admin API. On the loop's thread.
 [[nodiscard]] admin::QueueStatus status_of(const runtime::QueueSupervisor& queue, bool stopping,
                                            std::vector<std::string> types,
                                            const exec::ActiveLogs& logs);

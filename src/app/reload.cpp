@@ -45,7 +45,7 @@ std::vector<std::string> needs_restart(const Config& running, const Config& next
     note_of_queue("kill_grace", a.kill_grace == b.kill_grace);
   }
   if (next.queues.size() > running.queues.size()) changed.emplace_back("queues (new ones)");
-  // Last: where it is not set it follows from session_ttl, which is told first.
+  // Last: where it is not set it follows from session_ttl, which comes first.
   note("hang_timeout", running.hang_timeout == next.hang_timeout);
   return changed;
 }

@@ -36,14 +36,14 @@ Result<int> print_plan(const Config& config, cli::Console& console) {
     std::vector<std::string_view> types;
     for (const auto& [type, executor] : queue.executors) types.push_back(type);
     const std::size_t schedules = queue.options.schedules.size();
-    const bool divided = queue.options.partitions > 1;
+    const bool partitioned = queue.options.partitions > 1;
     console.print(fmt::format(
         "queue {}: tasks below {}, leader key {}, {}{} at a time{}, {}executors: {}\n",
         queue.options.queue, queue.layout.tasks_prefix, queue.layout.leader_key,
-        divided ? fmt::format("{}, this host's weight {}, ",
-                              counted(queue.options.partitions, "partition"), queue.weight)
-                : "",
-        counted(queue.options.concurrency, "task"), divided ? " on each host" : "",
+        partitioned ? fmt::format("{}, this host's weight {}, ",
+                                  counted(queue.options.partitions, "partition"), queue.weight)
+                    : "",
+        counted(queue.options.concurrency, "task"), partitioned ? " on each host" : "",
         schedules == 0 ? "" : counted(schedules, "schedule") + ", ",
         types.empty() ? "none" : fmt::format("{}", fmt::join(types, ", "))));
   }

@@ -23,7 +23,7 @@ void ServiceStatus::report(Instant now, const Now& status) {
                          ? "following"
                          : fmt::format("leading {}", fmt::join(status.leading, ", "));
   if (!status.restart_for.empty()) text += "; a restart is needed for " + status.restart_for;
-  if (std::exchange(told_, text) == text) return;
+  if (std::exchange(notified_, text) == text) return;
   notifier_.notify("STATUS=" + excerpt(text, 1000));
 }
 

@@ -25,7 +25,7 @@ class ServiceStatus {
 
  private:
   runtime::Notifier& notifier_;
-  std::string told_;
+  std::string notified_;
   Instant log_at_ = Instant::max();
 };
 

@@ -100,15 +100,15 @@ Result<UniqueFd> lock_state_dir(const std::string& path, Duration patience) {
   if (fd.get() < 0) return cannot("open", file, errno);
 
   const Instant until = boot_now() + patience;
-  bool told = false;
+  bool is_logged = false;
   while (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return cannot("lock", file, errno);
     if (boot_now() >= until) {
       return fail(ErrorCode::kConflict, path + " is in use by " + holder_of(fd.get()) +
                                             "; give each daemon a state_dir of its own");
     }
-    if (!told) {
-      told = true;
+    if (!is_logged) {
+      is_logged = true;
       runtime::log(
           runtime::Level::kWarn,
           "the state_dir is in use: waiting for the daemon there and the last of its jobs to "

@@ -7,7 +7,7 @@ enum class JobEnding {
   kDone,        ///< finish the task
   kRetry,       ///< it failed; try again while attempts are left
   kPermanent,   ///< it failed; trying again cannot help
-  kStopped,     ///< it ended because it was told to stop, or the lease ran out
+  kStopped,     ///< it ended on a stop, or with its lease
   kLost,        ///< what ran it died: it may be the job that killed it
   kNotStarted,  ///< nothing ran: the host or the receiver is at fault, and not the task
 };

@@ -61,7 +61,7 @@ inline constexpr std::size_t kMaxJsonDepth = 512;
 /// For callers that only look a value up, which needs no recursion.
 inline constexpr std::size_t kAnyDepth = std::numeric_limits<std::size_t>::max();
 
-/// Parses without throwing; nothing when `text` is not JSON, or is nested deeper than `max_depth`.
+/// Parses without throwing; std::nullopt if `text` is not JSON, or nested deeper than `max_depth`.
 [[nodiscard]] std::optional<nlohmann::json> parse_json(std::string_view text,
                                                        std::size_t max_depth = kMaxJsonDepth);
 

@@ -10,9 +10,9 @@ namespace lictor::limits {
 // ---- Transactions ----
 
 /// Operations of a transaction, reads and checks counted too (consul.md 3.1). A Consul before
-/// 1.14 takes 64, one since then 128, and no setting changes that. Which of them it is, its refusal
-/// tells: we send up to kMostOperations until an agent refuses that, and up to what the refusal
-/// names from then on.
+/// 1.14 takes 64, one since then 128, and no setting changes that. Its refusal names
+/// the number: we send up to kMostOperations until an agent refuses that, and up to what the
+/// refusal names from then on.
 inline constexpr std::size_t kMostOperations = 128;
 /// What every Consul takes. Also what a refusal means that names no number.
 inline constexpr std::size_t kLeastOperations = 64;

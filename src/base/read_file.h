@@ -10,7 +10,7 @@
 namespace lictor {
 
 /// Reads `fd` from its position to its end, at most `limit` + 1 bytes: more than `limit` means that
-/// the file is too large. Nothing if reading failed; errno says why. Blocks if `fd` does.
+/// the file is too large. std::nullopt if reading failed; errno says why. Blocks if `fd` does.
 [[nodiscard]] std::optional<std::string> read_up_to(int fd, std::size_t limit);
 
 /// Names the file behind `fd` on this boot of this host. A copy has another name, also on a cloned

@@ -26,7 +26,7 @@ namespace lictor {
 /// `text` with each byte but ASCII letters, digits and characters of `kept` as "%XX" (RFC 3986).
 [[nodiscard]] std::string percent_encoded(std::string_view text, std::string_view kept);
 
-/// All of `text` as a number in decimal; nothing if it is none, or out of range.
+/// All of `text` as a number in decimal; std::nullopt if it is none, or out of range.
 template <class Number>
 [[nodiscard]] std::optional<Number> to_number(std::string_view text) {
   Number value{};

@@ -33,7 +33,7 @@ std::optional<uid_t> outsiders() {
   return shown_as;
 }
 
-// What others may do to it, in words; empty: nothing.
+// What others could do to it, in words; empty if they cannot.
 std::string fault_of(const struct stat& status, uid_t owner) {
   if (status.st_uid != 0 && status.st_uid != owner && status.st_uid != outsiders()) {
     return "belongs to another user than root";

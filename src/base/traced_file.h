@@ -31,7 +31,7 @@ struct TracedFile {
 /// A path whose file had no fault leads to the same file until root changes that, so it may be
 /// handed to what takes no descriptor: execve(2) of a script, dlopen(3).
 ///
-/// Nothing: errno says why. Blocks on the file system.
+/// std::nullopt: errno says why. Blocks on the file system.
 [[nodiscard]] std::optional<TracedFile> open_traced(const std::string& path, int flags,
                                                     uid_t owner = 0);
 

@@ -46,12 +46,12 @@ class Cgroups {
   [[nodiscard]] int fd() const { return top_.get(); }
   [[nodiscard]] int parent_fd() const { return own_.get(); }
 
-  /// An empty group; nothing if it cannot be made.
+  /// An empty group; std::nullopt if it cannot be made.
   [[nodiscard]] std::optional<Group> take();
   /// The group may hold only zombies.
   void retire(Group group);
 
-  /// The group of `pid`; nothing if it is none of these.
+  /// The group of `pid`; std::nullopt if it is none of these.
   [[nodiscard]] std::optional<Number> group_of(pid_t pid) const;
 
   /// SIGKILL to every process in the group, or in all of them.

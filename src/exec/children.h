@@ -21,8 +21,8 @@ namespace lictor::exec {
 /// left the process group and the session of its attempt: "LICTOR_RUN=<Warden::run_id>-<attempt>".
 inline constexpr std::string_view kMark = "LICTOR_RUN";
 
-/// The attempt of this run that is named in the initial environment of `pid`. Nothing if there is
-/// none, or we may not read it.
+/// The attempt of this run that is named in the initial environment of `pid`. std::nullopt if there
+/// is none, or we may not read it.
 [[nodiscard]] std::optional<AttemptId> marked_attempt(pid_t pid, const std::string& run_id);
 
 /// The children of this process, including zombies and adopted ones. Reads all of /proc.
@@ -79,8 +79,8 @@ class Strays {
 
   /// What the last search found, with its attempt; zero: of unknown attempt.
   [[nodiscard]] const std::unordered_map<pid_t, AttemptId>& found() const { return found_; }
-  /// Those of which only the environment may tell the attempt, and that were not learned of. To
-  /// read it takes as long as the process holds its memory, so leave it to a helper.
+  /// The strays whose attempt only their environment may name, and that were not learned of.
+  /// Reading it takes as long as the process holds its memory, so leave it to a helper.
   [[nodiscard]] const std::set<pid_t>& unread() const { return unread_; }
   [[nodiscard]] AttemptId read_mark(pid_t stray) const;
   /// What read_mark() gave; zero: nothing, or it takes too long.

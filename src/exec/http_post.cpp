@@ -50,10 +50,10 @@ std::string shorten(std::string_view body) {
 
 // Whether the reply's Content-Type is `expected`.
 bool has_type(CURL* easy, std::string_view expected) {
-  const char* told = nullptr;
-  curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &told);
-  if (told == nullptr) return false;
-  const std::string_view type{told};
+  const char* content_type = nullptr;
+  curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &content_type);
+  if (content_type == nullptr) return false;
+  const std::string_view type{content_type};
   return equal_but_for_case(trimmed(type.substr(0, type.find(';'))), expected);
 }
 
@@ -186,7 +186,7 @@ void HttpPost::set_headers(const HttpCall& call, const std::string& token) {
   for (const auto& [name, value] : call.headers) add_header(name, value);
 }
 
-// libcurl itself does not tell why there is no socket.
+// libcurl itself does not report why there is no socket.
 curl_socket_t HttpPost::on_open(void* self, curlsocktype, curl_sockaddr* address) {
   auto& post = *static_cast<HttpPost*>(self);
   const curl_socket_t opened =
@@ -245,7 +245,7 @@ Exit HttpPost::conclude(CURLcode code) {
   // complete, that of a success only with all of the body.
   const bool has_status = head_complete_ && status >= 200;
   if (has_status && (code == CURLE_OK || status >= 300 || too_large_)) {
-    resolve_doubt(static_cast<int>(status), exit);
+    judge(static_cast<int>(status), exit);
   } else {
     exit.ending = handed_over_ ? Ending::kRetry : Ending::kNotStarted;
     if (was_hardly_taken(code)) exit.taken = JobTaken::kHardly;
@@ -270,7 +270,7 @@ bool HttpPost::was_hardly_taken(CURLcode code) const {
          boot_now() - handed_over_at_ < kDroppedWithin;
 }
 
-void HttpPost::resolve_doubt(int status, Exit& exit) const {
+void HttpPost::judge(int status, Exit& exit) const {
   if (status < 300) return take_result(exit);
   exit.error = "POST " + shown_ + ": status " + std::to_string(status);
   // A page of HTML ends with a tag.

@@ -39,8 +39,8 @@ struct HttpCall {
 
 class HttpPost;
 
-/// Which request uses each open socket; null: none does. libcurl may close one later than its request
-/// ends, so that this must outlive its handles. One thread's.
+/// Which request uses each open socket; null: none does. libcurl may close one later than its
+/// request ends, so that this must outlive its handles. One thread's.
 using SocketOwners = std::map<curl_socket_t, HttpPost*>;
 
 /// One request: the task's record, and the headers Lictor-Task-Id, -Task-Key, -Task-Type,
@@ -77,7 +77,7 @@ class HttpPost : private CurlRequest {
 
   void set_sockets(SocketOwners& owners);
   void set_headers(const HttpCall& call, const std::string& token);
-  void resolve_doubt(int status, Exit& exit) const;
+  void judge(int status, Exit& exit) const;
   void take_result(Exit& exit) const;
   [[nodiscard]] std::string reason(CURLcode code) const;
   [[nodiscard]] bool was_hardly_taken(CURLcode code) const;

@@ -16,8 +16,8 @@
 namespace lictor::exec {
 
 /// Posts each attempt's record to a URL (jobs.md). One thread for all requests; each has its own
-/// connection, or one that is kept (HttpCall::keep_alive). The environment has no effect: no proxy, no .netrc, none of
-/// Consul's variables.
+/// connection, or one that is kept (HttpCall::keep_alive). The environment has no effect: no proxy,
+/// no .netrc, none of Consul's variables.
 ///
 /// 2xx is done, with a JSON body as the result; 408, 425, 429, 5xx and a failure before the whole
 /// head of the reply are retried; every other status is permanent. What fails before the request is

@@ -27,7 +27,7 @@ inline bool tells_json = false;
 /// Whether standard error is systemd's journal, which stamps lines itself. Set likewise.
 inline bool tells_journal = false;
 
-/// The locks that the daemon holds, as far as it has told the warden. A child of the warden
+/// The locks that the daemon holds, as far as the warden knows. A child of the warden
 /// releases them, so that the warden itself never waits for the network. The child does not exec:
 /// it inherits the configuration and Consul's token from the warden, whose memory no job may read,
 /// and a program that embeds lictor needs no extra binary.

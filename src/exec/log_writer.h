@@ -33,7 +33,7 @@ class LogWriter {
   };
   [[nodiscard]] static std::shared_ptr<Log> make_log(std::string path, std::size_t cap);
 
-  /// `on_warning` tells people what is lost, at most every ten seconds, from any thread.
+  /// `on_warning` gets what is lost, for people, at most every ten seconds, from any thread.
   explicit LogWriter(std::function<void(std::string)> on_warning);
   /// Waits for what is to be written, unless the disk stands still.
   ~LogWriter();

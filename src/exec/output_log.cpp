@@ -318,7 +318,7 @@ void note_error(const char* what, const std::string& path, int number, std::stri
   if (error.empty()) error = std::string{"cannot "} + what + " " + path + ": " + errno_text(number);
 }
 
-// What is in the folder; nothing if it is no folder, since files and links beside the queues'
+// The entries of the folder; empty if it is none, since files and links beside the queues'
 // folders are not lictor's.
 std::vector<std::string> paths_in(const std::string& folder, std::string& error) {
   std::vector<std::string> paths;

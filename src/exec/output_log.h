@@ -170,8 +170,8 @@ struct Pruned {
                                 const ActiveLogs& active);
 
 /// A thread that prunes at the start, every ten minutes, and when a sixteenth of `limits.max_bytes`
-/// (at least 1 MiB) was written since. It ends when it is asked to stop. `on_pruned` runs on it after
-/// each pass.
+/// (at least 1 MiB) was written since. It ends when it is asked to stop. `on_pruned` runs on it
+/// after each pass.
 [[nodiscard]] std::jthread start_log_pruner(const std::string& directory, LogLimits limits,
                                             const std::shared_ptr<ActiveLogs>& active,
                                             const std::function<void(const Pruned&)>& on_pruned);

@@ -200,8 +200,9 @@ LICTOR_BARE long give_folder(const char* path, uid_t uid) {
   return call(SYS_fchownat, folder, as_long(""), static_cast<long>(uid), -1, AT_EMPTY_PATH);
 }
 
-// The kernel is to end a job before the daemon and its warden when memory is short. Best effort. The
-// file is root's while this copy of the warden's memory must not be read, so it is opened first.
+// The kernel is to end a job before the daemon and its warden when memory is short. Best effort.
+// The file is root's while this copy of the warden's memory must not be read, so it is opened
+// first.
 LICTOR_BARE void leave_protection() {
   call(SYS_prctl, PR_SET_DUMPABLE, 1);
   const long file = call(SYS_openat, AT_FDCWD, as_long("/proc/self/oom_score_adj"), O_WRONLY);

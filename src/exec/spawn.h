@@ -18,14 +18,14 @@ namespace lictor::exec {
 /// child has its own stack, makes only system calls (errno is the parent's), and leaves its error
 /// here.
 ///
-/// The child gets its own session and process group, which have its pid; only 0, 1 and 2 open, and 3
-/// if it has replies; all
-/// signals at their defaults and unblocked; no capabilities, unless the warden is root; SIGKILL
-/// when the warden dies. The caller must have all signals blocked and at their defaults.
+/// The child gets its own session and process group, which have its pid; only 0, 1 and 2 open, and
+/// 3 if it has replies; all signals at their defaults and unblocked; no capabilities, unless the
+/// warden is root; SIGKILL when the warden dies. The caller must have all signals blocked and at
+/// their defaults.
 class Spawning {
  public:
-  /// `path`: the PATH for an argv[0] without '/'. The child gives `handover_folder` to the program's
-  /// other user, if there are both.
+  /// `path`: the PATH for an argv[0] without '/'. The child gives `handover_folder` to the
+  /// program's other user, if there are both.
   Spawning(Program program, std::string_view path, std::string handover_folder);
 
   struct Child {

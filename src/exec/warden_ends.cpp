@@ -26,7 +26,7 @@
 namespace lictor::exec {
 namespace {
 
-// Between two looks for ends of which no signal tells.
+// Between two looks for ends that bring no signal.
 constexpr Duration kLookAgain = std::chrono::milliseconds{100};
 
 // How long a debugger may take to pass on the end of its program. Then that counts as killed.
@@ -84,7 +84,7 @@ void WardenLoop::kill_daemon(std::string_view why) {
     sent = kill(daemon_pid_, SIGKILL) == 0;
   }
   // A daemon that died by itself still has its jobs on the board: no message.
-  if (!sent || daemon_gone_ || std::exchange(told_of_kill_, true)) return;
+  if (!sent || daemon_gone_ || std::exchange(kill_is_logged_, true)) return;
   (void)helpers_.start([why] { tell(why); });
 }
 

@@ -22,10 +22,10 @@
 
 namespace lictor::exec {
 
-/// The loop of the warden (warden.h): one thread, which only blocks in epoll_wait(2). It never waits
-/// for another process, a disk or a reader: helpers do (helpers.h), and the programs' own processes
-/// before their execve. A debugger that has a program by ptrace(2) keeps its SIGCHLD and its zombie,
-/// so the loop looks again for whatever it has killed.
+/// The loop of the warden (warden.h): one thread, which only blocks in epoll_wait(2). It never
+/// waits for another process, a disk or a reader: helpers do (helpers.h), and the programs' own
+/// processes before their execve. A debugger that has a program by ptrace(2) keeps its SIGCHLD and
+/// its zombie, so the loop looks again for whatever it has killed.
 class WardenLoop {
  public:
   /// `daemon` is its pidfd, which may be missing. All signals are blocked, and 0, 1 and 2 open.
@@ -115,9 +115,9 @@ class WardenLoop {
   std::unordered_map<AttemptId, Attempt> attempts_;
   std::size_t unswept_ = 0;  ///< attempts that ended but are not reported yet
   Instant armed_ = Instant::max();
-  Instant look_at_ = Instant::max();  ///< for ends of which no signal tells
+  Instant look_at_ = Instant::max();  ///< for ends without a signal
   bool daemon_gone_ = false;
-  bool told_of_kill_ = false;
+  bool kill_is_logged_ = false;
   bool discarding_ = false;  ///< reads and drops outputs for a dead daemon
   bool leases_changed_ = false;
   bool kill_unknown_strays_ = false;

@@ -46,8 +46,8 @@ inline constexpr int kRepliesFd = 3;
 
 /// Comes with three descriptors: the program's standard input, and the writing and the reading end
 /// of its output pipe. The warden keeps the reading end: else, after the daemon's death, a job that
-/// cleans up after TERM would die of SIGPIPE when it prints. A worker (src/worker) has a fourth: where
-/// it writes its replies, which becomes its kRepliesFd.
+/// cleans up after TERM would die of SIGPIPE when it prints. A worker (src/worker) has a fourth:
+/// where it writes its replies, which becomes its kRepliesFd.
 struct Spawn {
   AttemptId attempt;
   LeaseSlot slot = kNoLease;
@@ -57,8 +57,8 @@ struct Spawn {
   /// user before the start, and the files to the daemon's user after the end.
   std::string handover_folder;
   std::vector<std::string> handover_files;
-  /// It has attempts of any lease, one after the other: no lock is released while it lives. The lease
-  /// of `slot` is its own.
+  /// It has attempts of any lease, one after the other: no lock is released while it lives. The
+  /// lease of `slot` is its own.
   bool is_worker = false;
   Program program;
 };
@@ -131,7 +131,7 @@ using Report = std::variant<SpawnFailed, Started, Exited>;
 [[nodiscard]] std::string encode(const Order& order);
 [[nodiscard]] std::string encode(const Report& report);
 
-/// Nothing: encode() has not made `bytes`.
+/// std::nullopt if encode() has not made `bytes`.
 [[nodiscard]] std::optional<Order> decode_order(std::string_view bytes);
 [[nodiscard]] std::optional<Report> decode_report(std::string_view bytes);
 

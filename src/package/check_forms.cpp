@@ -10,9 +10,9 @@ namespace {
 
 // How the page words a key below its heading.
 std::string worded(const app::KeyForm& key) {
-  const bool quoted = key.otherwise != "the queue's";
-  const std::string standard = quoted ? '`' + key.otherwise + '`' : key.otherwise;
-  return key.form + ". " + (key.otherwise.empty() ? "" : "Default: " + standard + ". ") +
+  const bool quoted = key.default_text != "the queue's";
+  const std::string standard = quoted ? '`' + key.default_text + '`' : key.default_text;
+  return key.form + ". " + (key.default_text.empty() ? "" : "Default: " + standard + ". ") +
          (key.reloads ? "A reload takes over a change.\n" : "A change takes a restart.\n");
 }
 

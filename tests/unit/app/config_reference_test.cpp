@@ -4,20 +4,16 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "app/config.h"
 #include "app/config_internal.h"
 #include "app/reload.h"
+#include "config_text.h"
 
 namespace lictor::app {
 namespace {
 
 using nlohmann::json;
 
-Config config_of(const json& file) {
-  auto config = parse_config(file.dump(), "lictor.json", LoadRequest{});
-  REQUIRE_MESSAGE(config, (config ? "" : config.error().message));
-  return *config;
-}
+Config config_of(const json& file) { return parsed(file.dump()); }
 
 const json kBase = json::parse(R"({"queues": [{"executors": {"*": {"noop": {}}}}]})");
 
@@ -120,7 +116,7 @@ TEST_CASE("a reload takes over what the manual says that it does, and nothing el
       CAPTURE(object.name + ": " + key.key);
       if (!changes.contains(key.key)) {
         // Objects, whose members are tried, and what is read on its own.
-        CHECK(key.otherwise.empty());
+        CHECK(key.default_text.empty());
         continue;
       }
       const Config next = config_of(changed(object.name, key.key, changes.at(key.key)));
@@ -134,9 +130,9 @@ TEST_CASE("each key has a form, and its default is what the parser takes") {
     for (const KeyForm& key : object.keys) {
       CAPTURE(object.name + ": " + key.key);
       CHECK_FALSE(key.form.empty());
-      const bool own = !key.otherwise.empty() && key.otherwise != "the queue's";
+      const bool own = !key.default_text.empty() && key.default_text != "the queue's";
       if (!own || object.name == "Executors") continue;
-      const json value = json::parse(key.otherwise);
+      const json value = json::parse(key.default_text);
       const Config config = config_of(changed(object.name, key.key, value));
       CHECK(config.queues.size() == 1);
     }
