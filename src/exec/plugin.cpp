@@ -36,22 +36,15 @@ Result<void> check_descriptor(const std::string& file, const PluginDescriptor* f
                   "its lictor_plugin() does not return a descriptor; make it with "
                   "LICTOR_PLUGIN of lictor/plugin.h");
   }
-  const std::string built = "built with lictor " + excerpt(found->lictor_version) + ", ";
-  if (found->abi != ours.abi) {
-    return refuse(file, fmt::format("{}plug-in ABI {}, this lictor " LICTOR_VERSION
-                                    " takes ABI {}; rebuild the plug-in with this lictor's headers",
-                                    built, found->abi, ours.abi));
-  }
-  if (std::strcmp(found->build, ours.build) != 0) {
-    return refuse(file,
-                  fmt::format("{}with {}, this lictor with {}; rebuild the plug-in with the same",
-                              built, excerpt(found->build, 200), ours.build));
-  }
-  if (found->size != sizeof ours || found->object_sizes != ours.object_sizes ||
+  if (found->abi != ours.abi || std::strcmp(found->build, ours.build) != 0 ||
+      found->size != sizeof ours || found->object_sizes != ours.object_sizes ||
       found->fill == nullptr) {
-    return refuse(file, built +
-                            "whose objects differ in layout from this lictor's; rebuild the "
-                            "plug-in with the same headers and options");
+    return refuse(
+        file, fmt::format("was built with lictor {}, plug-in ABI {}, {}; this is lictor "
+                          "{}, plug-in ABI {}, {}; rebuild the plug-in with its headers, "
+                          "libraries and options",
+                          excerpt(found->lictor_version), found->abi, excerpt(found->build, 200),
+                          LICTOR_VERSION, ours.abi, ours.build));
   }
   return {};
 }

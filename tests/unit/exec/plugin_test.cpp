@@ -63,10 +63,10 @@ TEST_CASE("plug-in: what cannot be taken is refused with the reason and the way 
   check(built("none"), "",
         "has no lictor_plugin(), so it is no plug-in of lictor's; make it one with LICTOR_PLUGIN "
         "of lictor/plugin.h");
-  check(built("other_abi"), "",
-        "built with lictor 9.1.0, plug-in ABI 7, this lictor " LICTOR_VERSION
-        " takes ABI 1; rebuild the plug-in with this lictor's headers");
-  CHECK(error_of(built("other_build")).find("with libstdc++ 99, this lictor with libstdc++ ") !=
+  CHECK(error_of(built("other_abi"))
+            .find("lictor 9.1.0, plug-in ABI 7, whatever; this is lictor " LICTOR_VERSION
+                  ", plug-in ABI 1, ") != std::string::npos);
+  CHECK(error_of(built("other_build")).find("ABI 1, libstdc++ 99; this is lictor ") !=
         std::string::npos);
   check(built("throws"), "", "its LICTOR_PLUGIN threw: no licence");
   check(built("empty"), "", "adds no executor in its LICTOR_PLUGIN");
