@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
+#include "client/task_id.h"
 
 namespace lictor::app {
 namespace {
@@ -69,8 +70,13 @@ Reader key_or_prefix(std::string& target, bool prefix) {
   return into(target, form, [prefix, form](const ConfigNode& place) -> Result<std::string> {
     auto key = take_text(place, form);
     if (!key) return key;
-    if (const std::string fault = kv_key_fault(*key); !fault.empty()) {
-      return place.refuse(fmt::format("\"{}\": {}", excerpt(*key), fault));
+    if (key->size() > kMaxKeyBytes) {
+      return place.refuse(
+          fmt::format("expected at most {} bytes, got {}", kMaxKeyBytes, key->size()));
+    }
+    if (const std::string fault = client::key_fault(*key); !fault.empty()) {
+      return place.refuse(
+          fmt::format("\"{}\" {}, so Consul cannot be asked for it", excerpt(*key), fault));
     }
     if (prefix && !key->ends_with('/')) {
       // "task" would match "taskforce/x" too, and a recursive delete would take it along.
@@ -347,28 +353,6 @@ Reader texts(std::vector<std::string>& target, std::size_t max_items) {
 
 bool is_name(std::string_view text) {
   return text.size() <= kMaxNameBytes && text != "." && text != ".." && is_word(text, "_-.");
-}
-
-std::string kv_key_fault(std::string_view key) {
-  if (key.empty()) return "a key is not empty";
-  if (key.size() > kMaxKeyBytes) {
-    return fmt::format("expected at most {} bytes, got {}", kMaxKeyBytes, key.size());
-  }
-  if (has_control(key)) return "a key holds no control characters";
-  if (key.front() == '/') return "a KV key does not begin with \"/\"; leave it out";
-  if (key.find("//") != std::string_view::npos) {
-    return "Consul cannot be asked for a key with \"//\" in it; write one \"/\"";
-  }
-  for (std::string_view rest = key; !rest.empty();) {
-    const std::size_t slash = std::min(rest.find('/'), rest.size());
-    const std::string_view segment = rest.substr(0, slash);
-    if (segment == "." || segment == "..") {
-      return "Consul cannot be asked for a key with \"" + std::string{segment} +
-             "\" as a segment; leave it out";
-    }
-    rest.remove_prefix(std::min(slash + 1, rest.size()));
-  }
-  return {};
 }
 
 }  // namespace lictor::app

@@ -122,7 +122,7 @@ template <class T>
 [[nodiscard]] Reader absolute_path(std::string& target);
 [[nodiscard]] Reader name(std::string& target);          ///< see is_name()
 [[nodiscard]] Reader json_pointer(std::string& target);  ///< RFC 6901, not the whole document
-[[nodiscard]] Reader kv_key(std::string& target);        ///< see kv_key_fault()
+[[nodiscard]] Reader kv_key(std::string& target);        ///< see client::key_fault()
 [[nodiscard]] Reader kv_prefix(std::string& target);
 [[nodiscard]] Reader boolean(bool& target);
 [[nodiscard]] Reader number(double& target, double min, double max);
@@ -210,10 +210,5 @@ template <class T>
 [[nodiscard]] bool is_name(std::string_view text);
 inline constexpr std::string_view kNameForm =
     "1 to 128 letters, digits, \"_\", \"-\" and \".\", not \".\" or \"..\"";
-
-/// The fault of a key or, if it ends in '/', of a prefix; empty if there is none. Consul answers
-/// 301 to a leading "/", "//" and "." segments (consul.md 9.2), so such a key cannot be
-/// reached by its URL.
-[[nodiscard]] std::string kv_key_fault(std::string_view key);
 
 }  // namespace lictor::app

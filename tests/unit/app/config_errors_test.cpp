@@ -15,7 +15,7 @@ struct Case {
   std::string text, place, word;
 };
 
-// `start`: where each of `cases` begins to look for its place.
+// `start` is what the errors of all `cases` begin with.
 void check_all(const std::string& start, const std::vector<Case>& cases) {
   for (const auto& [text, place, word] : cases) {
     CAPTURE(text);
@@ -146,14 +146,14 @@ TEST_CASE("keys and prefixes that Consul or a listing would misread are refused"
   };
   check_all("lictor.json:2: queues[0].",
             {{prefix(""), "tasks_prefix", "such as \"lictor/default/tasks/\", got \"\""},
-             {prefix("/tasks/"), "tasks_prefix", "does not begin with \"/\"; leave it out"},
-             {prefix("a//b/"), "tasks_prefix", "write one \"/\""},
-             {prefix("a/../b/"), "tasks_prefix", "\"..\" as a segment"},
-             {prefix("./b/"), "tasks_prefix", "\".\" as a segment"},
+             {prefix("/tasks/"), "tasks_prefix", "begins with \"/\", so Consul cannot be asked"},
+             {prefix("a//b/"), "tasks_prefix", "has \"//\""},
+             {prefix("a/../b/"), "tasks_prefix", "the segment \"..\""},
+             {prefix("./b/"), "tasks_prefix", "the segment \".\""},
              {prefix("a\\tb/"), "tasks_prefix", "control characters, got \"a\\x09b/\""},
              {key("leader/"), "leader_key", "a key does not end in \"/\", a prefix does"},
-             {key("a/."), "leader_key", "\".\" as a segment"},
-             {key(std::string(513, 'k')), "leader_key", "kkk...\": expected at most 512 bytes"}});
+             {key("a/."), "leader_key", "the segment \".\""},
+             {key(std::string(513, 'k')), "leader_key", "expected at most 512 bytes, got 513"}});
 }
 
 TEST_CASE("a queue without executors is refused for the daemon") {
