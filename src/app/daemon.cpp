@@ -414,8 +414,8 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   const exec::LeaseSlot first_worker = first_slot(config.queues.size());
   auto board = exec::LeaseBoard::create(first_worker + worker::kMostProcesses);
   if (!board) return refuse(board.error());
-  exec::tells_json = config.log.format == LogFormat::kJson;
-  exec::tells_journal = !exec::tells_json && runtime::stderr_is_journal();
+  exec::emits_json = config.log.format == LogFormat::kJson;
+  exec::emits_journal = !exec::emits_json && runtime::stderr_is_journal();
   // Before there is any thread.
   auto warden =
       exec::start_warden(*board, {lock->get(), config.hang_timeout, release_locks(config)});

@@ -33,14 +33,14 @@ void end_after(Duration limit) {
 
 }  // namespace
 
-void tell(std::string_view message) {
+void emit(std::string_view message) {
   const std::string now = format_rfc3339(wall_now());
   const std::string line =
-      tells_json
+      emits_json
           ? nlohmann::json{{"level", "error"}, {"message", printable(message)}, {"time", now}}
                     .dump() +
                 '\n'
-      : tells_journal ? fmt::format("<3>lictor: {}\n", message)
+      : emits_journal ? fmt::format("<3>lictor: {}\n", message)
                       : fmt::format("{} error lictor: {}\n", now, message);
   pollfd standard_error{STDERR_FILENO, POLLOUT, 0};
   if (poll(&standard_error, 1, 0) == 1) (void)!write(STDERR_FILENO, line.data(), line.size());
@@ -80,7 +80,7 @@ void LockKeeper::release_unused(const std::function<bool(LeaseSlot)>& busy) {
   if (pid == 0) {
     prctl(PR_SET_NAME, "lictor-release");
     end_after(2 * kLockReleaseTimeout);
-    tell(release_locks_(free));
+    emit(release_locks_(free));
     _exit(EXIT_SUCCESS);
   }
   // If fork() fails, the session's TTL and the lock-delay free the lock, as after a host's crash.

@@ -15,17 +15,17 @@
 
 namespace lictor::exec {
 
-/// Releases locks within about kLockReleaseTimeout and returns what to tell(). Runs in a
+/// Releases locks within about kLockReleaseTimeout and returns the line to emit(). Runs in a
 /// child of the warden, which exits afterwards.
 using ReleaseLocks = std::function<std::string(const std::vector<HeldLock>&)>;
 inline constexpr Duration kLockReleaseTimeout = std::chrono::seconds{5};
 
 /// Writes a line to standard error, or drops it if that would block.
-void tell(std::string_view message);
-/// Whether tell() writes a JSON object. Set before the warden is started.
-inline bool tells_json = false;
+void emit(std::string_view message);
+/// Whether emit() writes a JSON object. Set before the warden is started.
+inline bool emits_json = false;
 /// Whether standard error is systemd's journal, which stamps lines itself. Set likewise.
-inline bool tells_journal = false;
+inline bool emits_journal = false;
 
 /// The locks that the daemon holds, as far as the warden knows. A child of the warden
 /// releases them, so that the warden itself never waits for the network. The child does not exec:

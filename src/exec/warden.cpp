@@ -65,7 +65,7 @@ void reset_signals() {
   // The environment may hold Consul's token: jobs of our user must not read it or trace us.
   prctl(PR_SET_DUMPABLE, 0);
   if (!keep_only_job_capabilities()) {
-    tell("the warden cannot drop capabilities: " + errno_text() +
+    emit("the warden cannot drop capabilities: " + errno_text() +
          "; allow the system call capset, see job-user.conf");
     _exit(EXIT_FAILURE);
   }

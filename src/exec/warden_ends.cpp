@@ -85,7 +85,7 @@ void WardenLoop::kill_daemon(std::string_view why) {
   }
   // A daemon that died by itself still has its jobs on the board: no message.
   if (!sent || daemon_gone_ || std::exchange(kill_is_logged_, true)) return;
-  (void)helpers_.start([why] { tell(why); });
+  (void)helpers_.start([why] { emit(why); });
 }
 
 void WardenLoop::check_heartbeat() {

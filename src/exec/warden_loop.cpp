@@ -49,7 +49,7 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, Cgroups cgroups
   sigaddset(&child, SIGCHLD);
   signals_.reset(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!epoll_ || !ends_ || !timer_ || !signals_ || !looks_) {
-    tell("cannot make the warden's file descriptors: " + errno_text() +
+    emit("cannot make the warden's file descriptors: " + errno_text() +
          "; raise the limit of open files");
     _exit(EXIT_FAILURE);  // To the daemon, the warden has died.
   }

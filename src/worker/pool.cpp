@@ -201,7 +201,7 @@ void Pool::hand_over(Process& process, Job job, Instant now, Outbox& out) {
                                      attempt.number, attempt.fencing_token));
   if (given.attempt.on_pid) {
     out.push_back(
-        [tell = std::exchange(given.attempt.on_pid, {}), pid = process.pid] { tell(pid); });
+        [on_pid = std::exchange(given.attempt.on_pid, {}), pid = process.pid] { on_pid(pid); });
   }
 }
 

@@ -345,7 +345,7 @@ TEST_CASE("a daemon that ends in order has seen to its locks itself") {
 TEST_CASE("a daemon that holds a lock and whose loop stands still is killed, with its jobs") {
   const TemporaryFolder dir;
   SUBCASE("and a line says so") {}
-  SUBCASE("and a JSON object says so, where the log is JSON") { tells_json = true; }
+  SUBCASE("and a JSON object says so, where the log is JSON") { emits_json = true; }
   const Redirected standard_error{STDERR_FILENO, dir / "errors"};
   MiniDaemon daemon{[&](Rig& rig) {
                       rig.host->set_lease(0, boot_now() + 1h, 100ms);
@@ -360,7 +360,7 @@ TEST_CASE("a daemon that holds a lock and whose loop stands still is killed, wit
   CHECK(WTERMSIG(status) == SIGKILL);
   CHECK(eventually([&] { return contents(dir / "given") == "0 one 11 a\n"; }));
   const std::string begin =
-      std::exchange(tells_json, false)
+      std::exchange(emits_json, false)
           ? R"({"level":"error","message":"the daemon hangs: its loop has not)"
           : "Z error lictor: the daemon hangs: its loop has not";
   CHECK(eventually([&] { return contents(dir / "errors").find(begin) != std::string::npos; }));
