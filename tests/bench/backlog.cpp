@@ -98,55 +98,30 @@ void measure_idle(Bench& bench, const Worker& leader, const Worker& follower,
   const std::int64_t leader_before = cpu_ns(leader.pid());
   const std::int64_t follower_before = cpu_ns(follower.pid());
   std::this_thread::sleep_for(span);
-  bench.add({"idle leader, " + waiting + ", processor",
-             "% core",
-             core_percent(cpu_ns(leader.pid()) - leader_before, span),
-             {},
-             "",
-             Row::Wanted::kAtMost,
-             0.15});
-  bench.add({"idle follower, " + waiting + ", processor",
-             "% core",
-             core_percent(cpu_ns(follower.pid()) - follower_before, span),
-             {},
-             "",
-             Row::Wanted::kAtMost,
-             0.15});
-  const auto megabytes = [](const Worker& worker) { return worker_bytes(worker) / 1e6; };
-  bench.add({"idle leader, " + waiting + ", memory",
-             "MB",
-             megabytes(leader),
-             {},
-             "",
-             Row::Wanted::kAtMost,
-             leader_mb});
-  bench.add({"idle follower, " + waiting + ", memory",
-             "MB",
-             megabytes(follower),
-             {},
-             "",
-             Row::Wanted::kAtMost,
-             20});
+  bench.add_at_most("idle leader, " + waiting + ", processor", "% core",
+                    core_percent(cpu_ns(leader.pid()) - leader_before, span), 0.15);
+  bench.add_at_most("idle follower, " + waiting + ", processor", "% core",
+                    core_percent(cpu_ns(follower.pid()) - follower_before, span), 0.15);
+  bench.add_at_most("idle leader, " + waiting + ", memory", "MB", worker_bytes(leader) / 1e6,
+                    leader_mb);
+  bench.add_at_most("idle follower, " + waiting + ", memory", "MB", worker_bytes(follower) / 1e6,
+                    20);
 }
 
-// Of a task that is due and waits in memory.
+// The memory of a task that is due and waits.
 void measure_held(Bench& bench, double base_bytes) {
   const std::size_t count = bench.sizes().backlog;
   const auto consul = bench.consul();
-  bench.tell("backlog: writing " + std::to_string(count) + " tasks that nothing runs");
+  bench.progress("backlog: writing " + std::to_string(count) + " tasks that nothing runs");
   load(*consul, kTasksPrefix, count, [&](std::size_t i) { return held_record(i); });
   Worker worker{*consul};
   live::Kv{consul->address()}.put(std::string{kTasksPrefix} + "~last", task_record(0, "Mark"));
   worker.wait_for_runs(1);  // all of the list was read
   std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(2s, bench.sizes().idle));
-  bench.add({"memory a task that is due and waits, beyond its value",
-             "bytes",
-             (worker_bytes(worker) - base_bytes) / static_cast<double>(count) -
-                 static_cast<double>(kValueBytes),
-             {},
-             "",
-             Row::Wanted::kAtMost,
-             1000});
+  bench.add_at_most("memory a task that is due and waits, beyond its value", "bytes",
+                    (worker_bytes(worker) - base_bytes) / static_cast<double>(count) -
+                        static_cast<double>(kValueBytes),
+                    1000);
   worker.stop();
 }
 
@@ -155,7 +130,7 @@ void measure_held(Bench& bench, double base_bytes) {
 void measure_backlog(Bench& bench) {
   const std::size_t count = bench.sizes().backlog;
   const auto consul = bench.consul();
-  bench.tell("backlog: an empty queue first");
+  bench.progress("backlog: an empty queue first");
   std::vector<double> empty;
   for (std::size_t i = 0; i < kReadings; ++i) empty.push_back(first_reading_ms(*consul));
   double base_bytes = 0;
@@ -169,31 +144,19 @@ void measure_backlog(Bench& bench) {
     leader.stop();
   }
 
-  bench.tell("backlog: writing " + std::to_string(count) + " tasks for tomorrow");
+  bench.progress("backlog: writing " + std::to_string(count) + " tasks for tomorrow");
   const std::int64_t tomorrow = wall_ms() + 24 * 3'600'000LL;
   load(*consul, kTasksPrefix, count, [&](std::size_t i) { return waiting_record(i, tomorrow); });
-  bench.tell("backlog: the first full read");
+  bench.progress("backlog: the first full read");
   measure_reading(bench, *consul, median(empty));
 
   const std::string waiting = std::to_string(count) + " waiting";
   Worker leader{*consul};
-  bench.tell("backlog: new tasks beside it");
+  bench.progress("backlog: new tasks beside it");
   const Latency fresh = new_tasks(bench, *consul, leader);
-  bench.add({"new task beside " + waiting + ", median",
-             "ms",
-             fresh.median_ms,
-             {},
-             "",
-             Row::Wanted::kAtMost,
-             50});
-  bench.add({"new task beside " + waiting + ", p99",
-             "ms",
-             fresh.p99_ms,
-             {},
-             "",
-             Row::Wanted::kAtMost,
-             250});
-  bench.tell("backlog: doing nothing");
+  bench.add_at_most("new task beside " + waiting + ", median", "ms", fresh.median_ms, 50);
+  bench.add_at_most("new task beside " + waiting + ", p99", "ms", fresh.p99_ms, 250);
+  bench.progress("backlog: doing nothing");
   Worker follower{*consul, "{}", "bench-2", false};
   std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(2s, bench.sizes().idle));
   measure_idle(bench, leader, follower, waiting,

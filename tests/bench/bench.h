@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "chart.h"
 #include "consul_agent.h"
 #include "report.h"
 #include "site.h"
@@ -27,7 +26,6 @@ struct Sizes {
   std::size_t drained_singly = 2'000;
   std::size_t picked_up = 200;
   std::size_t programs = 3'000;
-  std::size_t requests = 4'000;
   std::size_t scripts = 200;
   std::size_t due = 10'000;
   std::vector<std::chrono::milliseconds> preload{1s, 5s};
@@ -38,7 +36,6 @@ struct Sizes {
   std::chrono::milliseconds write_load = 60s;
   std::size_t writes_a_second = 1'000;
   std::size_t killed = 50, hung = 5;
-  std::size_t counted_queues = 2;  // whose instructions are counted
   std::size_t schedules = 10'000, ticks = 1'000;
   std::vector<std::size_t> scale{1'000, 10'000, 100'000};
   std::vector<std::size_t> daemons{1, 2, 4, 8};
@@ -51,19 +48,21 @@ class Bench {
 
   [[nodiscard]] const Sizes& sizes() const { return sizes_; }
   void add(Row row) { report_.add(std::move(row)); }
-  /// To standard error: what is being measured now.
-  static void tell(const std::string& what);
+  /// Adds a figure that is measured beside nothing, and is to be `limit` at most.
+  void add_at_most(std::string name, std::string unit, double figure, double limit) {
+    add({std::move(name), std::move(unit), figure, {}, {}, Row::Wanted::kAtMost, limit});
+  }
+  /// Prints to standard error what is measured now.
+  static void progress(const std::string& what);
 
   /// A single server, its data on disk, raft_multiplier 1, with nothing in its KV.
   [[nodiscard]] std::shared_ptr<live::ConsulAgent> consul();
-  /// What `measure` makes of such a Consul.
+  /// Calls `measure` with such a Consul.
   template <class Measure>
   [[nodiscard]] auto on_consul(const Measure& measure) {
     const auto agent = consul();
     return measure(std::as_const(*agent));
   }
-
-  Chart chart{};
 
  private:
   Sizes sizes_;
@@ -72,10 +71,8 @@ class Bench {
 };
 
 void measure_drain(Bench& bench);
-void measure_watched(Bench& bench);
 void measure_pickup(Bench& bench);
 void measure_programs(Bench& bench);
-void measure_requests(Bench& bench);
 void measure_workers(Bench& bench);
 void measure_due(Bench& bench);
 void measure_backlog(Bench& bench);
@@ -85,8 +82,6 @@ void measure_takeover(Bench& bench);
 void measure_write_load(Bench& bench);
 void measure_scale(Bench& bench);
 void measure_scale_out(Bench& bench);
-void measure_journal(Bench& bench);
-void measure_instructions(Bench& bench);
 
 /// From the resumption of a paused queue of `count` no-op tasks until none is left.
 /// `queue`: its settings, JSON text. Throws unless every task was run once.
@@ -104,11 +99,5 @@ void measure_instructions(Bench& bench);
 using Runs = std::vector<Drained>;
 /// The median of one figure of the runs.
 [[nodiscard]] double median_of(const Runs& runs, double Drained::*figure);
-
-/// Tasks a second of the loop that one writes first: list; then for each task, in order, one PUT
-/// with cas, the (empty) job, DELETE, and a renewal of its session. `fresh`: each request on a
-/// connection of its own.
-[[nodiscard]] double plain_loop_rate(const live::ConsulAgent& consul, std::size_t count,
-                                     bool fresh);
 
 }  // namespace lictor::bench

@@ -1,6 +1,7 @@
-// How fast waiting tasks are drained, beside what raw transactions of the same shape reach, and
-// beside the plain loop.
+// How fast waiting tasks are drained, beside raw transactions of the same shape and beside the plain
+// loop; and whether that rate depends on how many tasks wait.
 
+#include <algorithm>
 #include <map>
 
 #include "bench.h"
@@ -18,8 +19,8 @@ void report_wide(Bench& bench, std::size_t in_one, const std::map<std::size_t, R
   std::size_t best = raw.begin()->first;
   for (const auto& [connections, runs] : raw) {
     const double rate = median_of(runs, &Drained::rate);
-    bench.tell("raw transactions, " + std::to_string(connections) +
-               " connections: " + std::to_string(static_cast<int>(rate)) + " tasks/s");
+    bench.progress("raw transactions, " + std::to_string(connections) +
+                   " connections: " + std::to_string(static_cast<int>(rate)) + " tasks/s");
     if (rate > median_of(raw.at(best), &Drained::rate)) best = connections;
   }
   const double rate = median_of(raw.at(best), &Drained::rate);
@@ -45,7 +46,7 @@ void measure_wide(Bench& bench) {
   std::map<std::size_t, Runs> raw;
   Runs wide, none_ahead, ordered;
   for (std::size_t run = 0; run < bench.sizes().runs; ++run) {
-    bench.tell("drain, run " + std::to_string(run + 1));
+    bench.progress("drain, run " + std::to_string(run + 1));
     for (const std::size_t connections : bench.sizes().connections) {
       raw[connections].push_back(
           bench.on_consul([&](const auto& at) { return raw_drain(at, count, connections); }));
@@ -61,24 +62,19 @@ void measure_wide(Bench& bench) {
 
 void measure_single(Bench& bench) {
   const std::size_t count = bench.sizes().drained_singly;
-  std::vector<double> single, raw, fresh, kept;
+  std::vector<double> single, raw, plain;
   for (std::size_t run = 0; run < bench.sizes().runs; ++run) {
-    bench.tell("drain one by one, run " + std::to_string(run + 1));
+    bench.progress("drain one by one, run " + std::to_string(run + 1));
     raw.push_back(bench.on_consul([&](const auto& at) { return raw_single_rate(at, count); }));
     single.push_back(bench.on_consul([&](const auto& at) { return drain(at, count, "{}").rate; }));
-    fresh.push_back(
-        bench.on_consul([&](const auto& at) { return plain_loop_rate(at, count, true); }));
-    kept.push_back(
-        bench.on_consul([&](const auto& at) { return plain_loop_rate(at, count, false); }));
+    plain.push_back(bench.on_consul([&](const auto& at) { return plain_loop_rate(at, count); }));
   }
   const std::string name = "drain " + std::to_string(count) + ", ";
   bench.add({name + "concurrency 1", "tasks/s", median(single), median(raw),
              "raw check-session + delete-cas + cas; 1 connection", Row::Wanted::kRatioAtLeast,
              0.8});
-  bench.add({name + "concurrency 1", "tasks/s", median(single), median(kept),
+  bench.add({name + "concurrency 1", "tasks/s", median(single), median(plain),
              "the plain loop, keep-alive"});
-  bench.add({name + "concurrency 1", "tasks/s", median(single), median(fresh),
-             "the plain loop, a new connection a request"});
 }
 
 }  // namespace
@@ -118,6 +114,26 @@ Drained drain_waiting(const live::ConsulAgent& consul, const Worker& worker, std
 void measure_drain(Bench& bench) {
   measure_wide(bench);
   measure_single(bench);
+}
+
+void measure_scale(Bench& bench) {
+  std::vector<double> medians;
+  for (const std::size_t count : bench.sizes().scale) {
+    bench.progress("scale: " + std::to_string(count) + " tasks");
+    // A short drain is measured more often.
+    const std::size_t runs = count <= 10'000 ? bench.sizes().runs : 1;
+    std::vector<double> own, raw;
+    for (std::size_t run = 0; run < runs; ++run) {
+      raw.push_back(bench.on_consul([&](const auto& at) { return raw_drain(at, count, 4).rate; }));
+      own.push_back(bench.on_consul([&](const auto& at) { return drain(at, count, kWide).rate; }));
+    }
+    medians.push_back(median(own));
+    bench.add({"drain " + std::to_string(count) + ", concurrency 64", "tasks/s", median(own),
+               median(raw), "raw transactions, 4 connections"});
+  }
+  const auto [slowest, fastest] = std::ranges::minmax(medians);
+  bench.add({"drain, the slowest of these", "tasks/s", slowest, fastest, "the fastest of these",
+             Row::Wanted::kRatioAtLeast, 0.75});
 }
 
 }  // namespace lictor::bench

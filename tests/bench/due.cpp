@@ -1,4 +1,4 @@
-// Many tasks that are due at one instant.
+// Measures many tasks that are due at one instant.
 
 #include <algorithm>
 #include <ctime>
@@ -21,7 +21,7 @@ std::int64_t monotonic_at(std::int64_t at_ms) {
   return live::monotonic_ns() + (at_ms * 1'000'000 - wall_ns);
 }
 
-// Nothing if writing them took longer than they were to wait.
+// Returns std::nullopt if the tasks were due before all were written.
 std::optional<Starts> starts_at_once(const live::ConsulAgent& consul, std::size_t count,
                                      std::chrono::milliseconds preload,
                                      std::chrono::milliseconds writing) {
@@ -52,7 +52,7 @@ Starts starts_at_once(Bench& bench, std::chrono::milliseconds preload) {
     const auto consul = bench.consul();
     if (const auto starts = starts_at_once(*consul, count, preload, writing)) return *starts;
     require(writing < 60s, "writing the tasks takes too long");
-    bench.tell("due at once: written too late, again with more time");
+    bench.progress("due at once: written too late, again with more time");
   }
 }
 
@@ -61,14 +61,12 @@ Starts starts_at_once(Bench& bench, std::chrono::milliseconds preload) {
 void measure_due(Bench& bench) {
   const std::size_t count = bench.sizes().due;
   for (const auto preload : bench.sizes().preload) {
-    bench.tell("due at once, preload " + std::to_string(preload.count()) + " ms");
+    bench.progress("due at once, preload " + std::to_string(preload.count()) + " ms");
     const Starts starts = starts_at_once(bench, preload);
     const std::string name = std::to_string(count) + " due at once, preload " +
                              std::to_string(preload.count() / 1000) + "s: ";
-    bench.add(
-        {name + "first start", "ms", starts.first_ms, {}, "the instant", Row::Wanted::kAtMost, 2});
-    bench.add(
-        {name + "last start", "ms", starts.last_ms, {}, "the instant", Row::Wanted::kAtMost, 100});
+    bench.add_at_most(name + "first start", "ms", starts.first_ms, 2);
+    bench.add_at_most(name + "last start", "ms", starts.last_ms, 100);
   }
 }
 

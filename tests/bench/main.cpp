@@ -1,5 +1,5 @@
-// lictor beside Consul itself and beside what one would write without it, in one run on one
-// machine: a table of ratios, and a picture.
+// Measures lictor beside Consul itself, and beside a plain program without lictor, in one run on one
+// machine. Prints a table of ratios.
 
 #include <algorithm>
 #include <array>
@@ -23,10 +23,8 @@ struct Part {
 };
 constexpr std::array kParts{
     Part{"drain", measure_drain, "waiting tasks, beside raw transactions and the plain loop"},
-    Part{"watched", measure_watched, "the same while a page, events and metrics are read"},
     Part{"pickup", measure_pickup, "one task on an idle daemon, from its PUT to its start"},
     Part{"programs", measure_programs, "/bin/true, beside posix_spawn and wait"},
-    Part{"requests", measure_requests, "http over TLS on kept connections, beside new ones"},
     Part{"workers", measure_workers, "warm workers, beside C++ executors and the same by exec"},
     Part{"due", measure_due, "many tasks due at one instant"},
     Part{"takeover", measure_takeover,
@@ -36,14 +34,11 @@ constexpr std::array kParts{
          "an idle leader with many, and their ticks at one instant"},
     Part{"producers", measure_producers, "writing and cancelling many"},
     Part{"writes", measure_write_load, "Consul's processor time while producers write"},
-    Part{"scale", measure_scale, "drain rate over the number of waiting tasks: the picture"},
-    Part{"scale-out", measure_scale_out, "what more daemons bring, with 16 partitions"},
-    Part{"journal", measure_journal, "an experiment: claims in a journal, beside one cas a task"},
-    Part{"instructions", measure_instructions, "of the daemon for a task, where valgrind is"}};
+    Part{"scale", measure_scale, "drain rate over the number of waiting tasks"},
+    Part{"scale-out", measure_scale_out, "what more daemons bring, with 16 partitions"}};
 
 struct Options {
   Sizes sizes;
-  std::string svg = "bench.svg";
   std::string json;
   std::vector<std::string_view> parts;
   bool help = false;
@@ -51,11 +46,11 @@ struct Options {
 
 void usage() {
   std::printf(
-      "bench [--quick | --smoke] [--runs N] [--svg FILE] [--json FILE] [PART...]\n"
+      "bench [--quick | --smoke] [--runs N] [--json FILE] [PART...]\n"
       "  --quick   a small version of everything, within a minute: for the work on lictor\n"
       "  --smoke   a tiny one: whether it still works; its figures mean nothing\n"
       "  --runs    of which the median counts, where a measurement is short (3)\n"
-      "  --svg     where the picture goes (bench.svg); --json: the table as JSON\n");
+      "  --json    where the table goes as JSON\n");
   for (const Part& part : kParts) {
     std::printf("  %-14s%s\n", part.name.data(), part.what.data());
   }
@@ -90,14 +85,14 @@ Sizes quick() {
 Sizes smoke() {
   Sizes sizes = quick();
   sizes.connections = {2};
-  sizes.drained = sizes.programs = sizes.requests = 100;
+  sizes.drained = sizes.programs = 100;
   sizes.drained_singly = 30;
   sizes.scripts = 5;
   sizes.picked_up = sizes.backlog_picked_up = 5;
   sizes.due = sizes.produced = 200;
   sizes.schedules = sizes.ticks = 20;
   sizes.killed = 2;
-  sizes.hung = sizes.counted_queues = 1;
+  sizes.hung = 1;
   sizes.preload = {1s};
   sizes.backlog = 500;
   sizes.idle = 100ms;
@@ -108,7 +103,7 @@ Sizes smoke() {
   return sizes;
 }
 
-// False: the arguments make no sense.
+// Returns false where the arguments make no sense.
 bool read_options(int argc, char** argv, Options& options) {
   std::size_t runs = 0;
   for (int i = 1; i < argc; ++i) {
@@ -123,8 +118,6 @@ bool read_options(int argc, char** argv, Options& options) {
     } else if (word == "--runs") {
       runs = static_cast<std::size_t>(std::atoi(value()));
       if (runs < 1 || runs > 100) return false;
-    } else if (word == "--svg") {
-      options.svg = value();
     } else if (word == "--json") {
       options.json = value();
     } else if (std::any_of(kParts.begin(), kParts.end(),
@@ -156,16 +149,12 @@ int run(const Options& options) {
   }
   std::printf("\n%s\nat the end: %s\n", report.table().c_str(), machine().c_str());
   if (!options.json.empty()) live::write_text(options.json, report.json());
-  if (!bench.chart.lines.empty()) {
-    live::write_text(options.svg, bench.chart.svg());
-    std::printf("\nthe picture: %s\n", options.svg.c_str());
-  }
   return failed;
 }
 
 }  // namespace
 
-void Bench::tell(const std::string& what) {
+void Bench::progress(const std::string& what) {
   static const std::int64_t begin = live::monotonic_ns();
   std::fprintf(stderr, "bench: %4.0f s  %s\n", live::seconds_between(begin, live::monotonic_ns()),
                what.c_str());

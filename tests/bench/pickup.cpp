@@ -111,7 +111,7 @@ double pick_up(const live::ConsulAgent& consul, const Worker& worker, live::Kv& 
 }
 
 void measure_pickup(Bench& bench) {
-  bench.tell("pick-up");
+  bench.progress("pick-up");
   constexpr std::size_t kWarmUp = 10;
   const auto consul = bench.consul();
   Worker worker{*consul};

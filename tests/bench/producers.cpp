@@ -195,7 +195,7 @@ void measure_producers(Bench& bench) {
   std::map<std::string, std::vector<double>> command, client;  // by the words
   std::map<std::size_t, std::vector<double>> set, removed;
   for (std::size_t run = 0; run < bench.sizes().runs; ++run) {
-    bench.tell("producers, run " + std::to_string(run + 1));
+    bench.progress("producers, run " + std::to_string(run + 1));
     const auto on_consul = [&](auto measure) {
       return bench.on_consul([&](const auto& consul) { return measure(consul, count); });
     };

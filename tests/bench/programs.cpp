@@ -118,16 +118,16 @@ double executor_rate(std::size_t count) {
     try {
       rate = run_alone(count);
     } catch (const std::exception& error) {
-      Bench::tell(error.what());
+      Bench::progress(error.what());
     }
     _exit(write(pipe[1], &rate, sizeof(rate)) == sizeof(rate) ? 0 : 1);
   }
   close(pipe[1]);
   double rate = 0;
-  const bool told = read(pipe[0], &rate, sizeof(rate)) == sizeof(rate);
+  const bool is_read = read(pipe[0], &rate, sizeof(rate)) == sizeof(rate);
   close(pipe[0]);
   int status = 0;
-  require(waitpid(pid, &status, 0) == pid && told && rate > 0, "the executor alone failed");
+  require(waitpid(pid, &status, 0) == pid && is_read && rate > 0, "the executor alone failed");
   return rate;
 }
 
@@ -135,11 +135,11 @@ double executor_rate(std::size_t count) {
 
 void measure_programs(Bench& bench) {
   const std::size_t count = bench.sizes().programs;
-  std::vector<Drained> plain, ahead;
+  Runs runs;
   std::vector<double> rate, cpu_us, alone;
   for (std::size_t run = 0; run < bench.sizes().runs; ++run) {
-    bench.tell("programs, run " + std::to_string(run + 1));
-    plain.push_back(bench.on_consul([&](const auto& consul) {
+    bench.progress("programs, run " + std::to_string(run + 1));
+    runs.push_back(bench.on_consul([&](const auto& consul) {
       // Consul is this process's child, too, but does not end.
       const Spawned spawned = spawn(count);
       rate.push_back(spawned.rate);
@@ -147,24 +147,13 @@ void measure_programs(Bench& bench) {
       alone.push_back(executor_rate(count));
       return drain(consul, count, R"({"concurrency": 2})", "True");
     }));
-    ahead.push_back(bench.on_consul([&](const auto& consul) {
-      return drain(consul, count, R"({"concurrency": 2, "prefetch": 64})", "True");
-    }));
   }
   const std::string against = "posix_spawn and wait, two at a time";
-  const auto report = [&](const std::string& name, const std::vector<Drained>& runs) {
-    bench.add({name, "tasks/s", median_of(runs, &Drained::rate), median(rate), against,
-               Row::Wanted::kRatioAtLeast, 0.8});
-    bench.add({name + ": lictor's processor time a task", "us",
-               median_of(runs, &Drained::daemon_us), median(cpu_us),
-               "posix_spawn's and the program's own"});
-    bench.add({name + ": Consul's processor time a task", "us",
-               median_of(runs, &Drained::consul_us), median(cpu_us),
-               "posix_spawn's and the program's own"});
-  };
   const std::string name = "exec /bin/true, " + std::to_string(count) + ", concurrency 2";
-  report(name, plain);
-  report(name + ", prefetch 64", ahead);
+  bench.add({name, "tasks/s", median_of(runs, &Drained::rate), median(rate), against,
+             Row::Wanted::kRatioAtLeast, 0.8});
+  bench.add({name + ": lictor's processor time a task", "us", median_of(runs, &Drained::daemon_us),
+             median(cpu_us), "posix_spawn's and the program's own"});
   bench.add({name + ", the executor alone", "tasks/s", median(alone), median(rate), against,
              Row::Wanted::kRatioAtLeast, 0.8});
 }

@@ -27,7 +27,8 @@ std::size_t operations_taken(const live::ConsulAgent& consul) {
   for (std::size_t i = 0; i <= limits::kLeastOperations; ++i) txn.verb("get-tree", "raw/none/");
   live::Kv kv{consul.address()};
   const int status = kv.request("PUT", "/v1/txn", std::move(txn).body()).status;
-  require(status == 200 || status == 413, "how many operations a transaction takes is not told");
+  require(status == 200 || status == 413,
+          "Consul does not say how many operations a transaction takes");
   return status == 200 ? limits::kMostOperations : limits::kLeastOperations;
 }
 
@@ -150,6 +151,27 @@ double raw_single_rate(const live::ConsulAgent& consul, std::size_t count) {
     }
   });
   require(raw_tasks(consul, kRawPrefix).empty(), "raw tasks are left");
+  return static_cast<double>(count) / seconds;
+}
+
+double plain_loop_rate(const live::ConsulAgent& consul, std::size_t count) {
+  load(consul, "plain/tasks/", count, [](std::size_t i) { return task_record(i, "Noop"); });
+  live::Kv kv{consul.address()};
+  const std::string session = kv.create_session("plain loop", "1s");
+  const std::int64_t begin = live::monotonic_ns();
+  for (const live::KvEntry& entry : kv.list("plain/tasks/")) {
+    auto record = nlohmann::json::parse(entry.value);
+    record["taskTaken"] = "true";
+    const std::string path = "/v1/kv/" + entry.key;
+    const std::string index = std::to_string(entry.modify_index);
+    const auto answer = kv.request("PUT", path + "?cas=" + index, record.dump());
+    require(answer.body.starts_with("true"), "the plain loop could not claim");
+    // The job: nothing.
+    static_cast<void>(kv.request("DELETE", path));
+    static_cast<void>(kv.request("PUT", "/v1/session/renew/" + session));
+  }
+  const double seconds = live::seconds_between(begin, live::monotonic_ns());
+  kv.destroy_session(session);
   return static_cast<double>(count) / seconds;
 }
 

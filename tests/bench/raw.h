@@ -61,5 +61,8 @@ struct RawTask {
 /// Tasks a second on one connection, one after the other: check-session, cas of the next,
 /// delete-cas of the one before.
 [[nodiscard]] double raw_single_rate(const live::ConsulAgent& consul, std::size_t count);
+/// Tasks a second of the loop that one writes first: list; then for each task, in order, one PUT
+/// with cas, the (empty) job, DELETE, and a renewal of its session.
+[[nodiscard]] double plain_loop_rate(const live::ConsulAgent& consul, std::size_t count);
 
 }  // namespace lictor::bench

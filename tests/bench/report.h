@@ -19,7 +19,7 @@ struct Row {
   double limit = 0;  ///< of the ratio; of kAtMost, of lictor's own figure
 
   [[nodiscard]] std::optional<double> ratio() const;
-  /// Nothing where nothing is wanted.
+  /// std::nullopt where nothing is wanted.
   [[nodiscard]] std::optional<bool> met() const;
 };
 

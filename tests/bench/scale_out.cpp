@@ -125,7 +125,7 @@ void measure_scale_out(Bench& bench) {
                                          jobs.concurrency, kPartitions);
     Work one;
     for (const std::size_t daemons : bench.sizes().daemons) {
-      bench.tell(fmt::format("scale-out: {}{} daemons", name, daemons));
+      bench.progress(fmt::format("scale-out: {}{} daemons", name, daemons));
       const Work done = bench.on_consul(
           [&](const auto& consul) { return work(consul, daemons, jobs, bench.sizes().worked); });
       if (daemons == 1) one = done;
@@ -141,7 +141,7 @@ void measure_scale_out(Bench& bench) {
   const std::size_t count = bench.sizes().drained;
   std::vector<double> many, single;
   for (std::size_t run = 0; run < bench.sizes().runs; ++run) {
-    bench.tell("scale-out: one daemon drains 16 partitions, and one");
+    bench.progress("scale-out: one daemon drains 16 partitions, and one");
     many.push_back(bench.on_consul([&](const auto& at) {
       return drain(at, count, R"({"concurrency": 64, "partitions": 16})").rate;
     }));

@@ -64,7 +64,7 @@ void measure_schedules(Bench& bench) {
   const std::size_t count = bench.sizes().schedules;
   const auto span = bench.sizes().idle;
   const std::string many = std::to_string(count) + " schedules";
-  bench.tell("schedules: an idle leader without any, then with " + std::to_string(count));
+  bench.progress("schedules: an idle leader without any, then with " + std::to_string(count));
   const Idle without =
       bench.on_consul([&](const live::ConsulAgent& consul) { return idle_leader(consul, span); });
   const Idle with = bench.on_consul([&](const live::ConsulAgent& consul) {
@@ -76,7 +76,7 @@ void measure_schedules(Bench& bench) {
   bench.add({"memory with " + many, "MB", with.megabytes, without.megabytes, "without any"});
 
   const std::size_t ticks = bench.sizes().ticks;
-  bench.tell("schedules: ticks at one instant, beside plain tasks");
+  bench.progress("schedules: ticks at one instant, beside plain tasks");
   const double ticked =
       bench.on_consul([&](const live::ConsulAgent& consul) { return tick_rate(consul, ticks); });
   const double plain = bench.on_consul(

@@ -190,14 +190,14 @@ std::size_t resident_bytes(pid_t pid) {
 }
 
 Worker::Worker(const live::ConsulAgent& consul, const std::string& queue, const std::string& node,
-               bool leader, std::vector<std::string> program)
+               bool leader)
     : board_(map_board(folder_.file("board"))) {
   live::write_text(folder_.file("lictor.json"), configuration(consul, queue, node, folder_).dump());
   started_ns_ = live::monotonic_ns();
-  for (const char* argument : {"lictor", "run", "--config"}) program.emplace_back(argument);
-  program.push_back(folder_.file("lictor.json"));
   process_ = std::make_unique<live::Process>(
-      program, folder_.file("log"),
+      std::vector<std::string>{"/proc/self/exe", "lictor", "run", "--config",
+                               folder_.file("lictor.json")},
+      folder_.file("log"),
       std::map<std::string, std::string>{{"BENCH_BOARD", folder_.file("board")}});
   live::Kv kv{consul.address()};
   const bool ready = live::eventually([&] {

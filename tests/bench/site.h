@@ -77,10 +77,9 @@ struct Board {
 class Worker {
  public:
   /// `queue`: its settings, JSON text. Returns when it leads, or with `leader` false when it is a
-  /// member. `program`: how this program is called, by another one perhaps.
+  /// member.
   explicit Worker(const live::ConsulAgent& consul, const std::string& queue = "{}",
-                  const std::string& node = "bench-1", bool leader = true,
-                  std::vector<std::string> program = {"/proc/self/exe"});
+                  const std::string& node = "bench-1", bool leader = true);
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;

@@ -98,7 +98,7 @@ class Pair {
 }  // namespace
 
 void measure_takeover(Bench& bench) {
-  bench.tell("takeover");
+  bench.progress("takeover");
   const auto consul = bench.consul();
   Pair pair{*consul};
   std::vector<double> killed, raw, hung;
@@ -106,7 +106,7 @@ void measure_takeover(Bench& bench) {
     raw.push_back(raw_takeover(*consul));
     killed.push_back(pair.measure(SIGKILL));
   }
-  bench.tell("takeover from a daemon that hangs");
+  bench.progress("takeover from a daemon that hangs");
   for (std::size_t i = 0; i < bench.sizes().hung; ++i) hung.push_back(pair.measure(SIGSTOP));
   const Latency of_killed = summary(killed), of_raw = summary(raw), of_hung = summary(hung);
   const std::string against = "Consul: release, destroy, wake-up, acquire";

@@ -46,8 +46,8 @@ void measure_pick_up(Bench& bench) {
   }
   worker.stop();
   const Latency cpp = summary(function), python = summary(warm);
-  bench.add({"pick-up, a warm worker in Python, median", "ms", python.median_ms, cpp.median_ms,
-             "C++", Row::Wanted::kNothing, 0});
+  bench.add(
+      {"pick-up, a warm worker in Python, median", "ms", python.median_ms, cpp.median_ms, "C++"});
   bench.add({"pick-up, what a warm worker in Python adds", "ms", python.median_ms - cpp.median_ms,
              0.5, "half a millisecond", Row::Wanted::kRatioAtMost, 1});
 }
@@ -61,7 +61,7 @@ void measure_workers(Bench& bench) {
     return bench.on_consul([&](const auto& at) { return drain(at, tasks, queue, type); });
   };
   for (std::size_t i = 0; i < bench.sizes().runs; ++i) {
-    bench.tell("workers, run " + std::to_string(i + 1));
+    bench.progress("workers, run " + std::to_string(i + 1));
     two.push_back(run(count, kTwo, "Noop"));
     warm.push_back(run(count, kTwo, "Warm"));
     many.push_back(run(count, kMany, "Noop"));
@@ -84,7 +84,7 @@ void measure_workers(Bench& bench) {
       Row::Wanted::kRatioAtLeast, 100);
   bench.add({name + ", concurrency 2: lictor's processor time a task", "us",
              median_of(warm, &Drained::daemon_us), median_of(two, &Drained::daemon_us),
-             "C++, concurrency 2", Row::Wanted::kNothing, 0});
+             "C++, concurrency 2"});
   measure_pick_up(bench);
 }
 

@@ -127,24 +127,19 @@ void measure_write_load(Bench& bench) {
   const auto tasks_in = [&](std::chrono::milliseconds span) {
     return sizes.writes_a_second * static_cast<std::size_t>(span.count()) / 1'000;
   };
-  bench.tell("writes: by themselves");
+  bench.progress("writes: by themselves");
   // A third of the time is enough for what is a cost a task.
   const auto raw_span = std::max<std::chrono::milliseconds>(sizes.write_load / 3, 500ms);
   const Cost raw = by_themselves(*bench.consul(), sizes.writes_a_second, tasks_in(raw_span));
-  bench.tell("writes: with lictor");
+  bench.progress("writes: with lictor");
   const auto consul = bench.consul();
   const Cost own = with_lictor(*consul, sizes.writes_a_second, tasks_in(sizes.write_load));
   const std::string name = std::to_string(sizes.writes_a_second) + " writes/s: ";
   // Costs at another pace are not comparable: a machine that is too busy shows here.
   bench.add({name + "written", "tasks/s", own.written_a_second, raw.written_a_second,
              "the producers of the other side"});
-  bench.add({name + "not yet run after the last write",
-             "tasks",
-             own.left,
-             {},
-             "",
-             Row::Wanted::kAtMost,
-             static_cast<double>(sizes.writes_a_second) / 10});
+  bench.add_at_most(name + "not yet run after the last write", "tasks", own.left,
+                    static_cast<double>(sizes.writes_a_second) / 10);
   bench.add({name + "Consul's processor time a task", "us", own.consul_us, raw.consul_us,
              "the same PUTs, and 31 set + 31 delete-cas a transaction", Row::Wanted::kRatioAtMost,
              1.5});
