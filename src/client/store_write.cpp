@@ -44,13 +44,8 @@ struct Answer {
 
 // Errors: the transaction was refused as a whole.
 Result<Answer> read_answer(std::string_view doing, const http::Response& response) {
-  if (replied(response, 200)) {
-    if (const auto index = wire::read_txn_index(response.body)) return Answer{*index};
-  }
   auto reply = txn_reply(response);
-  if (reply && response.status == 200) {
-    return Answer{reply->results.empty() ? 0 : reply->results.front().create_index};
-  }
+  if (reply && response.status == 200) return Answer{reply->greatest_index()};
   if (!reply || reply->errors.empty()) return tl::unexpected(store_error(doing, response));
   return Answer{0, std::move(reply->errors)};
 }

@@ -134,7 +134,6 @@ struct RestampOp {
   std::shared_ptr<const std::string> record;
   Stamp stamp;
   std::uint64_t flags = 0;
-  RecordPlaces places{};
   std::optional<RateMark> rate{};
 };
 /// What an attempt wants written together with its finish.

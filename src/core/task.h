@@ -63,14 +63,6 @@ struct Stamp {
   friend bool operator==(const Stamp&, const Stamp&) = default;
 };
 
-/// Byte offsets of lictor's fields in a record, so that a rewrite need not parse it again. Only
-/// wire/record.h uses them. All 0: not known.
-struct RecordPlaces {
-  std::uint32_t taken_begin = 0;  // of taskTaken's value; 0: there is none
-  std::uint32_t taken_end = 0;
-  std::uint32_t end = 0;  // of the last member
-};
-
 /// A task as the store holds it, read.
 struct Task {
   std::string key;
@@ -91,7 +83,6 @@ struct Task {
   Stamp stamp;
 
   std::shared_ptr<const std::string> record;  // the value's bytes; opaque to the core
-  RecordPlaces places;                        // in it
 
   // Set by the core:
   Instant ready_at{};     // when the task was due and known here

@@ -399,7 +399,7 @@ void QueueDriver::carry_out(const core::StartJob& effect) {
                         task.stamp.attempt,
                         effect.fencing_token,
                         effect.partition,
-                        wire::job_record(task)};
+                        std::make_shared<const std::string>(wire::unstamped_record(*task.record))};
   if (runner->reports_pid() && logs(Level::kInfo)) {
     attempt.on_pid = [told = attempt](pid_t pid) { log_started(told, pid); };
   }

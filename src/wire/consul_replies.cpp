@@ -79,8 +79,8 @@ Result<Value> read_answer(http::Response&& response, Result<Value> (&read)(std::
   return fail(ErrorCode::kFailed, describe(response));
 }
 
-// The entry of the requested key. Nothing: `event` is ok if the key does not exist, else has the
-// error.
+// The entry of the requested key. std::nullopt: `event` is ok if the key does not exist, else has
+// the error.
 template <class Effect, class Event>
 std::optional<KvEntry> only_entry(const Effect& effect, const http::Response& response,
                                   Event& event) {
@@ -94,7 +94,7 @@ std::optional<KvEntry> only_entry(const Effect& effect, const http::Response& re
   return std::nullopt;
 }
 
-// The answer to a transaction of which each operation gives a result or an error. Nothing: the
+// The answer to a transaction of which each operation gives a result or an error. std::nullopt: the
 // text is not Consul's, or not whole.
 std::optional<TxnReply> write_reply(const http::Response& response) {
   auto reply = txn_reply(response);
@@ -437,11 +437,6 @@ core::RateRead decode(const core::ReadRate& effect, const http::Response& respon
 core::Committed decode(const core::Commit& commit, const http::Response& response) {
   core::Committed event;
   event.request = commit.request;
-  if (const auto index = replied(response, 200) ? read_txn_index(response.body) : std::nullopt) {
-    event.outcome = Outcome::kApplied;
-    event.modify_index = *index;
-    return event;
-  }
   const auto reply = write_reply(response);
   if (!reply) {
     event.outcome = failed_write(response);
@@ -455,9 +450,7 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
   }
   if (response.status == 200) {
     event.outcome = Outcome::kApplied;
-    for (const KvEntry& entry : reply->results) {
-      event.modify_index = std::max(event.modify_index, entry.modify_index);
-    }
+    event.modify_index = reply->greatest_index();
     return event;
   }
   event.outcome = Outcome::kRejected;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -67,7 +66,7 @@ void read_errors(dom::element list, std::vector<TxnReply::OpError>& errors) {
 }
 
 // What Consul usually answers, ["a","b"] in plain ASCII, read at the speed of copying: with 100,000
-// tasks each comparison reads 2 MB of names. Nothing: the text has another form.
+// tasks each comparison reads 2 MB of names. std::nullopt: the text has another form.
 std::optional<std::vector<std::string_view>> plain_names(std::string_view body) {
   while (!body.empty() && body.back() == '\n') body.remove_suffix(1);
   if (body.size() < 2 || body.front() != '[' || body.back() != ']') return std::nullopt;
@@ -87,42 +86,19 @@ std::optional<std::vector<std::string_view>> plain_names(std::string_view body) 
   }
 }
 
-// Keeps the parsers of short replies for the next ones: as many as threads read at the same time.
-class Parsers {
- public:
-  static constexpr std::size_t kMostBytes = 64 * 1024;
-  using Parser = std::unique_ptr<dom::parser>;
-
-  Parser take() {
-    const std::lock_guard lock{mutex_};
-    if (free_.empty()) return std::make_unique<dom::parser>(kMostBytes);
-    Parser parser = std::move(free_.back());
-    free_.pop_back();
-    return parser;
-  }
-  void put_back(Parser parser) {
-    const std::lock_guard lock{mutex_};
-    free_.push_back(std::move(parser));
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<Parser> free_;
-};
-
 // Calls `read(element)` with the parsed body. `padded`: behind the text there are the spare bytes
 // that simdjson needs, so the text need not be copied.
 template <class Read>
 Result<void> parse(std::string_view body, bool padded, Read read) {
-  static Parsers parsers;
-  const bool large = body.size() > Parsers::kMostBytes;
-  auto parser = large ? std::make_unique<dom::parser>() : parsers.take();
+  constexpr std::size_t kKept = 64 * 1024;
+  thread_local dom::parser kept{kKept};  // of short replies: its memory is used again
+  dom::parser large;
+  dom::parser& parser = body.size() > kKept ? large : kept;
   dom::element root;
-  const auto error = parser->parse(body.data(), body.size(), !padded).get(root);
+  const auto error = parser.parse(body.data(), body.size(), !padded).get(root);
   Result<void> done = error == simdjson::SUCCESS
                           ? read(root)
                           : fail(ErrorCode::kFailed, simdjson::error_message(error));
-  if (!large) parsers.put_back(std::move(parser));
   if (done) return done;
   return fail(ErrorCode::kFailed,
               "expected Consul's JSON, got " + excerpt(body) + ": " + done.error().message);
@@ -154,30 +130,10 @@ std::optional<TxnReply> txn_reply(const http::Response& response) {
   return reply ? std::optional{*std::move(reply)} : std::nullopt;
 }
 
-// The reply to sixty claims has sixty entries, of which nothing else matters.
-std::optional<std::uint64_t> read_txn_index(std::string_view body) {
-  if (body.size() > Parsers::kMostBytes) return std::nullopt;
-  // One for each thread that reads such replies; they are few.
-  thread_local simdjson::ondemand::parser parser{Parsers::kMostBytes};
-  thread_local std::string padded;  // with the spare bytes that simdjson needs
-  padded.reserve(body.size() + simdjson::SIMDJSON_PADDING);
-  padded = body;
-  const char* const name = "ModifyIndex";
-  std::optional<std::uint64_t> greatest;
-  simdjson::ondemand::document reply;
-  simdjson::ondemand::array results;
-  if (parser.iterate(padded).get(reply) != simdjson::SUCCESS ||
-      reply["Results"].get_array().get(results) != simdjson::SUCCESS) {
-    return std::nullopt;
-  }
-  for (auto result : results) {
-    std::uint64_t index = 0;
-    if (result["KV"][name].get_uint64().get(index) != simdjson::SUCCESS) return std::nullopt;
-    greatest = std::max(index, greatest.value_or(0));
-  }
-  // The last field: the reply is whole.
-  const auto whole = reply["Errors"].is_null();
-  return whole.error() == simdjson::SUCCESS && whole.value_unsafe() ? greatest : std::nullopt;
+std::uint64_t TxnReply::greatest_index() const {
+  std::uint64_t greatest = 0;
+  for (const KvEntry& entry : results) greatest = std::max(greatest, entry.modify_index);
+  return greatest;
 }
 
 Result<core::KeyList> read_key_names(std::string body) {

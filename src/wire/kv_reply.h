@@ -29,13 +29,12 @@ struct TxnReply {
   };
   std::vector<KvEntry> results;
   std::vector<OpError> errors;
+
+  /// The ModifyIndex of all that an applied transaction wrote; 0: it wrote nothing that is left.
+  [[nodiscard]] std::uint64_t greatest_index() const;
 };
 [[nodiscard]] Result<TxnReply> read_txn_reply(std::string_view body);
-/// Nothing: it is no complete answer to a transaction.
+/// std::nullopt if `response` is no complete answer to a transaction.
 [[nodiscard]] std::optional<TxnReply> txn_reply(const http::Response& response);
-
-/// The greatest ModifyIndex among the results of a 200: that of everything it wrote. Nothing: it
-/// has no results, or it is not complete; then use read_txn_reply().
-[[nodiscard]] std::optional<std::uint64_t> read_txn_index(std::string_view body);
 
 }  // namespace lictor::wire

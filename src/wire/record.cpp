@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -139,21 +138,11 @@ tl::unexpected<Error> no_type(const std::string& misspelt) {
 }
 
 Result<void> read_fields(std::string_view object, core::Task& task) {
-  core::RecordPlaces places;
-  bool plain = object.size() <= std::numeric_limits<std::uint32_t>::max();
-  const auto place = [&](const char* at) { return static_cast<std::uint32_t>(at - object.data()); };
   for (MemberWalk member{object}; member.next();) {
-    const std::string_view value = member.value_text();
-    if (auto read = read_field(member.name(), value, task); !read) {
+    if (auto read = read_field(member.name(), member.value_text(), task); !read) {
       return bad_field(member.name(), read.error());
     }
-    places.end = place(value.data() + value.size());
-    if (!is_stamp_field(member.name())) continue;
-    plain = plain && member.name() == kTaken && places.taken_end == 0;
-    places.taken_begin = place(value.data());
-    places.taken_end = places.end;
   }
-  if (plain) task.places = places;
   if (task.type.empty()) return no_type(misspelt_fields(object));
   return {};
 }
@@ -245,28 +234,6 @@ std::string rewrite(std::string_view object, const core::Stamp& stamp, bool add_
   return text;
 }
 
-// The same for a record that has no field of ours except taskTaken.
-std::string rewrite_at(const core::RecordPlaces& places, std::string_view object,
-                       const core::Stamp& stamp) {
-  std::string text;
-  text.reserve(object.size() + kStampBytes);
-  text += '{';
-  std::size_t begin = object.find_first_not_of(" \t\n\r", object.find('{') + 1);
-  if (places.taken_end != 0) {
-    text += object.substr(begin, places.taken_begin - begin);
-    append_taken(text, object.substr(places.taken_begin), stamp.taken);
-    begin = places.taken_end;
-  }
-  text += object.substr(begin, places.end - begin);
-  if (places.taken_end == 0) {
-    text += ',';
-    text += stamp.taken ? kTakenMember : kNotTakenMember;
-  }
-  append_stamp(text, stamp);
-  text += '}';
-  return text;
-}
-
 // The value at the queue's JSON pointer as text; empty when there is no scalar.
 std::string serial_key_by(const std::string& pointer, std::string_view record) {
   const auto parsed = parse_json(record, kAnyDepth);
@@ -278,7 +245,7 @@ std::string serial_key_by(const std::string& pointer, std::string_view record) {
   return value.is_primitive() && !value.is_null() ? value.dump() : std::string{};
 }
 
-// The size of an unreadable record as text in its dead letter; nothing: use base64. Escapes can
+// The size of an unreadable record as text in its dead letter; std::nullopt: use base64. Escapes can
 // make text six times as long; base64 adds a third. Short records stay text, so that people can
 // read them.
 std::optional<std::size_t> text_size(std::string_view record) {
@@ -356,21 +323,12 @@ core::StoredRecord read_record(const Layout& layout, KvEntry&& entry) {
   return task;
 }
 
-std::string restamp_record(std::string_view record, const core::Stamp& stamp,
-                           const core::RecordPlaces& places) {
-  return places.end == 0 ? rewrite(record, stamp, true) : rewrite_at(places, record, stamp);
+std::string restamp_record(std::string_view record, const core::Stamp& stamp) {
+  return rewrite(record, stamp, true);
 }
 
 std::string unstamped_record(std::string_view record) {
   return rewrite(check_object(record) ? record : "{}", {}, false);
-}
-
-std::shared_ptr<const std::string> job_record(const core::Task& task) {
-  const core::RecordPlaces& places = task.places;
-  const std::string_view taken = std::string_view{*task.record}.substr(
-      places.taken_begin, places.taken_end - places.taken_begin);
-  if (places.end != 0 && unquoted(taken) != "true") return task.record;
-  return std::make_shared<const std::string>(unstamped_record(*task.record));
 }
 
 bool unstamp(std::vector<JsonMember>& members) {

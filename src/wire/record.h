@@ -37,16 +37,14 @@ struct KvEntry {
 
 /// The record with lictor's fields set to `stamp` and everything else as its producer wrote it,
 /// except for spaces beside changed fields. taskTaken keeps its place and its form (a string stays
-/// a string). read_record() has accepted `record` and returned `places`.
-[[nodiscard]] std::string restamp_record(std::string_view record, const core::Stamp& stamp,
-                                         const core::RecordPlaces& places = {});
+/// a string). read_record() has accepted `record`.
+[[nodiscard]] std::string restamp_record(std::string_view record, const core::Stamp& stamp);
 
-/// The record as its producer wrote it: taskTaken is false, lictor's other fields are removed.
+/// The record as its producer wrote it, and as each attempt gets it: taskTaken is false, lictor's
+/// other fields are removed.
 [[nodiscard]] std::string unstamped_record(std::string_view record);
-/// The same for split members. False: nothing changed.
+/// The same for split members. Returns whether anything changed.
 bool unstamp(std::vector<JsonMember>& members);
-/// The record that a job gets: unstamped, so that it is the same for each attempt.
-[[nodiscard]] std::shared_ptr<const std::string> job_record(const core::Task& task);
 /// The fields whose names lictor would read if they were spelt right: "executeat: did you mean
 /// executeAt?". Empty: there are none. `record` is a JSON object.
 [[nodiscard]] std::string misspelt_fields(std::string_view record);
@@ -90,7 +88,7 @@ inline constexpr std::size_t kMaxErrorBytes = 2'000;
 /// The value of done/<id> for a task that is finished.
 [[nodiscard]] std::string done_record(const core::DoneRecord& done, std::string_view node);
 
-/// When the task of a done/<id> value finished; nothing when the value has no time.
+/// When the task of a done/<id> value finished; std::nullopt if the value has no time.
 [[nodiscard]] std::optional<WallTime> done_at(std::string_view value);
 
 }  // namespace lictor::wire

@@ -148,7 +148,7 @@ std::string text_of(const TaskOfTick& task) {
 void append_value(Txn& txn, const Value& value, std::string_view node) {
   std::visit(Overloaded{[](std::monostate) {}, [&](std::string_view bytes) { txn.value(bytes); },
                         [&](const core::RestampOp* op) {
-                          txn.value(restamp_record(*op->record, op->stamp, op->places));
+                          txn.value(restamp_record(*op->record, op->stamp));
                         },
                         [&](const core::DoneRecord* done) { txn.value(done_record(*done, node)); },
                         [&](const core::BuryOp* op) { txn.value(dead_letter(*op, node)); },

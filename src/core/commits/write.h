@@ -54,8 +54,7 @@ struct Write {
                                       SharedOptional<Claim> under,
                                       std::optional<RateMark> rate = {}) {
   return {purpose,
-          RestampOp{task.key, task.modify_index, task.record, std::move(stamp), task.flags,
-                    task.places, rate},
+          RestampOp{task.key, task.modify_index, task.record, std::move(stamp), task.flags, rate},
           std::move(under)};
 }
 

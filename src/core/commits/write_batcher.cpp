@@ -31,7 +31,6 @@ void expect(Write& write, const StoredRecord& stored) {
                         [&](RestampOp& restamp) {
                           restamp.index = index_of(stored);
                           restamp.record = record;
-                          restamp.places = {};
                         },
                         [&](BuryOp& bury) {
                           bury.index = index_of(stored);

@@ -98,14 +98,13 @@ class Draw {
     if (chance()) made += R"(,"taskError":"old")";
     return std::make_shared<const std::string>(made + R"(,"taskType":"T"})");
   }
-  // As it is read from the store, with the places in it.
   RestampOp restamp() {
     RestampOp op;
     const auto stored = read_record(layout(), {key(), *record(), {}, index(), 5, index()});
     const Task& task = std::get<Task>(stored);
     std::optional<RateMark> rate;
     if (chance()) rate = RateMark{index(), kAt};
-    return {task.key, task.modify_index, task.record, stamp(), task.flags, task.places, rate};
+    return {task.key, task.modify_index, task.record, stamp(), task.flags, rate};
   }
   FinishOp finish() {
     FinishOp op{key(), index()};
