@@ -1,9 +1,7 @@
 #include "admin/router.h"
 
-#include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace lictor::admin {
@@ -11,7 +9,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// What "*" matched; empty without one. Nothing: no match.
+// The part of `path` that "*" matched; empty without one. std::nullopt: no match.
 std::optional<std::string_view> match(std::string_view pattern, std::string_view path) {
   const std::size_t star = pattern.find('*');
   if (star == std::string_view::npos) {
@@ -30,38 +28,9 @@ bool fits(std::string_view route_method, std::string_view method) {
   return route_method == method || (route_method == "GET" && method == "HEAD");
 }
 
-// A bad link that a person follows; programs get JSON.
-bool wants_page(const Request& request) {
-  const std::string& path = request.url.path;
-  if (!fits("GET", request.method) || path.starts_with("/v1/")) return false;
-  return path.starts_with("/manual") ||
-         request.header("accept").value_or("").find("text/html") != std::string::npos;
-}
-
 // Files of the web page, which no program asks for.
 bool is_part_of_page(std::string_view pattern) {
   return pattern.ends_with(".js") || pattern.ends_with(".css") || pattern.ends_with(".svg");
-}
-
-Response missing_page(std::string_view path) {
-  // Relative, since a proxy may serve us below a folder.
-  std::string root;
-  for (auto i = std::count(path.begin(), path.end(), '/'); i > 1; --i) root += "../";
-  return {404,
-          "text/html; charset=utf-8",
-          fmt::format(R"(<!doctype html>
-<html lang="en">
-<meta charset="utf-8" />
-<meta name="viewport" content="width=device-width, initial-scale=1" />
-<title>No such page - lictor</title>
-<link rel="stylesheet" href="{0}style.css" />
-<main>
-<h1>No such page</h1>
-<p>Go to <a href="{0}manual/">the manual</a> or to <a href="./{0}">the overview</a>.</p>
-</main>
-)",
-                      root),
-          {}};
 }
 
 }  // namespace
@@ -131,7 +100,6 @@ std::optional<Response> Router::refuse(const Request& request) const {
     if (route.method == "GET") allowed += ", HEAD";
   }
   if (allowed.empty()) {
-    if (wants_page(request)) return missing_page(request.url.path);
     return json_response(404, {{"error", "no such path"}, {"paths", std::move(known)}});
   }
   Response response = error_response(405, "this path takes " + allowed);

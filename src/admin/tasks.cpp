@@ -32,20 +32,13 @@ constexpr std::size_t kMostTypes = 200;  // producers invent types without end
 constexpr std::size_t kMostGroups = 200;
 constexpr std::size_t kShortestRecordText = 3;
 constexpr std::size_t kMostSearches = 4;  // kept of a queue
-constexpr std::size_t kMostPages = 16;    // kept; each up to a few hundred kilobytes
 
 enum class TaskList { kLive, kDead, kDone };
 
 // Without the records.
 struct TaskListing : ListingStamp {
-  // Hundreds of browsers look at the same pages, and one of 100,000 tasks takes 20 ms to make.
-  struct Pages {
-    std::mutex mutex;
-    std::map<std::string, Response> made;  // by target
-  };
   std::vector<TaskInfo> tasks;      // in the order of list_tasks()
   std::vector<std::string> hidden;  // prefixes below which the token may not read everything
-  std::shared_ptr<Pages> pages = std::make_shared<Pages>();
 };
 
 // `done`: the history, else what waits, runs or is dead. `text`: only tasks whose records have it.
@@ -325,18 +318,7 @@ Result<std::optional<Response>> list(const Lists& lists, const Call& call, TaskL
                           ? (in_done ? lists.done : lists.live).at(queue->queue.name)
                           : lists.search(*queue, in_done, question.record);
   LICTOR_TRY(const auto listing, shared->get(call));
-  const std::string& target = call.request.target;
-  {
-    const std::lock_guard lock{listing->pages->mutex};
-    const auto made = listing->pages->made.find(target);
-    if (made != listing->pages->made.end()) return made->second;
-  }
-  Response page = page_of(*listing, question, lists.queues, queue->queue.name);
-  const std::lock_guard lock{listing->pages->mutex};
-  auto& made = listing->pages->made;
-  if (made.size() >= kMostPages) made.clear();
-  made.insert_or_assign(target, page);
-  return page;
+  return page_of(*listing, question, lists.queues, queue->queue.name);
 }
 
 Result<std::optional<Response>> show_task(const StoredQueues& queues, const Call& call) {

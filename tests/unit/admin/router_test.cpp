@@ -49,26 +49,6 @@ TEST_CASE("an unknown path is told the known ones, but for the files of the web 
   CHECK(told["paths"] == nlohmann::json{"/a", "/tasks/*/why", "/a"});
 }
 
-TEST_CASE("a person who follows a bad link gets a page that leads to the manual, a program JSON") {
-  const Router router = make_router();
-  const auto browse = [&](const char* path, const char* accept = "text/html,*/*;q=0.8") {
-    Request request = make_request("GET", path);
-    request.headers["accept"] = accept;
-    return ask(router, std::move(request));
-  };
-  for (const char* path : {"/manual/nonsense", "/tasks/nope"}) {
-    const Response page = browse(path);
-    CHECK(page.status == 404);
-    CHECK(page.content_type == "text/html; charset=utf-8");
-    CHECK(page.body.find(R"(href="../manual/")") != std::string::npos);
-    CHECK(page.body.find(R"(href="./../")") != std::string::npos);
-  }
-  CHECK(browse("/nope").body.find(R"(href="manual/")") != std::string::npos);
-  CHECK(browse("/manual/nonsense", "*/*").content_type == "text/html; charset=utf-8");
-  CHECK(browse("/nope", "*/*").content_type == "application/json");
-  CHECK(browse("/v1/nope").content_type == "application/json");
-}
-
 TEST_CASE("a wrong method is told the right ones, before anything is handled") {
   const Router router = make_router();
   const auto refused = router.refuse(make_request("DELETE", "/a"));
