@@ -200,22 +200,6 @@ TEST_CASE("logs -f goes on with the next attempt, and says how the task ended") 
   CHECK(told.out.find("task 1 is dead") != std::string::npos);
 }
 
-TEST_CASE("of a program that has printed nothing yet it is said so") {
-  World world;
-  const std::string go = world.folder.file("go");
-  const std::string script = "while [ ! -e '" + go + "' ]; do sleep 0.05; done";
-  const json quiet{{"executors", {{"Print", {{"exec", {"/bin/sh", "-c", script}}}}}}};
-  LictorDaemon a{with_admin(world, "a", quiet)};
-  REQUIRE(eventually([&] { return world.leads(a) && !member(world, a).is_null(); }));
-  submit_print(world, "1");
-  Output now;
-  REQUIRE(eventually([&] { return (now = lictor(a, {"logs", "1"})).exit_code == 0; }));
-  CHECK(now.out ==
-        "lictor: attempt 1 on " + a.node() + " has printed nothing yet; -f waits for it\n");
-  write_text(go, "");
-  CHECK(eventually([&] { return world.all_done(); }));
-}
-
 TEST_CASE("the output of a task that failed for good is found, and on this host without a daemon") {
   World world;
   DaemonSettings settings = with_admin(world, "a");

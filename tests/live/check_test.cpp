@@ -61,8 +61,7 @@ TEST_CASE("check says of a client agent that it ends leadership when it is resta
     client["skip_leave_on_interrupt"] = true;
     ConsulAgent agent{client};
     World world{agent};
-    const auto daemon = world.daemon("a");
-    REQUIRE(eventually([&] { return world.leads(*daemon); }));
+    const auto daemon = world.leading_daemon("a");
     CHECK_FALSE(contains(check_of(*daemon), "leave_on_terminate"));
     // And it is so: the session outlives a restart.
     const std::string session = world.leader_session();

@@ -2,8 +2,6 @@
 
 #include "commands.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -276,8 +274,7 @@ TEST_CASE("a leader who comes while many tasks are written starts them in their 
   };
   say_lines_up_to(kBefore);
   REQUIRE(eventually([&] { return world.waiting() >= 126; }));  // two transactions
-  const auto daemon = world.daemon("a");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("a");
   say_lines_up_to(kTasks);
   submit.end();
   CHECK(submit.process().wait() == 0);
@@ -518,8 +515,7 @@ TEST_CASE("dead letters are listed, shown and purged") {
 
 TEST_CASE("a paused queue starts nothing, and says by whom and why") {
   World world;
-  const auto daemon = world.daemon("a");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("a");
   const std::string control = world.root + "default/control";
   const auto keep = [&] {  // a switch of somebody else
     auto entry = world.kv.get(control);
@@ -562,29 +558,9 @@ TEST_CASE("a paused queue starts nothing, and says by whom and why") {
   says(again, "is not paused");
 }
 
-TEST_CASE("what is done is listed and shown with its result, where there is a history") {
-  World world;
-  world.kv.put_json(world.root + "default/done/x", {{"record", record_of("A")},
-                                                    {"result", {{"rows", 7}}},
-                                                    {"attempts", 1},
-                                                    {"started", "2026-01-02T03:04:05Z"},
-                                                    {"at", "2026-01-02T03:04:06Z"},
-                                                    {"took_ms", 12},
-                                                    {"node", "host-a"}});
-  const json listed = json::parse(lictor(world, {"list", "--state", "done", "--json"}).out);
-  REQUIRE(listed.at("tasks").size() == 1);
-  CHECK(listed.at("tasks")[0].at("state") == "done");
-  CHECK(listed.at("tasks")[0].at("took_ms") == 12);
-  CHECK(json::parse(lictor(world, {"list", "--json"}).out).at("tasks").empty());
-  const json shown = json::parse(lictor(world, {"show", "x", "--json"}).out);
-  CHECK(shown.at("tasks")[0].at("result") == json{{"rows", 7}});
-  says(lictor(world, {"show", "x"}), "\"rows\": 7");
-}
-
 TEST_CASE("submit --wait says why a task has not started after a few seconds") {
   World world;
-  const auto daemon = world.daemon("a");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("a");
   REQUIRE(
       eventually([&] { return world.kv.has(world.root + "default/members/" + daemon->node()); }));
   CHECK(lictor(world, {"pause", "--reason", "moving"}).exit_code == 0);
@@ -677,55 +653,10 @@ TEST_CASE("a type at its own concurrency waits, why says so, and other types pas
   CHECK(world.journal.run("second")->ended);
 }
 
-TEST_CASE("exit codes: bad usage, Consul unreachable") {
-  World world;
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"cancel"},
-        {"retry"},
-        {"dead"},
-        {"dead", "purge"},
-        {"cancel", "--all", "x"},
-        {"retry", "--type", "T"},
-        {"why"},
-        {"cancel", "--all", "--state", "asleep", "--yes"}}) {
-    CAPTURE(arguments.front());
-    CHECK(lictor(world, arguments).exit_code == 2);
-  }
-  const std::string nobody = "http://127.0.0.1:" + std::to_string(free_port());
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"pause"}, {"resume"}, {"cancel", "x"}, {"retry", "--all"}}) {
-    CAPTURE(arguments.front());
-    CHECK(run(command_line(world, arguments, nobody)).exit_code == 4);
-  }
-}
-
-// Accepts connections, and says nothing.
-class MuteServer {
- public:
-  MuteServer() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    REQUIRE(bind(listener_, reinterpret_cast<sockaddr*>(&address), size) == 0);
-    REQUIRE(listen(listener_, 16) == 0);
-    REQUIRE(getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-    address_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
-  }
-  ~MuteServer() { close(listener_); }
-  MuteServer(const MuteServer&) = delete;
-  MuteServer& operator=(const MuteServer&) = delete;
-
-  [[nodiscard]] const std::string& address() const { return address_; }
-
- private:
-  int listener_;
-  std::string address_;
-};
-
 TEST_CASE("who waits for a Consul that does not answer is told so") {
   World world;
-  const MuteServer mute;
+  TcpProxy mute{world.port()};
+  mute.cut();
   const Instant before = boot_now();
   const Output list = run(command_line(world, {"list"}, mute.address()));
   CHECK(boot_now() - before < std::chrono::seconds{30});  // 10 s, on a machine that is not loaded
@@ -738,7 +669,8 @@ TEST_CASE("who waits for a Consul that does not answer is told so") {
 
 TEST_CASE("who does not wait to be told whether a task is written knows which one may be") {
   World world;
-  const MuteServer mute;
+  TcpProxy mute{world.port()};
+  mute.cut();
   const std::string log = world.folder.file("submit.log");
   Process submit{command_line(world, {"submit", "Record", "--id", "x"}, mute.address()), log};
   REQUIRE(eventually([&] { return read_text(log).find("giving up after") != std::string::npos; }));
@@ -761,12 +693,10 @@ TEST_CASE("with --json a hand-over and a task that is not waited for to its end 
   CHECK(task.at("state") == "waiting");
   CHECK(world.kv.has(world.task_key(task.at("id"))));
 
-  const auto daemon = world.daemon("a");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("a");
   const json asked = document(lictor(world, {"leader", "--step-down", "--no-wait", "--json"}));
   CHECK(asked.at("asked") == daemon->node());
-  const auto other = world.daemon("b");
-  REQUIRE(eventually([&] { return world.leads(*other); }));
+  const auto other = world.leading_daemon("b");
   // The other way round, and waited for.
   const json done = document(lictor(world, {"leader", "--step-down", "--json"}));
   CHECK(done.at("stepped_down") == other->node());

@@ -15,10 +15,8 @@ TEST_SUITE_BEGIN("live");
 
 TEST_CASE("when the leader is killed in the middle of a job, the other daemon runs what is left") {
   World world;
-  auto first = world.daemon("a");
-  REQUIRE(eventually([&] { return world.leads(*first); }));
-  const auto second = world.daemon("b");
-  REQUIRE(eventually([&] { return world.stands_by(*second); }));
+  auto first = world.leading_daemon("a");
+  const auto second = world.standby_daemon("b");
 
   // The eighth would take for ever when it is run for the first time, with a child that ignores
   // TERM.
@@ -27,11 +25,7 @@ TEST_CASE("when the leader is killed in the middle of a job, the other daemon ru
     if (i == 8) para = {{"sleep_first", 300'000}, {"sleep", 2000}, {"child", "yes"}};
     world.submit("t" + std::to_string(i), 1000 + i, para);
   }
-  REQUIRE(eventually([&] {
-    const auto run = world.journal.run("t8");
-    return run && run->child != 0;
-  }));
-  const Run orphan = *world.journal.run("t8");
+  const Run orphan = world.begun_with_child("t8");
   CHECK(orphan.host == first->node());
   CHECK(world.journal.ended() == 7);
   const std::int64_t killed_ns = monotonic_ns();
@@ -70,17 +64,11 @@ TEST_CASE("when the leader is killed in the middle of a job, the other daemon ru
 
 TEST_CASE("a job that is slow to end keeps the lock of its dead daemon from everybody") {
   World world;
-  auto first = world.daemon("a", {{"kill_grace", "3s"}, {"lock_delay", "15s"}});
-  REQUIRE(eventually([&] { return world.leads(*first); }));
-  const auto second = world.daemon("b");
-  REQUIRE(eventually([&] { return world.stands_by(*second); }));
+  auto first = world.leading_daemon("a", {{"kill_grace", "3s"}, {"lock_delay", "15s"}});
+  const auto second = world.standby_daemon("b");
   // A child that ignores TERM.
   world.submit("1", 1000, {{"sleep_first", 300'000}, {"child", "yes"}});
-  REQUIRE(eventually([&] {
-    const auto run = world.journal.run("1");
-    return run && run->child != 0;
-  }));
-  const Run orphan = *world.journal.run("1");
+  const Run orphan = world.begun_with_child("1");
   const std::string session = world.leader_session();
   first->kill();
   bool early = false;
@@ -101,11 +89,7 @@ TEST_CASE("a daemon that was killed and is started again at once leads again, wi
   const auto daemon = world.daemon("a");
   world.submit("1", 1000, {{"sleep_first", 300'000}, {"child", "yes"}});
   world.submit("2", 1001);
-  REQUIRE(eventually([&] {
-    const auto run = world.journal.run("1");
-    return run && run->child != 0;
-  }));
-  const Run killed = *world.journal.run("1");
+  const Run killed = world.begun_with_child("1");
   const std::string session = world.leader_session();
   CHECK_FALSE(session.empty());
   bool same = false;

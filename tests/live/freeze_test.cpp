@@ -16,17 +16,11 @@ TEST_SUITE_BEGIN("live");
 
 TEST_CASE("a leader that hangs is killed, and its job is dead before the next leader's first") {
   World world;
-  auto frozen = world.daemon("a");
-  REQUIRE(eventually([&] { return world.leads(*frozen); }));
-  const auto second = world.daemon("b");
-  REQUIRE(eventually([&] { return world.stands_by(*second); }));
+  auto frozen = world.leading_daemon("a");
+  const auto second = world.standby_daemon("b");
   world.submit("1", 1000, {{"sleep_first", 300'000}, {"sleep", 100}, {"child", "yes"}});
   world.submit("2", 1001, {{"sleep", 100}});
-  REQUIRE(eventually([&] {
-    const auto run = world.journal.run("1");
-    return run && run->child != 0;
-  }));
-  const Run first = *world.journal.run("1");
+  const Run first = world.begun_with_child("1");
 
   const std::int64_t frozen_ns = monotonic_ns();
   frozen->freeze();
@@ -62,15 +56,10 @@ TEST_CASE(
   settings.hang_timeout = "0s";
   auto frozen = std::make_unique<LictorDaemon>(settings);
   REQUIRE(eventually([&] { return world.leads(*frozen); }));
-  const auto second = world.daemon("b");
-  REQUIRE(eventually([&] { return world.stands_by(*second); }));
+  const auto second = world.standby_daemon("b");
   world.submit("1", 1000, {{"sleep_first", 300'000}, {"sleep", 100}, {"child", "yes"}});
   world.submit("2", 1001, {{"sleep", 100}});
-  REQUIRE(eventually([&] {
-    const auto run = world.journal.run("1");
-    return run && run->child != 0;
-  }));
-  const Run first = *world.journal.run("1");
+  const Run first = world.begun_with_child("1");
 
   const std::int64_t frozen_ns = monotonic_ns();
   frozen->freeze();

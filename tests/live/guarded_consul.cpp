@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "same_answers.h"
+
 namespace lictor::live {
 namespace {
 
@@ -38,11 +40,8 @@ json expect(Kv& kv, const std::string& method, const std::string& path, const js
 }  // namespace
 
 std::string policy_text(const std::string& name, const std::string& node) {
-  std::string rules = read_text(LICTOR_CONSUL_FOLDER "/policy-" + name + ".hcl");
-  for (std::size_t at = 0; (at = rules.find("\"NODE\"", at)) != std::string::npos;) {
-    rules.replace(at, 6, '"' + node + '"');
-  }
-  return rules;
+  return replaced(read_text(LICTOR_CONSUL_FOLDER "/policy-" + name + ".hcl"), "\"NODE\"",
+                  '"' + node + '"');
 }
 
 void write_secret(const std::string& path, const std::string& secret) {

@@ -11,16 +11,12 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 TEST_SUITE_BEGIN("live");
 
 TEST_CASE("on TERM the job ends by itself and the next leader starts at once") {
   World world;
-  auto first = world.daemon("a");
-  REQUIRE(eventually([&] { return world.leads(*first); }));
-  const auto second = world.daemon("b");
-  REQUIRE(eventually([&] { return world.stands_by(*second); }));
+  auto first = world.leading_daemon("a");
+  const auto second = world.standby_daemon("b");
   world.submit("1", 1000, {{"sleep", 4000}});
   world.submit("2", 1001);
   world.submit("3", 1002);
@@ -45,10 +41,8 @@ TEST_CASE("on TERM the job ends by itself and the next leader starts at once") {
 
 TEST_CASE("a job that does not end in time is stopped on TERM and given back, not failed") {
   World world;
-  auto first = world.daemon("a", {{"drain_timeout", "1s"}, {"max_attempts", 1}});
-  REQUIRE(eventually([&] { return world.leads(*first); }));
-  const auto second = world.daemon("b", {{"max_attempts", 1}});
-  REQUIRE(eventually([&] { return world.stands_by(*second); }));
+  auto first = world.leading_daemon("a", {{"drain_timeout", "1s"}, {"max_attempts", 1}});
+  const auto second = world.standby_daemon("b", {{"max_attempts", 1}});
   world.submit("1", 1000, {{"sleep", 300'000}});
   REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
   CHECK(first->stop() == 0);
@@ -66,8 +60,7 @@ TEST_CASE("a job that does not end in time is stopped on TERM and given back, no
 
 TEST_CASE("a second TERM, a second later, stops the daemon and its jobs at once") {
   World world;
-  auto daemon = world.daemon("a");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  auto daemon = world.leading_daemon("a");
   world.submit("1", 1000, {{"sleep", 300'000}});
   REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
   daemon->terminate();
@@ -133,10 +126,7 @@ TEST_CASE("a leader whose key is deleted stops its job at once and runs the task
   const auto daemon = world.daemon("a");
   world.submit("1", 1000, {{"sleep_first", 300'000}, {"child", "yes"}});
   world.submit("2", 1001);
-  REQUIRE(eventually([&] {
-    const auto run = world.journal.run("1");
-    return run && run->child != 0;
-  }));
+  world.begun_with_child("1");
   world.kv.remove(world.leader_key());
   REQUIRE(eventually([&] { return world.all_done(); }));
   CHECK(world.journal.order() == std::vector<std::string>{"1", "1", "2"});
@@ -149,10 +139,8 @@ TEST_CASE("a leader whose key is deleted stops its job at once and runs the task
 // promise: the policies in consul/ keep this key from everybody else.
 TEST_CASE("when the leader key is deleted, one of two daemons leads and nothing is lost") {
   World world;
-  auto first = world.daemon("a", {}, "none");
-  REQUIRE(eventually([&] { return world.leads(*first); }));
-  auto second = world.daemon("b", {}, "none");
-  REQUIRE(eventually([&] { return world.stands_by(*second); }));
+  auto first = world.leading_daemon("a", {}, "none");
+  auto second = world.standby_daemon("b", {}, "none");
   world.submit("1", 1000, {{"sleep_first", 300'000}});
   for (int i = 2; i <= 10; ++i) world.submit(std::to_string(i), 1000 + i, {{"sleep", 20}});
   REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));

@@ -7,8 +7,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 TEST_SUITE_BEGIN("live");
 
 TEST_CASE("Consul bars a lock for 60 s at most, whatever its session asked for") {
@@ -51,22 +49,6 @@ TEST_CASE("a lock whose lock-delay Consul does not know is left alone for its ho
   MESSAGE("the first job began after " << gap << " s");
   CHECK(gap >= 8.0);
   CHECK(daemon->logged(kWaitsForLockDelay));
-}
-
-TEST_CASE("the leader key says how it was given up, and by whom") {
-  World world;
-  const auto daemon = world.daemon("a");
-  // A daemon that is stopped before it knows that it leads destroys its session.
-  REQUIRE(eventually([&] { return daemon->logged("info  leading"); }));
-  const json held = world.kv.get_json(world.leader_key());
-  CHECK(held.value("lock_delay", "") == "12s");
-  CHECK(held.contains("since"));
-  CHECK_FALSE(held.contains("released"));
-  CHECK(daemon->stop() == 0);
-  const json released = world.kv.get_json(world.leader_key());
-  CHECK(released.value("node", "") == daemon->node());
-  CHECK(released.value("lock_delay", "") == "12s");
-  CHECK(released.contains("released"));
 }
 
 TEST_SUITE_END();

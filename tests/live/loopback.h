@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <stdexcept>
 #include <string_view>
 
 namespace lictor::live {
@@ -16,6 +17,19 @@ inline sockaddr_in loopback(int port) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   return address;
+}
+
+/// A listening socket on a free port, which `port` gets. Throws where there is none.
+inline int listen_on_loopback(int& port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = loopback(0);
+  socklen_t size = sizeof(address);
+  auto* name = reinterpret_cast<sockaddr*>(&address);
+  if (bind(fd, name, size) != 0 || listen(fd, 1024) != 0 || getsockname(fd, name, &size) != 0) {
+    throw std::runtime_error{"cannot listen on the loopback"};
+  }
+  port = ntohs(address.sin_port);
+  return fd;
 }
 
 /// A connected socket; -1: nobody listens.

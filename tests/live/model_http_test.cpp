@@ -29,13 +29,8 @@ TEST_SUITE_BEGIN("live");
 
 class Pair {
  public:
-  explicit Pair(const ConsulAgent& consul) : node_(consul.node()), model({1, consul.node()}) {
-    net::Options options;
-    options.addresses = {consul.address()};
-    auto agent = net::Transport::open(options);
-    REQUIRE(agent);
-    agent_ = std::move(*agent);
-  }
+  explicit Pair(const ConsulAgent& consul)
+      : agent_(transport_to(consul)), model({1, consul.node()}) {}
 
   void ask(const std::string& method, const std::string& target, const std::string& body = {}) {
     http::Response said = *model.handle(now, request_of(method, target, body), true);
@@ -50,7 +45,6 @@ class Pair {
   }
 
  private:
-  std::string node_;
   std::unique_ptr<net::Transport> agent_;
 
  public:

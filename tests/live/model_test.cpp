@@ -75,13 +75,8 @@ class Script {
   }
 
   static Step plain(std::string method, std::string target, std::string body = {}) {
-    Step step;
-    step.real.method = std::move(method);
-    step.real.target = std::move(target);
-    step.real.body = std::move(body);
-    step.real.timeout = patience();
-    step.model = step.real;
-    return step;
+    const http::Request request = request_of(std::move(method), std::move(target), std::move(body));
+    return {request, request};
   }
 
   // An index that has been seen, or none, or one beyond all, as {the agent's, the model's}.
@@ -392,16 +387,13 @@ class Script {
 TEST_CASE("the model answers random scripts as a Consul does") {
   const ConsulAgent consul;
   Script::node_name() = consul.node();
-  net::Options options;
-  options.addresses = {consul.address()};
-  const auto agent = net::Transport::open(options);
-  REQUIRE(agent);
+  const auto agent = transport_to(consul);
 
   const std::uint64_t first = from_environment("LICTOR_SEED", 1);
   const std::uint64_t count = from_environment("LICTOR_SEEDS", 1000);
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     CAPTURE(seed);  // LICTOR_SEED=<seed> LICTOR_SEEDS=1 replays it.
-    Script script{seed, **agent};
+    Script script{seed, *agent};
     const bool same = script.run();
     if (!same) FAIL_CHECK("they differ at the end of:\n" << script.told());
     REQUIRE(same);

@@ -164,14 +164,6 @@ class TimedPair {
   Instant now{std::chrono::hours{1}};
 };
 
-std::unique_ptr<net::Transport> connect_to(const ConsulAgent& consul) {
-  net::Options options;
-  options.addresses = {consul.address()};
-  auto agent = net::Transport::open(options);
-  REQUIRE(agent);
-  return std::move(*agent);
-}
-
 // A query and the one write that follows it.
 struct Watched {
   std::string root;
@@ -237,7 +229,7 @@ Watched draw_watched(Random& random, int number) {
 
 TEST_CASE("a blocking query wakes on what wakes it at a Consul, and on nothing else") {
   const ConsulAgent consul;
-  const auto agent = connect_to(consul);
+  const auto agent = transport_to(consul);
   TimedPair pair{*agent, consul.node(), 1};
   Random random{from_environment("LICTOR_SEED", 1)};
   constexpr int kQueries = 350;  // less than 200 of them, as many as one client may have, are begun
@@ -398,7 +390,7 @@ struct Saga {
 
 TEST_CASE("sessions expire and are renewed, and lock-delays bar, as at a Consul") {
   const ConsulAgent consul;
-  const auto agent = connect_to(consul);
+  const auto agent = transport_to(consul);
   int number = 0;
   const auto tell = [&](const char* behavior, const char* lock_delay, const char* ttl) {
     return std::make_unique<Saga>(*agent, consul.node(), number++, behavior, lock_delay, ttl);

@@ -133,15 +133,7 @@ NewerConsul::NewerConsul(int target_port, const Strictness& rules)
       rules_(rules),
       reads_(rules.reads_per_second),
       writes_(rules.writes_per_second) {
-  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = loopback(0);
-  socklen_t size = sizeof(address);
-  if (bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      listen(listener_, 1024) != 0 ||
-      getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw std::runtime_error{"the proxy cannot listen"};
-  }
-  port_ = ntohs(address.sin_port);
+  listener_ = listen_on_loopback(port_);
   acceptor_ = std::thread{[this] { accept_all(); }};
 }
 
@@ -245,7 +237,7 @@ void NewerConsul::serve(Link& link) {
     request.bytes = link.from_client.substr(0, head_end + size);
     link.from_client.erase(0, head_end + size);
 
-    const Refusal refusal = resolve_doubt(request);
+    const Refusal refusal = refusal_for(request);
     if (refusal.status != 0) {
       const std::string answer = "HTTP/1.1 " + std::to_string(refusal.status) + ' ' +
                                  refusal.reason +
@@ -368,7 +360,7 @@ bool NewerConsul::is_refused_name(std::string_view key) const {
   return false;
 }
 
-NewerConsul::Refusal NewerConsul::resolve_doubt(const Request& request) {
+NewerConsul::Refusal NewerConsul::refusal_for(const Request& request) {
   constexpr std::string_view kKv = "/v1/kv/";
   const bool is_kv = request.path.starts_with(kKv);
   const bool is_txn = request.path == "/v1/txn";

@@ -80,7 +80,7 @@ class NewerConsul {
   void accept_all();
   void serve(Link& link);
   [[nodiscard]] bool pass_answer(Link& link, const Request& request);
-  [[nodiscard]] Refusal resolve_doubt(const Request& request);
+  [[nodiscard]] Refusal refusal_for(const Request& request);
   [[nodiscard]] bool is_refused_name(std::string_view key) const;
   [[nodiscard]] bool wait_for_server(Link& link, std::chrono::steady_clock::time_point until);
 

@@ -52,8 +52,7 @@ bool drained(World& world) {
 
 void check_names(const std::string& rules, const std::vector<std::string>& ids) {
   World world{shared_consul(), {}, Strictness::parse(rules)};
-  auto daemon = world.daemon("a", {{"max_attempts", 1}});
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  auto daemon = world.leading_daemon("a", {{"max_attempts", 1}});
   const auto hand_in = [&](int exit) {
     for (const std::string& id : ids) {
       // By a transaction: there are names that a path of HTTP cannot hold.
@@ -127,8 +126,7 @@ TEST_CASE("a new leader reads a long list of names that /v1/kv refuses, and runs
 TEST_CASE("with few reads and writes a second each task runs once, and leadership is kept") {
   constexpr int kTasks = 300;
   World world{shared_consul(), {}, Strictness::parse("reads=20,writes=20")};
-  const auto daemon = world.daemon("a");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("a");
   const std::string session = world.leader_session();
   for (int i = 0; i < kTasks; ++i) world.submit(std::to_string(1000 + i), 1000 + i);
   REQUIRE(drained(world));
@@ -183,9 +181,8 @@ TEST_CASE("at 2 MB a second a new leader reads a list of 10 MB, and keeps leader
   const Output written = lictor(
       world, {"submit", "--ndjson", many_records(world, kTasks, "t", 250)}, world.consul.address());
   REQUIRE_MESSAGE(written.exit_code == 0, written.out);
-  const auto daemon = world.daemon(
+  const auto daemon = world.leading_daemon(
       "a", {{"executors", {{"Noop", {{"noop", json::object()}}}}}, {"concurrency", 64}});
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
   const std::string session = world.leader_session();
   REQUIRE(drained(world));
   CHECK(world.leader_session() == session);
@@ -194,9 +191,8 @@ TEST_CASE("at 2 MB a second a new leader reads a list of 10 MB, and keeps leader
 
 TEST_CASE("a write of a job that no transaction may hold fails that job alone") {
   World world{shared_consul(), {}, Strictness::parse("names-1.22,slash")};
-  const auto daemon = world.daemon(
+  const auto daemon = world.leading_daemon(
       "a", {{"max_attempts", 2}, {"backoff", {{"initial", "100ms"}}}, {"concurrency", 4}}, "none");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
   for (int i = 0; i < 20; ++i) {
     json para{{"sleep", 10}};
     if (i == 7) para["commit"] = json::array({{{"key", "/x"}, {"value", "1"}}}).dump();
@@ -216,8 +212,7 @@ TEST_CASE("a write of a job that no transaction may hold fails that job alone") 
 TEST_CASE(
     "where every answer is cut after 5 s, a daemon at rest asks little and sees all at once") {
   World world{shared_consul(), {}, Strictness::parse("cut=5s")};
-  const auto daemon = world.daemon("a");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("a");
   const std::string session = world.leader_session();
   world.submit("first", 1000);
   REQUIRE(eventually([&] { return world.all_done(); }));

@@ -112,8 +112,7 @@ TEST_CASE("a task that is rewritten in the moment of another's finish is noticed
 // last version of all runs, whatever happens between.
 TEST_CASE("a writer who changes tasks all the time never makes an old version run, nor loses one") {
   World world;
-  const auto daemon = world.daemon("a", {{"concurrency", 4}}, "task");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("a", {{"concurrency", 4}}, "task");
 
   constexpr int kTasks = 40;
   constexpr int kRounds = 25;

@@ -9,8 +9,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 TEST_SUITE_BEGIN("live");
 
 TEST_CASE(
@@ -29,10 +27,7 @@ TEST_CASE(
 
   world.submit("1", 1000, {{"sleep_first", 300'000}, {"sleep", 100}, {"child", "yes"}});
   for (int i = 2; i <= 6; ++i) world.submit(std::to_string(i), 1000 + i, {{"sleep", 50}});
-  REQUIRE(eventually([&] {
-    const auto run = world.journal.run("1");
-    return run && run->child != 0;
-  }));
+  world.begun_with_child("1");
   const std::int64_t cut_ns = monotonic_ns();
   first_network.cut();
 

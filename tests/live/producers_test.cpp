@@ -20,8 +20,7 @@ TEST_CASE("the task of the manual, written with curl, is run with its parameters
       R"(cat > "$1/input"; env | grep ^LICTOR_ > "$1/environment.new"; mv "$1/environment.new" "$1/environment")";
   const json executors{
       {"CreateTableSpace", {{"exec", {"/bin/sh", "-c", script, "job", world.folder.path()}}}}};
-  const auto daemon = world.daemon("a", {{"executors", executors}});
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("a", {{"executors", executors}});
 
   // Word for word, but for the port.
   const std::string command =
@@ -61,8 +60,7 @@ TEST_CASE("the task of the manual, written with curl, is run with its parameters
 
 TEST_CASE("the consul command and programs in other languages are producers") {
   World world;
-  const auto daemon = world.daemon("a");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("a");
 
   const std::string record = R"({"taskType": "Record", "taskPara": {"version": "1"}})";
   const Output consul = run({consul_binary(), "kv", "put", "-http-addr=" + world.address(),
@@ -95,62 +93,6 @@ assert opener.open(request).read().strip() == b"true"
     CHECK(world.journal.runs_of(id).size() == 1);
     CHECK(world.journal.run(id)->version == "1");
   }
-}
-
-TEST_CASE("a task's key may hold whatever a key of Consul may hold") {
-  World world;
-  const auto daemon = world.daemon("a");
-  const std::map<std::string, std::string> ids{
-      {"with space", "with%20space"},
-      {"100%", "100%25"},
-      {"%41", "%2541"},  // not to be decoded into "A"
-      {"a+b?c#d&e=f;g", "a+b?c#d&e=f;g"},
-      {"quote\"back\\slash*", "quote\"back\\slash*"},
-      {"folder/in folder/task", "folder%2Fin%20folder%2Ftask"},
-      {"f\xc3\xbcr-\xe6\x97\xa5\xe6\x9c\xac", "f%C3%BCr-%E6%97%A5%E6%9C%AC"}};
-  for (const auto& [id, encoded] : ids) {
-    world.kv.put_json(world.task_key(id), json{{"taskType", "Record"}});
-  }
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  CHECK(world.dead() == 0);
-  for (const auto& [id, encoded] : ids) {
-    CAPTURE(id);
-    CHECK(world.journal.runs_of(encoded).size() == 1);
-  }
-  CHECK(world.journal.runs().size() == ids.size());
-}
-
-TEST_CASE("the largest record that a transaction holds is run, a larger one blocks nothing") {
-  World world;
-  const auto daemon = world.daemon("a");
-  const auto record_of = [](std::size_t bytes) {
-    const std::string frame = json{{"taskType", "Record"}, {"taskPara", {{"blob", ""}}}}.dump();
-    const std::string blob(bytes - frame.size(), 'x');
-    return json{{"taskType", "Record"}, {"taskPara", {{"blob", blob}}}}.dump();
-  };
-  const std::string too_large = record_of(400'000);
-  world.kv.put(world.task_key("too-large"), too_large);
-  world.kv.put(world.task_key("large"), record_of(385'000));
-  world.kv.put(world.task_key("failing"),
-               R"({"taskType": "Record", "taskPara": {"exit": 65, "blob": ")" +
-                   std::string(385'000, 'y') + "\"}}");
-  world.kv.put(world.task_key("small"), record_of(100));
-
-  REQUIRE(eventually([&] { return world.waiting() == 1; }));
-  CHECK(world.journal.runs_of("large").size() == 1);
-  CHECK(world.journal.run("large")->ended);
-  CHECK(world.journal.run("large")->input_bytes >= 385'000);
-  CHECK(world.journal.runs_of("small").size() == 1);
-  CHECK(world.journal.runs_of("failing").size() == 1);
-  CHECK(world.journal.runs_of("too-large").empty());
-  CHECK(world.kv.get(world.task_key("too-large"))->value == too_large);
-  CHECK(world.dead() == 1);
-  CHECK(world.kv.get_json(world.dead_key("failing")).value("reason", "") == "permanent");
-
-  // Made smaller, it is run.
-  world.kv.put(world.task_key("too-large"), record_of(100));
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  CHECK(world.journal.runs_of("too-large").size() == 1);
 }
 
 TEST_SUITE_END();

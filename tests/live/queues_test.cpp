@@ -151,8 +151,7 @@ TEST_CASE(
 
 TEST_CASE("tasks of a certain time start at it, in order, also when they are moved") {
   World world;
-  const auto daemon = world.daemon("a");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("a");
   const auto now_ms = [] {
     return std::chrono::duration_cast<std::chrono::milliseconds>(
                std::chrono::system_clock::now().time_since_epoch())
@@ -189,8 +188,7 @@ TEST_CASE("tasks of a certain time start at it, in order, also when they are mov
 
 TEST_CASE("without a configuration an unknown --queue is told, with those that are there") {
   World world;
-  const auto daemon = world.daemon("a");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("a");
   const auto lictor = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {LICTOR_COMMAND, "--consul", world.address(), "--queue"});
     return run(arguments, {{"LICTOR_ROOT", world.root}});

@@ -106,8 +106,7 @@ TEST_CASE("SIGHUP takes over the schedules of the configuration; a paused one st
 
 TEST_CASE("SIGHUP keeps the old configuration when the new one is bad, and says so") {
   World world;
-  const auto daemon = world.daemon("a");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("a");
   daemon->reload_text("{\"queues\": [");
   REQUIRE(eventually([&] { return daemon->logged("keeping the old one"); }));
   daemon->reload({{"concurency", 2}});
@@ -119,8 +118,7 @@ TEST_CASE("SIGHUP keeps the old configuration when the new one is bad, and says 
 
 TEST_CASE("of a reload, what needs a restart waits for one, and the rest is taken") {
   World world;
-  const auto daemon = world.daemon("a", {}, "none");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("a", {}, "none");
   const auto pending = [&] {
     return world.kv.get_json(world.root + "default/members/" + daemon->node())
         .value("reload_error", "");
@@ -168,8 +166,7 @@ TEST_CASE("a configuration that cannot be read for long costs neither lease nor 
 
 TEST_CASE("a daemon whose reload does not end still stops orderly") {
   World world;
-  const auto daemon = world.daemon("a", {{"drain_timeout", "0s"}}, "none");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("a", {{"drain_timeout", "0s"}}, "none");
   replace_by_fifo(daemon->config_file());
   daemon->hang_up();
   REQUIRE(eventually([&] { return daemon->logged("reading the configuration again"); }));

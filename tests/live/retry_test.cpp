@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "commands.h"
 #include "process.h"
 #include "world.h"
 
@@ -64,15 +65,6 @@ TEST_CASE("a task that fails is tried again after a growing pause, then it is a 
   CHECK_FALSE(letter["record"].contains("taskClaim"));
 }
 
-TEST_CASE("a task that fails once and then succeeds is done") {
-  World world;
-  const auto daemon = world.daemon("a", {{"backoff", {{"initial", "10ms"}}}});
-  world.submit("1", 1000, {{"fail_until", 2}});
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  CHECK(world.journal.runs().size() == 2);
-  CHECK(world.dead() == 0);
-}
-
 TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
   World world;
   const auto daemon = world.daemon("a", {{"max_attempts", 1}, {"delivery", "at_most_once"}});
@@ -93,12 +85,7 @@ TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
   }));
   CHECK(world.dead() == 0);
   CHECK(world.journal.runs().size() == 1);
-  const std::string config = world.folder.file("client.json");
-  write_text(config, "{}");
-  const Output check = run({LICTOR_COMMAND, "--config", config, "--root", world.root, "--consul",
-                            world.address(), "check"});
-  INFO(check.out);
-  CHECK(check.out.find("could not be started: 1: cannot make the directory") != std::string::npos);
+  says(lictor(world, {"check"}), "could not be started: 1: cannot make the directory");
 
   std::filesystem::remove(scratch);
   REQUIRE(eventually([&] { return world.all_done(); }));
@@ -106,17 +93,6 @@ TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
   REQUIRE(world.journal.run("1").has_value());
   CHECK(world.journal.run("1")->attempt == 1);
   CHECK(world.journal.run("1")->begin_ns < world.journal.run("2")->begin_ns);
-}
-
-TEST_CASE("exit code 65 is a dead letter at once") {
-  World world;
-  const auto daemon = world.daemon("a", {{"backoff", {{"initial", "10ms"}}}});
-  world.submit("1", 1000, {{"exit", 65}});
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  CHECK(world.journal.runs().size() == 1);
-  const json letter = world.kv.get_json(world.dead_key("1"));
-  CHECK(letter.value("reason", "") == "permanent");
-  CHECK(letter.value("attempts", 0) == 1);
 }
 
 TEST_CASE("a job that outlives its time is ended with all of its processes, and tried again") {
@@ -131,41 +107,6 @@ TEST_CASE("a job that outlives its time is ended with all of its processes, and 
   CHECK(world.journal.overlaps() == std::vector<std::string>{});
   REQUIRE(runs[0].child != 0);
   CHECK(eventually([&] { return !is_alive(runs[0].child); }));
-}
-
-TEST_CASE("a task whose key is deleted while it runs is stopped with all of its processes") {
-  World world;
-  const auto daemon = world.daemon("a");
-  world.submit("1", 1000, {{"sleep", 300'000}, {"child", "yes"}});
-  REQUIRE(eventually([&] {
-    const auto run = world.journal.run("1");
-    return run && run->child != 0;
-  }));
-  world.submit("2", 1001);
-  const Run run = *world.journal.run("1");
-  CHECK(is_alive(run.pid));
-  CHECK(is_alive(run.child));
-
-  world.kv.remove(world.task_key("1"));
-  REQUIRE(eventually([&] { return !is_alive(run.pid) && !is_alive(run.child); }));
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  CHECK(world.journal.runs_of("1").size() == 1);
-  CHECK_FALSE(world.journal.run("1")->ended);
-  CHECK(world.journal.runs_of("2").size() == 1);
-  CHECK(world.journal.overlaps() == std::vector<std::string>{});
-  CHECK(world.dead() == 0);
-}
-
-TEST_CASE("a waiting task whose key is deleted is never run") {
-  World world;
-  const auto daemon = world.daemon("a");
-  world.submit("1", 1000, {{"sleep", 6000}});
-  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
-  world.submit("2", 1001);
-  world.submit("3", 1002);
-  world.kv.remove(world.task_key("2"));
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  CHECK(world.journal.order() == std::vector<std::string>{"1", "3"});
 }
 
 TEST_SUITE_END();

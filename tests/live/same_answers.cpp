@@ -2,11 +2,20 @@
 
 #include <iterator>
 #include <regex>
+#include <stdexcept>
 #include <utility>
 
 #include "support.h"
 
 namespace lictor::live {
+
+std::unique_ptr<net::Transport> transport_to(const ConsulAgent& consul) {
+  net::Options options;
+  options.addresses = {consul.address()};
+  auto opened = net::Transport::open(options);
+  if (!opened) throw std::runtime_error{opened.error().message};
+  return std::move(*opened);
+}
 
 http::Request request_of(std::string method, std::string target, std::string body) {
   http::Request request;

@@ -5,13 +5,18 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 #include "base/http.h"
+#include "consul_agent.h"
+#include "net/transport.h"
 
 namespace lictor::live {
+
+[[nodiscard]] std::unique_ptr<net::Transport> transport_to(const ConsulAgent& consul);
 
 /// With the tests' patience as its time-out.
 [[nodiscard]] http::Request request_of(std::string method, std::string target,

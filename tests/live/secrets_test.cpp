@@ -168,8 +168,7 @@ TEST_CASE("files that give a token away are warned of, in the log once and by ch
 
 TEST_CASE("a state folder that others may write to is warned of, in the log and by check") {
   World world;
-  const auto daemon = world.daemon("a");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("a");
   const std::string warning = " may be written by everybody: ";
   CHECK_FALSE(daemon->logged(warning));
   REQUIRE(daemon->stop() == 0);
@@ -183,8 +182,7 @@ TEST_CASE("a state folder that others may write to is warned of, in the log and 
 TEST_CASE("a daemon of root does not start with a configuration that others could change") {
   if (!is_root()) return;
   World world;
-  const auto daemon = world.daemon("a");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("a");
   REQUIRE(daemon->stop() == 0);
   std::filesystem::permissions(daemon->config_file(), std::filesystem::perms{0666});
   daemon->start();

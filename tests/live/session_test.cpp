@@ -8,8 +8,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 TEST_SUITE_BEGIN("live");
 
 TEST_CASE(
@@ -18,11 +16,7 @@ TEST_CASE(
   const auto daemon = world.daemon("a");
   world.submit("1", 1000, {{"sleep_first", 300'000}, {"child", "yes"}});
   world.submit("2", 1001);
-  REQUIRE(eventually([&] {
-    const auto run = world.journal.run("1");
-    return run && run->child != 0;
-  }));
-  const Run first = *world.journal.run("1");
+  const Run first = world.begun_with_child("1");
   const std::string session = world.leader_session();
 
   const std::int64_t destroyed_ns = monotonic_ns();

@@ -35,10 +35,7 @@ class Table {
     world.submit("waiting", 1002);
     world.kv.put_json(world.task_key("scheduled"),
                       {{"taskType", "Record"}, {"executeAt", "2999-01-01T00:00:00Z"}});
-    REQUIRE(eventually([&] {
-      const auto run = world.journal.run("running");
-      return run && run->child != 0;
-    }));
+    world.begun_with_child("running");
     reaches("running", "claimed, attempt 1");
     reaches("held", "claimed, attempt 1");
     stays({{"waiting", "waiting"}, {"scheduled", "scheduled"}});

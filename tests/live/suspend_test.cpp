@@ -13,8 +13,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 // The process, its children, and theirs.
 std::vector<pid_t> family_of(pid_t pid) {
   std::vector<pid_t> family{pid};
@@ -30,10 +28,8 @@ TEST_SUITE_BEGIN("live");
 
 TEST_CASE("what a host began before it slept is ended when it wakes up, and finishes nothing") {
   World world;
-  const auto sleeper = world.daemon("a", {}, "none");
-  REQUIRE(eventually([&] { return world.leads(*sleeper); }));
-  const auto second = world.daemon("b", {}, "none");
-  REQUIRE(eventually([&] { return world.stands_by(*second); }));
+  const auto sleeper = world.leading_daemon("a", {}, "none");
+  const auto second = world.standby_daemon("b", {}, "none");
   world.submit("1", 1000, {{"sleep_first", 300'000}, {"sleep", 100}});
   world.submit("2", 1001, {{"sleep", 100}});
   REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));

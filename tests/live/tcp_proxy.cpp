@@ -43,15 +43,7 @@ bool pass(const std::string& bytes, int to, bool is_cut) {
 }  // namespace
 
 TcpProxy::TcpProxy(int target_port) : target_port_(target_port) {
-  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = loopback(0);
-  socklen_t size = sizeof(address);
-  if (bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      listen(listener_, 128) != 0 ||
-      getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw std::runtime_error{"the proxy cannot listen"};
-  }
-  port_ = ntohs(address.sin_port);
+  listener_ = listen_on_loopback(port_);
   thread_ = std::thread{[this] { run(); }};
 }
 

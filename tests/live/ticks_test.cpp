@@ -40,13 +40,11 @@ void wait_for_tick(int turn) {
 TEST_CASE("each tick makes one task while its leader is killed on the tick, again and again") {
   World world;
   const std::string key = world.root + "default/schedules/s";
-  auto leader = world.daemon("a", {{"history", {{"keep", 10'000}}}});
-  REQUIRE(eventually([&] { return world.leads(*leader); }));
+  auto leader = world.leading_daemon("a", {{"history", {{"keep", 10'000}}}});
   world.kv.put_json(key, every_second("allow"));
   REQUIRE(eventually([&] { return world.journal.runs().size() >= 2; }));
   for (int turn = 0; turn < 5; ++turn) {
-    auto next = world.daemon("b" + std::to_string(turn), {{"history", {{"keep", 10'000}}}});
-    REQUIRE(eventually([&] { return world.stands_by(*next); }));
+    auto next = world.standby_daemon("b" + std::to_string(turn), {{"history", {{"keep", 10'000}}}});
     wait_for_tick(turn);
     leader->kill();
     REQUIRE(eventually([&] { return world.leads(*next); }));
@@ -86,8 +84,7 @@ TEST_CASE("each tick makes one task while its leader is killed on the tick, agai
 
 TEST_CASE("a schedule that cannot be read is told in log and status, and holds up no other") {
   World world;
-  const auto daemon = world.daemon("a");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("a");
   const std::string prefix = world.root + "default/schedules/";
   world.kv.put_json(prefix + "never", {{"cron", "0 0 30 2 *"}, {"task", {{"taskType", "Record"}}}});
   world.kv.put(prefix + "nonsense", "nonsense");

@@ -242,8 +242,7 @@ TEST_CASE(
 TEST_CASE("list and leader with --watch show each change") {
   if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
   World world;
-  const auto daemon = world.daemon("host-a");
-  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  const auto daemon = world.leading_daemon("host-a");
   {
     Terminal list{world, {LICTOR_COMMAND, "list", "--watch", "--config", daemon->config_file()}};
     CHECK(list.shows("no tasks in queue"));

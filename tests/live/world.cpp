@@ -64,6 +64,26 @@ std::unique_ptr<LictorDaemon> World::daemon(const std::string& node, const json&
   return std::make_unique<LictorDaemon>(settings(node, queue, lock));
 }
 
+std::unique_ptr<LictorDaemon> World::leading_daemon(const std::string& node, const json& queue,
+                                                    const std::string& lock) {
+  auto started = daemon(node, queue, lock);
+  REQUIRE(eventually([&] { return leads(*started); }));
+  return started;
+}
+
+std::unique_ptr<LictorDaemon> World::standby_daemon(const std::string& node, const json& queue,
+                                                    const std::string& lock) {
+  auto started = daemon(node, queue, lock);
+  REQUIRE(eventually([&] { return stands_by(*started); }));
+  return started;
+}
+
+Run World::begun_with_child(const std::string& task) const {
+  std::optional<Run> run;
+  REQUIRE(eventually([&] { return (run = journal.run(task)) && run->child != 0; }));
+  return *run;
+}
+
 void World::submit(const std::string& id, long time, const json& para) {
   json task{{"taskId", id},
             {"taskTime", std::to_string(time)},

@@ -63,6 +63,14 @@ class World {
   [[nodiscard]] std::unique_ptr<LictorDaemon> daemon(const std::string& node,
                                                      const nlohmann::json& queue = {},
                                                      const std::string& lock = "queue");
+  /// The same, and it leads when this returns.
+  [[nodiscard]] std::unique_ptr<LictorDaemon> leading_daemon(const std::string& node,
+                                                             const nlohmann::json& queue = {},
+                                                             const std::string& lock = "queue");
+  /// The same, and it could take over when this returns.
+  [[nodiscard]] std::unique_ptr<LictorDaemon> standby_daemon(const std::string& node,
+                                                             const nlohmann::json& queue = {},
+                                                             const std::string& lock = "queue");
   [[nodiscard]] DaemonSettings settings(const std::string& node, const nlohmann::json& queue = {},
                                         const std::string& lock = "queue") const;
 
@@ -71,6 +79,8 @@ class World {
   [[nodiscard]] std::size_t waiting() { return kv.list(root + "default/tasks/").size(); }
   [[nodiscard]] std::size_t dead() { return kv.list(root + "default/dead/").size(); }
   [[nodiscard]] bool all_done() { return waiting() == 0; }
+  /// The first run of the task, when it and its child have begun.
+  Run begun_with_child(const std::string& task) const;
 
   /// The node that holds the lock; empty when none does.
   [[nodiscard]] std::string leader();

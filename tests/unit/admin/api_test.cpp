@@ -84,12 +84,6 @@ std::string pattern_of(std::string path) {
   return path;
 }
 
-std::vector<std::string> ids_of(const json& page) {
-  std::vector<std::string> ids;
-  for (const json& task : page.at("tasks")) ids.push_back(task.at("id"));
-  return ids;
-}
-
 }  // namespace
 
 TEST_SUITE_BEGIN("admin");

@@ -128,8 +128,9 @@ TEST_CASE("a leader tells its queue's depth, a follower does not") {
   status.queues[0].states.clear();
   text = metrics.text(status);
   CHECK(value(text, R"(lictor_leading{queue="q"})") == "0");
-  CHECK(text.find("lictor_tasks{") == std::string::npos);
-  CHECK(text.find("lictor_paused{") == std::string::npos);
+  for (const char* name : {"lictor_tasks{", "lictor_paused{", "lictor_oldest_due_seconds{"}) {
+    CHECK(text.find(name) == std::string::npos);
+  }
 }
 
 TEST_CASE("promtool finds nothing wrong with the names and types") {

@@ -19,12 +19,6 @@ namespace {
 using nlohmann::json;
 using Ids = std::vector<std::string>;
 
-Ids listed_ids(const json& page) {
-  Ids ids;
-  for (const json& task : page.at("tasks")) ids.push_back(task.at("id"));
-  return ids;
-}
-
 json changed(Scene& scene, const std::string& target, const json& body) {
   const Response response = scene.post(target, body.dump());
   REQUIRE_MESSAGE(response.status == 200, response.body);
@@ -52,7 +46,7 @@ TEST_CASE("chosen tasks are cancelled, chosen dead letters retried or purged, an
   CHECK(cancelled["changed"] == 2);
   CHECK(cancelled["refused"] == 1);
   CHECK(cancelled["refusals"][0]["id"] == "no");
-  CHECK(listed_ids(scene.read("/v1/tasks?queue=q")) == Ids{"d"});
+  CHECK(ids_of(scene.read("/v1/tasks?queue=q")) == Ids{"d"});
 
   for (const char* id : {"x", "y", "z"}) scene.letter(id, "Mail", "exit status 1");
   CHECK(changed(scene, "/v1/dead/retry?queue=q", {{"ids", {"x"}}})["changed"] == 1);
@@ -79,7 +73,7 @@ TEST_CASE("records are searched for a text, in any state") {
   scene.consul.put("lictor/q/dead/three",
                    R"({"record":{"taskType":"Mail","taskPara":"ada@example.org"},"error":"no"})");
   const auto found = [&](const std::string& query) {
-    return listed_ids(scene.read(query + "&queue=q&record=ada%40EXAMPLE"));
+    return ids_of(scene.read(query + "&queue=q&record=ada%40EXAMPLE"));
   };
   CHECK(found("/v1/tasks?limit=9") == Ids{"one"});
   CHECK(found("/v1/dead?limit=9") == Ids{"three"});
@@ -99,8 +93,8 @@ TEST_CASE("the tasks of a schedule are listed, and not those of one with a longe
   for (const char* id : {"db/20260101T000000Z", "db/x/20260101T000000Z", "db/other", "db"}) {
     scene.task(id, R"({"taskType":"Mail"})");
   }
-  CHECK(listed_ids(scene.read("/v1/tasks?queue=q&schedule=db")) == Ids{"db/20260101T000000Z"});
-  CHECK(listed_ids(scene.read("/v1/tasks?queue=q&schedule=db/x")) == Ids{"db/x/20260101T000000Z"});
+  CHECK(ids_of(scene.read("/v1/tasks?queue=q&schedule=db")) == Ids{"db/20260101T000000Z"});
+  CHECK(ids_of(scene.read("/v1/tasks?queue=q&schedule=db/x")) == Ids{"db/x/20260101T000000Z"});
 }
 
 TEST_CASE("an orphan is counted among what runs and by itself") {
@@ -113,8 +107,8 @@ TEST_CASE("an orphan is counted among what runs and by itself") {
   REQUIRE(page["tasks"][0]["state"] == "running");
   CHECK(page["tasks"][0]["orphan"] == true);
   CHECK(page["counts"] == json{{"running", 1}, {"orphan", 1}});
-  CHECK(listed_ids(scene.read("/v1/tasks?queue=q&state=orphan")) == Ids{"lost"});
-  CHECK(listed_ids(scene.read("/v1/tasks?queue=q&state=running")) == Ids{"lost"});
+  CHECK(ids_of(scene.read("/v1/tasks?queue=q&state=orphan")) == Ids{"lost"});
+  CHECK(ids_of(scene.read("/v1/tasks?queue=q&state=running")) == Ids{"lost"});
 }
 
 TEST_CASE("unreadable dead letters are grouped by the field in error, and purged by it") {

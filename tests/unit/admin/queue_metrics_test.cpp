@@ -62,16 +62,6 @@ TEST_CASE("partitions are told with those that this daemon leads, and how they c
   CHECK(value(text, R"(lictor_partitions_led{queue="q"})") == "0");
 }
 
-TEST_CASE("lictor_oldest_due_seconds is the leader's alone, and 0 when no task is due") {
-  const Metrics metrics;
-  const std::string series = R"(lictor_oldest_due_seconds{queue="q"})";
-  using Role = QueueStatus::Role;
-  CHECK(value(metrics.text(status_of(Role::kLeading, 2.5, 0)), series) == "2.5");
-  CHECK(value(metrics.text(status_of(Role::kDraining, 90, 0)), series) == "90");
-  CHECK(value(metrics.text(status_of(Role::kLeading, 0, 0)), series) == "0");
-  CHECK(value(metrics.text(status_of(Role::kFollowing, 2.5, 0)), series).empty());
-}
-
 TEST_CASE("ticks are counted by what became of them, schedules by state") {
   Metrics metrics;
   core::Fact fact{core::Fact::Kind::kTickMade, "l/q/tasks/s@x"};

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -18,6 +19,13 @@
 #include "fake_exchange.h"
 
 namespace lictor::admin {
+
+/// The ids of the tasks on a page.
+inline std::vector<std::string> ids_of(const nlohmann::json& page) {
+  std::vector<std::string> ids;
+  for (const auto& task : page.at("tasks")) ids.push_back(task.at("id"));
+  return ids;
+}
 
 /// All routes of a daemon that leads queue "q", over the model of Consul.
 struct Scene {

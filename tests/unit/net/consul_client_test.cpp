@@ -16,10 +16,10 @@ using namespace lictor::net::test;
 
 namespace {
 
-std::unique_ptr<ConsulClient> client_to(const std::string& address, Tuning tuning = {}) {
+std::unique_ptr<ConsulClient> client_to(const std::string& address) {
   Options options;
   options.addresses = {address};
-  auto consul_client = ConsulClient::open(std::move(options), tuning);
+  auto consul_client = ConsulClient::open(std::move(options));
   REQUIRE(consul_client);
   return *std::move(consul_client);
 }
@@ -43,7 +43,7 @@ void drive(ConsulClient& consul_client, Done done) {
 
 TEST_SUITE_BEGIN("net");
 
-TEST_CASE("a consul_client's replies come within step(), on the thread that drives it") {
+TEST_CASE("a client's replies come within step(), on the thread that drives it") {
   TestServer server{answer};
   const auto consul_client = client_to(server.address());
   std::vector<Response> replies;
@@ -64,9 +64,7 @@ TEST_CASE("a consul_client's replies come within step(), on the thread that driv
   CHECK(server.connections() == 1);
 }
 
-TEST_CASE(
-    "a consul_client tells of what cannot be sent, of what takes too long and of what is "
-    "cancelled") {
+TEST_CASE("a client says what cannot be sent, takes too long or is cancelled") {
   TestServer server{hold_polls};
   std::vector<Delivery> ends;
   const auto keep = [&](const Response& response) { ends.push_back(response.delivery); };
@@ -89,22 +87,6 @@ TEST_CASE(
   }
   REQUIRE(ends.size() == 4);
   CHECK(ends.back() == Delivery::kCancelled);
-}
-
-TEST_CASE("what waits for a place in a consul_client is sent when one is free") {
-  TestServer server{answer};
-  Tuning tuning;
-  tuning.max_short_requests = 1;
-  const auto consul_client = client_to(server.address(), tuning);
-  std::size_t replies = 0;
-  for (int i = 0; i < 5; ++i) {
-    consul_client->send(request("GET", "/"), [&](const Response& response) {
-      CHECK(response.status == 200);
-      ++replies;
-    });
-  }
-  drive(*consul_client, [&] { return replies == 5; });
-  CHECK(server.connections() == 1);
 }
 
 TEST_SUITE_END();

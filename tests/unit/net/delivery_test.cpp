@@ -146,6 +146,7 @@ TEST_CASE("a reply that does not come in time is lost") {
     CHECK(response.sent_at >= before);
     const bool is_write = std::string_view{method} != "GET";
     CHECK(contains(response.error, "may have been carried out") == is_write);
+    CHECK(contains(response.error, "no whole reply: no answer within 50ms"));
   }
 }
 
@@ -172,14 +173,6 @@ TEST_CASE("a server that is silent from the first byte on is waited for as long 
   CHECK(lost.delivery == Delivery::kLost);
   CHECK(contains(lost.error, server.address()));
   CHECK(contains(lost.error, "no whole reply: no answer within 1s"));
-}
-
-TEST_CASE("an answer that is late is told in our words, not in libcurl's") {
-  TestServer server{hold_polls};
-  const auto transport = open_for({server.address()});
-  const Response lost = transport->perform(request("GET", "/poll", "", 200ms));
-  CHECK(lost.delivery == Delivery::kLost);
-  CHECK(contains(lost.error, "no whole reply: no answer within 200ms"));
 }
 
 TEST_CASE("a refused connection, a name that does not exist and a missing socket are not sent") {
