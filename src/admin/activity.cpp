@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::ordered_json;
 
-// What is counted, in the order of Activity's counts.
+// The facts that are counted, in the order of Activity's counts.
 using Kind = core::Fact::Kind;
 constexpr std::array kKinds{Kind::kStarted, Kind::kDone, Kind::kFailed, Kind::kDead};
 constexpr std::array kNames{"started", "done", "failed", "dead"};

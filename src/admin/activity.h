@@ -14,7 +14,7 @@
 
 namespace lictor::admin {
 
-/// What this daemon did in the last hour, for the page. Thread safe; 30 kB a queue and
+/// Counts the work of this daemon in the last hour, for the page. Thread safe; 30 kB a queue and
 /// 3 kB for each of its types.
 class Activity : public runtime::Observer {
  public:
@@ -27,7 +27,7 @@ class Activity : public runtime::Observer {
   /// the time from when a task was due to its start; null in a minute without a start.
   [[nodiscard]] nlohmann::ordered_json json(const std::string& queue) const;
   /// {"Mail": {"done", "failed", "dead", "recent", "took_ms", "longest_ms"}}
-  /// What ended in the last hour; "recent": all of the last five minutes. "took_ms" is the time of
+  /// Counts the attempts that ended in the last hour; "recent": all of the last five minutes. "took_ms" is the time of
   /// all jobs that ended well, "longest_ms" that of the longest.
   [[nodiscard]] nlohmann::ordered_json by_type(const std::string& queue) const;
 

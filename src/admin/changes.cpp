@@ -1,4 +1,4 @@
-// What changes anything, by POST or DELETE. The guard has checked origin and token before.
+// The changes, by POST, PUT and DELETE. The guard has checked origin and token before.
 
 #include <algorithm>
 #include <optional>
@@ -64,7 +64,7 @@ Result<TaskFilter> read_filter(const json& body) {
   return filter;
 }
 
-// The tasks of "ids". Nothing: the body has none.
+// The tasks of "ids". std::nullopt if the body has none.
 Result<std::optional<std::vector<std::string>>> read_ids(const json& body) {
   constexpr std::size_t kMostIds = 200;  // each takes some requests to Consul
   const auto it = body.find("ids");

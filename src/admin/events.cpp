@@ -68,8 +68,8 @@ std::string Events::id(std::uint64_t number) const {
 }
 
 void Events::on_fact(const std::string& queue, const core::Fact& fact) {
-  auto told = std::make_shared<Event>();
-  Event& event = *told;
+  auto kept = std::make_shared<Event>();
+  Event& event = *kept;
   event.at = wall_now();
   event.queue = queue;
   const runtime::FactWords& words = runtime::words_of(fact.kind);
@@ -83,7 +83,7 @@ void Events::on_fact(const std::string& queue, const core::Fact& fact) {
   event.token = fact.token;
   event.took = fact.took;
   const std::lock_guard lock{mutex_};
-  kept_.push_back(std::move(told));
+  kept_.push_back(std::move(kept));
   if (kept_.size() > kKept) kept_.pop_front();
   ++next_;
   // A wake-up for each of tens of thousands of facts a second would cost more than all the rest.

@@ -18,7 +18,7 @@ using httpd::Response;
 /// {"error": message}, and a line feed.
 [[nodiscard]] Response error_response(int status, std::string_view message);
 
-/// What a GET of a route reveals.
+/// Who may read a route.
 enum class Access {
   kPublic,  ///< health, metrics, and what is the same in every daemon: the page's files, the manual
   kPrivate,  ///< takes the token once one is set
@@ -46,7 +46,7 @@ class Guard {
 
   explicit Guard(Options options) : options_(std::move(options)) {}
 
-  /// The refusal; nothing: the request may pass. Every method but GET and HEAD is a change. Thread
+  /// The refusal; std::nullopt if the request may pass. Every method but GET and HEAD is a change. Thread
   /// safe.
   [[nodiscard]] std::optional<Response> refuse(const Request& request) const;
   /// The same for a GET or HEAD of a route.

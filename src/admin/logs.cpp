@@ -30,7 +30,7 @@ Response cannot_read(const Error& error) {
   return error_response(error.code == ErrorCode::kPermissionDenied ? 403 : 500, error.message);
 }
 
-// Nothing: the parameter is missing, or is no number up to `max`; `bad` then says so.
+// std::nullopt if the parameter is missing, or is no number up to `max`; `bad` then says so.
 std::optional<std::uint64_t> number(const Request& request, const std::string& name,
                                     std::uint64_t max, std::string& bad) {
   const auto text = request.parameter(name);

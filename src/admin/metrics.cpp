@@ -153,7 +153,7 @@ void add_process(Snapshot& to) {
   }
 }
 
-// What became of the attempt, and of the task if this was its end.
+// How the attempt ended, and the task if this was its end.
 struct Outcome {
   const char* attempt = nullptr;
   const char* task = nullptr;

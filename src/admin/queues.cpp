@@ -144,7 +144,7 @@ class Queues {
   }
 
  private:
-  // What this daemon knows as a leader.
+  // The figures that only a leader has; null of a follower.
   ordered_json of_leader(const QueueStatus& own) const {
     if (own.role == QueueStatus::Role::kFollowing) return nullptr;
     ordered_json out = queue_json(own);
@@ -216,7 +216,7 @@ class Queues {
     return out;
   }
 
-  // Adds what the other leaders tell. "leader_silent" says which could not be asked, and why.
+  // Adds the answers of the other leaders. "leader_silent" names those that gave none, and why.
   void ask_leaders(const std::string& name, std::vector<LeaderStatus>& leaders,
                    ordered_json& out) const {
     std::string silent;

@@ -19,7 +19,7 @@ namespace lictor::admin {
 /// The value on one line. Bytes that are not UTF-8 are replaced.
 [[nodiscard]] Response json_response(int status, const nlohmann::ordered_json& value);
 
-/// What a handler gets.
+/// A request, as its handler gets it.
 struct Call {
   const Request& request;
   std::string_view wildcard;    ///< the part of the path that "*" in the route's pattern matched
@@ -43,7 +43,7 @@ class Router {
     add(std::move(method), std::move(pattern), Access::kPrivate, std::move(handler));
   }
 
-  /// The answer before the body is read: guard, unknown path, wrong method. Nothing: handle() may
+  /// The answer before the body is read: guard, unknown path, wrong method. std::nullopt: handle() may
   /// be called.
   [[nodiscard]] std::optional<Response> refuse(const Request& request) const;
   /// Whether a handler answers it without Consul: what is public.

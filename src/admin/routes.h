@@ -51,7 +51,7 @@ struct QueueStatus {
   }
 };
 
-/// As /v1/status shows it. What a follower does not know is null or missing.
+/// The queue as /v1/status shows it. Figures that a follower does not know are null or missing.
 [[nodiscard]] nlohmann::ordered_json queue_json(const QueueStatus& queue);
 
 struct Status {
@@ -85,13 +85,14 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  /// Nothing: the daemon's loop did not answer in time, or has ended.
+  /// std::nullopt if the daemon's loop did not answer in time, or has ended.
   [[nodiscard]] virtual std::optional<Status> status() = 0;
 
   /// Why Consul cannot be used now.
   [[nodiscard]] virtual ConsulTrouble consul_trouble() = 0;
 
-  /// JSON that says why the task is not running. Nothing: this member does not lead its partition.
+  /// JSON that says why the task is not running. std::nullopt if this member does not lead its
+  /// partition.
   [[nodiscard]] virtual std::optional<std::string> why(const std::string& queue,
                                                        const std::string& id) = 0;
 
@@ -118,7 +119,7 @@ class Backend {
                                                         const std::string& target) = 0;
 };
 
-/// A queue in Consul. What it refers to must outlive the router.
+/// A queue in Consul. Its members must outlive the router.
 struct StoredQueue {
   Client& client;
   client::Queue queue;
@@ -161,7 +162,7 @@ void add_queue_routes(Router& router, Backend& backend, const StoredQueues& queu
 void add_task_routes(Router& router, const StoredQueues& queues);
 /// GET /v1/schedules, /v1/schedules/<name>
 void add_schedule_routes(Router& router, const StoredQueues& queues);
-/// What changes anything: POST /v1/tasks, /v1/dead/<id>/retry, ...
+/// The changes: POST /v1/tasks, /v1/dead/<id>/retry, ...
 void add_change_routes(Router& router, const StoredQueues& queues);
 /// / and what it loads, /v1/openapi.json
 void add_page_routes(Router& router);

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a queue has in Consul, read once for all who look at lists.
+// The contents of a queue in Consul, read once for all clients that look at lists.
 
 #include <algorithm>
 #include <chrono>

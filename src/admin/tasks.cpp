@@ -72,7 +72,7 @@ struct SortKey {
   friend auto operator<=>(const SortKey&, const SortKey&) = default;
 };
 
-// What ended last comes first; what starts next comes first.
+// The task that ended last comes first; of the others, the one that starts next.
 SortKey sort_key_of(const TaskInfo& task) {
   const bool ended = task.state >= TaskState::kDead;
   const auto time = task.state == TaskState::kScheduled ? task.due : ended ? task.since : task.time;
@@ -110,7 +110,7 @@ struct TaskQuestion {
   std::size_t limit = 0;
 };
 
-// What lists call the state; an orphan is counted among what runs, too.
+// The state's name in lists; an orphan is counted among the running tasks, too.
 constexpr std::string_view kOrphans = "orphan";
 
 bool has_state(const TaskInfo& task, const std::string& state) {

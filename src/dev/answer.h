@@ -1,6 +1,6 @@
 #pragma once
 
-// What the handlers have in common: their answers, and text as Go, in which Consul is written,
+// Shared by the handlers: their answers, and text as Go, in which Consul is written,
 // reads and writes it.
 
 #include <cstdint>

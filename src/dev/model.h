@@ -132,8 +132,8 @@ class Model {
   std::uint64_t last_tombstone_ = 0;
 };
 
-/// How long `request` may block, without the sixteenth that Consul adds at random. Nothing: it is
-/// not a blocking query.
+/// How long `request` may block, without the sixteenth that Consul adds at random. std::nullopt if
+/// it is not a blocking query.
 [[nodiscard]] std::optional<Duration> blocking_wait(const http::Request& request);
 
 }  // namespace lictor::dev

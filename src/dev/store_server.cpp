@@ -66,8 +66,8 @@ class Store {
     std::uint64_t before = 0;
     do {  // Time may pass in the model while it answers.
       before = model_.index();
-      if (on_change_ && before != told_) on_change_(model_.state());
-      told_ = before;
+      if (on_change_ && before != shown_) on_change_(model_.state());
+      shown_ = before;
       waiting_.remove_if([this](Query& query) { return answers(query); });
     } while (model_.index() != before);
   }
@@ -93,7 +93,7 @@ class Store {
   const OnChange on_change_;
   Random random_{random_seed()};
   std::list<Query> waiting_;
-  std::uint64_t told_ = 0;
+  std::uint64_t shown_ = 0;
   Instant timer_ = Instant::max();
 };
 

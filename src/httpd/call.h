@@ -55,7 +55,7 @@ class Workers {
 
 class Call;
 
-/// What a server and its exchanges share: the exchanges may outlive the server. Thread safe.
+/// State that a server shares with its exchanges, which may outlive it. Thread safe.
 struct Shared {
   explicit Shared(std::size_t max_workers) : workers(max_workers) {}
 

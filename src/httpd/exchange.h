@@ -27,12 +27,12 @@ struct Request {
   std::string local_address;      ///< of this connection: "192.0.2.7", "::1"; empty: a unix socket
   bool trusted_listener = false;  ///< loopback or unix socket: the client is on this host
 
-  /// Nothing: the header was not sent.
+  /// std::nullopt if the header was not sent.
   [[nodiscard]] std::optional<std::string> header(std::string_view name) const {
     const auto it = headers.find(name);
     return it == headers.end() ? std::nullopt : std::optional{it->second};
   }
-  /// The first value of a query parameter. Nothing: the parameter was not sent.
+  /// The first value of a query parameter; std::nullopt if it was not sent.
   [[nodiscard]] std::optional<std::string> parameter(std::string_view name) const {
     return url.has(name) ? std::optional{url.get(name)} : std::nullopt;
   }

@@ -92,7 +92,7 @@ class Server::Loop {
   [[nodiscard]] bool has_unsent_answers() const;
   void end();
 
-  // What libmicrohttpd calls, on the server's thread.
+  // Callbacks of libmicrohttpd, on the server's thread.
   static void* on_target(void* self, const char* target, MHD_Connection* mhd);
   static MHD_Result on_request(void* self, MHD_Connection* mhd, const char*, const char* method,
                                const char*, const char* data, std::size_t* size, void**);

@@ -276,7 +276,7 @@ bool ConsulClient::is_held(Instant now) {
   return held;
 }
 
-// What was held back could not be sent. Its time-out is for Consul to answer in.
+// A request that was held back could not be sent. Its time-out is for Consul to answer in.
 void ConsulClient::restart_clocks(Instant now) {
   waiting_expires_ = Instant::max();
   for (const RequestId id : waiting_) {

@@ -146,18 +146,18 @@ Response Transport::perform(Request request) {
   // Shared: set_value() may still be in the promise when get() has already returned here.
   const auto promise = std::make_shared<std::promise<Response>>();
   std::future<Response> reply = promise->get_future();
-  const bool patient = request.long_poll || !tell_slow_;
+  const bool patient = request.long_poll || !notify_slow_;
   send(std::move(request),
        [promise](Response response) { promise->set_value(std::move(response)); });
   if (!patient && reply.wait_for(slow_after_) == std::future_status::timeout) {
-    std::call_once(told_slow_, tell_slow_);
+    std::call_once(slow_notified_, notify_slow_);
   }
   return reply.get();
 }
 
-void Transport::on_slow_reply(Duration after, std::function<void()> tell) {
+void Transport::on_slow_reply(Duration after, std::function<void()> notify) {
   slow_after_ = after;
-  tell_slow_ = std::move(tell);
+  notify_slow_ = std::move(notify);
 }
 
 }  // namespace lictor::net

@@ -68,7 +68,7 @@ std::size_t PollTurns::for_prompt() const {
 }
 
 bool PollTurns::has_place(bool prompt) const {
-  // What is under way may be more than its share, from before there were others.
+  // The running queries of a kind may exceed its share, from before there were others.
   if (prompt_running_ + others_running_ >= places_) return false;
   return prompt ? prompt_running_ < for_prompt() : others_running_ < places_ - for_prompt();
 }

@@ -50,7 +50,7 @@ class PollTurns {
     RequestId query;
     std::chrono::milliseconds wait;
   };
-  /// The next to be asked, now under way; nothing: none is due, or no place is free.
+  /// The next to be asked, now under way; std::nullopt if none is due, or no place is free.
   [[nodiscard]] std::optional<Turn> next(Instant now);
   /// Its turn is over, and it gets another. `cost`: of the answer; a tenth of the time at most.
   void ended(Instant now, RequestId query, Duration cost);

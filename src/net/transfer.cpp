@@ -230,7 +230,7 @@ bool Transfer::certificate_refused() const {
          text.find("unknown ca", alert) != std::string_view::npos;
 }
 
-// What took too long, since libcurl's words count its own milliseconds and bytes.
+// Names the step that took too long: libcurl's words count its own milliseconds and bytes.
 std::string Transfer::lateness() const {
   if (!handed_over_) return "no connection within " + format_duration(connect_within_);
   const bool stalled = std::string_view{error_text_.data()}.find("too slow") != std::string::npos;

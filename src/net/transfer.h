@@ -18,7 +18,7 @@ struct Client {
   std::string partition;  ///< "partition=NAME", percent-encoded; empty: none
 };
 
-/// What its files hold now.
+/// The contents of its files now.
 struct FileTexts {
   std::string token;
   std::string ca_bundle;  ///< PEM, of ca_path

@@ -93,14 +93,14 @@ class Transport {
   /// Sends and waits. Not from the network thread.
   [[nodiscard]] Response perform(Request request);
 
-  /// The first perform() that has waited for `after`, and not for a blocking query, calls `tell`, so
+  /// The first perform() that has waited for `after`, and not for a blocking query, calls `notify`, so
   /// that the user of a silent command knows what it waits for. Call it before any perform().
-  void on_slow_reply(Duration after, std::function<void()> tell);
+  void on_slow_reply(Duration after, std::function<void()> notify);
 
  private:
   Duration slow_after_{};
-  std::function<void()> tell_slow_;
-  std::once_flag told_slow_;
+  std::function<void()> notify_slow_;
+  std::once_flag slow_notified_;
 };
 
 }  // namespace lictor::net

@@ -37,7 +37,7 @@ void check_forms(const std::string& markdown, const std::vector<app::ObjectForm>
       for (std::string name; std::getline(names >> std::ws, name, ',');) {
         const auto key = keys.extract(name);
         if (key.empty()) {
-          throw std::runtime_error{place + "there is no key " + name + ", or it is told twice"};
+          throw std::runtime_error{place + "there is no key " + name + ", or it stands twice"};
         }
         expected += (several ? "- `" + name + "`: " : "Form: ") + key.mapped();
       }

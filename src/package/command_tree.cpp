@@ -13,18 +13,18 @@ void add(const CLI::App& app, const std::string& path, std::vector<Command>& to)
   command.description = app.get_description();
   command.about = app.get_footer();
   for (const CLI::Option* option : app.get_options({})) {
-    // Every command has it, but it is told once, with the others that every command takes.
+    // Every command has it, but it is listed once, with the others that every command takes.
     if (option == app.get_help_ptr() && !path.empty()) continue;
     if (!option->nonpositional()) {
       command.usage = option->get_name();
       continue;
     }
-    Option told;
-    for (const std::string& name : option->get_snames()) told.names.push_back('-' + name);
-    for (const std::string& name : option->get_lnames()) told.names.push_back("--" + name);
-    if (option->get_items_expected_max() > 0) told.form = option->get_type_name();
-    told.description = option->get_description();
-    command.options.push_back(std::move(told));
+    Option listed;
+    for (const std::string& name : option->get_snames()) listed.names.push_back('-' + name);
+    for (const std::string& name : option->get_lnames()) listed.names.push_back("--" + name);
+    if (option->get_items_expected_max() > 0) listed.form = option->get_type_name();
+    listed.description = option->get_description();
+    command.options.push_back(std::move(listed));
   }
   const auto inner = app.get_subcommands({});
   for (const CLI::App* each : inner) command.commands.push_back(each->get_name());

@@ -25,11 +25,11 @@ struct Command {
   [[nodiscard]] std::string name() const { return path.substr(path.rfind(' ') + 1); }
 };
 
-/// What the program takes, from the same definitions as its parser. lictor itself comes first, and
+/// The commands of the program, from the same definitions as its parser. lictor itself comes first, and
 /// each command before those within it.
 [[nodiscard]] std::vector<Command> all_commands();
 
-/// What "lictor --help" prints.
+/// The text of "lictor --help".
 [[nodiscard]] std::string program_help();
 
 /// Adds "help" and, within it, each command and each of `topics`, which have a path and a

@@ -69,7 +69,7 @@ std::string man_page(const std::string& page, const std::vector<Command>& comman
     text += ".SS lictor " + roff_escaped(command.path) + '\n' + roff_escaped(command.description) +
             ".\n";
     text += options_of(command);
-    // The options of all commands are told once, at the top.
+    // The options of all commands are listed once, at the top.
     text += ".PP\n" + paragraphs(command.about.substr(0, command.about.find("\nEverywhere:")));
   }
   std::string filled = replaced(page, "@VERSION@", LICTOR_VERSION);

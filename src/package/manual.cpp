@@ -31,7 +31,7 @@ Tree parsed(const std::string& markdown) {
   return tree;
 }
 
-// What cmark rendered, which is freed as C's memory is.
+// Takes over the text that cmark rendered.
 std::string taken(char* rendered) {
   std::string text = rendered;
   cmark_get_default_mem_allocator()->free(rendered);

@@ -35,7 +35,7 @@ namespace lictor::schedule {
 /// A time on a wall clock, in no zone.
 using LocalTime = std::chrono::local_seconds;
 
-/// What an expression says: bit n of a set stands for the value n.
+/// An expression as it was read: bit n of a set stands for the value n.
 struct CronFields {
   using Set = std::uint64_t;
 

@@ -18,7 +18,7 @@ constexpr seconds kLongestShift = hours{52};  // from -26 to 26 hours (RFC 8536,
 LocalTime shown(Tick at, seconds offset) { return LocalTime{at.time_since_epoch() + offset}; }
 Tick instant(LocalTime time, seconds offset) { return Tick{time.time_since_epoch() - offset}; }
 
-// What a cron expression fires at within [from, before), in which the clock is not changed, though
+// The ticks of a cron expression within [from, before), in which the clock is not changed, though
 // it may have been at `from` or shortly before:
 //
 //   before the change   |--- repeated ---|        repeated: the clock went back at `period.begin`,

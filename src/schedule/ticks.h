@@ -4,7 +4,7 @@
 // the same tzdata.
 //
 // A tick is an instant to the second. It names its task (tick_id()), and lastTick in the schedule's
-// record, written together with the task, tells that it was made. So nobody makes a tick twice,
+// record, written together with the task, says that it was made. So nobody makes a tick twice,
 // whatever jitter and clocks do.
 //
 // When the clock of the zone is changed, what a cron expression does depends on its hour field:
@@ -60,7 +60,7 @@ struct At {
   std::vector<Tick> times;
 };
 
-/// What a schedule is made from.
+/// The parts of a schedule.
 struct Plan {
   std::variant<Cron, Every, At> rule;
   std::shared_ptr<const Zone> zone;  // of a cron expression; null: UTC
@@ -75,7 +75,7 @@ class Schedule {
   /// at all between start and end.
   [[nodiscard]] static Result<Schedule> make(Plan plan);
 
-  /// The first tick after `time`; nothing after the last one, or after the year 9999. Takes below a
+  /// The first tick after `time`; std::nullopt after the last one, or after the year 9999. Takes below a
   /// microsecond for most expressions.
   [[nodiscard]] std::optional<Tick> next_after(Tick time) const;
   /// The number of ticks in (after, until]. Does not visit them.
@@ -83,8 +83,8 @@ class Schedule {
   /// The newest ticks in (after, until], at most `most`, the oldest first.
   [[nodiscard]] std::vector<Tick> newest(Tick after, Tick until, std::size_t most) const;
 
-  /// The shortest time between two ticks; of a cron expression among its first thousand. Nothing:
-  /// there is but one tick.
+  /// The shortest time between two ticks; of a cron expression among its first thousand.
+  /// std::nullopt if there is but one tick.
   [[nodiscard]] std::optional<std::chrono::seconds> shortest_gap() const;
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
@@ -99,7 +99,7 @@ class Schedule {
   Plan plan_;
 };
 
-/// What to do about ticks that nobody made in time, since no daemon led or the schedule was paused.
+/// The policy for ticks that nobody made in time, since no daemon led or the schedule was paused.
 struct Missed {
   enum class Policy {
     kSkip,  // nothing
@@ -107,8 +107,8 @@ struct Missed {
     kAll,   // make all of them, but no more than `limit` and none older than `max_age`
   };
   Policy policy = Policy::kSkip;
-  // What a queue with one slot works off in a reasonable time, and one transaction of Consul's can
-  // hold (64 operations before 1.14), so that a long outage does not end in a flood.
+  // A queue with one slot works this off in a reasonable time, and one transaction of Consul holds
+  // it (64 operations before 1.14), so that a long outage does not end in a flood.
   std::uint32_t limit = 50;
   std::chrono::seconds max_age = std::chrono::hours{24};  // older results are of little use
 };
@@ -116,7 +116,7 @@ struct Missed {
 struct Due {
   std::vector<Tick> make;     // the oldest first
   std::uint64_t skipped = 0;  // ticks in (last, now] that are not made
-  std::optional<Tick> last;   // the newest tick in (last, now], the new lastTick; nothing: no tick
+  std::optional<Tick> last;   // the newest tick in (last, now], the new lastTick; none: no tick
 };
 
 /// Decides about the ticks in (last, now]. Those of the last `grace` are on time and are all made;
@@ -135,7 +135,7 @@ enum class Overlap {
 /// A recurring task as its record says it (wire/schedule_record).
 struct Definition {
   Schedule schedule;
-  std::string rule;  // what its ticks follow from, as it was written; to tell a new rule
+  std::string rule;  // the members that decide its ticks, as they were written; shows a new rule
   Missed missed;
   Overlap overlap = Overlap::kSkip;
   std::chrono::milliseconds jitter{};
@@ -152,7 +152,7 @@ struct Definition {
 [[nodiscard]] std::string tick_text(Tick tick);
 /// The tick on the zone's clock: "2026-11-24T10:30:00+01:00"; of UTC as above.
 [[nodiscard]] std::string local_text(Tick tick, const Zone& zone);
-/// Nothing: `text` is no RFC 3339 time, or names a fraction of a second.
+/// std::nullopt if `text` is no RFC 3339 time, or names a fraction of a second.
 [[nodiscard]] std::optional<Tick> parse_tick(std::string_view text);
 /// "backup/20261124T093000Z"
 [[nodiscard]] std::string tick_id(std::string_view schedule_name, Tick tick);
@@ -160,7 +160,7 @@ struct TickId {
   std::string_view schedule_name;  ///< within the text that was read
   Tick tick;
 };
-/// Nothing: `id` is no schedule's task. Also reads "backup@2026-11-24T09:30:00Z", which older
+/// std::nullopt if `id` is no schedule's task. Also reads "backup@2026-11-24T09:30:00Z", which older
 /// versions wrote.
 [[nodiscard]] std::optional<TickId> parse_tick_id(std::string_view id);
 

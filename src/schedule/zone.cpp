@@ -310,7 +310,7 @@ Result<std::shared_ptr<const Zone>> Zones::find(std::string_view name) {
   return found;
 }
 
-// What to do about an unknown name.
+// The way out of an unknown name.
 std::string Zones::advice(std::string_view name) const {
   const auto list = read_small_file("time zones", folder_ + "/tzdata.zi");
   if (!list) return "; is the package tzdata installed?";

@@ -57,7 +57,7 @@ struct PosixRule {
   std::chrono::seconds summer{};
   Day summer_begin, summer_end;
 
-  /// Nothing: it is no such text.
+  /// std::nullopt if it is no such text.
   [[nodiscard]] static std::optional<PosixRule> parse(std::string_view text);
 };
 

@@ -98,7 +98,7 @@ Result<core::KvWrite> read_entry(const json& entry, std::size_t number) {
   return write;
 }
 
-// A full disk leaves an empty file: tell it apart from a file without writes.
+// A full disk leaves an empty file, which is not a file without writes.
 std::string found(std::string_view text) { return text.empty() ? "an empty file" : excerpt(text); }
 
 }  // namespace

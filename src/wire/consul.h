@@ -17,7 +17,7 @@
 
 namespace lictor::wire {
 
-/// What a queue's requests need besides the effect.
+/// The parts of a queue's requests that no effect has.
 struct Binding {
   Layout layout;
   Reserved reserved;  ///< not for jobs to write
@@ -55,9 +55,9 @@ struct Binding {
 [[nodiscard]] core::LeaderRead decode(const core::ReadLeader&, const http::Response&);
 /// A value that cannot be read pauses the queue; `by` is then unreadable_control().
 [[nodiscard]] core::ControlRead decode(const core::WatchControl&, const http::Response&);
-/// Why the control key's value cannot be read; empty: it can.
+/// Why the control key's value cannot be read; empty if it can.
 [[nodiscard]] std::string control_fault(std::string_view value);
-/// What `paused by` shows for a control key that cannot be read.
+/// The text of `paused by` for a control key that cannot be read.
 [[nodiscard]] std::string unreadable_control(std::string_view fault);
 [[nodiscard]] core::TasksListed decode(const Layout&, const core::ListTasks&, http::Response);
 [[nodiscard]] core::TasksFetched decode(const Layout&, const core::FetchTasks&,
@@ -70,7 +70,7 @@ struct Binding {
 [[nodiscard]] core::RateRead decode(const core::ReadRate&, const http::Response&);
 [[nodiscard]] core::Committed decode(const core::Commit&, const http::Response&);
 
-/// What the leader key, or the lock of a partition, says; without the request and the index.
+/// The content of the leader key, or of a partition's lock; without the request and the index.
 [[nodiscard]] core::LeaderRead leader_read(const KvEntry& entry);
 
 /// A blocking query of `target` from `index` on; from 0 it answers at once.

@@ -70,7 +70,7 @@ core::Committed::Failure failure_of(const OpTarget& place, const TxnReply::OpErr
   return failure;
 }
 
-// What `read` makes of the body of a read's 200; empty for a 404 with an index, which says that
+// Calls `read` with the body of a 200; the value is empty for a 404 with an index, which says that
 // there is no such key.
 template <class Value>
 Result<Value> read_answer(http::Response&& response, Result<Value> (&read)(std::string)) {

@@ -56,7 +56,7 @@ http::Request read_transaction(const Binding& binding, Txn txn) {
   return request;
 }
 
-// What may be long over a slow link fails when nothing comes any more, not while it comes.
+// A long answer over a slow link fails when no more bytes come, not while they come.
 http::Request until_silence(http::Request request) {
   constexpr std::chrono::minutes kLongest{2};
   request.silence = std::exchange(request.timeout, kLongest);

@@ -26,9 +26,9 @@ constexpr std::uint32_t kMostChecks = limits::kLeastOperations - 2;
 core::FleetMember member_of(const Binding& binding, std::string node, std::string_view value) {
   core::FleetMember member;
   member.member.id = std::move(node);
-  const json told = parse_json(value).value_or(json{});
-  member.desired_partitions = number_of(queue_numbers(told, "partitions"), binding.queue);
-  member.member.weight = number_of(queue_numbers(told, "weights"), binding.queue);
+  const json entry = parse_json(value).value_or(json{});
+  member.desired_partitions = number_of(queue_numbers(entry, "partitions"), binding.queue);
+  member.member.weight = number_of(queue_numbers(entry, "weights"), binding.queue);
   return member;
 }
 
@@ -213,8 +213,8 @@ core::DivisionReply decode(const Binding& binding, const core::ReadCount&,
 core::DivisionReply decode(const Binding& binding, const core::ProbeUndivided&,
                            const http::Response& response) {
   core::DivisionReply reply = txn_answer(binding, response);
-  const bool is_told = reply.answer == Answer::kYes || is_denial(reply.error);
-  if (!is_told) reply.answer = Answer::kUnknown;
+  const bool is_known = reply.answer == Answer::kYes || is_denial(reply.error);
+  if (!is_known) reply.answer = Answer::kUnknown;
   return reply;
 }
 

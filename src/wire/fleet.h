@@ -1,7 +1,7 @@
 #pragma once
 
-// What the daemons of a queue with several partitions read from Consul besides tasks: the number of
-// partitions, who takes part, and all locks at once. Pure.
+// The reads of a queue with several partitions besides its tasks: the number of partitions, the
+// members, and all locks at once. Pure.
 
 #include <cstdint>
 #include <functional>
@@ -30,7 +30,7 @@ using QueueNumbers = std::map<std::string, std::uint32_t, std::less<>>;
 [[nodiscard]] QueueNumbers queue_numbers(const nlohmann::json& entry, const char* name);
 [[nodiscard]] std::uint32_t number_of(const QueueNumbers& numbers, std::string_view queue);
 
-// The division of a queue. What each request asks is in core/leadership/division.h.
+// The division of a queue. core/leadership/division.h explains each request.
 [[nodiscard]] http::Request encode(const Binding& binding, const core::ReadFleet& ask);
 [[nodiscard]] http::Request encode(const Binding& binding, const core::ReadCount& ask);
 /// It needs the right to write the number, as does AcquireLock with if_undivided (Consul 1.8.7): 403
@@ -45,7 +45,7 @@ using QueueNumbers = std::map<std::string, std::uint32_t, std::less<>>;
 
 [[nodiscard]] core::FleetRead decode(const Binding& binding, const core::ReadFleet& ask,
                                      const http::Response& response);
-// What Consul refuses for want of a right has the rules to grant in its error.
+// The error of a refusal for want of a right names the rules to grant.
 [[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::ReadCount& ask,
                                          const http::Response& response);
 [[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::ProbeUndivided& ask,

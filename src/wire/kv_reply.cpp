@@ -65,8 +65,8 @@ void read_errors(dom::element list, std::vector<TxnReply::OpError>& errors) {
   }
 }
 
-// What Consul usually answers, ["a","b"] in plain ASCII, read at the speed of copying: with 100,000
-// tasks each comparison reads 2 MB of names. std::nullopt: the text has another form.
+// Reads the usual answer, ["a","b"] in plain ASCII, at the speed of copying: with 100,000 tasks
+// each comparison reads 2 MB of names. std::nullopt: the text has another form.
 std::optional<std::vector<std::string_view>> plain_names(std::string_view body) {
   while (!body.empty() && body.back() == '\n') body.remove_suffix(1);
   if (body.size() < 2 || body.front() != '[' || body.back() != ']') return std::nullopt;

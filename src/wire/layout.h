@@ -39,7 +39,7 @@ struct Layout {
   [[nodiscard]] bool is_task(std::string_view key) const {
     return key.starts_with(tasks_prefix) && !key.ends_with('/');
   }
-  /// The part of the key after the tasks' prefix; nothing when the key is not a task's.
+  /// The part of the key after the tasks' prefix; std::nullopt if the key is not a task's.
   [[nodiscard]] std::optional<std::string> task_id(std::string_view key) const;
   [[nodiscard]] std::string task_key(std::string_view id) const {
     return tasks_prefix + std::string{id};

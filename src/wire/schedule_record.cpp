@@ -26,7 +26,7 @@ using std::chrono::seconds;
 
 constexpr std::string_view kTick = "{tick}";
 
-// What the members say, before they are put together.
+// The values of the members, before they are put together.
 struct Fields {
   std::optional<schedule::Cron> cron;
   std::optional<seconds> cron_every;  // "@every 5m"
@@ -169,8 +169,7 @@ tl::unexpected<Error> in(std::string_view field, const Error& error) {
   return fail(ErrorCode::kInvalid, std::string{field} + ": " + error.message);
 }
 
-// What the configuration says of a schedule that it has: the others come from leaders and
-// operators.
+// The members that the configuration sets; the others come from leaders and operators.
 std::string configured_part(std::string_view record) {
   constexpr std::array<std::string_view, 4> kOthers{"lastTick", "lastTask", "paused", "fromConfig"};
   std::string part;

@@ -52,12 +52,12 @@ class TransactionPlan final : public core::CostModel {
 [[nodiscard]] std::string transaction_body(const Layout& layout, std::string_view node,
                                            const core::Commit& commit);
 
-/// What the key of rate_limit's bucket holds: when the bucket is full again.
+/// The value of rate_limit's key: when the bucket is full again.
 [[nodiscard]] std::string bucket_text(WallTime full_at);
-/// Nothing: it is no such text.
+/// std::nullopt if it is no such text.
 [[nodiscard]] std::optional<WallTime> read_bucket(std::string_view text);
 
-/// What the operation at `index` of a commit's transaction writes.
+/// The target of the operation at `index` of a commit's transaction.
 struct OpTarget {
   std::size_t op = core::Committed::kFence;  ///< position in the commit
   core::Committed::Part part = core::Committed::Part::kTask;

@@ -194,10 +194,10 @@ TEST_CASE("logs -f goes on with the next attempt, and says how the task ended") 
   LictorDaemon a{with_admin(world, "a", queue)};
   REQUIRE(eventually([&] { return world.leads(a) && !member(world, a).is_null(); }));
   submit_print(world, "1");
-  const Output told = lictor(a, {"logs", "1", "-f"});
-  CHECK(told.exit_code == 0);
-  CHECK(told.out.find("try 2\n") != std::string::npos);
-  CHECK(told.out.find("task 1 is dead") != std::string::npos);
+  const Output output = lictor(a, {"logs", "1", "-f"});
+  CHECK(output.exit_code == 0);
+  CHECK(output.out.find("try 2\n") != std::string::npos);
+  CHECK(output.out.find("task 1 is dead") != std::string::npos);
 }
 
 TEST_CASE("the output of a task that failed for good is found, and on this host without a daemon") {

@@ -220,7 +220,7 @@ class PipedSubmission {
   }
   void end() { out_.reset(); }
   [[nodiscard]] Process& process() { return process_; }
-  [[nodiscard]] std::string told() const { return read_text(log_); }
+  [[nodiscard]] std::string output() const { return read_text(log_); }
 
  private:
   static const std::string& made(const std::string& pipe) {
@@ -239,7 +239,7 @@ TEST_CASE("what comes slowly is written when nothing more comes for a while") {
   for (const std::string id : {"a", "b"}) {
     submit.say(R"({"taskType": "Record", "taskId": ")" + id + "\"}\n");
     CHECK(eventually([&] { return world.kv.has(world.task_key(id)); }));
-    CHECK(eventually([&] { return submit.told().find(id + '\n') != std::string::npos; }));
+    CHECK(eventually([&] { return submit.output().find(id + '\n') != std::string::npos; }));
   }
 }
 
@@ -253,10 +253,10 @@ TEST_CASE("a submission that is interrupted says what is written, and nothing of
   submit.process().signal(SIGINT);
   CHECK(submit.process().wait() == 128 + SIGINT);
   CHECK(world.waiting() == 150);
-  const std::string told = submit.told();
-  CHECK(told.find("interrupted after line 150") != std::string::npos);
-  CHECK(told.find("150 tasks written") != std::string::npos);
-  CHECK(std::count(told.begin(), told.end(), '\n') == 152);  // and an id for each
+  const std::string output = submit.output();
+  CHECK(output.find("interrupted after line 150") != std::string::npos);
+  CHECK(output.find("150 tasks written") != std::string::npos);
+  CHECK(std::count(output.begin(), output.end(), '\n') == 152);  // and an id for each
 }
 
 TEST_CASE("a leader who comes while many tasks are written starts them in their order") {
@@ -302,9 +302,9 @@ TEST_CASE("of many tasks that are written while replies are lost, each is there,
   }
   network.heal();
   CHECK(submit.wait() == 0);
-  const std::string told = read_text(log);
-  CHECK(told.find("30000 tasks written") != std::string::npos);
-  CHECK(told.find("exists") == std::string::npos);
+  const std::string output = read_text(log);
+  CHECK(output.find("30000 tasks written") != std::string::npos);
+  CHECK(output.find("exists") == std::string::npos);
   CHECK(world.waiting() == kTasks);
 }
 
@@ -382,8 +382,8 @@ TEST_CASE("of many that are cancelled when replies are lost, each is told of") {
     network.heal();
     CHECK(cancel.wait() == 4);
     consul.start();
-    const std::string told = read_text(log);  // and standard error after it
-    const json document = json::parse(told.substr(0, told.rfind("\n}") + 2));
+    const std::string output = read_text(log);  // and standard error after it
+    const json document = json::parse(output.substr(0, output.rfind("\n}") + 2));
     CHECK(document.at("cancelled").empty());
     std::set<std::string> in_doubt, untouched;
     for (const json& each : document.at("refused")) {
@@ -724,12 +724,13 @@ TEST_CASE("what was claimed when the leader was killed is no longer told as runn
   LictorDaemon daemon{settings};
   world.submit("1", 1, {{"sleep", "600000"}});
   world.submit("2", 2, {{"sleep", "600000"}});
-  const auto told = [&](const std::string& id) {
+  const auto state_of = [&](const std::string& id) {
     const json shown = json::parse(lictor(world, {"show", id, "--json"}).out).at("tasks").at(0);
     return shown.at("state").get<std::string>() + (shown.at("orphan") ? " (orphan)" : "") + ", " +
            std::to_string(shown.value("attempt", 0));
   };
-  REQUIRE(eventually([&] { return told("1") == "running, 1" && told("2") == "running, 1"; }));
+  REQUIRE(
+      eventually([&] { return state_of("1") == "running, 1" && state_of("2") == "running, 1"; }));
   const std::string session = world.leader_session();
   daemon.kill_with_warden();
   // Nobody can be asked, and its session lives on.
@@ -743,9 +744,9 @@ TEST_CASE("what was claimed when the leader was killed is no longer told as runn
        R"("stepped_down": null)");
   daemon.start();
   // The same session leads again, and it has one slot.
-  REQUIRE(eventually([&] { return told("1") == "running, 2"; }));
+  REQUIRE(eventually([&] { return state_of("1") == "running, 2"; }));
   CHECK(world.leader_session() == session);
-  CHECK(told("2") == "running (orphan), 1");
+  CHECK(state_of("2") == "running (orphan), 1");
   const Output orphan = lictor(world, {"why", "2"});
   says(orphan, "its owner, ");
   says(orphan, "died or lost leadership; the next leader runs it again and counts a lost owner (0");

@@ -128,8 +128,8 @@ TEST_CASE("while a frozen leader's lock is still held, the commands say when it 
     return run(line).out;
   };
   CHECK(output_of({"check"}).find(daemon->node() + " leads, last seen ") != std::string::npos);
-  const json told = json::parse(output_of({"leader", "--json"}), nullptr, false);
-  CHECK(told.value("seen", "") ==
+  const json output = json::parse(output_of({"leader", "--json"}), nullptr, false);
+  CHECK(output.value("seen", "") ==
         world.kv.get_json(world.root + "default/members/" + daemon->node()).value("seen", "?"));
 
   daemon->freeze();

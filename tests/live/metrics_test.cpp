@@ -213,9 +213,9 @@ TEST_CASE("a client of the events sees a task from its claim to its end") {
     arguments.insert(arguments.end(), {"--config", a.config_file()});
     return run(arguments);
   };
-  const Output told = lictor({"events"});
-  CHECK(told.exit_code == 0);
-  CHECK(told.out.find("  done  seen  Record") != std::string::npos);
+  const Output output = lictor({"events"});
+  CHECK(output.exit_code == 0);
+  CHECK(output.out.find("  done  seen  Record") != std::string::npos);
   const auto events = [&](std::vector<std::string> options) {
     options.insert(options.begin(), {"events", "--json"});
     return lictor(options).out;

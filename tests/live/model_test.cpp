@@ -47,7 +47,7 @@ class Script {
     root_ = "m" + std::to_string(seed) + "/";
   }
 
-  // Whether both said the same all the time; otherwise told() has the whole story.
+  // Whether both said the same all the time; otherwise transcript() has the whole story.
   bool run() {
     // The tables' own indexes, which a missing key answers with, are then this script's.
     bool same = perform(plain("PUT", "/v1/kv/" + root_ + "begin", "x")) && create_session("0s");
@@ -55,7 +55,7 @@ class Script {
     clean_up();
     return same;
   }
-  [[nodiscard]] const std::string& told() const { return told_; }
+  [[nodiscard]] const std::string& transcript() const { return transcript_; }
 
  private:
   std::size_t draw(std::size_t below) { return random_.next() % below; }
@@ -257,7 +257,7 @@ class Script {
     const std::int64_t begin = monotonic_ns();
     if (!perform(step)) return false;
     if (!waits || seconds_between(begin, monotonic_ns()) >= 0.01) return true;
-    return tell("the model waits, the agent did not");
+    return differs("the model waits, the agent did not");
   }
 
   // A query that waits while something is written.
@@ -293,14 +293,14 @@ class Script {
     if (!woke) {
       static_cast<void>(perform(plain("PUT", path(root_ + "w/k"), "give up")));
       answer.wait();
-      return tell("the agent was not woken: " + query.real.target);
+      return differs("the agent was not woken: " + query.real.target);
     }
     // It may have been woken by either of the writes, so only what cannot depend on that is told.
-    return same && (answer.get().status != 500 || tell("the watch failed"));
+    return same && (answer.get().status != 500 || differs("the watch failed"));
   }
 
-  bool tell(const std::string& what) {
-    told_ += what + '\n';
+  bool differs(const std::string& what) {
+    transcript_ += what + '\n';
     return false;
   }
 
@@ -310,11 +310,11 @@ class Script {
   }
 
   bool perform(const Step& step) {
-    told_ += step.real.method + ' ' + step.real.target + ' ' + step.real.body + '\n';
+    transcript_ += step.real.method + ' ' + step.real.target + ' ' + step.real.body + '\n';
     http::Response real = agent_.perform(step.real);
-    if (real.delivery != http::Delivery::kReplied) return tell("no answer: " + real.error);
+    if (real.delivery != http::Delivery::kReplied) return differs("no answer: " + real.error);
     auto model = model_.handle(now_, step.model, true);
-    told_ += "    agent: " + shown(real) + "\n    model: " + shown(*model) + '\n';
+    transcript_ += "    agent: " + shown(real) + "\n    model: " + shown(*model) + '\n';
     last_real_ = real.consul_index;
     last_model_ = model->consul_index;
     take_out_known(step.real.target, real, *model);
@@ -375,7 +375,7 @@ class Script {
   Names names_;
   std::uint64_t last_real_ = 0;
   std::uint64_t last_model_ = 0;
-  std::string told_;
+  std::string transcript_;
 
  public:
   static std::string& node_name() {
@@ -395,7 +395,7 @@ TEST_CASE("the model answers random scripts as a Consul does") {
     CAPTURE(seed);  // LICTOR_SEED=<seed> LICTOR_SEEDS=1 replays it.
     Script script{seed, *agent};
     const bool same = script.run();
-    if (!same) FAIL_CHECK("they differ at the end of:\n" << script.told());
+    if (!same) FAIL_CHECK("they differ at the end of:\n" << script.transcript());
     REQUIRE(same);
   }
   const std::string differences = differences_seen();

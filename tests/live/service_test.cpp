@@ -48,7 +48,7 @@ class Manager {
   Manager& operator=(const Manager&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] bool told(const std::string& text) const {
+  [[nodiscard]] bool received(const std::string& text) const {
     const std::lock_guard lock{mutex_};
     return all_.find(text) != std::string::npos;
   }
@@ -72,14 +72,14 @@ TEST_CASE("a daemon is ready without Consul, and says that it waits for Consul")
   settings.environment["NOTIFY_SOCKET"] = manager.path();
   consul.stop();
   LictorDaemon daemon{settings};
-  CHECK(eventually([&] { return manager.told("READY=1"); }));
-  CHECK(eventually([&] { return manager.told("STATUS=waiting for Consul: "); }));
+  CHECK(eventually([&] { return manager.received("READY=1"); }));
+  CHECK(eventually([&] { return manager.received("STATUS=waiting for Consul: "); }));
   Kv face{"http://" + settings.admin.front()};
   REQUIRE(eventually([&] { return face.request("GET", "/readyz").status == 503; }));
   CHECK(face.request("GET", "/readyz").body.find("Consul") != std::string::npos);
   CHECK(face.request("GET", "/v1/status").json().at("waits_for").is_string());
   consul.start();
-  CHECK(eventually([&] { return manager.told("STATUS=leading default"); }));
+  CHECK(eventually([&] { return manager.received("STATUS=leading default"); }));
   CHECK(eventually([&] { return face.request("GET", "/readyz").status == 200; }));
   CHECK(face.request("GET", "/v1/status").json().at("waits_for").is_null());
 }
@@ -106,14 +106,14 @@ TEST_CASE("a daemon that Consul refuses is not ready, and check says so") {
     return ready().body.find("queue default: Consul refuses reading the lock") != std::string::npos;
   }));
   CHECK(ready().status == 503);
-  CHECK(eventually([&] { return manager.told("STATUS=queue default: Consul refuses"); }));
+  CHECK(eventually([&] { return manager.received("STATUS=queue default: Consul refuses"); }));
   const Output report = run({LICTOR_COMMAND, "--config", daemon.config_file(), "check"});
   INFO(report.out);
   CHECK(report.out.find(settings.admin.front() + " is not ready: queue default: Consul refuses") !=
         std::string::npos);
   guarded.change_policy(policy, "daemon", rules);
   CHECK(eventually([&] { return ready().status == 200; }));
-  CHECK(eventually([&] { return manager.told("STATUS=leading default"); }));
+  CHECK(eventually([&] { return manager.received("STATUS=leading default"); }));
 }
 
 TEST_CASE("a stop says what it waits for") {
@@ -126,10 +126,10 @@ TEST_CASE("a stop says what it waits for") {
   REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
   daemon.terminate();
   const std::string waits = "stopping: waits for 1 running job, for 1m at most (drain_timeout)";
-  CHECK(eventually([&] { return manager.told("STATUS=" + waits); }));
+  CHECK(eventually([&] { return manager.received("STATUS=" + waits); }));
   CHECK(eventually([&] { return daemon.logged(waits); }));
   CHECK(daemon.wait() == 0);
-  CHECK(manager.told("STOPPING=1"));
+  CHECK(manager.received("STOPPING=1"));
 }
 
 TEST_SUITE_END();

@@ -208,9 +208,9 @@ TEST_CASE("top shows what this host's daemon knows while Consul is silent, and i
 
 TEST_CASE("top without a terminal says what to do instead") {
   World world;
-  const Output told = run({LICTOR_COMMAND, "top", "--consul", world.address()});
-  CHECK(told.exit_code == 2);
-  CHECK(told.out.find("lictor stats --json") != std::string::npos);
+  const Output output = run({LICTOR_COMMAND, "top", "--consul", world.address()});
+  CHECK(output.exit_code == 2);
+  CHECK(output.out.find("lictor stats --json") != std::string::npos);
 }
 
 TEST_CASE(

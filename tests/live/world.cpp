@@ -1,7 +1,10 @@
 #include "world.h"
 
 #include <cstdlib>
+#include <optional>
 #include <utility>
+
+#include <doctest/doctest.h>
 
 namespace lictor::live {
 namespace {
