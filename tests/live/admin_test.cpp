@@ -17,12 +17,6 @@ using nlohmann::json;
 
 const char* const kCommand = LICTOR_COMMAND;
 
-DaemonSettings with_admin(World& world, const std::string& node, const json& queue = {}) {
-  DaemonSettings settings = world.settings(node, queue);
-  settings.admin = {"127.0.0.1:0"};
-  return settings;
-}
-
 std::string member_key(const World& world, const LictorDaemon& daemon) {
   return world.root + "default/members/" + daemon.node();
 }
@@ -60,9 +54,9 @@ TEST_SUITE_BEGIN("live");
 TEST_CASE(
     "members tell where they are asked, and their admin APIs who leads and whether all is well") {
   World world;
-  LictorDaemon a{with_admin(world, "a")};
+  LictorDaemon a{world.settings_with_admin("a")};
   REQUIRE(eventually([&] { return world.leads(a) && !member(world, a).is_null(); }));
-  LictorDaemon b{with_admin(world, "b")};
+  LictorDaemon b{world.settings_with_admin("b")};
   REQUIRE(eventually([&] { return !member(world, b).is_null(); }));
 
   const std::string url = member(world, a).at("admin").at(0);
@@ -95,7 +89,7 @@ TEST_CASE(
 
 TEST_CASE("a member is gone when it stops, and back when it was killed or its session was ended") {
   World world;
-  LictorDaemon a{with_admin(world, "a")};
+  LictorDaemon a{world.settings_with_admin("a")};
   REQUIRE(eventually([&] { return !member(world, a).is_null(); }));
   const std::string session = member_session(world, a);
 
@@ -118,7 +112,7 @@ TEST_CASE("a member is gone when it stops, and back when it was killed or its se
 TEST_CASE("readyz says that Consul is out of reach, healthz that the daemon lives") {
   ConsulAgent consul;
   World world{consul};
-  LictorDaemon a{with_admin(world, "a")};
+  LictorDaemon a{world.settings_with_admin("a")};
   REQUIRE(eventually([&] { return !member(world, a).is_null(); }));
   Kv face{member(world, a).at("admin").at(0)};
   REQUIRE(eventually([&] { return face.request("GET", "/readyz").status == 200; }));
@@ -132,9 +126,9 @@ TEST_CASE("readyz says that Consul is out of reach, healthz that the daemon live
 TEST_CASE("what a program prints is read from another host's configuration, also while it runs") {
   World world;
   const std::string go = world.folder.file("go");
-  LictorDaemon a{with_admin(world, "a", printing_until(go))};
+  LictorDaemon a{world.settings_with_admin("a", printing_until(go))};
   REQUIRE(eventually([&] { return world.leads(a) && !member(world, a).is_null(); }));
-  LictorDaemon b{with_admin(world, "b", printing_until(go))};
+  LictorDaemon b{world.settings_with_admin("b", printing_until(go))};
   REQUIRE(eventually([&] { return !member(world, b).is_null(); }));
   submit_print(world, "x/1");
 
@@ -165,9 +159,9 @@ TEST_CASE("what a program prints is read from another host's configuration, also
 TEST_CASE("logs -f follows a task over the death of its leader to its end") {
   World world;
   const std::string go = world.folder.file("go");
-  auto a = std::make_unique<LictorDaemon>(with_admin(world, "a", printing_until(go)));
+  auto a = std::make_unique<LictorDaemon>(world.settings_with_admin("a", printing_until(go)));
   REQUIRE(eventually([&] { return world.leads(*a) && !member(world, *a).is_null(); }));
-  LictorDaemon b{with_admin(world, "b", printing_until(go))};
+  LictorDaemon b{world.settings_with_admin("b", printing_until(go))};
   REQUIRE(eventually([&] { return world.stands_by(b) && !member(world, b).is_null(); }));
   submit_print(world, "1");
   const std::string followed = world.folder.file("followed");
@@ -191,7 +185,7 @@ TEST_CASE("logs -f goes on with the next attempt, and says how the task ended") 
       {"backoff", {{"initial", "100ms"}}},
       {"executors",
        {{"Print", {{"exec", {"/bin/sh", "-c", "echo try $LICTOR_ATTEMPT; exit 9"}}}}}}};
-  LictorDaemon a{with_admin(world, "a", queue)};
+  LictorDaemon a{world.settings_with_admin("a", queue)};
   REQUIRE(eventually([&] { return world.leads(a) && !member(world, a).is_null(); }));
   submit_print(world, "1");
   const Output output = lictor(a, {"logs", "1", "-f"});
@@ -202,7 +196,7 @@ TEST_CASE("logs -f goes on with the next attempt, and says how the task ended") 
 
 TEST_CASE("the output of a task that failed for good is found, and on this host without a daemon") {
   World world;
-  DaemonSettings settings = with_admin(world, "a");
+  DaemonSettings settings = world.settings_with_admin("a");
   settings.admin.clear();
   LictorDaemon a{settings};
   world.submit("1", 1000, {{"print", "it broke\n"}, {"exit", 64}});
@@ -210,7 +204,7 @@ TEST_CASE("the output of a task that failed for good is found, and on this host 
   CHECK(member(world, a).at("admin").empty());
   CHECK(lictor(a, {"logs", "1"}).out == "it broke\n");  // its face is off: from the disk
 
-  LictorDaemon b{with_admin(world, "b")};
+  LictorDaemon b{world.settings_with_admin("b")};
   const Output elsewhere = lictor(b, {"logs", "1", "--node", a.node()});
   CHECK(elsewhere.exit_code == 3);
   CHECK(elsewhere.out.find("set admin.listen") != std::string::npos);
@@ -222,7 +216,7 @@ TEST_CASE("the output of a task that failed for good is found, and on this host 
 TEST_CASE("a daemon stops at once while its admin API is being asked") {
   World world;
   const std::string go = world.folder.file("go");
-  LictorDaemon a{with_admin(world, "a", printing_until(go))};
+  LictorDaemon a{world.settings_with_admin("a", printing_until(go))};
   submit_print(world, "1");
   REQUIRE(eventually([&] { return !member(world, a).is_null(); }));
   const std::string out = world.folder.file("out");

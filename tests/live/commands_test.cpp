@@ -633,13 +633,11 @@ TEST_CASE("why says what keeps a task, as far as Consul holds it") {
 TEST_CASE("a type at its own concurrency waits, why says so, and other types pass") {
   World world;
   const json recorder = json::array({LICTOR_JOB_RECORDER, world.journal.file(), "a", "none"});
-  DaemonSettings settings =
-      world.settings("a", {{"concurrency", 4},
-                           {"executors",
-                            {{"Record", {{"exec", recorder}, {"concurrency", 1}}},
-                             {"Other", {{"noop", json::object()}}}}}});
-  settings.admin = {"127.0.0.1:0"};
-  LictorDaemon daemon{settings};
+  LictorDaemon daemon{
+      world.settings_with_admin("a", {{"concurrency", 4},
+                                      {"executors",
+                                       {{"Record", {{"exec", recorder}, {"concurrency", 1}}},
+                                        {"Other", {{"noop", json::object()}}}}}})};
   world.submit("first", 1, {{"sleep", 300'000}});
   REQUIRE(eventually([&] { return world.journal.run("first").has_value(); }));
   world.submit("second", 2);
@@ -719,9 +717,7 @@ TEST_CASE("only a variable that is set is said to override the configuration") {
 
 TEST_CASE("what was claimed when the leader was killed is no longer told as running") {
   World world;
-  DaemonSettings settings = world.settings("a", {{"prefetch", 1}});
-  settings.admin = {"127.0.0.1:0"};
-  LictorDaemon daemon{settings};
+  LictorDaemon daemon{world.settings_with_admin("a", {{"prefetch", 1}})};
   world.submit("1", 1, {{"sleep", "600000"}});
   world.submit("2", 2, {{"sleep", "600000"}});
   const auto state_of = [&](const std::string& id) {
@@ -754,9 +750,7 @@ TEST_CASE("what was claimed when the leader was killed is no longer told as runn
 
 TEST_CASE("of a leader that was killed leader, members and cancel say that it does not answer") {
   World world;
-  DaemonSettings settings = world.settings("a");
-  settings.admin = {"127.0.0.1:0"};
-  LictorDaemon daemon{settings};
+  LictorDaemon daemon{world.settings_with_admin("a")};
   world.submit("1", 1, {{"sleep", "600000"}});
   REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
   const Output well = lictor(world, {"leader"});

@@ -310,9 +310,7 @@ TEST_CASE("among a hundred thousand tasks that wait for their time, one that is 
 
 TEST_CASE("events and stats show hostile keys, types and errors, and none acts on the terminal") {
   World world;
-  DaemonSettings settings = world.settings("a");
-  settings.admin = {"127.0.0.1:0"};
-  LictorDaemon daemon{settings};
+  LictorDaemon daemon{world.settings_with_admin("a")};
   REQUIRE(eventually([&] { return world.leads(daemon); }));
   const std::string evil = "\x1b[2J\x1b]0;t\x07\u009b1m\u202e\u2066\u200b\u2028\rFORGED\nFORGED";
   static_cast<void>(world.kv.set(world.task_key("a" + evil),

@@ -47,13 +47,9 @@ TEST_CASE("a Prometheus scrapes what the leader and a follower count") {
     return tell_skipped("no prometheus (Debian's package of that name)");
   }
   World world;
-  DaemonSettings settings = world.settings("a");
-  settings.admin = {"127.0.0.1:0"};
-  LictorDaemon a{settings};
+  LictorDaemon a{world.settings_with_admin("a")};
   REQUIRE(eventually([&] { return world.leads(a) && !admin_url(world, a).empty(); }));
-  settings = world.settings("b");
-  settings.admin = {"127.0.0.1:0"};
-  LictorDaemon b{settings};
+  LictorDaemon b{world.settings_with_admin("b")};
   REQUIRE(eventually([&] { return !admin_url(world, b).empty(); }));
   for (int i = 0; i < 5; ++i) world.submit("task-" + std::to_string(i), 1000 + i);
   REQUIRE(eventually([&] { return world.all_done(); }));
@@ -145,9 +141,7 @@ TEST_CASE("InfluxDB gets the metrics from Prometheus, as examples/monitoring say
     }
   }
   World world;
-  DaemonSettings settings = world.settings("a");
-  settings.admin = {"127.0.0.1:0"};
-  LictorDaemon a{settings};
+  LictorDaemon a{world.settings_with_admin("a")};
   REQUIRE(eventually([&] { return world.leads(a) && !admin_url(world, a).empty(); }));
   const std::string influx_address = "127.0.0.1:" + std::to_string(free_port());
   Process influx{{"influxd"},
@@ -191,9 +185,7 @@ TEST_CASE("InfluxDB gets the metrics from Prometheus, as examples/monitoring say
 
 TEST_CASE("a client of the events sees a task from its claim to its end") {
   World world;
-  DaemonSettings settings = world.settings("a");
-  settings.admin = {"127.0.0.1:0"};
-  LictorDaemon a{settings};
+  LictorDaemon a{world.settings_with_admin("a")};
   REQUIRE(eventually([&] { return world.leads(a) && !admin_url(world, a).empty(); }));
   const std::string file = world.folder.file("events");
   Process curl{{"curl", "-sN", admin_url(world, a) + "/v1/events"}, file};
@@ -262,15 +254,10 @@ TEST_CASE("a client of the events sees a task from its claim to its end") {
 
 TEST_CASE("events --follow does not go back in time when another daemon takes leadership") {
   World world;
-  const auto settings_of = [&](const char* node) {
-    DaemonSettings settings = world.settings(node);
-    settings.admin = {"127.0.0.1:0"};
-    return settings;
-  };
-  LictorDaemon a{settings_of("a")};
+  LictorDaemon a{world.settings_with_admin("a")};
   REQUIRE(eventually([&] { return world.leads(a); }));
-  LictorDaemon b{
-      settings_of("b")};  // its first event, that it follows, is older than a's next ones
+  // Its first event, which --follow prints, is older than a's next ones.
+  LictorDaemon b{world.settings_with_admin("b")};
   REQUIRE(eventually([&] { return world.stands_by(b); }));
   const std::string followed = world.folder.file("followed");
   Process follower{{LICTOR_COMMAND, "events", "--follow", "--json", "--config", a.config_file()},

@@ -39,9 +39,8 @@ std::size_t attempted(World& world) {
 // A daemon that `lictor why` can ask, with this executor for all types.
 std::unique_ptr<LictorDaemon> daemon_with(const World& world, const json& executor,
                                           int concurrency = 1) {
-  DaemonSettings settings = world.settings("a", {{"concurrency", concurrency}});
+  DaemonSettings settings = world.settings_with_admin("a", {{"concurrency", concurrency}});
   settings.queue["executors"] = {{"*", executor}};
-  settings.admin = {"127.0.0.1:0"};
   return std::make_unique<LictorDaemon>(std::move(settings));
 }
 

@@ -61,9 +61,7 @@ TEST_SUITE_BEGIN("live");
 TEST_CASE("top shows the queue live, and its keys pause, explain and cancel") {
   if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
   World world;
-  DaemonSettings settings = world.settings("host-a");
-  settings.admin = {"127.0.0.1:0"};
-  LictorDaemon daemon{settings};
+  LictorDaemon daemon{world.settings_with_admin("host-a")};
   REQUIRE(eventually([&] { return world.leads(daemon); }));
   Terminal terminal{world, {LICTOR_COMMAND, "top", "--config", daemon.config_file()}};
   CHECK(terminal.shows(daemon.node() + " leads, elected"));
@@ -119,8 +117,7 @@ TEST_CASE("top shows the queue live, and its keys pause, explain and cancel") {
 TEST_CASE("top names the types that nobody runs and bad schedules, and runs a failed task again") {
   if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
   World world;
-  DaemonSettings settings = world.settings("host-a");
-  settings.admin = {"127.0.0.1:0"};
+  DaemonSettings settings = world.settings_with_admin("host-a");
   auto& executors = settings.queue["executors"];
   executors["Record"] = executors["*"];
   executors.erase("*");
@@ -151,8 +148,7 @@ TEST_CASE("top names the types that nobody runs and bad schedules, and runs a fa
 TEST_CASE("top shows the processes of workers, the busy ones first") {
   if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
   World world;
-  DaemonSettings settings = world.settings("host-a");
-  settings.admin = {"127.0.0.1:0"};
+  DaemonSettings settings = world.settings_with_admin("host-a");
   const json worker{
       {"worker",
        {"/bin/sh", "-c", R"(echo '{"ready":{"protocol":1}}' >&3; read -r line; sleep 1000)"}}};
@@ -172,9 +168,7 @@ TEST_CASE("top asks another daemon when that of this host is dead") {
   World world;
   std::vector<std::unique_ptr<LictorDaemon>> daemons;
   for (const char* node : {"host-a", "host-b"}) {
-    DaemonSettings settings = world.settings(node);
-    settings.admin = {"127.0.0.1:0"};
-    daemons.push_back(std::make_unique<LictorDaemon>(settings));
+    daemons.push_back(std::make_unique<LictorDaemon>(world.settings_with_admin(node)));
     REQUIRE(eventually([&] { return world.leads(*daemons.front()); }));
   }
   REQUIRE(eventually(

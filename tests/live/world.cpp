@@ -62,6 +62,12 @@ DaemonSettings World::settings(const std::string& node, const json& queue,
   return settings;
 }
 
+DaemonSettings World::settings_with_admin(const std::string& node, const json& queue) const {
+  DaemonSettings settings = this->settings(node, queue);
+  settings.admin = {"127.0.0.1:0"};
+  return settings;
+}
+
 std::unique_ptr<LictorDaemon> World::daemon(const std::string& node, const json& queue,
                                             const std::string& lock) {
   return std::make_unique<LictorDaemon>(settings(node, queue, lock));

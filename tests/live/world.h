@@ -73,6 +73,9 @@ class World {
                                                              const std::string& lock = "queue");
   [[nodiscard]] DaemonSettings settings(const std::string& node, const nlohmann::json& queue = {},
                                         const std::string& lock = "queue") const;
+  /// The same, with an admin API, so that commands reach the daemon.
+  [[nodiscard]] DaemonSettings settings_with_admin(const std::string& node,
+                                                   const nlohmann::json& queue = {}) const;
 
   /// Writes a task of type "Record".
   void submit(const std::string& id, long time, const nlohmann::json& para = {});
