@@ -27,8 +27,8 @@ class Activity : public runtime::Observer {
   /// the time from when a task was due to its start; null in a minute without a start.
   [[nodiscard]] nlohmann::ordered_json json(const std::string& queue) const;
   /// {"Mail": {"done", "failed", "dead", "recent", "took_ms", "longest_ms"}}
-  /// Counts the attempts that ended in the last hour; "recent": all of the last five minutes. "took_ms" is the time of
-  /// all jobs that ended well, "longest_ms" that of the longest.
+  /// Counts the attempts that ended in the last hour; "recent": all of the last five minutes.
+  /// "took_ms" is the time of all jobs that ended well, "longest_ms" that of the longest.
   [[nodiscard]] nlohmann::ordered_json by_type(const std::string& queue) const;
 
  private:

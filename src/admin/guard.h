@@ -46,8 +46,8 @@ class Guard {
 
   explicit Guard(Options options) : options_(std::move(options)) {}
 
-  /// The refusal; std::nullopt if the request may pass. Every method but GET and HEAD is a change. Thread
-  /// safe.
+  /// The refusal; std::nullopt if the request may pass. Every method but GET and HEAD is a change.
+  /// Thread safe.
   [[nodiscard]] std::optional<Response> refuse(const Request& request) const;
   /// The same for a GET or HEAD of a route.
   [[nodiscard]] std::optional<Response> refuse_read(const Request& request, Access access) const;

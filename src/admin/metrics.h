@@ -1,8 +1,8 @@
 #pragma once
 
-// The exposition of /metrics, in Prometheus' text format. Names and labels follow Prometheus' rules:
-// base units, counters end in _total, and every label has a bounded number of values, whatever
-// producers write: `type` is a type of the configuration, or "other".
+// The exposition of /metrics, in Prometheus' text format. Names and labels follow Prometheus'
+// rules: base units, counters end in _total, and every label has a bounded number of values,
+// whatever producers write: `type` is a type of the configuration, or "other".
 
 #include <map>
 #include <memory>

@@ -43,8 +43,8 @@ class Router {
     add(std::move(method), std::move(pattern), Access::kPrivate, std::move(handler));
   }
 
-  /// The answer before the body is read: guard, unknown path, wrong method. std::nullopt: handle() may
-  /// be called.
+  /// The answer before the body is read: guard, unknown path, wrong method. std::nullopt: handle()
+  /// may be called.
   [[nodiscard]] std::optional<Response> refuse(const Request& request) const;
   /// Whether a handler answers it without Consul: what is public.
   [[nodiscard]] bool is_quick(const Request& request) const;

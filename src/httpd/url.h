@@ -18,8 +18,8 @@ struct Url {
   [[nodiscard]] std::string get(std::string_view name) const;
 };
 
-/// std::nullopt if a percent sign of the path is not followed by two hexadecimal digits; such a part
-/// of the query is dropped.
+/// std::nullopt if a percent sign of the path is not followed by two hexadecimal digits; such a
+/// part of the query is dropped.
 [[nodiscard]] std::optional<Url> parse_url(std::string_view target);
 
 }  // namespace lictor::httpd

@@ -93,8 +93,8 @@ class Transport {
   /// Sends and waits. Not from the network thread.
   [[nodiscard]] Response perform(Request request);
 
-  /// The first perform() that has waited for `after`, and not for a blocking query, calls `notify`, so
-  /// that the user of a silent command knows what it waits for. Call it before any perform().
+  /// The first perform() that has waited for `after`, and not for a blocking query, calls `notify`,
+  /// so that the user of a silent command knows what it waits for. Call it before any perform().
   void on_slow_reply(Duration after, std::function<void()> notify);
 
  private:

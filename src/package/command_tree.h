@@ -25,8 +25,8 @@ struct Command {
   [[nodiscard]] std::string name() const { return path.substr(path.rfind(' ') + 1); }
 };
 
-/// The commands of the program, from the same definitions as its parser. lictor itself comes first, and
-/// each command before those within it.
+/// The commands of the program, from the same definitions as its parser. lictor itself comes first,
+/// and each command before those within it.
 [[nodiscard]] std::vector<Command> all_commands();
 
 /// The text of "lictor --help".

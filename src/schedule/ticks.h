@@ -75,8 +75,8 @@ class Schedule {
   /// at all between start and end.
   [[nodiscard]] static Result<Schedule> make(Plan plan);
 
-  /// The first tick after `time`; std::nullopt after the last one, or after the year 9999. Takes below a
-  /// microsecond for most expressions.
+  /// The first tick after `time`; std::nullopt after the last one, or after the year 9999. Takes
+  /// below a microsecond for most expressions.
   [[nodiscard]] std::optional<Tick> next_after(Tick time) const;
   /// The number of ticks in (after, until]. Does not visit them.
   [[nodiscard]] std::uint64_t count(Tick after, Tick until) const;
@@ -160,8 +160,8 @@ struct TickId {
   std::string_view schedule_name;  ///< within the text that was read
   Tick tick;
 };
-/// std::nullopt if `id` is no schedule's task. Also reads "backup@2026-11-24T09:30:00Z", which older
-/// versions wrote.
+/// std::nullopt if `id` is no schedule's task. Also reads "backup@2026-11-24T09:30:00Z", which
+/// older versions wrote.
 [[nodiscard]] std::optional<TickId> parse_tick_id(std::string_view id);
 
 /// How long after its ticks the schedule's tasks become due: from 0 to below `jitter`, the same on

@@ -245,8 +245,8 @@ std::string serial_key_by(const std::string& pointer, std::string_view record) {
   return value.is_primitive() && !value.is_null() ? value.dump() : std::string{};
 }
 
-// The size of an unreadable record as text in its dead letter; std::nullopt: use base64. Escapes can
-// make text six times as long; base64 adds a third. Short records stay text, so that people can
+// The size of an unreadable record as text in its dead letter; std::nullopt: use base64. Escapes
+// can make text six times as long; base64 adds a third. Short records stay text, so that people can
 // read them.
 std::optional<std::size_t> text_size(std::string_view record) {
   constexpr std::size_t kShort = 64 * 1024;

@@ -1,5 +1,5 @@
-// How fast waiting tasks are drained, beside raw transactions of the same shape and beside the plain
-// loop; and whether that rate depends on how many tasks wait.
+// How fast waiting tasks are drained, beside raw transactions of the same shape and beside the
+// plain loop; and whether that rate depends on how many tasks wait.
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
-// Measures lictor beside Consul itself, and beside a plain program without lictor, in one run on one
-// machine. Prints a table of ratios.
+// Measures lictor beside Consul itself, and beside a plain program without lictor, in one run on
+// one machine. Prints a table of ratios.
 
 #include <algorithm>
 #include <array>
