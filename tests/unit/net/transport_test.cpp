@@ -247,7 +247,20 @@ TEST_CASE("cancel() ends a running request at once and closes its connection") {
   transport->cancel(RequestId{999});
   CHECK(transport->perform(request("GET", "/")).status == 200);
   CHECK(server.connections() == 2);  // The first was closed, not used again.
-  CHECK(server.wait_for_closed(1));
+}
+
+TEST_CASE("the server sees the connection of a cancelled request close") {
+  std::promise<bool> closed;
+  TestServer server{[&](const Received&, Connection& connection) {
+    closed.set_value(connection.wait_until_closed());
+  }};
+  const auto transport = open_for({server.address()});
+  Pending poll = send(*transport, request("GET", "/poll"));
+  REQUIRE(server.wait_for_requests(1));
+  transport->cancel(poll.id);
+  auto seen = closed.get_future();
+  REQUIRE(seen.wait_for(kGenerous) == std::future_status::ready);
+  CHECK(seen.get());
 }
 
 TEST_CASE("a request waiting for a place can be cancelled, and its time-out counts meanwhile") {

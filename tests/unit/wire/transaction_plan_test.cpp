@@ -297,7 +297,7 @@ TEST_CASE("the longest record has room for its claim, its retry and its dead let
         Claim{std::string(200, '\\'), kSession, "0123456789abcdef-18446744073709551615", kAt};
     worst.error = std::string(5'000, '"');
     const std::uint64_t last = static_cast<std::uint64_t>(-1);
-    const RestampOp claim{key, last, record, worst, last, {}, RateMark{last, kAt}};
+    const RestampOp claim{key, last, record, worst, last, RateMark{last, kAt}};
     CHECK(body_of({claim}).size() <= limits::kTransactionBytes);
     BuryOp bury;
     bury.key = key;
