@@ -625,13 +625,6 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
 """,
     ),
     (
-        "wire/kv_reply.cpp",
-        """  const char* const name = "ModifyIndex";
-""",
-        """  const char* const name = FAULT(CreateForModify) ? "CreateIndex" : "ModifyIndex";
-""",
-    ),
-    (
         "wire/consul_replies.cpp",
         """  return refused ? Outcome::kRejected : Outcome::kUnknown;
 """,
@@ -653,10 +646,10 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
         "wire/consul_replies.cpp",
         """  if (response.status == 200) {
     event.outcome = Outcome::kApplied;
-    for""",
+    event.modify_index = reply->""",
         """  if (response.status == 200 || FAULT(ConflictApplied)) {
     event.outcome = Outcome::kApplied;
-    for""",
+    event.modify_index = reply->""",
     ),
     (
         "wire/txn.cpp",
