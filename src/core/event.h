@@ -283,8 +283,4 @@ using Event =
                  TasksFetched, TasksChecked, HistoryListed, SchedulesListed, RateRead, Committed,
                  JobExited, Reconfigured, MembersSeen, StopRequested>;
 
-/// Puts the readings of the clock before what came with them: where the host stood still, no answer
-/// from before that is a proof of leadership any more.
-void readings_first(std::vector<Event>& events);
-
 }  // namespace lictor::core

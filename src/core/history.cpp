@@ -32,7 +32,7 @@ void History::on_time(Instant now, Effects& out) {
   out.emplace_back(ListHistory{reading_});
 }
 
-void History::accept(Instant now, const HistoryListed& listed, Effects& out) {
+void History::on(Instant now, const HistoryListed& listed, Effects& out) {
   if (!reading_ || listed.request != reading_) return;
   reading_ = {};
   if (!listed.ok) {

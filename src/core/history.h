@@ -28,7 +28,7 @@ class History {
   void stop(Effects& out);
   /// Asks for the listing when it is time.
   void on_time(Instant now, Effects& out);
-  void accept(Instant now, const HistoryListed& listed, Effects& out);
+  void on(Instant now, const HistoryListed& listed, Effects& out);
 
   /// A task was finished, and is kept.
   void add(Instant now, const std::string& key, std::uint64_t index, WallTime at);

@@ -26,8 +26,13 @@ Queue::Queue(QueueOptions options, std::uint64_t seed)
 
 void Queue::step(Instant now, std::span<const Event> events, Effects& out) {
   if (left_) return;
-  for (const Event& event : events) {
-    std::visit([&](const auto& e) { on(now, e, out); }, event);
+  // Readings of the clock first: where the host stood still, no answer from before that is a proof of
+  // leadership any more.
+  for (const bool readings : {true, false}) {
+    for (const Event& event : events) {
+      if (std::holds_alternative<WallClockRead>(event) != readings) continue;
+      std::visit([&](const auto& e) { on(now, e, out); }, event);
+    }
   }
   pump(now, out);
 }
@@ -53,7 +58,7 @@ void Queue::pump(Instant now, Effects& out) {
 
 void Queue::work(Instant now, Effects& out) {
   for (std::uint32_t i = 0; i < terms_.size(); ++i) {
-    modes_[i] = mode(i, leadership_.lease(i).trusted(now));
+    modes_[i] = mode(i, holds_lock(i) && leadership_.trust().holds(now));
   }
   dispatcher_.start_next(now, modes_, out);
   commits_.set_patient(!draining() && dispatcher_.is_stocked());
@@ -106,7 +111,7 @@ Instant Queue::next_deadline() const {
   Instant next = std::min(leadership_.next_deadline(), balance_at_);
   if (!holds_lock()) return next;
   const auto leads = [&](std::uint32_t i) {
-    return leadership_.lease(i).state() == Lease::State::kLeading &&
+    return holds_lock(i) && leadership_.trust().state() == Trust::State::kTrusted &&
            terms_[i].drain == Drain::kNone;
   };
   for (const Term& term : terms_) {
@@ -143,12 +148,7 @@ Duration Queue::oldest_due(Instant now) const {
 }
 
 Duration Queue::lease_left(Instant now) const {
-  Duration left = Duration::max();
-  for (std::uint32_t i = 0; i < terms_.size(); ++i) {
-    const Lease& lease = leadership_.lease(i);
-    if (lease.leading(now)) left = std::min(left, lease.trusted_until() - now);
-  }
-  return left == Duration::max() ? Duration::zero() : left;
+  return leading(now) ? leadership_.trust().until() - now : Duration::zero();
 }
 
 Duration Queue::longest_running(Instant now) const {
@@ -178,15 +178,11 @@ std::vector<Reason> Queue::why(Instant now, std::string_view key) const {
   std::vector<Reason> reasons;
   const TaskEntry* entry = table_.find(key);
   const std::uint32_t partition = entry == nullptr ? 0 : entry->partition;
-  const auto of_it = [&](auto is_so) {  // of a task that is not known any partition may be it
-    return entry == nullptr ? any_lease(is_so) : is_so(leadership_.lease(partition));
-  };
-  const bool leads = of_it([&](const Lease& lease) {
-    return lease.state() == Lease::State::kLeading && lease.trusted(now);
-  });
-  if (!leads) {
+  // A task that is not known may be of any partition.
+  const bool holds = entry == nullptr ? holds_lock() : holds_lock(partition);
+  if (!holds || !leadership_.trust().holds(now)) {
     reasons.push_back({Reason::Kind::kNotLeading});
-    if (!of_it([](const Lease& lease) { return lease.holding(); })) return reasons;
+    if (!holds) return reasons;
   }
   if (entry == nullptr || entry->state == TaskState::kDeleted) {
     reasons.push_back({source_.behind() ? Reason::Kind::kReading : Reason::Kind::kUnknownTask});
@@ -194,12 +190,6 @@ std::vector<Reason> Queue::why(Instant now, std::string_view key) const {
     dispatcher_.why(now, *entry, mode(partition, true), control_.paused_by(), reasons);
   }
   return reasons;
-}
-
-void Queue::on(Instant, const TimePassed&, Effects&) {}
-
-void Queue::on(Instant now, const Started& event, Effects& out) {
-  leadership_.start(now, event, out);
 }
 
 void Queue::on(Instant now, const WallClockRead& event, Effects& out) {
@@ -218,8 +208,8 @@ void Queue::on(Instant now, const StopRequested& event, Effects& out) {
   begin_drain(now, Drain::kStop, out);
 }
 
-template <class LockReply>
-void Queue::on(Instant now, const LockReply& event, Effects& out) {
+template <class LeadershipReply>
+void Queue::on(Instant now, const LeadershipReply& event, Effects& out) {
   on_changes(now, leadership_.on(now, event, out), out);
 }
 
@@ -268,8 +258,6 @@ void Queue::settle(Instant now, const WriteBatcher::Settled& settled, Effects& o
   transitions_.on_settled(now, settled, out);
 }
 
-void Queue::on(Instant now, const TasksListed& event, Effects& out) { source_.on(now, event, out); }
-
 void Queue::on(Instant now, const TasksChecked& event, Effects& out) {
   learn_operations(event.most_operations);
   source_.on(now, event, out);
@@ -283,18 +271,6 @@ void Queue::on(Instant now, const TasksFetched& event, Effects& out) {
   source_.on(now, event, out);
 }
 
-void Queue::on(Instant now, const HistoryListed& event, Effects& out) {
-  history_.accept(now, event, out);
-}
-
-void Queue::on(Instant now, const SchedulesListed& event, Effects& out) {
-  scheduler_.on(now, event, out);
-}
-
-void Queue::on(Instant now, const RateRead& event, Effects& out) {
-  dispatcher_.on(now, event, out);
-}
-
 void Queue::on(Instant now, const JobExited& event, Effects& out) {
   TaskEntry* entry = table_.find(event.attempt);
   if (entry == nullptr) return;  // of a term that is over
@@ -302,7 +278,7 @@ void Queue::on(Instant now, const JobExited& event, Effects& out) {
   const std::uint32_t partition = entry->partition;
   transitions_.forget_leftover(*entry, holds_lock());
   const bool last = table_.busy_in(partition).leftovers == 0;
-  if (last && leadership_.lease(partition).state() == Lease::State::kLost) {
+  if (last && leadership_.lock(partition).state() == Lock::State::kLost) {
     leadership_.resume(now, partition, out);
   }
 }

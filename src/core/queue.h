@@ -33,7 +33,6 @@
 #include "core/history.h"
 #include "core/leadership/balancer.h"
 #include "core/leadership/leadership.h"
-#include "core/leadership/lease.h"
 #include "core/options.h"
 #include "core/reading/task_source.h"
 #include "core/reason.h"
@@ -61,16 +60,14 @@ class Queue {
 
   /// Some partition is led, its lease proved; its lock is held.
   [[nodiscard]] bool leading(Instant now) const {
-    return any_lease([&](const Lease& lease) { return lease.leading(now); });
+    return holds_lock() && leadership_.trust().runs(now);
   }
   [[nodiscard]] bool leading(Instant now, std::uint32_t partition) const {
-    return leadership_.lease(partition).leading(now);
+    return holds_lock(partition) && leadership_.trust().runs(now);
   }
-  [[nodiscard]] bool holds_lock() const {
-    return any_lease([](const Lease& lease) { return lease.holding(); });
-  }
+  [[nodiscard]] bool holds_lock() const { return leadership_.holds_any(); }
   [[nodiscard]] bool holds_lock(std::uint32_t partition) const {
-    return leadership_.lease(partition).holding();
+    return leadership_.holds(partition);
   }
   [[nodiscard]] std::size_t waiting() const { return table_.waiting(); }
   /// Claimed, and not started yet.
@@ -96,7 +93,7 @@ class Queue {
   [[nodiscard]] Duration oldest_due(Instant now) const;
   /// For how long the job that was started first has been running; zero: none runs.
   [[nodiscard]] Duration longest_running(Instant now) const;
-  /// Until the first lease runs out without another proof; zero: none is ours.
+  /// Until the leases run out without another proof; zero: none is ours.
   [[nodiscard]] Duration lease_left(Instant now) const;
   /// The id that the next attempt would get.
   [[nodiscard]] std::uint64_t next_attempt() const { return transitions_.next_attempt(); }
@@ -143,46 +140,32 @@ class Queue {
   };
 
   // queue.cpp: events in, deadlines out
-  void on(Instant now, const TimePassed& event, Effects& out);
-  void on(Instant now, const Started& event, Effects& out);
+  void on(Instant, const TimePassed&, Effects&) {}
+  void on(Instant now, const Started& event, Effects& out) { leadership_.start(now, event, out); }
   void on(Instant now, const WallClockRead& event, Effects& out);
-  void on(Instant now, const SessionCreated& event, Effects& out) {
-    leadership_.on(now, event, out);
-  }
-  void on(Instant now, const SessionRenewed& event, Effects& out) {
-    leadership_.on(now, event, out);
-  }
-  void on(Instant now, const SessionDestroyed& event, Effects& out) {
-    leadership_.on(now, event, out);
-  }
   void on(Instant now, const ControlRead& event, Effects& out);
-  void on(Instant now, const TasksListed& event, Effects& out);
+  void on(Instant now, const TasksListed& event, Effects& out) { source_.on(now, event, out); }
   void on(Instant now, const TasksFetched& event, Effects& out);
   void on(Instant now, const TasksChecked& event, Effects& out);
   void on(Instant now, const Committed& event, Effects& out);
-  void on(Instant now, const HistoryListed& event, Effects& out);
-  void on(Instant now, const SchedulesListed& event, Effects& out);
-  void on(Instant now, const RateRead& event, Effects& out);
+  void on(Instant now, const HistoryListed& event, Effects& out) { history_.on(now, event, out); }
+  void on(Instant now, const SchedulesListed& event, Effects& out) {
+    scheduler_.on(now, event, out);
+  }
+  void on(Instant now, const RateRead& event, Effects& out) { dispatcher_.on(now, event, out); }
   void on(Instant now, const JobExited& event, Effects& out);
   void on(Instant now, const Reconfigured& event, Effects& out);
   void learn_operations(std::size_t most);
   void on(Instant now, const MembersSeen& event, Effects& out);
   void on(Instant now, const StopRequested& event, Effects& out);
-  template <class LockReply>
-  void on(Instant now, const LockReply& event, Effects& out);
+  template <class LeadershipReply>
+  void on(Instant now, const LeadershipReply& event, Effects& out);
   void pump(Instant now, Effects& out);
   void work(Instant now, Effects& out);
   void settle(Instant now, const WriteBatcher::Settled& settled, Effects& out);
   void mark_missing(Instant now);
   void prune(Instant now);
   [[nodiscard]] Dispatcher::Mode mode(std::uint32_t partition, bool trusted) const;
-  template <class IsSo>
-  [[nodiscard]] bool any_lease(IsSo is_so) const {
-    for (std::uint32_t i = 0; i < terms_.size(); ++i) {
-      if (is_so(leadership_.lease(i))) return true;
-    }
-    return false;
-  }
 
   // queue_lead.cpp: leadership gained, lost, given up
   void on_changes(Instant now, const Leadership::Changes& changes, Effects& out);

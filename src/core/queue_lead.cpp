@@ -64,7 +64,7 @@ bool Queue::holds_another(std::uint32_t partition) const {
 }
 
 void Queue::begin_term(Instant now, std::uint32_t partition, Effects& out) {
-  const Lock& lock = leadership_.lease(partition).lock();
+  const Lock& lock = leadership_.lock(partition);
   tell(Fact::Kind::kLeading, partition, out, lock.predecessor(), lock.takeover_gap());
   terms_[partition] = {};
   const bool is_first = !holds_another(partition);

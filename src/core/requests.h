@@ -2,6 +2,7 @@
 
 // For requests to the store: their ids, pauses between tries, one fact for each outage.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -43,13 +44,22 @@ class Requests {
 };
 
 /// Nobody waits for the answer any more.
-void cancel(RequestId& request, Effects& out);
+inline void cancel(RequestId& request, Effects& out) {
+  if (request) out.emplace_back(CancelRequest{std::exchange(request, {})});
+}
 
 /// What cannot be asked of Consul now: one fact for each error of an outage, not one a try. An outage
 /// may end in a refusal, which must not pass unsaid.
 class StoreTrouble {
  public:
-  void tell(const std::string& what, const std::string& error, Effects& out);
+  void tell(const std::string& what, const std::string& error, Effects& out) {
+    constexpr std::size_t kMost = 4;
+    std::string kind = error;
+    std::erase_if(kind, [](char c) { return c >= '0' && c <= '9'; });
+    if (told_.size() >= kMost || std::find(told_.begin(), told_.end(), kind) != told_.end()) return;
+    told_.push_back(std::move(kind));
+    out.emplace_back(Fact{Fact::Kind::kStoreTrouble, {}, what + ": " + error});
+  }
   void over() { told_.clear(); }
 
  private:

@@ -219,7 +219,6 @@ void QueueDriver::step(Instant now) {
   }
   std::move(inbox_->at_hand.begin(), inbox_->at_hand.end(), std::back_inserter(events_));
   inbox_->at_hand.clear();
-  core::readings_first(events_);
   if (!old_runners_.empty()) drop_old_runners();
   if (events_.empty() && now < next_deadline()) return;
   for (const core::Event& event : events_) {

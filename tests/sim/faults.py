@@ -394,10 +394,9 @@ EDITS = [
     ),
     (
         "core/queue.cpp",
-        """leadership_.lease(i).trusted(now));
+        """leadership_.trust().holds(now));
 """,
-        """leadership_.lease(i).trusted(now) ||
-                              (FAULT(StartUntrusted) && holds_lock(i)));
+        """(leadership_.trust().holds(now) || FAULT(StartUntrusted)));
 """,
     ),
     (
@@ -425,10 +424,10 @@ EDITS = [
     ),
     (
         "core/leadership/leadership.cpp",
-        """    if (!leases_[i].holding()) continue;
+        """    if (!holds(i)) continue;
     extend(i, out);
 """,
-        """    if (!leases_[i].holding() || (FAULT(ProofOfOne) && i != 0)) continue;
+        """    if (!holds(i) || (FAULT(ProofOfOne) && i != 0)) continue;
     extend(i, out);
 """,
     ),

@@ -10,27 +10,15 @@ namespace lictor::core {
 Leadership::Leadership(const QueueOptions& options, Requests& requests)
     : session_(options, requests, trouble_), trust_(options) {
   for (std::uint32_t i = 0; i < options.partitions; ++i) {
-    leases_.emplace_back(options, i, requests, trouble_, trust_);
+    locks_.emplace_back(options, i, requests, trouble_);
   }
 }
 
 void Leadership::start(Instant now, const Started& started, Effects& out) {
-  for (std::uint32_t i = 0; i < started.held_indexes.size() && i < leases_.size(); ++i) {
-    leases_[i].lock().know_held(started.held_indexes[i]);
+  for (std::uint32_t i = 0; i < started.held_indexes.size() && i < locks_.size(); ++i) {
+    locks_[i].know_held(started.held_indexes[i]);
   }
   session_.start(now, started.previous_session, out);
-}
-
-void Leadership::on(Instant now, const SessionCreated& reply, Effects& out) {
-  on_session(now, session_.on(now, reply, out), out);
-}
-
-void Leadership::on(Instant now, const SessionRenewed& reply, Effects& out) {
-  on_session(now, session_.on(now, reply, out), out);
-}
-
-void Leadership::on(Instant now, const SessionDestroyed& reply, Effects& out) {
-  on_session(now, session_.on(now, reply, out), out);
 }
 
 void Leadership::on_session(Instant now, Session::Change change, Effects& out) {
@@ -40,15 +28,13 @@ void Leadership::on_session(Instant now, Session::Change change, Effects& out) {
       break;
     case Session::Change::kOpened:
       if (retired_) break;
-      for (Lease& lease : leases_) {
-        if (lease.state() == Lease::State::kFollowing) {
-          lease.lock().campaign(now, session_.id(), out);
-        }
+      for (Lock& lock : locks_) {
+        if (lock.follows()) lock.campaign(now, session_.id(), out);
       }
       break;
     case Session::Change::kGone:
       // A lagging server can also say this of a live session; a lock that hangs on it decides.
-      if (any_holds()) {
+      if (holds_any()) {
         lock_to_read().prove(now, out);
         session_.renew_soon(now);
       } else if (!retired_ && all_follow()) {
@@ -56,14 +42,14 @@ void Leadership::on_session(Instant now, Session::Change change, Effects& out) {
       }
       break;
     case Session::Change::kClosed:
-      for (Lease& lease : leases_) lease.lock().stop(out);
+      for (Lock& lock : locks_) lock.stop(out);
       trust_.end();
       break;
   }
 }
 
 void Leadership::replace_session(Effects& out) {
-  for (Lease& lease : leases_) lease.lock().stop(out);
+  for (Lock& lock : locks_) lock.stop(out);
   session_.replace(out);
 }
 
@@ -85,12 +71,12 @@ void Leadership::take(Instant now, std::uint32_t partition, const Lock::Verdict&
       if (closing_) {
         end_session_if_free(now, out);
       } else if (!retired_) {
-        leases_[partition].lock().campaign(now, session_.id(), out);
+        locks_[partition].campaign(now, session_.id(), out);
       }
       changes.push_back({partition, LeaseChange::kResigned});
       return;
     case Lock::Change::kSessionGone:
-      leases_[partition].lock().stop(out);
+      locks_[partition].stop(out);
       return on_session(now, Session::Change::kGone, out);
     case Lock::Change::kCountChanged:
       count_changed_ = true;
@@ -111,7 +97,7 @@ void Leadership::win(Instant now, std::uint32_t partition, Instant sent_at, Chan
 void Leadership::lose(Instant now, std::uint32_t partition, Changes& changes, Effects& out) {
   changes.push_back({partition, LeaseChange::kLost});
   end_trust_if_free();
-  if (any_holds()) lock_to_read().prove(now, out);
+  if (holds_any()) lock_to_read().prove(now, out);
 }
 
 // False: the leases end when they did before.
@@ -119,8 +105,8 @@ bool Leadership::prove_with(Instant now, Instant sent_at, Changes& changes, Effe
   const bool was_doubtful = trust_.state() == Trust::State::kExpired;
   if (!trust_.prove(now, sent_at)) return false;
   trouble_.over();
-  for (std::uint32_t i = 0; i < leases_.size(); ++i) {
-    if (!leases_[i].holding()) continue;
+  for (std::uint32_t i = 0; i < locks_.size(); ++i) {
+    if (!holds(i)) continue;
     extend(i, out);
     if (was_doubtful) changes.push_back({i, LeaseChange::kRegained});
   }
@@ -135,12 +121,12 @@ void Leadership::extend(std::uint32_t partition, Effects& out) const {
 // Some lock must be held. The same one until its answer has come: where Consul does not answer, no
 // more of them are asked for.
 Lock& Leadership::lock_to_read() {
-  while (!leases_[proving_].holding()) prove_by_next();
-  return leases_[proving_].lock();
+  while (!holds(proving_)) prove_by_next();
+  return locks_[proving_];
 }
 
 void Leadership::end_trust_if_free() {
-  if (!any_holds()) trust_.end();
+  if (!holds_any()) trust_.end();
 }
 
 Leadership::Changes Leadership::proved(Instant now, Instant sent_at, Effects& out) {
@@ -151,23 +137,22 @@ Leadership::Changes Leadership::proved(Instant now, Instant sent_at, Effects& ou
 
 Leadership::Changes Leadership::refused(Instant now, std::uint32_t partition, Effects& out) {
   Changes changes;
-  Lease& lease = leases_[partition];
-  if (!lease.holding()) return changes;
-  lease.lock().lose(out);
+  if (!holds(partition)) return changes;
+  locks_[partition].lose(out);
   lose(now, partition, changes, out);
   return changes;
 }
 
 void Leadership::clock_stepped(Instant now, Effects& out) {
   trust_.clock_stepped(now);
-  if (any_holds()) lock_to_read().prove_anew(now, out);
+  if (holds_any()) lock_to_read().prove_anew(now, out);
 }
 
 // The lock can be lost while the session lives: the leader key was deleted or taken by force.
 void Leadership::resume(Instant now, std::uint32_t partition, Effects& out) {
-  LICTOR_ASSERT(leases_[partition].state() == Lease::State::kLost);
+  LICTOR_ASSERT(locks_[partition].state() == Lock::State::kLost);
   out.emplace_back(EndLease{partition});
-  leases_[partition].lock().stop(out);
+  locks_[partition].stop(out);
   if (closing_) {
     end_session_if_free(now, out);
   } else if (!retired_) {
@@ -176,16 +161,16 @@ void Leadership::resume(Instant now, std::uint32_t partition, Effects& out) {
 }
 
 void Leadership::resign(std::uint32_t partition, Duration standoff, Effects& out) {
-  if (!leases_[partition].holding()) return;
-  leases_[partition].lock().release(standoff, out);
+  if (!holds(partition)) return;
+  locks_[partition].release(standoff, out);
   end_trust_if_free();
 }
 
 void Leadership::want_only(Instant now, const std::vector<std::uint32_t>& partitions) {
   auto next = partitions.begin();
-  for (std::uint32_t i = 0; i < leases_.size(); ++i) {
+  for (std::uint32_t i = 0; i < locks_.size(); ++i) {
     const bool wanted = next != partitions.end() && *next == i;
-    leases_[i].lock().want(now, wanted);
+    locks_[i].want(now, wanted);
     if (wanted) ++next;
   }
 }
@@ -194,10 +179,8 @@ bool Leadership::read_owners(const std::string& self, BalancerView& view) {
   if (owners_seen_) return false;
   std::vector<std::string> owners;
   std::vector<Instant> free_from;
-  for (const Lease& lease : leases_) {
-    const bool is_ours =
-        lease.state() != Lease::State::kFollowing && lease.state() != Lease::State::kLost;
-    const Lock& lock = lease.lock();
+  for (const Lock& lock : locks_) {
+    const bool is_ours = !lock.follows() && lock.state() != Lock::State::kLost;
     if (!is_ours && !lock.other_owner()) return false;
     // A lock of another daemon of our name, or of our last session, is not ours to give away.
     const bool is_namesake = !is_ours && *lock.other_owner() == self;
@@ -212,8 +195,8 @@ bool Leadership::read_owners(const std::string& self, BalancerView& view) {
 
 void Leadership::retire(Effects& out) {
   retired_ = true;
-  for (Lease& lease : leases_) {
-    if (lease.state() == Lease::State::kFollowing) lease.lock().stop(out);
+  for (Lock& lock : locks_) {
+    if (lock.follows()) lock.stop(out);
   }
 }
 
@@ -221,14 +204,14 @@ void Leadership::close(Instant until, Effects& out) {
   if (closing_) return;
   retired_ = closing_ = true;
   session_.close_until(until);
-  for (std::uint32_t i = 0; i < leases_.size(); ++i) resign(i, Duration::zero(), out);
+  for (std::uint32_t i = 0; i < locks_.size(); ++i) resign(i, Duration::zero(), out);
   end_session_if_free(until, out);
 }
 
 // Destroying the session also releases a lock that is being acquired at this moment.
 void Leadership::end_session_if_free(Instant now, Effects& out) {
   if (!all_follow()) return;
-  for (Lease& lease : leases_) lease.lock().stop(out);
+  for (Lock& lock : locks_) lock.stop(out);
   on_session(now, session_.close(out), out);
 }
 
@@ -240,27 +223,25 @@ Leadership::Changes Leadership::on_time(Instant now, Effects& out) {
     trust_.asked(now);
     lock_to_read().prove(now, out);
   }
-  for (Lease& lease : leases_) lease.lock().on_time(now, out);
+  for (Lock& lock : locks_) lock.on_time(now, out);
   if (!trust_.expire(now)) return changes;
-  for (std::uint32_t i = 0; i < leases_.size(); ++i) {
-    if (leases_[i].holding()) changes.push_back({i, LeaseChange::kExpired});
+  for (std::uint32_t i = 0; i < locks_.size(); ++i) {
+    if (holds(i)) changes.push_back({i, LeaseChange::kExpired});
   }
   return changes;
 }
 
-bool Leadership::any_holds() const {
-  return std::any_of(leases_.begin(), leases_.end(),
-                     [](const Lease& lease) { return lease.holding(); });
+bool Leadership::holds_any() const {
+  return std::any_of(locks_.begin(), locks_.end(), [](const Lock& lock) { return lock.held(); });
 }
 
 bool Leadership::all_follow() const {
-  return std::all_of(leases_.begin(), leases_.end(),
-                     [](const Lease& lease) { return lease.state() == Lease::State::kFollowing; });
+  return std::all_of(locks_.begin(), locks_.end(), [](const Lock& lock) { return lock.follows(); });
 }
 
 Instant Leadership::next_deadline() const {
   Instant next = std::min(session_.next_deadline(), trust_.next_deadline());
-  for (const Lease& lease : leases_) next = std::min(next, lease.lock().next_deadline());
+  for (const Lock& lock : locks_) next = std::min(next, lock.next_deadline());
   return next;
 }
 

@@ -10,8 +10,9 @@
 //                         its jobs are over: if the session lives, it campaigns again
 //            released --> it campaigns again, or, after close(), the last one ends the session
 //
-// Session (session.h) opens, renews and ends the session; Trust (trust.h) counts until when it may
-// be believed; Lease (lease.h) is a partition's lock under that trust.
+// Session (session.h) opens, renews and ends the session. Lock (lock.h) takes the leader key of a
+// partition and gives it back. Trust (trust.h) counts until when the session's locks may be believed.
+// A lease is a lock that is held, under that trust.
 
 #include <cstdint>
 #include <deque>
@@ -22,13 +23,22 @@
 #include "core/effect.h"
 #include "core/event.h"
 #include "core/leadership/balancer.h"
-#include "core/leadership/lease.h"
+#include "core/leadership/lock.h"
 #include "core/leadership/session.h"
 #include "core/leadership/trust.h"
 #include "core/options.h"
 #include "core/requests.h"
 
 namespace lictor::core {
+
+/// What an event did to the lease of a partition.
+enum class LeaseChange {
+  kWon,
+  kExpired,   // no proof within the span: no job may run, but the lock may still be ours
+  kRegained,  // a proof after all
+  kLost,      // the lock is not ours any more
+  kResigned,  // given up as asked
+};
 
 class Leadership {
  public:
@@ -45,15 +55,17 @@ class Leadership {
   /// What an earlier daemon of this node knew counts: its session is taken up if it still lives.
   void start(Instant now, const Started& started, Effects& out);
 
-  void on(Instant now, const SessionCreated& reply, Effects& out);
-  void on(Instant now, const SessionRenewed& reply, Effects& out);
-  void on(Instant now, const SessionDestroyed& reply, Effects& out);
-  template <class LockReply>
-  Changes on(Instant now, const LockReply& reply, Effects& out) {
+  /// The reply to a request about the session or a lock.
+  template <class Reply>
+  Changes on(Instant now, const Reply& reply, Effects& out) {
     Changes changes;
-    owners_seen_ = false;
-    for (std::uint32_t i = 0; i < leases_.size(); ++i) {
-      take(now, i, leases_[i].lock().on(now, reply, out), changes, out);
+    if constexpr (requires { session_.on(now, reply, out); }) {
+      on_session(now, session_.on(now, reply, out), out);
+    } else {
+      owners_seen_ = false;
+      for (std::uint32_t i = 0; i < locks_.size(); ++i) {
+        take(now, i, locks_[i].on(now, reply, out), changes, out);
+      }
     }
     return changes;
   }
@@ -82,7 +94,12 @@ class Leadership {
   /// The session is gone, or was left to its TTL.
   [[nodiscard]] bool closed() const { return session_.closed(); }
 
-  [[nodiscard]] const Lease& lease(std::uint32_t partition) const { return leases_[partition]; }
+  [[nodiscard]] const Lock& lock(std::uint32_t partition) const { return locks_[partition]; }
+  /// The lock is ours as far as we know, trusted or not.
+  [[nodiscard]] bool holds(std::uint32_t partition) const { return locks_[partition].held(); }
+  [[nodiscard]] bool holds_any() const;
+  /// In all locks that are held.
+  [[nodiscard]] const Trust& trust() const { return trust_; }
   [[nodiscard]] const std::string& session() const { return session_.id(); }
   /// Consul refused a lock, since the queue has another number of partitions than is asked for.
   [[nodiscard]] bool count_changed() const { return count_changed_; }
@@ -97,17 +114,16 @@ class Leadership {
   bool prove_with(Instant now, Instant sent_at, Changes& changes, Effects& out);
   void extend(std::uint32_t partition, Effects& out) const;
   [[nodiscard]] Lock& lock_to_read();
-  void prove_by_next() { proving_ = proving_ + 1 == leases_.size() ? 0 : proving_ + 1; }
+  void prove_by_next() { proving_ = proving_ + 1 == locks_.size() ? 0 : proving_ + 1; }
   void end_trust_if_free();
   void replace_session(Effects& out);
   void end_session_if_free(Instant now, Effects& out);
-  [[nodiscard]] bool any_holds() const;
   [[nodiscard]] bool all_follow() const;
 
   StoreTrouble trouble_;
   Session session_;
   Trust trust_;
-  std::deque<Lease> leases_;   // by partition
+  std::deque<Lock> locks_;     // by partition
   std::uint32_t proving_ = 0;  // whose lock is read next as a proof
   bool owners_seen_ = true;
   bool count_changed_ = false;

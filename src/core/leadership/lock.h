@@ -86,6 +86,10 @@ class Lock {
 
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool held() const { return state_ == State::kHeld; }
+  /// Another host may hold it, and no job of a term of ours is left.
+  [[nodiscard]] bool follows() const {
+    return !held() && state_ != State::kReleasing && state_ != State::kLost;
+  }
   /// Another node that held it when the watch last told; empty: nobody did. Nothing: not known.
   [[nodiscard]] const std::optional<std::string>& other_owner() const { return other_owner_; }
   /// While nobody holds it: no candidate may acquire it before.

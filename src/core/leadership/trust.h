@@ -62,8 +62,7 @@ class Trust {
 
   /// Whether the deadline has just passed.
   bool expire(Instant now) {
-    const bool runs = state_ == State::kTrusted || state_ == State::kUnproven;
-    if (!runs || now < until_) return false;
+    if (!is_counting() || now < until_) return false;
     state_ = State::kExpired;
     return true;
   }
@@ -78,15 +77,20 @@ class Trust {
   void asked(Instant now) { proof_due_ = now + options_.proof_interval(); }
 
   [[nodiscard]] State state() const { return state_; }
+  /// Jobs may be started.
   [[nodiscard]] bool holds(Instant now) const { return state_ == State::kTrusted && now < until_; }
+  /// Jobs may run: the last proof has not run out.
+  [[nodiscard]] bool runs(Instant now) const { return is_counting() && now < until_; }
   [[nodiscard]] Instant until() const { return until_; }
   [[nodiscard]] Instant proof_due() const { return proof_due_; }
   [[nodiscard]] Instant next_deadline() const {
-    const bool runs = state_ == State::kTrusted || state_ == State::kUnproven;
-    return runs ? std::min(until_, proof_due_) : proof_due_;
+    return is_counting() ? std::min(until_, proof_due_) : proof_due_;
   }
 
  private:
+  [[nodiscard]] bool is_counting() const {
+    return state_ == State::kTrusted || state_ == State::kUnproven;
+  }
   void count_from(Instant sent_at) {
     last_proof_ = sent_at;
     until_ = sent_at + options_.lease_span();

@@ -170,8 +170,7 @@ bool Transitions::is_held(Instant now, const Task& task) const {
 void Transitions::place(Instant now, TaskEntry& entry, const StoredRecord& record, Effects& out,
                         bool in_generation) {
   const std::uint32_t partition = partition_of(record);
-  const bool is_ours = leadership_.lease(partition).holding();
-  if (!is_ours) return make_foreign(entry, partition, index_of(record));
+  if (!leadership_.holds(partition)) return make_foreign(entry, partition, index_of(record));
   entry.partition = static_cast<std::uint8_t>(partition);
   if (const auto* task = std::get_if<Task>(&record)) {
     auto read = std::make_shared<Task>(*task);

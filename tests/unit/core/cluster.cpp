@@ -384,8 +384,7 @@ void Cluster::step(Daemon& daemon) {
     tell(daemon, clock_of(daemon));
   }
   Effects effects;
-  std::vector<Event> events = std::exchange(daemon.inbox, {});
-  readings_first(events);
+  const std::vector<Event> events = std::exchange(daemon.inbox, {});
   const Instant local = local_time(daemon, now);
   daemon.divide_now = true;
   if (!daemon.queue) return;

@@ -163,13 +163,13 @@ TEST_CASE("while the history is read once more, nothing of it is due") {
     reply.entries.push_back({"tasks/1", 7, wall});
     return reply;
   };
-  history.accept(now, listed(), out);
+  history.on(now, listed(), out);
   static_cast<void>(history.take_old(now, wall, 10));
   now += 24h;
   history.on_time(now, out);
   REQUIRE(out.size() == 2);
   CHECK(history.next_deadline() > now);
-  history.accept(now, listed(), out);
+  history.on(now, listed(), out);
   CHECK(history.next_deadline() <= now);
 }
 
