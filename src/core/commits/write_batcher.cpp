@@ -354,27 +354,29 @@ void WriteBatcher::drop(std::uint32_t partition) {
   }
 }
 
+template <class Visit>
+void WriteBatcher::for_each(Visit visit) const {
+  waiting_.for_each(visit);
+  for (const auto& writes : single_writes_) std::for_each(writes.begin(), writes.end(), visit);
+  for (const auto& [request, batch] : in_flight_) {
+    std::for_each(batch.writes.begin(), batch.writes.end(), visit);
+  }
+  for (const auto* writes : {&doubtful_, &unanswered_}) {
+    for (const auto& [key, write] : *writes) visit(write);
+  }
+  std::for_each(refused_.begin(), refused_.end(), visit);
+}
+
 bool WriteBatcher::idle(std::uint32_t partition) const {
-  const auto is_its = [&](const Write& write) {
-    return write.partition == partition && !write.dropped;
-  };
-  const auto any = [&](const auto& writes) {
-    return std::any_of(writes.begin(), writes.end(), is_its);
-  };
-  const auto any_entry = [&](const auto& writes) {
-    return std::any_of(writes.begin(), writes.end(),
-                       [&](const auto& entry) { return is_its(entry.second); });
-  };
-  return !waiting_.any(is_its) && std::none_of(single_writes_.begin(), single_writes_.end(), any) &&
-         !any_entry(doubtful_) && !any_entry(unanswered_) && !any(refused_) &&
-         std::none_of(in_flight_.begin(), in_flight_.end(),
-                      [&](const auto& entry) { return any(entry.second.writes); });
+  bool any = false;
+  for_each(
+      [&](const Write& write) { any = any || (write.partition == partition && !write.dropped); });
+  return !any;
 }
 
 std::size_t WriteBatcher::writes() const {
-  std::size_t count = waiting_.size() + doubtful_.size() + unanswered_.size() + refused_.size();
-  for (const auto& writes : single_writes_) count += writes.size();
-  for (const auto& [request, batch] : in_flight_) count += batch.writes.size();
+  std::size_t count = 0;
+  for_each([&](const Write&) { ++count; });
   return count;
 }
 

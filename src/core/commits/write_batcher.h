@@ -99,10 +99,7 @@ class WriteBatcher {
   /// Nothing of the partition's is left to be settled.
   [[nodiscard]] bool idle(std::uint32_t partition) const;
 
-  [[nodiscard]] bool idle() const {
-    return waiting_.empty() && single_writes_.empty() && in_flight_.empty() && doubtful_.empty() &&
-           unanswered_.empty() && refused_.empty();
-  }
+  [[nodiscard]] bool idle() const { return writes() == 0; }
   /// Number of writes that are not settled; number of transactions under way.
   [[nodiscard]] std::size_t writes() const;
   [[nodiscard]] std::size_t in_flight() const { return in_flight_.size(); }
@@ -124,6 +121,9 @@ class WriteBatcher {
   /// Whether the waiting writes fill that many transactions.
   [[nodiscard]] bool is_full(std::size_t transactions) const;
   [[nodiscard]] bool may_send(Instant now) const;
+  /// Calls `visit(const Write&)` for each write that is not settled.
+  template <class Visit>
+  void for_each(Visit visit) const;
   [[nodiscard]] std::vector<Write> pack(Cost& cost);
   void transmit(Instant now, const std::string& session, std::vector<Write> writes, Cost cost,
                 Effects& out);
