@@ -8,7 +8,6 @@ namespace {
 
 using S = TaskState;
 
-constexpr Duration kBurst = 100ms;
 // What ends a host does so within seconds: a panic, a reboot, memory that is eaten up. Longer would
 // hold up a queue of long jobs for hours after a daemon was killed twice.
 constexpr Duration kTrial = 10s;
@@ -302,9 +301,7 @@ void Dispatcher::release_probe(std::string_view executor) {
 }
 
 void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
-  const bool was_burst = table_.claimed_order().many_due_count() > 0;
   transitions_.advance(now);
-  defer_writes(now, was_burst);
   transitions_.bury_some(
       now, [&](std::uint32_t i) { return modes[i].trusted && !modes[i].draining; }, out);
   breaker_.release(now);
@@ -323,17 +320,6 @@ void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
   if (now >= held_too_long_at()) {
     adaptive_.give_up();
     requeue_claimed(now, "no slot became free in time", out);
-  }
-}
-
-// Writing an end takes Consul more processor time than starting a job takes us. So when many tasks
-// are due at once, all of them start before ends are written; but for 100 ms at most, since a job
-// that ended and is not written would run again if we died.
-void Dispatcher::defer_writes(Instant now, bool was_burst) {
-  const bool is_burst = table_.claimed_order().many_due_count() > 0;
-  if (is_burst && !was_burst) commits_.defer_until(now + kBurst);
-  if (!is_burst || table_.count(S::kEnding) >= options_.max_unacked) {
-    commits_.defer_until(Instant::min());
   }
 }
 

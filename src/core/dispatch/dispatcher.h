@@ -72,7 +72,6 @@ class Dispatcher {
            std::vector<Reason>& reasons) const;
 
  private:
-  void defer_writes(Instant now, bool was_burst);
   void start_claimed(Instant now, const Modes& modes, Effects& out);
   void requeue_too_early(Instant now, Effects& out);
   void requeue_overtaking(Instant now, Effects& out);

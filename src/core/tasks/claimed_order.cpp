@@ -3,8 +3,6 @@
 namespace lictor::core {
 namespace {
 
-constexpr std::size_t kMany = 64;
-
 bool is_being_claimed(const TaskEntry& entry) {
   return entry.state == TaskState::kClaiming || entry.state == TaskState::kChecking;
 }
@@ -16,96 +14,51 @@ bool can_time_out(const TaskEntry& entry) {
 }  // namespace
 
 void ClaimedOrder::enter(TaskEntry& entry) {
-  if (!entry.attempt) return;
   const bool claiming = is_being_claimed(entry);
   const bool claimed = entry.state == TaskState::kClaimed;
   if (claiming) claiming_.insert(claiming_.end(), &entry);
   if (can_time_out(entry)) timeouts_.insert(&entry);
-  if (entry.attempt->early_until && (claiming || claimed)) {
-    Early& group = early_[*entry.attempt->early_until];
-    if (claiming) {
-      group.claiming.insert(&entry);
-    } else {
-      group.claimed.insert(&entry);
-    }
-    ++early_count_;
+  if ((claiming || claimed) && is_early(entry)) {
+    early_.insert(early_.end(), &entry);
   } else if (claimed) {
     claimed_.insert(claimed_.end(), &entry);
   }
 }
 
 void ClaimedOrder::leave(TaskEntry& entry) {
-  if (!entry.attempt) return;
-  if (is_being_claimed(entry)) claiming_.erase(&entry);
+  const bool claiming = is_being_claimed(entry);
+  const bool claimed = entry.state == TaskState::kClaimed;
+  if (claiming) claiming_.erase(&entry);
   if (can_time_out(entry)) timeouts_.erase(&entry);
-  if (entry.state == TaskState::kClaimed) {
-    if (!claimed_.empty() && *claimed_.begin() == &entry) {  // which is the next to start
-      claimed_.erase(claimed_.begin());
-    } else {
-      claimed_.erase(&entry);
-    }
-  }
-  if (!entry.attempt->early_until) return;
-  if (const auto it = early_.find(*entry.attempt->early_until); it != early_.end()) {
-    Early& group = it->second;
-    early_count_ -= group.claiming.erase(&entry) + group.claimed.erase(&entry);
-    if (group.claiming.empty() && group.claimed.empty()) early_.erase(it);
-  }
-  if (const auto it = many_due_.find(*entry.attempt->early_until); it != many_due_.end()) {
-    many_due_count_ -= it->second.erase(&entry);
-    if (it->second.empty()) many_due_.erase(it);
+  if ((claiming || claimed) && is_early(entry)) {
+    early_.erase(&entry);
+  } else if (claimed && *claimed_.begin() == &entry) {  // as a rule: the next to start
+    claimed_.erase(claimed_.begin());
+  } else if (claimed) {
+    claimed_.erase(&entry);
   }
 }
 
 void ClaimedOrder::clear() { *this = {}; }
 
-bool ClaimedOrder::is_early(const TaskEntry& entry) const {
-  if (!entry.attempt || !entry.attempt->early_until) return false;
-  const auto it = early_.find(*entry.attempt->early_until);
-  if (it == early_.end()) return false;
-  auto* const member = const_cast<TaskEntry*>(&entry);
-  return it->second.claiming.contains(member) || it->second.claimed.contains(member);
-}
-
+// Tasks that are due at one instant come in the order of starting: each goes to the end.
 void ClaimedOrder::advance(WallTime wall) {
-  while (!early_.empty() && early_.begin()->first <= wall) {
-    auto node = early_.extract(early_.begin());
-    Early& group = node.mapped();
-    early_count_ -= group.claiming.size() + group.claimed.size();
-    for (TaskEntry* entry : group.claiming) entry->attempt->early_until.reset();
-    if (group.claimed.size() > kMany) {
-      many_due_count_ += group.claimed.size();
-      InOrder& due = many_due_[node.key()];
-      if (due.empty()) {
-        due.swap(group.claimed);
-      } else {
-        due.merge(group.claimed);  // the clock was set back in between
-      }
-      continue;
-    }
-    for (TaskEntry* entry : group.claimed) {
-      entry->attempt->early_until.reset();
-      claimed_.insert(entry);
-    }
+  while (next_due().value_or(WallTime::max()) <= wall) {
+    TaskEntry* const entry = *early_.begin();
+    early_.erase(early_.begin());
+    entry->attempt->early_until.reset();
+    if (entry->state == TaskState::kClaimed) claimed_.insert(claimed_.end(), entry);
   }
 }
 
 std::optional<WallTime> ClaimedOrder::next_due() const {
-  return early_.empty() ? std::nullopt : std::optional{early_.begin()->first};
-}
-
-TaskEntry* ClaimedOrder::last_early() const {
-  if (early_.empty()) return nullptr;
-  const Early& last = early_.rbegin()->second;
-  return last.claiming.empty() ? *last.claimed.rbegin() : *last.claiming.begin();
+  return early_.empty() ? std::nullopt : (*early_.begin())->attempt->early_until;
 }
 
 TaskEntry* ClaimedOrder::next_to_start(bool in_order) const {
-  TaskEntry* first = claimed_.empty() ? nullptr : *claimed_.begin();
-  for (const auto& [due, group] : many_due_) {
-    if (first == nullptr || ByStart{}(*group.begin(), first)) first = *group.begin();
-  }
-  if (first == nullptr || !in_order || claiming_.empty()) return first;
+  if (claimed_.empty()) return nullptr;
+  TaskEntry* const first = *claimed_.begin();
+  if (!in_order || claiming_.empty()) return first;
   return (*claiming_.begin())->attempt->id < first->attempt->id ? nullptr : first;
 }
 

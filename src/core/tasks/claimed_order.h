@@ -8,7 +8,6 @@
 // An early task was claimed before its due time: until then it takes no slot and is not started.
 
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -25,12 +24,16 @@ class ClaimedOrder {
 
   /// Tasks that are due at `wall` are no longer early.
   void advance(WallTime wall);
-  [[nodiscard]] std::size_t early_count() const { return early_count_; }
-  [[nodiscard]] bool is_early(const TaskEntry& entry) const;
+  [[nodiscard]] std::size_t early_count() const { return early_.size(); }
+  [[nodiscard]] static bool is_early(const TaskEntry& entry) {
+    return entry.attempt && entry.attempt->early_until;
+  }
   /// Due time of the first early task.
   [[nodiscard]] std::optional<WallTime> next_due() const;
   /// The early task with the latest due time.
-  [[nodiscard]] TaskEntry* last_early() const;
+  [[nodiscard]] TaskEntry* last_early() const {
+    return early_.empty() ? nullptr : *early_.rbegin();
+  }
 
   /// The claimed task to start next; never an early one. With `in_order` also none that was claimed
   /// after a task whose claim is not settled yet.
@@ -39,10 +42,7 @@ class ClaimedOrder {
     return claimed_.empty() ? nullptr : *claimed_.begin();
   }
   /// Claimed, due, and not started yet.
-  [[nodiscard]] std::size_t ready_count() const { return claimed_.size() + many_due_count_; }
-
-  /// Of those, tasks that became due together with many others.
-  [[nodiscard]] std::size_t many_due_count() const { return many_due_count_; }
+  [[nodiscard]] std::size_t ready_count() const { return claimed_.size(); }
 
   /// A job whose timeout has passed.
   [[nodiscard]] TaskEntry* next_timed_out(Instant now) const;
@@ -60,20 +60,17 @@ class ClaimedOrder {
              std::pair{b->attempt->timeout_at, b->attempt->id};
     }
   };
-  using InOrder = std::set<TaskEntry*, ByStart>;
-  struct Early {
-    std::set<TaskEntry*, ById> claiming;
-    InOrder claimed;
+  struct ByDue {
+    bool operator()(const TaskEntry* a, const TaskEntry* b) const {
+      const WallTime due = *a->attempt->early_until;
+      const WallTime other = *b->attempt->early_until;
+      return due != other ? due < other : ByStart{}(a, b);
+    }
   };
 
   std::set<TaskEntry*, ById> claiming_;
-  InOrder claimed_;                  // without the early ones
-  std::map<WallTime, Early> early_;  // by when they are due
-  std::size_t early_count_ = 0;
-  // Many tasks that are due at once stay together: sorting each into claimed_ would delay the first
-  // start by milliseconds.
-  std::map<WallTime, InOrder> many_due_;
-  std::size_t many_due_count_ = 0;
+  std::set<TaskEntry*, ByStart> claimed_;  // without the early ones
+  std::set<TaskEntry*, ByDue> early_;      // claimed, or being claimed
   std::set<TaskEntry*, ByTimeout> timeouts_;
 };
 

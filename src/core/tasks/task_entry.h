@@ -43,12 +43,11 @@ struct Attempt {
 /// All that the core knows of one key. Only TaskTable::update() changes what its orders go by.
 struct TaskEntry : KnownKey {
   TaskState state = TaskState::kUnread;
-  std::uint8_t partition = 0;         // once its record is read
-  std::uint64_t tombstones : 20 = 0;  // entries in the table's list of deletions
-  std::uint64_t heap_at : 28 = 0;     // of a distant one: its place in DueHeap
-  WallTime due = WallTime::min();     // not before this
-  std::shared_ptr<const Task> task;   // while it waits or is ours
-  std::unique_ptr<Attempt> attempt;   // while it is ours, and of a leftover
+  std::uint8_t partition = 0;        // once its record is read
+  std::uint32_t tombstones = 0;      // entries in the table's list of deletions
+  WallTime due = WallTime::min();    // not before this
+  std::shared_ptr<const Task> task;  // while it waits or is ours
+  std::unique_ptr<Attempt> attempt;  // while it is ours, and of a leftover
   struct Notes {
     std::shared_ptr<const BadRecord> bad;  // of an unreadable record
     std::string text;                      // why Consul refused its claim, or why it is too large

@@ -55,7 +55,7 @@ bool WaitingOrder::holds_lane(const TaskEntry& entry) const {
 void WaitingOrder::enter(TaskEntry& entry) {
   if (entry.state == TaskState::kReady) insert(ready_, entry);
   if (entry.state == TaskState::kSuspended) insert(suspended_, entry);
-  if (entry.state == TaskState::kDistant) distant_.push(entry);
+  if (entry.state == TaskState::kDistant) insert(distant_, entry);
   if (entry.state == TaskState::kUnreadable) insert(unreadable_, entry);
   if (is_held(entry)) insert(held_, entry);
   if (is_delayed(entry.state)) insert(delayed_, entry);
@@ -70,7 +70,7 @@ void WaitingOrder::enter(TaskEntry& entry) {
 void WaitingOrder::leave(TaskEntry& entry) {
   if (entry.state == TaskState::kReady) erase(ready_, entry);
   if (entry.state == TaskState::kSuspended) erase(suspended_, entry);
-  if (entry.state == TaskState::kDistant) distant_.erase(entry);
+  if (entry.state == TaskState::kDistant) erase(distant_, entry);
   if (entry.state == TaskState::kUnreadable) erase(unreadable_, entry);
   if (is_held(entry)) erase(held_, entry);
   if (is_delayed(entry.state)) erase(delayed_, entry);

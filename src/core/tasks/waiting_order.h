@@ -19,10 +19,10 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "core/options.h"
-#include "core/tasks/due_heap.h"
 #include "core/tasks/task_entry.h"
 
 namespace lictor::core {
@@ -50,7 +50,7 @@ class WaitingOrder {
 
   [[nodiscard]] TaskEntry* first_ready() const { return front(ready_); }
   [[nodiscard]] TaskEntry* first_delayed() const { return front(delayed_); }
-  [[nodiscard]] TaskEntry* first_distant() const { return distant_.front(); }
+  [[nodiscard]] TaskEntry* first_distant() const { return front(distant_); }
   [[nodiscard]] TaskEntry* first_suspended() const { return front(suspended_); }
   template <class May>
   [[nodiscard]] TaskEntry* first_suspended_if(May may) const {
@@ -66,6 +66,11 @@ class WaitingOrder {
   struct ByDue {
     bool operator()(const TaskEntry* a, const TaskEntry* b) const {
       return a->due != b->due ? a->due < b->due : ByStart{}(a, b);
+    }
+  };
+  struct ByDueAndKey {  // where there is no record
+    bool operator()(const TaskEntry* a, const TaskEntry* b) const {
+      return std::tie(a->due, a->key) < std::tie(b->due, b->key);
     }
   };
   struct ByExpiry {
@@ -99,7 +104,7 @@ class WaitingOrder {
   std::set<TaskEntry*, ByStart> ready_;
   std::set<TaskEntry*, ByStart> suspended_;
   std::set<TaskEntry*, ByDue> delayed_;
-  DueHeap distant_;
+  std::set<TaskEntry*, ByDueAndKey> distant_;
   std::set<TaskEntry*, ByExpiry> expiring_;
   std::set<TaskEntry*, ByKey> unreadable_;
   std::set<TaskEntry*, ByKey> held_;

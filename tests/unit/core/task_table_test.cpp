@@ -4,8 +4,6 @@
 
 #include <doctest/doctest.h>
 
-#include "base/random.h"
-
 using namespace lictor;
 using namespace lictor::core;
 
@@ -178,32 +176,6 @@ TEST_CASE("a begun task that falls behind another begun one of its serialKey let
   CHECK(t.take() == "1");
 }
 
-TEST_CASE("distant tasks come in order of their due times, whatever leaves in between") {
-  Table t;
-  Random random{1};
-  std::vector<TaskEntry*> entries;
-  for (int i = 0; i < 300; ++i) {
-    const auto due = at(static_cast<std::int64_t>(random.next() % 100));
-    entries.push_back(&t.put({.key = std::to_string(i), .execute_at = due}, S::kDistant));
-  }
-  std::size_t left = entries.size();
-  for (TaskEntry* entry : entries) {
-    if (random.next() % 3 != 0) continue;
-    t.table.bury(*entry, entry->index, Instant{});
-    --left;
-  }
-  std::pair<WallTime, std::string> last{WallTime::min(), ""};
-  for (; left != 0; --left) {
-    TaskEntry* first = t.table.waiting_order().first_distant();
-    REQUIRE(first != nullptr);
-    const std::pair next{first->due, first->key};
-    CHECK(last < next);
-    last = next;
-    t.table.bury(*first, first->index, Instant{});
-  }
-  CHECK(t.table.waiting_order().first_distant() == nullptr);
-}
-
 TEST_CASE("what expires is offered until it was begun") {
   Table t;
   t.put({"begun", 1, {}, {}, at(5), "", 1});
@@ -252,26 +224,6 @@ TEST_CASE("a task claimed ahead of its time is early until then") {
   t.table.advance_claimed(at(20));
   t.table.move(other, S::kClaimed);
   CHECK(order.ready_count() == 2);
-}
-
-TEST_CASE("many that are due at once are ready together") {
-  Table t;
-  constexpr int kMany = 200;
-  for (int i = 0; i < kMany; ++i) {
-    t.claimed(
-        t.put({std::to_string(1000 + i), static_cast<std::uint64_t>(i), {}, at(10)}, S::kScheduled),
-        at(10));
-  }
-  t.table.advance_claimed(at(10));
-  const ClaimedOrder& order = t.table.claimed_order();
-  CHECK(order.ready_count() == kMany);
-  for (int i = 0; i < kMany; ++i) {
-    TaskEntry* next = order.next_to_start(true);
-    REQUIRE(next != nullptr);
-    CHECK(next->key == std::to_string(1000 + i));
-    t.table.move(*next, S::kRunning);
-  }
-  CHECK(order.ready_count() == 0);
 }
 
 TEST_CASE("time-outs are in order, and of running jobs alone") {
