@@ -134,14 +134,14 @@ bool Queue::drained() const {
   using enum TaskState;
   return holds_lock() && source_.complete() && !source_.behind() && commits_.idle() &&
          table_.busy() == table_.claimed_order().early_count() &&
-         table_.count({kReady, kBlocked, kLimited, kSuspended, kEnding, kBurying, kUnreadable}) ==
-             0;
+         table_.count({kReady, kBlocked, kLimited, kEnding, kBurying, kUnreadable}) == 0;
 }
 
 Duration Queue::oldest_due(Instant now) const {
   Instant oldest = now;
+  const auto any = [](const TaskEntry&) { return true; };
   for (const TaskEntry* first :
-       {table_.waiting_order().first_ready(), table_.executor_slots().first()}) {
+       {table_.waiting_order().first_ready(), table_.executor_slots().first_limited(any)}) {
     if (first != nullptr) oldest = std::min(oldest, first->task->ready_at);
   }
   return now - oldest;

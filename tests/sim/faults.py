@@ -345,9 +345,11 @@ EDITS = [
 """,
     ),
     (
-        "core/tasks/executor_slots.cpp",
-        """  return first_if([this](const TaskEntry& entry) {""",
-        """  return FAULT(NoSlotAgain) ? nullptr : first_if([this](const TaskEntry& entry) {""",
+        "core/dispatch/dispatcher.cpp",
+        """  if (limited == nullptr) return ready;
+""",
+        """  if (limited == nullptr || FAULT(NoSlotAgain)) return ready;
+""",
     ),
     (
         "core/tasks/executor_slots.cpp",
@@ -357,12 +359,10 @@ EDITS = [
     (
         "core/tasks/waiting_order.cpp",
         """    case TaskState::kLimited:
-    case TaskState::kSuspended:
       return true;""",
-        """    case TaskState::kLimited:
-      return !FAULT(LimitedLetsPass);
-    case TaskState::kSuspended:
-      return true;""",
+        """      return true;
+    case TaskState::kLimited:
+      return !FAULT(LimitedLetsPass);""",
     ),
     (
         "core/queue.cpp",

@@ -31,7 +31,6 @@ Dispatcher::Dispatcher(const QueueOptions& options, TaskTable& table, Transition
 void Dispatcher::clear() {
   breaker_.clear();
   rate_.clear();
-  may_claim_.clear();
   rate_at_ = ahead_at_ = apart_at_ = probe_at_ = Instant::max();
 }
 
@@ -160,11 +159,18 @@ Instant Dispatcher::held_too_long_at() const {
   return first == nullptr ? Instant::max() : first->attempt->held_since + adaptive_.patience();
 }
 
-// The first ready task, or a limited one that comes before it and whose executor has a slot free.
-TaskEntry* Dispatcher::first_ready() {
+// No task of its executor and partition may be claimed now.
+bool Dispatcher::waits_for_executor(const Modes& modes, const TaskEntry& entry) const {
+  return !modes[entry.partition].may_claim() || pause_of(*entry.task) != nullptr ||
+         waits_for_probe(*entry.task) != nullptr || table_.executor_slots().is_full(*entry.task);
+}
+
+// The first ready task, or a limited one that comes before it and waits no more.
+TaskEntry* Dispatcher::first_ready(const Modes& modes) {
   TaskEntry* ready = table_.waiting_order().first_ready();
   if (table_.count(S::kLimited) == 0) return ready;
-  TaskEntry* limited = table_.executor_slots().first_with_slot();
+  TaskEntry* limited = table_.executor_slots().first_limited(
+      [&](const TaskEntry& entry) { return !waits_for_executor(modes, entry); });
   if (limited == nullptr) return ready;
   if (ready != nullptr && starts_before(*ready->task, *limited->task)) return ready;
   table_.move(*limited, S::kReady);
@@ -173,18 +179,15 @@ TaskEntry* Dispatcher::first_ready() {
 
 // The first of the ready tasks that is not blocked, and whose partition and executor may start it.
 TaskEntry* Dispatcher::next_ready(const Modes& modes) {
-  while (TaskEntry* entry = first_ready()) {
+  while (TaskEntry* entry = first_ready(modes)) {
     if (table_.waiting_order().lane_holder(*entry) != nullptr) {
       table_.move(*entry, S::kBlocked);
-    } else if (pause_of(*entry->task) != nullptr || !modes[entry->partition].may_claim()) {
-      table_.move(*entry, S::kSuspended);
-    } else if (waits_for_probe(*entry->task) != nullptr) {
-      if (options_.concurrency == 1) return nullptr;
-      table_.move(*entry, S::kSuspended);
-    } else if (table_.executor_slots().is_full(*entry->task)) {
-      table_.move(*entry, S::kLimited);
-    } else {
+    } else if (!waits_for_executor(modes, *entry)) {
       return entry;
+    } else if (options_.concurrency == 1 && waits_for_probe(*entry->task) != nullptr) {
+      return nullptr;  // nothing passes it
+    } else {
+      table_.move(*entry, S::kLimited);
     }
   }
   return nullptr;
@@ -264,40 +267,16 @@ void Dispatcher::requeue_claimed(Instant now, const char* why, Effects& out,
   });
 }
 
-void Dispatcher::release_suspended() {
-  while (TaskEntry* entry = table_.waiting_order().first_suspended()) {
-    table_.move(*entry, S::kReady);
-  }
-}
-
-// An executor whose pause is over starts one task. Once that is started, the others follow.
-void Dispatcher::probe(Instant now) {
+// Of an executor whose pause is over one task starts. The others follow when that has run for a while.
+void Dispatcher::watch_probes(Instant now) {
   probe_at_ = Instant::max();
-  bool any_passed = false;
   for (auto& [executor, pause] : breaker_.all()) {
-    if (pause.active || pause.passed) continue;
     const TaskEntry* probe = probe_of(executor, pause);
-    if (probe == nullptr) {
-      release_probe(executor);
-    } else if (is_running(probe->state) || probe->state == S::kLeftover) {
-      const Instant passes = probe->attempt->started_at + kProbe;
-      pause.passed = now >= passes;
-      any_passed = any_passed || pause.passed;
-      if (!pause.passed) probe_at_ = std::min(probe_at_, passes);
-    }
+    if (probe == nullptr || !(is_running(probe->state) || probe->state == S::kLeftover)) continue;
+    const Instant passes = probe->attempt->started_at + kProbe;
+    pause.passed = now >= passes;
+    if (!pause.passed) probe_at_ = std::min(probe_at_, passes);
   }
-  if (any_passed) release_suspended();
-}
-
-// One alone: the others would only be suspended again.
-void Dispatcher::release_probe(std::string_view executor) {
-  TaskEntry* const first = table_.waiting_order().first_suspended_if([&](const TaskEntry& entry) {
-    return options_.executor_of(entry.task->type) == executor &&
-           (may_claim_.empty() || may_claim_[entry.partition]) &&
-           table_.waiting_order().lane_holder(entry) == nullptr &&
-           !table_.executor_slots().is_full(*entry.task);
-  });
-  if (first != nullptr) table_.move(*first, S::kReady);
 }
 
 void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
@@ -305,7 +284,7 @@ void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
   transitions_.bury_some(
       now, [&](std::uint32_t i) { return modes[i].trusted && !modes[i].draining; }, out);
   breaker_.release(now);
-  probe(now);
+  watch_probes(now);
   requeue_overtaking(now, out);  // also without trust: it may come back when the task is written
   const auto any = [&](auto is_so) { return std::any_of(modes.begin(), modes.end(), is_so); };
   if (!any([](const Mode& mode) { return mode.trusted; })) return;
@@ -350,11 +329,7 @@ void Dispatcher::claim_next(Instant now, const Modes& modes, const std::string& 
   rate_at_ = ahead_at_ = apart_at_ = Instant::max();
   const auto claims = [](const Mode& mode) { return mode.may_claim(); };
   if (std::none_of(modes.begin(), modes.end(), claims) || blocks_all()) return;
-  if (modes.size() > 1) {  // tasks of a partition that may claim again wait no more
-    std::vector<bool> claimable;
-    for (const Mode& mode : modes) claimable.push_back(mode.may_claim());
-    if (may_claim_ != claimable) release_suspended();
-    may_claim_ = std::move(claimable);
+  if (modes.size() > 1) {
     rate_.share(static_cast<std::size_t>(std::count_if(modes.begin(), modes.end(), claims)),
                 modes.size());
   }
@@ -402,9 +377,8 @@ void Dispatcher::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, E
   if (exit.ending != JobEnding::kNotStarted && !is_spared(entry, exit)) {
     adaptive_.ran(now - began);
     // One that counts although it was refused says nothing of the executor.
-    if (!breaker_.empty() && exit.taken == JobTaken::kYes &&
-        breaker_.started(options_.executor_of(entry.task->type), began)) {
-      release_suspended();
+    if (exit.taken == JobTaken::kYes) {
+      breaker_.started(options_.executor_of(entry.task->type), began);
     }
     return transitions_.on_exit(now, entry, exit, out);
   }
@@ -422,7 +396,6 @@ void Dispatcher::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, E
 void Dispatcher::on_reconfigured(Instant now, bool leading, bool followed_jobs, Effects& out) {
   rate_.reconfigure();
   breaker_.clear();
-  release_suspended();
   transitions_.on_reconfigured(now, out);
   if (!leading) return;
   const bool unasked = followed_jobs && !adaptive_.enabled() && options_.prefetch == 0;

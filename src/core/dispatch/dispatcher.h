@@ -75,10 +75,9 @@ class Dispatcher {
   void start_claimed(Instant now, const Modes& modes, Effects& out);
   void requeue_too_early(Instant now, Effects& out);
   void requeue_overtaking(Instant now, Effects& out);
-  void release_suspended();
-  void probe(Instant now);
-  void release_probe(std::string_view executor);
-  [[nodiscard]] TaskEntry* first_ready();
+  void watch_probes(Instant now);
+  [[nodiscard]] bool waits_for_executor(const Modes& modes, const TaskEntry& entry) const;
+  [[nodiscard]] TaskEntry* first_ready(const Modes& modes);
   [[nodiscard]] TaskEntry* next_ready(const Modes& modes);
   [[nodiscard]] TaskEntry* next_ahead(Instant now);
   [[nodiscard]] bool may_claim(Instant now, const TaskEntry& entry, bool due) const;
@@ -113,7 +112,6 @@ class Dispatcher {
   ExecutorBreaker breaker_;
   AdaptivePrefetch adaptive_;
   RateLimit rate_;
-  std::vector<bool> may_claim_;        // by partition, as of the last claims
   Instant rate_at_ = Instant::max();   // when the rate allows the claim that waits for it
   Instant ahead_at_ = Instant::max();  // when the next scheduled task may be claimed ahead
   Instant apart_at_ = Instant::max();  // when what is kept apart may be claimed

@@ -49,12 +49,11 @@ class ExecutorBreaker {
     ++active_;
     return &pause;
   }
-  /// One that began at `began` was started. Returns whether the executor was on probation.
-  bool started(std::string_view executor, Instant began) {
+  /// One that began at `began` was started: that ends a probation.
+  void started(std::string_view executor, Instant began) {
     const auto it = pauses_.find(executor);
-    if (it == pauses_.end() || it->second.active || began < it->second.until) return false;
+    if (it == pauses_.end() || it->second.active || began < it->second.until) return;
     pauses_.erase(it);
-    return true;
   }
   /// The receiver refused the job of `task`. Returns whether that may still be the receiver's fault:
   /// not if it was this task the last few times.
@@ -66,16 +65,13 @@ class ExecutorBreaker {
     pause.refusals = 0;
     return false;
   }
-  /// Returns whether a pause is over.
-  bool release(Instant now) {
-    if (active_ == 0) return false;
-    const std::size_t before = active_;
+  /// Ends the pauses that are over.
+  void release(Instant now) {
     for (auto& [executor, pause] : pauses_) {
       if (!pause.active || pause.until > now) continue;
       pause.active = false;
       --active_;
     }
-    return active_ != before;
   }
   void clear() {
     pauses_.clear();

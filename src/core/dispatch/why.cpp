@@ -29,7 +29,6 @@ void Dispatcher::why(Instant now, const TaskEntry& entry, const Mode& mode,
     case S::kReady:
     case S::kBlocked:
     case S::kLimited:
-    case S::kSuspended:
       why_queue(mode, paused_by, reasons);
       return why_not_next(now, entry, reasons);
     case S::kNoExecutor:
@@ -116,8 +115,9 @@ void Dispatcher::why_not_next(Instant now, const TaskEntry& entry,
   const ExecutorSlots& slots = table_.executor_slots();
   const TaskEntry* const holder = table_.waiting_order().lane_holder(entry);
   const bool is_limited = holder == nullptr && slots.is_full(task);
-  const std::size_t count = is_limited ? slots.count_before(entry, first)
-                                       : table_.waiting_order().count_before(entry, first);
+  const std::size_t count = entry.state == S::kLimited
+                                ? slots.count_before(entry, first)
+                                : table_.waiting_order().count_before(entry, first);
   if (is_limited) {
     const std::string executor{options_.executor_of(task.type)};
     reasons.push_back({.kind = Kind::kTypeSlots,

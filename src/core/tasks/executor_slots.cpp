@@ -26,7 +26,7 @@ void ExecutorSlots::enter(TaskEntry& entry) {
   auto it = executors_.find(name);
   if (it == executors_.end()) it = executors_.try_emplace(std::string{name}).first;
   if (entry.state == TaskState::kLimited) {
-    it->second.limited.insert(&entry);
+    it->second.limited[entry.partition].insert(&entry);
   } else {
     ++it->second.taken;
     it->second.running += has_job(entry.state) ? 1 : 0;
@@ -37,7 +37,9 @@ void ExecutorSlots::leave(TaskEntry& entry) {
   if (!concerns(entry)) return;
   const auto it = executors_.find(options_.executor_of(entry.task->type));
   if (entry.state == TaskState::kLimited) {
-    it->second.limited.erase(&entry);
+    const auto limited = it->second.limited.find(entry.partition);
+    limited->second.erase(&entry);
+    if (limited->second.empty()) it->second.limited.erase(limited);
   } else {
     --it->second.taken;
     it->second.running -= has_job(entry.state) ? 1 : 0;
@@ -69,33 +71,19 @@ bool ExecutorSlots::is_at_limit(const Task& task) const {
   return executor != nullptr && executor->running >= limit;
 }
 
-template <class May>
-TaskEntry* ExecutorSlots::first_if(May may) const {
-  TaskEntry* first = nullptr;
-  for (const auto& [name, executor] : executors_) {
-    if (executor.limited.empty()) continue;
-    TaskEntry* const next = *executor.limited.begin();
-    if (may(*next) && (first == nullptr || ByStart{}(next, first))) first = next;
-  }
-  return first;
-}
-
-TaskEntry* ExecutorSlots::first_with_slot() const {
-  return first_if([this](const TaskEntry& entry) { return !is_full(*entry.task); });
-}
-
-TaskEntry* ExecutorSlots::first() const {
-  return first_if([](const TaskEntry&) { return true; });
-}
-
 std::size_t ExecutorSlots::count_before(const TaskEntry& entry, std::string& first) const {
   const Executor* executor = find(*entry.task);
   if (executor == nullptr) return 0;
   std::size_t count = 0;
-  for (const TaskEntry* other : executor->limited) {
-    if (count == Reason::kMostCounted || !ByStart{}(other, &entry)) break;
-    if (count++ == 0) first = other->key;
+  const TaskEntry* next = nullptr;
+  for (const auto& [partition, limited] : executor->limited) {
+    for (const TaskEntry* other : limited) {
+      if (count == Reason::kMostCounted || !ByStart{}(other, &entry)) break;
+      ++count;
+      if (next == nullptr || ByStart{}(other, next)) next = other;
+    }
   }
+  if (next != nullptr) first = next->key;
   return count;
 }
 

@@ -1,11 +1,12 @@
 #pragma once
 
 // The slots of executors that have a `concurrency` of their own. A task takes one from its claim to
-// the end of its job. Tasks in the state `limited` wait for one, each executor's in an order of
-// their own: a backlog of one type does not hold up the others, and is not looked through when a
-// slot becomes free.
+// the end of its job. Tasks in the state `limited` wait until their executor takes more, in an order
+// for each executor and partition: a backlog of one type does not hold up the others, and is not
+// looked through when a slot becomes free.
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -29,9 +30,18 @@ class ExecutorSlots {
   [[nodiscard]] bool is_full(const Task& task) const;
   /// As many of its executor's jobs run as may: the limit was lowered since the task was claimed.
   [[nodiscard]] bool is_at_limit(const Task& task) const;
-  /// The limited task to start first, of the executors that have a slot free.
-  [[nodiscard]] TaskEntry* first_with_slot() const;
-  [[nodiscard]] TaskEntry* first() const;
+  /// The limited task to start first, of the executors and partitions for which `may(first of them)`.
+  template <class May>
+  [[nodiscard]] TaskEntry* first_limited(May may) const {
+    TaskEntry* first = nullptr;
+    for (const auto& [name, executor] : executors_) {
+      for (const auto& [partition, limited] : executor.limited) {
+        TaskEntry* const next = *limited.begin();
+        if (may(*next) && (first == nullptr || ByStart{}(next, first))) first = next;
+      }
+    }
+    return first;
+  }
   /// How many limited tasks of its executor come before `entry`; `first` is the key of the next of
   /// them. Linear in their number.
   [[nodiscard]] std::size_t count_before(const TaskEntry& entry, std::string& first) const;
@@ -39,14 +49,12 @@ class ExecutorSlots {
  private:
   struct Executor {
     std::size_t taken = 0;
-    std::size_t running = 0;  // of these
-    std::set<TaskEntry*, ByStart> limited;
+    std::size_t running = 0;                                         // of these
+    std::map<std::uint32_t, std::set<TaskEntry*, ByStart>> limited;  // by partition; none is empty
   };
 
   [[nodiscard]] bool concerns(const TaskEntry& entry) const;
   [[nodiscard]] const Executor* find(const Task& task) const;
-  template <class May>
-  [[nodiscard]] TaskEntry* first_if(May may) const;
 
   const QueueOptions& options_;
   std::map<std::string, Executor, std::less<>> executors_;  // by name, while they have such tasks

@@ -16,10 +16,10 @@ bool is_placed(S state) {
 
 std::string_view name_of(TaskState state) {
   static constexpr std::array<std::string_view, kTaskStates> kNames{
-      "unread",     "foreign",    "distant",  "scheduled", "retrying",    "refused",
-      "ready",      "blocked",    "limited",  "suspended", "no executor", "too large",
-      "unnameable", "unreadable", "claiming", "checking",  "claimed",     "running",
-      "stopping",   "ending",     "burying",  "leftover",  "deleted"};
+      "unread",     "foreign",  "distant",  "scheduled",   "retrying",  "refused",
+      "ready",      "blocked",  "limited",  "no executor", "too large", "unnameable",
+      "unreadable", "claiming", "checking", "claimed",     "running",   "stopping",
+      "ending",     "burying",  "leftover", "deleted"};
   return kNames[static_cast<std::size_t>(state)];
 }
 
@@ -37,11 +37,10 @@ bool may_become(TaskState from, TaskState to) {
     case S::kNoExecutor:
       return is_placed(to) || to == S::kBurying || to == S::kDeleted;
     case S::kReady:
-      return is_placed(to) || to == S::kBlocked || to == S::kLimited || to == S::kSuspended ||
-             to == S::kClaiming || to == S::kEnding || to == S::kBurying || to == S::kDeleted;
+      return is_placed(to) || to == S::kBlocked || to == S::kLimited || to == S::kClaiming ||
+             to == S::kEnding || to == S::kBurying || to == S::kDeleted;
     case S::kBlocked:
     case S::kLimited:
-    case S::kSuspended:
       return is_placed(to) || to == S::kBurying || to == S::kDeleted;
     case S::kTooLarge:
     case S::kUnnameable:

@@ -13,8 +13,7 @@
 //   +--> scheduled, retrying, ready, no executor, too large, unreadable, distant <--+
 //   |        |         |       |                               |                    |
 //   |        | due     | due   +--> blocked (its serialKey is busy) --> ready       |
-//   |        v         v       +--> limited (all slots of its executor taken) --+   |
-//   |        |         |       +--> suspended (no job of its executor starts) --+   |
+//   |        v         v       +--> limited (its executor takes no more) -------+   |
 //   |        +-------> ready <--------------------------------------------------+   |
 //   |                    |                                                          |
 //   |                    | claim                                                    |
@@ -60,8 +59,8 @@ enum class TaskState : std::uint8_t {
   kRefused,     // Consul refused the claim; tried again a little later
   kReady,       // due
   kBlocked,     // due, behind another task of its serialKey
-  kLimited,     // due, but all slots that its executor has are taken
-  kSuspended,   // due, but this host could not start the last job of its executor
+  kLimited,     // due, but its executor takes no more: all its slots are taken, or this host could
+                // not start its last job; or its partition is being given up
   kNoExecutor,  // the configuration has no executor for its type
   kTooLarge,    // does not fit into a transaction: left where it is
   kUnnameable,  // its key is not UTF-8, so that no request can name it: left where it is
@@ -90,7 +89,7 @@ inline constexpr std::size_t kTaskStates = static_cast<std::size_t>(TaskState::k
   return state == TaskState::kScheduled || state == TaskState::kRetrying ||
          state == TaskState::kRefused || state == TaskState::kReady ||
          state == TaskState::kBlocked || state == TaskState::kLimited ||
-         state == TaskState::kSuspended || state == TaskState::kNoExecutor;
+         state == TaskState::kNoExecutor;
 }
 /// Its job runs, in this term.
 [[nodiscard]] constexpr bool is_running(TaskState state) {

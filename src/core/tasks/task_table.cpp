@@ -84,7 +84,7 @@ TaskTable::Busy TaskTable::busy_in(std::uint32_t partition) const {
 std::size_t TaskTable::waiting() const {
   using enum TaskState;
   return count({kUnread, kDistant, kScheduled, kRetrying, kRefused, kReady, kBlocked, kLimited,
-                kSuspended, kNoExecutor});
+                kNoExecutor});
 }
 
 void TaskTable::bury(TaskEntry& entry, std::uint64_t index, Instant now) {

@@ -171,7 +171,9 @@ void Transitions::place(Instant now, TaskEntry& entry, const StoredRecord& recor
                         bool in_generation) {
   const std::uint32_t partition = partition_of(record);
   if (!leadership_.holds(partition)) return make_foreign(entry, partition, index_of(record));
-  entry.partition = static_cast<std::uint8_t>(partition);
+  if (entry.partition != partition) {
+    table_.adjust(entry, [&](TaskEntry& e) { e.partition = static_cast<std::uint8_t>(partition); });
+  }
   if (const auto* task = std::get_if<Task>(&record)) {
     auto read = std::make_shared<Task>(*task);
     read->ready_at = ready_at(now, *read);

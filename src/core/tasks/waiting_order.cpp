@@ -40,7 +40,6 @@ bool WaitingOrder::holds_lane(const TaskEntry& entry) const {
   switch (entry.state) {
     case TaskState::kRefused:
     case TaskState::kLimited:
-    case TaskState::kSuspended:
       return true;
     case TaskState::kRetrying:
     case TaskState::kReady:
@@ -54,7 +53,6 @@ bool WaitingOrder::holds_lane(const TaskEntry& entry) const {
 
 void WaitingOrder::enter(TaskEntry& entry) {
   if (entry.state == TaskState::kReady) insert(ready_, entry);
-  if (entry.state == TaskState::kSuspended) insert(suspended_, entry);
   if (entry.state == TaskState::kDistant) insert(distant_, entry);
   if (entry.state == TaskState::kUnreadable) insert(unreadable_, entry);
   if (is_held(entry)) insert(held_, entry);
@@ -69,7 +67,6 @@ void WaitingOrder::enter(TaskEntry& entry) {
 
 void WaitingOrder::leave(TaskEntry& entry) {
   if (entry.state == TaskState::kReady) erase(ready_, entry);
-  if (entry.state == TaskState::kSuspended) erase(suspended_, entry);
   if (entry.state == TaskState::kDistant) erase(distant_, entry);
   if (entry.state == TaskState::kUnreadable) erase(unreadable_, entry);
   if (is_held(entry)) erase(held_, entry);
@@ -89,7 +86,6 @@ void WaitingOrder::drop_if_empty(Lanes::iterator lane) {
 
 void WaitingOrder::clear() {
   ready_.clear();
-  suspended_.clear();
   delayed_.clear();
   distant_.clear();
   expiring_.clear();

@@ -4,13 +4,13 @@
 //
 //   scheduled, retrying, refused: by due time    ready: in the order of starting
 //   distant: by due time and key                 blocked: with its lane
-//   suspended: by itself                         limited: see ExecutorSlots
+//   limited: see ExecutorSlots
 //   unread, but its value is known: held until its generation is read
 //   all that can still expire: by expireAt
 //
 // A lane is a serialKey. Tasks that hold it come first; the others of it are blocked. Ours hold
-// it, and so do begun tasks that wait for their next attempt, refused, limited and suspended ones,
-// so that order is kept. A task for tomorrow, or that has no executor here, holds nothing up.
+// it, and so do begun tasks that wait for their next attempt, refused and limited ones, so that order
+// is kept. A task for tomorrow, or that has no executor here, holds nothing up.
 
 #include <algorithm>
 #include <cstddef>
@@ -51,13 +51,6 @@ class WaitingOrder {
   [[nodiscard]] TaskEntry* first_ready() const { return front(ready_); }
   [[nodiscard]] TaskEntry* first_delayed() const { return front(delayed_); }
   [[nodiscard]] TaskEntry* first_distant() const { return front(distant_); }
-  [[nodiscard]] TaskEntry* first_suspended() const { return front(suspended_); }
-  template <class May>
-  [[nodiscard]] TaskEntry* first_suspended_if(May may) const {
-    const auto found = std::find_if(suspended_.begin(), suspended_.end(),
-                                    [&](const TaskEntry* entry) { return may(*entry); });
-    return found == suspended_.end() ? nullptr : *found;
-  }
   [[nodiscard]] TaskEntry* first_expiring() const { return front(expiring_); }
   [[nodiscard]] TaskEntry* first_unreadable() const { return front(unreadable_); }
   [[nodiscard]] TaskEntry* first_held() const { return front(held_); }
@@ -102,7 +95,6 @@ class WaitingOrder {
 
   const QueueOptions& options_;
   std::set<TaskEntry*, ByStart> ready_;
-  std::set<TaskEntry*, ByStart> suspended_;
   std::set<TaskEntry*, ByDue> delayed_;
   std::set<TaskEntry*, ByDueAndKey> distant_;
   std::set<TaskEntry*, ByExpiry> expiring_;
