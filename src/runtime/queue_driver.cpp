@@ -18,9 +18,6 @@
 namespace lictor::runtime {
 namespace {
 
-// From this many tasks on, their memory is worth returning: a task takes about 1 kB.
-constexpr std::size_t kBacklog = 500;
-
 bool is_about_jobs(const core::Effect& effect) {
   return std::holds_alternative<core::StartJob>(effect) ||
          std::holds_alternative<core::StopJob>(effect) ||
@@ -130,7 +127,6 @@ QueueDriver::QueueDriver(Parts parts, Loop& loop, net::Transport& transport,
       observers_(std::make_shared<const std::vector<Observer*>>(std::move(parts.observers))),
       core_(with_costs(std::move(parts.options), *binding_), random_seed()),
       inbox_(std::make_shared<Inbox>()),
-      backlog_(kBacklog),
       locks_(options_.partitions) {
   inbox_->loop = &loop_;
 }
@@ -188,27 +184,22 @@ std::optional<std::string> QueueDriver::why(Instant now, const std::string& id) 
   return wire::reasons_json(reasons, binding_->layout);
 }
 
-// Returns free memory after a long list, after a backlog, and after 1,000 jobs. After a list it
-// waits for a quiet moment: each new task has the key names read again, which would need fresh
-// memory each time.
+// Returns free memory a little after a long list, and after 1,000 tasks have gone: each took about a
+// kilobyte.
 void QueueDriver::release_memory(Instant now) {
   constexpr std::size_t kLong = 10'000;
-  constexpr std::size_t kMany = 1000;
-  constexpr Duration kQuiet = std::chrono::seconds{5};
-  const bool much = std::any_of(events_.begin(), events_.end(), [](const core::Event& event) {
+  constexpr std::uint64_t kMany = 1000;
+  constexpr Duration kPause = std::chrono::seconds{5};
+  const bool is_long = std::any_of(events_.begin(), events_.end(), [](const core::Event& event) {
     const auto* listed = std::get_if<core::TasksListed>(&event);
     return listed != nullptr && listed->keys.size() > kLong;
   });
-  const auto ended = std::count_if(events_.begin(), events_.end(), [](const core::Event& event) {
-    return std::holds_alternative<core::JobExited>(event);
-  });
-  jobs_since_release_ += static_cast<std::size_t>(ended);
   events_.clear();
-  if (much || (ended > 0 && jobs_since_release_ > kMany)) release_at_ = now + kQuiet;
-  if (backlog_.fell_to(core_.waiting())) release_at_ = now;
+  const std::uint64_t gone = core_.discovered() - core_.waiting();
+  if (is_long || gone > gone_at_release_ + kMany) release_at_ = std::min(release_at_, now + kPause);
   if (now < release_at_) return;
   release_at_ = Instant::max();
-  jobs_since_release_ = 0;
+  gone_at_release_ = gone;
   trim_memory();
 }
 

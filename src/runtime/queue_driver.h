@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -24,26 +23,6 @@
 #include "wire/consul.h"
 
 namespace lictor::runtime {
-
-/// Detects when a number has fallen far below its peak.
-class Peak {
- public:
-  /// Peaks below `least` are ignored.
-  explicit Peak(std::size_t least) : least_(least) {}
-
-  /// True when `now` is at most half of the peak; `now` is then the new peak, so a long fall is
-  /// reported once a halving.
-  [[nodiscard]] bool fell_to(std::size_t now) {
-    peak_ = std::max(peak_, now);
-    if (peak_ < least_ || now > peak_ / 2) return false;
-    peak_ = now;
-    return true;
-  }
-
- private:
-  const std::size_t least_;
-  std::size_t peak_ = 0;
-};
 
 using Runners = std::map<std::string, std::unique_ptr<exec::Runner>, std::less<>>;
 
@@ -162,9 +141,8 @@ class QueueDriver : public LoopMember {
   std::shared_ptr<Inbox> inbox_;
   std::vector<core::Event> events_;
   core::Effects effects_;
-  Peak backlog_;
-  Instant release_at_ = Instant::max();
-  std::size_t jobs_since_release_ = 0;
+  Instant release_at_ = Instant::max();  // free memory
+  std::uint64_t gone_at_release_ = 0;    // so many tasks
   struct KeptLock {
     core::AcquireLock asked;  // the last request
     WallTime since{};         // in its value
