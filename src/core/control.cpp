@@ -24,7 +24,7 @@ void Control::stop(Effects& out) {
   paused_ = false;
 }
 
-void Control::read_anew(Effects& out) {
+void Control::read_again(Effects& out) {
   ++reading_;
   cancel(request_, out);
   watch(0, out);
@@ -58,7 +58,7 @@ std::optional<std::string> Control::on(Instant now, const ControlRead& reply, Ef
       known_ = true;
       read_ = reading_;
     }
-    if (reply.denied && !std::exchange(told_denied_, true)) {
+    if (reply.denied && !std::exchange(denied_reported_, true)) {
       out.emplace_back(Fact{Fact::Kind::kDenied, {}, "reading the control key: " + reply.error});
     }
     retry_index_ = !reply.denied && failures_.keeps_index(reply.over_limit) ? asked_ : 0;
@@ -66,7 +66,7 @@ std::optional<std::string> Control::on(Instant now, const ControlRead& reply, Ef
     return std::nullopt;
   }
   failures_.over();
-  told_denied_ = false;
+  denied_reported_ = false;
   const bool by_quorum = asked_ == 0;
   if (!by_quorum && (!reply.found || reply.consul_index < index_)) {
     watch(0, out);

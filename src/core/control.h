@@ -26,7 +26,7 @@ class Control {
   void start(Effects& out);
   void stop(Effects& out);
   /// Reads the switches by a quorum: a partition was won beside others.
-  void read_anew(Effects& out);
+  void read_again(Effects& out);
   void on_time(Instant now, Effects& out);
   /// Returns who asked for a step-down, if that is new; empty: somebody who gave no name.
   std::optional<std::string> on(Instant now, const ControlRead& reply, Effects& out);
@@ -37,7 +37,7 @@ class Control {
     read_at_ = now;
   }
 
-  /// The number of the last reading that start() or read_anew() asked for.
+  /// The number of the last reading that start() or read_again() asked for.
   [[nodiscard]] std::uint64_t reading() const { return reading_; }
   /// Whether the pause state is known as of that reading, or a later one.
   [[nodiscard]] bool has_read(std::uint64_t reading) const { return known_ && read_ >= reading; }
@@ -65,7 +65,7 @@ class Control {
   bool paused_ = false;
   std::string paused_by_;
   std::optional<std::string> step_down_;  // the last that was seen in this term
-  bool told_denied_ = false;
+  bool denied_reported_ = false;
 };
 
 }  // namespace lictor::core

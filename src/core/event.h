@@ -169,7 +169,7 @@ struct RateRead {
   bool ok = false;
   bool denied = false;                // the token may not read it
   std::uint64_t modify_index = 0;     // 0: there is no such key
-  std::optional<WallTime> full_at{};  // nothing: the value says nothing
+  std::optional<WallTime> full_at{};  // std::nullopt if the value cannot be read
   std::string error;
 };
 

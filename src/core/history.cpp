@@ -37,7 +37,7 @@ void History::on(Instant now, const HistoryListed& listed, Effects& out) {
   reading_ = {};
   if (!listed.ok) {
     read_at_ = now + kReadRetry;
-    trouble_.tell("history", listed.error, out);
+    trouble_.report("history", listed.error, out);
     return;
   }
   for (const HistoryListed::Entry& entry : listed.entries) {

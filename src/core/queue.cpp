@@ -246,7 +246,7 @@ void Queue::settle(Instant now, const WriteBatcher::Settled& settled, Effects& o
       marking_control_ = false;
       control_.on_marked(now);
     }
-    if (applied && mark->what == MarkOp::What::kSchedulesFolder) scheduler_.read_anew(now, out);
+    if (applied && mark->what == MarkOp::What::kSchedulesFolder) scheduler_.read_again(now, out);
     return;
   }
   if (const auto* finish = std::get_if<FinishOp>(settled.write.op.get());
@@ -293,7 +293,7 @@ void Queue::on(Instant now, const Reconfigured& event, Effects& out) {
   // Distant tasks do not keep their type, so they are read again.
   if (loses_executor) transitions_.doubt_distant();
   if (!holds_lock(0)) return;
-  scheduler_.read_anew(now, out);
+  scheduler_.read_again(now, out);
   if (options_.history && !had_history) history_.start(now);
   if (!options_.history) history_.stop(out);
 }

@@ -4,7 +4,7 @@
 // stands for the queue: who leads it also makes the ticks, keeps the history short, and makes the
 // keys that must be there.
 //
-// A pure state machine: step() is told what happened and when, and says what to do. The same
+// A pure state machine: step() takes events with their time, and gives effects. The same
 // options, seed and events give the same effects, to the byte. Not thread safe; one loop owns it.
 //
 // Each partition:
@@ -133,7 +133,7 @@ class Queue {
     std::uint64_t reading = 0;  // of all tasks: nothing is claimed before it has ended
     std::uint64_t control = 0;  // the same: of the operator's switches
     Drain drain = Drain::kNone;
-    bool stops_jobs = false;  // they were told
+    bool stops_jobs = false;  // they were asked to end
     bool drained = false;     // or given up: jobs go on
     Instant drain_until = Instant::max();
     Instant give_up = Instant::max();
@@ -170,7 +170,7 @@ class Queue {
   // queue_lead.cpp: leadership gained, lost, given up
   void on_changes(Instant now, const Leadership::Changes& changes, Effects& out);
   void on_change(Instant now, std::uint32_t partition, LeaseChange change, Effects& out);
-  static void tell(Fact::Kind kind, std::uint32_t partition, Effects& out, std::string text = {},
+  static void emit(Fact::Kind kind, std::uint32_t partition, Effects& out, std::string text = {},
                    Duration took = {});
   void begin_term(Instant now, std::uint32_t partition, Effects& out);
   void end_term(std::uint32_t partition, Effects& out);
@@ -202,8 +202,8 @@ class Queue {
   std::vector<Term> terms_;  // by partition
   Dispatcher::Modes modes_;
   bool stopping_ = false;
-  bool keeps_locks_ = false;  // when stopping, until told otherwise
-  bool told_drained_ = false;
+  bool keeps_locks_ = false;  // when stopping, until it is requested without
+  bool drained_sent_ = false;
   // Of several partitions:
   Balancer balancer_;
   BalancerView fleet_;

@@ -20,25 +20,25 @@ void Queue::on_change(Instant now, std::uint32_t partition, LeaseChange change, 
       break;
     case LeaseChange::kExpired:
       // Somebody else may lead from lock_delay after the last proof on; by then no job may run.
-      tell(Fact::Kind::kLeaseExpired, partition, out);
+      emit(Fact::Kind::kLeaseExpired, partition, out);
       stop_jobs(now, partition, StopReason::kLease, out);
       break;
     case LeaseChange::kRegained:
-      tell(Fact::Kind::kLeaseRegained, partition, out);
+      emit(Fact::Kind::kLeaseRegained, partition, out);
       break;
     case LeaseChange::kLost:
-      tell(Fact::Kind::kLeaseLost, partition, out);
+      emit(Fact::Kind::kLeaseLost, partition, out);
       end_term(partition, out);
       if (stopping_) stop_if_drained(now, out);
       if (table_.busy_in(partition).leftovers == 0) leadership_.resume(now, partition, out);
       break;
     case LeaseChange::kResigned:
-      tell(Fact::Kind::kSteppedDown, partition, out);
+      emit(Fact::Kind::kSteppedDown, partition, out);
       break;
   }
 }
 
-void Queue::tell(Fact::Kind kind, std::uint32_t partition, Effects& out, std::string text,
+void Queue::emit(Fact::Kind kind, std::uint32_t partition, Effects& out, std::string text,
                  Duration took) {
   Fact fact{kind, {}, std::move(text), took};
   fact.partition = partition;
@@ -65,14 +65,14 @@ bool Queue::holds_another(std::uint32_t partition) const {
 
 void Queue::begin_term(Instant now, std::uint32_t partition, Effects& out) {
   const Lock& lock = leadership_.lock(partition);
-  tell(Fact::Kind::kLeading, partition, out, lock.predecessor(), lock.takeover_gap());
+  emit(Fact::Kind::kLeading, partition, out, lock.predecessor(), lock.takeover_gap());
   terms_[partition] = {};
   const bool is_first = !holds_another(partition);
   if (is_first) {
     source_.start(now, out);
   } else {
     transitions_.begin_term(partition);
-    source_.read_anew(now, out);
+    source_.read_again(now, out);
   }
   terms_[partition].runs = true;
   terms_[partition].reading = source_.reading();
@@ -80,7 +80,7 @@ void Queue::begin_term(Instant now, std::uint32_t partition, Effects& out) {
   if (is_first) {
     control_.start(out);
   } else {
-    control_.read_anew(out);
+    control_.read_again(out);
   }
   terms_[partition].control = control_.reading();
   if (partition == 0) {
@@ -116,7 +116,7 @@ void Queue::balance(Instant now) {
   }
   if (!leadership_.read_owners(options_.node, fleet_) && now < balance_at_) return;
   balance_at_ = Instant::max();
-  if (fleet_.owners.empty()) return;  // what the watches tell brings it back
+  if (fleet_.owners.empty()) return;  // an answer of a watch brings it back
   fleet_.jobs.assign(terms_.size(), 0);
   table_.for_each_ours([&](const TaskEntry& entry) { ++fleet_.jobs[entry.partition]; });
   balancer_.on_view(now, fleet_);
@@ -208,7 +208,7 @@ void Queue::stop_if_drained(Instant now, Effects& out) {
     return;
   }
   if (keeps_locks_) {
-    if (!std::exchange(told_drained_, true)) out.emplace_back(Drained{leadership_.session()});
+    if (!std::exchange(drained_sent_, true)) out.emplace_back(Drained{leadership_.session()});
     return;
   }
   for (std::uint32_t i = 0; i < terms_.size(); ++i) {

@@ -48,22 +48,24 @@ inline void cancel(RequestId& request, Effects& out) {
   if (request) out.emplace_back(CancelRequest{std::exchange(request, {})});
 }
 
-/// What cannot be asked of Consul now: one fact for each error of an outage, not one a try. An outage
-/// may end in a refusal, which must not pass unsaid.
+/// Reports requests that fail: one fact for each error of an outage, not one a try. An outage may end
+/// in a refusal, which is reported, too.
 class StoreTrouble {
  public:
-  void tell(const std::string& what, const std::string& error, Effects& out) {
+  void report(const std::string& what, const std::string& error, Effects& out) {
     constexpr std::size_t kMost = 4;
     std::string kind = error;
     std::erase_if(kind, [](char c) { return c >= '0' && c <= '9'; });
-    if (told_.size() >= kMost || std::find(told_.begin(), told_.end(), kind) != told_.end()) return;
-    told_.push_back(std::move(kind));
+    if (reported_.size() >= kMost ||
+        std::find(reported_.begin(), reported_.end(), kind) != reported_.end())
+      return;
+    reported_.push_back(std::move(kind));
     out.emplace_back(Fact{Fact::Kind::kStoreTrouble, {}, what + ": " + error});
   }
-  void over() { told_.clear(); }
+  void over() { reported_.clear(); }
 
  private:
-  std::vector<std::string> told_;  // errors of this outage, without their digits; a few
+  std::vector<std::string> reported_;  // errors of this outage, without their digits; a few
 };
 
 }  // namespace lictor::core

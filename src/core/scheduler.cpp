@@ -39,7 +39,7 @@ void Scheduler::stop(Effects& out) {
 }
 
 // By a quorum, and soon: not in a loop while something keeps our writes from being applied.
-void Scheduler::read_anew(Instant now, Effects& out) {
+void Scheduler::read_again(Instant now, Effects& out) {
   if (request_ && asked_ == 0) return;
   cancel(request_, out);
   index_ = 0;
@@ -70,7 +70,7 @@ void Scheduler::on(Instant now, const SchedulesListed& reply, Effects& out) {
   if (!reply.ok) {
     index_ = 0;
     read_at_ = now + kRefusedPause;
-    trouble_.tell("listing the schedules", reply.error, out);
+    trouble_.report("listing the schedules", reply.error, out);
     return;
   }
   trouble_.over();
@@ -107,7 +107,7 @@ const ConfiguredSchedule* Scheduler::configured(const std::string& name) const {
   return found == options_.schedules.end() ? nullptr : &found->second;
 }
 
-// Those that are not stored get an entry without a version.
+// A schedule that is not stored gets an entry without a version.
 void Scheduler::add_configured(Effects& out) {
   for (const auto& [name, wanted] : options_.schedules) {
     const auto [it, is_new] = entries_.try_emplace(name);
@@ -119,10 +119,10 @@ void Scheduler::add_configured(Effects& out) {
     }
     const auto& stored = entry.known.definition;
     const bool taken = entry.known.modify_index != 0 && (!stored || stored->configured.empty());
-    if (taken && !entry.told_taken) {
+    if (taken && !entry.taken_reported) {
       out.emplace_back(Fact{Fact::Kind::kScheduleTaken, wanted.key});
     }
-    entry.told_taken = taken;
+    entry.taken_reported = taken;
   }
 }
 
@@ -170,7 +170,7 @@ void Scheduler::take(Instant now, const SchedulesListed::Entry& listed, Effects&
   entry.too_large = false;
   entry.known = listed;
   place(it->first, entry);
-  if (!listed.definition) return tell_fault(entry, listed.error, out);
+  if (!listed.definition) return emit_fault(entry, listed.error, out);
   const Duration ahead = -clock_.since(now, entry.last);
   if (newer && ahead > kFarAhead && listed.definition->last_tick == entry.last) {
     out.emplace_back(
@@ -197,11 +197,11 @@ Tick Scheduler::last_of(Instant now, const Entry* before, const SchedulesListed:
   return last;
 }
 
-void Scheduler::tell_fault(const Entry& entry, const std::string& why, Effects& out) const {
+void Scheduler::emit_fault(const Entry& entry, const std::string& why, Effects& out) const {
   out.emplace_back(Fact{Fact::Kind::kScheduleFault, entry.known.key, why});
 }
 
-// Finds the next tick, or nothing: what is to be waited for brings the entry back.
+// Finds the next tick. An entry that has to wait for something has none until then.
 void Scheduler::place(const std::string& name, Entry& entry) {
   remove(name, entry);
   if (entry.too_large || entry.writing || entry.outdated) return;
@@ -240,7 +240,7 @@ Scheduler::Lives Scheduler::last_task_lives(const Entry& entry) const {
   return is_read ? Lives::kNo : Lives::kUnknown;
 }
 
-// The write that is due. Nothing: it is not known yet whether the last task is over.
+// The write that is due; std::nullopt while it is not known whether the last task is over.
 std::optional<ScheduleOp> Scheduler::decide(Instant now, const std::string& name,
                                             Entry& entry) const {
   ScheduleOp op{entry.known.key,
@@ -299,7 +299,7 @@ void Scheduler::make_due(Instant now, WriteBatcher& commits, Effects& out) {
     remove(name, entry);
     if (!commits.fits(*op)) {
       entry.too_large = true;
-      tell_fault(entry, "the task is too large for one of Consul's transactions", out);
+      emit_fault(entry, "the task is too large for one of Consul's transactions", out);
       continue;
     }
     entry.writing = true;
@@ -349,7 +349,7 @@ void Scheduler::on_settled(Instant now, const WriteBatcher::Settled& settled, Ef
     case WriteBatcher::Verdict::kNoToken:  // of a claim alone
     case WriteBatcher::Verdict::kVoid:     // somebody else wrote it
       entry.outdated = entry.known.modify_index <= op.index;
-      if (entry.outdated) read_anew(now, out);
+      if (entry.outdated) read_again(now, out);
       break;
     case WriteBatcher::Verdict::kRefused:
       entry.outdated = true;  // until the next reading, so that it is not tried in a loop

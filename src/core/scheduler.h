@@ -11,8 +11,8 @@
 // A schedule without lastTick counts from now on: this is written down at once. One that was
 // rewritten without it keeps what is known here, unless its rule is another one.
 //
-// Those of the configuration are written like the others: where what is stored differs, it is
-// replaced, and what the configuration no longer has is deleted. Records of other clients stay.
+// Schedules of the configuration are written like the others: a stored one that differs is replaced,
+// and one that the configuration no longer has is deleted. Records of other clients stay.
 
 #include <cstdint>
 #include <map>
@@ -44,7 +44,7 @@ class Scheduler {
   void start(Instant now, Effects& out);
   void stop(Effects& out);
   /// Reads all schedules again: tzdata may be another one.
-  void read_anew(Instant now, Effects& out);
+  void read_again(Instant now, Effects& out);
   /// Asks for the schedules when it is time.
   void on_time(Instant now, Effects& out);
   void on(Instant now, const SchedulesListed& reply, Effects& out);
@@ -87,7 +87,7 @@ class Scheduler {
     bool overlaps = false;  // the skipped ones: else nobody made them in time
     bool configures = false;
 
-    bool told_taken = false;
+    bool taken_reported = false;
   };
   using Entries = std::map<std::string, Entry, std::less<>>;
 
@@ -95,7 +95,7 @@ class Scheduler {
   void take(Instant now, const SchedulesListed::Entry& listed, Effects& out);
   [[nodiscard]] Tick last_of(Instant now, const Entry* before, const SchedulesListed::Entry& listed,
                              bool& noted) const;
-  void tell_fault(const Entry& entry, const std::string& why, Effects& out) const;
+  void emit_fault(const Entry& entry, const std::string& why, Effects& out) const;
   void place(const std::string& name, Entry& entry);
   void remove(const std::string& name, Entry& entry);
   enum class Lives { kYes, kNo, kUnknown };

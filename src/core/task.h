@@ -104,7 +104,7 @@ struct BadRecord {
 /// By order_time(), then by CreateIndex and key.
 [[nodiscard]] bool starts_before(const Task& a, const Task& b);
 
-/// Not before this: executeAt and taskRetryAt. Nothing: at once.
+/// Not before this: executeAt and taskRetryAt; std::nullopt if at once.
 [[nodiscard]] std::optional<WallTime> due_of(const Task& task);
 
 }  // namespace lictor::core

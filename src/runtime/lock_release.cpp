@@ -87,9 +87,9 @@ bool step(net::Transport& transport, std::vector<ReleasingLock>& locks) {
   bool all = true;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const http::Response response = replies[i].get();
-    const bool told = answers[i](response);
-    if (!told) asked[i]->error = wire::describe(response);
-    all = all && told;
+    const bool answered = answers[i](response);
+    if (!answered) asked[i]->error = wire::describe(response);
+    all = all && answered;
   }
   return all;
 }

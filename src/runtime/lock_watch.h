@@ -22,7 +22,7 @@ class LockWatch {
   /// False: it is not one of these.
   bool cancel(RequestId request);
 
-  /// The index to query from now; nothing: a query is under way, or nothing waits.
+  /// The index to query from now; std::nullopt if a query is under way, or no read waits.
   [[nodiscard]] std::optional<std::uint64_t> next_query();
   /// The answers to the reads that wait no more.
   [[nodiscard]] std::vector<core::LeaderRead> on_reply(wire::LocksRead reply);

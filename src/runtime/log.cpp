@@ -38,9 +38,9 @@ bool g_to_journal = false;  // journald stamps each line, and reads its level fr
 thread_local bool t_gathers = false;
 
 // Gives the line that says how many are lost.
-void tell_lost(std::size_t lines,
-               const std::function<void(Level, std::string_view, Fields)>& tell) {
-  tell(Level::kWarn, "lines of this log are lost: they could not be written",
+void emit_lost(std::size_t lines,
+               const std::function<void(Level, std::string_view, Fields)>& emit) {
+  emit(Level::kWarn, "lines of this log are lost: they could not be written",
        {{"lines", std::to_string(lines)}});
 }
 
@@ -152,7 +152,7 @@ class Output : public spdlog::sinks::base_sink<std::mutex> {
   // The first `size` gathered bytes.
   void write_out(std::size_t size) {
     if (size == 0) return;
-    if (lost_ != 0) tell_of_lost();
+    if (lost_ != 0) report_lost();
     std::string_view text{gathered_.data(), size};
     if (lost_ == 0) text.remove_prefix(write_some(text));
     lost_ += static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
@@ -160,9 +160,9 @@ class Output : public spdlog::sinks::base_sink<std::mutex> {
     gathered_.resize(gathered_.size() - size);
   }
 
-  void tell_of_lost() {
+  void report_lost() {
     std::string line;
-    tell_lost(lost_, [&](Level level, std::string_view message, Fields fields) {
+    emit_lost(lost_, [&](Level level, std::string_view message, Fields fields) {
       word(line, level, message, fields);
     });
     spdlog::memory_buf_t text;
@@ -261,7 +261,7 @@ void log_journal(Level level, std::string_view message, Fields fields) {
   std::size_t& lost = g_journal->lost;
   auto sent = Journal::Sent::kSent;
   if (lost != 0) {
-    tell_lost(lost, [&](Level least, std::string_view text, Fields lines) {
+    emit_lost(lost, [&](Level least, std::string_view text, Fields lines) {
       sent = g_journal->journal.send(journal_fields(least, text, lines));
     });
     if (sent == Journal::Sent::kSent) lost = 0;

@@ -26,7 +26,7 @@ constexpr auto kFirstBackoff = 1s;
 // As the lease's, so that a daemon that leads again after an outage is soon listed again.
 constexpr auto kMaxBackoff = 5s;
 
-// A time-out tells how long it took.
+// The error of a time-out says how long it took.
 std::string without_digits(std::string text) {
   std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
   return text;
@@ -99,12 +99,12 @@ void Membership::on_created(Instant now, const http::Response& response) {
   const json answer = replied(response, 200) ? json::parse(response.body, nullptr, false) : json{};
   const std::string id = text_member(answer, "ID");
   if (id.empty()) {
-    complain("session", "no session for this member's entry; it is not shown among the members",
-             wire::describe(response));
+    report_error("session", "no session for this member's entry; it is not shown among the members",
+                 wire::describe(response));
     trouble_ = wire::describe(response);
     return retry(now);
   }
-  told_.erase("session");
+  reported_.erase("session");
   session_ = id;
   file_.save(session_);
   acquire(now);
@@ -113,13 +113,13 @@ void Membership::on_created(Instant now, const http::Response& response) {
 void Membership::on_renewed(Instant now, const http::Response& response) {
   if (replied(response, 404)) return lose(now);
   if (!replied(response, 200)) {
-    complain("session", "this member's session could not be renewed", wire::describe(response));
+    report_error("session", "this member's session could not be renewed", wire::describe(response));
     // A remembered session may belong to another daemon; a new one serves as well.
     if (!held_ && replied(response, 403)) session_.clear();
     if (!held_) trouble_ = wire::describe(response);
     return retry(now);
   }
-  told_.erase("session");
+  reported_.erase("session");
   acquire(now);
 }
 
@@ -144,11 +144,11 @@ void Membership::acquire(Instant now) {
 
 void Membership::on_acquired(Instant now, const std::string& key, const http::Response& response) {
   if (replied(response, 200) && response.body.starts_with("true")) {
-    told_.erase(key);
+    reported_.erase(key);
     return;
   }
   if (replied(response, 200)) {
-    return complain(
+    return report_error(
         key,
         "this member's entry is held by another session: this node's last one, which ends "
         "within a minute, or another daemon of the same name; give each node a name of "
@@ -158,8 +158,8 @@ void Membership::on_acquired(Instant now, const std::string& key, const http::Re
   if (replied(response, 500) && response.body.find("invalid session") != std::string::npos) {
     return lose(now);
   }
-  complain(key, "this member's entry could not be written; it is not shown among the members",
-           wire::describe(response));
+  report_error(key, "this member's entry could not be written; it is not shown among the members",
+               wire::describe(response));
 }
 
 // A server that has just started may report a live session as gone. A new session would then find
@@ -188,11 +188,11 @@ void Membership::retry(Instant now) {
   next_at_ = now + backoff_;
 }
 
-void Membership::complain(const std::string& about, const std::string& message,
-                          const std::string& error) {
+void Membership::report_error(const std::string& about, const std::string& message,
+                              const std::string& error) {
   // Again when it is another one: at a boot Consul is away first, and then it may refuse.
   std::string kind = without_digits(error);
-  if (std::exchange(told_[about], kind) == kind) return;
+  if (std::exchange(reported_[about], kind) == kind) return;
   log(Level::kWarn, message, {{"node", options_.node}, {"error", error}});
 }
 

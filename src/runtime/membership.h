@@ -66,7 +66,7 @@ class Membership : public LoopMember {
   void on_acquired(Instant now, const std::string& key, const http::Response& response);
   void lose(Instant now);
   void retry(Instant now);
-  void complain(const std::string& about, const std::string& message, const std::string& error);
+  void report_error(const std::string& about, const std::string& message, const std::string& error);
 
   Options options_;
   const SessionFile file_;
@@ -81,8 +81,8 @@ class Membership : public LoopMember {
   std::size_t waiting_ = 0;  // requests under way
   Duration backoff_{};
   Instant next_at_{};
-  std::map<std::string, std::string>
-      told_;  // the last failure of each kind, since its last success
+  // The last failure of each kind, since its last success.
+  std::map<std::string, std::string> reported_;
 };
 
 }  // namespace lictor::runtime

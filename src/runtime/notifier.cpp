@@ -16,7 +16,7 @@
 namespace lictor::runtime {
 namespace {
 
-// Each kind of state is told a few times at most.
+// Each kind of state is sent a few times at most.
 constexpr std::size_t kMostWaiting = 32;
 
 }  // namespace

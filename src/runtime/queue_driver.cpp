@@ -82,8 +82,8 @@ const char* name_of(const core::ListSchedules& effect) {
   return effect.index == 0 ? "list_schedules" : "watch_schedules";
 }
 
-void tell(const std::vector<Observer*>& observers, const std::string& queue, const char* request,
-          const http::Response& response) {
+void notify(const std::vector<Observer*>& observers, const std::string& queue, const char* request,
+            const http::Response& response) {
   const Duration took = boot_now() - response.sent_at;
   for (Observer* observer : observers) observer->on_reply(queue, request, response, took);
 }
@@ -278,7 +278,7 @@ void QueueDriver::dispatch(const char* name, http::Request request, RequestId id
   in_flight_[id] = transport_.send(
       std::move(request), [inbox = inbox_, decode = std::move(decode), observers = observers_,
                            queue = options_.queue, name](http::Response response) {
-        tell(*observers, queue, name, response);
+        notify(*observers, queue, name, response);
         inbox->put(decode(std::move(response)));
       });
 }
@@ -318,7 +318,7 @@ void QueueDriver::watch_locks() {
       wire::watch_locks(*binding_, options_.partitions, *index),
       [watch = lock_watch_, inbox = inbox_, binding = binding_, count = options_.partitions,
        observers = observers_, queue = options_.queue](const http::Response& response) {
-        tell(*observers, queue, "watch_leader", response);
+        notify(*observers, queue, "watch_leader", response);
         for (core::LeaderRead& answer :
              watch->on_reply(wire::decode_locks(*binding, count, response))) {
           inbox->put(std::move(answer));
@@ -347,7 +347,7 @@ void QueueDriver::carry_out(core::Commit& commit) {
   committing_[kept->request] = commits_.send(
       wire::encode(*binding_, *kept), [inbox = inbox_, kept, observers = observers_,
                                        queue = options_.queue](const http::Response& response) {
-        tell(*observers, queue, "transaction", response);
+        notify(*observers, queue, "transaction", response);
         inbox->at_hand.emplace_back(wire::decode(*kept, response));
       });
 }
@@ -391,7 +391,7 @@ void QueueDriver::carry_out(const core::StartJob& effect) {
                         effect.partition,
                         std::make_shared<const std::string>(wire::unstamped_record(*task.record))};
   if (runner->reports_pid() && logs(Level::kInfo)) {
-    attempt.on_pid = [told = attempt](pid_t pid) { log_started(told, pid); };
+    attempt.on_pid = [started = attempt](pid_t pid) { log_started(started, pid); };
   }
   running_[effect.attempt] = runner;
   auto started =

@@ -52,7 +52,7 @@ class QueueDriver : public LoopMember {
   /// Begins an orderly stop; stopped() says when it is over. `keeps_locks`: it pauses when no job
   /// runs, see locks_kept_by().
   void request_stop(bool keeps_locks = false);
-  /// The session that holds what is still held when all jobs have ended; nothing: not yet.
+  /// The session that still holds locks when all jobs have ended; std::nullopt before that.
   [[nodiscard]] const std::optional<std::string>& locks_kept_by() const { return kept_by_; }
   /// The queue has another number of partitions than this driver was made for.
   [[nodiscard]] bool count_changed() const { return core_.count_changed(); }

@@ -224,9 +224,9 @@ EDITS = [
     (
         "core/tasks/transitions_attempt.cpp",
         """    ++stamp.lost;
-    tell""",
+    emit""",
         """    if (!FAULT(DontCountLosses)) ++stamp.lost;
-    tell""",
+    emit""",
     ),
     (
         "core/tasks/transitions_attempt.cpp",

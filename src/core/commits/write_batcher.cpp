@@ -173,7 +173,7 @@ WriteBatcher::Result WriteBatcher::on(Instant now, const Committed& reply, Effec
 
   switch (reply.outcome) {
     case Outcome::kApplied:
-      told_denied_ = false;
+      denied_reported_ = false;
       result.proof = batch.sent_at;
       result.settled.reserve(batch.writes.size());
       for (Write& write : batch.writes) {

@@ -171,7 +171,7 @@ class WriteBatcher {
 
   std::vector<Write> refused_;  // refused for a reason of their own; they must not hold up the rest
   Instant refused_until_ = Instant::min();
-  bool told_denied_ = false;
+  bool denied_reported_ = false;
 };
 
 }  // namespace lictor::core

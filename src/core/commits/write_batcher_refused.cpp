@@ -40,7 +40,7 @@ bool lighten(Op& op) {
 
 }  // namespace
 
-// What becomes of a write whose operation failed. Nothing: it is sent again as it is now.
+// The fate of a write whose operation failed; std::nullopt if it is sent again as it is now.
 std::optional<WriteBatcher::Fate> WriteBatcher::fate_of(const Committed::Failure& failure,
                                                         Write& write) const {
   if (failure.part == Committed::Part::kJobWrite) return Fate::kRefused;
@@ -93,7 +93,7 @@ void WriteBatcher::sort_failures(const Committed& reply, Batch& batch, Instant n
     } else {
       continue;
     }
-    if (!std::exchange(told_denied_, true)) {
+    if (!std::exchange(denied_reported_, true)) {
       const auto kind = denied ? Fact::Kind::kDenied : Fact::Kind::kStoreTrouble;
       out.emplace_back(Fact{kind, std::move(key), failure.text});
     }

@@ -95,7 +95,7 @@ void RateLimit::on(Instant now, const RateRead& reply, Effects& out) {
   read_ = {};
   if (reply.denied) return keep_alone(now, "reading its key: " + reply.error, out);
   if (!reply.ok) {
-    trouble_.tell("reading the key of rate_limit", reply.error, out);
+    trouble_.report("reading the key of rate_limit", reply.error, out);
     try_at_ = now + kRetryPause;
     return;
   }
@@ -113,7 +113,7 @@ void RateLimit::on_settled(Instant now, const WriteBatcher::Settled& settled, Ef
   const Claim claim = *std::exchange(claim_, std::nullopt);
   known_ = false;
   if (settled.verdict == WriteBatcher::Verdict::kApplied) {
-    told_denied_ = false;
+    denied_reported_ = false;
     full_at_ = claim.full_at;
     index_ = settled.modify_index;
     known_ = is_alone_;
@@ -128,7 +128,7 @@ void RateLimit::on_settled(Instant now, const WriteBatcher::Settled& settled, Ef
 void RateLimit::keep_alone(Instant now, const std::string& error, Effects& out) {
   is_local_ = true;
   local_until_ = now + kLocal;
-  if (std::exchange(told_denied_, true)) return;
+  if (std::exchange(denied_reported_, true)) return;
   out.emplace_back(
       Fact{Fact::Kind::kDenied, {}, "rate_limit counts in each leader alone: " + error});
 }
@@ -142,7 +142,7 @@ void RateLimit::drop(std::uint32_t partition) {
 void RateLimit::clear() {
   read_ = {};
   claim_.reset();
-  known_ = is_local_ = told_denied_ = false;
+  known_ = is_local_ = denied_reported_ = false;
   reserved_ = 0;
   try_at_ = Instant::min();
   trouble_.over();

@@ -56,7 +56,7 @@ class RateLimit {
   void share(std::size_t held, std::size_t all);
 
   /// A token for a claim under the fence of `partition`, after which up to `most` - 1 may follow.
-  /// Nothing: there is none before next_try().
+  /// std::nullopt if there is none before next_try().
   [[nodiscard]] std::optional<Token> take(Instant now, std::uint32_t partition, std::size_t most,
                                           Effects& out);
   /// The claim was not made.
@@ -70,7 +70,7 @@ class RateLimit {
 
   /// When to try again; Instant::max(): when an answer has come.
   [[nodiscard]] Instant next_try() const { return claim_ || read_ ? Instant::max() : try_at_; }
-  /// When there is a token again, as far as is known. Nothing: there is one.
+  /// When there is a token again, as far as is known; std::nullopt if there is one.
   [[nodiscard]] std::optional<Instant> used_up_until(Instant now) const;
 
  private:
@@ -99,7 +99,7 @@ class RateLimit {
   bool known_ = false;       // index_ is, and nobody else may have changed it since
   bool is_local_ = false;    // the key may not be read or written
   Instant local_until_{};
-  bool told_denied_ = false;
+  bool denied_reported_ = false;
   RequestId read_;
   std::optional<Claim> claim_;  // under way
   std::size_t reserved_ = 0;

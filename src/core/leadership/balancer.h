@@ -29,7 +29,7 @@
 //   stand-ins only while it owns more than its share. That ends, for each such hand-over leaves
 //   fewer partitions away from their targets.
 // - A member that did not take what it is the target of gets nothing for `distrust`: it may hang.
-//   Nor does one that gave up what it was the target of: it was told to step down.
+//   Nor does one that gave up what it was the target of: it was asked to step down.
 //
 // Pure and deterministic. A change of the members costs a sort of members x partitions.
 

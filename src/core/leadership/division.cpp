@@ -24,7 +24,7 @@ constexpr Duration kMostRefusedPause = 1h;
 
 }  // namespace
 
-std::uint32_t common_wish(const std::vector<FleetMember>& members) {
+std::uint32_t agreed_partitions(const std::vector<FleetMember>& members) {
   if (members.empty()) return 0;
   const bool agree = std::all_of(members.begin(), members.end(), [&](const FleetMember& each) {
     return each.desired_partitions == members.front().desired_partitions;
@@ -45,7 +45,7 @@ CountChange plan_change(const std::vector<FleetMember>& members, const FleetMemb
   }
   CountChange change;
   for (const FleetMember& each : all) change.members.push_back(each.member);
-  const std::uint32_t desired_partitions = common_wish(all);
+  const std::uint32_t desired_partitions = agreed_partitions(all);
   if (desired_partitions == count || desired_partitions == 0) return change;
   change.to = desired_partitions;
   const auto first = std::min_element(
@@ -125,15 +125,15 @@ void Division::on(Instant now, const DivisionReply& reply, DivisionActs& out) {
       if (reply.answer == Answer::kNo) return ask(Pending::kUndivided, ProbeUndivided{}, out);
       if (reply.answer == Answer::kRefused) {
         serve({}, out);
-        return tell_once(Note::kCountUnreadable, reply.error, out);
+        return note_once(Note::kCountUnreadable, reply.error, out);
       }
-      return tell_once(Note::kRequestFailed, "reading the number of partitions: " + reply.error,
+      return note_once(Note::kRequestFailed, "reading the number of partitions: " + reply.error,
                        out);
     case Pending::kUndivided:
       if (reply.answer == Answer::kYes || reply.answer == Answer::kRefused) {
         return serve({1, 0, reply.answer == Answer::kYes}, out);
       }
-      return tell_once(Note::kRequestFailed, "reading the number of partitions: " + reply.error,
+      return note_once(Note::kRequestFailed, "reading the number of partitions: " + reply.error,
                        out);
     case Pending::kRight:
       return on_right(now, reply, out);
@@ -154,12 +154,12 @@ void Division::on_right(Instant now, const DivisionReply& reply, DivisionActs& o
   may_change_ = reply.answer == Answer::kYes;
   ask_right_at_ = now + (answered ? kRightPause : kRetryPause);
   if (may_change_) {
-    told_.erase(About::kRight);
+    notes_.erase(About::kRight);
   } else if (answered) {
     give_up_change(now, reply.error, out);
   } else {
     ask_at_ = ask_right_at_;
-    tell_once(Note::kRequestFailed,
+    note_once(Note::kRequestFailed,
               "asking for the right to change the number of partitions: " + reply.error, out);
   }
 }
@@ -171,7 +171,7 @@ void Division::on_created(Instant now, const DivisionReply& reply, DivisionActs&
     out.emplace_back(DivisionNote{Note::kDivided, {}, wanted_});
   } else {
     ask_at_ = now + kRetryPause;
-    tell_once(Note::kNotWritten, reply.error, out);
+    note_once(Note::kNotWritten, reply.error, out);
     on_refused(now, reply, out);
   }
 }
@@ -181,7 +181,7 @@ void Division::on_changed(Instant now, const DivisionReply& reply, DivisionActs&
   if (reply.answer == Answer::kYes) {
     refused_pause_ = {};
   } else {
-    tell_once(Note::kNotChanged, reply.error, out);
+    note_once(Note::kNotChanged, reply.error, out);
     on_refused(now, reply, out);
   }
   if (phase_ == Phase::kWriting) end(out);
@@ -200,7 +200,7 @@ void Division::on_refused(Instant now, const DivisionReply& reply, DivisionActs&
 void Division::give_up_change(Instant now, const std::string& error, DivisionActs& out) {
   may_change_ = false;
   ask_right_at_ = std::max(ask_right_at_, now + kRightPause);
-  tell_once(Note::kMayNotChange,
+  note_once(Note::kMayNotChange,
             "its configuration asks for " + std::to_string(wanted_) + ": " + error, out);
 }
 
@@ -209,8 +209,8 @@ void Division::on(Instant now, const FleetRead& fleet, DivisionActs& out) {
   if (stopping_) return;
   const auto members = static_cast<Duration::rep>(fleet.members.size());
   ask_at_ = now + std::max<Duration>(kAskInterval, kAskIntervalPerMember * members);
-  if (!fleet.error.empty()) return tell_once(Note::kFleetUnreadable, fleet.error, out);
-  told_.erase(About::kMembers);
+  if (!fleet.error.empty()) return note_once(Note::kFleetUnreadable, fleet.error, out);
+  notes_.erase(About::kMembers);
   const bool serves = phase_ != Phase::kUnknown;
   const bool to_change = wanted_ != fleet.count.value_or(1) && !may_change_;
   const bool matters = (serves || !fleet.count) && phase_ != Phase::kEnding;
@@ -224,17 +224,17 @@ void Division::on(Instant now, const FleetRead& fleet, DivisionActs& out) {
 void Division::on_unserved(Instant now, const FleetRead& fleet, DivisionActs& out) {
   if (std::string reason = why_not_serve(now, fleet); !reason.empty()) {
     ask_at_ = now + kRetryPause;
-    return tell_once(Note::kOldLocks, std::move(reason), out);
+    return note_once(Note::kOldLocks, std::move(reason), out);
   }
   if (fleet.count) {
     serve({*fleet.count, fleet.count_index, false}, out);
-    return tell_members(fleet, out);
+    return send_members(fleet, out);
   }
   divided_ = false;
   if (wanted_ == 1) return;  // the next answer is about one partition
   if (!may_change_) return ask(Pending::kUndivided, ProbeUndivided{}, out);
   if (std::string reason = why_not_create(now, fleet); !reason.empty()) {
-    return tell_once(Note::kWaits, std::move(reason), out);
+    return note_once(Note::kWaits, std::move(reason), out);
   }
   ask(Pending::kCreate, CreateCount{wanted_, fleet.locks}, out);
 }
@@ -244,8 +244,8 @@ void Division::on_served(const FleetRead& fleet, DivisionActs& out) {
   if (fleet.count && fleet.count_index < count_index_) return;  // an older answer
   if (!fleet.count && count_index_ == 0) {                      // there is no number yet
     if (wanted_ == 1 || !may_change_) return;
-    if (common_wish(fleet.members) == wanted_) return end(out);
-    return tell_once(
+    if (agreed_partitions(fleet.members) == wanted_) return end(out);
+    return note_once(
         Note::kNotDivided,
         "this daemon's configuration asks for " + std::to_string(wanted_) + " partitions", out);
   }
@@ -254,20 +254,20 @@ void Division::on_served(const FleetRead& fleet, DivisionActs& out) {
         DivisionNote{fleet.count ? Note::kChanged : Note::kGone, {}, fleet.count.value_or(0)});
     return end(out);
   }
-  tell_members(fleet, out);
+  send_members(fleet, out);
   if (wanted_ != count_ && change_.to == 0 && may_change_) {
-    tell_once(Note::kStays,
+    note_once(Note::kStays,
               "there are " + std::to_string(count_) + ", this daemon's configuration asks for " +
                   std::to_string(wanted_),
               out);
   }
 }
 
-void Division::tell_members(const FleetRead& fleet, DivisionActs& out) {
+void Division::send_members(const FleetRead& fleet, DivisionActs& out) {
   change_ = plan_change(fleet.members, {{node_, weight_}, desired_partitions()}, count_);
-  if (phase_ != Phase::kServing || change_.members == told_members_) return;
-  told_members_ = change_.members;
-  out.emplace_back(MembersSeen{told_members_});
+  if (phase_ != Phase::kServing || change_.members == sent_members_) return;
+  sent_members_ = change_.members;
+  out.emplace_back(MembersSeen{sent_members_});
 }
 
 // All is held and nothing runs.
@@ -322,7 +322,7 @@ void Division::end(DivisionActs& out) {
 }
 
 void Division::serve(ServeQueue with, DivisionActs& out) {
-  std::erase_if(told_, [](const auto& each) { return each.first != About::kRight; });
+  std::erase_if(notes_, [](const auto& each) { return each.first != About::kRight; });
   phase_ = Phase::kServing;
   divided_ = with.index != 0;
   count_ = with.count;
@@ -333,7 +333,7 @@ void Division::serve(ServeQueue with, DivisionActs& out) {
 void Division::drop(DivisionActs& out) {
   phase_ = Phase::kUnknown;
   change_ = {};
-  told_members_.clear();
+  sent_members_.clear();
   ask_at_ = Instant::min();
   out.emplace_back(DropService{});
 }
@@ -344,17 +344,17 @@ Division::About Division::about(Note kind) {
   return is_of_members ? About::kMembers : About::kCount;
 }
 
-void Division::tell_once(Note kind, std::string error, DivisionActs& out) {
+void Division::note_once(Note kind, std::string error, DivisionActs& out) {
   DivisionNote note{kind, std::move(error)};
-  const auto last = told_.find(about(kind));
-  if (last != told_.end() && last->second.kind == kind && last->second.error == note.error) return;
-  told_.insert_or_assign(about(kind), note);
+  const auto last = notes_.find(about(kind));
+  if (last != notes_.end() && last->second.kind == kind && last->second.error == note.error) return;
+  notes_.insert_or_assign(about(kind), note);
   out.emplace_back(std::move(note));
 }
 
 const DivisionNote* Division::waits_for() const {
   for (const About each : {About::kCount, About::kMembers}) {
-    if (const auto told = told_.find(each); told != told_.end()) return &told->second;
+    if (const auto note = notes_.find(each); note != notes_.end()) return &note->second;
   }
   return nullptr;
 }

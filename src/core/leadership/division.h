@@ -127,7 +127,7 @@ using DivisionAct =
 using DivisionActs = std::vector<DivisionAct>;
 
 /// What all want; 0: they disagree, or there is nobody.
-[[nodiscard]] std::uint32_t common_wish(const std::vector<FleetMember>& members);
+[[nodiscard]] std::uint32_t agreed_partitions(const std::vector<FleetMember>& members);
 
 /// What a host does about a change of the number.
 struct CountChange {
@@ -172,7 +172,7 @@ class Division {
   /// How many this host asks for: those of its configuration, or, while its token may not change
   /// the number, those that there are.
   [[nodiscard]] std::uint32_t desired_partitions() const { return may_change_ ? wanted_ : count_; }
-  /// Why the number is not known; null: nothing was told yet.
+  /// Why the number is not known; null if there is no note yet.
   [[nodiscard]] const DivisionNote* waits_for() const;
 
  private:
@@ -190,14 +190,14 @@ class Division {
   void give_up_change(Instant now, const std::string& error, DivisionActs& out);
   void on_unserved(Instant now, const FleetRead& fleet, DivisionActs& out);
   void on_served(const FleetRead& fleet, DivisionActs& out);
-  void tell_members(const FleetRead& fleet, DivisionActs& out);
+  void send_members(const FleetRead& fleet, DivisionActs& out);
   void write(const Service& service, DivisionActs& out);
   void end(DivisionActs& out);
   void serve(ServeQueue with, DivisionActs& out);
   void drop(DivisionActs& out);
   [[nodiscard]] std::string why_not_create(Instant now, const FleetRead& fleet);
   [[nodiscard]] std::string why_not_serve(Instant now, const FleetRead& fleet);
-  void tell_once(Note kind, std::string error, DivisionActs& out);
+  void note_once(Note kind, std::string error, DivisionActs& out);
 
   const std::string node_;
   std::uint32_t weight_;
@@ -209,7 +209,7 @@ class Division {
   std::uint64_t count_index_ = 0;
   bool divided_ = false;  // Consul has a number
   CountChange change_;
-  std::vector<BalancerMember> told_members_;
+  std::vector<BalancerMember> sent_members_;
 
   Pending asked_ = Pending::kNothing;
   Instant ask_at_ = Instant::min();
@@ -226,7 +226,7 @@ class Division {
   // The last note about each: the number, the members, the right to change it. Told once.
   enum class About { kCount, kMembers, kRight };
   [[nodiscard]] static About about(Note kind);
-  std::map<About, DivisionNote> told_;
+  std::map<About, DivisionNote> notes_;
 };
 
 }  // namespace lictor::core

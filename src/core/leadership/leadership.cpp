@@ -90,7 +90,7 @@ void Leadership::win(Instant now, std::uint32_t partition, Instant sent_at, Chan
   const bool is_first = trust_.state() == Trust::State::kNone;
   if (is_first) trust_.begin(sent_at);
   if (is_first || !prove_with(now, sent_at, changes, out)) extend(partition, out);
-  if (trust_.state() != Trust::State::kTrusted) lock_to_read().prove_anew(now, out);
+  if (trust_.state() != Trust::State::kTrusted) lock_to_read().prove_again(now, out);
 }
 
 // With a lock the whole session may be gone: the next one is looked at.
@@ -145,7 +145,7 @@ Leadership::Changes Leadership::refused(Instant now, std::uint32_t partition, Ef
 
 void Leadership::clock_stepped(Instant now, Effects& out) {
   trust_.clock_stepped(now);
-  if (holds_any()) lock_to_read().prove_anew(now, out);
+  if (holds_any()) lock_to_read().prove_again(now, out);
 }
 
 // The lock can be lost while the session lives: the leader key was deleted or taken by force.

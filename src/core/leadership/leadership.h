@@ -85,7 +85,7 @@ class Leadership {
   /// Acquires the locks of these partitions alone, in ascending order.
   void want_only(Instant now, const std::vector<std::uint32_t>& partitions);
   /// Fills in who holds each partition; this host is `self`. False: it may not have changed since
-  /// the last call, or the watch has not told of each yet.
+  /// the last call, or the watch has not shown each yet.
   [[nodiscard]] bool read_owners(const std::string& self, BalancerView& view);
   /// Acquires no lock any more; what is held stays held.
   void retire(Effects& out);

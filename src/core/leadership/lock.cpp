@@ -9,10 +9,10 @@ namespace lictor::core {
 namespace {
 
 // During Consul's lock-delay, acquire attempts are refused from memory without a raft entry
-// (consul.md 2.2), so ten a second are cheap. Nothing else tells when the lock-delay ends.
+// (consul.md 2.2), so ten a second are cheap. Nothing else shows when the lock-delay ends.
 constexpr Duration kLockDelayPoll = 100ms;
 // At most one log line about a client that writes to the leader key repeatedly.
-constexpr Duration kTellAgain = 1min;
+constexpr Duration kReportAgain = 1min;
 
 }  // namespace
 
@@ -122,20 +122,20 @@ void Lock::prove(Instant now, Effects& out) {
   out.emplace_back(ReadLeader{read_, true, 0, partition_});
 }
 
-void Lock::prove_anew(Instant now, Effects& out) {
+void Lock::prove_again(Instant now, Effects& out) {
   cancel(read_, out);
   prove(now, out);
 }
 
-void Lock::tell(Fact::Kind kind, Effects& out, std::string text, Duration took) const {
+void Lock::emit(Fact::Kind kind, Effects& out, std::string text, Duration took) const {
   Fact fact{kind, {}, std::move(text), took};
   fact.partition = partition_.number;
   out.emplace_back(std::move(fact));
 }
 
-void Lock::tell_waiting(Duration left, Effects& out) {
-  if (std::exchange(waiting_told_, true)) return;
-  tell(Fact::Kind::kLockDelay, out, {}, left);
+void Lock::emit_waiting(Duration left, Effects& out) {
+  if (std::exchange(waiting_reported_, true)) return;
+  emit(Fact::Kind::kLockDelay, out, {}, left);
 }
 
 void Lock::note_held(std::uint64_t index, Effects& out) {
@@ -156,12 +156,12 @@ Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
       return on_acquired(now, reply, out);
     case Answer::kHeld:
       free_index_ = 0;
-      waiting_told_ = false;
+      waiting_reported_ = false;
       state_ = State::kWatching;
       watch(0, out);
       break;
     case Answer::kLockDelay:
-      tell_waiting({}, out);
+      emit_waiting({}, out);
       retry_at_ = now + kLockDelayPoll;
       if (!wanted_) watch_after(retry_at_);
       break;
@@ -178,17 +178,17 @@ Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
       watch_after(now + kRefusedPause);
       return {Change::kCountChanged, {}};
     case Answer::kRefused:
-      tell(Fact::Kind::kDenied, out, "acquiring the lock: " + reply.error);
+      emit(Fact::Kind::kDenied, out, "acquiring the lock: " + reply.error);
       watch_after(now + kRefusedPause);
       break;
     case Answer::kOverLimit:
-      trouble_.tell("acquiring the lock", reply.error, out);
+      trouble_.report("acquiring the lock", reply.error, out);
       retry_at_ = now + kRetryPause;
       if (!wanted_) watch_after(retry_at_);
       break;
     case Answer::kUnknown:
       // The lock may be ours by now; the watch shows it.
-      trouble_.tell("acquiring the lock", reply.error, out);
+      trouble_.report("acquiring the lock", reply.error, out);
       watch_after(now + kRetryPause);
       break;
   }
@@ -200,7 +200,7 @@ Lock::Verdict Lock::on_acquired(Instant now, const LockReplied& reply, Effects& 
   cancel_requests(out);
   trouble_.over();
   state_ = State::kHeld;
-  waiting_told_ = false;
+  waiting_reported_ = false;
   own_index_ = reply.modify_index;
   held_index_ = 0;  // what was before is over, also where indexes have gone back
   note_held(own_index_, out);
@@ -217,9 +217,9 @@ Lock::Verdict Lock::on_value_restored(Instant now, const LockReplied& reply, Eff
   if (reply.answer == Answer::kAcquired) {
     own_index_ = reply.modify_index;
     note_held(own_index_, out);
-    if (now >= restored_told_until_) {
-      restored_told_until_ = now + kTellAgain;
-      tell(Fact::Kind::kLeaderRestored, out);
+    if (now >= quiet_until_) {
+      quiet_until_ = now + kReportAgain;
+      emit(Fact::Kind::kLeaderRestored, out);
     }
     prove(now, out);  // what was written to it meanwhile
     return {Change::kNone, lock_sent_};
@@ -253,7 +253,7 @@ Lock::Verdict Lock::on(Instant now, const LeaderRead& reply, Effects& out) {
   if (!reply.ok) {
     const bool keeps_index = watch_index_ != 0 && failures_.keeps_index(reply.over_limit);
     if (!keeps_index || reply.over_limit) {
-      trouble_.tell("watching the leader key", reply.error, out);
+      trouble_.report("watching the leader key", reply.error, out);
     }
     retry_index_ = keeps_index ? watch_index_ : 0;
     retry_at_ = now + kRetryPause;
@@ -314,7 +314,7 @@ void Lock::on_seen_gone(Instant now, Effects& out) {
   predecessor_.clear();
   if (now >= acquire_at_) return acquire(now, 0, 0, out);
   state_ = State::kWaiting;
-  if (now < free_from_) tell_waiting(free_from_ - now, out);
+  if (now < free_from_) emit_waiting(free_from_ - now, out);
   retry_at_ = now + kRetryPause;
 }
 
@@ -328,10 +328,10 @@ void Lock::on_seen_held(const LeaderRead& reply, Effects& out) {
     acquire_at_ = Instant::max();
     free_from_ = Instant::min();
     free_index_ = 0;
-    waiting_told_ = false;
+    waiting_reported_ = false;
     if (other_holder_ != reply.holder || other_holder_.empty()) {
       other_holder_ = reply.holder;
-      tell(Fact::Kind::kCampaigning, out, reply.holder);
+      emit(Fact::Kind::kCampaigning, out, reply.holder);
     }
   }
   watch(reply.consul_index, out);
@@ -355,7 +355,7 @@ void Lock::on_seen_free(Instant now, const LeaderRead& reply, Effects& out) {
                      : reply.holder + (in_order ? " released the lock" : " was lost");
   if (now >= acquire_at_) return acquire(now, free_index_, 0, out);
   state_ = State::kWaiting;
-  if (now < free_from_) tell_waiting(free_from_ - now, out);
+  if (now < free_from_) emit_waiting(free_from_ - now, out);
   watch(reply.consul_index, out);
 }
 
@@ -365,7 +365,7 @@ Lock::Verdict Lock::on_consistent_read(Instant now, const LeaderRead& reply, Eff
   const bool ours = reply.ok && reply.session == session_ && !session_.empty();
   if (state_ == State::kHeld) {
     if (!reply.ok) {
-      trouble_.tell("proving leadership", reply.error, out);
+      trouble_.report("proving leadership", reply.error, out);
       read_at_ = std::min(read_at_, now + kRetryPause);
       return {};
     }

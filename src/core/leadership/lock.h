@@ -52,7 +52,8 @@ class Lock {
   };
   struct Verdict {
     Change change = Change::kNone;
-    std::optional<Instant> proof;  // the lock was ours, as an answer to what was sent then tells
+    std::optional<Instant>
+        proof;  // when a request was sent whose answer shows that the lock is ours
   };
 
   Lock(const QueueOptions& options, std::uint32_t partition, Requests& requests,
@@ -75,7 +76,7 @@ class Lock {
   /// Asks Consul whether it is ours.
   void prove(Instant now, Effects& out);
   /// The same, since what was asked before proves nothing any more.
-  void prove_anew(Instant now, Effects& out);
+  void prove_again(Instant now, Effects& out);
   /// A write was refused, since it is not ours.
   void lose(Effects& out);
 
@@ -90,7 +91,8 @@ class Lock {
   [[nodiscard]] bool follows() const {
     return !held() && state_ != State::kReleasing && state_ != State::kLost;
   }
-  /// Another node that held it when the watch last told; empty: nobody did. Nothing: not known.
+  /// The other node that held it at the watch's last answer; empty if nobody did. std::nullopt if that
+  /// is not known.
   [[nodiscard]] const std::optional<std::string>& other_owner() const { return other_owner_; }
   /// While nobody holds it: no candidate may acquire it before.
   [[nodiscard]] Instant free_from() const { return free_from_; }
@@ -109,8 +111,8 @@ class Lock {
   void restore_value(Instant now, std::uint64_t held_at, Effects& out);
   void unlock(Effects& out);
   void cancel_requests(Effects& out);
-  void tell(Fact::Kind kind, Effects& out, std::string text = {}, Duration took = {}) const;
-  void tell_waiting(Duration left, Effects& out);
+  void emit(Fact::Kind kind, Effects& out, std::string text = {}, Duration took = {}) const;
+  void emit_waiting(Duration left, Effects& out);
   void note_held(std::uint64_t index, Effects& out);
 
   void on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& out);
@@ -156,10 +158,10 @@ class Lock {
   Instant read_at_ = Instant::max();       // the leader key, whose value is to be restored
   Instant retry_at_ = Instant::max();      // of whatever the state waits for
   Instant restore_from_ = Instant::min();  // the leader key's value, not before this
-  Instant restored_told_until_ = Instant::min();
+  Instant quiet_until_ = Instant::min();
   Instant standoff_until_ = Instant::min();
   Duration standoff_{};
-  bool waiting_told_ = false;
+  bool waiting_reported_ = false;
 };
 
 }  // namespace lictor::core

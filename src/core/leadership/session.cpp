@@ -84,7 +84,7 @@ Session::Change Session::on(Instant now, const SessionCreated& reply, Effects& o
   if (reply.outcome != Outcome::kApplied) {
     // Unknown: Consul may have created a session whose id we don't have; its TTL ends it.
     if (closing_) return give_up(out);
-    trouble_.tell("creating a session", reply.error, out);
+    trouble_.report("creating a session", reply.error, out);
     retry_at_ = now + (reply.outcome == Outcome::kRejected ? kRefusedPause : kRetryPause);
     return Change::kNone;
   }
@@ -111,7 +111,7 @@ Session::Change Session::on(Instant now, const SessionRenewed& reply, Effects& o
       state_ = State::kOpen;
       return Change::kOpened;
     case SessionRenewed::Answer::kNothing:
-      trouble_.tell("renewing the session", reply.error, out);
+      trouble_.report("renewing the session", reply.error, out);
       renew_soon(now);
       return Change::kNone;
     case SessionRenewed::Answer::kGone:

@@ -6,7 +6,7 @@
 //
 // Token bucket: listings use at most a tenth of the time, with a burst of 300 ms, whoever writes.
 // What a listing costs Consul follows from the number of names alone. Nothing is measured: an
-// answer does not tell what it cost, and the time until it came is mostly waiting.
+// answer does not show its cost, and the time until it came is mostly waiting.
 
 #include <algorithm>
 #include <cstddef>

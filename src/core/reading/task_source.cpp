@@ -32,7 +32,7 @@ void TaskSource::stop(Effects& out) {
   trouble_.over();
   names_.reset();
   doubted_.clear();
-  list_anew_at_ = Instant::max();
+  list_again_at_ = Instant::max();
   checked_.clear();
   seen_folders_.clear();
 }
@@ -44,15 +44,15 @@ void TaskSource::check(const std::string& key) {
 
 // Many partitions may be won one after the other: names that are already asked for are waited for,
 // so that the pace counts them.
-void TaskSource::read_anew(Instant now, Effects& out) {
+void TaskSource::read_again(Instant now, Effects& out) {
   ++reading_;
   if (watch_ && index_ == 0) return;
-  list_anew(now, out);
+  list_again(now, out);
 }
 
 // A Consul that was restarted answers from what it held long ago until it has read its log; but not
 // by quorums.
-void TaskSource::list_anew(Instant at, Effects& out) {
+void TaskSource::list_again(Instant at, Effects& out) {
   cancel(watch_, out);
   index_ = 0;
   watch_at_ = at;
@@ -71,12 +71,12 @@ void TaskSource::on_failed(Instant now, const TasksListed& reply, Effects& out) 
   const Instant again = now + (reply.denied ? kRefusedPause : kRetryPause);
   watch_at_ = again;
   if (index_ != 0 && !reply.denied && failures_.keeps_index(reply.over_limit)) {
-    if (reply.over_limit) trouble_.tell("listing the tasks", reply.error, out);
+    if (reply.over_limit) trouble_.report("listing the tasks", reply.error, out);
     return;
   }
-  trouble_.tell("listing the tasks", reply.error, out);
+  trouble_.report("listing the tasks", reply.error, out);
   ++reading_;
-  list_anew(again, out);
+  list_again(again, out);
   versions_.doubt_all(now);
 }
 
@@ -86,7 +86,7 @@ void TaskSource::on(Instant now, const TasksListed& reply, Effects& out) {
   if (!reply.ok) return on_failed(now, reply, out);
   trouble_.over();
   failures_.over();
-  list_anew_at_ = Instant::max();
+  list_again_at_ = Instant::max();
   pace_.listed(now, reply.keys.size());
   // Went backwards: tombstones were reaped or a snapshot was restored (consul.md 4.3, 4.4).
   // An index above the server's would not wake.
@@ -165,8 +165,8 @@ void TaskSource::advance_generation(Instant now, Effects& out) {
   }
 }
 
-void TaskSource::tell(Instant now, RequestId request, const StoredRecord& record,
-                      bool in_generation, Effects& out) {
+void TaskSource::report(Instant now, RequestId request, const StoredRecord& record,
+                        bool in_generation, Effects& out) {
   auto checked = checked_.find(key_of(record));
   if (checked != checked_.end() && request < checked->second) checked = checked_.end();
   const KnownKey* known = keys_.find(key_of(record));
@@ -189,7 +189,7 @@ void TaskSource::on(Instant now, const TasksFetched& reply, Effects& out) {
     if (in_generation && is_of_next) {
       values_.read_in_order(key);
     } else {
-      tell(now, reply.request, record, in_generation, out);
+      report(now, reply.request, record, in_generation, out);
     }
   }
   for (const std::string& key : reply.missing) {
@@ -199,7 +199,7 @@ void TaskSource::on(Instant now, const TasksFetched& reply, Effects& out) {
       checked_.erase(checked);
     }
     const bool is_doubtful = listener_.on_missing(now, key, index_, out);
-    if (is_doubtful) list_anew_at_ = std::min(list_anew_at_, now + kDoubt);
+    if (is_doubtful) list_again_at_ = std::min(list_again_at_, now + kDoubt);
   }
   // A folder never runs. Report it once: its producer may have meant a task.
   for (const std::string& key : reply.folders) {
@@ -217,7 +217,7 @@ void TaskSource::on(Instant now, const TasksChecked& reply, Effects& out) {
         const KnownKey* known = keys_.find(key);
         return known != nullptr && listener_.is_stable(*known);
       });
-  if (is_gone) list_anew_at_ = std::min(list_anew_at_, now + kDoubt);
+  if (is_gone) list_again_at_ = std::min(list_again_at_, now + kDoubt);
 }
 
 bool TaskSource::will_read(const std::string& key) const {
@@ -231,9 +231,9 @@ bool TaskSource::will_read(const std::string& key) const {
 void TaskSource::on_time(Instant now, bool busy, Effects& out) {
   if (!running_) return;
   busy_ = busy;
-  if (now >= list_anew_at_) {
-    list_anew_at_ = Instant::max();
-    list_anew(now, out);
+  if (now >= list_again_at_) {
+    list_again_at_ = Instant::max();
+    list_again(now, out);
   }
   if (!watch_ && now >= next_watch()) ask_names(now, out);
   if (!doubted_.empty() && now >= doubted_until_) {
@@ -257,7 +257,7 @@ Instant TaskSource::next_deadline() const {
   if (!running_) return next;
   if (!watch_) next = next_watch();
   if (!doubted_.empty()) next = std::min(next, doubted_until_);
-  return std::min({next, list_anew_at_, values_.next_deadline(), versions_.next_deadline()});
+  return std::min({next, list_again_at_, values_.next_deadline(), versions_.next_deadline()});
 }
 
 }  // namespace lictor::core

@@ -1,7 +1,7 @@
 #pragma once
 
 // What Consul says of the tasks. Names are watched by a blocking query, and compared with the known
-// keys: what is gone is told at once, and the values of what is new are read. A rewritten task
+// keys: a key that is gone is reported at once, and the value of a new one is read. A rewritten task
 // shows no new name, so known versions are checked beside that (version_check.h).
 //
 //                 names --------> known? --no--> a generation of values --> on_record() for each,
@@ -9,7 +9,7 @@
 //                   |                +--yes, but no longer listed --> on_gone()
 //   paced, index ---+
 //
-// The tasks of a generation (value_reader.h) are told as they are read, and once more when all of
+// The tasks of a generation (value_reader.h) are reported as they are read, and once more when all of
 // them are: a task that must start in order waits for that.
 //
 // Names that are answered while a generation is read wait: its successor is what they show.
@@ -43,12 +43,12 @@ class TaskSource {
     /// of a key that check() asked for. `in_generation`: on_generation_read() follows.
     virtual void on_record(Instant now, const StoredRecord& record, bool in_generation,
                            Effects& out) = 0;
-    /// All tasks of the generation were told.
+    /// All tasks of the generation were reported.
     virtual void on_generation_read(Instant now, Effects& out) = 0;
     /// The names as of `index` do not show the key, which was known before that.
     virtual void on_gone(Instant now, KnownKey& known, std::uint64_t index, Effects& out) = 0;
     /// A key that was to be read alone is not there. As of `index` it was listed, or known. Whether
-    /// the names must tell if it is gone.
+    /// the names must show if it is gone.
     virtual bool on_missing(Instant now, const std::string& key, std::uint64_t index,
                             Effects& out) = 0;
     /// Calls `visit` for every key whose deletion is in flight or acknowledged: names that still
@@ -83,7 +83,7 @@ class TaskSource {
   /// Reads the key before all others, and reports any version, and also a missing key.
   void check(const std::string& key);
   /// Lists the names once more, by a quorum.
-  void read_anew(Instant now, Effects& out);
+  void read_again(Instant now, Effects& out);
   /// We deleted so many tasks.
   void deleted(Instant now, std::size_t tasks) { pace_.deleted(now, tasks); }
 
@@ -118,13 +118,13 @@ class TaskSource {
   };
 
   void ask_names(Instant now, Effects& out);
-  void list_anew(Instant at, Effects& out);
+  void list_again(Instant at, Effects& out);
   void on_failed(Instant now, const TasksListed& reply, Effects& out);
   void compare(Instant now, const TasksListed& reply, Effects& out);
   void begin_generation(std::vector<std::string_view> unknown);
   void advance_generation(Instant now, Effects& out);
-  void tell(Instant now, RequestId request, const StoredRecord& record, bool in_generation,
-            Effects& out);
+  void report(Instant now, RequestId request, const StoredRecord& record, bool in_generation,
+              Effects& out);
   [[nodiscard]] Instant oldest_request() const;
   [[nodiscard]] Instant next_watch() const { return std::max(watch_at_, pace_.next(busy_)); }
 
@@ -155,7 +155,7 @@ class TaskSource {
 
   std::vector<std::string> doubted_;  // listed, though we deleted them
   Instant doubted_until_ = Instant::max();
-  Instant list_anew_at_ = Instant::max();  // known keys are gone, and the watch doesn't tell
+  Instant list_again_at_ = Instant::max();  // known keys are gone, and the watch does not show it
 
   // Report any version of these, of requests after these.
   std::map<std::string, RequestId, std::less<>> checked_;

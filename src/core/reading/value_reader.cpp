@@ -97,7 +97,7 @@ ValueReader::Use ValueReader::accept(Instant now, const TasksFetched& reply, Eff
     if (batch.keys.size() > options_.max_operations) return Use::kNone;  // Queue has learned it
     size_.failed(batch.keys.size());
     not_before_ = now + kRetryPause;
-    trouble_.tell("reading the tasks", reply.error, out);
+    trouble_.report("reading the tasks", reply.error, out);
     return Use::kNone;
   }
   trouble_.over();

@@ -28,7 +28,7 @@ struct Attempt {
   Instant claimed_at{};
   Instant held_since{};
   Instant started_at{};
-  Instant timeout_at = Instant::max();  // once it was told to end: when it should have ended
+  Instant timeout_at = Instant::max();  // once it was asked to end: when it should have ended
   bool last_chance = false;             // its next lost owner makes it a dead letter
   bool returns = false;                 // it is being given back, and keeps its place in order
   bool recalled = false;                // to be given back instead of started

@@ -69,7 +69,7 @@ enum class TaskState : std::uint8_t {
   kChecking,    // claimed, but a newer version was seen: it is read again before it starts
   kClaimed,     // waits for a free slot, or, claimed ahead, for its time
   kRunning,     // its job runs
-  kStopping,    // its job was told to end
+  kStopping,    // its job was asked to end
   kEnding,      // its end is on its way to Consul: finish, retry, given back, dead letter
   kBurying,     // on its way to the dead letters without ever having been claimed
   kLeftover,    // a job of an earlier term that still runs

@@ -13,7 +13,7 @@ namespace {
 using S = TaskState;
 
 // Types without an executor that are reported; beyond it, some are reported twice.
-constexpr std::size_t kMostTypesTold = 1000;
+constexpr std::size_t kMostTypesReported = 1000;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ void Transitions::add(Instant now, const TaskEntry& entry, Write write) {
   commits_.add(now, std::move(write));
 }
 
-void Transitions::tell(Fact::Kind kind, const TaskEntry& entry, std::string text, Effects& out,
+void Transitions::emit(Fact::Kind kind, const TaskEntry& entry, std::string text, Effects& out,
                        Duration took) {
   const std::uint32_t attempt = entry.task ? entry.task->stamp.attempt : 0;
   const std::uint64_t token = entry.attempt ? entry.attempt->token : 0;
@@ -62,13 +62,13 @@ void Transitions::on_record(Instant now, const StoredRecord& record, bool in_gen
     case S::kClaimed:  // rewritten: what was never started is claimed again, as it is now
       // An older version that was read after the claim: Consul was restored from a snapshot.
       if (index <= entry.index && entry.state == S::kClaimed) return;
-      tell(Fact::Kind::kChanged, entry, "after it was claimed", out);
+      emit(Fact::Kind::kChanged, entry, "after it was claimed", out);
       entry.remember_not_started(entry.task->stamp.claim->nonce);
       return place(now, entry, record, out);
     default:
       if (index <= entry.index) return;
       if (is_waiting(entry.state) && entry.index != 0) {
-        tell(Fact::Kind::kChanged, entry, {}, out);
+        emit(Fact::Kind::kChanged, entry, {}, out);
       }
       return place(now, entry, record, out,
                    in_generation && (entry.state == S::kUnread || entry.state == S::kDeleted));
@@ -141,7 +141,7 @@ bool Transitions::on_missing(Instant now, const std::string& key, std::uint64_t 
 
 void Transitions::withdraw(Instant now, TaskEntry& entry, std::uint64_t index, Duration ran,
                            Effects& out) {
-  tell(Fact::Kind::kWithdrawn, entry, {}, out, ran);
+  emit(Fact::Kind::kWithdrawn, entry, {}, out, ran);
   table_.bury(entry, index, now);
 }
 
@@ -205,7 +205,7 @@ void Transitions::place(Instant now, TaskEntry& entry, std::shared_ptr<const Tas
     return ignore(entry, S::kTooLarge, task->modify_index, why, out);
   }
   const bool startable = options_.policy_of(task->type) != nullptr;
-  if (!startable) tell_no_executor(*task, out);
+  if (!startable) emit_no_executor(*task, out);
   const WallTime due = due_at(now, *task);
   S state = S::kReady;
   if (!startable) {
@@ -252,16 +252,16 @@ void Transitions::ignore(TaskEntry& entry, TaskState state, std::uint64_t index,
     if (!why.empty()) e.note().text = why;
   });
   const auto kind = state == S::kTooLarge ? Fact::Kind::kTooLarge : Fact::Kind::kUnnameable;
-  tell(kind, entry, why, out);
+  emit(kind, entry, why, out);
 }
 
 // Producers choose the type names, so neither their number nor their length has a bound: hashes are
-// kept, and rather is one told twice than all of them kept.
-void Transitions::tell_no_executor(const Task& task, Effects& out) {
+// kept, and a type may be reported twice.
+void Transitions::emit_no_executor(const Task& task, Effects& out) {
   const std::size_t hash = std::hash<std::string>{}(task.type);
-  if (told_no_executor_.contains(hash)) return;
-  if (told_no_executor_.size() >= kMostTypesTold) told_no_executor_.clear();
-  told_no_executor_.insert(hash);
+  if (no_executor_reported_.contains(hash)) return;
+  if (no_executor_reported_.size() >= kMostTypesReported) no_executor_reported_.clear();
+  no_executor_reported_.insert(hash);
   out.emplace_back(Fact{Fact::Kind::kNoExecutor, task.key, task.type});
 }
 
@@ -336,7 +336,7 @@ void Transitions::bury_some(Instant now, const std::function<bool(std::uint32_t)
     TaskEntry* entry = table_.waiting_order().first_expiring();
     if (entry == nullptr || *entry->task->expire_at > clock_.at(now)) break;
     if (!may_write(entry->partition)) break;
-    tell(Fact::Kind::kDead, *entry, "expired", out);
+    emit(Fact::Kind::kDead, *entry, "expired", out);
     bury(*entry, dead_letter(*entry->task, "expired", kExpired, clock_.at(now)));
   }
   while (may_bury()) {
@@ -369,7 +369,7 @@ void Transitions::on_clock_set(Instant now) {
 // ---- The configuration and the term ----
 
 void Transitions::on_reconfigured(Instant now, Effects& out) {
-  told_no_executor_.clear();
+  no_executor_reported_.clear();
   table_.for_each([&](TaskEntry& entry) {
     if (!is_waiting(entry.state)) return;
     const bool startable = options_.policy_of(entry.task->type) != nullptr;
@@ -401,7 +401,7 @@ void Transitions::end_term(std::uint32_t partition, bool is_last, Effects& out) 
     const bool runs = is_running(entry.state);
     if (!runs && entry.state != S::kEnding) return;
     if (entry.attempt->stop != StopReason::kWithdrawn) {  // then there is nothing to be written
-      tell(Fact::Kind::kUnwritten, entry, {}, out);
+      emit(Fact::Kind::kUnwritten, entry, {}, out);
     }
     if (!runs || entry.attempt->policy.on_lease_lost == OnLeaseLost::kFinish) return;
     out.emplace_back(StopJob{entry.attempt->id, options_.kill_grace});

@@ -106,8 +106,8 @@ class Transitions : public TaskSource::Listener {
   void place_bad(TaskEntry& entry, const BadRecord& record, Effects& out);
   void ignore(TaskEntry& entry, TaskState state, std::uint64_t index, const std::string& why,
               Effects& out);
-  void tell_no_executor(const Task& task, Effects& out);
-  void tell(Fact::Kind kind, const TaskEntry& entry, std::string text, Effects& out,
+  void emit_no_executor(const Task& task, Effects& out);
+  void emit(Fact::Kind kind, const TaskEntry& entry, std::string text, Effects& out,
             Duration took = {});
   [[nodiscard]] WallTime due_at(Instant now, const Task& task) const;
   [[nodiscard]] Instant ready_at(Instant now, const Task& task) const;
@@ -143,7 +143,7 @@ class Transitions : public TaskSource::Listener {
   Random& random_;
   TaskSource* source_ = nullptr;
   std::uint64_t last_attempt_;
-  std::set<std::size_t> told_no_executor_;  // types, by their hashes
+  std::set<std::size_t> no_executor_reported_;  // types, by their hashes
   FirstSeen first_seen_;
 };
 

@@ -65,7 +65,7 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
   Stamp stamp = task->stamp;
   if (orphan && !goes_on) {
     ++stamp.lost;
-    tell(Fact::Kind::kLost, entry, stamp.claim ? stamp.claim->node : std::string{}, out);
+    emit(Fact::Kind::kLost, entry, stamp.claim ? stamp.claim->node : std::string{}, out);
     const bool ends = once || stamp.lost >= options_.max_losses;
     if (ends) {
       auto lost = std::make_shared<Task>(*task);
@@ -155,7 +155,7 @@ void Transitions::on_claim_settled(Instant now, TaskEntry& entry,
     e.attempt->token = settled.modify_index;
     e.attempt->held_since = now;
   });
-  tell(Fact::Kind::kClaimed, entry, {}, out, now - entry.attempt->claimed_at);
+  emit(Fact::Kind::kClaimed, entry, {}, out, now - entry.attempt->claimed_at);
   if (check) source_->check(entry.key);
 }
 
@@ -169,10 +169,10 @@ void Transitions::on_void(Instant now, TaskEntry& entry, const WriteBatcher::Set
     return ignore(entry, S::kUnnameable, entry.index, {}, out);
   }
   if (claiming) {
-    tell(settled.stored ? Fact::Kind::kChanged : Fact::Kind::kWithdrawn, entry,
+    emit(settled.stored ? Fact::Kind::kChanged : Fact::Kind::kWithdrawn, entry,
          "before it was claimed", out);
   } else if (settled.write.purpose == Purpose::kFinish && settled.stored) {
-    tell(Fact::Kind::kResultVoid, entry, {}, out);
+    emit(Fact::Kind::kResultVoid, entry, {}, out);
   }
   if (settled.stored) return place(now, entry, *settled.stored, out);
   table_.bury(entry, entry.index, now);
@@ -190,7 +190,7 @@ void Transitions::start(Instant now, TaskEntry& entry, Effects& out) {
     e.attempt->started_at = now;
     e.attempt->timeout_at = deadline.value_or(Instant::max());
   });
-  tell(Fact::Kind::kStarted, entry, entry.task->type, out, now - entry.attempt->claimed_at);
+  emit(Fact::Kind::kStarted, entry, entry.task->type, out, now - entry.attempt->claimed_at);
   auto& started = std::get<Fact>(out.back());
   started.waited = std::max(Duration::zero(), now - entry.task->ready_at);
   if (const auto due = due_of(*entry.task)) started.late = clock_.since(now, *due);
@@ -216,7 +216,7 @@ void Transitions::stop(Instant now, TaskEntry& entry, StopReason why, Effects& o
 
 void Transitions::on_overdue(Instant now, TaskEntry& entry, Effects& out) {
   table_.adjust(entry, [](TaskEntry& e) { e.attempt->timeout_at = Instant::max(); });
-  tell(Fact::Kind::kGoesOn, entry, text_of(entry.attempt->stop), out,
+  emit(Fact::Kind::kGoesOn, entry, text_of(entry.attempt->stop), out,
        now - entry.attempt->started_at);
 }
 
@@ -250,7 +250,7 @@ void Transitions::on_not_started(Instant now, TaskEntry& entry, std::string erro
   const StopReason stopped = entry.attempt->stop;
   if (stopped == StopReason::kWithdrawn) return on_exit(now, entry, {}, out);
   if (stopped == StopReason::kTimeout) error = timed_out(entry) + error;
-  tell(pause ? Fact::Kind::kNotStarted : Fact::Kind::kGivenBack, entry, error, out,
+  emit(pause ? Fact::Kind::kNotStarted : Fact::Kind::kGivenBack, entry, error, out,
        pause.value_or(Duration::zero()));
   Stamp stamp = entry.task->stamp;
   stamp.error = std::string{kNotStartedError} + error;
@@ -296,12 +296,12 @@ void Transitions::finish(Instant now, TaskEntry& entry, const JobExited& exit, E
       }
     }
   }
-  if (!fault.empty()) tell(Fact::Kind::kResultLeftOut, entry, std::move(fault), out);
+  if (!fault.empty()) emit(Fact::Kind::kResultLeftOut, entry, std::move(fault), out);
   const Duration ran = now - entry.attempt->started_at;
   if (entry.attempt->stop == StopReason::kTimeout) {
-    tell(Fact::Kind::kDoneLate, entry, task.type, out, ran);
+    emit(Fact::Kind::kDoneLate, entry, task.type, out, ran);
   }
-  tell(Fact::Kind::kDone, entry, task.type, out, ran);
+  emit(Fact::Kind::kDone, entry, task.type, out, ran);
   add(now, entry, {Purpose::kFinish, std::move(op), task.stamp.claim});
   table_.move(entry, S::kEnding);
 }
@@ -322,7 +322,7 @@ void Transitions::fail(Instant now, TaskEntry& entry, const std::string& error,
   Instant again = backoff_end(now, entry, failures);
   if (retry_after) again = std::max(again, now + std::min(*retry_after, kLongestRetryAfter));
   stamp.retry_at = clock_.at(again);
-  tell(Fact::Kind::kFailed, entry, error, out, again - now);
+  emit(Fact::Kind::kFailed, entry, error, out, again - now);
   rewrite(now, entry, Purpose::kRetry, std::move(stamp));
 }
 
@@ -344,7 +344,7 @@ Instant Transitions::backoff_end(Instant now, const TaskEntry& entry, std::uint3
 }
 
 void Transitions::requeue(Instant now, TaskEntry& entry, std::string why, Effects& out) {
-  tell(Fact::Kind::kGivenBack, entry, std::move(why), out);
+  emit(Fact::Kind::kGivenBack, entry, std::move(why), out);
   Stamp stamp = entry.task->stamp;
   --stamp.attempt;
   rewrite(now, entry, Purpose::kRequeue, std::move(stamp));
@@ -373,14 +373,14 @@ void Transitions::lose(Instant now, TaskEntry& entry, const std::string& why, Ef
     table_.adjust(entry, [&](TaskEntry& e) { e.task = std::move(task); });
     return make_dead(now, entry, "owner lost", why + " while it was running", {}, out);
   }
-  tell(Fact::Kind::kGivenBack, entry, why + "; it counts as lost", out);
+  emit(Fact::Kind::kGivenBack, entry, why + "; it counts as lost", out);
   rewrite(now, entry, Purpose::kRequeue, std::move(stamp));
 }
 
 void Transitions::make_dead(Instant now, TaskEntry& entry, std::string reason, std::string error,
                             std::string tail, Effects& out) {
   const Task& task = *entry.task;
-  tell(Fact::Kind::kDead, entry, reason + ": " + error, out);
+  emit(Fact::Kind::kDead, entry, reason + ": " + error, out);
   BuryOp op = dead_letter(task, std::move(reason), std::move(error), clock_.at(now));
   op.output_tail = std::move(tail);
   // If not everything fits, the output goes: the record matters more.
@@ -444,7 +444,7 @@ void Transitions::on_burial_settled(Instant now, TaskEntry& entry,
                                     const WriteBatcher::Settled& settled, Effects& out) {
   const auto& op = std::get<BuryOp>(*settled.write.op);
   if (settled.verdict != Verdict::kApplied) return on_void(now, entry, settled, out);
-  if (!op.readable) tell(Fact::Kind::kDead, entry, op.reason + ": " + op.error, out);
+  if (!op.readable) emit(Fact::Kind::kDead, entry, op.reason + ": " + op.error, out);
   const bool newer = entry.newer_index() > op.index;
   table_.bury(entry, op.index, now);
   if (newer) source_->fetch(entry.key);
