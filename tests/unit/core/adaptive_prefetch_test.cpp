@@ -12,8 +12,6 @@ using namespace lictor::core::test;
 
 namespace {
 
-using Keys = std::vector<std::string>;
-
 QueueOptions by_their_time(std::uint32_t concurrency = 2) {
   QueueOptions options = options_of("a");
   options.concurrency = concurrency;
@@ -108,9 +106,7 @@ TEST_CASE("what finds no slot after all is given back, and has lost nothing") {
     CHECK(task.stamp.lost == 0);
   }
   // One that comes first from now on is the next.
-  Task& early = a.cluster.make("early");
-  early.task_time = WallTime{std::chrono::seconds{1}};
-  a.cluster.store.put(early);
+  a.cluster.put("early", [&](Task& task) { task.task_time = WallTime{std::chrono::seconds{1}}; });
   a.cluster.run_for(100ms);
   a.cluster.end_job(a.daemon, "tasks/u1000");
   a.cluster.run_for(100ms);

@@ -41,11 +41,9 @@ struct Alone {
   }
   // The first effect that `which` picks suffers `fault`.
   void once(Fault fault, std::function<bool(const Effect&)> which) {
-    cluster.fault = [=, left = 1](const Daemon&, const Effect& effect) mutable {
-      if (left == 0 || !which(effect)) return Fault{};
-      --left;
-      return fault;
-    };
+    cluster.spoil(fault, [=, left = 1](const Daemon&, const Effect& effect) mutable {
+      return left > 0 && which(effect) && left-- > 0;
+    });
   }
 
   Cluster cluster;

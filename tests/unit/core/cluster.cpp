@@ -20,46 +20,17 @@ bool blocks(const Effect&) {
   return false;
 }
 
-// What the wire layer says when no answer came, or no connection.
-template <class E>
-E with_error(RequestId request, const char* error) {
-  E event;
-  event.request = request;
-  if constexpr (requires { event.error; }) event.error = error;
-  return event;
+// What the wire layer says when no answer came; not `sent`: when there was no connection.
+template <class Reply>
+Event failed(RequestId request, bool sent) {
+  Reply reply;
+  reply.request = request;
+  if constexpr (requires { reply.error; }) reply.error = sent ? "no answer" : "no connection";
+  if constexpr (requires { reply.outcome; }) {
+    reply.outcome = sent ? Outcome::kUnknown : Outcome::kRejected;
+  }
+  return reply;
 }
-template <class E>
-E write_failed(RequestId request, bool sent) {
-  E event = with_error<E>(request, sent ? "no answer" : "no connection");
-  event.outcome = sent ? Outcome::kUnknown : Outcome::kRejected;
-  return event;
-}
-Event failed(const CreateSession& e, bool sent) {
-  return write_failed<SessionCreated>(e.request, sent);
-}
-Event failed(const DestroySession& e, bool sent) {
-  return write_failed<SessionDestroyed>(e.request, sent);
-}
-Event failed(const Commit& e, bool sent) { return write_failed<Committed>(e.request, sent); }
-Event failed(const RenewSession& e, bool) {
-  return with_error<SessionRenewed>(e.request, "no answer");
-}
-Event failed(const AcquireLock& e, bool) { return with_error<LockReplied>(e.request, "no answer"); }
-Event failed(const ReleaseLock& e, bool) { return UnlockReplied{e.request, Outcome::kUnknown}; }
-Event failed(const ReadLeader& e, bool) { return with_error<LeaderRead>(e.request, "no answer"); }
-Event failed(const WatchControl& e, bool) {
-  return with_error<ControlRead>(e.request, "no answer");
-}
-Event failed(const ListHistory& e, bool) {
-  return with_error<HistoryListed>(e.request, "no answer");
-}
-Event failed(const ReadRate& e, bool) { return with_error<RateRead>(e.request, "no answer"); }
-Event failed(const ListSchedules& e, bool) {
-  return with_error<SchedulesListed>(e.request, "no answer");
-}
-Event failed(const FetchTasks& e, bool) { return with_error<TasksFetched>(e.request, "no answer"); }
-Event failed(const CheckTasks& e, bool) { return with_error<TasksChecked>(e.request, "no answer"); }
-Event failed(const ListTasks& e, bool) { return with_error<TasksListed>(e.request, "no answer"); }
 
 // A service manager starts a daemon again when nothing of the old one runs; the warden keeps the
 // state directory until then.
@@ -477,24 +448,26 @@ template <class Request>
 void Cluster::send(Daemon& daemon, const Request& request) {
   const Fault f = fault(daemon, request);
   const std::uint64_t incarnation = daemon.incarnation;
+  using Reply = decltype(serve(daemon, request));
+  const auto fail = [id = request.request](bool sent) { return failed<Reply>(id, sent); };
   daemon.waiting.insert(request.request);
   // One query of the runtime watches the locks of all partitions (runtime/lock_watch.h).
   constexpr bool is_lock_read = std::is_same_v<Request, ReadLeader>;
   if (!is_lock_read || daemon.options.partitions == 1) ++daemon.requests;
   Daemon* const d = &daemon;
   if (f.refused) {
-    at(now + f.back, [=, this] { deliver(*d, incarnation, failed(request, false)); });
+    at(now + f.back, [=, this] { deliver(*d, incarnation, fail(false)); });
     return;
   }
   Duration patience = daemon.options.request_timeout;
   if (blocks(request)) patience += kWait * 17 / 16;
   // What comes over a slow link fails when nothing comes any more. The values are held to less.
   if (std::is_same_v<Request, ListTasks> && link != 0) patience += 1min;
-  at(now + patience, [=, this] { deliver(*d, incarnation, failed(request, true)); });
+  at(now + patience, [=, this] { deliver(*d, incarnation, fail(true)); });
   if (f.lose_request) return;
   at(now + f.out, [=, this, sent = now] {
     if (f.no_leader) {
-      at(now + f.back, [=, this] { deliver(*d, incarnation, failed(request, true)); });
+      at(now + f.back, [=, this] { deliver(*d, incarnation, fail(true)); });
       return;
     }
     if (blocks(request)) {
@@ -602,14 +575,6 @@ void Cluster::deliver(Daemon& daemon, std::uint64_t incarnation, Event event) {
   if (!daemon.queue || daemon.incarnation != incarnation) return;
   if (daemon.waiting.erase(request_of(event)) == 0) return;
   tell(daemon, std::move(event));
-}
-
-Event Cluster::serve(Daemon& daemon, const CreateSession& effect) {
-  return store.create_session(now, effect, daemon.options.session_ttl, daemon.options.lock_delay);
-}
-
-Event Cluster::serve(Daemon& daemon, const AcquireLock& effect) {
-  return store.lock(now, effect, daemon.name, daemon.incarnation);
 }
 
 }  // namespace lictor::core::test

@@ -28,6 +28,7 @@
 namespace lictor::core::test {
 
 using namespace std::chrono_literals;
+using Keys = std::vector<std::string>;
 
 inline constexpr Instant kStart{1h};
 inline constexpr WallTime kWallStart{std::chrono::seconds{1'800'000'000}};
@@ -43,6 +44,13 @@ struct Fault {
   Duration out = 1ms;  // past the request's time-out it lands all the same: a zombie
   Duration back = 1ms;
 };
+
+/// For Cluster::put(): a task with these bytes.
+inline auto with_record(std::string bytes) {
+  return [bytes = std::move(bytes)](Task& task) {
+    task.record = std::make_shared<const std::string>(bytes);
+  };
+}
 
 /// How a job ends by itself; without `after` it runs until it is ended or stopped.
 struct JobPlan {
@@ -168,7 +176,12 @@ class Cluster {
   bool run_until(const std::function<bool()>& done, Duration limit);
 
   Task& make(const std::string& id);  // a template, to be changed before put()
-  void put(const std::string& id) { store.put(make(id)); }
+  /// A producer writes a task, which `change` makes another than usual.
+  void put(const std::string& id, const std::function<void(Task&)>& change = {}) {
+    Task& task = make(id);
+    if (change) change(task);
+    store.put(task);
+  }
 
   [[nodiscard]] WallTime wall() const { return wall_at(now); }
   [[nodiscard]] static WallTime wall_at(Instant at) {
@@ -204,6 +217,22 @@ class Cluster {
   std::function<Fault(const Daemon&, const Effect&)> fault = [](const Daemon&, const Effect&) {
     return Fault{};
   };
+  /// From now on each effect that `which` picks suffers `what`, and no other.
+  void spoil(const Fault& what, std::function<bool(const Daemon&, const Effect&)> which) {
+    fault = [what, which = std::move(which)](const Daemon& daemon, const Effect& effect) {
+      return which(daemon, effect) ? what : Fault{};
+    };
+  }
+  /// Each effect of this kind does.
+  template <class E>
+  void spoil(const Fault& what) {
+    spoil(what,
+          [](const Daemon&, const Effect& effect) { return std::holds_alternative<E>(effect); });
+  }
+  /// No effect suffers any more.
+  void heal() {
+    fault = [](const Daemon&, const Effect&) { return Fault{}; };
+  }
   std::function<JobPlan(const Task&)> plan = [](const Task&) { return JobPlan{}; };
   /// How long a job takes to end when it is told to; never over the grace.
   std::function<Duration(Duration grace)> stopping = [](Duration) { return Duration{10ms}; };
@@ -274,22 +303,26 @@ class Cluster {
   void send_back(Daemon& daemon, const std::shared_ptr<LockRelease>& steps, Instant until,
                  const Request& request);
 
-  Event serve(Daemon& daemon, const CreateSession& effect);
-  Event serve(Daemon&, const RenewSession& effect) { return store.renew(now, effect); }
+  SessionCreated serve(Daemon& daemon, const CreateSession& effect) {
+    return store.create_session(now, effect, daemon.options.session_ttl, daemon.options.lock_delay);
+  }
+  SessionRenewed serve(Daemon&, const RenewSession& effect) { return store.renew(now, effect); }
   SessionDestroyed serve(Daemon&, const DestroySession& effect) {
     return store.destroy(now, effect);
   }
-  Event serve(Daemon& daemon, const AcquireLock& effect);
+  LockReplied serve(Daemon& daemon, const AcquireLock& effect) {
+    return store.lock(now, effect, daemon.name, daemon.incarnation);
+  }
   UnlockReplied serve(Daemon&, const ReleaseLock& effect) { return store.unlock(effect); }
   LeaderRead serve(Daemon&, const ReadLeader& effect) { return store.read_leader(effect); }
-  Event serve(Daemon&, const WatchControl& effect) { return store.read_control(effect); }
-  Event serve(Daemon&, const ListTasks& effect) { return store.list(effect); }
-  Event serve(Daemon&, const FetchTasks& effect) { return store.fetch(effect); }
-  Event serve(Daemon&, const CheckTasks& effect) { return store.check(effect); }
-  Event serve(Daemon&, const ListHistory& effect) { return store.list(effect); }
-  Event serve(Daemon&, const ListSchedules& effect) { return store.list(effect); }
-  Event serve(Daemon&, const ReadRate& effect) { return store.read(effect); }
-  Event serve(Daemon&, const Commit& effect) { return store.commit(effect); }
+  ControlRead serve(Daemon&, const WatchControl& effect) { return store.read_control(effect); }
+  TasksListed serve(Daemon&, const ListTasks& effect) { return store.list(effect); }
+  TasksFetched serve(Daemon&, const FetchTasks& effect) { return store.fetch(effect); }
+  TasksChecked serve(Daemon&, const CheckTasks& effect) { return store.check(effect); }
+  HistoryListed serve(Daemon&, const ListHistory& effect) { return store.list(effect); }
+  SchedulesListed serve(Daemon&, const ListSchedules& effect) { return store.list(effect); }
+  RateRead serve(Daemon&, const ReadRate& effect) { return store.read(effect); }
+  Committed serve(Daemon&, const Commit& effect) { return store.commit(effect); }
 
   Random random_;
   std::vector<std::unique_ptr<Daemon>> daemons_;
@@ -319,6 +352,12 @@ std::vector<E> all(const Daemon& daemon) {
   return found;
 }
 [[nodiscard]] std::size_t count(const Daemon& daemon, Fact::Kind kind);
+/// Whether it is a transaction that begins with such an operation.
+template <class O>
+bool begins_with(const Effect& effect) {
+  const auto* commit = std::get_if<Commit>(&effect);
+  return commit != nullptr && std::holds_alternative<O>(commit->ops.front());
+}
 [[nodiscard]] bool claims(const Effect& effect, const std::string& key);
 [[nodiscard]] bool finishes(const Effect& effect, const std::string& key);
 

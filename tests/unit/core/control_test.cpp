@@ -8,12 +8,6 @@ using namespace lictor;
 using namespace lictor::core;
 using namespace lictor::core::test;
 
-namespace {
-
-using Keys = std::vector<std::string>;
-
-}  // namespace
-
 TEST_SUITE_BEGIN("core");
 
 TEST_CASE("a new leader starts nothing before it knows whether the queue is paused") {

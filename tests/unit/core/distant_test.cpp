@@ -12,7 +12,6 @@ using namespace lictor::core::test;
 
 namespace {
 
-using Keys = std::vector<std::string>;
 using Kind = Reason::Kind;
 
 constexpr int kLongList = 200;
@@ -163,29 +162,6 @@ TEST_CASE("a task of much later that is gone when it is read, and written again,
   CHECK(read);
 }
 
-TEST_CASE("a token that sees no task says nothing of those of much later") {
-  Distant a;
-  const auto before = a.held();
-  a.cluster.store.unreadable = true;
-  a.cluster.put("0");
-  a.cluster.run_for(10s);
-  CHECK(a.held().distant == before.distant);
-}
-
-TEST_CASE("why: a task of much later") {
-  Distant a;
-  Task& task = a.later("1", 1h);
-  a.cluster.store.put(task);
-  a.cluster.run_for(1s);
-  REQUIRE(a.why("1").size() == 1);
-  CHECK(a.why("1")[0].kind == Kind::kNotDue);
-  CHECK(a.why("1")[0].until == task.execute_at);
-  a.cluster.store.control(true, {});
-  a.cluster.run_for(1s);
-  REQUIRE(a.why("1").size() == 2);
-  CHECK(a.why("1")[0].kind == Kind::kPaused);
-}
-
 TEST_CASE("what loses its executor by a reload is told, though it is for much later") {
   QueueOptions options = options_of("a");
   options.types["T"] = *options.any_type;
@@ -222,23 +198,13 @@ TEST_CASE("what loses its executor by a reload is told, though it is for much la
   CHECK(a.cluster.started == Keys{"tasks/1"});
 }
 
-TEST_CASE("a wall clock that is set forward makes what is for much later due") {
-  Distant a;
-  a.put("1", 1h);
-  a.cluster.step_clock(a.daemon, 2h);
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started == Keys{"tasks/1"});
-}
-
 TEST_CASE("what is tried again, or expires first, is held") {
   Distant a;
   a.cluster.plan = [](const Task& task) {
     return JobPlan{1ms, task.stamp.attempt == 1 ? JobEnding::kRetry : JobEnding::kDone, "no luck"};
   };
   const auto before = a.held();
-  Task& slow = a.cluster.make("slow");
-  slow.backoff = Backoff{1h, 1h, 1, 0};
-  a.cluster.store.put(slow);
+  a.cluster.put("slow", [&](Task& task) { task.backoff = Backoff{1h, 1h, 1, 0}; });
   Task& stale = a.later("stale", 2h);
   stale.expire_at = a.cluster.wall() + 1h;
   a.cluster.store.put(stale);
@@ -254,12 +220,11 @@ TEST_CASE("what is for much later is read although Consul does not answer at fir
   Distant a;
   a.put("1", 1h);
   a.cluster.run_for(57min);
-  a.cluster.fault = [](const Daemon&, const Effect& effect) {
-    return Fault{.refused = std::holds_alternative<ListTasks>(effect) ||
-                            std::holds_alternative<FetchTasks>(effect)};
-  };
+  a.cluster.spoil({.refused = true}, [](const Daemon&, const Effect& effect) {
+    return std::holds_alternative<ListTasks>(effect) || std::holds_alternative<FetchTasks>(effect);
+  });
   a.cluster.run_for(90s);
-  a.cluster.fault = [](const Daemon&, const Effect&) { return Fault{}; };
+  a.cluster.heal();
   a.cluster.run_for(5min);
   CHECK(a.cluster.started == Keys{"tasks/1"});
 }

@@ -11,8 +11,6 @@ using namespace lictor::core::test;
 
 namespace {
 
-using Keys = std::vector<std::string>;
-
 JobPlan writing(std::vector<KvWrite> writes, std::string result = {}) {
   return JobPlan{10ms, JobEnding::kDone, {}, std::move(writes), std::move(result)};
 }
@@ -215,22 +213,6 @@ TEST_CASE("a result that cannot be kept is left out and said, with history and w
   }
 }
 
-TEST_CASE("a rate limit spaces claims, but for a burst") {
-  QueueOptions options = options_of("a");
-  options.concurrency = 100;
-  options.rate_limit = Rate{100ms, 3};
-  Alone a{options};
-  a.cluster.exclusive = false;
-  a.all_end_after(1ms);
-  for (int i = 0; i < 23; ++i) a.cluster.put(std::to_string(100 + i));
-  a.cluster.run_for(50ms);
-  CHECK(a.cluster.started.size() == 3);
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started.size() == 13);
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started.size() == 23);
-}
-
 TEST_CASE("a failed task holds back its serialKey until its end, unless it is to let pass") {
   for (const bool hold : {true, false}) {
     CAPTURE(hold);
@@ -245,9 +227,7 @@ TEST_CASE("a failed task holds back its serialKey until its end, unless it is to
     a.cluster.store.control(true, "");
     a.cluster.run_for(100ms);
     for (const char* id : {"1", "2", "3"}) {
-      Task& task = a.cluster.make(id);
-      task.serial_key = "db";
-      a.cluster.store.put(task);
+      a.cluster.put(id, [&](Task& task) { task.serial_key = "db"; });
     }
     a.cluster.store.control(false, "");
     CHECK(a.cluster.run_until([&] { return a.idle(); }, 10s));
@@ -270,25 +250,28 @@ TEST_CASE("at most once: a job that a drain stopped is not run again") {
 }
 
 TEST_CASE("what is claimed ahead is given back when the queue is paused, and not counted") {
-  QueueOptions options = options_of("a");
-  options.prefetch = 2;
-  Alone a{options};
-  for (const char* id : {"1", "2", "3", "4"}) a.cluster.put(id);
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.store.task("tasks/3")->stamp.taken);
-  a.cluster.store.control(true, "");
-  a.cluster.run_for(1s);
-  for (const char* id : {"2", "3", "4"}) {
-    const Stamp& stamp = a.cluster.store.task(std::string{"tasks/"} + id)->stamp;
-    CHECK_FALSE(stamp.taken);
-    CHECK(stamp.attempt == 0);
+  for (const Delivery delivery : {Delivery::kAtLeastOnce, Delivery::kAtMostOnce}) {
+    QueueOptions options = options_of("a");
+    options.prefetch = 2;
+    options.any_type->delivery = delivery;
+    Alone a{options};
+    for (const char* id : {"1", "2", "3", "4"}) a.cluster.put(id);
+    a.cluster.run_for(1s);
+    CHECK(a.cluster.store.task("tasks/3")->stamp.taken);
+    a.cluster.store.control(true, "");
+    a.cluster.run_for(1s);
+    for (const char* id : {"2", "3", "4"}) {
+      const Stamp& stamp = a.cluster.store.task(std::string{"tasks/"} + id)->stamp;
+      CHECK_FALSE(stamp.taken);
+      CHECK(stamp.attempt == 0);
+    }
+    CHECK(a.cluster.store.task("tasks/1")->stamp.taken);  // it runs on
+    a.cluster.store.control(false, "");
+    a.all_end_after(1ms);
+    a.cluster.end_job(a.daemon, "tasks/1");
+    CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+    CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2", "tasks/3", "tasks/4"});
   }
-  CHECK(a.cluster.store.task("tasks/1")->stamp.taken);  // it runs on
-  a.cluster.store.control(false, "");
-  a.all_end_after(1ms);
-  a.cluster.end_job(a.daemon, "tasks/1");
-  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
-  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2", "tasks/3", "tasks/4"});
 }
 
 TEST_CASE("a task that is rewritten while it is claimed ahead runs as it is then, in its place") {
@@ -313,20 +296,6 @@ TEST_CASE("a task that is rewritten while it is claimed ahead runs as it is then
   CHECK(a.cluster.store.dead.empty());
 }
 
-TEST_CASE("what is called may ask to be left alone for a while") {
-  Alone a;
-  a.cluster.put("1");
-  a.cluster.run_for(100ms);
-  JobExited exit{a.daemon.jobs.begin()->first, JobEnding::kRetry, "503", {}};
-  exit.retry_after = 60s;
-  a.daemon.jobs.clear();
-  a.cluster.tell(a.daemon, exit);
-  a.cluster.run_for(59s);
-  CHECK(a.cluster.started.size() == 1);
-  a.cluster.run_for(2s);
-  CHECK(a.cluster.started.size() == 2);
-}
-
 TEST_CASE("limits and types change while it leads; what runs goes on") {
   QueueOptions options = options_of("a");
   options.types["T"] = *options.any_type;
@@ -335,9 +304,7 @@ TEST_CASE("limits and types change while it leads; what runs goes on") {
   Alone a{options};
   a.cluster.exclusive = false;
   for (const char* id : {"1", "2", "3"}) {
-    Task& task = a.cluster.make(id);
-    task.type = id == std::string{"3"} ? "U" : "T";
-    a.cluster.store.put(task);
+    a.cluster.put(id, [&](Task& task) { task.type = id == std::string{"3"} ? "U" : "T"; });
   }
   a.cluster.run_for(1s);
   CHECK(a.cluster.started == Keys{"tasks/1"});

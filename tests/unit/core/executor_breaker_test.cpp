@@ -10,8 +10,6 @@ using namespace lictor::core::test;
 
 namespace {
 
-using Keys = std::vector<std::string>;
-
 // While `ill`, no job of type "program" can be started; all others end after a moment.
 struct Ill : Alone {
   explicit Ill(QueueOptions options) : Alone(std::move(options)) {

@@ -12,8 +12,6 @@ using namespace lictor::core::test;
 
 namespace {
 
-using Keys = std::vector<std::string>;
-
 Task taken(Cluster& cluster, const std::string& id, std::uint32_t attempt, std::uint32_t lost) {
   Task& task = cluster.make(id);
   task.stamp.taken = true;
@@ -23,34 +21,16 @@ Task taken(Cluster& cluster, const std::string& id, std::uint32_t attempt, std::
   return task;
 }
 
-Fault lost_reply() {
-  Fault f;
-  f.lose_reply = true;
-  return f;
-}
-Fault lost_request() {
-  Fault f;
-  f.lose_request = true;
-  return f;
-}
-Fault zombie(Duration out) {
-  Fault f;
-  f.out = out;
-  return f;
-}
-
 }  // namespace
 
 TEST_SUITE_BEGIN("core");
 
 TEST_CASE("a task rewritten between reading and claiming runs in its new version") {
   Alone a;
-  a.once(zombie(200ms), [](const Effect& e) { return claims(e, "tasks/1"); });
+  a.once(Fault{.out = 200ms}, [](const Effect& e) { return claims(e, "tasks/1"); });
   a.cluster.put("1");
   a.cluster.run_for(50ms);
-  Task& task = a.cluster.make("1");
-  task.record = std::make_shared<const std::string>("another record");
-  a.cluster.store.put(task);
+  a.cluster.put("1", with_record("another record"));
   a.cluster.run_for(1s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
   CHECK(*a.cluster.job("tasks/1")->task->record == "another record");
@@ -59,16 +39,12 @@ TEST_CASE("a task rewritten between reading and claiming runs in its new version
 
 TEST_CASE("a task deleted and written again while its claim is under way runs") {
   Alone a;
-  a.once(zombie(200ms), [](const Effect& e) { return claims(e, "tasks/1"); });
+  a.once(Fault{.out = 200ms}, [](const Effect& e) { return claims(e, "tasks/1"); });
   a.cluster.put("1");
   a.cluster.run_for(50ms);
   a.cluster.store.remove("tasks/1");
   // The claim is refused and read back as gone; the reply is late, the listing is not.
-  a.cluster.fault = [](const Daemon&, const Effect& e) {
-    Fault f;
-    if (std::holds_alternative<FetchTasks>(e)) f.back = 300ms;
-    return f;
-  };
+  a.cluster.spoil<FetchTasks>({.back = 300ms});
   a.cluster.run_for(250ms);
   a.cluster.put("1");
   a.cluster.run_for(1s);
@@ -95,11 +71,7 @@ TEST_CASE("a task written again while its unreadable forerunner is being buried 
 
 TEST_CASE("an unreadable record that is put right while it is being buried runs") {
   Alone a;
-  a.cluster.fault = [](const Daemon&, const Effect& e) {
-    Fault f;
-    if (std::holds_alternative<Commit>(e)) f.out = 200ms;
-    return f;
-  };
+  a.cluster.spoil<Commit>({.out = 200ms});
   a.cluster.store.put_bad("tasks/1", "{", "expected a JSON object");
   a.cluster.run_for(50ms);
   a.cluster.put("1");
@@ -109,7 +81,7 @@ TEST_CASE("an unreadable record that is put right while it is being buried runs"
 }
 
 TEST_CASE("a finish whose reply was lost is not run again") {
-  for (const Fault& fault : {lost_reply(), lost_request()}) {
+  for (const Fault& fault : {Fault{.lose_reply = true}, Fault{.lose_request = true}}) {
     Alone a;
     a.once(fault, [](const Effect& e) { return finishes(e, "tasks/1"); });
     a.cluster.put("1");
@@ -123,7 +95,7 @@ TEST_CASE("a finish whose reply was lost is not run again") {
 }
 
 TEST_CASE("a claim whose reply was lost is run once") {
-  for (const Fault& fault : {lost_reply(), lost_request()}) {
+  for (const Fault& fault : {Fault{.lose_reply = true}, Fault{.lose_request = true}}) {
     Alone a;
     a.once(fault, [](const Effect& e) { return claims(e, "tasks/1"); });
     a.cluster.put("1");
@@ -139,7 +111,7 @@ TEST_CASE("a claim whose reply was lost is run once") {
 
 TEST_CASE("a claim that lands long after it was given up costs neither an owner nor an attempt") {
   Alone a;
-  a.once(zombie(3200ms), [](const Effect& e) { return claims(e, "tasks/1"); });
+  a.once(Fault{.out = 3200ms}, [](const Effect& e) { return claims(e, "tasks/1"); });
   a.cluster.put("1");
   a.cluster.run_for(10s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
@@ -150,7 +122,7 @@ TEST_CASE("a claim that lands long after it was given up costs neither an owner 
 TEST_CASE(
     "a claim that is refused after one of the same bytes was sent, and lands, costs no owner") {
   Alone a;
-  a.once(zombie(4500ms), [](const Effect& e) { return claims(e, "tasks/1"); });
+  a.once(Fault{.out = 4500ms}, [](const Effect& e) { return claims(e, "tasks/1"); });
   a.cluster.put("1");
   a.cluster.run_for(1s);
   a.cluster.store.no_right.insert("tasks/1");
@@ -165,15 +137,13 @@ TEST_CASE(
 
 TEST_CASE("a retry, a bury and a claim that land late change nothing") {
   Alone a;
-  a.cluster.fault = [](const Daemon&, const Effect& e) {
-    return std::holds_alternative<Commit>(e) ? zombie(3100ms) : Fault{};
-  };
+  a.cluster.spoil<Commit>(Fault{.out = 3100ms});
   a.cluster.plan = [](const Task& task) {
     return JobPlan{10ms, task.stamp.attempt < 2 ? JobEnding::kRetry : JobEnding::kPermanent, "no"};
   };
   a.cluster.put("1");
   a.cluster.run_for(60s);
-  a.cluster.fault = [](const Daemon&, const Effect&) { return Fault{}; };
+  a.cluster.heal();
   a.cluster.run_for(60s);
   CHECK(a.cluster.started.size() == 2);
   CHECK(a.cluster.store.dead.size() == 1);
@@ -188,57 +158,25 @@ TEST_CASE("the task of an owner that is gone is taken up, and counts an owner lo
   CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 2);
 }
 
-TEST_CASE("a task that lost its owner too often is a dead letter") {
-  Alone a;
-  a.cluster.store.put(taken(a.cluster, "1", 3, 2));
-  a.cluster.run_for(100ms);
-  CHECK(a.cluster.started.empty());
-  REQUIRE(a.cluster.store.dead.contains("dead/1"));
-  CHECK(a.cluster.store.dead.at("dead/1").reason == "owner lost");
-  CHECK(a.cluster.store.dead.at("dead/1").stamp.lost == 3);
-}
-
-TEST_CASE("at most once: a task that lost its owner is a dead letter at once") {
-  QueueOptions options = options_of("a");
-  options.any_type->delivery = Delivery::kAtMostOnce;
-  Alone a{options};
-  a.cluster.store.put(taken(a.cluster, "1", 1, 0));
-  a.cluster.run_for(100ms);
-  CHECK(a.cluster.started.empty());
-  CHECK(a.cluster.store.dead.contains("dead/1"));
-}
-
-TEST_CASE("a task on its last chance runs alone") {
-  QueueOptions options = options_of("a");
-  options.concurrency = 3;
-  options.prefetch = 2;
-  Alone a{options};
-  a.cluster.exclusive = false;
-  a.cluster.store.control(true, "");
-  a.cluster.run_for(100ms);
-  a.cluster.put("0");
-  a.cluster.store.put(taken(a.cluster, "1", 2, 1));
-  a.cluster.put("2");
-  a.cluster.store.control(false, "");
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started == Keys{"tasks/0"});
-  a.cluster.end_job(a.daemon, "tasks/0");
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started == Keys{"tasks/0", "tasks/1"});
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started == Keys{"tasks/0", "tasks/1", "tasks/2"});
+TEST_CASE("a task that lost its owner too often, or may run at most once, is a dead letter") {
+  for (const bool once : {false, true}) {
+    QueueOptions options = options_of("a");
+    if (once) options.any_type->delivery = Delivery::kAtMostOnce;
+    Alone a{options};
+    const std::uint32_t lost = once ? 0 : 2;
+    a.cluster.store.put(taken(a.cluster, "1", lost + 1, lost));
+    a.cluster.run_for(100ms);
+    CHECK(a.cluster.started.empty());
+    CHECK(a.dead("dead/1").reason == "owner lost");
+    CHECK(a.dead("dead/1").stamp.lost == lost + 1);
+  }
 }
 
 TEST_CASE("during an outage the queue tries now and then, and catches up afterwards") {
   Alone a;
   a.cluster.plan = [](const Task&) { return JobPlan{1ms, JobEnding::kDone, {}}; };
   bool outage = true;
-  a.cluster.fault = [&](const Daemon&, const Effect&) {
-    Fault f;
-    f.refused = outage;
-    return f;
-  };
+  a.cluster.spoil({.refused = true}, [&](const Daemon&, const Effect&) { return outage; });
   a.cluster.put("1");
   const std::size_t before = a.daemon.log.size();
   a.cluster.run_for(60s);
@@ -251,11 +189,7 @@ TEST_CASE("during an outage the queue tries now and then, and catches up afterwa
 
 TEST_CASE("writes that fail while reads succeed are not tried in a tight loop") {
   Alone a;
-  a.cluster.fault = [](const Daemon&, const Effect& e) {
-    Fault f;
-    if (std::holds_alternative<Commit>(e)) f.refused = true;
-    return f;
-  };
+  a.cluster.spoil<Commit>({.refused = true});
   a.cluster.put("1");
   a.cluster.run_for(10s);
   CHECK(all<Commit>(a.daemon).size() < 40);
@@ -332,11 +266,7 @@ TEST_CASE("what somebody wrote beside a claim does not come back with an old lis
   a.cluster.put("1");
   a.cluster.run_for(100ms);
   REQUIRE(a.cluster.job("tasks/1") != nullptr);
-  a.cluster.fault = [](const Daemon&, const Effect& effect) {
-    Fault f;
-    if (std::holds_alternative<ListTasks>(effect)) f.back = 3s;
-    return f;
-  };
+  a.cluster.spoil<ListTasks>({.back = 3s});
   a.cluster.store.touch("tasks/1", "record 1+1");  // wakes the listing; the next one is slow
   a.cluster.run_for(500ms);
   a.cluster.store.touch("tasks/1", "record 1+2");
@@ -352,9 +282,9 @@ TEST_CASE("what somebody wrote beside a claim does not come back with an old lis
 TEST_CASE("after two watches that failed names are read by a quorum: Consul may be of long ago") {
   Alone a;
   int left = 2;
-  a.cluster.fault = [&](const Daemon&, const Effect& effect) {
-    return Fault{.refused = std::holds_alternative<ListTasks>(effect) && left-- > 0};
-  };
+  a.cluster.spoil({.refused = true}, [&](const Daemon&, const Effect& effect) {
+    return std::holds_alternative<ListTasks>(effect) && left-- > 0;
+  });
   a.all_end_after(1ms);
   a.cluster.put("1");
   a.cluster.run_for(100ms);

@@ -13,8 +13,6 @@ using namespace lictor::core::test;
 
 namespace {
 
-using Keys = std::vector<std::string>;
-
 constexpr int kList = 500;
 
 // Waits for a leader, which is to read a long list.
@@ -28,9 +26,7 @@ struct Long {
 
   // A task that is due, the oldest first.
   void due(const std::string& id, std::chrono::seconds age) {
-    Task& task = cluster.make(id);
-    task.execute_at = cluster.wall() - age;
-    cluster.store.put(task);
+    cluster.put(id, [&](Task& task) { task.execute_at = cluster.wall() - age; });
   }
   // Each reading takes so long.
   void slow(Duration duration) {
@@ -97,11 +93,9 @@ TEST_CASE("a batch that is not answered is asked for again") {
   Long l;
   l.due("0", 1s);
   int lost = 0;
-  l.cluster.fault = [&](const Daemon&, const Effect& effect) {
-    Fault fault;
-    fault.lose_reply = std::holds_alternative<FetchTasks>(effect) && ++lost % 3 == 1;
-    return fault;
-  };
+  l.cluster.spoil({.lose_reply = true}, [&](const Daemon&, const Effect& effect) {
+    return std::holds_alternative<FetchTasks>(effect) && ++lost % 3 == 1;
+  });
   REQUIRE(l.lead());
   CHECK(l.cluster.run_until([&] { return l.cluster.started == Keys{"tasks/0"}; }, 120s));
   l.cluster.run_for(1s);
@@ -115,13 +109,11 @@ TEST_CASE("after an outage what went meanwhile is forgotten, and what changed is
   l.cluster.run_for(2s);
   REQUIRE(l.known() == kList);
   l.daemon->log.clear();
-  l.cluster.fault = [](const Daemon&, const Effect& effect) {
-    return Fault{.refused = std::holds_alternative<ListTasks>(effect)};
-  };
+  l.cluster.spoil<ListTasks>({.refused = true});
   for (int i = 0; i < 100; ++i) l.cluster.store.remove("tasks/" + std::to_string(1'000 + i));
   l.due("1200", 1s);
   l.cluster.run_for(5s);
-  l.cluster.fault = [](const Daemon&, const Effect&) { return Fault{}; };
+  l.cluster.heal();
   l.cluster.run_for(3s);
   CHECK(l.cluster.started == Keys{"tasks/1200"});
   CHECK(l.known() == kList - 101);

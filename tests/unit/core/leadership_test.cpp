@@ -10,8 +10,6 @@ using namespace lictor::core::test;
 
 namespace {
 
-using Keys = std::vector<std::string>;
-
 Instant last_extension(const Daemon& daemon) {
   const auto extensions = all<ExtendLease>(daemon);
   REQUIRE_FALSE(extensions.empty());
@@ -43,11 +41,7 @@ TEST_CASE("who leads and who waits renew their sessions at the interval that is 
 
 TEST_CASE("the lease is trusted from when its proof was sent") {
   Cluster cluster;
-  cluster.fault = [](const Daemon&, const Effect& e) {
-    Fault f;
-    if (std::holds_alternative<AcquireLock>(e)) f.back = 2s;
-    return f;
-  };
+  cluster.spoil<AcquireLock>({.back = 2s});
   Daemon& a = cluster.add(options_of("a"));
   Instant sent{};
   cluster.on_effect = [&](const Daemon&, const Effect& e) {
@@ -62,17 +56,16 @@ TEST_CASE("renewals that succeed prove nothing: the jobs end in time") {
   two.cluster.put("1");
   two.cluster.run_for(1s);
   REQUIRE(two.cluster.running() == 1);
-  two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
-    Fault f;
-    f.lose_request = &daemon == &two.a && !std::holds_alternative<RenewSession>(e);
-    return f;
-  };
+  two.cluster.spoil({.lose_request = true}, [&](const Daemon& daemon, const Effect& e) {
+    return &daemon == &two.a && !std::holds_alternative<RenewSession>(e);
+  });
   const Instant end = last_extension(two.a);
   two.cluster.run_until([] { return false; }, end - two.cluster.now - 1ms);
   CHECK(two.cluster.running() == 1);
   two.cluster.run_for(20ms);
   CHECK(two.cluster.running() == 0);
   CHECK(count(two.a, Fact::Kind::kLeaseExpired) == 1);
+  CHECK(all<StopJob>(two.a).size() == 1);  // not by the warden alone
   two.cluster.run_for(60s);
   CHECK(two.cluster.store.leader_session() == "s1");  // kept alive, as far as Consul goes
 }
@@ -82,11 +75,9 @@ TEST_CASE("a lease that is proved again goes on, and its stopped task is run aga
   two.cluster.put("1");
   two.cluster.run_for(1s);
   bool cut = true;
-  two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
-    Fault f;
-    f.lose_reply = cut && &daemon == &two.a && !std::holds_alternative<RenewSession>(e);
-    return f;
-  };
+  two.cluster.spoil({.lose_reply = true}, [&](const Daemon& daemon, const Effect& e) {
+    return cut && &daemon == &two.a && !std::holds_alternative<RenewSession>(e);
+  });
   two.cluster.run_for(25s);
   CHECK(two.cluster.leader() == nullptr);
   cut = false;
@@ -221,24 +212,12 @@ TEST_CASE("a proof that was long on its way extends the lease from its sending")
   CHECK(all<ExtendLease>(two.a).size() > before + 5);
 }
 
-TEST_CASE("the core itself stops the jobs of a lease in doubt, not their warden alone") {
-  Two two;
-  two.cluster.put("1");
-  two.cluster.run_for(1s);
-  two.cut_off = &two.a;
-  two.cluster.run_for(26s);
-  CHECK(all<StopJob>(two.a).size() == 1);
-  CHECK(two.cluster.running() == 0);
-}
-
 TEST_CASE("the session is lost while waiting: a new one is made, and a late answer spares it") {
   Two two;
   // The refusal of b's renewal is on its way while b finds out by the lock.
-  two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
-    Fault f;
-    if (&daemon == two.b && std::holds_alternative<RenewSession>(e)) f.back = 2500ms;
-    return f;
-  };
+  two.cluster.spoil({.back = 2500ms}, [&](const Daemon& daemon, const Effect& e) {
+    return &daemon == two.b && std::holds_alternative<RenewSession>(e);
+  });
   two.cluster.run_for(4s);
   two.cluster.store.destroy(two.cluster.now, "s2");
   REQUIRE(two.cluster.run_until(
@@ -361,12 +340,10 @@ TEST_CASE("a stranger who writes to the leader key all the time is answered at a
 TEST_CASE("what is written to the leader key while it is being restored is found, too") {
   Two two;
   two.cluster.run_for(1s);
-  two.cluster.fault = [&](const Daemon&, const Effect& e) {
+  two.cluster.spoil({.back = 300ms}, [&](const Daemon&, const Effect& e) {
     const auto* lock = std::get_if<AcquireLock>(&e);
-    Fault f;
-    if (lock != nullptr && lock->held_at != 0) f.back = 300ms;
-    return f;
-  };
+    return lock != nullptr && lock->held_at != 0;
+  });
   two.cluster.store.overwrite_leader_key();
   two.cluster.run_for(200ms);
   REQUIRE(two.cluster.store.read_leader({{}, true, 0}).holder == "a");
@@ -378,12 +355,10 @@ TEST_CASE("what is written to the leader key while it is being restored is found
 TEST_CASE("a leader key that was freed and taken meanwhile is not restored") {
   Two two;
   two.cluster.run_for(1s);
-  two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
+  two.cluster.spoil({.out = 2s}, [&](const Daemon& daemon, const Effect& e) {
     const auto* lock = std::get_if<AcquireLock>(&e);
-    Fault f;
-    if (&daemon == &two.a && lock != nullptr && lock->held_at != 0) f.out = 2s;
-    return f;
-  };
+    return &daemon == &two.a && lock != nullptr && lock->held_at != 0;
+  });
   two.cluster.store.overwrite_leader_key();
   two.cluster.run_for(1s);
   two.cluster.store.remove_leader_key();
@@ -407,11 +382,9 @@ TEST_CASE("a lock that may not be acquired is asked for now and then") {
 TEST_CASE("an acquisition whose reply was lost is found out by asking again") {
   Cluster cluster;
   int lost = 0;
-  cluster.fault = [&](const Daemon&, const Effect& e) {
-    Fault f;
-    f.lose_reply = std::holds_alternative<AcquireLock>(e) && lost++ == 0;
-    return f;
-  };
+  cluster.spoil({.lose_reply = true}, [&](const Daemon&, const Effect& e) {
+    return std::holds_alternative<AcquireLock>(e) && lost++ == 0;
+  });
   Daemon& a = cluster.add(options_of("a"));
   cluster.run_for(5s);
   CHECK(cluster.leader() == &a);

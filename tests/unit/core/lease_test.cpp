@@ -125,11 +125,9 @@ TEST_CASE("a release that is older than the holder who was seen is not the relea
 
 TEST_CASE("the lock is acquired as it was seen only: what was written meanwhile is looked at") {
   Two two;
-  two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
-    Fault f;
-    if (&daemon == two.b && std::holds_alternative<AcquireLock>(e)) f.out = 500ms;
-    return f;
-  };
+  two.cluster.spoil({.out = 500ms}, [&](const Daemon& daemon, const Effect& e) {
+    return &daemon == two.b && std::holds_alternative<AcquireLock>(e);
+  });
   two.cluster.tell(two.a, StopRequested{});
   two.cluster.run_for(100ms);
   REQUIRE(two.cluster.store.leader_session().empty());
@@ -170,11 +168,8 @@ TEST_CASE("after a step of the clock nothing starts without a new proof, until t
   alone.cluster.put("1");
   alone.cluster.run_for(1s);
   bool cut = true;
-  alone.cluster.fault = [&](const Daemon&, const Effect& e) {
-    Fault f;
-    f.lose_request = cut && proves(e);
-    return f;
-  };
+  alone.cluster.spoil({.lose_request = true},
+                      [&](const Daemon&, const Effect& e) { return cut && proves(e); });
   alone.cluster.step_clock(alone.daemon, 5s);
   alone.cluster.put("2");
   alone.cluster.run_for(15s);

@@ -10,8 +10,6 @@ using namespace lictor::core::test;
 
 namespace {
 
-using Keys = std::vector<std::string>;
-
 // Its job ends as `exit` says, but for the id.
 void exits(Alone& a, const std::string& key, JobExited exit) {
   const Job* job = a.cluster.job(key);
@@ -74,9 +72,7 @@ TEST_CASE("what a record asks for is bounded by what the configuration allows") 
   CHECK(time_allowed(a) == 10s);
   a.cluster.end_job(a.daemon, "tasks/2");
   a.cluster.run_for(1s);
-  Task& short_one = a.cluster.make("3");
-  short_one.timeout = 2s;
-  a.cluster.store.put(short_one);
+  a.cluster.put("3", [&](Task& t) { t.timeout = 2s; });
   REQUIRE(a.cluster.run_until([&] { return a.cluster.running() == 1; }, 1s));
   CHECK(time_allowed(a) == 2s);
 }
@@ -327,9 +323,7 @@ TEST_CASE("a task that was begun in time does not expire while it is claimed ahe
   QueueOptions options = options_of("a");
   options.prefetch = 1;
   Alone a{options};
-  Task& task = a.cluster.make("1");
-  task.expire_at = a.cluster.wall() + 5s;
-  a.cluster.store.put(task);
+  a.cluster.put("1", [&](Task& task) { task.expire_at = a.cluster.wall() + 5s; });
   a.cluster.run_for(100ms);
   a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
   a.cluster.put("0");
@@ -348,9 +342,7 @@ TEST_CASE("a job that timed out has failed, also when the drain would have stopp
   options.drain_timeout = 100ms;
   Alone a{options};
   a.cluster.stopping = [](Duration grace) { return grace; };
-  Task& task = a.cluster.make("1");
-  task.timeout = 1s;
-  a.cluster.store.put(task);
+  a.cluster.put("1", [&](Task& task) { task.timeout = 1s; });
   a.cluster.run_for(1500ms);
   a.cluster.tell(a.daemon, StopRequested{});
   CHECK(a.cluster.run_until([&] { return a.daemon.stopped; }, 20s));
@@ -363,9 +355,7 @@ TEST_CASE("a job that ends well although it was told to stop has ended well") {
   Alone a;
   a.cluster.stopping = [](Duration grace) { return grace; };
   a.cluster.plan = [](const Task&) { return JobPlan{2s, JobEnding::kDone, {}}; };
-  Task& task = a.cluster.make("1");
-  task.timeout = 1s;
-  a.cluster.store.put(task);
+  a.cluster.put("1", [&](Task& task) { task.timeout = 1s; });
   a.cluster.run_for(5s);
   CHECK(a.idle());
   CHECK(a.cluster.store.dead.empty());
@@ -377,7 +367,7 @@ TEST_CASE("a job that ends well although it was told to stop has ended well") {
   CHECK(count(a.daemon, Fact::Kind::kDoneLate) == 1);
 }
 
-TEST_CASE("a job that goes on after kill_grace is told of, once, and one that ends is not") {
+TEST_CASE("a job that goes on after kill_grace is reported, once, and one that ends is not") {
   const QueueOptions options = options_of("a");
   Alone a{options};
   Duration takes = options.kill_grace;
@@ -397,17 +387,11 @@ TEST_CASE("a job that goes on after kill_grace is told of, once, and one that en
   CHECK(all<Fact>(a.daemon).back().text == "timed out");
   a.cluster.run_for(60s);
   CHECK(count(a.daemon, Fact::Kind::kGoesOn) == 1);
-}
-
-TEST_CASE("a withdrawn job that goes on is told of") {
-  Alone a;
-  a.cluster.stopping = [](Duration) { return 60s; };
-  a.cluster.put("1");
+  a.cluster.put("3");
   a.cluster.run_for(1s);
-  REQUIRE(a.cluster.started == Keys{"tasks/1"});
-  a.cluster.store.remove("tasks/1");
+  a.cluster.store.remove("tasks/3");
   a.cluster.run_for(10s);
-  CHECK(count(a.daemon, Fact::Kind::kGoesOn) == 1);
+  CHECK(count(a.daemon, Fact::Kind::kGoesOn) == 2);
 }
 
 TEST_CASE("a job whose warden died counts a lost owner, up to max_losses") {
@@ -493,9 +477,7 @@ TEST_CASE(
   };
   for (int i = 0; i < 40; ++i) a.cluster.put(std::to_string(100 + i));
   for (const char* id : {"writes", "dies", "result"}) a.cluster.put(id);
-  Task& large = a.cluster.make("large");
-  large.record = std::make_shared<const std::string>(std::string(4'000, '.'));
-  a.cluster.store.put(large);
+  a.cluster.put("large", with_record(std::string(4'000, '.')));
   CHECK(
       a.cluster.run_until([&] { return a.cluster.store.task_keys() == Keys{"tasks/large"}; }, 20s));
   CHECK(a.dead("dead/writes").error.find("its writes were refused") != std::string::npos);
@@ -510,23 +492,6 @@ TEST_CASE(
   CHECK(refused <= 13);  // the one task's claim, every five seconds
   a.cluster.store.most_bytes = 1'000'000;
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 10s));
-}
-
-TEST_CASE("at most once: what was claimed ahead and never started is given back, not buried") {
-  QueueOptions options = options_of("a");
-  options.prefetch = 1;
-  options.any_type->delivery = Delivery::kAtMostOnce;
-  Alone a{options};
-  a.cluster.put("1");
-  a.cluster.put("2");
-  a.cluster.run_for(100ms);
-  REQUIRE(a.cluster.store.task("tasks/2")->stamp.taken);
-  a.cluster.store.control(true, "");
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.store.dead.empty());
-  REQUIRE(a.cluster.store.has("tasks/2"));
-  CHECK_FALSE(a.cluster.store.task("tasks/2")->stamp.taken);
-  CHECK(a.cluster.store.task("tasks/2")->stamp.attempt == 0);
 }
 
 TEST_SUITE_END();

@@ -12,8 +12,6 @@ using namespace lictor::core::test;
 
 namespace {
 
-using Keys = std::vector<std::string>;
-
 // Consul answers nobody for so long.
 void outage(Cluster& cluster, Duration duration) {
   const auto before = cluster.fault;
@@ -169,14 +167,12 @@ TEST_CASE("a claim whose answer comes after the job before it was given back is 
   alone.cluster.put("1");
   alone.cluster.run_for(1s);
   // The claim of "2" lands, and nobody hears of it before the outage is over.
-  alone.cluster.fault = [](const Daemon&, const Effect& effect) {
-    Fault fault;
-    fault.lose_reply = claims(effect, "tasks/2");
-    return fault;
-  };
+  alone.cluster.spoil({.lose_reply = true}, [](const Daemon&, const Effect& effect) {
+    return claims(effect, "tasks/2");
+  });
   alone.cluster.put("2");
   alone.cluster.run_for(100ms);
-  alone.cluster.fault = [](const Daemon&, const Effect&) { return Fault{}; };
+  alone.cluster.heal();
   outage(alone.cluster, 12s);
   alone.all_end_after(1s);
   REQUIRE(alone.cluster.run_until([&] { return alone.idle(); }, 1min));

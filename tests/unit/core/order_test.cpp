@@ -9,12 +9,6 @@ using namespace lictor;
 using namespace lictor::core;
 using namespace lictor::core::test;
 
-namespace {
-
-using Keys = std::vector<std::string>;
-
-}  // namespace
-
 TEST_SUITE_BEGIN("core");
 
 TEST_CASE(
@@ -60,9 +54,7 @@ TEST_CASE("a task without a time has the right place once a clock that was a day
   a.cluster.run_for(1s);
   a.cluster.step_clock(a.daemon, -24h);
   a.cluster.run_for(1s);
-  Task& later = a.cluster.make("later");
-  later.task_time = a.cluster.wall() + 1h;
-  a.cluster.store.put(later);
+  a.cluster.put("later", [&](Task& task) { task.task_time = a.cluster.wall() + 1h; });
   a.cluster.run_for(1s);
   a.cluster.store.control(false, "");
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
@@ -84,9 +76,7 @@ TEST_CASE("a start tells how long the task waited, and how late it is") {
   Alone a;
   a.cluster.put("first");
   a.cluster.run_for(100ms);
-  Task& timed = a.cluster.make("timed");
-  timed.execute_at = a.cluster.wall() + 1s;
-  a.cluster.store.put(timed);
+  a.cluster.put("timed", [&](Task& task) { task.execute_at = a.cluster.wall() + 1s; });
   a.cluster.run_for(3s);  // the first one is in the way
   a.cluster.end_job(a.daemon, "tasks/first");
   a.cluster.run_for(100ms);
@@ -151,17 +141,13 @@ TEST_CASE("tasks that were claimed ahead start in order, one at a time") {
 
 TEST_CASE("a task starts when it is due, not before, also across a step of the wall clock") {
   Alone a;
-  Task& task = a.cluster.make("later");
-  task.execute_at = a.cluster.wall() + 10s;
-  a.cluster.store.put(task);
+  a.cluster.put("later", [&](Task& task) { task.execute_at = a.cluster.wall() + 10s; });
   a.cluster.run_for(9s);
   CHECK(a.cluster.started.empty());
   a.cluster.run_for(1010ms);
   CHECK(a.cluster.started == Keys{"tasks/later"});
 
-  Task& next = a.cluster.make("tomorrow");
-  next.execute_at = a.cluster.wall() + 24h;
-  a.cluster.store.put(next);
+  a.cluster.put("tomorrow", [&](Task& task) { task.execute_at = a.cluster.wall() + 24h; });
   a.cluster.end_job(a.daemon, "tasks/later");
   a.cluster.run_for(1s);
   a.cluster.tell(a.daemon, WallClockRead{a.cluster.wall() + 25h, a.cluster.now});
@@ -263,9 +249,7 @@ TEST_CASE("a job over its time is stopped, and has failed") {
 TEST_CASE("a task that was not started by its expireAt is a dead letter") {
   Alone a;
   a.cluster.put("1");
-  Task& task = a.cluster.make("2");
-  task.expire_at = a.cluster.wall() + 3s;
-  a.cluster.store.put(task);
+  a.cluster.put("2", [&](Task& task) { task.expire_at = a.cluster.wall() + 3s; });
   a.cluster.run_for(2900ms);
   CHECK(a.cluster.store.has("tasks/2"));
   a.cluster.run_for(200ms);
@@ -300,9 +284,7 @@ TEST_CASE("a task without an executor waits, and holds up nobody") {
   options.types["Known"] = TypePolicy{};
   Alone a{options};
   a.cluster.put("1");
-  Task& task = a.cluster.make("2");
-  task.type = "Known";
-  a.cluster.store.put(task);
+  a.cluster.put("2", [&](Task& task) { task.type = "Known"; });
   a.cluster.plan = [](const Task&) { return JobPlan{1ms, JobEnding::kDone, {}}; };
   // The cluster's warden asks for the policy of a type; there is one for "Known".
   a.cluster.run_for(1s);
@@ -328,9 +310,7 @@ TEST_CASE("a waiting task whose executor is taken away is told of") {
 
 TEST_CASE("a record too large for one fenced transaction is left alone, readable or not") {
   Alone a;
-  Task& task = a.cluster.make("1");
-  task.record = std::make_shared<const std::string>(std::string(393'000, '.'));
-  a.cluster.store.put(task);
+  a.cluster.put("1", with_record(std::string(393'000, '.')));
   a.cluster.store.put_bad("tasks/bad", std::string(300'000, '.'), "not a task");
   a.cluster.put("2");
   a.cluster.run_for(1s);

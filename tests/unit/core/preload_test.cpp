@@ -10,8 +10,6 @@ using namespace lictor::core::test;
 
 namespace {
 
-using Keys = std::vector<std::string>;
-
 QueueOptions ahead(std::uint32_t prefetch) {
   QueueOptions options = options_of("a");
   options.prefetch = prefetch;

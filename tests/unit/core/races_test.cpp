@@ -13,8 +13,6 @@ using namespace lictor::core::test;
 
 namespace {
 
-using Keys = std::vector<std::string>;
-
 // The reply to the claim of `key` takes 300 ms, so that the watch shows what happens meanwhile.
 void delay_claim_reply(Alone& a, const std::string& key) {
   a.once(Fault{.back = 300ms}, [=](const Effect& effect) { return claims(effect, key); });
@@ -68,9 +66,7 @@ TEST_CASE("a task rewritten while its claim is under way runs in its new version
   a.cluster.put("1");
   a.cluster.run_for(50ms);
   REQUIRE(a.cluster.store.task("tasks/1")->stamp.taken);
-  Task& task = a.cluster.make("1");
-  task.record = std::make_shared<const std::string>("another record");
-  a.cluster.store.put(task);
+  a.cluster.put("1", with_record("another record"));
   a.cluster.run_for(1s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
   REQUIRE(a.cluster.running() == 1);
@@ -100,9 +96,7 @@ TEST_CASE("a claimed task that is read again runs, also where Consul was restore
   a.cluster.run_for(50ms);
   a.cluster.store.remove("tasks/1");
   a.cluster.run_for(50ms);
-  Task& task = a.cluster.make("1");
-  task.record = std::make_shared<const std::string>("another record");
-  a.cluster.store.put(task);
+  a.cluster.put("1", with_record("another record"));
   const auto is_checked = [&] { return a.daemon.queue->state_text("tasks/1") == "checking"; };
   REQUIRE(a.cluster.run_until(is_checked, 1s));
   a.cluster.store.bring_back(before);  // the snapshot is from before the claim
@@ -159,9 +153,7 @@ TEST_CASE("a task whose claim is refused after its executor went waits for an ex
   Alone a{options};
   a.cluster.store.no_right.insert("tasks/1");
   a.once({.back = 50ms}, [](const Effect& e) { return claims(e, "tasks/1"); });
-  Task& task = a.cluster.make("1");
-  task.type = "T";
-  a.cluster.store.put(task);
+  a.cluster.put("1", [&](Task& task) { task.type = "T"; });
   a.cluster.run_for(20ms);
   REQUIRE(a.daemon.queue->state_text("tasks/1") == "claiming");
   options.types.clear();
@@ -172,17 +164,10 @@ TEST_CASE("a task whose claim is refused after its executor went waits for an ex
 
 TEST_CASE("a task written again while its old record goes to the dead letters runs") {
   Alone a;
-  a.once({.back = 200ms}, [](const Effect& e) {
-    const auto* commit = std::get_if<Commit>(&e);
-    return commit != nullptr && std::holds_alternative<BuryOp>(commit->ops.front());
-  });
-  Task& old = a.cluster.make("1");
-  old.expire_at = a.cluster.wall() - 1s;
-  a.cluster.store.put(old);
+  a.once({.back = 200ms}, begins_with<BuryOp>);
+  a.cluster.put("1", [&](Task& task) { task.expire_at = a.cluster.wall() - 1s; });
   REQUIRE(a.cluster.run_until([&] { return !a.cluster.store.has("tasks/1"); }, 1s));
-  Task& again = a.cluster.make("1");
-  again.expire_at.reset();
-  a.cluster.store.put(again);
+  a.cluster.put("1", [&](Task& task) { task.expire_at.reset(); });
   a.cluster.run_for(1s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
 }
@@ -197,9 +182,7 @@ TEST_CASE("many tasks that expire together do not hold up the end of one that ru
   const WallTime at = a.cluster.wall() + 10s;
   constexpr int kMany = 3'000;
   for (int i = 0; i < kMany; ++i) {
-    Task& task = a.cluster.make("x" + std::to_string(i));
-    task.expire_at = at;
-    a.cluster.store.put(task);
+    a.cluster.put("x" + std::to_string(i), [&](Task& task) { task.expire_at = at; });
   }
   a.cluster.run_for(9s);
   a.daemon.log.clear();
@@ -266,20 +249,6 @@ TEST_CASE(
   CHECK(a.cluster.started.empty());
   CHECK(count(a.daemon, Fact::Kind::kSteppingDown) == 0);
   CHECK(count(a.daemon, Fact::Kind::kResumed) == 0);
-}
-
-TEST_CASE("a job whose task was rewritten while it ran is told not to count") {
-  Alone a;
-  a.cluster.put("1");
-  a.cluster.run_for(100ms);
-  Task& task = a.cluster.make("1");
-  task.record = std::make_shared<const std::string>("another record");
-  a.cluster.store.put(task);
-  a.cluster.run_for(100ms);
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(100ms);
-  CHECK(count(a.daemon, Fact::Kind::kResultVoid) == 1);
-  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1"});
 }
 
 TEST_SUITE_END();

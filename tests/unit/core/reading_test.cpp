@@ -18,8 +18,6 @@ using namespace lictor::core::test;
 
 namespace {
 
-using Keys = std::vector<std::string>;
-
 QueueOptions wide() {
   QueueOptions options = options_of("a");
   options.concurrency = 64;
@@ -74,34 +72,25 @@ struct Reading : Alone {
 
 TEST_SUITE_BEGIN("core");
 
-TEST_CASE("tasks of one serialKey start in order, however their names are sorted") {
-  Reading r;
-  put_for_tomorrow(r.cluster, 1'000, 100);
-  r.cluster.run_for(1s);
-  r.put_in_lanes(4'000, 40);
-  CHECK(r.all_start(60s));
-  CHECK(r.overtaken() == 0);
-}
-
-TEST_CASE("all tasks start in order where one runs at a time") {
-  Reading r{options_of("a")};
-  put_for_tomorrow(r.cluster, 1'000, 100);
-  r.cluster.run_for(1s);
-  r.put_in_lanes(500, 1);
-  CHECK(r.all_start(60s));
-  CHECK(r.overtaken() == 0);
+TEST_CASE("tasks of one serialKey start in order, or all do, however their names are sorted") {
+  for (const bool one_by_one : {false, true}) {
+    Reading r{one_by_one ? options_of("a") : wide()};
+    put_for_tomorrow(r.cluster, 1'000, 100);
+    r.cluster.run_for(1s);
+    r.put_in_lanes(one_by_one ? 500 : 4'000, one_by_one ? 1 : 40);
+    CHECK(r.all_start(60s));
+    CHECK(r.overtaken() == 0);
+  }
 }
 
 TEST_CASE("tasks that were written during an outage start in order") {
   Reading r;
   put_for_tomorrow(r.cluster, 1'000, 100);
   r.cluster.run_for(1s);
-  r.cluster.fault = [](const Daemon&, const Effect& effect) {
-    return Fault{.refused = std::holds_alternative<ListTasks>(effect)};
-  };
+  r.cluster.spoil<ListTasks>({.refused = true});
   r.put_in_lanes(1'000, 10);
   r.cluster.run_for(3s);
-  r.cluster.fault = [](const Daemon&, const Effect&) { return Fault{}; };
+  r.cluster.heal();
   CHECK(r.all_start(60s));
   CHECK(r.overtaken() == 0);
 }
@@ -125,9 +114,8 @@ TEST_CASE("a task that has no order starts before all of its generation is read"
   Reading r;
   r.cluster.link = 100'000;
   for (int i = 0; i < 100; ++i) {
-    Task& task = r.cluster.make(std::to_string(1'000 + i));
-    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(30'000, '.'));
-    r.cluster.store.put(task);
+    r.cluster.put(std::to_string(1'000 + i),
+                  with_record(std::to_string(i) + std::string(30'000, '.')));
   }
   r.cluster.run_for(5s);
   CHECK(r.cluster.started.size() > 4);
@@ -245,14 +233,10 @@ TEST_CASE("an old answer does not hide that a task was rewritten") {
   r.cluster.store.remembers = true;
   put_for_tomorrow(r.cluster, 1'000, 200);
   r.cluster.run_for(5s);
-  r.cluster.fault = [](const Daemon&, const Effect& effect) {
-    Fault fault;
-    if (std::holds_alternative<ListTasks>(effect)) fault.tampering = {Tamper::kStale, 0.5};
-    return fault;
-  };
+  r.cluster.spoil<ListTasks>({.tampering = {Tamper::kStale, 0.5}});
   r.cluster.put("1100");
   r.cluster.run_for(10ms);
-  r.cluster.fault = [](const Daemon&, const Effect&) { return Fault{}; };
+  r.cluster.heal();
   CHECK(r.cluster.run_until([&] { return r.cluster.started == Keys{"tasks/1100"}; }, 5s));
 }
 

@@ -96,10 +96,7 @@ TEST_CASE("a lost reply to the writing of a schedule makes no second one") {
   Fault fault;
   SUBCASE("it was applied") { fault.lose_reply = true; }
   SUBCASE("it was not") { fault.lose_request = true; }
-  a.once(fault, [](const Effect& effect) {
-    const auto* commit = std::get_if<Commit>(&effect);
-    return commit != nullptr && std::holds_alternative<ScheduleOp>(commit->ops.front());
-  });
+  a.once(fault, begins_with<ScheduleOp>);
   a.all_end_after(1ms);
   reload(a.cluster, a.daemon, with(wants(every(10s, "v1"))));
   run_to(a.cluster, 35s);

@@ -120,13 +120,9 @@ TEST_CASE("a tick during a change of leader is made by the next leader, once") {
     two.cluster.store.put_schedule("s", every(10s));
     run_to(two.cluster, kStart + 15s);
     if (lost) {  // the tick's transaction is applied, and its sender dies
-      two.cluster.fault = [&](const Daemon& daemon, const Effect& effect) {
-        Fault fault;
-        const auto* commit = std::get_if<Commit>(&effect);
-        fault.lose_reply = &daemon == &two.a && commit != nullptr &&
-                           std::holds_alternative<ScheduleOp>(commit->ops.front());
-        return fault;
-      };
+      two.cluster.spoil({.lose_reply = true}, [&](const Daemon& daemon, const Effect& effect) {
+        return &daemon == &two.a && begins_with<ScheduleOp>(effect);
+      });
       run_to(two.cluster, kStart + 20s + 10ms);
       REQUIRE(two.cluster.store.ticks.contains(id(20s)));
     } else {
@@ -150,10 +146,7 @@ TEST_CASE("a tick's transaction without a reply is repeated, and makes no second
   Fault fault;
   SUBCASE("it was applied") { fault.lose_reply = true; }
   SUBCASE("it was not") { fault.lose_request = true; }
-  a.once(fault, [](const Effect& effect) {
-    const auto* commit = std::get_if<Commit>(&effect);
-    return commit != nullptr && std::holds_alternative<ScheduleOp>(commit->ops.front());
-  });
+  a.once(fault, begins_with<ScheduleOp>);
   run_to(a.cluster, kStart + 35s);
   CHECK(made(a.cluster) == std::vector{id(10s), id(20s), id(30s)});
 }
@@ -267,11 +260,7 @@ TEST_CASE("a note keeps the last task, also where no listing has shown it") {
   Alone a;
   a.cluster.store.put_schedule("s", every(5s, [](Definition& d) { d.overlap = Overlap::kSkip; }));
   run_to(a.cluster, kStart + 4s);
-  a.cluster.fault = [](const Daemon&, const Effect& effect) {
-    Fault fault;
-    fault.lose_reply = std::holds_alternative<ListSchedules>(effect);
-    return fault;
-  };
+  a.cluster.spoil<ListSchedules>({.lose_reply = true});
   run_to(a.cluster, kStart + 11s);
   CHECK(made(a.cluster) == std::vector{id(5s)});
   CHECK(last_tick(a.cluster) == kFirst + 10s);
@@ -282,11 +271,7 @@ TEST_CASE("a last task that no listing shows yet is read alone, and counts") {
   Alone a;
   a.cluster.store.put_schedule("s", every(5s, [](Definition& d) { d.overlap = Overlap::kSkip; }));
   run_to(a.cluster, kStart + 4s);
-  a.cluster.fault = [](const Daemon&, const Effect& effect) {
-    Fault fault;
-    fault.lose_reply = std::holds_alternative<ListTasks>(effect);
-    return fault;
-  };
+  a.cluster.spoil<ListTasks>({.lose_reply = true});
   run_to(a.cluster, kStart + 31s);
   CHECK(made(a.cluster) == std::vector{id(5s)});
   CHECK(a.cluster.started.size() == 1);
@@ -296,11 +281,7 @@ TEST_CASE("a last task that no listing shows yet is read alone, and counts") {
 TEST_CASE(
     "a schedule is run by hand before it is known here, while no names come: no task beside it") {
   Alone a;
-  a.cluster.fault = [](const Daemon&, const Effect& effect) {
-    Fault fault;
-    fault.lose_reply = std::holds_alternative<ListTasks>(effect);
-    return fault;
-  };
+  a.cluster.spoil<ListTasks>({.lose_reply = true});
   a.cluster.put("0");  // the query for names that waits already is answered with this
   a.cluster.run_for(100ms);
   a.cluster.end_job(a.daemon, "tasks/0");

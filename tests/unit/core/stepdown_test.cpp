@@ -8,12 +8,6 @@ using namespace lictor;
 using namespace lictor::core;
 using namespace lictor::core::test;
 
-namespace {
-
-using Keys = std::vector<std::string>;
-
-}  // namespace
-
 TEST_SUITE_BEGIN("core");
 
 TEST_CASE("a requested step-down lets running jobs finish, and the other leads at once") {
@@ -54,11 +48,9 @@ TEST_CASE("a step-down with nobody else there is made up after the standoff") {
 TEST_CASE("a release that lands late does not free the lock that was acquired since") {
   Cluster cluster;
   int releases = 0;
-  cluster.fault = [&](const Daemon&, const Effect& e) {
-    Fault f;
-    if (std::holds_alternative<ReleaseLock>(e) && releases++ == 0) f.out = 40s;
-    return f;
-  };
+  cluster.spoil({.out = 40s}, [&](const Daemon&, const Effect& e) {
+    return std::holds_alternative<ReleaseLock>(e) && releases++ == 0;
+  });
   Daemon& a = cluster.add(options_of("a"));
   cluster.run_for(2s);
   cluster.store.control(false, "please");

@@ -8,12 +8,6 @@ using namespace lictor;
 using namespace lictor::core;
 using namespace lictor::core::test;
 
-namespace {
-
-using Keys = std::vector<std::string>;
-
-}  // namespace
-
 TEST_SUITE_BEGIN("core");
 
 TEST_CASE("a new task does not wait for what the first reading of a long list has cost") {
@@ -32,20 +26,6 @@ TEST_CASE("a new task does not wait for what the first reading of a long list ha
   CHECK(cluster.run_until([&] { return cluster.started.size() == 1; }, 500ms));
 }
 
-TEST_CASE("names are watched, and what was rewritten is found") {
-  Alone a;
-  put_for_tomorrow(a.cluster, 1'000, 200);
-  a.cluster.run_for(1s);
-  a.cluster.put("new");  // fetched by its name
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started == Keys{"tasks/new"});
-
-  a.cluster.put("1100");  // rewritten: due now
-  a.cluster.end_job(a.daemon, "tasks/new");
-  a.cluster.run_for(2s);  // a finish of our own, in the same moment, must not hide it
-  CHECK(a.cluster.started == Keys{"tasks/new", "tasks/1100"});
-}
-
 TEST_CASE("a task written again under a name that was just deleted is found in a long list") {
   Alone a;
   put_for_tomorrow(a.cluster, 1'000, 200);
@@ -61,9 +41,7 @@ TEST_CASE("a task written again under a name that was just deleted is found in a
   }
   SUBCASE("in names that were asked for before it was deleted") {
     a.once({.out = 50ms}, [](const Effect& e) { return std::holds_alternative<ListTasks>(e); });
-    Task& later = a.cluster.make("2");
-    later.execute_at = a.cluster.wall() + 24h;
-    a.cluster.store.put(later);
+    a.cluster.put("2", [&](Task& task) { task.execute_at = a.cluster.wall() + 24h; });
     a.cluster.run_for(10ms);  // the next names are on their way
     a.cluster.end_job(a.daemon, "tasks/1");
     a.cluster.run_for(10ms);

@@ -48,9 +48,7 @@ TEST_CASE("why: not due, in backoff, no executor, unknown") {
   failed.stamp.retry_at = a.cluster.wall() + 1min;
   a.cluster.store.put(failed);
   a.cluster.put("alien");
-  Task& later_alien = a.cluster.make("later alien");
-  later_alien.execute_at = a.cluster.wall() + 24h;
-  a.cluster.store.put(later_alien);
+  a.cluster.put("later alien", [&](Task& task) { task.execute_at = a.cluster.wall() + 24h; });
   a.cluster.run_for(1s);
 
   REQUIRE(a.kinds("later") == std::vector{Kind::kNotDue});
@@ -60,6 +58,9 @@ TEST_CASE("why: not due, in backoff, no executor, unknown") {
   CHECK(a.kinds("alien") == std::vector{Kind::kNoExecutor});
   CHECK(a.kinds("later alien") == std::vector{Kind::kNoExecutor, Kind::kNotDue});
   CHECK(a.kinds("nobody") == std::vector{Kind::kUnknownTask});
+  a.cluster.store.control(true, "");
+  a.cluster.run_for(100ms);
+  CHECK(a.kinds("later") == std::vector{Kind::kPaused, Kind::kNotDue});
 }
 
 TEST_CASE("why: behind others, behind its serialKey, no free slot, running") {
@@ -122,9 +123,7 @@ TEST_CASE("why: the rate, the last chance, a write that is refused") {
   REQUIRE(b.kinds("locked") == std::vector{Kind::kRefused});
   CHECK(b.why("locked")[0].text == "Permission denied");
 
-  Task& later = b.cluster.make("locked");
-  later.execute_at = b.cluster.wall() + 1h;
-  b.cluster.store.put(later);
+  b.cluster.put("locked", [&](Task& task) { task.execute_at = b.cluster.wall() + 1h; });
   b.cluster.run_for(1s);
   CHECK(b.kinds("locked") == std::vector{Kind::kNotDue});
 }
@@ -142,9 +141,7 @@ TEST_CASE("what was refused is forgotten with the task") {
   // Withdrawn, expired, unreadable.
   for (int i = 0; i < 18; ++i) a.cluster.store.remove("tasks/" + std::to_string(i));
   a.cluster.store.no_right.clear();
-  Task& expired = a.cluster.make("18");
-  expired.expire_at = a.cluster.wall() - 1s;
-  a.cluster.store.put(expired);
+  a.cluster.put("18", [&](Task& task) { task.expire_at = a.cluster.wall() - 1s; });
   a.cluster.store.put_bad("tasks/19", "?", "not JSON");
   a.cluster.run_for(1s);
   CHECK(refused() == 0);
@@ -157,9 +154,7 @@ TEST_CASE("types without an executor are told once, and not kept without end") {
   options.any_type.reset();
   Asked a{options};
   const auto put = [&](const std::string& id, const std::string& type) {
-    Task& task = a.cluster.make(id);
-    task.type = type;
-    a.cluster.store.put(task);
+    a.cluster.put(id, [&](Task& task) { task.type = type; });
   };
   const auto told = [&](const std::string& type) {
     return std::count_if(a.daemon.log.begin(), a.daemon.log.end(), [&](const auto& entry) {

@@ -8,12 +8,6 @@ using namespace lictor;
 using namespace lictor::core;
 using namespace lictor::core::test;
 
-namespace {
-
-using Keys = std::vector<std::string>;
-
-}  // namespace
-
 TEST_SUITE_BEGIN("core");
 
 TEST_CASE("a task deleted while it waits is withdrawn") {
@@ -76,11 +70,8 @@ TEST_CASE("a task deleted while its finish is under way, and written again, runs
   Alone a;
   a.cluster.put("1");
   a.cluster.run_for(100ms);
-  a.cluster.fault = [](const Daemon&, const Effect& e) {
-    Fault f;
-    if (finishes(e, "tasks/1")) f.out = 500ms;
-    return f;
-  };
+  a.cluster.spoil({.out = 500ms},
+                  [](const Daemon&, const Effect& e) { return finishes(e, "tasks/1"); });
   a.cluster.end_job(a.daemon, "tasks/1");
   a.cluster.run_for(100ms);
   a.cluster.store.remove("tasks/1");
@@ -93,15 +84,14 @@ TEST_CASE("a task rewritten while it runs runs again in its new version") {
   Alone a;
   a.cluster.put("1");
   a.cluster.run_for(100ms);
-  Task& task = a.cluster.make("1");
-  task.record = std::make_shared<const std::string>("another record");
-  a.cluster.store.put(task);
+  a.cluster.put("1", with_record("another record"));
   a.cluster.run_for(100ms);
   CHECK(a.cluster.running() == 1);
   a.cluster.end_job(a.daemon, "tasks/1");
   a.cluster.run_for(100ms);
   REQUIRE(a.cluster.running() == 1);
   CHECK(*a.cluster.job("tasks/1")->task->record == "another record");
+  CHECK(count(a.daemon, Fact::Kind::kResultVoid) == 1);
 }
 
 TEST_CASE("what is written beside our claim survives the rewrites that follow") {

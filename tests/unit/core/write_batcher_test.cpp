@@ -270,15 +270,6 @@ TEST_CASE("what is refused is taken out, and the rest goes again") {
   CHECK(f.fetched.keys == std::vector<std::string>{"b"});
 }
 
-TEST_CASE("the fence alone says that we do not lead") {
-  Fixture f;
-  f.commits.add(kNow, finish("a"));
-  const auto sent = f.send();
-  CHECK(f.reply(rejected(sent[0],
-                         {{Committed::kFence, OpFailure::kNotLeader, Committed::Part::kTask, ""}}))
-            .not_leader == std::vector<std::uint32_t>{0});
-}
-
 namespace {
 
 Write of(std::uint32_t partition, Write write) {
@@ -421,23 +412,20 @@ TEST_CASE("a claim that is refused for itself comes back; a finish is kept and t
   CHECK(f.send(kNow + 5s).size() == 1);
 }
 
-TEST_CASE("what was never sent goes again, after a pause that also keeps claims back") {
-  Fixture f;
-  f.commits.add(kNow, finish("a"));
-  f.reply(rejected(f.send()[0], {}));
-  CHECK(f.send(kNow + 499ms).empty());
-  CHECK_FALSE(f.commits.has_room(kNow + 499ms));
-  CHECK(f.send(kNow + 500ms).size() == 1);
-}
-
-TEST_CASE("what is refused as a whole goes again after a pause") {
-  for (const bool denied : {false, true}) {
+TEST_CASE("what is refused as a whole, or was never sent, goes again after a pause, as do claims") {
+  struct Row {
+    std::vector<Committed::Failure> failures;
+    Duration pause;
+  };
+  const auto whole = [](OpFailure why) {
+    return Committed::Failure{Committed::kFence, why, Committed::Part::kTask, "no"};
+  };
+  for (const auto& [failures, pause] :
+       {Row{{}, 500ms}, {{whole(OpFailure::kOther)}, 500ms}, {{whole(OpFailure::kDenied)}, 5s}}) {
     Fixture f;
     f.commits.add(kNow, finish("a"));
-    const auto why = denied ? OpFailure::kDenied : OpFailure::kOther;
-    const auto part = Committed::Part::kTask;
-    f.reply(rejected(f.send()[0], {{Committed::kFence, why, part, "no"}}));
-    const Instant again = kNow + (denied ? 5s : 500ms);
+    f.reply(rejected(f.send()[0], failures));
+    const Instant again = kNow + pause;
     CHECK(f.commits.next_deadline() == again);
     CHECK(f.send(again - 1ms).empty());
     CHECK_FALSE(f.commits.has_room(again - 1ms));
