@@ -26,8 +26,8 @@ Queue::Queue(QueueOptions options, std::uint64_t seed)
 
 void Queue::step(Instant now, std::span<const Event> events, Effects& out) {
   if (left_) return;
-  // Readings of the clock first: where the host stood still, no answer from before that is a proof of
-  // leadership any more.
+  // Readings of the clock first: where the host stood still, no answer from before that is a proof
+  // of leadership any more.
   for (const bool readings : {true, false}) {
     for (const Event& event : events) {
       if (std::holds_alternative<WallClockRead>(event) != readings) continue;

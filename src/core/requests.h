@@ -48,8 +48,8 @@ inline void cancel(RequestId& request, Effects& out) {
   if (request) out.emplace_back(CancelRequest{std::exchange(request, {})});
 }
 
-/// Reports requests that fail: one fact for each error of an outage, not one a try. An outage may end
-/// in a refusal, which is reported, too.
+/// Reports requests that fail: one fact for each error of an outage, not one a try. An outage may
+/// end in a refusal, which is reported, too.
 class StoreTrouble {
  public:
   void report(const std::string& what, const std::string& error, Effects& out) {

@@ -11,8 +11,8 @@
 // A schedule without lastTick counts from now on: this is written down at once. One that was
 // rewritten without it keeps what is known here, unless its rule is another one.
 //
-// Schedules of the configuration are written like the others: a stored one that differs is replaced,
-// and one that the configuration no longer has is deleted. Records of other clients stay.
+// Schedules of the configuration are written like the others: a stored one that differs is
+// replaced, and one that the configuration no longer has is deleted. Records of other clients stay.
 
 #include <cstdint>
 #include <map>

@@ -184,8 +184,8 @@ std::optional<std::string> QueueDriver::why(Instant now, const std::string& id) 
   return wire::reasons_json(reasons, binding_->layout);
 }
 
-// Returns free memory a little after a long list, and after 1,000 tasks have gone: each took about a
-// kilobyte.
+// Returns free memory a little after a long list, and after 1,000 tasks have gone: each took about
+// a kilobyte.
 void QueueDriver::release_memory(Instant now) {
   constexpr std::size_t kLong = 10'000;
   constexpr std::uint64_t kMany = 1000;

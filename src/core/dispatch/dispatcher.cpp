@@ -267,7 +267,7 @@ void Dispatcher::requeue_claimed(Instant now, const char* why, Effects& out,
   });
 }
 
-// Of an executor whose pause is over one task starts. The others follow when that has run for a while.
+// Of an executor whose pause is over one task starts. The others follow when it has run a while.
 void Dispatcher::watch_probes(Instant now) {
   probe_at_ = Instant::max();
   for (auto& [executor, pause] : breaker_.all()) {

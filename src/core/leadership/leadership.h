@@ -11,8 +11,8 @@
 //            released --> it campaigns again, or, after close(), the last one ends the session
 //
 // Session (session.h) opens, renews and ends the session. Lock (lock.h) takes the leader key of a
-// partition and gives it back. Trust (trust.h) counts until when the session's locks may be believed.
-// A lease is a lock that is held, under that trust.
+// partition and gives it back. Trust (trust.h) counts until when the session's locks may be
+// believed. A lease is a lock that is held, under that trust.
 
 #include <cstdint>
 #include <deque>

@@ -91,8 +91,8 @@ class Lock {
   [[nodiscard]] bool follows() const {
     return !held() && state_ != State::kReleasing && state_ != State::kLost;
   }
-  /// The other node that held it at the watch's last answer; empty if nobody did. std::nullopt if that
-  /// is not known.
+  /// The other node that held it at the watch's last answer; empty if nobody did. std::nullopt if
+  /// that is not known.
   [[nodiscard]] const std::optional<std::string>& other_owner() const { return other_owner_; }
   /// While nobody holds it: no candidate may acquire it before.
   [[nodiscard]] Instant free_from() const { return free_from_; }

@@ -1,16 +1,16 @@
 #pragma once
 
 // What Consul says of the tasks. Names are watched by a blocking query, and compared with the known
-// keys: a key that is gone is reported at once, and the value of a new one is read. A rewritten task
-// shows no new name, so known versions are checked beside that (version_check.h).
+// keys: a key that is gone is reported at once, and the value of a new one is read. A rewritten
+// task shows no new name, so known versions are checked beside that (version_check.h).
 //
 //                 names --------> known? --no--> a generation of values --> on_record() for each,
 //                   ^                |                                      on_generation_read()
 //                   |                +--yes, but no longer listed --> on_gone()
 //   paced, index ---+
 //
-// The tasks of a generation (value_reader.h) are reported as they are read, and once more when all of
-// them are: a task that must start in order waits for that.
+// The tasks of a generation (value_reader.h) are reported as they are read, and once more when all
+// of them are: a task that must start in order waits for that.
 //
 // Names that are answered while a generation is read wait: its successor is what they show.
 

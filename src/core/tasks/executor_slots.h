@@ -1,8 +1,8 @@
 #pragma once
 
 // The slots of executors that have a `concurrency` of their own. A task takes one from its claim to
-// the end of its job. Tasks in the state `limited` wait until their executor takes more, in an order
-// for each executor and partition: a backlog of one type does not hold up the others, and is not
+// the end of its job. Tasks in the state `limited` wait until their executor takes more, in an
+// order for each executor and partition: a backlog of one type does not hold up the others, and is not
 // looked through when a slot becomes free.
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class ExecutorSlots {
   [[nodiscard]] bool is_full(const Task& task) const;
   /// As many of its executor's jobs run as may: the limit was lowered since the task was claimed.
   [[nodiscard]] bool is_at_limit(const Task& task) const;
-  /// The limited task to start first, of the executors and partitions for which `may(first of them)`.
+  /// The limited task to start first, of the executors and partitions for which `may(its first)`.
   template <class May>
   [[nodiscard]] TaskEntry* first_limited(May may) const {
     TaskEntry* first = nullptr;

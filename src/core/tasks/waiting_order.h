@@ -9,8 +9,8 @@
 //   all that can still expire: by expireAt
 //
 // A lane is a serialKey. Tasks that hold it come first; the others of it are blocked. Ours hold
-// it, and so do begun tasks that wait for their next attempt, refused and limited ones, so that order
-// is kept. A task for tomorrow, or that has no executor here, holds nothing up.
+// it, and so do begun tasks that wait for their next attempt, refused and limited ones, so that
+// order is kept. A task for tomorrow, or that has no executor here, holds nothing up.
 
 #include <algorithm>
 #include <cstddef>

@@ -162,7 +162,7 @@ TEST_CASE("a task of much later that is gone when it is read, and written again,
   CHECK(read);
 }
 
-TEST_CASE("what loses its executor by a reload is told, though it is for much later") {
+TEST_CASE("a task that loses its executor by a reload is reported, though it is for much later") {
   QueueOptions options = options_of("a");
   options.types["T"] = *options.any_type;
   options.types["U"] = *options.any_type;

@@ -35,7 +35,7 @@ TEST_CASE("while it changes all but the first by name give theirs away") {
   }
 }
 
-TEST_CASE("a host that keeps its locks ends its jobs, claims nothing, and lets go when told") {
+TEST_CASE("a host that keeps its locks ends its jobs, claims nothing, and lets go when asked") {
   Cluster cluster;
   cluster.exclusive = false;
   QueueOptions options = options_of("a");

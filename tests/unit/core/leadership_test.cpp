@@ -141,7 +141,7 @@ TEST_CASE("the lock is lost with its session, seen by the watch, and barred for 
   CHECK(count(*two.b, Fact::Kind::kLockDelay) == 1);
 }
 
-TEST_CASE("the lock is lost: a fenced write tells, also when the watch does not") {
+TEST_CASE("the lock is lost: a fenced write shows it, also when the watch does not") {
   Two two;
   two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
     const auto* read = std::get_if<ReadLeader>(&e);

@@ -351,7 +351,7 @@ TEST_CASE("a job that timed out has failed, also when the drain would have stopp
   CHECK(stamp.error == "timed out after 1s; stopped");
 }
 
-TEST_CASE("a job that ends well although it was told to stop has ended well") {
+TEST_CASE("a job that ends well although it was asked to stop has ended well") {
   Alone a;
   a.cluster.stopping = [](Duration grace) { return grace; };
   a.cluster.plan = [](const Task&) { return JobPlan{2s, JobEnding::kDone, {}}; };

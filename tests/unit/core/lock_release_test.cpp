@@ -45,7 +45,7 @@ TEST_CASE("a lock that is known to be held is given back at its index, then the 
   CHECK(steps.done());
 }
 
-TEST_CASE("an unlock that is refused or lost is followed by a read, which tells what is so") {
+TEST_CASE("an unlock that is refused or lost is followed by a read, which decides") {
   for (const Outcome outcome : {Outcome::kRejected, Outcome::kUnknown}) {
     LockRelease steps{"s", 77};
     CHECK_FALSE(steps.on(UnlockReplied{{}, outcome}));

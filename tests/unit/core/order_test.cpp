@@ -72,7 +72,7 @@ TEST_CASE("when a task is first seen never falls with its CreateIndex, and does 
   CHECK(seen.of(30, noon + 30s) == noon + 10s);
 }
 
-TEST_CASE("a start tells how long the task waited, and how late it is") {
+TEST_CASE("a start says how long the task waited, and how late it is") {
   Alone a;
   a.cluster.put("first");
   a.cluster.run_for(100ms);
@@ -223,41 +223,6 @@ TEST_CASE("the backoff is jittered, capped, and survives a factor beyond all num
   CHECK(a.cluster.started.size() < 6);
 }
 
-TEST_CASE("a permanent failure is a dead letter at once") {
-  Alone a;
-  a.all_end_after(10ms, JobEnding::kPermanent);
-  a.cluster.put("1");
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started.size() == 1);
-  CHECK(a.dead("dead/1").reason == "permanent");
-}
-
-TEST_CASE("a job over its time is stopped, and has failed") {
-  Alone a;
-  Task& task = a.cluster.make("1");
-  task.timeout = 2s;
-  task.max_attempts = 1;
-  a.cluster.store.put(task);
-  a.cluster.run_for(1900ms);
-  CHECK(a.cluster.running() == 1);
-  a.cluster.run_for(300ms);
-  CHECK(a.cluster.running() == 0);
-  CHECK(a.dead("dead/1").reason == "failed");
-  CHECK(a.dead("dead/1").error == "timed out after 2s; stopped");
-}
-
-TEST_CASE("a task that was not started by its expireAt is a dead letter") {
-  Alone a;
-  a.cluster.put("1");
-  a.cluster.put("2", [&](Task& task) { task.expire_at = a.cluster.wall() + 3s; });
-  a.cluster.run_for(2900ms);
-  CHECK(a.cluster.store.has("tasks/2"));
-  a.cluster.run_for(200ms);
-  CHECK_FALSE(a.cluster.store.has("tasks/2"));
-  CHECK(a.dead("dead/2").reason == "expired");
-  CHECK(a.cluster.started == Keys{"tasks/1"});
-}
-
 TEST_CASE("what cannot be read is a dead letter, and never over another one") {
   Alone a;
   a.all_end_after(1ms);
@@ -293,7 +258,7 @@ TEST_CASE("a task without an executor waits, and holds up nobody") {
   CHECK(count(a.daemon, Fact::Kind::kNoExecutor) == 1);
 }
 
-TEST_CASE("a waiting task whose executor is taken away is told of") {
+TEST_CASE("a waiting task whose executor is taken away is reported") {
   const QueueOptions options = options_of("a");
   Alone a{options};
   a.cluster.put("1");
@@ -357,20 +322,6 @@ TEST_CASE("a task that may not be written is set aside, and holds up nobody") {
   a.cluster.store.no_right.clear();
   a.cluster.run_for(3s);
   CHECK(a.cluster.started == Keys{"tasks/2", "tasks/1"});
-}
-
-TEST_CASE("a finish that is denied is kept and tried again, and holds up nobody") {
-  Alone a;
-  a.cluster.put("1");
-  a.cluster.run_for(100ms);
-  a.cluster.store.no_right.insert("tasks/1");
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.put("2");
-  a.cluster.run_for(4s);
-  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
-  a.cluster.store.no_right.clear();
-  a.cluster.run_for(6s);
-  CHECK_FALSE(a.cluster.store.has("tasks/1"));
 }
 
 TEST_SUITE_END();

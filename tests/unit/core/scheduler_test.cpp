@@ -336,7 +336,7 @@ TEST_CASE("a clock that is set back across a tick makes no second task") {
                     [](const auto& tick) { return tick.first.starts_with("t/"); }));
 }
 
-TEST_CASE("times that are centuries away are told as a century at most") {
+TEST_CASE("times that are centuries away are reported as a century at most") {
   using std::chrono::hours;
   constexpr hours kCentury{24 * 365 * 100};
   Alone a;
@@ -398,7 +398,7 @@ TEST_CASE("after a reload the schedules are read again, for time zones may have 
   CHECK(made(a.cluster) == std::vector{id(10s), id(20s)});
 }
 
-TEST_CASE("a schedule that cannot be read is told once, and holds up no other") {
+TEST_CASE("a schedule that cannot be read is reported once, and holds up no other") {
   Alone a;
   a.all_end_after(1ms);
   a.cluster.store.put_schedule("bad", nullptr);

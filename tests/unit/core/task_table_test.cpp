@@ -18,7 +18,6 @@ struct Draft {
   std::uint64_t created = 1;
   std::optional<WallTime> time{};
   std::optional<WallTime> execute_at{};
-  std::optional<WallTime> expire_at{};
   std::string serial_key{};
   std::uint32_t attempt = 0;
 };
@@ -30,7 +29,6 @@ struct Table {
     task->create_index = task->modify_index = draft.created;
     task->task_time = draft.time;
     task->execute_at = draft.execute_at;
-    task->expire_at = draft.expire_at;
     task->serial_key = draft.serial_key;
     task->stamp.attempt = draft.attempt;
     TaskEntry& entry = table.obtain(draft.key);
@@ -41,15 +39,14 @@ struct Table {
     });
     return entry;
   }
-  void claim(TaskEntry& entry, std::optional<WallTime> early = {}) {
+  void claim(TaskEntry& entry) {
     table.update(entry, S::kClaiming, [&](TaskEntry& e) {
       e.attempt = std::make_unique<Attempt>();
       e.attempt->id = AttemptId{++last_attempt};
-      e.attempt->early_until = early;
     });
   }
-  void claimed(TaskEntry& entry, std::optional<WallTime> early = {}) {
-    claim(entry, early);
+  void claimed(TaskEntry& entry) {
+    claim(entry);
     table.move(entry, S::kClaimed);
   }
   void end(TaskEntry& entry) {
@@ -89,41 +86,14 @@ TEST_CASE("ready tasks are in order of time, then creation, then key; the untime
   for (const char* key : {"b", "a", "d", "e", "c", ""}) CHECK(t.take() == key);
 }
 
-TEST_CASE("scheduled tasks are in order of their due times") {
-  Table t;
-  t.put({"late", 1, {}, at(20)}, S::kScheduled);
-  TaskEntry& early = t.put({"early", 2, {}, at(10)}, S::kScheduled);
-  CHECK(t.table.waiting_order().first_delayed() == &early);
-  t.table.move(early, S::kReady);
-  CHECK(t.table.waiting_order().first_delayed()->key == "late");
-  CHECK(t.take() == "early");
-}
-
-TEST_CASE("of one serialKey one task at a time is ours, in order") {
-  Table t;
-  TaskEntry& first = t.put({"1", 1, {}, {}, {}, "db"});
-  t.put({"2", 2, {}, {}, {}, "db"});
-  t.put({"3", 3, {}, {}, {}, "db"});
-  t.put({"4", 4});
-  CHECK(t.take() == "1");
-  CHECK(t.take() == "4");
-  CHECK(t.take() == "");
-  CHECK(t.table.count(S::kBlocked) == 2);
-  t.table.move(first, S::kClaimed);
-  CHECK(t.take() == "");
-  t.end(first);
-  CHECK(t.take() == "2");
-  CHECK(t.take() == "");
-}
-
 TEST_CASE(
     "a begun task keeps its serialKey while it waits to be tried again, a later one does not") {
   Table t;
-  TaskEntry& begun = t.put({"1", 1, {}, {}, {}, "db", 1}, S::kRetrying);
-  t.put({"2", 2, {}, {}, {}, "db"});
+  TaskEntry& begun = t.put({"1", 1, {}, {}, "db", 1}, S::kRetrying);
+  t.put({"2", 2, {}, {}, "db"});
   CHECK(t.take() == "");
   SUBCASE("for tomorrow") {
-    t.put({"1", 3, {}, at(10), {}, "db", 1}, S::kScheduled);
+    t.put({"1", 3, {}, at(10), "db", 1}, S::kScheduled);
     CHECK(t.take() == "2");
   }
   SUBCASE("without an executor") {
@@ -131,7 +101,7 @@ TEST_CASE(
     CHECK(t.take() == "2");
   }
   SUBCASE("of another serialKey") {
-    t.put({"1", 3, {}, {}, {}, "other", 1}, S::kRetrying);
+    t.put({"1", 3, {}, {}, "other", 1}, S::kRetrying);
     CHECK(t.take() == "2");
   }
   SUBCASE("gone") {
@@ -151,9 +121,9 @@ TEST_CASE(
 
 TEST_CASE("the one that was offered for a serialKey makes way for the next when it is gone") {
   Table t;
-  TaskEntry& first = t.put({"1", 1, {}, {}, {}, "db"});
-  t.put({"2", 2, {}, {}, {}, "db"});
-  t.put({"3", 3, {}, {}, {}, "db"});
+  TaskEntry& first = t.put({"1", 1, {}, {}, "db"});
+  t.put({"2", 2, {}, {}, "db"});
+  t.put({"3", 3, {}, {}, "db"});
   CHECK(t.take() == "1");
   CHECK(t.take() == "");
   TaskEntry& second = *t.table.find("2");
@@ -176,16 +146,6 @@ TEST_CASE("a begun task that falls behind another begun one of its serialKey let
   CHECK(t.take() == "1");
 }
 
-TEST_CASE("what expires is offered until it was begun") {
-  Table t;
-  t.put({"begun", 1, {}, {}, at(5), "", 1});
-  t.put({"late", 2, {}, {}, at(20)}, S::kNoExecutor);
-  TaskEntry& soon = t.put({"soon", 3, {}, {}, at(10)});
-  CHECK(t.table.waiting_order().first_expiring() == &soon);
-  t.claim(soon);
-  CHECK(t.table.waiting_order().first_expiring()->key == "late");
-}
-
 TEST_CASE("claimed tasks start in order, and not before claims that were made earlier") {
   Table t;
   TaskEntry& second = t.put({"2", 2});
@@ -203,42 +163,6 @@ TEST_CASE("claimed tasks start in order, and not before claims that were made ea
   t.table.move(first, S::kClaimed);
   CHECK(order.next_to_start(true) == &first);
   CHECK(t.table.busy() == 3);
-}
-
-TEST_CASE("a task claimed ahead of its time is early until then") {
-  Table t;
-  const ClaimedOrder& order = t.table.claimed_order();
-  TaskEntry& early = t.put({"1", 1, {}, at(10)}, S::kScheduled);
-  t.claimed(early, at(10));
-  TaskEntry& other = t.put({"2", 2, {}, at(20)}, S::kScheduled);
-  t.claim(other, at(20));
-  CHECK(order.early_count() == 2);
-  CHECK(order.is_early(early));
-  CHECK(order.last_early() == &other);
-  CHECK(order.next_to_start(true) == nullptr);
-  CHECK(order.next_due() == at(10));
-  t.table.advance_claimed(at(10));
-  CHECK(order.early_count() == 1);
-  CHECK_FALSE(order.is_early(early));
-  CHECK(order.next_to_start(true) == &early);
-  t.table.advance_claimed(at(20));
-  t.table.move(other, S::kClaimed);
-  CHECK(order.ready_count() == 2);
-}
-
-TEST_CASE("time-outs are in order, and of running jobs alone") {
-  Table t;
-  TaskEntry& entry = t.put({"1", 1});
-  t.claimed(entry);
-  t.table.update(entry, S::kRunning, [](TaskEntry& e) { e.attempt->timeout_at = Instant{10s}; });
-  const ClaimedOrder& order = t.table.claimed_order();
-  CHECK(order.next_timeout() == Instant{10s});
-  CHECK(order.next_timed_out(Instant{9s}) == nullptr);
-  CHECK(order.next_timed_out(Instant{10s}) == &entry);
-  t.table.adjust(entry, [](TaskEntry& e) { e.attempt->timeout_at = Instant{20s}; });
-  CHECK(order.next_timed_out(Instant{10s}) == nullptr);
-  t.table.move(entry, S::kEnding);
-  CHECK(order.next_timeout() == Instant::max());
 }
 
 TEST_CASE("a deleted key is remembered until all that was asked before is answered") {
@@ -274,7 +198,7 @@ TEST_CASE("at the end of a term only the jobs that still run are kept") {
   TaskEntry& job = t.put({"1", 1});
   t.claimed(job);
   t.table.move(job, S::kRunning);
-  t.put({"2", 2, {}, {}, {}, "db"});
+  t.put({"2", 2, {}, {}, "db"});
   t.claimed(t.put({"3", 3}));
   const AttemptId id = job.attempt->id;
   t.table.move(job, S::kLeftover);

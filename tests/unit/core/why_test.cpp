@@ -149,7 +149,7 @@ TEST_CASE("what was refused is forgotten with the task") {
   CHECK(a.dead("dead/19").reason == "unreadable");
 }
 
-TEST_CASE("types without an executor are told once, and not kept without end") {
+TEST_CASE("types without an executor are reported once, and not kept without end") {
   QueueOptions options = options_of("a");
   options.any_type.reset();
   Asked a{options};

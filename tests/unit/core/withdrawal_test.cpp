@@ -10,34 +10,6 @@ using namespace lictor::core::test;
 
 TEST_SUITE_BEGIN("core");
 
-TEST_CASE("a task deleted while it waits is withdrawn") {
-  Alone a;
-  a.cluster.put("1");
-  a.cluster.put("2");
-  a.cluster.run_for(100ms);
-  a.cluster.store.remove("tasks/2");
-  a.cluster.run_for(100ms);
-  CHECK(count(a.daemon, Fact::Kind::kWithdrawn) == 1);
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started == Keys{"tasks/1"});
-}
-
-TEST_CASE("a task deleted while it is held is not started") {
-  QueueOptions options = options_of("a");
-  options.prefetch = 1;
-  Alone a{options};
-  a.cluster.put("1");
-  a.cluster.put("2");
-  a.cluster.run_for(100ms);
-  REQUIRE(a.cluster.store.task("tasks/2")->stamp.taken);
-  a.cluster.store.remove("tasks/2");
-  a.cluster.run_for(100ms);
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started == Keys{"tasks/1"});
-}
-
 TEST_CASE("a task deleted while it runs has its job stopped, and one written again runs") {
   Alone a;
   a.cluster.put("1");

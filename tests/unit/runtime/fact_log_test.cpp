@@ -23,7 +23,7 @@ TEST_CASE("a request that fails again and again gets a line a minute, another on
   CHECK(troubles.is_news(now + 60s, {Kind::kStoreTrouble, {}, "listing the tasks: 429"}));
 }
 
-TEST_CASE("what is about a task, or is no failed request, is always told") {
+TEST_CASE("a fact about a task, or about no failed request, is always logged") {
   TroubleLog troubles;
   const Instant now{1h};
   for (int i = 0; i < 2; ++i) {

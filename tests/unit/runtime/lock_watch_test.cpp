@@ -43,7 +43,7 @@ TEST_CASE("one query serves the reads of all locks, and each hears of its own al
   CHECK(answers[0].consul_index == 15);
 }
 
-TEST_CASE("a change that the last reply shows is told at once") {
+TEST_CASE("a change that the last reply shows is reported at once") {
   LockWatch watch;
   CHECK_FALSE(watch.add(read(1, 0, 10)));
   static_cast<void>(watch.next_query());

@@ -243,7 +243,7 @@ TEST_CASE("a line that is longer than a piece is written whole") {
   CHECK(text.size() > 3 * value.size());
 }
 
-TEST_CASE("who reads no further stops nobody, and is told what was lost meanwhile") {
+TEST_CASE("a reader that stops holds up nobody, and gets the number of lost lines") {
   Captured captured;
   constexpr long kLines = 3'000;
   long in_turn = 1;
@@ -267,7 +267,8 @@ TEST_CASE("who reads no further stops nobody, and is told what was lost meanwhil
   CHECK(lines_of(captured.read_some()) == 1);
 }
 
-TEST_CASE("a slow reader is not waited for all the time, and gets or is told of each line") {
+TEST_CASE(
+    "a slow reader is not waited for all the time, and gets or is shown the loss of each line") {
   using namespace std::chrono_literals;
   Captured captured;
   constexpr std::size_t kLines = 20'000;  // a minute at its speed
@@ -294,7 +295,7 @@ TEST_CASE("a slow reader is not waited for all the time, and gets or is told of 
   CHECK(done + lost == kLines);
 }
 
-TEST_CASE("a journal that does not read stops nobody, and is told what was lost meanwhile") {
+TEST_CASE("a journal that does not read holds up nobody, and gets the number of lost lines") {
   const unit::TemporaryFolder folder;
   const std::string path = folder / "journal";
   const UniqueFd reader{socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};

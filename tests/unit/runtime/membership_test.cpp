@@ -143,7 +143,8 @@ TEST_CASE("what fails is tried again, later and later, and the session renewed a
   CHECK(scene.consul.all_asked());
 }
 
-TEST_CASE("why it has not joined is told, also when that changes; a new value is written at once") {
+TEST_CASE(
+    "why it has not joined is reported, also when that changes; a new value is written at once") {
   Members scene{{undelivered(http::Delivery::kNotSent), reply(403, "Permission denied"),
                  reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true")}};
   const auto membership = scene.start();

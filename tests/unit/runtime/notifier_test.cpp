@@ -66,8 +66,7 @@ TEST_CASE("the watchdog is fed once in a third of its time, however often the lo
   CHECK(systemd.read_all() == std::vector<std::string>{"WATCHDOG=1"});
 }
 
-TEST_CASE(
-    "a systemd that does not read holds nobody up, and is told the state when it reads again") {
+TEST_CASE("a systemd that does not read holds nobody up, and gets the state when it reads again") {
   Systemd systemd{"3000000"};
   Notifier notifier;
   const Instant start = boot_now();

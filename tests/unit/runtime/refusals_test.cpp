@@ -21,7 +21,7 @@ http::Response answer(int status, const std::string& body = {}) {
 
 TEST_SUITE_BEGIN("runtime");
 
-TEST_CASE("what Consul refuses is told until it is allowed, by any request about the same") {
+TEST_CASE("a refusal of Consul is reported until it is allowed, by any request about the same") {
   Refusals refusals;
   const Instant soon = boot_now() + 5s;
   refusals.on_reply("q", "watch_leader", answer(403, "Permission denied"), 0s);
