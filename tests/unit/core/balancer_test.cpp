@@ -31,12 +31,17 @@ constexpr Duration kTtl = 20s;
 
 class Fleet {
  public:
-  Fleet(std::uint64_t seed, std::size_t partitions)
+  // `ids` have started, and run for `time`.
+  Fleet(std::uint64_t seed, std::size_t partitions, const std::vector<std::string>& ids = {},
+        Duration time = {})
       : random_(seed),
         owners_(partitions),
         barred_(partitions),
         last_(partitions),
-        moves(partitions) {}
+        moves(partitions) {
+    for (const std::string& id : ids) start(id);
+    run(time);
+  }
 
   void start(const std::string& id) {
     Host& host = hosts_[id];
@@ -521,10 +526,8 @@ TEST_CASE("a rolling restart moves each partition at most twice, and all end whe
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
     const std::size_t count = 2 + seed % 6;
-    Fleet fleet{seed, seed % 3 == 0 ? 64U : 16U};
     const auto ids = names(count);
-    for (const std::string& id : ids) fleet.start(id);
-    fleet.run(10min);
+    Fleet fleet{seed, seed % 3 == 0 ? 64U : 16U, ids, 10min};
     const auto before = fleet.owners();
     REQUIRE(before == targets(fleet.view()));
     std::fill(fleet.moves.begin(), fleet.moves.end(), 0);
@@ -550,10 +553,8 @@ TEST_CASE("a rolling restart moves each partition at most twice, and all end whe
 TEST_CASE("a short absence moves the partitions of that host alone") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
-    Fleet fleet{seed, 32};
     const auto ids = names(5);
-    for (const std::string& id : ids) fleet.start(id);
-    fleet.run(10min);
+    Fleet fleet{seed, 32, ids, 10min};
     const auto before = fleet.owners();
     std::fill(fleet.moves.begin(), fleet.moves.end(), 0);
     fleet.stop(ids[2]);
@@ -573,10 +574,8 @@ TEST_CASE("a short absence moves the partitions of that host alone") {
 TEST_CASE("a daemon that does not know who is absent passes nothing to and fro") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
-    Fleet fleet{seed, 64};
     const auto ids = names(4);
-    for (const std::string& id : ids) fleet.start(id);
-    fleet.run(10min);
+    Fleet fleet{seed, 64, ids, 10min};
     std::fill(fleet.moves.begin(), fleet.moves.end(), 0);
     fleet.stop(ids[0]);
     fleet.run(5s);
@@ -591,10 +590,8 @@ TEST_CASE("a daemon that does not know who is absent passes nothing to and fro")
 TEST_CASE("hosts that are all new to the partitions share them within a minute") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     CAPTURE(seed);
-    Fleet fleet{seed, 16};
     const auto ids = names(2 + seed % 4);
-    for (const std::string& id : ids) fleet.start(id);
-    fleet.run(1s);
+    Fleet fleet{seed, 16, ids, 1s};
     fleet.renew(6s);
     fleet.run(1min);
     CHECK(fleet.owned_by("") == 0);
@@ -606,10 +603,8 @@ TEST_CASE("hosts that are all new to the partitions share them within a minute")
 TEST_CASE("what a slow host did not take is offered to it again") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     CAPTURE(seed);
-    Fleet fleet{seed, 16};
     const auto ids = names(3);
-    for (const std::string& id : ids) fleet.start(id);
-    fleet.run(1s);
+    Fleet fleet{seed, 16, ids, 1s};
     fleet.renew(6s);
     fleet.run(7s);
     fleet.freeze(ids[seed % 3], 20s);
@@ -662,10 +657,8 @@ TEST_CASE("what stays with its host for now does not keep others from being hand
 TEST_CASE("a member that stays away is made up for") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
-    Fleet fleet{seed, 32};
     auto ids = names(5);
-    for (const std::string& id : ids) fleet.start(id);
-    fleet.run(10min);
+    Fleet fleet{seed, 32, ids, 10min};
     fleet.lose(ids[1]);
     // Those of a lost host are free when its TTL and the lock-delay are over. Then all ask at once.
     fleet.run(2 * kTtl + kLockDelay + 1s);
@@ -681,10 +674,8 @@ TEST_CASE("a member that stays away is made up for") {
 TEST_CASE("a draining host ends with none, and gets them back") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
-    Fleet fleet{seed, 32};
     const auto ids = names(4);
-    for (const std::string& id : ids) fleet.start(id);
-    fleet.run(10min);
+    Fleet fleet{seed, 32, ids, 10min};
     fleet.drain(ids[3], true);
     fleet.run(1min);
     CHECK(fleet.owned_by(ids[3]) == 0);

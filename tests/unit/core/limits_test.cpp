@@ -282,17 +282,13 @@ TEST_CASE("a rate limit that a reload sets, changes or lifts is kept from then o
   const QueueOptions options = options_of("a");
   Alone a{options};
   a.all_end_after(1ms);
-  const auto reload = [&](std::optional<Rate> rate) {
-    QueueOptions next = options;
-    next.rate_limit = rate;
-    a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(next)});
-    a.cluster.run_for(1ms);
-  };
-  reload(Rate{10s, 1});
+  QueueOptions rated = options;
+  rated.rate_limit = Rate{10s, 1};
+  reload(a, rated);
   for (const char* id : {"1", "2", "3", "4", "5", "6"}) a.cluster.put(id);
   a.cluster.run_for(15s);
   CHECK(a.cluster.started.size() == 2);
-  reload(std::nullopt);
+  reload(a, options);
   a.cluster.run_for(1s);
   CHECK(a.cluster.started.size() == 6);
 }
