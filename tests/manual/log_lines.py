@@ -2,7 +2,7 @@
 """Each warning and error that the daemon logs has a row in src/manual/troubleshooting.md.
 
 The lines are taken from the sources: the text literals that log() gets with Level::kWarn or kError,
-those of Membership::complain(), and the table of facts. So do the reasons of "lictor why" and the
+those of Membership::report_error(), and the table of facts. So do the reasons of "lictor why" and the
 kinds of findings. And the other way round: each line, reason, kind and error in the page's tables is
 in the sources.
 
@@ -21,7 +21,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 COMPUTED = {
     "src/app/admin_server.cpp": 1,   # of a listener: its port is taken
     "src/app/daemon.cpp": 6,       # refuse(), the configuration's warnings thrice, state_dir, a log file
-    "src/runtime/membership.cpp": 1,  # complain() itself
+    "src/runtime/membership.cpp": 1,  # report_error() itself
 }
 
 LITERAL = r'(?:R"\((?:.*?)\)"|"(?:[^"\\]|\\.)*")'
@@ -84,7 +84,7 @@ def main():
             known.add(text)
             if level in ("Warn", "Error"):
                 wanted.setdefault(text, name)
-        for literals in re.findall(rf'\bcomplain\([^,()]+,\s*({TEXT}),', source, re.S):
+        for literals in re.findall(rf'\breport_error\([^,()]+,\s*({TEXT}),', source, re.S):
             if name.startswith("src/runtime/"):
                 wanted.setdefault(text_of(literals), name)
         count = len(re.findall(r'\blog\(\s*(?:runtime::)?Level::k(?:Warn|Error),\s*(?!\s|R?")', source))
