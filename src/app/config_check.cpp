@@ -105,6 +105,9 @@ std::vector<Path> all_paths(const std::vector<QueueConfig>& queues) {
     for (const QueuePath& known : kQueuePaths) {
       paths.push_back({queues[i].layout.*known.path, i, known.setting});
     }
+    // Of their own, by the queue's name.
+    paths.push_back({queues[i].layout.partitions_key, i, "name"});
+    paths.push_back({queues[i].layout.rate_key, i, "name"});
   }
   return paths;
 }

@@ -32,7 +32,9 @@ tl::unexpected<Error> cannot(const std::string& what, const std::string& path, i
                         ? ErrorCode::kPermissionDenied
                         : ErrorCode::kFailed;
   return fail(code, "cannot " + what + " " + path + ": " + errno_text(error) +
-                        "; state_dir must be a folder that the daemon may write to");
+                        (error == ENOSPC || error == EDQUOT
+                             ? "; make room on the disk of state_dir"
+                             : "; state_dir must be a folder that the daemon may write to"));
 }
 
 // What the lock file holds: who wrote it last.

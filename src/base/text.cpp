@@ -8,8 +8,6 @@
 #include "base/printable.h"
 
 namespace lictor {
-namespace {
-
 std::size_t edits(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -24,8 +22,6 @@ std::size_t edits(std::string_view a, std::string_view b) {
   }
   return row[b.size()];
 }
-
-}  // namespace
 
 std::string nearest(std::string_view word, const std::vector<std::string_view>& candidates) {
   std::string_view best;

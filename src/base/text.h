@@ -12,6 +12,9 @@
 
 namespace lictor {
 
+/// How many letters must be replaced, added or left out to make `b` of `a` (Levenshtein).
+[[nodiscard]] std::size_t edits(std::string_view a, std::string_view b);
+
 /// The candidate nearest to `word` by edits (Levenshtein), or "" when none is near enough to be
 /// meant: for "did you mean".
 [[nodiscard]] std::string nearest(std::string_view word,

@@ -1,6 +1,7 @@
 #include "cli/bulk.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -19,6 +20,8 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::size_t kMaxGroupsShown = 20;  // lines of refusals; the summary counts them all
+constexpr std::array<std::string_view, 6> kReasons{"failed",     "permanent", "expired",
+                                                   "unreadable", "stopped",   "owner lost"};
 
 bool is_away(const Error& error) { return exit_code(error.code) == kUnreachable; }
 
@@ -140,8 +143,13 @@ Progress progress_of(const Client& client) {
   };
 }
 
-TaskFilter dead_filter(const std::string& type, const std::string& reason,
+TaskFilter dead_filter(const Client& client, const std::string& type, const std::string& reason,
                        const std::optional<Duration>& older_than) {
+  if (!reason.empty() && std::find(kReasons.begin(), kReasons.end(), reason) == kReasons.end()) {
+    client.console.report_error(
+        fmt::format("--reason: no dead letter has the reason \"{}\"; the reasons are {}", reason,
+                    fmt::join(kReasons, ", ")));
+  }
   TaskFilter filter{TaskState::kDead, type, reason};
   if (older_than) {
     filter.before = wall_now() - std::chrono::duration_cast<std::chrono::milliseconds>(*older_than);

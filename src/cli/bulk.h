@@ -39,7 +39,8 @@ struct Selection {
 [[nodiscard]] Progress progress_of(const Client& client);
 
 /// The dead letters that --type, --reason and --older-than let through.
-[[nodiscard]] TaskFilter dead_filter(const std::string& type, const std::string& reason,
+[[nodiscard]] TaskFilter dead_filter(const Client& client, const std::string& type,
+                                     const std::string& reason,
                                      const std::optional<Duration>& older_than = {});
 
 }  // namespace lictor::cli

@@ -35,7 +35,7 @@ struct DeadPurgeOptions {
 };
 
 Result<int> dead_list(const Client& client, const DeadListOptions& options) {
-  return print_list(client, dead_filter(options.type, options.reason, options.older_than),
+  return print_list(client, dead_filter(client, options.type, options.reason, options.older_than),
                     options.limit);
 }
 
@@ -44,7 +44,7 @@ Result<int> dead_show(const Client& client, const DeadShowOptions& options) {
 }
 
 Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options) {
-  const TaskFilter filter = dead_filter(options.type, options.reason, options.older_than);
+  const TaskFilter filter = dead_filter(client, options.type, options.reason, options.older_than);
   if (!options.yes) {
     std::size_t count = options.selection.ids.size();
     if (options.selection.all) {

@@ -304,6 +304,8 @@ void note_if_never_led(const Client& client) {
                   [](const client::LockView& lock) { return lock.index != 0; })) {
     return;
   }
+  const auto members = cluster::read_members(client.store, client.layout, *locks);
+  if (members && !members->empty()) return;
   client.console.note(
       fmt::format("no daemon has ever led queue \"{}\": {} does not exist; is the "
                   "queue's name right, and a daemon up?",

@@ -13,6 +13,7 @@
 #include "cli/listing.h"
 #include "client/task_info.h"
 #include "cluster/admin_client.h"
+#include "cluster/diagnosis.h"
 #include "cluster/succession.h"
 
 namespace lictor::cli {
@@ -110,7 +111,22 @@ Result<std::optional<TaskState>> state_argument(const std::string& text) {
 
 std::string none_dead(const Client& client, const TaskFilter& filter) {
   const bool all = filter.type.empty() && filter.reason.empty() && !filter.before;
-  return fmt::format("no {}dead letters in queue \"{}\"", all ? "" : "such ", client.queue);
+  return fmt::format("no {}dead letters in queue \"{}\"{}", all ? "" : "such ", client.queue,
+                     types_hint(client, {TaskState::kDead}, filter.type));
+}
+
+std::string types_hint(const Client& client, const TaskFilter& all, const std::string& type) {
+  if (type.empty()) return {};
+  const auto listed = client.api.list(all);
+  std::map<std::string, std::size_t> counts;
+  for (const TaskInfo& task : listed ? listed->tasks : std::vector<TaskInfo>{}) {
+    if (all.state || task.state < TaskState::kDead) ++counts[task.type];
+  }
+  if (counts.empty() || counts.contains(type)) return {};
+  std::vector<std::string> types;
+  types.reserve(counts.size());
+  for (const auto& [name, count] : counts) types.push_back(fmt::format("{} ({})", name, count));
+  return "; the types that there are: " + cluster::some(types);
 }
 
 Result<int> print_list(const Client& client, const TaskFilter& filter, std::size_t limit,
@@ -162,7 +178,8 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
       const bool all = !filter.state && filter.type.empty();
       client.console.note(fmt::format("no {}tasks in queue \"{}\"{}", all ? "" : "such ",
                                       client.queue,
-                                      all ? " (" + client.layout.tasks_prefix + ")" : ""));
+                                      all ? " (" + client.layout.tasks_prefix + ")"
+                                          : types_hint(client, {filter.state}, filter.type)));
       if (all) {
         client.console.note(
             "finished tasks are deleted; where \"history\" is configured, \"lictor list --state "

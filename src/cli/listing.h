@@ -18,6 +18,11 @@ namespace lictor::cli {
 /// "no dead letters in queue "q"": none fits `filter`.
 [[nodiscard]] std::string none_dead(const Client& client, const TaskFilter& filter);
 
+/// "; the types that there are: Mail (3), ..." if those that `all` lets through lack `type`, else
+/// empty.
+[[nodiscard]] std::string types_hint(const Client& client, const TaskFilter& all,
+                                     const std::string& type);
+
 /// The state that --state names; std::nullopt for an empty text. Errors: kInvalid.
 [[nodiscard]] Result<std::optional<TaskState>> state_argument(const std::string& text);
 

@@ -92,7 +92,7 @@ void report_slow_replies(net::Transport& transport, const std::vector<std::strin
                          const Console& console) {
   constexpr Duration kNoticeAfter = std::chrono::seconds{2};
   const std::string line =
-      fmt::format("{}{}: Consul at {} has not answered for {}; giving up after {}\n",
+      fmt::format("{}{}: Consul at {} has not answered for {}; this request ends after {}\n",
                   console.err_terminal().moves ? "\r\x1b[K" : "", program_name(),
                   printable(fmt::format("{}", fmt::join(addresses, ", "))),
                   format_duration(kNoticeAfter), format_duration(client::kStoreTimeout));

@@ -19,7 +19,7 @@ Result<int> retry(const Client& client, const RetryOptions& options) {
   BulkResult result;
   std::function<std::string(const TaskInfo&)> line;
   if (options.selection.all) {
-    const TaskFilter filter = dead_filter(options.type, options.reason);
+    const TaskFilter filter = dead_filter(client, options.type, options.reason);
     LICTOR_TRY(result, client.api.retry_all(filter, options.drop_expiry, progress_of(client)));
     if (result.tasks.empty() && result.refused.empty()) {
       client.console.note(none_dead(client, filter));

@@ -118,9 +118,14 @@ Error nobody_leads(const client::Queue& queue, const client::Locks& locks, const
                                  free.size() > 1   ? "below " + key.substr(0, key.rfind('/') + 1)
                                  : lock.index == 0 ? key + " does not exist"
                                                    : key + " is free");
-  text += undivided && lock.index == 0
-              ? ": no daemon has ever led it; if its name is right, start one with \"lictor run\""
-              : "; " + takeover_if_free(locks, free, read_candidates(queue, undivided));
+  const Candidates candidates = read_candidates(queue, undivided);
+  if (!undivided || lock.index != 0) {
+    text += "; " + takeover_if_free(locks, free, candidates);
+  } else if (!candidates || candidates->empty()) {
+    text += ": no daemon has ever led it; if its name is right, start one with \"lictor run\"";
+  } else {  // somebody deleted it, or it is about to be written
+    text += "; " + takers_text(candidates, "it", kNoneUp) + " within the lock-delay";
+  }
   return {ErrorCode::kNotFound, std::move(text)};
 }
 

@@ -125,7 +125,8 @@ std::string bare_name(std::string_view name) {
 void note_misspelt(std::string_view name, std::string& found) {
   const std::string bare = bare_name(name);
   for (const std::string_view known : kProducerFields) {
-    if (name == known || bare != lowered(known)) continue;
+    const bool is_near = bare == lowered(known) || edits(name, known) == 1;  // also "expiresAt"
+    if (name == known || !is_near) continue;
     found +=
         (found.empty() ? "" : ", ") + excerpt(name) + ": did you mean " + std::string{known} + '?';
   }

@@ -658,7 +658,8 @@ TEST_CASE("who waits for a Consul that does not answer is told so") {
   const Instant before = boot_now();
   const Output list = run(command_line(world, {"list"}, mute.address()));
   CHECK(boot_now() - before < std::chrono::seconds{30});  // 10 s, on a machine that is not loaded
-  says(list, "Consul at " + mute.address() + " has not answered for 2s; giving up after 10s");
+  says(list,
+       "Consul at " + mute.address() + " has not answered for 2s; this request ends after 10s");
   says(list, mute.address() + ": no whole reply: no answer within 10s");
   CHECK(list.out.find("milliseconds") == std::string::npos);
   says(list, "nothing was changed");
@@ -671,7 +672,8 @@ TEST_CASE("who does not wait to be told whether a task is written knows which on
   mute.cut();
   const std::string log = world.folder.file("submit.log");
   Process submit{command_line(world, {"submit", "Record", "--id", "x"}, mute.address()), log};
-  REQUIRE(eventually([&] { return read_text(log).find("giving up after") != std::string::npos; }));
+  REQUIRE(eventually(
+      [&] { return read_text(log).find("this request ends after") != std::string::npos; }));
   submit.signal(SIGINT);
   CHECK(submit.wait() == 128 + SIGINT);
   CHECK(read_text(log).find("interrupted: unknown whether task x was written\n") !=

@@ -136,6 +136,18 @@ TEST_CASE("while the lock is free, leader and why name the members that may take
   CHECK(contains(waits.out(), "b or c takes it when the lock-delay has passed"));
 }
 
+TEST_CASE("where the leader key was deleted beside daemons that are up, those are named") {
+  ModelConsul consul;
+  consul.put("lictor/q/members/b", "{}", consul.session());
+  Stage stage{consul};
+  const auto code = stage.run("leader");
+  REQUIRE_FALSE(code);
+  CHECK(contains(code.error().message, "does not exist); b takes it within the lock-delay"));
+  Stage paused{consul};
+  REQUIRE(paused.run("pause") == 0);
+  CHECK_FALSE(contains(paused.err(), "no daemon has ever led"));
+}
+
 TEST_CASE("why of a dead letter names commands that exist and can succeed") {
   ModelConsul consul;
   consul.put("lictor/q/dead/9", R"({"reason":"failed","error":"exit status 1","attempts":3,)"

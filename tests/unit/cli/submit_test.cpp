@@ -46,7 +46,8 @@ TEST_CASE("an existing task is a failure, and is left unchanged") {
 TEST_CASE("a dead task is reported with its reason and the end of its output") {
   Scene scene{{reply(404, "", 5), reply(200, result("lictor/q/tasks/42", "{}", 9)),
                reply(404, "", 10),  // one partition, which nobody leads
-               reply(404, "", 10), reply(404, "", 20),
+               reply(404, "", 10), reply(404, "", 10), reply(404, "", 10),  // nor is a daemon up
+               reply(404, "", 20),
                reply(200, entry("lictor/q/dead/42",
                                 R"({"reason":"failed","error":"exit 3","attempts":3,)"
                                 R"("output_tail":"no\u001b[1m space\n"})",

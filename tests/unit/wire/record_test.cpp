@@ -101,6 +101,8 @@ TEST_CASE("what is not said has a default") {
 TEST_CASE("a field that lictor reads under nearly the same name is told") {
   CHECK(misspelt_fields(R"({"taskType":"T","executeat":1,"serial_key":"a","mine":2})") ==
         "executeat: did you mean executeAt?, serial_key: did you mean serialKey?");
+  CHECK(misspelt_fields(R"({"taskType":"T","expiresAt":1,"taskParam":2})") ==
+        "expiresAt: did you mean expireAt?, taskParam: did you mean taskPara?");
   CHECK(misspelt_fields(R"({"taskType":"T","executeAt":1,"type":"x","time":2})").empty());
   const auto bad = read(R"({"tasktype":"T"})");
   REQUIRE(std::holds_alternative<core::BadRecord>(bad));
