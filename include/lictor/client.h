@@ -192,8 +192,8 @@ class Client {
   /// which they are written. Unless `order` says otherwise, that is this order, and a leader at
   /// work finds no task before those that come before it. While nobody leads the queue, or it is
   /// paused (with several partitions: while it is paused), tasks whose times grow are written in
-  /// any order, sixteen transactions at a time; who takes leadership or resumes just then may, for a
-  /// moment, find one of the last thousand before all those that come before it are there.
+  /// any order, sixteen transactions at a time; who takes leadership or resumes just then may, for
+  /// a moment, find one of the last thousand before all those that come before it are there.
   ///
   /// What became of each stands in its place; one that is refused keeps back no other. After an
   /// error of Consul (an outage of half a minute, a lost reply that cannot be resolved within 20 s,

@@ -23,8 +23,8 @@ class Activity : public runtime::Observer {
   /// {"minutes": 60, "started": [...], "done": [...], "failed": [...], "dead": [...],
   ///  "delay_p50_ms": [...], "delay_p99_ms": [...],
   ///  "last_minute": {"started", "done", "failed", "dead"}}
-  /// Each list has a value a minute, the oldest first, the minute that is under way last. The delay is
-  /// the time from when a task was due to its start; null in a minute without a start.
+  /// Each list has a value a minute, the oldest first, the minute that is under way last. The delay
+  /// is the time from when a task was due to its start; null in a minute without a start.
   [[nodiscard]] nlohmann::ordered_json json(const std::string& queue) const;
   /// {"Mail": {"done", "failed", "dead", "recent", "took_ms", "longest_ms"}}
   /// Counts the attempts that ended in the last hour; "recent": all of the last five minutes.

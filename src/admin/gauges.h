@@ -1,7 +1,7 @@
 #pragma once
 
-// The figures of a queue: a row each, which gives a gauge of /metrics, a field of the status in JSON,
-// how it is read, and when it is known. tests/manual/metrics.py holds the manual against it.
+// The figures of a queue: a row each, which gives a gauge of /metrics, a field of the status in
+// JSON, how it is read, and when it is known. tests/manual/metrics.py holds the manual against it.
 
 #include <cstdint>
 #include <span>

@@ -59,7 +59,8 @@ const char* outcome_of(const http::Response& response) {
 
 using prometheus::MetricType;
 
-// The families that are made again for each scrape, since a follower has no values for most of them.
+// The families that are made again for each scrape, since a follower has no values for most of
+// them.
 class Snapshot {
  public:
   void add(const char* name, const char* help, double value,

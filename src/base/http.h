@@ -14,9 +14,9 @@
 namespace lictor::http {
 
 /// A blocking query that waits for a change after `index`, which its target names. The HTTP client
-/// adds `&wait=` and may ask in pieces: an answer with the same index says that nothing changed, and
-/// is kept back until `wait` is over. Where there are more of them than connections for them, they
-/// take turns (net/poll_turns.h).
+/// adds `&wait=` and may ask in pieces: an answer with the same index says that nothing changed,
+/// and is kept back until `wait` is over. Where there are more of them than connections for them,
+/// they take turns (net/poll_turns.h).
 struct Watch {
   std::uint64_t index = 0;
   std::chrono::milliseconds wait{25'000};
@@ -79,9 +79,10 @@ struct Response {
   return response.delivery == Delivery::kReplied && response.status == status;
 }
 
-/// Consul refused because a limit of its own is reached: nothing was done, and less should be asked.
-/// 429: rpc_rate, http_max_conns_per_client, request_limits. 503 with this text: request_limits
-/// again, where only the leader could have answered. Client agents may pass the text on as a 500.
+/// Consul refused because a limit of its own is reached: nothing was done, and less should be
+/// asked. 429: rpc_rate, http_max_conns_per_client, request_limits. 503 with this text:
+/// request_limits again, where only the leader could have answered. Client agents may pass the text
+/// on as a 500.
 [[nodiscard]] inline bool over_limit(const Response& response) {
   if (response.delivery != Delivery::kReplied) return false;
   return response.status == 429 ||

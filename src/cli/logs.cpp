@@ -1,7 +1,7 @@
 // Prints the output of a task's program. Each daemon keeps the logs of the attempts that it ran, so
 // Search asks the members, first the one that Consul names, and reads this host's logs from disk if
-// its daemon does not answer. Show prints one attempt, the newest unless another was asked for. With
-// --follow it waits for more output, then for the next attempt, until the task ends.
+// its daemon does not answer. Show prints one attempt, the newest unless another was asked for.
+// With --follow it waits for more output, then for the next attempt, until the task ends.
 
 #include <algorithm>
 #include <thread>

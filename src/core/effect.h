@@ -39,8 +39,8 @@ struct RememberSession {
   std::string session;
 };
 
-/// Keep for a restart of the daemon that somebody held the lock at this ModifyIndex, and nobody at a
-/// later one, as far as is known.
+/// Keep for a restart of the daemon that somebody held the lock at this ModifyIndex, and nobody at
+/// a later one, as far as is known.
 struct RememberHolder {
   std::uint32_t partition = 0;
   std::uint64_t index = 0;
@@ -68,8 +68,8 @@ struct ReleaseLock {  // UnlockReplied
   Partition partition{};
 };
 
-/// `consistent`: a quorum read, at once. Else a blocking query from `index` (0: at once). `held`: it
-/// is ours, and nothing waits for the answer.
+/// `consistent`: a quorum read, at once. Else a blocking query from `index` (0: at once). `held`:
+/// it is ours, and nothing waits for the answer.
 struct ReadLeader {  // LeaderRead
   RequestId request;
   bool consistent = false;

@@ -1,8 +1,8 @@
 #pragma once
 
 // A model of one Consul 1.8 cluster as its HTTP API shows it: keys, sessions, transactions,
-// blocking queries, with their oddities and the texts of their errors (consul.md; the code cites its
-// sections). A differential test holds it against a real agent.
+// blocking queries, with their oddities and the texts of their errors (consul.md; the code cites
+// its sections). A differential test holds it against a real agent.
 //
 //   session: created -> renewed ... -> gone (destroyed, expired, invalidated)
 //   key:     free -> locked -> free (released)

@@ -66,8 +66,8 @@ struct ListenOptions {
   std::function<void(const std::string&)> on_warning;
 };
 
-/// Binds each address. Resolves names, and blocks for that. Errors: kPermissionDenied, kConflict (in
-/// use), kFailed.
+/// Binds each address. Resolves names, and blocks for that. Errors: kPermissionDenied, kConflict
+/// (in use), kFailed.
 [[nodiscard]] Result<std::vector<Listener>> open_listeners(const ListenOptions& options);
 
 }  // namespace lictor::httpd

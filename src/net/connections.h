@@ -1,9 +1,10 @@
 #pragma once
 
 // How a daemon's connections to one agent are shared out. Consul resets, or refuses, what goes
-// beyond limits.http_max_conns_per_client, 200 by default, from one address: a daemon that took them
-// all would shut out every other program of its host, the consul command included. So the number of
-// queues does not matter: blocking queries take turns where they are more than their connections.
+// beyond limits.http_max_conns_per_client, 200 by default, from one address: a daemon that took
+// them all would shut out every other program of its host, the consul command included. So the
+// number of queues does not matter: blocking queries take turns where they are more than their
+// connections.
 
 #include <algorithm>
 #include <cstddef>

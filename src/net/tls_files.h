@@ -11,8 +11,8 @@ namespace lictor::net {
 /// Errors: kInvalid; the message names setting and file.
 [[nodiscard]] Result<void> check_tls_files(const Options& options);
 
-/// The certificates in a folder, concatenated: OpenSSL would need hashed file names there, while the
-/// consul command takes any file. Errors: as above.
+/// The certificates in a folder, concatenated: OpenSSL would need hashed file names there, while
+/// the consul command takes any file. Errors: as above.
 [[nodiscard]] Result<std::string> read_ca_path(const std::string& folder);
 
 }  // namespace lictor::net

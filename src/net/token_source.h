@@ -16,8 +16,8 @@ namespace lictor::net {
 [[nodiscard]] std::thread start_thread(std::function<void()> run);
 
 /// The ACL token of the next request: fixed, or from a file that may be replaced at any time (Vault
-/// agent does). Likewise the certificates of a folder. Thread safe, but for open(). Its errors never
-/// contain a token.
+/// agent does). Likewise the certificates of a folder. Thread safe, but for open(). Its errors
+/// never contain a token.
 class TokenSource {
  public:
   using Read = std::function<Result<std::string>(const std::string& path)>;

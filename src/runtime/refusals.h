@@ -18,8 +18,8 @@ class Refusals : public Observer {
   void on_reply(const std::string& queue, std::string_view request, const http::Response& response,
                 Duration took) override;
 
-  /// One of them that has lasted for a second, in words; empty: nothing is refused. The first list of
-  /// a new queue is not there yet, which Consul says of a list without rights as well.
+  /// One of them that has lasted for a second, in words; empty: nothing is refused. The first list
+  /// of a new queue is not there yet, which Consul says of a list without rights as well.
   [[nodiscard]] std::string first(Instant now) const;
 
  private:

@@ -33,8 +33,8 @@ using QueueNumbers = std::map<std::string, std::uint32_t, std::less<>>;
 // The division of a queue. core/leadership/division.h explains each request.
 [[nodiscard]] http::Request encode(const Binding& binding, const core::ReadFleet& ask);
 [[nodiscard]] http::Request encode(const Binding& binding, const core::ReadCount& ask);
-/// It needs the right to write the number, as does AcquireLock with if_undivided (Consul 1.8.7): 403
-/// or 409 if that is missing.
+/// It needs the right to write the number, as does AcquireLock with if_undivided (Consul 1.8.7):
+/// 403 or 409 if that is missing.
 [[nodiscard]] http::Request encode(const Binding& binding, const core::ProbeUndivided& ask);
 /// Changes nothing.
 [[nodiscard]] http::Request encode(const Binding& binding, const core::ProbeChange& ask);

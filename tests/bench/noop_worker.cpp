@@ -1,5 +1,5 @@
-// The least that a worker can be: finds the attempt in each "run" and says "done". As one would write
-// it in C.
+// The least that a worker can be: finds the attempt in each "run" and says "done". As one would
+// write it in C.
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// Warm workers: beside functions in C++, which need no process, and beside the same script as a program
-// a task.
+// Warm workers: beside functions in C++, which need no process, and beside the same script as a
+// program a task.
 
 #include <filesystem>
 #include <thread>

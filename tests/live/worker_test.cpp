@@ -1,4 +1,5 @@
-// Warm workers under a daemon and a Consul: nothing is lost, nothing overlaps, nothing is left over.
+// Warm workers under a daemon and a Consul: nothing is lost, nothing overlaps, nothing is left
+// over.
 
 #include <signal.h>
 
@@ -21,8 +22,8 @@ namespace {
 
 using nlohmann::json;
 
-// Notes the begin of each run and, while it lasts, that it lives: "<what> <task> <pid> <ns>". It does
-// not look at "cancel", as a simple worker does not.
+// Notes the begin of each run and, while it lasts, that it lives: "<what> <task> <pid> <ns>". It
+// does not look at "cancel", as a simple worker does not.
 constexpr const char* kWorker = R"(#!/usr/bin/env python3
 import json, os, signal, sys, time
 

@@ -12,14 +12,14 @@
 //               |    stale, unknown  v
 //               +------------------ in doubt --consistent read-----------> settled kApplied, kVoid
 //
-// No two writes of one transaction touch the same key: they would get one ModifyIndex, and who knows
-// one of the two versions could take the other for it. So a job that commits a task never shares a
-// transaction with the claim of that task.
+// No two writes of one transaction touch the same key: they would get one ModifyIndex, and who
+// knows one of the two versions could take the other for it. So a job that commits a task never
+// shares a transaction with the claim of that task.
 //
-// A transaction that Consul refuses for its number of operations goes back to those that wait: Queue
-// has learned by then how many it takes. One that is refused as a whole for another reason (too many
-// bytes, or not understood) is sent again in halves until the write at fault is known. Halves get
-// transactions of their own, so that nothing else is refused with them.
+// A transaction that Consul refuses for its number of operations goes back to those that wait:
+// Queue has learned by then how many it takes. One that is refused as a whole for another reason
+// (too many bytes, or not understood) is sent again in halves until the write at fault is known.
+// Halves get transactions of their own, so that nothing else is refused with them.
 
 #include <deque>
 #include <map>

@@ -55,8 +55,8 @@ class ExecutorBreaker {
     if (it == pauses_.end() || it->second.active || began < it->second.until) return;
     pauses_.erase(it);
   }
-  /// The receiver refused the job of `task`. Returns whether that may still be the receiver's fault:
-  /// not if it was this task the last few times.
+  /// The receiver refused the job of `task`. Returns whether that may still be the receiver's
+  /// fault: not if it was this task the last few times.
   bool is_spared(const std::string& executor, const std::string& task) {
     Pause& pause = pauses_[executor];
     if (pause.suspect != task) pause.refusals = 0;

@@ -4,8 +4,8 @@
 // cell rate algorithm (ITU-T I.371, appendix A), which keeps one instant: when the bucket is full
 // again.
 //
-// The bucket is the queue's, and so is in Consul. A claim that takes tokens writes the bucket in its
-// own transaction, by CAS: so whoever leads next goes on with it, and the leaders of several
+// The bucket is the queue's, and so is in Consul. A claim that takes tokens writes the bucket in
+// its own transaction, by CAS: so whoever leads next goes on with it, and the leaders of several
 // partitions share it.
 //
 //   unknown --ReadRate--> known --take()--> claim under way --applied--> known
@@ -14,8 +14,8 @@
 //      +--- shared ---------+                     |
 //      +------------------------------------------+
 //
-// A claim takes the tokens of those that can follow it at once, so that a burst takes two round trips
-// to Consul and not one for each task.
+// A claim takes the tokens of those that can follow it at once, so that a burst takes two round
+// trips to Consul and not one for each task.
 //
 // While the token of Consul lacks the right to the key, each leader keeps its part of the rate by
 // itself, and looks each minute whether it has the right by now.

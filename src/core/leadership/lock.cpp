@@ -302,9 +302,9 @@ void Lock::on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& 
   }
 }
 
-// There is no key, and this host knows of a holder: somebody deleted it, or Consul was restored from
-// a snapshot. Neither leaves a lock-delay, and jobs of that holder may still run. No watch, which
-// would wake on every write near a key that is gone (consul.md 4.2).
+// There is no key, and this host knows of a holder: somebody deleted it, or Consul was restored
+// from a snapshot. Neither leaves a lock-delay, and jobs of that holder may still run. No watch,
+// which would wake on every write near a key that is gone (consul.md 4.2).
 void Lock::on_seen_gone(Instant now, Effects& out) {
   const bool is_known = state_ == State::kWaiting && free_index_ == 0;
   if (!is_known) freed_seen_ = now;

@@ -1,5 +1,6 @@
-// How the daemons of the cluster find out how many partitions there are, and change the number: what
-// runtime/queue_supervisor.cpp does, with requests that are lost, late and spoilt like any other.
+// How the daemons of the cluster find out how many partitions there are, and change the number:
+// what runtime/queue_supervisor.cpp does, with requests that are lost, late and spoilt like any
+// other.
 
 #include <iostream>
 #include <type_traits>

@@ -79,8 +79,8 @@ class FakeStore {
   /// A snapshot was restored in which the task was as it is given, with its ModifyIndex.
   void bring_back(const Task& task) { tasks_.insert_or_assign(task.key, task); }
   void remove(const std::string& key);
-  /// "kv delete -recurse" of the tasks' prefix without its last slash: the tombstone is of a shorter
-  /// key, so the index of the prefix is that of an older one, or that of the table.
+  /// "kv delete -recurse" of the tasks' prefix without its last slash: the tombstone is of a
+  /// shorter key, so the index of the prefix is that of an older one, or that of the table.
   void remove_tree();
   /// Writes a schedule; null: one that cannot be read.
   void put_schedule(const std::string& name, std::shared_ptr<const schedule::Definition> what);

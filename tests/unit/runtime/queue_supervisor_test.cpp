@@ -113,7 +113,8 @@ class Scene {
   std::unique_ptr<QueueSupervisor> supervisor_;
 };
 
-// What Consul says to a token without the right to write the number: to each transaction that would.
+// What Consul says to a token without the right to write the number: to each transaction that
+// would.
 std::optional<http::Response> refuse_number(const net::Request& request) {
   if (!request.target.starts_with("/v1/txn")) return std::nullopt;
   const auto operations = nlohmann::json::parse(request.body);
