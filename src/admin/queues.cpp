@@ -49,7 +49,7 @@ ordered_json member_json(const Member& member, const std::string& queue) {
 
 // The leader of an undivided queue; of a divided one nobody is *the* leader.
 void add_leaders(const Fleet& fleet, ordered_json& out) {
-  const Lead* leader = fleet.divided() ? nullptr : &fleet.leads.front();
+  const Lead* leader = fleet.partitioned() ? nullptr : &fleet.leads.front();
   out["leader"] = leader != nullptr ? text_or_null(leader->node) : ordered_json{};
   out["leads_since"] = leader != nullptr ? text_or_null(leader->since) : ordered_json{};
   out["partitions"] = fleet.leads.size();
@@ -194,7 +194,7 @@ class Queues {
         for (const Member& member : fleet.members) {
           out["members"].push_back(member_json(member, name));
         }
-        const bool complete = !fleet.divided() && !leaders.empty();
+        const bool complete = !fleet.partitioned() && !leaders.empty();
         if (!complete && fleet.free().size() < fleet.leads.size()) ask_leaders(name, leaders, out);
       }
       if (const auto read = client::pause_state(queue.queue)) paused = *read;

@@ -123,7 +123,7 @@ Result<std::string> AdminBackend::ask_member(const std::string& queue, const std
 Result<std::string> AdminBackend::ask_leader_of(const std::string& queue, const std::string& id,
                                                 const std::string& target) {
   LICTOR_TRY(const auto known, fleet(queue));
-  if (!known.divided()) {
+  if (!known.partitioned()) {
     const std::string& leader = known.leads.front().node;
     return leader.empty() ? fail(ErrorCode::kFailed, "nobody leads it")
                           : ask_member(queue, leader, target);

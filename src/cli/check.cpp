@@ -232,11 +232,7 @@ Result<int> check(Console& console, const CheckOptions& options, bool json) {
     console.print(report.page());
   }
   const auto failure = report.first_failure();
-  if (failure) {
-    // What Consul holds is no fault of the usage or of the configuration.
-    const int code = exit_code(*failure);
-    return code == kUsage && !options.error ? kFailed : code;
-  }
+  if (failure) return exit_code(*failure);
   return options.strict && report.warned() ? kFailed : kDone;
 }
 

@@ -32,7 +32,7 @@ class LeaderCheck {
       auto fleet = cluster::read_fleet({store_, queue_.name, queue_.layout}, locks_, 5s);
       if (fleet) fleet_ = *std::move(fleet);
       if (fleet) members = fleet_.members;
-      if (fleet_.divided()) check_undivided_leader();
+      if (fleet_.partitioned()) check_leader_of_all();
       check_fleet();
       check_wish();
       check_names();
@@ -60,16 +60,17 @@ class LeaderCheck {
     if (led) report_.ok(name("leader"), leaders_text());
   }
 
-  // A daemon that knows of no partitions runs tasks beside the leaders of these.
-  void check_undivided_leader() {
+  // A daemon that has not seen the number of partitions yet.
+  void check_leader_of_all() {
     const auto entry = store_.get(queue_.layout.leader_key);
     if (!entry || !*entry || (*entry)->session.empty()) return;
     report_.fail(
         name("leader"),
-        fmt::format("{} holds {}, though the queue has {} partitions with locks of their "
-                    "own: it may run tasks that their leaders run, too",
+        fmt::format("{} holds {}, though the queue has {} partitions with locks of their own: "
+                    "nobody leads those before it is free",
                     client::lock_of(*entry).name(), queue_.layout.leader_key, locks_.count()),
-        "stop that daemon, and install this version there");
+        "somebody wrote the key " + queue_.layout.partitions_key +
+            "; that daemon looks for it every 10s and then ends its jobs; if it does not, stop it");
   }
 
   // "a leads, last seen 3 s ago", "a leads partitions 0-7, b leads partitions 8-15; b is draining"
@@ -77,14 +78,14 @@ class LeaderCheck {
     std::string text;
     for (const auto& [leader, partitions] : cluster::partitions_by_leader(locks_)) {
       text += (text.empty() ? "" : ", ") + leader + " leads";
-      if (fleet_.divided()) text += ' ' + cluster::partitions_text(partitions);
+      if (fleet_.partitioned()) text += ' ' + cluster::partitions_text(partitions);
     }
     for (const cluster::Member& member : fleet_.members) {
       const auto seen = parse_rfc3339(member.seen);
-      if (!fleet_.divided() && member.leads && seen) {
+      if (!fleet_.partitioned() && member.leads && seen) {
         text += ", last seen " + relative_time(*seen, wall_now());
       }
-      if (fleet_.divided() && member.draining) text += "; " + member.node + " is draining";
+      if (fleet_.partitioned() && member.draining) text += "; " + member.node + " is draining";
     }
     return text.empty() ? "who leads is not known" : text;
   }

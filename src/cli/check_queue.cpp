@@ -51,15 +51,15 @@ struct KeyRight {
 };
 
 std::vector<KeyRight> places_of(const wire::Layout& layout, const core::QueueOptions& options,
-                                bool divided) {
+                                bool partitioned) {
   std::vector<KeyRight> places{
       {"tasks", layout.tasks_prefix, true},         {"dead letters", layout.dead_prefix, true},
       {"leader", layout.leader_key, true},          {"members", layout.members_prefix, true},
       {"schedules", layout.schedules_prefix, true}, {"control", layout.control_key, false}};
   if (options.history) places.push_back({"history", layout.done_prefix, true});
   if (options.rate_limit) places.push_back({"rate limit", layout.rate_key, true});
-  places.push_back({"number of partitions", layout.partitions_key, divided});
-  if (divided) {
+  places.push_back({"number of partitions", layout.partitions_key, partitioned});
+  if (partitioned) {
     places.push_back({"partitions' locks", layout.leader_key + '/', true});
   }
   return places;
@@ -86,7 +86,8 @@ class QueueCheck {
     if (!check_rights()) return;
     check_session_right();
     if (!count && count.error().code == ErrorCode::kInvalid) {
-      report_.fail(name("partitions"), count.error());
+      // What Consul holds is no fault of the usage or of the configuration.
+      report_.fail(name("partitions"), Error{ErrorCode::kFailed, count.error().message});
     }
     const client::Locks locks = client::locks_if_known(client::read_locks(store_, queue_.layout));
     ask_daemons(check_leaders(store_, queue_, serves_, locks, report_));

@@ -174,6 +174,8 @@ Page Table::render(std::size_t width) const {
     for (const auto& row : rows_) widths[i] = std::max(widths[i], columns(row[i].text));
     if (widths[i] == 0) continue;
     widths[i] = std::max(widths[i], columns(titles_[i]));
+    // One long id in a pipe does not pad each of 5,000 rows to its length.
+    if (width == 0) widths[i] = std::min(widths[i], kUsualWidth);
     shown.push_back(i);
   }
   if (shown.empty()) return {};
@@ -198,7 +200,8 @@ Page Table::render(std::size_t width) const {
     std::size_t blanks = 0;
     for (const std::size_t i : shown) {
       const Cell cell = cell_of(i);
-      const std::string text = i == shown.back()    ? fitted(cell.text, widths[i])
+      const std::string text = width == 0           ? cell.text
+                               : i == shown.back()  ? fitted(cell.text, widths[i])
                                : i == shown.front() ? fitted_in_middle(cell.text, widths[i])
                                                     : cell.text;
       if (!text.empty()) {
@@ -206,7 +209,7 @@ Page Table::render(std::size_t width) const {
         page.add(text, cell.style);
         blanks = 0;
       }
-      blanks += widths[i] - columns(text) + kGap;
+      blanks += std::max(widths[i], columns(text)) - columns(text) + kGap;
     }
     page.add("\n");
   };

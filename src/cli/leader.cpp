@@ -103,7 +103,7 @@ void print_leaders(const Client& client, const Locks& locks) {
 
 // Errors: kNotFound, nobody leads some partition.
 Result<int> show_leaders(const Client& client, const Locks& locks) {
-  const bool undivided = locks.count() == 1;
+  const bool single = locks.count() == 1;
   const bool led = !cluster::partitions_by_leader(locks).empty();
   std::vector<cluster::Member> leaders;
   if (led) leaders = cluster::read_members(client.store, client.layout, locks).value_or(leaders);
@@ -113,7 +113,7 @@ Result<int> show_leaders(const Client& client, const Locks& locks) {
     client.json ? client.console.report_error(line)
                 : client.console.print_line(client.console.suggesting(line));
   }
-  if (client.json && undivided) {
+  if (client.json && single) {
     print_json(client, lock_json({}, client, locks[0], holder_of(locks[0], leaders)));
   } else if (client.json) {
     const auto out = [&](const client::LockView& lock) {
@@ -121,7 +121,7 @@ Result<int> show_leaders(const Client& client, const Locks& locks) {
                        holder_of(lock, leaders));
     };
     print_json(client, {{"partitions", json_list(locks, out)}});
-  } else if (!undivided) {
+  } else if (!single) {
     print_leaders(client, locks);
   } else if (led) {
     print_leader(client, locks[0], holder_of(locks[0], leaders));
@@ -211,7 +211,7 @@ std::string not_moved(const Handover& handover, const std::string& within) {
 // Waits until each partition that was led has changed hands. Errors: kFailed, not all did.
 Result<int> wait_for_handover(const Client& client, const Locks& before, Duration timeout) {
   const Instant until = boot_now() + timeout;
-  const bool undivided = before.count() == 1;
+  const bool single = before.count() == 1;
   const std::string who = before[0].name();
   Locks now = before;
   for (;;) {
@@ -230,10 +230,10 @@ Result<int> wait_for_handover(const Client& client, const Locks& before, Duratio
       if (client.json) print_handover(client, before, now, handover);
       if (!open.empty() || !handover.kept.empty()) {
         const std::string within = " within " + format_duration(timeout);
-        return fail(ErrorCode::kFailed, undivided ? not_moved(client, who, handover, within)
-                                                  : not_moved(handover, within));
+        return fail(ErrorCode::kFailed, single ? not_moved(client, who, handover, within)
+                                               : not_moved(handover, within));
       }
-      if (!client.json && undivided) {
+      if (!client.json && single) {
         client.console.print_line(who + " stepped down; " + now[0].name() + " leads");
       } else if (!client.json) {
         print_leaders(client, now);
@@ -241,9 +241,9 @@ Result<int> wait_for_handover(const Client& client, const Locks& before, Duratio
       return kDone;
     }
     client.console.progress(
-        !undivided ? fmt::format("{} of {} partitions have changed hands", handover.moved.size(),
-                                 handover.waiting.size() + handover.released.size() +
-                                     handover.kept.size() + handover.moved.size())
+        !single ? fmt::format("{} of {} partitions have changed hands", handover.moved.size(),
+                              handover.waiting.size() + handover.released.size() +
+                                  handover.kept.size() + handover.moved.size())
         : handover.waiting.empty() ? who + " stepped down; nobody leads yet"
                                    : who + " still leads; its jobs may be ending");
     client::wait_for_change(client.store, client.layout, now[open.front()],

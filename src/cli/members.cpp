@@ -38,17 +38,17 @@ std::string held_text(const cluster::Member& member) {
   return fmt::format("{} ({})", cluster::ranges(member.partitions), member.partitions.size());
 }
 
-// `undivided`: the queue has one partition.
-Table table_of(const std::vector<cluster::Member>& members, bool undivided) {
+// `single`: the queue has one partition.
+Table table_of(const std::vector<cluster::Member>& members, bool single) {
   const auto time_text = [now = wall_now()](const std::string& text) {
     const auto time = parse_rfc3339(text);
     return time ? relative_time(*time, now) : text;
   };
   Table table{{"NODE", "HOST", "PID", "VERSION", "ADMIN", "SINCE", "SEEN", "ANSWERS", "STATE",
-               undivided ? "LEADS" : "PARTITIONS"}};
+               single ? "LEADS" : "PARTITIONS"}};
   for (const cluster::Member& member : members) {
     const bool silent = !member.silence.empty();
-    const bool drains = member.draining && !undivided;
+    const bool drains = member.draining && !single;
     table.add_row({{member.node},
                    {member.host},
                    {member.pid},
@@ -61,7 +61,7 @@ Table table_of(const std::vector<cluster::Member>& members, bool undivided) {
                                      : "",
                     silent ? Style::kRed : Style::kPlain},
                    {drains ? "draining" : "", Style::kYellow},
-                   {!undivided     ? held_text(member)
+                   {!single        ? held_text(member)
                     : member.leads ? "leads"
                                    : "",
                     member.leads ? Style::kGreen : Style::kPlain}});

@@ -123,22 +123,22 @@ class Drawing {
     const bool unknown = queue.empty() || !text_of(queue, "fleet_error").empty();
     const bool leads_here = queue.value("leads_here", false);
     const Leads leads = leads_of(queue);
-    const bool divided = !leads.text.empty();
+    const bool partitioned = !leads.text.empty();
     page.add(unknown && leads_here ? "   the daemon asked leads, as far as it knows"
              : unknown             ? "   who leads is not known"
-             : divided             ? "   " + leads.text
+             : partitioned         ? "   " + leads.text
              : leader.empty()
                  ? "   nobody leads"
                  : "   " + leader + " leads, elected " + since_text(text_of(queue, "leads_since")),
-             (divided ? !leads.complete : leader.empty()) ? Style::kRed : Style::kPlain);
+             (partitioned ? !leads.complete : leader.empty()) ? Style::kRed : Style::kPlain);
     page.add(queue.contains("paused") && !queue["paused"].is_null() ? "   PAUSED\n" : "\n",
              Style::kYellow);
     std::string members = "members";
     for (const json& member : queue.value("members", json::array())) {
       members += "  " + text_of(member, "node");
       const cluster::Partitions own = partitions_in(member.value("partitions", json{}));
-      if (divided && !own.empty()) members += " (leads " + cluster::ranges(own) + ')';
-      if (divided && member.value("draining", json{}) == true) members += " (draining)";
+      if (partitioned && !own.empty()) members += " (leads " + cluster::ranges(own) + ')';
+      if (partitioned && member.value("draining", json{}) == true) members += " (draining)";
       if (!text_of(member, "doubt").empty()) members += " (silent)";
     }
     page.add(printable(members) + '\n');

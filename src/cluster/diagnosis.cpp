@@ -95,8 +95,8 @@ void check_member(const Member& member, const Fleet& fleet, List& out) {
   }
   if (doubt.empty()) return;
   if (member.leads) {
-    const std::string what =
-        fleet.divided() ? " leads " + partitions_text(member.partitions) : std::string{" leads"};
+    const std::string what = fleet.partitioned() ? " leads " + partitions_text(member.partitions)
+                                                 : std::string{" leads"};
     out.error("leader_silent", member.node + what + ", but " + doubt,
               member.next.empty()
                   ? "if it is dead, another daemon takes leadership when its session has "

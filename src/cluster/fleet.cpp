@@ -22,11 +22,11 @@ Result<Fleet> read_fleet(const client::Queue& queue, const client::Locks& locks,
     fleet.leads.push_back(
         {lock.name(), lock.session.empty() ? "" : lock.text("since"), lock.known});
   }
-  if (fleet.divided()) fleet.moving = partitions_to_move(locks, fleet.members, queue.name);
+  if (fleet.partitioned()) fleet.moving = partitions_to_move(locks, fleet.members, queue.name);
   ask_all(fleet.members, limit, own);
   std::vector<std::string> candidates;
   for (const Member& member : fleet.members) {
-    if (may_lead(member, !fleet.divided())) candidates.push_back(member.node);
+    if (may_lead(member, !fleet.partitioned())) candidates.push_back(member.node);
   }
   for (Member& member : fleet.members) {
     if (!member.leads || unresponsive_reason(member).empty()) continue;

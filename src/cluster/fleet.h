@@ -25,7 +25,7 @@ struct Fleet {
   std::string next;            ///< while some are free: who may lead them, and when
   std::vector<Member> members;
 
-  [[nodiscard]] bool divided() const { return leads.size() > 1; }
+  [[nodiscard]] bool partitioned() const { return leads.size() > 1; }
   /// The partitions that nobody leads.
   [[nodiscard]] Partitions free() const;
 };

@@ -15,16 +15,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// std::nullopt if the token may not list the members. `undivided`: a draining member leads all the
+// std::nullopt if the token may not list the members. `single`: a draining member leads all the
 // same. Blocks for kGlance and a request.
-Candidates read_candidates(const client::Queue& queue, bool undivided) {
+Candidates read_candidates(const client::Queue& queue, bool single) {
   auto members = read_members(queue.store, queue.layout, client::Locks::unknown());
   if (!members) return std::nullopt;
   // The session of a daemon that died with its lead may outlive the lock by its TTL.
   ask_all(*members);
   std::vector<std::string> names;
   for (const Member& member : *members) {
-    if (may_lead(member, undivided)) names.push_back(member.node);
+    if (may_lead(member, single)) names.push_back(member.node);
   }
   return names;
 }
@@ -63,8 +63,8 @@ std::string delay_text(const LockView& lock) {
 
 }  // namespace
 
-bool may_lead(const Member& member, bool undivided) {
-  return unresponsive_reason(member).empty() && (undivided || !member.draining);
+bool may_lead(const Member& member, bool single) {
+  return unresponsive_reason(member).empty() && (single || !member.draining);
 }
 
 std::string takeover_if_dead(client::Store& store, const LockView& lock, const Member& member,
@@ -110,16 +110,16 @@ std::string takeover_if_free(const client::Locks& locks, const Partitions& free,
 }
 
 Error nobody_leads(const client::Queue& queue, const client::Locks& locks, const Partitions& free) {
-  const bool undivided = locks.count() == 1;
+  const bool single = locks.count() == 1;
   const LockView& lock = locks[free.front()];
   const std::string key = queue.layout.lock_key(lock.partition);
   std::string text = fmt::format("nobody leads {}queue \"{}\" ({})",
-                                 undivided ? "" : partitions_text(free) + " of ", queue.name,
+                                 single ? "" : partitions_text(free) + " of ", queue.name,
                                  free.size() > 1   ? "below " + key.substr(0, key.rfind('/') + 1)
                                  : lock.index == 0 ? key + " does not exist"
                                                    : key + " is free");
-  const Candidates candidates = read_candidates(queue, undivided);
-  if (!undivided || lock.index != 0) {
+  const Candidates candidates = read_candidates(queue, single);
+  if (!single || lock.index != 0) {
     text += "; " + takeover_if_free(locks, free, candidates);
   } else if (!candidates || candidates->empty()) {
     text += ": no daemon has ever led it; if its name is right, start one with \"lictor run\"";
@@ -141,11 +141,11 @@ namespace {
 std::string doubt_text(const client::Queue& queue, const LockView& lock, const Member& member) {
   const std::string doubt = unresponsive_reason(member);
   if (doubt.empty()) return {};
-  const bool undivided = lock.partition.count == 1;
-  Candidates others = read_candidates(queue, undivided);
+  const bool single = lock.partition.count == 1;
+  Candidates others = read_candidates(queue, single);
   if (others) std::erase(*others, member.node);
   return fmt::format("{} leads{}, but {}; {}", lock.name(),
-                     undivided ? "" : ' ' + partitions_text(member.partitions), doubt,
+                     single ? "" : ' ' + partitions_text(member.partitions), doubt,
                      takeover_if_dead(queue.store, lock, member, others));
 }
 

@@ -15,9 +15,9 @@ namespace lictor::cluster {
 
 using client::LockView;
 
-/// Whether the member gives no reason to doubt, and takes partitions. `undivided`: of a queue with
+/// Whether the member gives no reason to doubt, and takes partitions. `single`: of a queue with
 /// one partition, which a draining member leads all the same.
-[[nodiscard]] bool may_lead(const Member& member, bool undivided);
+[[nodiscard]] bool may_lead(const Member& member, bool single);
 
 /// The names of the members that may lead. std::nullopt if they are not known.
 using Candidates = std::optional<std::vector<std::string>>;

@@ -219,14 +219,22 @@ void try_each(GuardedConsul& consul, const World& world, const std::string& role
   const std::string policy = consul.make_policy(role, full);
   const std::string token = consul.make_token(policy).secret;
   const std::string leader = consul.kv.create_session("leader", "0s");
+  const std::string number = world.root + "default/partitions";
   const auto output_of = [&](const Use& use) {
     if (use.divided) {
-      consul.kv.put(world.root + "default/partitions", "2");
+      consul.kv.put(number, "2");
       for (const char* lock : {"default/leader/2/0", "default/leader/2/1"}) {
         REQUIRE(consul.kv.acquire(world.root + lock, leader, R"({"node":"somebody"})"));
       }
-    } else {
-      consul.kv.remove(world.root + "default/partitions");
+    } else if (consul.kv.has(number)) {
+      for (const char* lock : {"default/leader/2/0", "default/leader/2/1"}) {
+        REQUIRE(consul.kv.release(world.root + lock, leader));
+      }
+      consul.kv.remove(number);
+      REQUIRE(eventually([&] {
+        const auto lock = consul.kv.get(world.leader_key());
+        return lock && !lock->session.empty();
+      }));
     }
     consul.kv.put(world.dead_key("x"), "{}");
     consul.kv.put(world.root + "default/control", "{}");

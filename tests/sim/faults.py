@@ -68,7 +68,6 @@ CORE = {
     "ForgetForeign": "the tasks of a partition that was won are not read again",
     "KeepLostJobs": "the jobs of a lost partition are not stopped",
     "LoseBeside": "what was written beside a claim is not read after the retry",
-    "ResizeWithJobs": "the number of partitions is changed while jobs run",
     "IgnoreTypeLimit": "the concurrency of a type is ignored",
     "NoSlotAgain": "nobody takes the slot of a type that becomes free",
     "StartBeyond": "what was claimed is started although the concurrency of its type was lowered",
@@ -311,7 +310,7 @@ EDITS = [
         "core/queue_lead.cpp",
         """  if (jobs_run) {
 """,
-        """  if (jobs_run && !FAULT(ReleaseWithJobs) && !(FAULT(ResizeWithJobs) && keeps_locks_)) {
+        """  if (jobs_run && !FAULT(ReleaseWithJobs)) {
 """,
     ),
     (
@@ -721,13 +720,6 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
 """,
         """    if (!lock.read.session.empty() && !FAULT(BesideOldLocks)) {
       old_lock_ = lock.key;
-""",
-    ),
-    (
-        "core/queue_lead.cpp",
-        """    if (!terms_[i].drained) return;
-""",
-        """    if (!terms_[i].drained && !(FAULT(ResizeWithJobs) && keeps_locks_)) return;
 """,
     ),
     (

@@ -100,7 +100,7 @@ TEST_CASE("the fleet of an undivided queue has one leader") {
   scene.add("b", {0});
   const auto fleet = scene.backend->fleet("q");
   REQUIRE(fleet);
-  CHECK_FALSE(fleet->divided());
+  CHECK_FALSE(fleet->partitioned());
   CHECK(fleet->leads.front().node == "b");
   CHECK(fleet->leads.front().since == "2026-11-21T00:00:00Z");
   REQUIRE(fleet->members.size() == 2);
@@ -117,7 +117,7 @@ TEST_CASE("the fleet of a divided queue tells who leads each partition, and who 
   scene.consul.put("lictor/q/members/b/drain", "{}");
   const auto fleet = scene.backend->fleet("q");
   REQUIRE(fleet);
-  CHECK(fleet->divided());
+  CHECK(fleet->partitioned());
   CHECK(fleet->leads.size() == kCount);
   CHECK(fleet->leads[1].node == "b");
   CHECK(fleet->free() == Numbers{2});

@@ -88,6 +88,15 @@ TEST_CASE("columns are aligned, empty ones left out, and lines end without blank
         "a\\x1b[1m\n");
 }
 
+TEST_CASE("in a pipe nothing is cut, and one long id does not pad all rows to its length") {
+  Table table{{"ID", "STATE"}};
+  const std::string id(400, 'x');
+  table.add_row({{id}, {"dead"}});
+  table.add_row({{"b"}, {"waiting"}});
+  CHECK(table.render(0).text(false) == "ID" + std::string(80, ' ') + "STATE\n" + id + "  dead\n" +
+                                           "b" + std::string(81, ' ') + "waiting\n");
+}
+
 TEST_CASE("on a terminal the last column is cut to the width") {
   CHECK(sample().render(30).text(false) ==
         "ID        ERROR\n"

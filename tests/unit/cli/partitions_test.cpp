@@ -77,13 +77,17 @@ json document_of(ModelConsul& consul, const std::string& command) {
   return json::parse(stage.out());
 }
 
-std::string checked(ModelConsul& consul, std::uint32_t desired_partitions = kCount) {
+Report report_of(ModelConsul& consul, std::uint32_t desired_partitions = kCount) {
   Store store{consul};
   CheckOptions::Queue queue{"q", wire::Layout::under("lictor/", "q"), {}, {}};
   queue.options.partitions = desired_partitions;
   Report report;
   check_queue(store, queue, "node", true, report);
-  return report.page().text(false);
+  return report;
+}
+
+std::string checked(ModelConsul& consul, std::uint32_t desired_partitions = kCount) {
+  return report_of(consul, desired_partitions).page().text(false);
 }
 
 }  // namespace
@@ -152,7 +156,9 @@ TEST_CASE("a number of partitions that cannot be read is an error with the way o
   REQUIRE_FALSE(code);
   CHECK(exit_code(code.error().code) == kUsage);
   CHECK(contains(code.error().message, "lictor/q/partitions: expected the number of partitions"));
-  CHECK(contains(checked(consul, 1), "lictor/q/partitions: expected the number of partitions"));
+  const Report report = report_of(consul, 1);
+  CHECK(contains(report.page().text(false), "lictor/q/partitions: expected the number"));
+  CHECK(report.first_failure() == ErrorCode::kFailed);  // not of the usage
 }
 
 TEST_CASE("members shows which partitions each leads, who is draining, and what is free") {

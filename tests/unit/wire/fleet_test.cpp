@@ -95,7 +95,9 @@ TEST_CASE("one read tells who takes part, how many partitions there are, and who
   CHECK(read.count == 16);
   CHECK(read.count_index == 9);
   REQUIRE(read.locks.size() == 2);
+  CHECK(read.locks[0].count == 1);
   CHECK(read.locks[1].key == "l/q/leader/16/3");
+  CHECK(read.locks[1].count == 16);
   CHECK(read.locks[1].read.holder == "a");
 }
 
