@@ -42,7 +42,7 @@ cluster::Member holder_of(const client::LockView& lock,
   return member == nullptr ? cluster::Member{} : *member;
 }
 
-// Adds what is out of a lock.
+// Adds the fields that describe a lock.
 ordered_json lock_json(ordered_json out, const Client& client, const client::LockView& lock,
                        const cluster::Member& holder) {
   const bool held = !lock.session.empty();

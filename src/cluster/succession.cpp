@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 Candidates read_candidates(const client::Queue& queue, bool single) {
   auto members = read_members(queue.store, queue.layout, client::Locks::unknown());
   if (!members) return std::nullopt;
-  // The session of a daemon that died with its lead may outlive the lock by its TTL.
+  // The session of a daemon that died may outlive its lock by the TTL.
   ask_all(*members);
   std::vector<std::string> names;
   for (const Member& member : *members) {

@@ -123,10 +123,11 @@ std::string bare_name(std::string_view name) {
 }
 
 void note_misspelt(std::string_view name, std::string& found) {
+  const auto is_exact = [&](std::string_view known) { return name == known; };
+  if (std::any_of(kProducerFields.begin(), kProducerFields.end(), is_exact)) return;
   const std::string bare = bare_name(name);
   for (const std::string_view known : kProducerFields) {
-    const bool is_near = bare == lowered(known) || edits(name, known) == 1;  // also "expiresAt"
-    if (name == known || !is_near) continue;
+    if (bare != lowered(known) && edits(name, known) != 1) continue;  // "executeat", "expiresAt"
     found +=
         (found.empty() ? "" : ", ") + excerpt(name) + ": did you mean " + std::string{known} + '?';
   }

@@ -32,8 +32,10 @@ export async function eventually(condition, what = String(condition), patience =
 export class Program {
   constructor(command, log, environment = {}) {
     this.log = log;
+    this.command = command[0];
     const out = openSync(log, "a");
-    this.process = spawn(command[0], command.slice(1), { stdio: ["ignore", out, out], env: { ...process.env, ...environment } });
+    // It ends with this test, also when a time limit kills that.
+    this.process = spawn("setpriv", ["--pdeathsig", "KILL", ...command], { stdio: ["ignore", out, out], env: { ...process.env, ...environment } });
     closeSync(out);
     this.ended = new Promise((resolve) => this.process.once("exit", resolve));
   }
@@ -45,7 +47,7 @@ export class Program {
   }
   /** For a condition that is waited for: the wait ends with the program, and shows its last lines. */
   mustLive() {
-    if (!this.alive) throw new Ended(`${this.process.spawnfile} ended:\n${this.text().trimEnd().split("\n").slice(-8).join("\n")}`);
+    if (!this.alive) throw new Ended(`${this.command} ended:\n${this.text().trimEnd().split("\n").slice(-8).join("\n")}`);
   }
   async stop(signal = "SIGTERM") {
     if (!this.alive) return;

@@ -44,7 +44,8 @@ start() {
   local log=$1
   shift
   : >"$dir/$log"  # now, and not when the process begins: nobody is to find what an earlier one wrote
-  "$@" >"$dir/$log" 2>&1 &
+  # It ends with this test, also when a time limit kills that.
+  setpriv --pdeathsig KILL "$@" >"$dir/$log" 2>&1 &
   pids=($! "${pids[@]}")
 }
 

@@ -21,9 +21,10 @@ def dev_store(lictor, config=None):
     if config is not None:
         (folder / "lictor.json").write_text(json.dumps(config))
         worker = ["--config", str(folder / "lictor.json")]
-    store = subprocess.Popen([lictor, "dev", "--listen", "127.0.0.1:0", *worker], text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                             start_new_session=True)
+    # It ends with this test, also when a time limit kills that.
+    command = ["setpriv", "--pdeathsig", "KILL", lictor, "dev", "--listen", "127.0.0.1:0", *worker]
+    store = subprocess.Popen(command, text=True, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         for line in store.stdout:
             if line.startswith("  store   "):

@@ -716,10 +716,10 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
     (
         "core/leadership/division.cpp",
         """    if (!lock.read.session.empty()) {
-      old_lock_ = lock.key;
+      held.insert(lock.key);
 """,
         """    if (!lock.read.session.empty() && !FAULT(BesideOldLocks)) {
-      old_lock_ = lock.key;
+      held.insert(lock.key);
 """,
     ),
     (

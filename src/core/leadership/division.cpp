@@ -1,6 +1,8 @@
 #include "core/leadership/division.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "core/options.h"
@@ -147,7 +149,7 @@ void Division::on(Instant now, const DivisionReply& reply, DivisionActs& out) {
   }
 }
 
-// Pending again while the right is missing: a token gets rights without a word to the daemon.
+// Asked again while the right is missing: a token gets rights without a word to the daemon.
 void Division::on_right(Instant now, const DivisionReply& reply, DivisionActs& out) {
   const bool answered = reply.answer == Answer::kYes || reply.answer == Answer::kRefused;
   ask_at_ = now;
@@ -280,21 +282,27 @@ void Division::write(const Service& service, DivisionActs& out) {
 // A change by lictor is written when nothing runs. After one by a stranger the jobs of the leaders
 // before still run until those notice, and no lock of the new number keeps others away from them.
 std::string Division::why_not_serve(Instant now, const FleetRead& fleet) {
-  bool was_released = false;
+  std::string reason;
+  std::set<std::string_view> held;
   for (const FleetRead::Lock& lock : fleet.locks) {
     if (lock.count == fleet.count.value_or(1)) continue;
     if (!lock.read.session.empty()) {
-      old_lock_ = lock.key;
-      old_lock_held_at_ = now;
-      return lock.read.holder + " holds " + lock.key;
+      held.insert(lock.key);
+      old_locks_[lock.key] = Instant::max();
+      reason = lock.read.holder + " holds " + lock.key;
+    } else if (lock.read.released) {
+      old_locks_.erase(lock.key);
     }
-    if (lock.key == old_lock_) was_released = lock.read.released;
   }
-  if (old_lock_.empty() || was_released || now - old_lock_held_at_ >= kMostLockDelay) {
-    old_lock_.clear();
-    return {};
+  for (auto& [key, lost_at] : old_locks_) {
+    if (held.contains(key)) continue;
+    lost_at = std::min(lost_at, now);
+    if (reason.empty() && now - lost_at < kMostLockDelay) {
+      reason = "the holder of " + key + " was lost, and its lock-delay is not over";
+    }
   }
-  return "the holder of " + old_lock_ + " was lost, and its lock-delay is not over";
+  if (reason.empty()) old_locks_.clear();
+  return reason;
 }
 
 // The first number is written when all members want it, and nobody leads who may not know of it.

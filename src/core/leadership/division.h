@@ -17,10 +17,15 @@
 //      |                               v                                    |            |
 //      +--- stopped, no job runs --- ending <-------------------------------+------------+
 //
+// A stranger may write the key, too. Then no job has ended before the number changes. So a host
+// serves a number only when no lock of another one is held, or was lost less than a lock-delay ago,
+// and a leader of one partition looks for a number now and then.
+//
 // A host asks for another number only when its token may write that. Otherwise all would give up
 // what they lead for a change that Consul refuses.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -220,9 +225,9 @@ class Division {
   // seen so.
   std::uint64_t lost_at_ = 0;
   Instant lost_since_{};
-  // The lock of another number that was last seen held, and when.
-  std::string old_lock_;
-  Instant old_lock_held_at_{};
+  // The locks of another number that were seen held, and since when they are seen lost;
+  // Instant::max() while they are held.
+  std::map<std::string, Instant, std::less<>> old_locks_;
   // The last note about each: the number, the members, the right to change it. Told once.
   enum class About { kCount, kMembers, kRight };
   [[nodiscard]] static About about(Note kind);

@@ -52,8 +52,8 @@ class Lock {
   };
   struct Verdict {
     Change change = Change::kNone;
-    std::optional<Instant>
-        proof;  // when a request was sent whose answer shows that the lock is ours
+    // When the request was sent whose answer shows that the lock is ours.
+    std::optional<Instant> proof;
   };
 
   Lock(const QueueOptions& options, std::uint32_t partition, Requests& requests,

@@ -60,6 +60,53 @@ TEST_CASE("a host that keeps its locks ends its jobs, claims nothing, and lets g
   CHECK(cluster.violations() == std::vector<std::string>{});
 }
 
+TEST_CASE("a number is served when no lock of another one is held, nor was just lost") {
+  Division division{"c", 1, 3};
+  Instant now{1h};
+  const auto serves_after = [&](Duration wait, const std::vector<FleetRead::Lock>& locks) {
+    now += wait;
+    DivisionActs acts;
+    division.on_time(now, {}, acts);
+    FleetRead read;
+    read.members = {member("c", 3)};
+    read.count = 3;
+    read.count_index = 9;
+    read.locks = locks;
+    division.on(now, read, acts);
+    return std::any_of(acts.begin(), acts.end(), [](const DivisionAct& act) {
+      return std::holds_alternative<ServeQueue>(act);
+    });
+  };
+  const auto lock = [](const std::string& key, const std::string& session, bool released) {
+    FleetRead::Lock found{key, {}, 2};
+    found.read.session = session;
+    found.read.released = released;
+    return found;
+  };
+  const FleetRead::Lock a = lock("leader/2/0", "a", false), b = lock("leader/2/1", "b", false);
+  const FleetRead::Lock lost = lock("leader/2/0", "", false),
+                        released = lock("leader/2/1", "", true);
+  CHECK_FALSE(serves_after(1s, {a, b}));
+  CHECK_FALSE(serves_after(1min, {lost, b}));
+  CHECK_FALSE(serves_after(5s, {lost, released}));
+  CHECK_FALSE(serves_after(50s, {released}));  // its key was deleted
+  CHECK(serves_after(6s, {released}));
+}
+
+TEST_CASE("a lock of another number that was lost before this daemon began is not waited for") {
+  Division division{"c", 1, 3};
+  DivisionActs acts;
+  division.on_time(Instant{1h}, {}, acts);
+  FleetRead read;
+  read.count = 3;
+  read.count_index = 9;
+  read.locks = {{"leader/2/0", {}, 2}};
+  division.on(Instant{1h}, read, acts);
+  CHECK(std::any_of(acts.begin(), acts.end(), [](const DivisionAct& act) {
+    return std::holds_alternative<ServeQueue>(act);
+  }));
+}
+
 TEST_CASE("the number changes under load, and every task runs once") {
   Cluster cluster;
   cluster.exclusive = false;

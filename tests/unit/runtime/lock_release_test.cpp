@@ -66,7 +66,7 @@ class Locks {
 TEST_SUITE_BEGIN("runtime");
 
 // Gives back all locks; what it says.
-std::string give_back(Locks& locks, bool keeps_session) {
+std::string release(Locks& locks, bool keeps_session) {
   TestServer server{
       [&](const Received& request, Connection& connection) { locks.answer(request, connection); }};
   const unit::TemporaryFolder folder;
@@ -86,8 +86,8 @@ std::string give_back(Locks& locks, bool keeps_session) {
 
 TEST_CASE("the session is destroyed when the last of its locks is free, however each is known") {
   Locks locks;
-  const std::string told = give_back(locks, false);
-  CHECK(told.find("gave back the lock of q/0, q/1, q/2") != std::string::npos);
+  const std::string line = release(locks, false);
+  CHECK(line.find("gave back the lock of q/0, q/1, q/2") != std::string::npos);
   CHECK(locks.held.empty());
   REQUIRE_FALSE(locks.destroyed_with.empty());
   CHECK(std::count(locks.destroyed_with.begin(), locks.destroyed_with.end(), 0U) ==
@@ -96,8 +96,8 @@ TEST_CASE("the session is destroyed when the last of its locks is free, however 
 
 TEST_CASE("a session that holds locks whose jobs have not ended is not destroyed") {
   Locks locks;
-  const std::string told = give_back(locks, true);
-  CHECK(told.find("gave back the lock of q/0, q/1, q/2") != std::string::npos);
+  const std::string line = release(locks, true);
+  CHECK(line.find("gave back the lock of q/0, q/1, q/2") != std::string::npos);
   CHECK(locks.held.empty());
   CHECK(locks.destroyed_with.empty());
 }
