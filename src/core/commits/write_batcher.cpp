@@ -131,7 +131,7 @@ std::vector<Write> WriteBatcher::pack(Cost& cost) {
 }
 
 void WriteBatcher::send(Instant now, const std::string& session, Effects& out) {
-  if (now < retry_after_) return;
+  if (now < retry_after_ || now < deferred_until_) return;
   while (may_send(now)) {
     Cost cost;
     std::vector<Write> writes = pack(cost);
@@ -317,6 +317,7 @@ void WriteBatcher::on_time(Instant now, Effects& out) {
   if (!unanswered_.empty() && now >= unanswered_until_) {
     doubtful_.merge(std::exchange(unanswered_, {}));
   }
+  if (now >= deferred_until_) deferred_until_ = Instant::min();
   if (now < retry_after_) return;
   retry_after_ = Instant::min();
   resolve(out);
@@ -333,7 +334,7 @@ void WriteBatcher::clear(Effects& out) {
   unanswered_.clear();
   reading_.clear();
   refused_.clear();
-  retry_after_ = Instant::min();
+  retry_after_ = deferred_until_ = Instant::min();
   patient_ = false;
 }
 
@@ -384,6 +385,7 @@ Instant WriteBatcher::next_deadline() const {
   if (!unanswered_.empty()) next = std::min(next, unanswered_until_);
   // Needed even when nothing waits, since has_room() holds claims back until then.
   if (retry_after_ != Instant::min()) next = std::min(next, retry_after_);
+  if (deferred_until_ != Instant::min()) return std::min(next, deferred_until_);
   if (waiting_.empty() || in_flight_.size() >= options_.transactions_in_flight) return next;
   if (in_flight_.size() <= 1) {
     next = std::min(next, std::max(retry_after_, waiting_since_ + kPatience));

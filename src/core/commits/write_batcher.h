@@ -84,6 +84,8 @@ class WriteBatcher {
   /// While `patient`, few writes wait up to 20 ms for more: enough claimed tasks are ready
   /// meanwhile.
   void set_patient(bool patient) { patient_ = patient; }
+  /// Sends nothing before `until`: many tasks that are due at once are started first.
+  void defer_until(Instant until) { deferred_until_ = until; }
 
   /// The end of the pause after trouble, if there is one.
   [[nodiscard]] std::optional<Instant> retry_after() const {
@@ -166,6 +168,7 @@ class WriteBatcher {
   std::map<std::string, Write> unanswered_;
   Instant unanswered_until_ = Instant::min();
   Instant retry_after_ = Instant::min();  // after trouble
+  Instant deferred_until_ = Instant::min();
   bool patient_ = false;
   Instant waiting_since_ = Instant::min();  // the oldest of waiting_
 

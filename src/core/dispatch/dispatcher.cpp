@@ -8,6 +8,11 @@ namespace {
 
 using S = TaskState;
 
+// So many that become due at once are a burst. While it starts, ends wait up to 100 ms: without
+// that the last of 5,000 starts after 79 to 131 ms and not 25 to 71 (bench due, two cores).
+constexpr std::size_t kManyDue = 64;
+constexpr Duration kBurst = 100ms;
+
 // What ends a host does so within seconds: a panic, a reboot, memory that is eaten up. Longer would
 // hold up a queue of long jobs for hours after a daemon was killed twice.
 constexpr Duration kTrial = 10s;
@@ -280,7 +285,9 @@ void Dispatcher::watch_probes(Instant now) {
 }
 
 void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
+  const std::size_t ready = table_.claimed_order().ready_count();
   transitions_.advance(now);
+  defer_writes(now, table_.claimed_order().ready_count() - ready);
   transitions_.bury_some(
       now, [&](std::uint32_t i) { return modes[i].trusted && !modes[i].draining; }, out);
   breaker_.release(now);
@@ -299,6 +306,17 @@ void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
   if (now >= held_too_long_at()) {
     adaptive_.give_up();
     requeue_claimed(now, "no slot became free in time", out);
+  }
+}
+
+// Writing an end takes Consul more processor time than starting a job takes us. So when many tasks
+// are due at once, all of them start before ends are written; but for kBurst at most, since a job
+// that ended and is not written would run again if we died.
+void Dispatcher::defer_writes(Instant now, std::size_t became_due) {
+  if (became_due > kManyDue) commits_.defer_until(now + kBurst);
+  const bool all_started = table_.claimed_order().ready_count() == 0;
+  if (all_started || table_.count(S::kEnding) >= options_.max_unacked) {
+    commits_.defer_until(Instant::min());
   }
 }
 

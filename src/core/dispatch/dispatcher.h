@@ -72,6 +72,7 @@ class Dispatcher {
            std::vector<Reason>& reasons) const;
 
  private:
+  void defer_writes(Instant now, std::size_t became_due);
   void start_claimed(Instant now, const Modes& modes, Effects& out);
   void requeue_too_early(Instant now, Effects& out);
   void requeue_overtaking(Instant now, Effects& out);

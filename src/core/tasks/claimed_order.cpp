@@ -44,10 +44,10 @@ void ClaimedOrder::clear() { *this = {}; }
 // Tasks that are due at one instant come in the order of starting: each goes to the end.
 void ClaimedOrder::advance(WallTime wall) {
   while (next_due().value_or(WallTime::max()) <= wall) {
-    TaskEntry* const entry = *early_.begin();
-    early_.erase(early_.begin());
+    auto node = early_.extract(early_.begin());
+    TaskEntry* const entry = node.value();
     entry->attempt->early_until.reset();
-    if (entry->state == TaskState::kClaimed) claimed_.insert(claimed_.end(), entry);
+    if (entry->state == TaskState::kClaimed) claimed_.insert(claimed_.end(), std::move(node));
   }
 }
 

@@ -117,6 +117,39 @@ TEST_CASE("of those that are due together the first in order are claimed ahead")
   CHECK(a.cluster.started == Keys{"tasks/d", "tasks/c", "tasks/b", "tasks/a"});
 }
 
+// Only where none that are due would start the sooner, and not for long.
+TEST_CASE("of many that are due together the last starts before the first end is written") {
+  constexpr int kCount = 200;
+  struct Case {
+    Duration job, wait;  // until the first transaction after the instant
+  };
+  for (const auto& [job, wait] : {Case{100us, kCount / 2 * 100us}, Case{10ms, 100ms}}) {
+    QueueOptions options = ahead(kCount);
+    options.concurrency = 2;
+    options.session_ttl = options.lock_delay = 60s;
+    Timed a{options};
+    a.cluster.exclusive = false;
+    a.all_end_after(job);
+    const Instant due = a.cluster.now + 2s;
+    for (int i = 0; i < kCount; ++i) a.put(std::to_string(i), 2s);
+    a.cluster.run_for(1900ms);
+    REQUIRE(a.daemon.queue->claimed_ahead() == kCount);
+    CHECK(a.cluster.run_until([&] { return a.idle(); }, 10s));
+    CHECK(a.cluster.started.size() == kCount);
+
+    std::optional<Instant> written;
+    for (const auto& logged : a.daemon.log) {
+      if (logged.at >= due && std::holds_alternative<Commit>(logged.effect)) {
+        written = logged.at;
+        break;
+      }
+    }
+    REQUIRE(written);
+    CHECK(*written >= due + wait);
+    CHECK(*written < due + wait + 20ms);
+  }
+}
+
 TEST_CASE("what is claimed ahead is given back on a pause, and started when due after it") {
   Timed a{ahead(2)};
   a.put("1", 900ms);
