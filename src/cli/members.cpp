@@ -81,10 +81,11 @@ void note_moves(const Client& client, const client::Locks& locks,
   }
   const cluster::Partitions moving = cluster::partitions_to_move(locks, members, client.queue);
   if (moving.empty()) return;
-  client.console.note(fmt::format("{} {} about to move to {}, one at a time, within 5 minutes",
-                                  cluster::partitions_text(moving),
-                                  moving.size() == 1 ? "is" : "are",
-                                  moving.size() == 1 ? "another member" : "other members"));
+  client.console.note(moving.size() == 1
+                          ? "one partition is about to move to another member"
+                          : fmt::format("{} partitions are about to move to other members, each "
+                                        "leader's one at a time",
+                                        moving.size()));
 }
 
 void note_no_members(const Client& client, const client::Locks& locks) {

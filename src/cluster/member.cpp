@@ -132,12 +132,15 @@ Partitions partitions_to_move(const client::Locks& locks, const std::vector<Memb
     view.members.push_back({member.node, wire::number_of(member.weights, queue), member.draining});
   }
   for (const client::LockView& lock : locks) view.owners.push_back(lock.name());
-  const std::vector<std::string> targets = core::targets(view);
+  const core::PartitionShares shares = core::partition_shares(view);
   Partitions found;
-  for (std::uint32_t i = 0; i < locks.count(); ++i) {
-    const std::string& owner = view.owners[i];
-    if (!owner.empty() && !targets[i].empty() && owner != targets[i]) found.push_back(i);
+  for (const auto& [owner, owned] : partitions_by_leader(locks)) {
+    const auto member = shares.find(owner);
+    const std::size_t share = member == shares.end() ? 0 : member->second.share;
+    if (shares.empty() || owned.size() <= share) continue;
+    found.insert(found.end(), owned.begin(), owned.end() - static_cast<std::ptrdiff_t>(share));
   }
+  std::sort(found.begin(), found.end());
   return found;
 }
 

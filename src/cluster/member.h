@@ -71,8 +71,9 @@ using Partitions = std::vector<std::uint32_t>;  ///< in ascending order
 /// By LockView::name().
 [[nodiscard]] std::map<std::string, Partitions> partitions_by_leader(const client::Locks& locks);
 
-/// The partitions that are not with the member that should have them, and so move to it. Free ones
-/// do not count. `queue`: whose weights count.
+/// As many partitions of each leader as are beyond its share, so that it hands them over: those with
+/// the lowest numbers. It begins with those that have the fewest jobs, which only it knows. `queue`:
+/// whose weights count.
 [[nodiscard]] Partitions partitions_to_move(const client::Locks& locks,
                                             const std::vector<Member>& members,
                                             const std::string& queue);

@@ -177,8 +177,9 @@ function workersCard(workers) {
 }
 
 function movesText(moving) {
-  const one = moving.length === 1;
-  return `${one ? "Partition" : "Partitions"} ${ranges(moving)} ${one ? "is" : "are"} about to move to ${one ? "another member" : "other members"}, one at a time, within 5 minutes.`;
+  return moving.length === 1
+    ? "One partition is about to move to another member."
+    : `${moving.length} partitions are about to move to other members, each leader's one at a time.`;
 }
 
 function members(queue) {

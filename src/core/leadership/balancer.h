@@ -6,32 +6,20 @@
 //
 //   owned by another <--its lock--- free ---our lock--> owned here
 //          |                         ^  ^                    |
-//          +-- gone, or given up ----+  +-- handed over -----+ if another is its target, and the
-//                                                              fleet is settled; one at a time
+//          +-- gone, or given up ----+  +-- handed over -----+ while this host owns more than its
+//                                                              share, and the fleet is settled; one
+//                                                              at a time
 //
-// A free partition's target asks for the lock at once, the others step by step. The last owner is
-// not waited for.
+// - The shares follow from the members, their weights and how many each owns (Sainte-Lague): members
+//   of equal weight have shares within one of each other, and those who own the most have the larger
+//   ones, so that as few partitions move as can be.
+// - Each free partition has a target: a member that owns less than its share, by rendezvous hashing,
+//   so that hosts with somewhat different views mostly agree. It asks for the lock at once, the
+//   others step by step. The last owner is not waited for.
+// - A member that did not take what it was the target of gets no more than it has for `distrust`: it
+//   may hang. Nor does one that gave up what was not beyond its share: it was asked to step down.
 //
-// Each partition has a target: its home, or, while its home is absent, a stand-in.
-//
-// - Homes follow from the members and their weights alone: rendezvous hashing, where no member
-//   takes more than its share (Sainte-Lague; members of equal weight have shares within one of each
-//   other). A host's share is the partitions that it is the target of; what it owns beyond them it
-//   hands over.
-// - A member that leaves or drains keeps its homes for `absence`. So a restart moves its partitions
-//   to stand-ins and back, and nothing else. Later its homes go to the others; then one to three
-//   times its share moves (the unit test bounds this).
-// - A daemon that has just started does not know who left before, and two hosts that disagree about
-//   a home could pass a partition to and fro. All agree on the shares, though. So for `absence` it
-//   hands over to members that were there before it only while they own less than their share, and
-//   no partition twice within `repeat`.
-// - A stand-in need not be the owner: another may have been faster. An owner hands over to
-//   stand-ins only while it owns more than its share. That ends, for each such hand-over leaves
-//   fewer partitions away from their targets.
-// - A member that did not take what it is the target of gets nothing for `distrust`: it may hang.
-//   Nor does one that gave up what it was the target of: it was asked to step down.
-//
-// Pure and deterministic. A change of the members costs a sort of members x partitions.
+// Pure and deterministic. A view costs a sort of members x free partitions.
 
 #include <cstddef>
 #include <cstdint>
@@ -58,25 +46,31 @@ struct BalancerView {
   std::vector<std::string> owners;      ///< of each partition; empty: it is free
   std::vector<Instant> free_from{};     ///< of a free one: its lock can't be acquired before
   std::vector<std::size_t> jobs{};      ///< in each owned here; the one with the fewest goes first
+  std::vector<bool> of_namesake{};      ///< another daemon of this name owns it
 };
 
-/// The member that should own each partition once all members have been there for long; empty:
-/// none. Depends neither on the members' order nor on who owns what.
-[[nodiscard]] std::vector<std::string> targets(const BalancerView& view);
+/// How many partitions a member owns, and should own.
+struct PartitionShare {
+  std::uint32_t weight = 1;
+  std::size_t owned = 0;
+  std::size_t share = 0;
+  Instant grows_from{};  ///< until then its share is not above what it owns
+};
+/// By the member's id.
+using PartitionShares = std::map<std::string, PartitionShare, std::less<>>;
+
+/// The shares of the members that do not drain. Independent of the members' order.
+[[nodiscard]] PartitionShares partition_shares(const BalancerView& view);
 
 struct BalancerOptions {
   /// What a hand-over waits for after the last change of the members: hosts that start one after
   /// the other, and views that are up to a blocking query apart.
   Duration settle = std::chrono::seconds{10};
-  /// Covers a restart of the host, not just of the daemon.
-  Duration absence = std::chrono::minutes{5};
   /// How long each of those that rank before may take to see a free partition and to lock it.
   /// Several times a round trip, and short beside a session's TTL.
   Duration step = std::chrono::seconds{1};
   /// Until the session of a daemon that hangs has ended: twice its TTL.
   Duration distrust = std::chrono::seconds{30};
-  /// While two hosts may disagree: how long a partition that was handed over and came back stays.
-  Duration repeat = std::chrono::seconds{90};
   /// How long the next hand-over waits for a partition that was handed over and that nobody takes.
   Duration patience = std::chrono::seconds{10};
 };
@@ -101,48 +95,33 @@ class Balancer {
   [[nodiscard]] Instant next_deadline(Instant now) const;
 
  private:
-  struct Known {
-    std::uint32_t weight = 1;
-    bool useful = false;               // there, and not draining
-    bool younger = false;              // it came after this host's first view
-    Instant absent_since{};            // if it is not useful
-    Instant not_before{};              // nothing is handed over to it
-    std::vector<std::uint64_t> costs;  // of each partition; the lowest ranks first
-    std::size_t share = 0;             // as a target
-    std::size_t owned = 0;
-  };
-  using Fleet = std::map<std::string, Known, std::less<>>;
-
   void take_members(Instant now, const std::vector<BalancerMember>& members);
-  void take_owners(Instant now, BalancerView view);
-  void forget_absent(Instant now);
-  void find_targets();
+  void note_changes(Instant now, const BalancerView& view);
   void note_missed(Instant now, std::size_t partition, const std::string& owner);
+  void find_targets(Instant now);
   [[nodiscard]] std::size_t rank_of_self(std::size_t partition) const;
-  [[nodiscard]] bool is_mine(std::size_t partition) const { return owners_[partition] == self_; }
-  [[nodiscard]] bool is_to_go(Instant now, std::size_t partition) const;
-  [[nodiscard]] bool knows_absent(Instant now) const { return now >= *started_ + options_.absence; }
+  [[nodiscard]] bool is_mine(std::size_t partition) const {
+    return owners_[partition] == self_ && !of_namesake_[partition];
+  }
+  [[nodiscard]] bool is_free(std::size_t partition) const { return owners_[partition].empty(); }
+  [[nodiscard]] bool is_above_share() const;
   [[nodiscard]] bool somebody_takes() const;
-  [[nodiscard]] const Known* own() const;
 
   const std::string self_;
   const BalancerOptions options_;
 
-  Fleet fleet_;                     // those that are there, and those that have homes
+  PartitionShares fleet_;           // of the members that do not drain
   bool draining_ = false;           // this host
   std::optional<Instant> started_;  // the first view
   Instant changed_{};               // the members
   std::vector<std::string> owners_;
   std::vector<std::string> last_owners_;
   std::vector<std::size_t> jobs_;
+  std::vector<bool> of_namesake_;
   std::vector<Instant> kept_until_;
-  std::vector<Instant> given_again_from_;  // while two hosts may disagree
-  std::vector<Instant> free_since_;        // its lock can be acquired; Instant::max(): it is owned
-  struct Target {
-    std::string id;       // empty: there is nobody
-    bool is_home = true;  // and no stand-in
-  };
-  std::vector<Target> targets_;
+  std::vector<Instant> free_since_;         // its lock can be acquired; Instant::max(): it is owned
+  std::vector<std::string> targets_;        // of the free ones; empty: there is nobody
+  Instant targets_until_ = Instant::max();  // then a member's share may grow
   std::optional<std::uint32_t> handing_;  // until it is taken
 };
 

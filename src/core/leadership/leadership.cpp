@@ -179,16 +179,18 @@ bool Leadership::read_owners(const std::string& self, BalancerView& view) {
   if (owners_seen_) return false;
   std::vector<std::string> owners;
   std::vector<Instant> free_from;
+  std::vector<bool> of_namesake;
   for (const Lock& lock : locks_) {
     const bool is_ours = !lock.follows() && lock.state() != Lock::State::kLost;
     if (!is_ours && !lock.other_owner()) return false;
     // A lock of another daemon of our name, or of our last session, is not ours to give away.
-    const bool is_namesake = !is_ours && *lock.other_owner() == self;
-    owners.push_back(is_ours ? self : is_namesake ? kUnknownOwner : *lock.other_owner());
+    owners.push_back(is_ours ? self : *lock.other_owner());
+    of_namesake.push_back(!is_ours && owners.back() == self);
     free_from.push_back(lock.free_from());
   }
   view.owners = std::move(owners);
   view.free_from = std::move(free_from);
+  view.of_namesake = std::move(of_namesake);
   owners_seen_ = true;
   return true;
 }

@@ -10,7 +10,6 @@
 #include "base/host_name.h"
 #include "cli/check.h"
 #include "cluster/member.h"
-#include "core/leadership/balancer.h"
 #include "core/partition.h"
 #include "harness.h"
 #include "model_consul.h"
@@ -45,19 +44,11 @@ class Fleet {
   void release(std::uint32_t partition, const std::string& session) {
     consul.release(lock_key(partition), session);
   }
-  // As its members should have them.
+  // Evenly.
   void settle(const std::vector<std::string>& nodes) {
-    core::BalancerView view;
-    for (const std::string& node : nodes) view.members.push_back({node});
-    view.owners.resize(kCount);
-    const std::vector<std::string> targets = core::targets(view);
-    for (const std::string& node : nodes) {
-      cluster::Partitions own;
-      for (std::uint32_t i = 0; i < kCount; ++i) {
-        if (targets[i] == node) own.push_back(i);
-      }
-      add(node, own);
-    }
+    std::map<std::string, cluster::Partitions> owned;
+    for (std::uint32_t i = 0; i < kCount; ++i) owned[nodes[i % nodes.size()]].push_back(i);
+    for (const auto& [node, partitions] : owned) add(node, partitions);
   }
 
   ModelConsul consul;
@@ -174,7 +165,7 @@ TEST_CASE("members shows which partitions each leads, who is draining, and what 
   CHECK(contains(stage.out(), "draining  4 (1)"));
   CHECK_FALSE(contains(stage.out(), "gone"));
   CHECK(contains(stage.err(), "nobody leads partitions 5-6; \"lictor leader\" says who"));
-  CHECK(contains(stage.err(), "partition 4 is about to move to another member"));
+  CHECK(contains(stage.err(), "one partition is about to move to another member"));
 
   const json told = document_of(fleet.consul, "members");
   CHECK(told.at("partitions") == 8);
@@ -186,7 +177,7 @@ TEST_CASE("members shows which partitions each leads, who is draining, and what 
   CHECK(told["members"][1].at("leads") == true);
 }
 
-TEST_CASE("members hints at moves only while partitions are not where they belong") {
+TEST_CASE("members hints at moves only while a member leads more than its share") {
   Fleet settled;
   settled.settle({"a", "b", "c"});
   Stage quiet{settled.consul};
@@ -196,7 +187,7 @@ TEST_CASE("members hints at moves only while partitions are not where they belon
   Stage moving{settled.consul};
   CHECK(moving.run("members") == 0);
   CHECK(contains(moving.out(), "none"));
-  CHECK(contains(moving.err(), "are about to move to other members, one at a time"));
+  CHECK(contains(moving.err(), "2 partitions are about to move to other members"));
 }
 
 TEST_CASE("why asks the leader of the task's own partition, and names the partition nobody leads") {
