@@ -70,6 +70,9 @@ void Transitions::on_record(Instant now, const StoredRecord& record, bool in_gen
       if (is_waiting(entry.state) && entry.index != 0) {
         emit(Fact::Kind::kChanged, entry, {}, out);
       }
+      if (entry.state != S::kDeleted && is_another(entry, record)) {
+        table_.bury(entry, entry.index, now);
+      }
       return place(now, entry, record, out,
                    in_generation && (entry.state == S::kUnread || entry.state == S::kDeleted));
   }
@@ -150,6 +153,11 @@ void Transitions::visit_deleting(const std::function<void(const KnownKey&)>& vis
     if (entry.state == S::kEnding) visit(entry);
   });
   table_.for_each_deleted(visit);
+}
+
+bool Transitions::is_another(const TaskEntry& entry, const StoredRecord& record) {
+  const auto* task = std::get_if<Task>(&record);
+  return task != nullptr && entry.index != 0 && task->create_index > entry.index;
 }
 
 // An unreadable record has neither serialKey nor id: its key decides.

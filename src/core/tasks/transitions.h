@@ -99,6 +99,8 @@ class Transitions : public TaskSource::Listener {
   [[nodiscard]] std::uint32_t partition_of(const StoredRecord& record) const;
   void make_foreign(TaskEntry& entry, std::uint32_t partition, std::uint64_t index);
   [[nodiscard]] bool is_held(Instant now, const Task& task) const;
+  // The task that is known was deleted, and the record is of a new one that has its name.
+  [[nodiscard]] static bool is_another(const TaskEntry& entry, const StoredRecord& record);
   void read_again(TaskEntry& entry);
   void place(Instant now, TaskEntry& entry, const StoredRecord& record, Effects& out,
              bool in_generation = false);

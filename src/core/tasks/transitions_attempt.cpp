@@ -160,7 +160,8 @@ void Transitions::on_claim_settled(Instant now, TaskEntry& entry,
 }
 
 // The store does not hold what the write expected: the task was withdrawn, or rewritten by its
-// producer. What the store holds counts.
+// producer. What the store holds counts. A new task that has its name is one of the next
+// generation.
 void Transitions::on_void(Instant now, TaskEntry& entry, const WriteBatcher::Settled& settled,
                           Effects& out) {
   const bool claiming = entry.state == S::kClaiming;
@@ -174,7 +175,9 @@ void Transitions::on_void(Instant now, TaskEntry& entry, const WriteBatcher::Set
   } else if (settled.write.purpose == Purpose::kFinish && settled.stored) {
     emit(Fact::Kind::kResultVoid, entry, {}, out);
   }
-  if (settled.stored) return place(now, entry, *settled.stored, out);
+  if (settled.stored && !is_another(entry, *settled.stored)) {
+    return place(now, entry, *settled.stored, out);
+  }
   table_.bury(entry, entry.index, now);
   source_->fetch(entry.key);  // versions that were written meanwhile were ignored until now
 }
