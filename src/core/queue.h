@@ -69,6 +69,8 @@ class Queue {
   [[nodiscard]] bool holds_lock(std::uint32_t partition) const {
     return leadership_.holds(partition);
   }
+  /// The lock-delays of all locks that were lost are over then.
+  [[nodiscard]] Instant locks_free_from() const { return leadership_.free_from(); }
   [[nodiscard]] std::size_t waiting() const { return table_.waiting(); }
   /// Claimed, and not started yet.
   [[nodiscard]] std::size_t claimed_ahead() const {

@@ -59,6 +59,7 @@ class QueueDriver : public LoopMember {
   /// Who takes part in the queue, this host included.
   void members_seen(std::vector<core::BalancerMember> members);
   [[nodiscard]] bool holds_all() const;
+  [[nodiscard]] Instant locks_free_from() const { return core_.locks_free_from(); }
   /// Jobs that have not ended, of a stopped queue too.
   [[nodiscard]] bool any_job() const { return !running_.empty(); }
   /// After stopped(), when no job runs: for the driver that follows.

@@ -151,6 +151,7 @@ core::Division::Service QueueSupervisor::service() const {
   service.stopped = driver_->stopped();
   service.any_job = driver_->any_job();
   service.kept_by = driver_->locks_kept_by();
+  service.locks_free_from = driver_->locks_free_from();
   return service;
 }
 

@@ -105,7 +105,9 @@ core::FleetRead decode(const Binding& binding, const core::ReadFleet&,
   core::FleetRead read;
   const auto reply = txn_reply(response);
   if (!reply || response.status != 200) {
+    const core::DivisionReply answer = txn_answer(binding, response);
     read.error = describe(response);
+    read.refused = answer.answer == Answer::kRefused && is_denial(answer.error);
     return read;
   }
   const Layout& layout = binding.layout;

@@ -435,6 +435,10 @@ std::vector<std::string> FakeStore::task_keys() const {
 
 std::uint64_t FakeStore::make_partitions(std::uint32_t count) {
   count_ = count;
+  if (count == 1) {
+    write("DELETE", "/v1/kv/partitions");
+    return 0;
+  }
   write("PUT", "/v1/kv/partitions", std::to_string(count));
   return find("partitions")->modify_index;
 }

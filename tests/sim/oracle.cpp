@@ -57,7 +57,7 @@ void Oracle::control(bool paused) {
 
 void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
   Term& term = terms_[&daemon];
-  if (daemon.waiting.size() > kMostRequests + 2 * (daemon.options.partitions - 1)) {
+  if (daemon.waiting.size() > kMostRequests + 3 * (daemon.options.partitions - 1)) {
     cluster_.violation(daemon.name + " waits for " + std::to_string(daemon.waiting.size()) +
                        " replies");
   }
@@ -165,14 +165,16 @@ bool Oracle::may_be_claimed(const Daemon& daemon, const Task& task) const {
   return true;
 }
 
+bool Oracle::takes_all() const {
+  return cluster_.store.most_bytes == std::numeric_limits<std::size_t>::max();
+}
+
 // With concurrency 1 what a daemon gave back comes before what is behind it, whatever else fails:
 // but not what could not be claimed when the other was.
 std::set<std::string> Oracle::overtaken_by(const Daemon& daemon, const Task& task) const {
   std::set<std::string> overtaken;
   const bool one_by_one = daemon.options.concurrency == 1 && daemon.options.partitions == 1;
-  const bool takes_all = cluster_.store.most_bytes ==
-                         std::numeric_limits<std::size_t>::max();  // else claims are refused
-  if (!one_by_one || !takes_all || !task.task_time || task.execute_at) return overtaken;
+  if (!one_by_one || !takes_all() || !task.task_time || task.execute_at) return overtaken;
   for (const auto& [key, returned] : returned_) {
     const Task* other = cluster_.store.task(key);
     if (returned.daemon != &daemon || returned.term != terms_.at(&daemon).number) continue;
@@ -262,10 +264,11 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
     if (restamp == nullptr) continue;
     const Owner self{&daemon, daemon.incarnation};
     if (restamp->stamp.taken && restamp->stamp.claim) {
-      claims_.emplace(restamp->stamp.claim->nonce, self);
-      if (const Task* claimed = cluster_.store.task(restamp->key)) excuse(daemon, *claimed);
-      const bool is_first =
-          term.tried.insert(restamp->key).second;  // one sent again keeps its place
+      const bool is_new = claims_.emplace(restamp->stamp.claim->nonce, self).second;
+      // One sent again keeps its place.
+      const bool is_first = term.tried.insert(restamp->key).second;
+      const Task* claimed = cluster_.store.task(restamp->key);
+      if (claimed != nullptr && is_new) excuse(daemon, *claimed);
       if (is_first && restamp->stamp.attempt == 1 && restamp->stamp.lost == 0) {
         check_order(daemon, *restamp);
       }
@@ -298,8 +301,11 @@ void Oracle::on_names(const Daemon& daemon, const TasksListed& names) {
   std::map<std::string, Term::Shown, std::less<>> shown;
   for (const std::string_view key : names.keys.in_order()) {
     const auto before = term.shown.find(key);
-    shown.emplace(key, before != term.shown.end() ? before->second
-                                                  : Term::Shown{term.answers, names.consul_index});
+    const std::string state = daemon.queue->state_text(key);
+    const bool was_read = state != "unknown" && state != "unread" && state != "deleted";
+    shown.emplace(key, before != term.shown.end()
+                           ? before->second
+                           : Term::Shown{term.answers, names.consul_index, was_read});
   }
   term.shown = std::move(shown);
 }
@@ -326,6 +332,7 @@ void Oracle::check_order(const Daemon& daemon, const RestampOp& claim) {
   if (stored == nullptr || stored->modify_index != claim.index) return;
   const Task task = *stored;
   const auto answer = first_answer(task);
+  if (answer && term.shown.at(task.key).was_read) return;
   const bool one_by_one = daemon.options.concurrency == 1 && daemon.options.partitions == 1;
   if (!answer || (task.serial_key.empty() && !one_by_one)) return;
   for (const auto& [key, shown] : term.shown) {
@@ -334,6 +341,8 @@ void Oracle::check_order(const Daemon& daemon, const RestampOp& claim) {
     if (ended != term.ended.end() && cluster_.now < ended->second + kDoubted) continue;
     const Task* other = cluster_.store.task(key);
     if (other == nullptr || !first_answer(*other)) continue;
+    // Its key had another task, whose dead letter is refused again and again.
+    if (!takes_all() && daemon.queue->state_text(key) == "burying") continue;
     // One of another serialKey may wait behind a failed task of it.
     const bool has_order =
         other->serial_key == task.serial_key || (one_by_one && other->serial_key.empty());

@@ -85,6 +85,7 @@ class Oracle {
     struct Shown {
       std::uint64_t answer = 0;
       std::uint64_t index = 0;
+      bool was_read = false;  // before that answer, since a name was used again
     };
     std::map<std::string, Shown, std::less<>> shown;
     std::uint64_t answers = 0;
@@ -105,6 +106,8 @@ class Oracle {
   void on_start(const Daemon& daemon, const StartJob& start);
   void on_alone(const Daemon& daemon, const StartJob& start);
   [[nodiscard]] bool may_be_claimed(const Daemon& daemon, const Task& task) const;
+  /// Consul takes every transaction that the options allow; else some writes are refused.
+  [[nodiscard]] bool takes_all() const;
   [[nodiscard]] std::set<std::string> overtaken_by(const Daemon& daemon, const Task& task) const;
   void excuse(const Daemon& daemon, const Task& claimed);
   void check_overtaken(const Daemon& daemon, const Task& task);

@@ -407,9 +407,9 @@ void Simulation::delete_all() {
   cluster_.unguarded_until = cluster_.now + options_.lock_delay;
 }
 
-// The leaders of before go on until they notice, and nobody leads beside them.
+// Or deletes it. The leaders of before go on until they notice, and nobody leads beside them.
 void Simulation::overwrite_count() {
-  const std::uint32_t count = 2 + static_cast<std::uint32_t>(random_.next() % 4);
+  const std::uint32_t count = 1 + static_cast<std::uint32_t>(random_.next() % 5);
   static_cast<void>(cluster_.store.make_partitions(count));
 }
 
@@ -621,6 +621,15 @@ void Simulation::try_limits() {
 // that would make anybody look.
 void Simulation::try_anew() {
   phase_ = Phase::kAnew;
+  // The number may have changed to one of whose locks some were lost when it was last in use: they
+  // are waited for again.
+  const auto all_led = [&] {
+    for (std::uint32_t i = 0; i < cluster_.store.partitions(); ++i) {
+      if (cluster_.leader(i) == nullptr) return false;
+    }
+    return true;
+  };
+  static_cast<void>(cluster_.run_until(all_led, kMostLockDelay));
   for (int i = 0; i < 2; ++i) {
     Task& task = cluster_.make("again");
     task.record = std::make_shared<const std::string>("record " + std::to_string(++serial_));

@@ -86,7 +86,7 @@ void Division::on_time(Instant now, const Service& service, DivisionActs& out) {
   // A job that did not end has it stop before the number was changed.
   if (phase_ != Phase::kUnknown && service.stopped) {
     phase_ = Phase::kEnding;
-    if (!service.any_job) drop(out);
+    if (!service.any_job) drop(service, out);
   }
   if (asked_ == Pending::kNothing && now >= ask_at_) ask_next(now, out);
 }
@@ -124,7 +124,7 @@ void Division::on(Instant now, const DivisionReply& reply, DivisionActs& out) {
         if (reply.answer == Answer::kRefused) ask_at_ = Instant::max();
         return;
       }
-      if (reply.answer == Answer::kNo) return ask(Pending::kUndivided, ProbeUndivided{}, out);
+      if (reply.answer == Answer::kNo) return ask(Pending::kFleet, ReadFleet{true}, out);
       if (reply.answer == Answer::kRefused) {
         serve({}, out);
         return note_once(Note::kCountUnreadable, reply.error, out);
@@ -211,9 +211,13 @@ void Division::on(Instant now, const FleetRead& fleet, DivisionActs& out) {
   if (stopping_) return;
   const auto members = static_cast<Duration::rep>(fleet.members.size());
   ask_at_ = now + std::max<Duration>(kAskInterval, kAskIntervalPerMember * members);
+  const bool serves = phase_ != Phase::kUnknown;
+  // One partition needs no right to read the locks of others.
+  if (fleet.refused && !serves && wanted_ == 1) {
+    return ask(Pending::kUndivided, ProbeUndivided{}, out);
+  }
   if (!fleet.error.empty()) return note_once(Note::kFleetUnreadable, fleet.error, out);
   notes_.erase(About::kMembers);
-  const bool serves = phase_ != Phase::kUnknown;
   const bool to_change = wanted_ != fleet.count.value_or(1) && !may_change_;
   const bool matters = (serves || !fleet.count) && phase_ != Phase::kEnding;
   if (to_change && matters && now >= ask_right_at_) {
@@ -233,8 +237,7 @@ void Division::on_unserved(Instant now, const FleetRead& fleet, DivisionActs& ou
     return send_members(fleet, out);
   }
   divided_ = false;
-  if (wanted_ == 1) return;  // the next answer is about one partition
-  if (!may_change_) return ask(Pending::kUndivided, ProbeUndivided{}, out);
+  if (wanted_ == 1 || !may_change_) return ask(Pending::kUndivided, ProbeUndivided{}, out);
   if (std::string reason = why_not_create(now, fleet); !reason.empty()) {
     return note_once(Note::kWaits, std::move(reason), out);
   }
@@ -292,6 +295,8 @@ std::string Division::why_not_serve(Instant now, const FleetRead& fleet) {
       reason = lock.read.holder + " holds " + lock.key;
     } else if (lock.read.released) {
       old_locks_.erase(lock.key);
+    } else if (lock.read.modify_index > fleet.count_index) {  // lost under this number, or just now
+      old_locks_.try_emplace(lock.key, now);
     }
   }
   for (auto& [key, lost_at] : old_locks_) {
@@ -300,6 +305,9 @@ std::string Division::why_not_serve(Instant now, const FleetRead& fleet) {
     if (reason.empty() && now - lost_at < kMostLockDelay) {
       reason = "the holder of " + key + " was lost, and its lock-delay is not over";
     }
+  }
+  if (reason.empty() && now < locks_free_from_) {
+    reason = "a leader was lost, and its lock-delay is not over";
   }
   if (reason.empty()) old_locks_.clear();
   return reason;
@@ -338,8 +346,9 @@ void Division::serve(ServeQueue with, DivisionActs& out) {
   out.emplace_back(with);
 }
 
-void Division::drop(DivisionActs& out) {
+void Division::drop(const Service& service, DivisionActs& out) {
   phase_ = Phase::kUnknown;
+  locks_free_from_ = service.locks_free_from;
   change_ = {};
   sent_members_.clear();
   ask_at_ = Instant::min();

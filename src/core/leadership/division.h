@@ -44,7 +44,8 @@ struct FleetMember {
 
 /// The members and the number, read together.
 struct FleetRead {
-  std::string error;  ///< empty: the rest is there
+  std::string error;     ///< empty: the rest is there
+  bool refused = false;  ///< the error: the token may not read all of it
   std::vector<FleetMember> members;
   std::optional<std::uint32_t> count;  ///< of partitions; empty: Consul has no number
   std::uint64_t count_index = 0;       ///< the ModifyIndex of that number
@@ -165,6 +166,7 @@ class Division {
     bool stopped = false;
     bool any_job = false;
     std::optional<std::string> kept_by{};  // the session of its Drained
+    Instant locks_free_from = Instant::min();  // see Queue::locks_free_from()
   };
   /// To be called when any of that has changed, and at next_deadline().
   void on_time(Instant now, const Service& service, DivisionActs& out);
@@ -199,7 +201,7 @@ class Division {
   void write(const Service& service, DivisionActs& out);
   void end(DivisionActs& out);
   void serve(ServeQueue with, DivisionActs& out);
-  void drop(DivisionActs& out);
+  void drop(const Service& service, DivisionActs& out);
   [[nodiscard]] std::string why_not_create(Instant now, const FleetRead& fleet);
   [[nodiscard]] std::string why_not_serve(Instant now, const FleetRead& fleet);
   void note_once(Note kind, std::string error, DivisionActs& out);
@@ -225,6 +227,7 @@ class Division {
   // seen so.
   std::uint64_t lost_at_ = 0;
   Instant lost_since_{};
+  Instant locks_free_from_ = Instant::min();  // of the last number
   // The locks of another number that were seen held, and since when they are seen lost;
   // Instant::max() while they are held.
   std::map<std::string, Instant, std::less<>> old_locks_;

@@ -195,6 +195,12 @@ bool Leadership::read_owners(const std::string& self, BalancerView& view) {
   return true;
 }
 
+Instant Leadership::free_from() const {
+  Instant latest = Instant::min();
+  for (const Lock& lock : locks_) latest = std::max(latest, lock.free_from());
+  return latest;
+}
+
 void Leadership::retire(Effects& out) {
   retired_ = true;
   for (Lock& lock : locks_) {

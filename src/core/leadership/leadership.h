@@ -98,6 +98,8 @@ class Leadership {
   /// The lock is ours as far as we know, trusted or not.
   [[nodiscard]] bool holds(std::uint32_t partition) const { return locks_[partition].held(); }
   [[nodiscard]] bool holds_any() const;
+  /// No lock that was lost may be acquired before.
+  [[nodiscard]] Instant free_from() const;
   /// In all locks that are held.
   [[nodiscard]] const Trust& trust() const { return trust_; }
   [[nodiscard]] const std::string& session() const { return session_.id(); }

@@ -44,6 +44,7 @@ void Cluster::divide(Daemon& daemon) {
     service.stopped = daemon.stopped;
     service.any_job = !daemon.jobs.empty();
     service.kept_by = daemon.kept_by;
+    service.locks_free_from = daemon.queue->locks_free_from();
   }
   DivisionActs acts;
   daemon.division->on_time(local_time(daemon, now), service, acts);

@@ -93,18 +93,72 @@ TEST_CASE("a number is served when no lock of another one is held, nor was just 
   CHECK(serves_after(6s, {released}));
 }
 
-TEST_CASE("a lock of another number that was lost before this daemon began is not waited for") {
+// And its lock-delay is not the new number's, so the locks of that would be free at once.
+TEST_CASE("a leader that was lost before the number changed is waited for") {
   Division division{"c", 1, 3};
-  DivisionActs acts;
-  division.on_time(Instant{1h}, {}, acts);
-  FleetRead read;
-  read.count = 3;
-  read.count_index = 9;
-  read.locks = {{"leader/2/0", {}, 2}};
-  division.on(Instant{1h}, read, acts);
-  CHECK(std::any_of(acts.begin(), acts.end(), [](const DivisionAct& act) {
-    return std::holds_alternative<ServeQueue>(act);
-  }));
+  Instant now{1h};
+  Division::Service service;
+  const auto serves = [&](std::uint32_t count) {
+    DivisionActs acts;
+    division.on_time(now, service, acts);
+    FleetRead read;
+    read.members = {member("c", 3)};
+    read.count = count;
+    read.count_index = 5 + count;
+    division.on(now, read, acts);
+    return std::any_of(acts.begin(), acts.end(), [](const DivisionAct& act) {
+      return std::holds_alternative<ServeQueue>(act);
+    });
+  };
+  REQUIRE(serves(3));
+  service.locks_free_from = now + 30s;
+  service.count_changed = service.stopped = true;
+  now += 1s;
+  CHECK_FALSE(serves(5));
+  service = {};
+  now += 28s;
+  CHECK_FALSE(serves(5));
+  now += 2s;
+  CHECK(serves(5));
+}
+
+// A stranger may just have deleted the number.
+TEST_CASE("one partition is served when no lock of several is held, or this may not be read") {
+  for (const bool may_read : {true, false}) {
+    Division division{"c", 1, 1};
+    DivisionActs acts;
+    division.on_time(Instant{1h}, {}, acts);
+    division.on(Instant{1h}, DivisionReply{DivisionReply::Answer::kNo, {}}, acts);
+    REQUIRE(std::holds_alternative<ReadFleet>(acts.back()));
+    FleetRead read;
+    if (may_read) {
+      read.locks = {{"leader/2/0", {}, 2}};
+      read.locks[0].read.session = "a";
+    } else {
+      read.error = "Permission denied";
+      read.refused = true;
+    }
+    division.on(Instant{1h}, read, acts);
+    CHECK(std::holds_alternative<DivisionNote>(acts.back()) == may_read);
+    CHECK(std::holds_alternative<ProbeUndivided>(acts.back()) == !may_read);
+  }
+}
+
+TEST_CASE("a lock of another number that was lost before the number was written is not waited for") {
+  for (const std::uint64_t lost_at : {8U, 10U}) {
+    Division division{"c", 1, 3};
+    DivisionActs acts;
+    division.on_time(Instant{1h}, {}, acts);
+    FleetRead read;
+    read.count = 3;
+    read.count_index = 9;
+    read.locks = {{"leader/2/0", {}, 2}};
+    read.locks[0].read.modify_index = lost_at;
+    division.on(Instant{1h}, read, acts);
+    CHECK((lost_at < 9) == std::any_of(acts.begin(), acts.end(), [](const DivisionAct& act) {
+            return std::holds_alternative<ServeQueue>(act);
+          }));
+  }
 }
 
 TEST_CASE("the number changes under load, and every task runs once") {

@@ -111,6 +111,12 @@ TEST_CASE("what cannot be read is an error that says where") {
   http::Response page = fleet_reply(200, "");
   page.body = "<html>";
   CHECK_FALSE(error_of(page).empty());
+
+  const auto refused = [](int status, const std::string& body) {
+    return decode(fleet_binding(), core::ReadFleet{}, fleet_reply(status, body)).refused;
+  };
+  CHECK(refused(403, "Permission denied"));
+  CHECK_FALSE(refused(500, "No cluster leader"));
 }
 
 TEST_CASE("the number is made where there is none, and only if no lock has changed") {
