@@ -122,7 +122,7 @@ class Balancer {
   std::vector<Instant> free_since_;         // its lock can be acquired; Instant::max(): it is owned
   std::vector<std::string> targets_;        // of the free ones; empty: there is nobody
   Instant targets_until_ = Instant::max();  // then a member's share may grow
-  std::optional<std::uint32_t> handing_;  // until it is taken
+  std::optional<std::uint32_t> handing_;    // until it is taken
 };
 
 }  // namespace lictor::core

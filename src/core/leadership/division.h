@@ -165,7 +165,7 @@ class Division {
     bool holds_all = false;      // asked for only if is_writer()
     bool stopped = false;
     bool any_job = false;
-    std::optional<std::string> kept_by{};  // the session of its Drained
+    std::optional<std::string> kept_by{};      // the session of its Drained
     Instant locks_free_from = Instant::min();  // see Queue::locks_free_from()
   };
   /// To be called when any of that has changed, and at next_deadline().

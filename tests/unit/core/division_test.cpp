@@ -144,7 +144,8 @@ TEST_CASE("one partition is served when no lock of several is held, or this may 
   }
 }
 
-TEST_CASE("a lock of another number that was lost before the number was written is not waited for") {
+TEST_CASE(
+    "a lock of another number that was lost before the number was written is not waited for") {
   for (const std::uint64_t lost_at : {8U, 10U}) {
     Division division{"c", 1, 3};
     DivisionActs acts;

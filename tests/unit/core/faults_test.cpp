@@ -71,15 +71,13 @@ TEST_CASE("a task written again while its unreadable forerunner is being buried 
 
 TEST_CASE("a task that took the name of an unreadable one waits for those listed with it") {
   Alone a;
-  a.once(Fault{.lose_request = true}, [](const Effect& e) {
-    return std::holds_alternative<Commit>(e);
-  });
+  a.once(Fault{.lose_request = true},
+         [](const Effect& e) { return std::holds_alternative<Commit>(e); });
   a.cluster.store.put_bad("tasks/2", "{", "expected a JSON object");
   a.cluster.run_for(a.daemon.options.request_timeout - 200ms);
   a.cluster.store.remove("tasks/2");
-  a.once(Fault{.back = 1500ms}, [](const Effect& e) {
-    return std::holds_alternative<FetchTasks>(e);
-  });
+  a.once(Fault{.back = 1500ms},
+         [](const Effect& e) { return std::holds_alternative<FetchTasks>(e); });
   a.cluster.put("1");
   a.cluster.put("2");
   // It is found when it is looked up what became of the burial; the one before it is read slowly.
