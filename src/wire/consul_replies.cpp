@@ -110,11 +110,12 @@ std::size_t most_operations(const http::Response& response) {
   const std::size_t at = response.body.find(kTooMany);
   if (!replied(response, 413) || at == std::string::npos) return 0;
   std::string_view numbers = std::string_view{response.body}.substr(at + kTooMany.size());
-  numbers = numbers.substr(0, numbers.find(')'));
   const std::size_t sign = numbers.find(" > ");
-  const auto most = sign == std::string_view::npos
+  const std::size_t end = numbers.find(')');
+  // Without its end the number may be cut short.
+  const auto most = sign >= end || end == std::string_view::npos
                         ? std::nullopt
-                        : to_number<std::size_t>(numbers.substr(sign + 3));
+                        : to_number<std::size_t>(numbers.substr(sign + 3, end - sign - 3));
   return most && *most != 0 ? *most : limits::kLeastOperations;
 }
 

@@ -295,7 +295,7 @@ std::string Division::why_not_serve(Instant now, const FleetRead& fleet) {
       reason = lock.read.holder + " holds " + lock.key;
     } else if (lock.read.released) {
       old_locks_.erase(lock.key);
-    } else if (lock.read.modify_index > fleet.count_index) {  // lost under this number, or just now
+    } else if (fleet.count && lock.read.modify_index > fleet.count_index) {
       old_locks_.try_emplace(lock.key, now);
     }
   }
