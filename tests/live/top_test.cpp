@@ -24,7 +24,8 @@ using nlohmann::json;
 class Terminal {
  public:
   Terminal(const World& world, const std::vector<std::string>& command)
-      : socket_(world.folder.file("tmux")) {
+      // Each has its own: a server that was told to end may still take a new session.
+      : socket_(world.folder.file("tmux" + std::to_string(++count_))) {
     std::string line;
     for (const std::string& word : command) line += "'" + word + "' ";
     tmux({"-f", "/dev/null", "new-session", "-d", "-x", "110", "-y", "32", line});
@@ -49,6 +50,7 @@ class Terminal {
     return run(arguments, {{"TERM", "xterm"}});
   }
 
+  static inline int count_ = 0;
   const std::string socket_;
 };
 
