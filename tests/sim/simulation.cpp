@@ -407,7 +407,8 @@ void Simulation::delete_all() {
   cluster_.unguarded_until = cluster_.now + options_.lock_delay;
 }
 
-// Or deletes it. The leaders of before go on until they notice, and nobody leads beside them.
+// Writes another number, or deletes it. The leaders of before go on until they notice, and nobody
+// leads beside them.
 void Simulation::overwrite_count() {
   const std::uint32_t count = 1 + static_cast<std::uint32_t>(random_.next() % 5);
   static_cast<void>(cluster_.store.make_partitions(count));

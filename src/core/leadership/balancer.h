@@ -10,14 +10,15 @@
 //                                                              share, and the fleet is settled; one
 //                                                              at a time
 //
-// - The shares follow from the members, their weights and how many each owns (Sainte-Lague): members
-//   of equal weight have shares within one of each other, and those who own the most have the larger
-//   ones, so that as few partitions move as can be.
-// - Each free partition has a target: a member that owns less than its share, by rendezvous hashing,
-//   so that hosts with somewhat different views mostly agree. It asks for the lock at once, the
-//   others step by step. The last owner is not waited for.
-// - A member that did not take what it was the target of gets no more than it has for `distrust`: it
-//   may hang. Nor does one that gave up what was not beyond its share: it was asked to step down.
+// - The shares follow from the members, their weights and how many each owns (Sainte-Lague).
+//   Members of equal weight have shares within one of each other. Those who own the most have the
+//   larger ones, so that as few partitions move as can be.
+// - Each free partition has a target: a member that owns less than its share, by rendezvous
+//   hashing, so that hosts with somewhat different views mostly agree. It asks for the lock at
+//   once, the others step by step. The last owner is not waited for.
+// - For `distrust`, two kinds of members get no more than they have: one that did not take what it
+//   was the target of, since it may hang, and one that gave up a partition without being above its
+//   share, since it was asked to step down.
 //
 // Pure and deterministic. A view costs a sort of members x free partitions.
 

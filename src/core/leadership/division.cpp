@@ -296,6 +296,7 @@ std::string Division::why_not_serve(Instant now, const FleetRead& fleet) {
     } else if (lock.read.released) {
       old_locks_.erase(lock.key);
     } else if (fleet.count && lock.read.modify_index > fleet.count_index) {
+      // Lost since the number was written. One that was lost before may have been so for months.
       old_locks_.try_emplace(lock.key, now);
     }
   }

@@ -93,7 +93,7 @@ TEST_CASE("a number is served when no lock of another one is held, nor was just 
   CHECK(serves_after(6s, {released}));
 }
 
-// And its lock-delay is not the new number's, so the locks of that would be free at once.
+// The locks of the new number are free at once: they know nothing of the old one's lock-delay.
 TEST_CASE("a leader that was lost before the number changed is waited for") {
   Division division{"c", 1, 3};
   Instant now{1h};
@@ -123,7 +123,7 @@ TEST_CASE("a leader that was lost before the number changed is waited for") {
 }
 
 // A stranger may just have deleted the number.
-TEST_CASE("one partition is served when no lock of several is held, or this may not be read") {
+TEST_CASE("one partition is served when no lock of several is held, or it may not read them") {
   for (const bool may_read : {true, false}) {
     Division division{"c", 1, 1};
     DivisionActs acts;
