@@ -164,6 +164,7 @@ void QueueSupervisor::carry_out(const core::DivisionActs& acts) {
             [&](const core::ProbeUndivided& each) { ask("read_partitions", each); },
             [&](const core::ProbeChange& each) { ask("probe_partitions", each); },
             [&](const core::CreateCount& each) { ask("create_partitions", each, wall_now()); },
+            [&](const core::DeleteLocks& each) { ask("delete_lost_locks", each); },
             [&](const core::ChangeCount& each) { ask("change_partitions", each); },
             [&](const core::ServeQueue& each) { carry_out(each); },
             [&](const core::EndService& each) { driver_->request_stop(each.keeps_locks); },

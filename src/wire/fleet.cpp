@@ -188,6 +188,15 @@ http::Request encode(const Binding& binding, const core::ProbeChange& ask) {
   return put(binding, std::move(txn));
 }
 
+// The others are found by the next reading.
+http::Request encode(const Binding& binding, const core::DeleteLocks& ask) {
+  Txn txn;
+  for (std::size_t i = 0; i < std::min<std::size_t>(ask.locks.size(), kMostChecks); ++i) {
+    txn.verb("delete-cas", ask.locks[i].key).index(ask.locks[i].read.modify_index);
+  }
+  return put(binding, std::move(txn));
+}
+
 // A session that holds one lock is alive, and so holds all that it acquired.
 http::Request encode(const Binding& binding, const core::ChangeCount& ask) {
   const std::string& key = binding.layout.partitions_key;
@@ -229,6 +238,11 @@ core::DivisionReply decode(const Binding& binding, const core::ProbeChange&,
 }
 
 core::DivisionReply decode(const Binding& binding, const core::CreateCount&,
+                           const http::Response& response) {
+  return txn_answer(binding, response);
+}
+
+core::DivisionReply decode(const Binding& binding, const core::DeleteLocks&,
                            const http::Response& response) {
   return txn_answer(binding, response);
 }

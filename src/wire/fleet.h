@@ -41,6 +41,7 @@ using QueueNumbers = std::map<std::string, std::uint32_t, std::less<>>;
 /// `at`: for people, in the value of the leader key.
 [[nodiscard]] http::Request encode(const Binding& binding, const core::CreateCount& ask,
                                    WallTime at);
+[[nodiscard]] http::Request encode(const Binding& binding, const core::DeleteLocks& ask);
 [[nodiscard]] http::Request encode(const Binding& binding, const core::ChangeCount& ask);
 
 [[nodiscard]] core::FleetRead decode(const Binding& binding, const core::ReadFleet& ask,
@@ -53,6 +54,8 @@ using QueueNumbers = std::map<std::string, std::uint32_t, std::less<>>;
 [[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::ProbeChange& ask,
                                          const http::Response& response);
 [[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::CreateCount& ask,
+                                         const http::Response& response);
+[[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::DeleteLocks& ask,
                                          const http::Response& response);
 [[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::ChangeCount& ask,
                                          const http::Response& response);

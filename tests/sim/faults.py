@@ -715,11 +715,9 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
     ),
     (
         "core/leadership/division.cpp",
-        """    if (!lock.read.session.empty()) {
-      held.insert(lock.key);
+        """    if (lock.count == except) continue;
 """,
-        """    if (!lock.read.session.empty() && !FAULT(BesideOldLocks)) {
-      held.insert(lock.key);
+        """    if (lock.count == except || FAULT(BesideOldLocks)) continue;
 """,
     ),
     (

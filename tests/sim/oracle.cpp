@@ -289,6 +289,10 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
 void Oracle::on_names(const Daemon& daemon, const TasksListed& names) {
   Term& term = terms_[&daemon];
   ++term.answers;
+  for (auto& [key, at] : term.ended) {
+    if (at >= term.answered_at) at = cluster_.now;
+  }
+  term.answered_at = cluster_.now;
   if (names.consul_index < term.answered_index) {
     // What an old answer does not show is not gone. But a key that it is the first to show was seen
     // before those that only the next one shows.
@@ -314,7 +318,8 @@ void Oracle::on_names(const Daemon& daemon, const TasksListed& names) {
 // before its predecessor of the same serialKey; with concurrency 1 before any. Tasks that wait for
 // a time of their own, or for an executor, hold up nothing.
 void Oracle::check_order(const Daemon& daemon, const RestampOp& claim) {
-  // Whether a name was used again, or its deletion is not shown yet, is known a little later.
+  // Whether a name was used again, or its deletion is not shown yet, is known a little after an
+  // answer.
   constexpr Duration kDoubted = 10s;
   const Term& term = terms_[&daemon];
   const auto order_of = [](const Task& task) {

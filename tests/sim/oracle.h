@@ -92,8 +92,10 @@ class Oracle {
     std::uint64_t answered_index = 0;
     // By a claimed key: returned tasks before it that could not be claimed then.
     std::map<std::string, std::set<std::string>> excused;
-    std::set<std::string> tried;           // keys whose claim was sent, and that did not end
-    std::map<std::string, Instant> ended;  // when the end of a key's last task was acknowledged
+    std::set<std::string> tried;  // keys whose claim was sent, and that did not end
+    // When the end of a key's last task was acknowledged; after that the first answer.
+    std::map<std::string, Instant> ended;
+    Instant answered_at{};
   };
   /// What Consul has spent on lists of names for a daemon, ten times over, as a time.
   struct Spent {

@@ -141,6 +141,10 @@ void Division::on(Instant now, const DivisionReply& reply, DivisionActs& out) {
       return on_right(now, reply, out);
     case Pending::kCreate:
       return on_created(now, reply, out);
+    case Pending::kDelete:
+      may_delete_ = reply.answer != Answer::kRefused;
+      if (reply.answer != Answer::kUnknown) ask_at_ = now;
+      return;
     case Pending::kChange:
       return on_changed(now, reply, out);
     case Pending::kFleet:
@@ -228,12 +232,19 @@ void Division::on(Instant now, const FleetRead& fleet, DivisionActs& out) {
 }
 
 void Division::on_unserved(Instant now, const FleetRead& fleet, DivisionActs& out) {
-  if (std::string reason = why_not_serve(now, fleet); !reason.empty()) {
+  const std::uint32_t count = fleet.count.value_or(1);
+  see_locks(now, fleet);
+  if (std::string reason = why_locked(now, count); !reason.empty()) {
     ask_at_ = now + kRetryPause;
     return note_once(Note::kOldLocks, std::move(reason), out);
   }
+  DeleteLocks lost;
+  for (const FleetRead::Lock& lock : fleet.locks) {
+    if (lock.count != count && !lock.read.released) lost.locks.push_back(lock);
+  }
+  if (may_delete_ && !lost.locks.empty()) return ask(Pending::kDelete, std::move(lost), out);
   if (fleet.count) {
-    serve({*fleet.count, fleet.count_index, false}, out);
+    serve({count, fleet.count_index, false}, out);
     return send_members(fleet, out);
   }
   divided_ = false;
@@ -282,55 +293,51 @@ void Division::write(const Service& service, DivisionActs& out) {
   ask(Pending::kChange, ChangeCount{change_.to, count_, count_index_, *service.kept_by}, out);
 }
 
+void Division::see_locks(Instant now, const FleetRead& fleet) {
+  const auto lose = [&](SeenLock& seen) {
+    if (seen.holder) seen.lost_at = now;
+    seen.holder.reset();
+  };
+  std::set<std::string_view> found;
+  for (const auto& [key, read, count] : fleet.locks) {
+    found.insert(key);
+    if (read.session.empty() && read.released) {
+      seen_locks_.erase(key);
+      continue;
+    }
+    SeenLock& seen = seen_locks_[key];
+    if (seen.modify_index != read.modify_index) seen = {count, read.modify_index, read.holder};
+    if (read.session.empty()) lose(seen);
+  }
+  for (auto& [key, seen] : seen_locks_) {
+    if (!found.contains(key)) lose(seen);
+  }
+}
+
 // A change by lictor is written when nothing runs. After one by a stranger the jobs of the leaders
 // before still run until those notice, and no lock of the new number keeps others away from them.
-std::string Division::why_not_serve(Instant now, const FleetRead& fleet) {
-  std::string reason;
-  std::set<std::string_view> held;
-  for (const FleetRead::Lock& lock : fleet.locks) {
-    if (lock.count == fleet.count.value_or(1)) continue;
-    if (!lock.read.session.empty()) {
-      held.insert(lock.key);
-      old_locks_[lock.key] = Instant::max();
-      reason = lock.read.holder + " holds " + lock.key;
-    } else if (lock.read.released) {
-      old_locks_.erase(lock.key);
-    } else if (fleet.count && lock.read.modify_index > fleet.count_index) {
-      // Lost since the number was written. One that was lost before may have been so for months.
-      old_locks_.try_emplace(lock.key, now);
+// `except`: the locks of that number do not matter.
+std::string Division::why_locked(Instant now, std::uint32_t except) const {
+  for (const auto& [key, lock] : seen_locks_) {
+    if (lock.count == except) continue;
+    if (lock.holder) return (lock.holder->empty() ? "a session" : *lock.holder) + " holds " + key;
+    if (now - lock.lost_at < kMostLockDelay) {
+      return "the holder of " + key + " was lost, and its lock-delay is not over";
     }
   }
-  for (auto& [key, lost_at] : old_locks_) {
-    if (held.contains(key)) continue;
-    lost_at = std::min(lost_at, now);
-    if (reason.empty() && now - lost_at < kMostLockDelay) {
-      reason = "the holder of " + key + " was lost, and its lock-delay is not over";
-    }
-  }
-  if (reason.empty() && now < locks_free_from_) {
-    reason = "a leader was lost, and its lock-delay is not over";
-  }
-  if (reason.empty()) old_locks_.clear();
-  return reason;
+  if (now >= locks_free_from_) return {};
+  return "a leader was lost, and its lock-delay is not over";
 }
 
 // The first number is written when all members want it, and nobody leads who may not know of it.
-std::string Division::why_not_create(Instant now, const FleetRead& fleet) {
+std::string Division::why_not_create(Instant now, const FleetRead& fleet) const {
   for (const FleetMember& each : fleet.members) {
     if (each.desired_partitions != wanted_ && each.member.id != node_) {
       return each.member.id + " asks for " + std::to_string(each.desired_partitions) +
              " partitions, this daemon for " + std::to_string(wanted_);
     }
   }
-  std::uint64_t lost_at = 0;
-  for (const FleetRead::Lock& lock : fleet.locks) {
-    if (!lock.read.session.empty()) return lock.read.holder + " holds " + lock.key;
-    if (!lock.read.released) lost_at = std::max(lost_at, lock.read.modify_index);
-  }
-  if (lost_at == 0) return {};
-  if (std::exchange(lost_at_, lost_at) != lost_at) lost_since_ = now;
-  if (now - lost_since_ >= kMostLockDelay) return {};
-  return "a leader was lost, and its lock-delay is not over";
+  return why_locked(now, 0);
 }
 
 void Division::end(DivisionActs& out) {
@@ -341,6 +348,7 @@ void Division::end(DivisionActs& out) {
 void Division::serve(ServeQueue with, DivisionActs& out) {
   std::erase_if(notes_, [](const auto& each) { return each.first != About::kRight; });
   phase_ = Phase::kServing;
+  seen_locks_.clear();
   divided_ = with.index != 0;
   count_ = with.count;
   count_index_ = with.index;

@@ -19,7 +19,9 @@
 //
 // A stranger may write the key, too. Then no job has ended before the number changes. So a host
 // serves a number only when no lock of another one is held, or was lost less than a lock-delay ago,
-// and a leader of one partition looks for a number now and then.
+// and a leader of one partition looks for a number now and then. Consul does not say when a lock
+// was lost. So the lock-delay begins when a host first sees it, and the host then deletes the lock:
+// no later start waits for it.
 //
 // A host asks for another number only when its token may write that. Otherwise all would give up
 // what they lead for a change that Consul refuses.
@@ -76,6 +78,10 @@ struct CreateCount {
   std::uint32_t count = 0;
   std::vector<FleetRead::Lock> locks;
 };
+/// Deletes the locks, unless one of them has changed since. kYes; kNo: one has; kRefused.
+struct DeleteLocks {
+  std::vector<FleetRead::Lock> locks;
+};
 /// Changes the number, to none if `to` is 1, while `session` holds all locks. Answers as above.
 struct ChangeCount {
   std::uint32_t to = 0;
@@ -128,8 +134,8 @@ struct DivisionNote {
 };
 
 using DivisionAct =
-    std::variant<ReadFleet, ReadCount, ProbeUndivided, ProbeChange, CreateCount, ChangeCount,
-                 ServeQueue, EndService, DropService, MembersSeen, DivisionNote>;
+    std::variant<ReadFleet, ReadCount, ProbeUndivided, ProbeChange, CreateCount, DeleteLocks,
+                 ChangeCount, ServeQueue, EndService, DropService, MembersSeen, DivisionNote>;
 using DivisionActs = std::vector<DivisionAct>;
 
 /// What all want; 0: they disagree, or there is nobody.
@@ -184,7 +190,7 @@ class Division {
 
  private:
   enum class Phase { kUnknown, kServing, kFinishing, kWriting, kEnding };
-  enum class Pending { kNothing, kFleet, kCount, kUndivided, kRight, kCreate, kChange };
+  enum class Pending { kNothing, kFleet, kCount, kUndivided, kRight, kCreate, kDelete, kChange };
   using Answer = DivisionReply::Answer;
   using Note = DivisionNote::Kind;
 
@@ -202,8 +208,9 @@ class Division {
   void end(DivisionActs& out);
   void serve(ServeQueue with, DivisionActs& out);
   void drop(const Service& service, DivisionActs& out);
-  [[nodiscard]] std::string why_not_create(Instant now, const FleetRead& fleet);
-  [[nodiscard]] std::string why_not_serve(Instant now, const FleetRead& fleet);
+  void see_locks(Instant now, const FleetRead& fleet);
+  [[nodiscard]] std::string why_locked(Instant now, std::uint32_t except) const;
+  [[nodiscard]] std::string why_not_create(Instant now, const FleetRead& fleet) const;
   void note_once(Note kind, std::string error, DivisionActs& out);
 
   const std::string node_;
@@ -222,15 +229,17 @@ class Division {
   Instant ask_at_ = Instant::min();
   bool may_change_ = false;  // the token may change the number to wanted_
   Instant ask_right_at_ = Instant::min();
-  Duration refused_pause_{};  // after a change that Consul refused
-  // The newest lock that is free without an orderly release: its ModifyIndex, and since when it is
-  // seen so.
-  std::uint64_t lost_at_ = 0;
-  Instant lost_since_{};
+  Duration refused_pause_{};                  // after a change that Consul refused
   Instant locks_free_from_ = Instant::min();  // of the last number
-  // The locks of another number that were seen held, and since when they are seen lost;
-  // Instant::max() while they are held.
-  std::map<std::string, Instant, std::less<>> old_locks_;
+  // The locks that were seen held or lost while the queue is not served.
+  struct SeenLock {
+    std::uint32_t count = 1;
+    std::uint64_t modify_index = 0;
+    std::optional<std::string> holder{};
+    Instant lost_at{};  // when it was first seen without a holder
+  };
+  std::map<std::string, SeenLock, std::less<>> seen_locks_;
+  bool may_delete_ = true;  // lost locks
   // The last note about each: the number, the members, the right to change it. Told once.
   enum class About { kCount, kMembers, kRight };
   [[nodiscard]] static About about(Note kind);

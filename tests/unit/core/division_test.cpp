@@ -80,6 +80,7 @@ TEST_CASE("a number is served when no lock of another one is held, nor was just 
   const auto lock = [](const std::string& key, const std::string& session, bool released) {
     FleetRead::Lock found{key, {}, 2};
     found.read.session = session;
+    found.read.modify_index = session.empty() ? 8 : 7;
     found.read.released = released;
     return found;
   };
@@ -134,6 +135,7 @@ TEST_CASE("one partition is served when no lock of several is held, or it may no
     if (may_read) {
       read.locks = {{"leader/2/0", {}, 2}};
       read.locks[0].read.session = "a";
+      read.locks[0].read.modify_index = 7;
     } else {
       read.error = "Permission denied";
       read.refused = true;
@@ -144,21 +146,41 @@ TEST_CASE("one partition is served when no lock of several is held, or it may no
   }
 }
 
-TEST_CASE(
-    "a lock of another number that was lost before the number was written is not waited for") {
-  for (const std::uint64_t lost_at : {8U, 10U}) {
+// Whoever starts later would wait for the lost lock again, had it not been deleted.
+TEST_CASE("a lost lock of another number is waited for once, and deleted") {
+  using Answer = DivisionReply::Answer;
+  for (const Answer answer : {Answer::kYes, Answer::kNo, Answer::kRefused, Answer::kUnknown}) {
+    CAPTURE(static_cast<int>(answer));
     Division division{"c", 1, 3};
-    DivisionActs acts;
-    division.on_time(Instant{1h}, {}, acts);
+    Instant now{1h};
     FleetRead read;
+    read.members = {member("c", 3)};
     read.count = 3;
     read.count_index = 9;
-    read.locks = {{"leader/2/0", {}, 2}};
-    read.locks[0].read.modify_index = lost_at;
-    division.on(Instant{1h}, read, acts);
-    CHECK((lost_at < 9) == std::any_of(acts.begin(), acts.end(), [](const DivisionAct& act) {
-            return std::holds_alternative<ServeQueue>(act);
-          }));
+    read.locks = {{"leader/2/0", {}, 2}, {"leader/3/0", {}, 3}};
+    read.locks[0].read.modify_index = read.locks[1].read.modify_index = 8;
+    const auto acts_after = [&](Duration wait) {
+      now += wait;
+      DivisionActs acts;
+      division.on_time(now, {}, acts);
+      division.on(now, read, acts);
+      return acts;
+    };
+    REQUIRE(std::holds_alternative<DivisionNote>(acts_after(1s).back()));
+    const DivisionActs acts = acts_after(1min);
+    REQUIRE(std::holds_alternative<DeleteLocks>(acts.back()));
+    const DeleteLocks& deletes = std::get<DeleteLocks>(acts.back());
+    REQUIRE(deletes.locks.size() == 1);
+    CHECK(deletes.locks[0].key == "leader/2/0");
+    DivisionActs none;
+    division.on(now, DivisionReply{answer, {}}, none);
+    CHECK(none.empty());
+    const auto next = acts_after(2s);
+    const bool serves = std::any_of(next.begin(), next.end(), [](const DivisionAct& act) {
+      return std::holds_alternative<ServeQueue>(act);
+    });
+    CHECK(serves == (answer == Answer::kRefused));
+    CHECK(std::holds_alternative<DeleteLocks>(next.back()) == !serves);
   }
 }
 

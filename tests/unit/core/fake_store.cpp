@@ -675,6 +675,20 @@ DivisionReply FakeStore::answer(const CreateCount& ask) {
   return {Kind::kYes, {}};
 }
 
+DivisionReply FakeStore::answer(const DeleteLocks& ask) {
+  std::vector<Key*> lost;
+  for (const FleetRead::Lock& lock : ask.locks) {
+    for (auto& [id, held] : locks_) {
+      if (lock_name(id) != lock.key || !held.exists) continue;
+      if (held.modify_index != lock.read.modify_index) return {Kind::kNo, "a lock has changed"};
+      lost.push_back(&held);
+    }
+  }
+  ++index_;
+  for (Key* lock : lost) *lock = {false, {}, {}, index_, {}, lock->barred_until};
+  return {Kind::kYes, {}};
+}
+
 DivisionReply FakeStore::answer(const ChangeCount& ask) {
   if (!is_count(ask.count_index)) return {Kind::kNo, "another number"};
   for (std::uint32_t i = 0; i < count_; ++i) {

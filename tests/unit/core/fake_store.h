@@ -136,6 +136,7 @@ class FakeStore {
     return {DivisionReply::Answer::kYes, {}};
   }
   DivisionReply answer(const CreateCount& ask);
+  DivisionReply answer(const DeleteLocks& ask);
   DivisionReply answer(const ChangeCount& ask);
   /// Who holds the lock of the partition; empty: nobody.
   [[nodiscard]] std::string session_of(const Partition& partition) const {

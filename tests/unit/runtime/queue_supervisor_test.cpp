@@ -81,9 +81,10 @@ class Scene {
     if (!publishes) member("a", partitions);
   }
   // The number that Consul has; empty: none.
-  [[nodiscard]] std::string count() {
+  [[nodiscard]] std::string count() { return value(kCountKey); }
+  [[nodiscard]] std::string value(const std::string& key) {
     http::Request request;
-    request.target = wire::kv_path(kCountKey) + "?raw";
+    request.target = wire::kv_path(key) + "?raw";
     const http::Response reply = consul.perform(std::move(request));
     return reply.status == 200 ? reply.body : "";
   }
@@ -189,6 +190,23 @@ TEST_CASE("the first number is written when all members want it and nobody leads
   scene.pass(5s);
   CHECK(scene.count() == "4");
   CHECK(scene.driven() == 4);
+}
+
+TEST_CASE("a lock of another number that a lost leader left is waited for once") {
+  for (const std::uint32_t wanted : {1U, 4U}) {
+    CAPTURE(wanted);
+    Scene scene{wanted};
+    if (wanted != 1) scene.consul.put(kCountKey, "4");
+    scene.consul.put("lictor/q/leader/2/1", R"({"node":"b"})");
+    scene.consul.put("lictor/q/leader/2/0", R"({"node":"b","released":"2026-11-21T00:00:00Z"})");
+    scene.start();
+    scene.pass(core::kMostLockDelay - 5s);
+    CHECK(scene.driven() == 0);
+    scene.pass(10s);
+    CHECK(scene.driven() == wanted);
+    CHECK(scene.value("lictor/q/leader/2/1").empty());
+    CHECK_FALSE(scene.value("lictor/q/leader/2/0").empty());
+  }
 }
 
 TEST_CASE("a stop before there is a driver lasts, whatever is answered afterwards") {

@@ -152,6 +152,15 @@ TEST_CASE("the number changes under the locks of the session, and one needs no n
   CHECK(json::parse(encode(fleet_binding(), core::ChangeCount{4, 256, 9, "s"}).body).size() <= 64);
 }
 
+TEST_CASE("a lost lock is deleted unless it has changed since") {
+  core::DeleteLocks ask;
+  for (int i = 0; i < 100; ++i) ask.locks.push_back({"l/q/leader/100/" + std::to_string(i), {}});
+  ask.locks[1].read.modify_index = 43;
+  const json ops = json::parse(encode(fleet_binding(), ask).body);
+  CHECK(ops.size() <= 64);
+  CHECK(ops[1]["KV"] == json{{"Verb", "delete-cas"}, {"Key", "l/q/leader/100/1"}, {"Index", 43}});
+}
+
 TEST_CASE("a number that may not be written: the error has the rules to grant") {
   const auto read = [](const http::Response& response) {
     return decode(fleet_binding(), core::ChangeCount{}, response);
