@@ -189,11 +189,8 @@ class Client {
 
   /// As submit() for each, 63 in a transaction, several transactions at a time. Tasks without a
   /// time are given one, by which they start in this order; those of one time start in the order in
-  /// which they are written. Unless `order` says otherwise, that is this order, and a leader at
-  /// work finds no task before those that come before it. While nobody leads the queue, or it is
-  /// paused (with several partitions: while it is paused), tasks whose times grow are written in
-  /// any order, sixteen transactions at a time; who takes leadership or resumes just then may, for
-  /// a moment, find one of the last thousand before all those that come before it are there.
+  /// which they are written. Unless `order` says otherwise, that is this order, and a leader finds
+  /// no task before those that come before it.
   ///
   /// What became of each stands in its place; one that is refused keeps back no other. After an
   /// error of Consul (an outage of half a minute, a lost reply that cannot be resolved within 20 s,

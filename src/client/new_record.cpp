@@ -78,7 +78,6 @@ Result<std::string> id_among(const std::vector<JsonMember>& members) {
 void NewRecord::restamp(WallTime time) {
   record.replace(made_time->at, ms_text(made_time->time).size(), ms_text(time));
   made_time->time = time;
-  if (made_time->is_place) place = time;
 }
 
 void ObjectText::add(std::string_view name, std::string_view json) {
@@ -111,12 +110,11 @@ Result<NewRecord> make_record(const RecordFields& fields) {
   record.add("taskTaken", "false");
   add_work(fields, record);
   NewRecord made{fields.id, record.take()};
+  if (fields.made_time) made.made_time = {fields.task_time, time_at};
   // Refuse what the daemon would refuse.
-  LICTOR_TRY(made.place, check_size(made.id, made.record).and_then([&] {
-    return wire::check_record(made.record);
-  }));
-  if (fields.made_time) made.made_time = {fields.task_time, time_at, !fields.execute_at};
-  return made;
+  return check_size(made.id, made.record)
+      .and_then([&] { return wire::check_record(made.record); })
+      .map([&] { return std::move(made); });
 }
 
 Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids) {
@@ -200,12 +198,11 @@ Result<NewRecord> complete_record(std::string_view text, const std::string& type
     }
   }
   task.record = record.take();
+  if (without_time) task.made_time = {now, time_at};
   // Refuse what the daemon would refuse.
-  LICTOR_TRY(task.place, check_size(task.id, task.record).and_then([&] {
-    return wire::check_record(members);
-  }));
-  if (without_time) task.made_time = {now, time_at, !has("executeAt")};
-  return task;
+  return check_size(task.id, task.record)
+      .and_then([&] { return wire::check_record(members); })
+      .map([&] { return std::move(task); });
 }
 
 }  // namespace lictor::client

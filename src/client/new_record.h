@@ -19,12 +19,10 @@ namespace lictor::client {
 struct NewRecord {
   std::string id;
   std::string record;
-  WallTime place{};  ///< the first criterion of the start order
   /// The generated taskTime, and its offset in the record.
   struct MadeTime {
     WallTime time{};
     std::size_t at = 0;
-    bool is_place = true;  ///< false: executeAt decides the order
   };
   std::optional<MadeTime> made_time{};  ///< empty if the producer gave a time
 

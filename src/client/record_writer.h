@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,14 +18,11 @@ namespace lictor::client {
 
 /// Writes many new records in order, with several transactions under way. Each transaction checks
 /// that the last record of the one before exists, so a leader never sees a later task without the
-/// earlier ones. The check is left out where any order will do, and while the queue is at rest
-/// (nobody leads, or it is paused): then each transaction checks that it still is, and more are
-/// under way.
+/// earlier ones. The check is left out where any order will do.
 ///
 /// Tasks start by time, then CreateIndex, then key; a transaction gives its tasks one CreateIndex.
-/// So times made here grow from transaction to transaction, and keys grow within a millisecond: the
-/// order of the transactions does not matter. Where times given by producers don't grow, the
-/// transactions are kept in order also at rest.
+/// So keys grow within a millisecond of the times made here, and in any order these times grow from
+/// transaction to transaction.
 ///
 ///   add() --> gathered --> ready --> under way --written-------------> settled, in order
 ///                                      |   +--refused by its check-+                    ^
@@ -69,49 +65,34 @@ class RecordWriter {
   struct Sent {
     std::size_t first = 0;
     Records records;
-    Store::Condition condition;
-  };
-  enum class Pace {
-    kUnknown,  // the queue may be at rest
-    kInOrder,
-    kAtRest,
-    kAnyOrder,
+    std::string after;  // the key that has to exist; empty: none
   };
 
   void give_time(NewRecord& task, bool begins_transaction);
-  void go_on(Pace pace);
-  void find_pace();
   void send();
   void settle_oldest();
   void outlast_times() const;
   void settle(const Sent& sent, Result<Store::Created> created);
   [[nodiscard]] Result<Store::Created> write_again(const Sent& sent,
                                                    Result<Store::Created> first_try);
-  [[nodiscard]] Result<Store::Created> write(const Sent& sent);
 
   const Queue queue_;
   const std::function<void(const Settled&)> settled_;
   const std::function<void(const Error&)> trouble_;
-  const Pace with_leader_;  // for a queue that is not at rest
+  const bool in_order_;
+  const std::size_t at_once_ = in_order_ ? kInOrder : kInAnyOrder;
 
   Records gathered_;
   std::size_t bytes_ = 0;
   std::size_t first_gathered_ = 0;
-  WallTime earliest_ = WallTime::max();      // the first place among gathered_
-  WallTime latest_added_ = WallTime::min();  // the last place of all records
-  WallTime latest_sent_ = WallTime::min();
   WallTime last_time_{};   // the last generated time
   bool moved_on_ = false;  // it is ahead of the clock
   std::string last_id_;    // its task
   std::string last_key_;   // the last key in the pipeline
   std::optional<Error> stopped_;
 
-  Pace pace_ = Pace::kUnknown;
-  Store::Condition rest_;      // while the queue is at rest
-  bool rest_is_over_ = false;  // an answer has shown it
-  std::size_t at_once_ = kInOrder;
   std::deque<Sent> sent_;  // in the pipeline
-  std::unique_ptr<Pipeline> pipeline_;
+  Pipeline pipeline_;
 };
 
 }  // namespace lictor::client

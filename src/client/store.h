@@ -45,12 +45,7 @@ class Store {
   struct Created {
     std::uint64_t index = 0;            ///< the new keys' CreateIndex, or one not above it
     std::vector<std::size_t> existing;  ///< the records that exist already; not written
-    bool unmet = false;                 ///< none was written: the condition does not hold
-  };
-  /// The condition of a transaction.
-  struct Condition {
-    std::string key{};                     ///< empty: none
-    std::optional<std::uint64_t> index{};  ///< its ModifyIndex, 0: absent; empty: any
+    bool unmet = false;                 ///< none was written: `after` does not exist
   };
   struct Watched {
     std::optional<wire::KvEntry> entry;
@@ -113,14 +108,13 @@ class Store {
   /// unknown.
   [[nodiscard]] Result<Created> create(const std::vector<Record>& records);
   /// The two halves of create(): the request, and the reading of its answer, which may send further
-  /// requests. A condition takes the place of one record. If it says that a key is unchanged,
-  /// nobody may remove records while it holds: after a lost reply, missing records are written
-  /// again.
+  /// requests. Nothing is written unless the key `after` exists (empty: no such condition), which
+  /// takes the place of one record.
   [[nodiscard]] static http::Request create_request(const std::vector<Record>& records,
-                                                    const Condition& condition);
+                                                    const std::string& after);
   [[nodiscard]] Result<Created> create_from(const http::Response& response, Instant answered_at,
                                             const std::vector<Record>& records,
-                                            const Condition& condition);
+                                            const std::string& after);
   /// Operations of a transaction, a condition included: as many as today's Consul takes, until an
   /// agent has refused that.
   [[nodiscard]] std::size_t max_operations() const { return max_operations_; }
@@ -178,15 +172,12 @@ class Store {
   [[nodiscard]] Result<void> read_outcomes(const http::Response& response, Instant answered_at,
                                            const std::vector<Record>& records, bool conditional,
                                            std::vector<std::size_t>& left, Created& created);
-  [[nodiscard]] Result<Created> create_again(const std::vector<Record>& records,
-                                             const Condition& condition,
-                                             const http::Response& unanswered, Instant lost_at);
   [[nodiscard]] Result<std::optional<std::uint64_t>> find_written(
       const std::vector<Record>& records, const std::vector<std::size_t>& left,
       const http::Response& lost, Instant lost_at);
 
   [[nodiscard]] Result<Created> create_in_parts(const std::vector<Record>& records,
-                                                const Condition& condition);
+                                                const std::string& after);
   [[nodiscard]] Result<Refused> apply_in_parts(const std::vector<Change>& changes);
   /// Whether Consul refused more operations than it takes; then fewer are sent from now on.
   bool learn(const http::Response& response);

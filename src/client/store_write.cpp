@@ -72,21 +72,12 @@ std::size_t Store::batch_bytes(std::string_view key, std::size_t value_size) {
   return kFrame + quoted_size(key) + (value_size + 2) / 3 * 4;
 }
 
-http::Request Store::create_request(const std::vector<Record>& records,
-                                    const Condition& condition) {
-  std::size_t bytes = batch_bytes(condition.key, 0);
+http::Request Store::create_request(const std::vector<Record>& records, const std::string& after) {
+  std::size_t bytes = batch_bytes(after, 0);
   for (const Record& record : records) bytes += batch_bytes(record.key, record.value.size());
   wire::Txn txn{bytes};
   for (const Record& record : records) txn.verb("cas", record.key).index(0).value(record.value);
-  if (!condition.key.empty()) {
-    if (!condition.index) {
-      txn.verb("get", condition.key);  // fails if there is none
-    } else if (*condition.index == 0) {
-      txn.verb("check-not-exists", condition.key);
-    } else {
-      txn.verb("check-index", condition.key).index(*condition.index);
-    }
-  }
+  if (!after.empty()) txn.verb("get", after);  // fails if there is none
   return put("/v1/txn", std::move(txn).body());
 }
 
@@ -97,12 +88,9 @@ Result<Store::Created> Store::create(const std::vector<Record>& records) {
 
 Result<Store::Created> Store::create_from(const http::Response& response, Instant answered_at,
                                           const std::vector<Record>& records,
-                                          const Condition& condition) {
-  if (learn(response) && records.size() > 1) return create_in_parts(records, condition);
-  if (condition.index && is_unknown(response)) {
-    return create_again(records, condition, response, answered_at);
-  }
-  const bool conditional = !condition.key.empty();
+                                          const std::string& after) {
+  if (learn(response) && records.size() > 1) return create_in_parts(records, after);
+  const bool conditional = !after.empty();
   Created created;
   std::vector<std::size_t> left(records.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
@@ -111,7 +99,7 @@ Result<Store::Created> Store::create_from(const http::Response& response, Instan
     std::vector<Record> others;
     others.reserve(left.size());
     for (const std::size_t i : left) others.push_back(records[i]);
-    const http::Response again = transport_.perform(create_request(others, condition));
+    const http::Response again = transport_.perform(create_request(others, after));
     read = read_outcomes(again, boot_now(), records, conditional, left, created);
   }
   std::sort(created.existing.begin(), created.existing.end());
@@ -121,15 +109,15 @@ Result<Store::Created> Store::create_from(const http::Response& response, Instan
 // One after the other, so that they are seen in order also without the condition. That is for the
 // first of them, and for all: those after it are written whatever holds by then.
 Result<Store::Created> Store::create_in_parts(const std::vector<Record>& records,
-                                              const Condition& condition) {
+                                              const std::string& after) {
   Created all;
   for (std::size_t at = 0; at < records.size();) {
-    const bool conditional = at == 0 && !condition.key.empty();
+    const bool conditional = at == 0 && !after.empty();
     const std::size_t room =
         std::clamp<std::size_t>(max_operations() - (conditional ? 1 : 0), 1, records.size() - at);
     const auto begin = records.begin() + static_cast<std::ptrdiff_t>(at);
     const std::vector<Record> part{begin, begin + static_cast<std::ptrdiff_t>(room)};
-    const Condition now = conditional ? condition : Condition{};
+    const std::string now = conditional ? after : "";
     const http::Response response = transport_.perform(create_request(part, now));
     LICTOR_TRY(const Created created, create_from(response, boot_now(), part, now));
     if (created.unmet) return created;
@@ -138,33 +126,6 @@ Result<Store::Created> Store::create_in_parts(const std::vector<Record>& records
     at += room;
   }
   return all;
-}
-
-// While the condition holds nobody removes records, so writing them again is safe: Consul refuses
-// the try that comes second.
-Result<Store::Created> Store::create_again(const std::vector<Record>& records,
-                                           const Condition& condition,
-                                           const http::Response& unanswered, Instant lost_at) {
-  std::vector<std::size_t> all(records.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  const Patience patience{kLookNoMore, lost_at};
-  for (bool more = !patience.is_over(); more; more = patience.pause()) {
-    const http::Response response = transport_.perform(create_request(records, condition));
-    if (replied(response, 200) || replied(response, 413)) {
-      return create_from(response, boot_now(), records, condition);
-    }
-    const auto reply = txn_reply(response);
-    if (!reply) continue;
-    const bool unmet =
-        std::any_of(reply->errors.begin(), reply->errors.end(),
-                    [&](const auto& error) { return error.index == records.size(); });
-    // The records may have been removed since.
-    LICTOR_TRY(const auto written, find_written(records, all, unanswered, lost_at));
-    if (written) return Created{*written, {}, false};
-    if (!unmet) return create_from(response, boot_now(), records, condition);
-    return Created{0, {}, true};
-  }
-  return tl::unexpected(lost(records.front().key, unanswered, kWhenBack));
 }
 
 // Reads the answer to one transaction. Removes from `left` what is written or exists already.

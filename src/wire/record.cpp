@@ -346,19 +346,19 @@ bool unstamp(std::vector<JsonMember>& members) {
   return changed || erased != 0;
 }
 
-Result<WallTime> check_record(std::string_view record) {
+Result<void> check_record(std::string_view record) {
   core::Task task;
-  return read_text(record, task).map([&] { return core::order_time(task); });
+  return read_text(record, task);
 }
 
-Result<WallTime> check_record(const std::vector<JsonMember>& members) {
+Result<void> check_record(const std::vector<JsonMember>& members) {
   core::Task task;
   for (const JsonMember& member : members) {
     if (auto read = read_field(member.name, member.value_text, task); !read) {
       return bad_field(member.name, read.error());
     }
   }
-  if (!task.type.empty()) return core::order_time(task);
+  if (!task.type.empty()) return {};
   std::string misspelt;
   for (const JsonMember& member : members) note_misspelt(member.name, misspelt);
   return no_type(misspelt);

@@ -48,11 +48,10 @@ bool unstamp(std::vector<JsonMember>& members);
 /// The fields whose names lictor would read if they were spelt right: "executeat: did you mean
 /// executeAt?". Empty: there are none. `record` is a JSON object.
 [[nodiscard]] std::string misspelt_fields(std::string_view record);
-/// The time by which the task is ordered first (core::Order). Errors: kInvalid, why read_record()
-/// would not accept the value.
-[[nodiscard]] Result<WallTime> check_record(std::string_view record);
+/// Errors: kInvalid, why read_record() would not accept the value.
+[[nodiscard]] Result<void> check_record(std::string_view record);
 /// The same for the members that split_object() returned.
-[[nodiscard]] Result<WallTime> check_record(const std::vector<JsonMember>& members);
+[[nodiscard]] Result<void> check_record(const std::vector<JsonMember>& members);
 
 /// A JSON string's text. Errors: kInvalid. `json_text` is JSON.
 [[nodiscard]] Result<std::string> read_string(std::string_view json_text);

@@ -71,21 +71,11 @@ double submit_many(const live::ConsulAgent& consul, std::size_t count, SubmitOrd
   return result;
 }
 
-// In which order tasks are submitted, and whether somebody leads the queue, for whom it is kept.
 struct Way {
   const char* words;
-  bool led;
   SubmitOrder order;
 };
-constexpr std::array kWays{Way{"", false, SubmitOrder::kAsGiven},
-                           Way{" to a leader", true, SubmitOrder::kAsGiven},
-                           Way{" to a leader in any order", true, SubmitOrder::kAny}};
-
-// Holds the lock, and does nothing with it.
-void lead(const live::ConsulAgent& consul) {
-  live::Kv kv{consul.address()};
-  require(kv.acquire(kLeaderKey, kv.create_session("bench", "1s"), "{}"), "cannot lead");
-}
+constexpr std::array kWays{Way{"", SubmitOrder::kAsGiven}, Way{" in any order", SubmitOrder::kAny}};
 
 double raw_set(const live::ConsulAgent& consul, std::size_t count, std::size_t connections) {
   std::vector<std::string> bodies;
@@ -208,7 +198,6 @@ void measure_producers(Bench& bench) {
     for (const Way& way : kWays) {
       const auto in = [&way](auto submit) {
         return [&way, submit](const auto& consul, std::size_t tasks) {
-          if (way.led) lead(consul);
           return submit(consul, tasks, way.order);
         };
       };

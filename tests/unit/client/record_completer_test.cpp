@@ -77,30 +77,12 @@ TEST_CASE("members that only lictor may set are removed") {
   CHECK(task.record == R"({"taskId":"a","taskTime":1,"taskType":"T","taskTaken":"false"})");
 }
 
-TEST_CASE("a completed record knows its place in the order, and whether its time was generated") {
-  Lines lines;
-  const NewRecord made = lines.take(R"({"taskId":"a"})");
-  CHECK(made.place == kCompletedNow);
-  REQUIRE(made.made_time);
-  CHECK(made.made_time->is_place);
-
-  const NewRecord given = lines.take(R"({"taskId":"a","taskTime":"1445599887"})");
-  CHECK(given.place == WallTime{1'445'599'887s});
-  CHECK_FALSE(given.made_time);
-
-  NewRecord timed = lines.take(R"({"executeAt":"2026-11-21T09:30:00Z","taskId":"a"})");
-  CHECK(timed.place == WallTime{1'795'253'400s});
-  REQUIRE(timed.made_time);
-  CHECK_FALSE(timed.made_time->is_place);
-}
-
 TEST_CASE("a generated time is replaced in place") {
   Lines lines;
   NewRecord task = lines.take(R"({"executeAt":5,"taskId":"1795228350949","taskType":"T"})");
   task.restamp(kCompletedNow + 1ms);
   CHECK(task.record ==
         R"({"taskTime":1795228350950,"executeAt":5,"taskId":"1795228350949","taskType":"T"})");
-  CHECK(task.place == WallTime{5s});
 
   NewTask made;
   made.type = "T";
@@ -108,7 +90,6 @@ TEST_CASE("a generated time is replaced in place") {
   auto record = make_record(made, kCompletedNow, lines.ids);
   REQUIRE(record);
   record->restamp(kCompletedNow + 2ms);
-  CHECK(record->place == kCompletedNow + 2ms);
   CHECK(record->record.starts_with(R"({"taskId":"a","taskTime":1795228350951,"taskTaken")"));
 }
 

@@ -33,11 +33,6 @@ using test::reply;
 using test::txn_error;
 using test::undelivered;
 
-struct Key {
-  std::string value, session;
-  std::uint64_t index = 3;
-};
-
 // Carries transactions and single writes out, one at a time, each when it is let: on threads of its
 // own, as the network would.
 class OneTransactionAtATime : public net::Transport {
@@ -78,16 +73,6 @@ class OneTransactionAtATime : public net::Transport {
   void refuse(const std::string& key, http::Response answer) {
     refused_[key].push_back(std::move(answer));
   }
-  /// What is there beside the tasks. A leader is, unless it is taken away.
-  std::map<std::string, Key> keys{{"q/leader", {"host-a", "session"}}};
-  bool may_read = true;   ///< these
-  bool may_check = true;  ///< them within a transaction
-  /// Once so many transactions are carried out.
-  void change(std::size_t after, const std::string& key, Key to) {
-    change_after_ = after;
-    change_ = {key, std::move(to)};
-  }
-  std::size_t written_at_change = 0;
   std::size_t takes = limits::kMostOperations;  ///< of operations in a transaction
 
   std::vector<std::string> written;  // in the order in which they came to be there
@@ -96,7 +81,6 @@ class OneTransactionAtATime : public net::Transport {
   std::vector<std::string> transactions;  // the first keys of those that were carried out
   std::size_t most_operations = 0;
   std::size_t out_of_order = 0;
-  std::size_t unmet = 0;  // refused by a check
   std::size_t sent = 0;
   std::size_t most_under_way = 0;
 
@@ -120,27 +104,9 @@ class OneTransactionAtATime : public net::Transport {
   http::Response carry_out_single(const net::Request& request) {
     const std::string path = request.target.substr(0, request.target.find('?'));
     const std::string key = path.substr(std::string{"/v1/kv/"}.size());
-    if (request.method == "GET") {
-      if (!may_read) return reply(403, "Permission denied");
-      const auto found = keys.find(key);
-      if (found == keys.end()) return reply(404, "", ++index_);
-      const auto& [value, session, index] = found->second;
-      return reply(200, test::entry(key, value, index, session), index);
-    }
     CHECK(request.target == path + "?cas=0");
     written.push_back(key);
     return reply(200, "true");
-  }
-  // Why a check of the transaction fails; empty: it holds.
-  std::string failed_check(const nlohmann::json& kv) {
-    const std::string verb = kv["Verb"];
-    const std::string key = kv["Key"];
-    if (!verb.starts_with("check-")) return {};
-    if (!may_check) return "Permission denied";
-    const auto found = keys.find(key);
-    const std::uint64_t index = found == keys.end() ? 0 : found->second.index;
-    if (verb == "check-not-exists") return index == 0 ? "" : "key exists";
-    return index == kv["Index"] ? "" : "current modify index is another";
   }
   http::Response carry_out(const nlohmann::json& operations) {
     const std::string first = operations[0]["KV"]["Key"];
@@ -167,10 +133,6 @@ class OneTransactionAtATime : public net::Transport {
         ++out_of_order;
         return reply(409, txn_error(i, "key doesn't exist"));
       }
-      if (const std::string why = failed_check(kv); !why.empty()) {
-        ++unmet;
-        return reply(409, txn_error(i, why));
-      }
       if (kv["Verb"] == "cas") created.push_back(key);
     }
     written.insert(written.end(), created.begin(), created.end());
@@ -181,10 +143,6 @@ class OneTransactionAtATime : public net::Transport {
       created_at[kv["Key"]] = transactions.size();
     }
     transactions.push_back(first);
-    if (change_after_ != 0 && --change_after_ == 0) {
-      keys[change_.first] = change_.second;
-      written_at_change = written.size();
-    }
     return reply(200, test::result(created.front(), "{}", ++index_));
   }
 
@@ -196,8 +154,6 @@ class OneTransactionAtATime : public net::Transport {
   bool holds_first_ = false;
   std::map<std::string, std::deque<http::Response>> refused_;
   std::string slow_;
-  std::size_t change_after_ = 0;
-  std::pair<std::string, Key> change_;
   std::size_t answered_ = 0;
   std::size_t others_ = 0;
   std::uint64_t index_ = 10;
@@ -210,10 +166,8 @@ std::string id(std::size_t i) {
 
 std::string key(std::size_t i) { return "q/tasks/" + id(i); }
 
-// The i-th task, with a time of its own.
-NewRecord task(std::size_t i, std::string record = "{}") {
-  return {id(i), std::move(record), WallTime{std::chrono::milliseconds{i}}};
-}
+// The i-th task.
+NewRecord task(std::size_t i, std::string record = "{}") { return {id(i), std::move(record)}; }
 
 struct Written {
   OneTransactionAtATime consul;
@@ -258,7 +212,6 @@ TEST_CASE("an older Consul refuses the first transactions, and takes the rest") 
   SubmitOrder order = SubmitOrder::kAsGiven;
   SUBCASE("while somebody leads") {}
   SUBCASE("in any order") { order = SubmitOrder::kAny; }
-  SUBCASE("at rest") { consul.keys.clear(); }
   consul.takes = limits::kLeastOperations;
   consul.written = {key(70)};
   Store store{consul};
@@ -284,7 +237,7 @@ TEST_CASE("an older Consul refuses the first transactions, and takes the rest") 
   CHECK(consul.written.size() == 2'000);
   CHECK(consul.most_operations <= limits::kLeastOperations);
   CHECK(store.max_operations() == limits::kLeastOperations);
-  if (consul.keys.empty() || order == SubmitOrder::kAny) return;
+  if (order == SubmitOrder::kAny) return;
   CHECK(std::is_sorted(consul.written.begin() + 1, consul.written.end()));
 }
 
@@ -304,7 +257,7 @@ TEST_CASE("with any order no transaction waits for another, and all are settled 
   REQUIRE(scene.consul.written.size() == 1'000);
   CHECK(scene.consul.written.front() != key(0));
   CHECK(scene.consul.out_of_order == 0);
-  CHECK(scene.consul.sent == 19);  // none twice, after a look at partitions, leader and control key
+  CHECK(scene.consul.sent == 16);  // none twice
   scene.check_settled(1'000);
 }
 
@@ -322,73 +275,6 @@ TEST_CASE("with any order existing tasks are reported, and an error stops unsent
   CHECK(std::count(scene.consul.written.begin(), scene.consul.written.end(), key(126)) == 0);
 }
 
-TEST_CASE("in a queue at rest transactions go in any order") {
-  Written scene;
-  SUBCASE("that nobody has ever led") { scene.consul.keys.clear(); }
-  SUBCASE("that nobody leads") { scene.consul.keys["q/leader"].session.clear(); }
-  SUBCASE("that is paused") { scene.consul.keys["q/control"] = {R"({"paused": true})", {}}; }
-  SUBCASE("that is paused, with several partitions") {
-    scene.consul.keys = {{"q/partitions", {"4", {}}}, {"q/control", {R"({"paused": true})", {}}}};
-  }
-  scene.consul.hold_back(key(0), 3);
-  scene.write(1'000);
-  REQUIRE(scene.consul.written.size() == 1'000);
-  CHECK(scene.consul.written.front() != key(0));
-  CHECK(scene.consul.out_of_order == 0);
-  CHECK(scene.consul.unmet == 0);
-  CHECK(scene.consul.most_operations == limits::kLeastOperations);
-  scene.check_settled(1'000);
-}
-
-TEST_CASE("the order is kept while somebody leads, or if that is unknown") {
-  Written scene;
-  SUBCASE("a leader") {}
-  SUBCASE("leaders of partitions: that the leader key is free means nothing") {
-    scene.consul.keys = {{"q/partitions", {"4", {}}}, {"q/leader", {"{}", {}}}};
-  }
-  SUBCASE("a number of partitions that cannot be read") {
-    scene.consul.keys = {{"q/partitions", {"many", {}}}, {"q/leader", {"{}", {}}}};
-  }
-  SUBCASE("a key that may not be read") { scene.consul.may_read = false; }
-  SUBCASE("a key that may be read and not compared") {
-    scene.consul.keys.clear();
-    scene.consul.may_check = false;
-  }
-  SUBCASE("a leader under another key: only the folder shows that there was one") {
-    scene.consul.keys = {{"q/tasks/", {}}};
-  }
-  scene.consul.hold_back(key(0), 1);
-  scene.write(300);
-  scene.check_order(300);
-  scene.check_settled(300);
-}
-
-TEST_CASE("the order is kept once a queue is no longer at rest") {
-  Written scene;
-  SUBCASE("somebody leads it") {
-    scene.consul.keys.clear();
-    scene.consul.change(10, "q/leader", {"host-a", "session", 20});
-  }
-  SUBCASE("somebody leads it again") {
-    scene.consul.keys["q/leader"].session.clear();
-    scene.consul.change(10, "q/leader", {"host-b", "session", 20});
-  }
-  SUBCASE("it goes on") {
-    scene.consul.keys["q/control"] = {R"({"paused": true})", {}};
-    scene.consul.change(10, "q/control", {"{}", {}, 20});
-  }
-  scene.write(5'000);
-  CHECK(scene.consul.unmet >= 1);
-  CHECK(scene.consul.unmet <= 2 * RecordWriter::kInAnyOrder);  // those that waited already
-  const auto& written = scene.consul.written;
-  REQUIRE(written.size() == 5'000);
-  CHECK(std::set<std::string>{written.begin(), written.end()}.size() == 5'000);
-  const auto change = written.begin() + static_cast<std::ptrdiff_t>(scene.consul.written_at_change);
-  CHECK(std::is_sorted(change, written.end()));
-  scene.check_settled(5'000);
-  CHECK_FALSE(scene.writer.stopped());
-}
-
 // The ids in the order in which their tasks would start.
 std::vector<std::string> order_of_start(const OneTransactionAtATime& consul) {
   std::vector<std::tuple<std::int64_t, std::size_t, std::string>> order;
@@ -404,9 +290,15 @@ std::vector<std::string> order_of_start(const OneTransactionAtATime& consul) {
 TEST_CASE(
     "tasks without a time start in the order of the calls, whatever the order of the "
     "transactions") {
-  Written scene;
-  scene.consul.keys.clear();  // nobody leads
-  scene.consul.hold_back_first(5);
+  SubmitOrder order = SubmitOrder::kAny;
+  std::chrono::milliseconds most_ahead = 31ms;  // one for each transaction but the first
+  SUBCASE("in any order") {}
+  SUBCASE("in order") {
+    order = SubmitOrder::kAsGiven;
+    most_ahead = 0ms;
+  }
+  Written scene{order};
+  scene.consul.hold_back_first(order == SubmitOrder::kAny ? 5 : 1);
   TaskIds ids{1};
   std::vector<std::string> given;
   constexpr WallTime kNow{1'795'228'350'949ms};
@@ -426,78 +318,16 @@ TEST_CASE(
     scene.writer.add(std::move(*task));
   }
   scene.writer.finish();
-  CHECK(scene.consul.unmet == 0);
-  CHECK_FALSE(std::is_sorted(scene.consul.transactions.begin(), scene.consul.transactions.end()));
+  if (order == SubmitOrder::kAny) {
+    const auto& transactions = scene.consul.transactions;
+    CHECK_FALSE(std::is_sorted(transactions.begin(), transactions.end()));
+  }
   CHECK((order_of_start(scene.consul) == given));
-  // 3 ms of the clock, and one for each of the other transactions; a task or more ahead of it where
-  // the ids are not in order.
+  // Of the clock, 3 ms. Where the ids are not in order, a task or more is ahead of that.
   if (std::is_sorted(given.begin(), given.end())) {
     const auto last = nlohmann::json::parse(scene.consul.values["q/tasks/" + given.back()]);
-    CHECK(last["taskTime"] <= (kNow + 3ms + 31ms).time_since_epoch().count());
+    CHECK(last["taskTime"] <= (kNow + 3ms + most_ahead).time_since_epoch().count());
   }
-}
-
-TEST_CASE("tasks whose times do not grow are written in order") {
-  Written scene;
-  scene.consul.keys.clear();  // nobody leads
-  std::function<WallTime(std::size_t)> place;
-  SUBCASE("all at once") {
-    place = [](std::size_t) { return WallTime{1s}; };
-  }
-  SUBCASE("backwards") {
-    place = [](std::size_t i) { return WallTime{1h} - std::chrono::milliseconds{i}; };
-  }
-  SUBCASE("some time or other") {
-    place = [](std::size_t i) { return WallTime{std::chrono::seconds{i * 7919 % 31}}; };
-  }
-  for (std::size_t i = 0; i < 1'000; ++i) {
-    NewRecord same = task(i);
-    same.place = place(i);
-    scene.writer.add(std::move(same));
-  }
-  scene.writer.finish();
-  scene.check_order(1'000);
-  scene.check_settled(1'000);
-}
-
-TEST_CASE("in a queue at rest a lost transaction is written again") {
-  SubmitOrder order = SubmitOrder::kAsGiven;
-  SUBCASE("in order") {}
-  SUBCASE("in any order") { order = SubmitOrder::kAny; }
-  Written scene{order};
-  scene.consul.keys.clear();
-  for (const std::size_t first : {0, 126, 945}) {
-    scene.consul.refuse(key(first), undelivered(Delivery::kLost));
-  }
-  // Consul comes back, and has no leader at first.
-  scene.consul.refuse(key(504), undelivered(Delivery::kNotSent));
-  scene.consul.refuse(key(504), reply(500, "No cluster leader"));
-  scene.write(1'000);
-  CHECK(scene.consul.written.size() == 1'000);
-  scene.check_settled(1'000);
-}
-
-TEST_CASE("with any order a queue that is no longer at rest changes nothing") {
-  Written scene{SubmitOrder::kAny};
-  scene.consul.keys.clear();
-  scene.consul.change(10, "q/leader", {"host-a", "session", 20});
-  scene.consul.hold_back(key(63 * 20), 3);
-  for (std::size_t i = 0; i < 3'000; ++i) {
-    NewRecord backwards = task(i);
-    backwards.place = WallTime{1h} - std::chrono::milliseconds{i};
-    scene.writer.add(std::move(backwards));
-  }
-  scene.writer.finish();
-  CHECK(scene.consul.written.size() == 3'000);
-  CHECK(scene.consul.unmet >= 1);
-  CHECK(scene.consul.most_under_way > 2);
-  scene.check_settled(3'000);
-}
-
-TEST_CASE("a single transaction asks nothing of the queue") {
-  Written scene;
-  scene.write(63);
-  CHECK(scene.consul.sent == 1);
 }
 
 TEST_CASE("a record that fills a transaction keeps its place") {
@@ -532,8 +362,7 @@ TEST_CASE("a transaction that Consul did not take is sent again, and those after
 }
 
 TEST_CASE("what is submitted after many tasks has a later time than they have") {
-  Written scene;
-  scene.consul.keys.clear();  // nobody leads
+  Written scene{SubmitOrder::kAny};
   TaskIds ids{1};
   const WallTime begin = wall_now();
   std::string last;
@@ -551,7 +380,6 @@ TEST_CASE("what is submitted after many tasks has a later time than they have") 
 
 TEST_CASE("tasks without a time start in order across transactions") {
   OneTransactionAtATime consul;
-  consul.keys = {{"lictor/q/leader", {"host-a", "session"}}};
   lictor::Client client = test::client_of(consul);
   const auto results = client.submit_many(std::vector<NewTask>(200, NewTask{.type = "T"}));
   REQUIRE(results.size() == 200);
@@ -580,7 +408,6 @@ TEST_CASE("tasks may be submitted in any order") {
 
 TEST_CASE("a refusal by Consul is reported for each task") {
   OneTransactionAtATime consul;
-  consul.keys = {{"lictor/q/leader", {"host-a", "session"}}};
   lictor::Client client = test::client_of(consul);
   consul.refuse("lictor/q/tasks/127", reply(409, txn_error(0, "Permission denied")));
   std::vector<NewTask> tasks(500, NewTask{.type = "T"});

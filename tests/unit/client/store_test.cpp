@@ -67,10 +67,9 @@ TEST_CASE("several lost transactions share one time limit for reading back") {
   using namespace std::chrono_literals;
   const std::vector<Store::Record> records{{"t/42", R"({"taskType":"T"})"}};
   const http::Response lost = undelivered(Delivery::kLost);
-  const auto look = [&](Duration ago, std::deque<http::Response> replies,
-                        const Store::Condition& condition = {}) {
+  const auto look = [&](Duration ago, std::deque<http::Response> replies) {
     FakeConsul consul{std::move(replies)};
-    auto created = Store{consul}.create_from(lost, boot_now() - ago, records, condition);
+    auto created = Store{consul}.create_from(lost, boot_now() - ago, records, {});
     return std::pair{std::move(created), consul.asked.size()};
   };
   const auto [there, looks] = look(25s, {reply(200, result("t/42", records[0].value, 9))});
@@ -87,58 +86,6 @@ TEST_CASE("several lost transactions share one time limit for reading back") {
   CHECK(unknown.error().code == ErrorCode::kTimeout);
   CHECK(contains(unknown.error().message, "look again when Consul is back"));
   CHECK(no_looks == 0);
-  const auto [at_rest, no_tries] = look(31s, {}, {"leader", 5});
-  REQUIRE_FALSE(at_rest);
-  CHECK(at_rest.error().code == ErrorCode::kTimeout);
-  CHECK(no_tries == 0);
-}
-
-TEST_CASE("while the queue is at rest, a missing record after a lost reply is written again") {
-  const std::vector<Store::Record> records{{"t/42", R"({"taskType":"T"})"}};
-  const Store::Condition rest{"leader", 5};
-  const http::Response lost = undelivered(Delivery::kLost);
-  const http::Response ours = reply(200, result("t/42", records[0].value, 9));
-  const http::Response refused = reply(409, txn_error(0, "failed to set key, index is stale"));
-  const http::Response over = reply(409, txn_error(1, "current modify index 6"));
-  std::deque<http::Response> replies;
-  std::uint64_t index = 9;
-  bool unmet = false;
-  std::vector<std::size_t> existing;
-  SUBCASE("it was not written") { replies = {reply(200, result("t/42", records[0].value, 9))}; }
-  SUBCASE("the second reply is lost, too") { replies = {lost, ours}; }
-  SUBCASE("Consul is away for a while") {
-    replies = {undelivered(Delivery::kNotSent), reply(500, "No cluster leader"), ours};
-  }
-  SUBCASE("it was written") { replies = {refused, ours}; }
-  SUBCASE("it was written, and somebody leads now") { replies = {over, ours}; }
-  SUBCASE("another was there") {
-    replies = {refused, reply(200, result("t/42", "{\"taskType\":\"Other\"}", 3))};
-    existing = {0};
-    index = 0;
-  }
-  SUBCASE("another was there, and somebody leads now") {
-    replies = {over, reply(200, result("t/42", "{\"taskType\":\"Other\"}", 3))};
-    unmet = true;
-    index = 0;
-  }
-  FakeConsul consul{std::move(replies)};
-  const auto created = Store{consul}.create_from(lost, boot_now(), records, rest);
-  REQUIRE(created);
-  CHECK(created->index == index);
-  CHECK(created->existing == existing);
-  CHECK(created->unmet == unmet);
-  CHECK(consul.all_asked());
-  CHECK(contains(consul.asked[0].body, "check-index"));
-}
-
-TEST_CASE("with a leader, a missing record after a lost reply is in doubt") {
-  using namespace std::chrono_literals;
-  FakeConsul consul{{reply(409, txn_error(1, "current modify index 6")),
-                     reply(409, txn_error(0, "key doesn't exist"))}};
-  const auto created = Store{consul}.create_from(undelivered(Delivery::kLost), boot_now() - 25s,
-                                                 {{"t/42", "{}"}}, {"leader", 5});
-  REQUIRE_FALSE(created);
-  CHECK(created.error().code == ErrorCode::kTimeout);
 }
 
 TEST_CASE("after a lost reply, another task of the same id means that ours was not written") {
