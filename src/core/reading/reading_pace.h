@@ -5,13 +5,16 @@
 // cost Consul a walk over all names.
 //
 // Token bucket: listings use at most a tenth of the time, with a burst of 300 ms, whoever writes.
-// What a listing costs Consul follows from the number of names alone. Nothing is measured: an
-// answer does not show its cost, and the time until it came is mostly waiting.
+// What a listing costs Consul follows from the number of names, and of tombstones below the prefix:
+// Consul walks these too. Tasks whose deletion we saw are counted. How many were deleted before we
+// led is not known, and may be a million. So then an answer that did not wait for a change bounds
+// what they cost. All other answers show nothing, since their time is mostly waiting.
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 
 #include "lictor/time.h"
 
@@ -19,19 +22,35 @@ namespace lictor::core {
 
 class ReadingPace {
  public:
+  /// Leadership was won.
+  void begin(Instant now) {
+    before_us_ = kMostBeforeUs;
+    before_us_until_ = now + kReapedAfter;
+    measured_at_ = Instant::min();
+  }
+
   /// What a list of so many names costs Consul (consul.md 11, 12: 20,000 names take 5 to 9 ms
-  /// under load). Consul also walks the tombstones below the prefix, which the answer doesn't show:
-  /// those of the tasks that we deleted in the last 15 minutes are counted.
+  /// under load, and as many tombstones 3 ms).
   [[nodiscard]] Duration cost(Instant now, std::size_t names) {
     forget_reaped(now);
     return kList + kName * static_cast<Duration::rep>(names) +
-           kTombstone * static_cast<Duration::rep>(tombstones_);
+           kTombstone * static_cast<Duration::rep>(tombstones_) + before_us_;
   }
 
-  /// A list of so many names was answered.
-  void listed(Instant now, std::size_t names) {
+  /// Whether the next list should not wait for a change, so that its time can be measured.
+  [[nodiscard]] bool measures(Instant now) const {
+    return before_us_ > Duration::zero() && now >= measured_at_ + kMeasureAgain;
+  }
+
+  /// A list of so many names was answered. `took`: of one that did not wait for a change.
+  void listed(Instant now, std::size_t names, std::optional<Duration> took = {}) {
     constexpr int kPrice = 10;
     constexpr int kBusyPrice = 100;
+    if (took) {
+      const Duration known = cost(now, names) - before_us_;
+      before_us_ = std::clamp(*took - known / 2 - kRoundTrip, Duration::zero(), before_us_);
+      measured_at_ = now;
+    }
     const Duration cost = this->cost(now, names);
     paid_ = std::max(paid_, now) + kPrice * cost;
     next_ = std::max(now + std::max(kLeastPause, cost), paid_ - kCredit);
@@ -41,7 +60,7 @@ class ReadingPace {
   /// ones can wait for up to a second.
   [[nodiscard]] Instant next(bool busy) const { return busy ? next_busy_ : next_; }
 
-  /// We deleted so many tasks.
+  /// So many tasks were deleted.
   void deleted(Instant now, std::size_t tasks) {
     if (deletions_.empty() || now >= deletions_.back().until) {
       deletions_.push_back({now + kStep, 0});
@@ -57,6 +76,9 @@ class ReadingPace {
   static constexpr Duration kTombstone = std::chrono::nanoseconds{160};
   static constexpr Duration kReapedAfter = std::chrono::minutes{15};  // consul.md 4.3
   static constexpr Duration kStep = std::chrono::seconds{10};
+  static constexpr Duration kMostBeforeUs = std::chrono::milliseconds{200};
+  static constexpr Duration kMeasureAgain = std::chrono::seconds{10};
+  static constexpr Duration kRoundTrip = std::chrono::milliseconds{2};
   static constexpr Duration kCredit = std::chrono::milliseconds{300};
   static constexpr Duration kLeastPause = std::chrono::milliseconds{1};
   static constexpr Duration kLongestBusyPause = std::chrono::seconds{1};
@@ -71,6 +93,7 @@ class ReadingPace {
          deletions_.pop_front()) {
       tombstones_ -= deletions_.front().tasks;
     }
+    if (now >= before_us_until_) before_us_ = {};
   }
 
   Instant paid_{};  // when the bucket is full again
@@ -78,6 +101,10 @@ class ReadingPace {
   Instant next_busy_ = Instant::min();
   std::deque<Deletions> deletions_;
   std::size_t tombstones_ = 0;
+  // At most, of what was deleted before we led.
+  Duration before_us_{};
+  Instant before_us_until_ = Instant::max();
+  Instant measured_at_ = Instant::min();
 };
 
 }  // namespace lictor::core

@@ -18,6 +18,7 @@ void TaskSource::start(Instant now, Effects& out) {
   folder_missing_ = false;
   ++reading_;
   watch_at_ = now;
+  pace_.begin(now);
   on_time(now, busy_, out);
 }
 
@@ -63,7 +64,8 @@ void TaskSource::ask_names(Instant now, Effects& out) {
   watch_asked_at_ = now;
   watch_reading_ = reading_;
   watch_ = requests_.next();
-  out.emplace_back(ListTasks{watch_, index_});
+  watch_waits_ = index_ != 0 && !pace_.measures(now);
+  out.emplace_back(ListTasks{watch_, watch_waits_ ? index_ : 0});
 }
 
 // One answer may be lost. After a second anything may have happened, as before a first reading.
@@ -87,7 +89,8 @@ void TaskSource::on(Instant now, const TasksListed& reply, Effects& out) {
   trouble_.over();
   failures_.over();
   list_again_at_ = Instant::max();
-  pace_.listed(now, reply.keys.size());
+  pace_.listed(now, reply.keys.size(),
+               watch_waits_ ? std::nullopt : std::optional{now - watch_asked_at_});
   // Went backwards: tombstones were reaped or a snapshot was restored (consul.md 4.3, 4.4).
   // An index above the server's would not wake.
   const bool backwards = reply.consul_index < index_;
@@ -120,6 +123,10 @@ void TaskSource::compare(Instant now, const TasksListed& reply, Effects& out) {
       if (known.index <= reply.consul_index) gone.push_back(&known);
     });
   }
+  const auto by_others = std::count_if(gone.begin(), gone.end(), [this](const KnownKey* known) {
+    return listener_.is_stable(*known);
+  });
+  deleted(now, static_cast<std::size_t>(by_others));
   std::sort(gone.begin(), gone.end(),
             [](const KnownKey* a, const KnownKey* b) { return a->key < b->key; });
   for (KnownKey* known : gone) listener_.on_gone(now, *known, reply.consul_index, out);

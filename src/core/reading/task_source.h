@@ -84,7 +84,7 @@ class TaskSource {
   void check(const std::string& key);
   /// Lists the names once more, by a quorum.
   void read_again(Instant now, Effects& out);
-  /// We deleted so many tasks.
+  /// So many tasks were deleted.
   void deleted(Instant now, std::size_t tasks) { pace_.deleted(now, tasks); }
 
   /// Everything was read once.
@@ -141,6 +141,7 @@ class TaskSource {
   std::uint64_t ended_ = 0;  // the last reading that has ended
   std::uint64_t index_ = 0;  // of the last names; 0: the next are read by a quorum, at once
   RequestId watch_;
+  bool watch_waits_ = false;  // for a change of the names
   Instant watch_asked_at_{};
   std::uint64_t watch_reading_ = 0;    // the reading that its names are of
   Instant watch_at_ = Instant::max();  // not before this, apart from the pace

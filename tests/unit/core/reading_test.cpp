@@ -185,6 +185,71 @@ TEST_CASE("what we deleted counts for the pace until its tombstones are reaped")
   CHECK(pace.next(false) < now + 2ms);
 }
 
+TEST_CASE("what was deleted before we led counts as much as an answer that did not wait shows") {
+  ReadingPace pace;
+  Instant now{1h};
+  const Duration few = pace.cost(now, 10);
+  pace.begin(now);
+  CHECK(pace.measures(now));
+  pace.listed(now, 10, 32ms);
+  CHECK(pace.cost(now, 10) > 29ms);
+  CHECK(pace.cost(now, 10) < 31ms);
+  CHECK_FALSE(pace.measures(now));
+  pace.listed(now, 10);  // it waited
+  CHECK(pace.next(false) > now + 290ms);
+  now += 10s;
+  CHECK(pace.measures(now));
+  pace.listed(now, 10, 100ms);  // Consul was busy
+  CHECK(pace.cost(now, 10) < 31ms);
+  pace.listed(now, 10, 12ms);
+  CHECK(pace.cost(now, 10) < 11ms);
+  now += 15min;
+  CHECK(pace.cost(now, 10) == few);
+  CHECK_FALSE(pace.measures(now));
+}
+
+TEST_CASE("a leader asks for names that do not wait until it knows what a list costs") {
+  Cluster cluster;
+  cluster.plan = [](const Task&) { return JobPlan{.after = 1ms, .error = {}}; };
+  Duration list_time = 50ms;
+  cluster.fault = [&](const Daemon&, const Effect& effect) {
+    return std::holds_alternative<ListTasks>(effect) ? Fault{.back = list_time} : Fault{};
+  };
+  Daemon& daemon = cluster.add(wide());
+  cluster.run_for(5s);
+  int put = 0;
+  const auto asked_at_once = [&] {
+    cluster.put(std::to_string(++put));
+    cluster.run_for(11s);
+    const auto lists = all<ListTasks>(daemon);
+    return std::count_if(lists.begin(), lists.end(),
+                         [](const ListTasks& each) { return each.index == 0; });
+  };
+  const auto slow = asked_at_once();
+  CHECK(asked_at_once() > slow);
+  list_time = 1ms;
+  const auto fast = asked_at_once();
+  CHECK(asked_at_once() == fast);
+  CHECK(cluster.violations() == std::vector<std::string>{});
+}
+
+TEST_CASE("what producers delete counts for the pace") {
+  constexpr Duration kCost = 200us + 20'000 * 160ns;
+  Reading r;
+  put_for_tomorrow(r.cluster, 10'000, 20'000);
+  r.cluster.run_for(10s);
+  for (int i = 10'000; i < 30'000; ++i) r.cluster.store.remove("tasks/" + std::to_string(i));
+  r.cluster.run_for(10s);
+  const std::size_t before = r.lists();
+  for (int i = 0; i < 2'000; ++i) {
+    Task& task = r.cluster.make("new" + std::to_string(i % 10));
+    task.execute_at = r.cluster.wall() + 24h;
+    r.cluster.store.put(task);
+    r.cluster.run_for(5ms);
+  }
+  CHECK(static_cast<std::int64_t>(r.lists() - before) * kCost < 10s / 10 + 300ms);
+}
+
 TEST_CASE(
     "a batch of values grows while answers are small, and shrinks when one is large or late") {
   const QueueOptions options = options_of("a");
