@@ -194,9 +194,13 @@ void QueueSupervisor::drop_driver() {
 
 void QueueSupervisor::write_note(const core::DivisionNote& note) const {
   const NoteWords words = words_of(note.kind);
+  const auto number = [](std::uint32_t count) { return count == 0 ? "" : std::to_string(count); };
+  const bool is_change =
+      note.kind == Note::kFinishes || note.kind == Note::kChanged || note.kind == Note::kGone;
   log(words.level, words.message,
       {{"queue", name()},
-       {"partitions", note.partitions == 0 ? std::string{} : std::to_string(note.partitions)},
+       {"before", is_change ? number(division_.count()) : ""},
+       {"partitions", number(note.partitions)},
        {"error", note.error}});
 }
 
