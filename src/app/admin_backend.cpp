@@ -30,6 +30,8 @@ constexpr auto kFleetHolds = 2s;
 constexpr auto kAnswersHold = 1s;
 
 // The result of `work` on the loop's thread. std::nullopt: later than kPatience, or the loop ended.
+// `work` may still run after that, so the promise is shared, and all that `work` refers to must
+// outlive the loop's run().
 template <class Value>
 std::optional<Value> ask(runtime::Loop& loop, std::function<Value()> work) {
   auto promise = std::make_shared<std::promise<Value>>();
@@ -66,6 +68,7 @@ std::optional<admin::Status> AdminBackend::status() {
   return ask<admin::Status>(loop_, read_status_);
 }
 
+// A member without the task's partition knows nothing: then the caller asks the partition's leader.
 std::optional<std::string> AdminBackend::why(const std::string& queue, const std::string& id) {
   auto reasons = ask<std::optional<std::string>>(loop_, [=, this] {
                    return read_why_(queue, id);
@@ -120,6 +123,8 @@ Result<std::string> AdminBackend::ask_member(const std::string& queue, const std
   return fail(ErrorCode::kFailed, node + " is no member now");
 }
 
+// With one partition the fleet names the leader. With several, the task's record decides which
+// partition it is of, so both the record and the locks are read.
 Result<std::string> AdminBackend::ask_leader_of(const std::string& queue, const std::string& id,
                                                 const std::string& target) {
   LICTOR_TRY(const auto known, fleet(queue));
@@ -137,6 +142,8 @@ Result<std::string> AdminBackend::ask_leader_of(const std::string& queue, const 
                               : ask_member(queue, lock.name(), target);
 }
 
+// Asks all at once: one that hangs costs kPatience, several cost no more. This daemon is left out;
+// the caller has its own state at hand.
 std::vector<AdminBackend::Answer> AdminBackend::ask_leaders(const std::string& queue,
                                                             const std::string& target) {
   const auto fleet = this->fleet(queue);
@@ -159,6 +166,8 @@ std::vector<AdminBackend::Answer> AdminBackend::ask_leaders(const std::string& q
   return leaders.answers;
 }
 
+// Asks who leads Consul: the agent answers that whatever the token may do, and the answer is empty
+// while Consul has no leader, when nothing can be written.
 admin::ConsulTrouble AdminBackend::consul_trouble() {
   const std::lock_guard lock{mutex_};
   if (asked_at_ != Instant::min() && boot_now() - asked_at_ < kConsulAnswerHolds) return trouble_;

@@ -1,5 +1,18 @@
 #pragma once
 
+// Where the admin API's answers come from. Handlers run on the HTTP server's workers, while the
+// state of the daemon belongs to the loop's thread. A question is posted to the loop as a function,
+// and the worker waits for the result, for 2 s at most, so a loop that hangs keeps no worker.
+//
+//   status(), why()       this daemon, on the loop's thread; std::nullopt: no answer in time
+//   consul_trouble()      Consul, over the admin API's own transport
+//   fleet()               Consul and the members of the queue
+//   ask_...()             the admin APIs of other members
+//
+// Many open pages ask the same within a second. So consul_trouble(), fleet() and ask_leaders() keep
+// their answers for 1 or 2 s. Each holds a mutex while its question is under way; whoever asks
+// meanwhile waits for that answer. Many pages cost Consul and the members as much as one.
+
 #include <functional>
 #include <map>
 #include <mutex>
@@ -21,7 +34,9 @@ class AdminBackend : public admin::Backend {
   using ReadWhy =
       std::function<std::optional<std::string>(const std::string& queue, const std::string& id)>;
 
-  /// What is given to read runs on the loop's thread. `token` is that of the admin APIs.
+  /// `read_status` and `read_why` run on the loop's thread. `token` gives the bearer token of the
+  /// admin APIs, this one's and the others'; it is read anew for each question, as its file may
+  /// change.
   AdminBackend(runtime::Loop& loop, net::Transport& transport, std::string node,
                const admin::StoredQueues& queues, ReadStatus read_status, ReadWhy read_why,
                std::function<std::string()> token);
@@ -52,6 +67,8 @@ class AdminBackend : public admin::Backend {
     LeaderAnswers leaders;
   };
   [[nodiscard]] const admin::StoredQueue* find(const std::string& queue) const;
+  /// Asks the admin API of a member. Errors: also where the member is this daemon, which has no
+  /// answer of its own then: Consul shows a leader that this daemon no longer is, or not yet.
   [[nodiscard]] Result<std::string> answer_of(const cluster::Member& member,
                                               const std::string& target) const;
 
@@ -65,8 +82,8 @@ class AdminBackend : public admin::Backend {
   std::map<std::string, KnownFleet> fleets_;  // an entry for each queue, made at the start
 
   std::mutex mutex_;  // for what follows; held while Consul is asked, so that one asks for all
-  Instant asked_at_ = Instant::min();
-  Instant answered_at_ = Instant::min();
+  Instant asked_at_ = Instant::min();     // whatever came back
+  Instant answered_at_ = Instant::min();  // the last time that nothing was wrong
   admin::ConsulTrouble trouble_;
 };
 

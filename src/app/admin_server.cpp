@@ -38,6 +38,7 @@ Result<std::unique_ptr<AdminServer>> AdminServer::listen(const Config& config) {
                     "; choose another address, port 0 for any that is free, or [] for none");
   }
   server->listeners_ = std::move(*listeners);
+  // The names that a request's Host may have; others are a sign of DNS rebinding (admin/guard.h).
   server->hosts_ = {host, host.substr(0, host.find('.')), config.node};
   for (const httpd::Listener& listener : server->listeners_) {
     server->urls_.push_back(listener.url);
@@ -48,6 +49,7 @@ Result<std::unique_ptr<AdminServer>> AdminServer::listen(const Config& config) {
 
 Result<void> AdminServer::serve(const Sources& from) {
   if (listeners_.empty()) return {};
+  // All requests are short and none is urgent: people and programs that look may wait.
   net::Tuning tuning;
   tuning.max_short_requests = net::kAdminConnections;
   tuning.max_urgent_requests = tuning.max_polls = 0;

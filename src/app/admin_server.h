@@ -1,5 +1,20 @@
 #pragma once
 
+// The admin API of a daemon in two steps, since the daemon needs the addresses before it joins a
+// queue, and the handlers need the queues:
+//
+//   listen()  binds the sockets; clients that connect now wait in the kernel's backlog
+//   serve()   opens a transport, builds the routes and starts the HTTP server
+//
+//   httpd's thread --> its workers --> Router --> a route --+--> AdminBackend --> the loop's thread
+//                                                           +--> Client --> transport_ --> Consul
+//                                                           +--> LogStore --> files
+//                                                           +--> Metrics, Events, Activity
+//
+// The members below stand in the order of their use, each after what it refers to. So the HTTP
+// server, the last one, ends first, and no handler outlives what it reads. The whole object must
+// end before the Daemon that the two read functions refer to.
+
 #include <memory>
 #include <string>
 #include <vector>

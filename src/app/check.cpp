@@ -18,6 +18,8 @@ struct CheckFlags {
   std::string role;     // whose token it is: "daemon", "reader"; empty: by the configuration
 };
 
+// The file is loaded twice. As a client's it says what to check in Consul. As a daemon's it also
+// needs programs and users on this host; an error there is a finding among others, not the end.
 Result<int> check(const Program& program, const CheckFlags& flags) {
   cli::CheckOptions options;
   options.strict = flags.strict;

@@ -45,7 +45,7 @@ std::string node_name() {
   return is_name(name) ? name : "localhost";
 }
 
-// Texts that `parse` understands.
+// Texts that `parse` understands. An error stands at the line of the text that is wrong.
 template <class Parse>
 Result<std::vector<std::string>> take_addresses(const ConfigNode& place, Parse parse) {
   std::vector<std::string> all;
@@ -275,6 +275,9 @@ Result<void> check_programs(const Config& config) {
   return {};
 }
 
+// Reads everything into `config`, each step on the result of the last one: the file's settings,
+// variables and flags over them, then the queues, whose paths begin with "root" and whose keys
+// contain the node; last the settings that are derived from the queues, and the warnings.
 // `top`: the file's value; nullptr: there is no file.
 Result<void> build(const ConfigNode* top, const LoadRequest& request, Config& config) {
   std::optional<ConfigNode> queues;
@@ -324,7 +327,8 @@ Result<void> build(const ConfigNode* top, const LoadRequest& request, Config& co
   return {};
 }
 
-// The error for a file that cannot be read, from errno.
+// The error for a file that cannot be read, from errno. `named`: the path, and the flag or variable
+// that named it.
 tl::unexpected<Error> unreadable(const std::string& named, int error) {
   const bool denied = error == EACCES || error == EPERM;
   return fail(denied ? ErrorCode::kPermissionDenied : ErrorCode::kInvalid,
@@ -412,6 +416,8 @@ nlohmann::json shared_settings(std::string_view text) {
 
 }  // namespace
 
+// The digest is of the file's JSON, not of the structs: two versions of lictor, whose defaults may
+// differ, agree on one file.
 Result<Config> parse_config(std::string_view text, std::string_view file,
                             const LoadRequest& request) {
   LICTOR_TRY(const auto tree, parse_json_tree(text, file));

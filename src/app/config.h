@@ -50,7 +50,9 @@ struct ConsulConfig {
 
 struct AdminConfig {
   std::vector<std::string> listen{"127.0.0.1:8642"};  ///< empty: switched off
-  bool listen_is_default = true;  ///< not configured: a taken port is replaced by a free one
+  /// Not configured: a taken port is replaced by a free one. Else two daemons of a host, which is a
+  /// usual way to try lictor out, could not start with their defaults.
+  bool listen_is_default = true;
   std::string token_file;
   std::vector<std::string> names;  ///< further names under which it is asked, of proxies
   /// "open": without a token_file it may listen on the network; everybody may read then
@@ -98,7 +100,8 @@ struct QueueConfig {
   /// Name, timing and, in `types` and `any_type`, the policy of each executor. `node` is set,
   /// `identity` is left to the daemon.
   core::QueueOptions options;
-  std::vector<std::string> session_checks{"serfHealth"};  ///< empty: TTL alone keeps the session
+  /// Consul ends the session when one of them fails. Empty: the TTL alone keeps it.
+  std::vector<std::string> session_checks{"serfHealth"};
 
   std::uint32_t weight = 1;  ///< this host's share of the partitions, relative to those of others
 

@@ -1,3 +1,17 @@
+// How the settings fit together. Each value may be right by itself and wrong beside another. Such a
+// fault would show only in the first outage, as lost leadership or as a task that runs twice. So
+// the daemon refuses it at its start, with the numbers that would fit.
+//
+//   a proof of leadership is sent
+//   |<-------------------- lock_delay: nobody else can lead -------------------->|
+//   |<------- lease: jobs may run ------->|<---- kill_grace ---->|<-- margin --->|
+//   |  proof    proof    proof    proof   |  TERM           KILL |  clock drift, |
+//   |  (each quarter of the lease)        |                      |  scheduling   |
+//
+// Beside that: renewals fit into the session's TTL twice, a request ends before the next renewal,
+// all jobs that may end at once fit into max_unacked, no KV path lies within another, and the
+// warden finds a daemon that hangs before the lease would end.
+
 #include <algorithm>
 #include <map>
 
@@ -29,6 +43,8 @@ std::string shown(const ConfigNode& place, std::string_view setting, Duration va
   return shown(place, setting, format_duration(value));
 }
 
+// Half the TTL at most: when a renewal is lost, the next one still comes before Consul may end the
+// session. And each has an answer, or none, before the next is due.
 Result<void> check_renewal(const ConfigNode& place, const core::QueueOptions& options) {
   if (options.renew_interval > options.session_ttl / 2) {
     return place.refuse_at(
@@ -99,6 +115,7 @@ struct Path {
   [[nodiscard]] bool is_prefix() const { return path.ends_with('/'); }
 };
 
+// With the two that no setting names: those follow from the queue's name, so a clash is the name's.
 std::vector<Path> all_paths(const std::vector<QueueConfig>& queues) {
   std::vector<Path> paths;
   for (std::size_t i = 0; i < queues.size(); ++i) {
@@ -112,6 +129,8 @@ std::vector<Path> all_paths(const std::vector<QueueConfig>& queues) {
   return paths;
 }
 
+// The error stands in the later of the two queues, the one that was added, and names both settings:
+// the user may never have written either, since paths have defaults.
 Result<void> refuse_overlap(const ConfigNode& place, const Path& a, const Path& b) {
   const auto& [first, second] =
       std::minmax(a, b, [](const Path& x, const Path& y) { return x.queue < y.queue; });

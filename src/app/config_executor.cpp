@@ -1,3 +1,8 @@
+// Reads one executor. All kinds share one table, so that a key of another kind gets an error that
+// says whose it is. The kind is the one of kKinds that is there. What the system must have (a
+// program, a folder, a user) is checked here, at the start: else the first task would find it out.
+// A client reads the same file on a host that may have none of that, so it skips these checks.
+
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>

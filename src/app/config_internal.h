@@ -90,7 +90,8 @@ struct QueueMembers {
 /// The settings that a queue gives as defaults and an executor may give itself.
 [[nodiscard]] Settings policy_settings(core::TypePolicy& policy);
 
-/// One of each kind of executor, of which a configuration sets one.
+/// One of each kind of executor, of which a configuration sets one. All are there, since the kind
+/// is known only when all keys were read, and the manual's list has the keys of all kinds.
 struct ExecutorParts {
   ExecConfig exec;
   NoopConfig noop;

@@ -1,3 +1,7 @@
+// Variables and flags over the file. Each is read by a Reader, as a setting of the file is, from a
+// text without file and line, so that an error names the variable or the flag instead. A flag wins
+// over its variable.
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -46,6 +50,7 @@ Reader comma_addresses(std::vector<std::string>& target) {
   });
 }
 
+// The whole list, which also finds misspelt variables.
 struct Override {
   std::optional<std::string> Overrides::*flag_value;
   std::string_view variable;

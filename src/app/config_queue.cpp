@@ -1,3 +1,13 @@
+// Reads one queue, in an order that the settings force:
+//
+//   1  its own settings          executors and schedules are only kept
+//   2  what was not set          paths from root and name, times from other times
+//   3  check_relations()         on the derived values, too
+//   4  executors                 each begins with the queue's policy as its default
+//   5  schedules
+//
+// After all queues: their paths and the number of their workers' processes, together.
+
 #include <algorithm>
 #include <optional>
 
@@ -46,6 +56,7 @@ Settings history_settings(core::HistoryLimits& limits) {
           {"max_age", duration(limits.max_age, 0s, 10 * 365 * 24h)}};
 }
 
+// true means the defaults, false none: the usual case needs no object.
 Reader history(std::optional<core::HistoryLimits>& target) {
   const std::string form = R"(true, false or an object such as {"keep": 1000, "max_age": "168h"})";
   auto read = [&target, form](const ConfigNode& place) -> Result<void> {
@@ -59,7 +70,8 @@ Reader history(std::optional<core::HistoryLimits>& target) {
   return {std::move(read), form, "false", forms_of(history_settings(defaults))};
 }
 
-// Fills in what was not set. `place` is the queue's.
+// Fills in what was not set. `place` is the queue's; null: there is no file, so nothing was set.
+// Two keys have no setting and always lie below `root`.
 void derive(const ConfigNode* place, const std::string& root, QueueConfig& queue) {
   core::QueueOptions& options = queue.options;
   const wire::Layout home = wire::Layout::under(root, options.queue);

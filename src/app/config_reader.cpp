@@ -18,6 +18,7 @@ constexpr std::size_t kMaxTextBytes = 4096;
 constexpr std::size_t kMaxKeyBytes = 512;
 constexpr std::size_t kMaxNameBytes = 128;
 
+// For "got ...": short, since a value may fill the whole file.
 std::string found(const JsonValue& value) {
   switch (value.kind) {
     case JsonKind::kNull:
@@ -37,6 +38,7 @@ std::string found(const JsonValue& value) {
   LICTOR_ASSERT(false);
 }
 
+// A misspelt key would silently leave a default in force, so no unknown key is accepted.
 tl::unexpected<Error> unknown(const ConfigNode& member, const Settings& settings) {
   const std::string& key = member.value().key;
   std::vector<std::string_view> known;
@@ -92,7 +94,7 @@ Reader key_or_prefix(std::string& target, bool prefix) {
   });
 }
 
-// A whole number up to 2^63 - 1.
+// A whole number up to 2^63 - 1, the most that the tree holds without loss.
 std::optional<std::uint64_t> take_whole(const JsonValue& value) {
   if (value.kind != JsonKind::kWhole || value.whole < 0) return std::nullopt;
   return static_cast<std::uint64_t>(value.whole);
@@ -101,6 +103,7 @@ std::optional<std::uint64_t> take_whole(const JsonValue& value) {
 constexpr std::array<std::pair<std::string_view, std::uint64_t>, 4> kSizeUnits{
     {{"TiB", 1ULL << 40U}, {"GiB", 1ULL << 30U}, {"MiB", 1ULL << 20U}, {"KiB", 1ULL << 10U}}};
 
+// "64KiB" or "65536". The limits on the digits keep the product below 2^63.
 std::optional<std::uint64_t> parse_size(std::string_view text) {
   for (const auto& [unit, bytes] : kSizeUnits) {
     if (!text.ends_with(unit)) continue;
@@ -111,6 +114,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   return text.size() <= 18 ? to_number<std::uint64_t>(text) : std::nullopt;
 }
 
+// In the largest unit that divides it.
 std::string size_text(std::uint64_t bytes) {
   for (const auto& [unit, size] : kSizeUnits) {
     if (bytes != 0 && bytes % size == 0) return fmt::format("{}{}", bytes / size, unit);
@@ -300,6 +304,8 @@ Result<std::uint64_t> size_of(const ConfigNode& place, std::uint64_t max) {
   return place.expected(size_form(max));
 }
 
+// A bare number is refused, with the number and a unit as the example: seconds and milliseconds are
+// both common elsewhere, and a wrong guess would be off by a thousand.
 Result<Duration> duration_of(const ConfigNode& place, Duration min, Duration max,
                              const std::string& why) {
   const JsonValue& value = place.value();
@@ -338,6 +344,7 @@ Reader list(std::size_t max_items, Reader element) {
   return {std::move(take), "an array"};
 }
 
+// One text in place of a list gets an error that shows the list with that text.
 Reader texts(std::vector<std::string>& target, std::size_t max_items) {
   const auto take = [max_items](const ConfigNode& place) -> Result<std::vector<std::string>> {
     if (place.value().kind == JsonKind::kString) {

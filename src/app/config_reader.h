@@ -1,5 +1,22 @@
 #pragma once
 
+// How the configuration is read: by tables. A Setting ties a key to a Reader, and a Reader refers
+// to the variable that takes the value. One table reads the file, words the errors and gives the
+// manual its list of keys with forms and defaults, so the three cannot disagree.
+//
+//   Settings: key, Reader --+
+//                           +--read_settings()--> variables, or "file:line: path: expected ..."
+//   ConfigNode: a value,  --+
+//   its line and its path
+//
+//   Settings --forms_of()--> key, form, default: the manual
+//
+// A table is made for one object and used at once, since its readers hold references. The default
+// of a key is the value that its variable has when the table is made. A setting that depends on
+// others is kept() and read when those are known, since the keys of an object may stand in any
+// order. The `check` of object() relates the members of one object; config_check.cpp relates the
+// settings of a queue, and the queues.
+
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -94,7 +111,8 @@ using Settings = std::vector<Setting>;
 [[nodiscard]] Reader text_or(Reader text, Reader other);
 /// Remembers the place, to be read later.
 [[nodiscard]] Reader kept(std::optional<ConfigNode>& target, std::string form);
-/// `reader`, whose default is not its target's but follows from other settings.
+/// `reader`, whose default is not its target's but follows from other settings: the target's value
+/// would be a false one in the manual.
 [[nodiscard]] Reader derived(Reader reader);
 
 // A target's value as JSON, for Reader::default_text; empty: it has none.
@@ -136,7 +154,8 @@ template <class T>
   }
 }
 
-/// Reads what `take` makes of a place, a Result, into `target`.
+/// Reads what `take` makes of a place, a Result, into `target`. On an error `target` keeps its
+/// value. The bounds in `take` must fit into T, to which the value is cast.
 template <class T, class Take>
 [[nodiscard]] Reader into(T& target, std::string form, Take take) {
   return {[&target, take = std::move(take)](const ConfigNode& place) -> Result<void> {
@@ -183,7 +202,8 @@ template <class T>
 template <class T>
 using Choices = std::vector<std::pair<std::string_view, T>>;
 
-/// The value of one of the words.
+/// The value of one of the words. Several words may mean one value; the manual shows the first of
+/// them as the default.
 template <class T>
 [[nodiscard]] Reader choice(T& target, const Choices<T>& choices) {
   std::string form;

@@ -426,7 +426,7 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   auto loop = runtime::Loop::create();
   if (!loop) return refuse(loop.error());
 
-  // Called on the host's thread, which outlives the daemon.
+  // Called on the threads of the host and of the log writers, which outlive the daemon.
   std::atomic<bool> warden_died = false;
   exec::ProcessHost::Hooks hooks;
   hooks.on_warning = [](const std::string& warning) { log(Level::kWarn, warning); };

@@ -62,7 +62,12 @@ bool has_rivals(const dev::State& state) {
          }) > 1;
 }
 
-// The store's process.
+// The store's process. The daemon forks its warden before it has any thread, and an HTTP server has
+// threads: so the store gets a process of its own.
+//
+//   this process: the daemon --HTTP--> child: Model behind httpd::Server
+//        ^                                |
+//        +--SIGTERM, a byte in rivals_ ---+ a second daemon joined the built-in queue
 class StoreProcess {
  public:
   /// With `gives_way` this process gets SIGTERM when a second daemon joins the built-in queue.

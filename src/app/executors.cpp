@@ -1,3 +1,13 @@
+// Which runner an executor of the configuration becomes, and where its attempts run:
+//
+//   exec          ProcessRunner    a program for each attempt, a child of the warden
+//   worker        WorkerRunner     a process that stays, also a child of the warden
+//   http          HttpRunner       a thread of the daemon; the work is done elsewhere
+//   cpp, plugin   FunctionRunner   threads of the daemon, which can only be killed with it
+//   noop          NoopRunner       nowhere
+//
+// All but noop end with the lease of their partition, unless on_lease_lost is "finish".
+
 #include "app/executors.h"
 
 #include <sys/stat.h>
@@ -37,7 +47,9 @@ void let_jobs_pass(const Config& config) {
   chmod(config.state_dir.c_str(), (status.st_mode & 07777U) | S_IXOTH);
 }
 
-// What is the queue's and the daemon's, of a program or a worker.
+// What is the queue's and the daemon's, of a program or a worker. The warden ends both by the lease
+// of the slot, also when the daemon is dead: so they get the slot itself and `ends_with_lease`,
+// while jobs inside the daemon get lease_of().
 void set_up(const RunnerParts& parts, const std::string& type, exec::ProcessOptions& options) {
   options.slot = parts.slot;
   options.ends_with_lease = ends_with_lease(parts, type);
@@ -106,6 +118,8 @@ Result<std::unique_ptr<exec::Runner>> make(const RunnerParts& parts, const std::
 
 std::string log_directory(const Config& config) { return config.state_dir + "/logs"; }
 
+// A registered name that the file does not mention becomes a type of its own, with the defaults of
+// each queue, so that a program that embeds lictor needs no file.
 Result<Config> with_registered(Config config, const Registry& registry) {
   for (QueueConfig& queue : config.queues) {
     for (const auto& [type, executor] : queue.executors) {

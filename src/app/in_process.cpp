@@ -1,3 +1,6 @@
+// A C++ executor's side of an attempt. Its answers are brought into the form that a program's have
+// (JSON texts of bounded size), so the same checks apply to all kinds of jobs later.
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -108,6 +111,8 @@ Result<void> hand_over(const Context& context, const JobResult& result, exec::Ex
 
 }  // namespace
 
+// The record is parsed when the executor asks for the task (Context::task()): a job that does not
+// ask does not pay for it.
 exec::Exit run_in_process(Executor& executor, const exec::Attempt& attempt,
                           const exec::JobTools& tools) {
   exec::Exit exit{};

@@ -1,3 +1,10 @@
+// nlohmann's parser reports neither lines nor keys that are written twice. So its SAX interface
+// builds a tree of our own, and the iterator that feeds the parser counts the lines:
+//
+//   text --CursorIterator--> sax_parse() --> TreeBuilder: open levels --> JsonValue, with its line
+//              |                                  |
+//              +--- Cursor: the line now ---------+
+
 #include "app/json_tree.h"
 
 #include <algorithm>

@@ -90,6 +90,7 @@ void MemberEntry::reload_refused(const std::string& error) {
   value_["reload_error"] = excerpt(error, kMaxErrorBytes);
 }
 
+// One session holds the entries in all queues, so the checks of the first queue count for all.
 runtime::Membership::Options membership_of(const Config& config, const MemberEntry& entry) {
   runtime::Membership::Options options;
   options.node = config.node;
@@ -102,6 +103,7 @@ runtime::Membership::Options membership_of(const Config& config, const MemberEnt
   return options;
 }
 
+// A follower has no states of tasks to show: it knows only what it leads.
 admin::QueueStatus status_of(const runtime::QueueSupervisor& queue, bool stopping,
                              std::vector<std::string> types, const exec::ActiveLogs& logs) {
   using Role = admin::QueueStatus::Role;
@@ -154,6 +156,7 @@ std::vector<admin::WorkerStatus> workers_of(
   return workers;
 }
 
+// In the order in which a stop proceeds: jobs end, Consul takes their ends, then the locks.
 std::string stop_waits_for(const std::vector<std::unique_ptr<runtime::QueueSupervisor>>& queues) {
   std::size_t jobs = 0;
   std::size_t unacked = 0;

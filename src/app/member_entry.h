@@ -2,6 +2,13 @@
 
 // A daemon's account of itself: its entry among the members, the leader key's value, and the state
 // of its queues for the admin API.
+//
+//   value_ --member_value()--> members/<node>   written with each renewal and each change; read by
+//      |                                        commands, and by the other hosts for the weights
+//      +----leader_value()---> leader key       without all that a reload may change
+//
+// The leader key's value is made once, at the daemon's start. The drivers keep it, and the warden
+// gets it with each lock, to release the lock of a dead daemon.
 
 #include <cstdint>
 #include <map>
@@ -35,6 +42,8 @@ class MemberEntry {
   void set_desired_partitions(const std::map<std::string, std::uint32_t>& desired_partitions);
   /// Takes over a new configuration, and says what of it is new; empty: only this host's settings.
   [[nodiscard]] std::string reloaded(const Config& next);
+  /// Shows the error in the entry, so that people on any host learn that this daemon runs with an
+  /// older configuration than its file has (cluster/diagnosis.h). The next reloaded() removes it.
   void reload_refused(const std::string& error);
 
  private:

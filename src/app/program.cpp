@@ -96,6 +96,8 @@ LoadRequest Program::load_request(Mode mode) const {
   return request;
 }
 
+// The variable's bytes are overwritten, not only unset: /proc/<pid>/environ shows the memory that
+// the process was started with.
 void hide_secrets() {
   prctl(PR_SET_DUMPABLE, 0);
   for (const char* name : {"CONSUL_HTTP_TOKEN", "CONSUL_HTTP_AUTH"}) {
@@ -126,6 +128,8 @@ Result<Config> load(const LoadRequest& request) {
   return config;
 }
 
+// Without a file any name will do, since no list of queues is there. With a file, a name that the
+// file does not have is most likely a misspelt one, so it is an error.
 Result<Target> target_of(const Config& config, const std::optional<std::string>& queue) {
   if (config.file.empty() && queue) {  // no file lists the queues
     if (queue->empty() || !client::key_fault(*queue).empty() ||

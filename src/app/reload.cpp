@@ -8,6 +8,8 @@
 #include "app/config_internal.h"
 
 namespace lictor::app {
+// A session, a lock, a socket or a thread keeps what it was made with. This function and
+// for_running() belong together: what one names, the other holds back.
 std::vector<std::string> needs_restart(const Config& running, const Config& next) {
   std::vector<std::string> changed;
   const auto note = [&](const char* setting, bool same) {
@@ -84,6 +86,7 @@ void Reloader::request() {
   if (!busy_) start();
 }
 
+// The thread ends once it has posted its result, so the next start() never waits for a load.
 void Reloader::start() {
   if (thread_.joinable()) thread_.join();  // It has handed over its result, so it is at its end.
   thread_ = std::thread{[this] {

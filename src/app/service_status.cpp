@@ -9,6 +9,8 @@
 
 namespace lictor::app {
 
+// Called after each turn, so only changes go to systemd. A stop that takes long is logged as well:
+// people look at the log when "systemctl stop" hangs.
 void ServiceStatus::report(Instant now, const Now& status) {
   constexpr Duration kLogInterval = std::chrono::seconds{5};
   if (status.stopping && !status.waits_for.empty()) {

@@ -1,3 +1,13 @@
+// One daemon at a time uses a state_dir, and none starts while jobs of its predecessor run:
+//
+//   flock(lock) --taken--> a daemon there runs, or its warden still ends jobs: wait, then give up
+//        |
+//        +--free--> the file names a run? --yes--> daemon and warden died together: kill what the
+//                          | no                    jobs of that run left, by cgroup and by mark
+//                          v                                          |
+//                   write our pid <-----------------------------------+
+//                   ... the warden is forked, and inherits the lock: note_run() adds its run
+
 #include "app/state_dir.h"
 
 #include <fcntl.h>

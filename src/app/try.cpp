@@ -1,6 +1,14 @@
 // lictor try: runs one attempt of a task by the executor of its type, as the daemon would, on this
 // host and without Consul, in a folder of its own. Prints its output and how the task would end.
 // Writes nothing to Consul.
+//
+//   record --> warden, host, worker room --> the runner of the type --> one attempt --> its end
+//                                                      |
+//                      output: new bytes of the log files, every 50 ms, and once more at the end
+//
+// The parts are the daemon's own, but for two. Without a lock there is no lease, so the slot of the
+// runner gets a deadline a year ahead. Without a core nothing is decided about the task:
+// verdict_of() says what the core would make of this end.
 
 #include "base/try.h"
 
@@ -145,6 +153,7 @@ Result<ordered_json> writes_of(const exec::Exit& exit, const Config& config,
   return ordered_json::parse(*exit.commit);
 }
 
+// As queue_driver.cpp does it for the daemon.
 void leave_out_unfit_result(exec::Exit& exit) {
   if (!exit.result) return;
   auto checked = wire::check_result(*exit.result);
@@ -170,7 +179,8 @@ void show(Output& output, Trial& trial, cli::Console* console) {
   }
 }
 
-// Waits for the end, and passes output on as it comes.
+// Waits for the end, and passes output on as it comes. Time-out and Ctrl-C both stop the attempt
+// once, as the daemon would; the runner ends it by force after `grace`.
 Trial carry_out(exec::Runner& runner, exec::Attempt attempt, const core::TypePolicy& policy,
                 Duration grace, Output& output, cli::Console* console) {
   Trial trial;

@@ -1,3 +1,6 @@
+// For "lictor check": a worker that does not get ready is found before the first task needs it.
+// Each is started alone, by a warden, as the daemon would do it, and ended again.
+
 #include "app/try_workers.h"
 
 #include <unistd.h>

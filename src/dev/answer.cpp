@@ -57,6 +57,7 @@ std::string missing_here(std::string_view path) {
   return {};
 }
 
+// A raw value gets headers that keep a browser from running it, as Consul's does.
 std::vector<std::pair<std::string, std::string>> headers_of(const http::Request& request,
                                                             const http::Response& response) {
   std::vector<std::pair<std::string, std::string>> headers;

@@ -72,6 +72,8 @@ bool is_clean(std::string_view path) {
 
 Model::Model(ModelOptions options) : options_(std::move(options)), random_(options_.seed) {}
 
+// Time passes first, so that a request never finds a session whose end is over. A waiting query is
+// asked again as a whole: no state of it is kept here.
 std::optional<http::Response> Model::handle(Instant now, const http::Request& request,
                                             bool wait_over) {
   advance(now);
@@ -89,6 +91,7 @@ std::optional<http::Response> Model::handle(Instant now, const http::Request& re
   return answered;
 }
 
+// In the order of Consul's own checks: endpoint, method, parameters, datacenter, then the handler.
 Model::Answer Model::route(const Call& call) {
   const std::string& path = call.url.path;
   const std::string& method = call.request.method;
@@ -113,6 +116,7 @@ Model::Answer Model::route(const Call& call) {
   return txn(call);
 }
 
+// As Consul: an index that is not above the client's is nothing new. 0, or none, never blocks.
 bool Model::blocks(const Call& call, std::uint64_t index) {
   if (call.wait_over) return false;
   const auto least = parse_go_uint(call.url.get("index"));
@@ -162,12 +166,14 @@ void Model::invalidate_session(Instant now, const std::string& id) {
   if (state_.sessions().contains(id)) end_session(now, id);
 }
 
+// Drawn anew with each renewal, so that a simulation meets the whole range that Consul allows.
 void Model::start_timer(Instant now, const SessionRecord& session) {
   if (session.ttl == Duration{}) return;
   const auto more = static_cast<double>(session.ttl.count()) * random_.fraction();
   expiries_[session.id] = now + session.ttl + Duration{static_cast<Duration::rep>(more)};
 }
 
+// `now` is when the session ended, perhaps before the call: the lock-delay counts from there.
 void Model::end_session(Instant now, const std::string& id) {
   state_.next_index();
   const auto it = state_.sessions().find(id);
@@ -180,6 +186,7 @@ void Model::end_session(Instant now, const std::string& id) {
   schedule_reaping(now);
 }
 
+// One entry for all deletions of a call: reaping is by index, so the last one covers the others.
 void Model::schedule_reaping(Instant now) {
   if (state_.tombstone_index() <= last_tombstone_) return;
   last_tombstone_ = state_.tombstone_index();

@@ -99,6 +99,7 @@ class Model {
   [[nodiscard]] http::Response kv_put(const Call& call, const std::string& key);
   [[nodiscard]] http::Response kv_delete(const Call& call, const std::string& key);
 
+  // Of a transaction; the order of the steps is in model_txn.cpp.
   struct TxnOp;
   [[nodiscard]] http::Response txn(const Call& call);
   [[nodiscard]] static Result<TxnOp> parse_txn_op(const nlohmann::json& item);
@@ -119,7 +120,10 @@ class Model {
   /// Empty: the session is live. Otherwise Consul's error.
   [[nodiscard]] std::string session_fault(const std::string& id) const;
   void start_timer(Instant now, const SessionRecord& session);
+  /// Destroyed, expired or invalidated: the keys that it holds are freed or deleted, and barred for
+  /// its lock-delay, at most a minute.
   void end_session(Instant now, const std::string& id);
+  /// The youngest tombstone, and all before it, are reaped 15 minutes from now.
   void schedule_reaping(Instant now);
   [[nodiscard]] bool in_lock_delay(Instant now, const std::string& key) const;
 

@@ -59,6 +59,7 @@ Model::Answer Model::kv(const Call& call, const std::string& key) {
   return kv_get(call, key);
 }
 
+// A missing key has the index of its table, so a query waits for it.
 Model::Answer Model::kv_get(const Call& call, const std::string& key) const {
   if (key.empty()) return missing_key();
   const KvRecord* record = state_.find(key);
@@ -71,6 +72,8 @@ Model::Answer Model::kv_get(const Call& call, const std::string& key) const {
   return read_answer(200, index, body + ']');
 }
 
+// `separator` folds the names of a folder into one. An empty list is a 404, except for the names of
+// all keys.
 Model::Answer Model::kv_list(const Call& call, const std::string& prefix) const {
   const std::uint64_t index = state_.prefix_index(prefix);
   if (blocks(call, index)) return std::nullopt;
@@ -98,6 +101,8 @@ Model::Answer Model::kv_list(const Call& call, const std::string& prefix) const 
   return read_answer(200, index, body + ']');
 }
 
+// cas, acquire and release exclude each other. A lost CAS, or a lock that cannot be had, is a 200
+// with "false"; a session that is missing or gone is an error.
 http::Response Model::kv_put(const Call& call, const std::string& key) {
   const httpd::Url& url = call.url;
   if (key.empty()) return missing_key();

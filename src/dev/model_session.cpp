@@ -1,4 +1,8 @@
 // /v1/session (consul.md 1).
+//
+// State has the sessions, Model their ends: expiries_ says when each ends, lock_delays_ which keys
+// are barred. A renewal draws a new end between one and two TTLs. Whatever ends a session,
+// end_session() frees or deletes its keys and starts their lock-delay; an unlock starts none.
 
 #include <utility>
 
@@ -113,6 +117,8 @@ Model::Answer Model::session(const Call& call, const std::string& path) {
   return session_list(call, rest);
 }
 
+// The index is taken before node and checks are looked up, as Consul does that when it applies the
+// raft entry: a refusal there has cost an entry.
 http::Response Model::session_create(const Call& call) {
   SessionRecord session;
   session.node = options_.node;
@@ -145,6 +151,7 @@ http::Response Model::session_create(const Call& call) {
   return answer(200, "{\"ID\":\"" + id + "\"}");
 }
 
+// Takes no raft entry: the timers are in the memory of Consul's leader (consul.md 1.2).
 http::Response Model::session_renew(const Call& call, const std::string& id) {
   if (id.empty()) return missing_session();
   if (id.size() != 36) return answer(500, session_fault(id));

@@ -1,4 +1,12 @@
 // /v1/txn (consul.md 3).
+//
+//   size --> JSON, one operation after the other --> number of operations --> keys   413, 400
+//     --> precheck(), before the raft entry: a missing key, a lock-delay             409
+//     --> next_index(), if there is any write, also for a transaction that is refused
+//     --> apply() in order, each sees the earlier ones --> commit, or roll back      200, 409
+//
+// The order is Consul's: the first step that refuses decides the status and the text. Without a
+// write there is no raft entry, and the answer is that of a read (consul.md 3.5).
 
 #include <algorithm>
 #include <array>
@@ -90,6 +98,7 @@ std::string Model::precheck(const Call& call, const TxnOp& op) const {
   return {};
 }
 
+// The verbs that change nothing. Each that succeeds has an entry in Results, but check-not-exists.
 std::string Model::check(const TxnOp& op, std::string& results) const {
   const std::string& key = op.record.key;
   const KvRecord* found = state_.find(key);
@@ -124,6 +133,8 @@ std::string Model::check(const TxnOp& op, std::string& results) const {
   return {};
 }
 
+// One operation, on the state that the earlier ones left. Deletions have no entry in Results, so a
+// client must match results by key (consul.md 3.2).
 std::string Model::apply(const TxnOp& op, std::string& results) {
   KvRecord record = op.record;
   const std::string key = quote(record.key);

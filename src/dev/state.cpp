@@ -28,6 +28,7 @@ std::uint64_t State::prefix_index(std::string_view prefix) const {
   return index == 0 ? table_index() : index;
 }
 
+// `with_session`: the record decides about the lock; else the lock stays as it is.
 void State::store(KvRecord& record, bool with_session) {
   const KvRecord* old = find(record.key);
   record.create_index = old == nullptr ? index_ : old->create_index;
@@ -115,6 +116,7 @@ void State::remember(std::string_view key) {
   undo_->records.emplace_back(key, old == nullptr ? std::nullopt : std::optional{*old});
 }
 
+// The last change first: of a key that was written twice, the oldest value is restored.
 void State::roll_back() {
   for (auto it = undo_->records.rbegin(); it != undo_->records.rend(); ++it) {
     if (it->second) {
@@ -140,6 +142,7 @@ void State::add_session(SessionRecord session) {
   sessions_.insert_or_assign(session.id, std::move(session));
 }
 
+// With the behavior "delete" the keys go, and leave tombstones; with "release" they stay, free.
 std::vector<std::string> State::remove_session(const std::string& id) {
   auto node = sessions_.extract(id);
   if (node.empty()) return {};

@@ -2,6 +2,18 @@
 
 // The state that Consul's servers replicate: keys, tombstones, sessions. next_index() begins an
 // entry of the raft log; the writes after it carry its index.
+//
+// A blocking query compares indexes, so everything that can be read has one:
+//
+//   a key                 its ModifyIndex
+//   the keys of a prefix  the greatest of the keys and tombstones there; without any, the table's
+//   sessions              the table's
+//
+// A tombstone keeps the index of a deletion, so that a query of the prefix notices it. When
+// tombstones are reaped, the index of the prefix goes back (consul.md 4.3). A write that changes
+// nothing keeps the ModifyIndex and wakes nobody (consul.md 2.4), though it takes a raft index.
+//
+// A transaction notes what it overwrites (Undo), since a later operation may fail it.
 
 #include <cstdint>
 #include <map>

@@ -24,6 +24,12 @@ constexpr std::size_t kMaxBodyBytes = 8 * 1024 * 1024;
 constexpr auto kLookAtClients = 1s;  // how often waiting queries whose client has gone are dropped
 
 // The model over HTTP. All on one worker, so nothing is locked.
+//
+//   request --> Model::handle() --answer--> sent
+//                    |                        ^ a write changed the index, its wait is over, or its
+//                    +--must wait--> waiting_-+ client has gone
+//
+// The model has no clock, so one timer of the server lets time pass in it.
 class Store {
  public:
   Store(Model& model, OnChange on_change) : model_(model), on_change_(std::move(on_change)) {}

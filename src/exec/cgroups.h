@@ -48,7 +48,7 @@ class Cgroups {
 
   /// An empty group; std::nullopt if it cannot be made.
   [[nodiscard]] std::optional<Group> take();
-  /// The group may hold only zombies.
+  /// Gives a group back, for another attempt or for removal. The group may hold only zombies.
   void retire(Group group);
 
   /// The group of `pid`; std::nullopt if it is none of these.

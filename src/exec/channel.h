@@ -31,6 +31,9 @@ void unwatch(int epoll, UniqueFd& fd);
 /// One end of the socket between the daemon and the warden: whole messages, in order, each with its
 /// descriptors, never blocking. Packets that the socket does not take are kept until flush(). Long
 /// messages travel in a sealed file. Not thread-safe.
+///
+/// The warden must never wait for the daemon, which may hang, nor the daemon's loop for the warden,
+/// which may be stopped. So a full socket keeps the packet here, and the owner flushes later.
 class Channel {
  public:
   /// The most descriptors that a packet carries.

@@ -52,12 +52,18 @@ void kill_with_group(pid_t pid);
 
 /// Reaps `pid` if it is a zombie child. False while it lives, or a tracer (ptrace(2)) keeps it.
 [[nodiscard]] bool reap(pid_t pid);
-/// Whether `pid`, a child, is a zombie, also one that its tracer keeps from us.
+/// Whether `pid`, a child, is a zombie, also one that its tracer keeps from us: waitpid(2) does not
+/// show such a child, its pidfd does.
 [[nodiscard]] bool is_dead(pid_t pid);
 
 /// The processes that the programs of attempts started and that outlive their parents. The warden
 /// is a subreaper: a process that loses its parent becomes the warden's child, and when it dies,
 /// its children follow. So an attempt is gone once its program is a zombie and no stray is its.
+///
+///   search(): cgroup, session or group of an attempt? --yes--> found(), with the attempt
+///                |                                                  ^
+///                +--no--> found() with zero, and unread()           |
+///                            +--a helper reads the mark, learn()----+--no mark--> unknown for good
 class Strays {
  public:
   /// `cgroups` must outlive this.

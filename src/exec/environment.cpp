@@ -12,6 +12,7 @@
 namespace lictor::exec {
 namespace {
 
+// For a daemon that has no PATH itself.
 constexpr std::string_view kJobPath =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -26,6 +27,7 @@ void set(Variables& variables, std::string_view name, std::string_view value) {
   variables.insert_or_assign(std::string{name}, value);
 }
 
+// "LICTOR_PARA_" begins every name, so no parameter of a producer can set PATH or LD_PRELOAD.
 std::string parameter_variable(std::string_view name) {
   std::string variable = "LICTOR_PARA_";
   for (const char c : name) variable += is_word({&c, 1}, "") ? c : '_';

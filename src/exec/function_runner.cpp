@@ -151,6 +151,8 @@ void FunctionRunner::run(Job& job) {
   finish(job, std::move(exit));
 }
 
+// The job leaves the lease board before on_exit(), so that the core never sees an end whose job
+// would still make the warden kill the daemon.
 void FunctionRunner::finish(Job& job, Exit exit) {
   {
     const std::lock_guard lock{mutex_};

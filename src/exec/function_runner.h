@@ -29,6 +29,13 @@ using JobFunction = std::function<Exit(Attempt attempt, const JobTools& tools)>;
 /// Runs a function for each attempt, on its own threads. A job that finds no idle thread starts a
 /// new one, up to a limit; threads are kept.
 ///
+///   start() --admitted by the lease board--> waiting --a thread takes it--> runs --> on_exit
+///      |                                        |                             |
+///      | the lease is over                      | stop()                      | stop() only asks
+///      v                                        v                             v
+///   an error                                 on_exit: not started          runs on, and counts on
+///                                                                          the lease board
+///
 /// A function cannot be killed, so stop() only asks and ignores its grace. If a function still runs
 /// after the lease's grace, the warden kills the daemon.
 class FunctionRunner : public Runner {

@@ -270,6 +270,7 @@ bool HttpPost::was_hardly_taken(CURLcode code) const {
          boot_now() - handed_over_at_ < kDroppedWithin;
 }
 
+// A line of the reply goes into the error: often only the receiver can say what was wrong.
 void HttpPost::judge(int status, Exit& exit) const {
   if (status < 300) return take_result(exit);
   exit.error = "POST " + shown_ + ": status " + std::to_string(status);

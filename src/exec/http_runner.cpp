@@ -36,6 +36,8 @@ HttpRunner::~HttpRunner() {
   thread_.join();
 }
 
+// Counted on the lease board from here to finish(): if the request outlives the lease and its
+// grace, the warden kills the daemon, as for any job inside it.
 Result<void> HttpRunner::start(Attempt attempt, Instant deadline, ExitCallback on_exit) {
   const LeaseSlot slot = slot_of(first_slot_, attempt);
   auto post = std::make_unique<HttpPost>(std::move(attempt), deadline, std::move(on_exit));
@@ -69,7 +71,8 @@ void HttpRunner::work() {
   }
 }
 
-// False: the runner closes and no request is left.
+// A stop that comes with its start finds it: the starts are taken first. Once closing, all requests
+// are aborted. False: the runner closes and no request is left.
 bool HttpRunner::take_orders() {
   std::vector<Post> arrivals;
   std::vector<AttemptId> stops;

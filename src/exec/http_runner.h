@@ -19,6 +19,10 @@ namespace lictor::exec {
 /// connection, or one that is kept (HttpCall::keep_alive). The environment has no effect: no proxy,
 /// no .netrc, none of Consul's variables.
 ///
+///   start() --> arrivals_ ----+
+///                             +--the runner's thread--> waiting_ --> posts_ --> on_exit
+///   stop()  --> stops_  ------+   (waiting_: while max_connections requests are under way)
+///
 /// 2xx is done, with a JSON body as the result; 408, 425, 429, 5xx and a failure before the whole
 /// head of the reply are retried; every other status is permanent. What fails before the request is
 /// sent (name, connection, TLS, token file) is not started. stop() ends the request at once and

@@ -68,6 +68,7 @@ class LeaseBoard {
   [[nodiscard]] std::uint32_t in_process_jobs(LeaseSlot slot) const noexcept;
 
  private:
+  // A cache line each: the loop's thread writes one slot without delaying readers of the others.
   struct alignas(64) Slot {
     std::atomic<std::int64_t> deadline_ns;
     std::atomic<std::int64_t> grace_ns;

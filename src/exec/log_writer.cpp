@@ -32,8 +32,11 @@ struct LogWriter::State {
 
   explicit State(std::function<void(std::string)> warning) : on_warning(std::move(warning)) {}
 
+  /// The thread: does the orders one by one, each without the mutex, until `closing` and none left.
   void carry_out_all();
+  /// False: there is no room, and waiting for some was in vain.
   [[nodiscard]] bool post(std::size_t bytes, std::function<void()> work);
+  /// Waits for `condition` as long as the caller's patience lasts. False: it does not hold.
   [[nodiscard]] bool wait_for(std::unique_lock<std::mutex>& lock,
                               const std::function<bool()>& condition);
   void warn(std::string problem);

@@ -1,5 +1,21 @@
 #pragma once
 
+// Keeps the disk away from the thread that starts and ends programs. That thread hands bytes over
+// and goes on; a thread of the writer's own does what may wait for the disk.
+//
+//   caller --write(), finish(), run()--> orders, 8 MiB at most --writer's thread--> files
+//              |
+//              +-- no room, or no result yet: the caller waits, for kPatience in ten seconds
+//                     +-- nothing was done meanwhile: the disk stands still; from now on nobody
+//                         waits, and logs are lost, until an order is done again
+//
+// A caller that waited for a dead NFS server would report no end of any program, and the warden
+// would kill the daemon as one that hangs. So the job goes on and its log is lost, with a warning
+// and with the reason in the log's outcome.
+//
+// A thread that waits for a dead disk can be ended by nobody. So the state is shared, and the
+// destructor leaves such a thread behind.
+
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -14,7 +30,8 @@
 namespace lictor::exec {
 
 /// Writes output logs on a thread of its own. A slow disk holds its caller up for kPatience at most
-/// in any ten seconds; one that stands still no more than once, until it moves again. What waits
+/// in ten seconds, waits below 0.1 s not counted; one that stands still no more than once, until it
+/// moves again. What waits
 /// for the disk is bounded, and what comes beyond that is lost, as the outcome of its log says.
 /// All calls but those of the callbacks come from one thread.
 class LogWriter {
@@ -40,7 +57,9 @@ class LogWriter {
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
 
+  /// Copies `bytes`. Once the log is lost, drops them.
   void write(const std::shared_ptr<Log>& log, std::string_view bytes);
+  /// Closes the log after all that was written to it. Returns at once for a log without output.
   [[nodiscard]] LogOutcome finish(const std::shared_ptr<Log>& log);
 
   /// Runs `work` on the writer's thread, after what came before it. False: it is not done yet, or
@@ -50,6 +69,7 @@ class LogWriter {
  private:
   struct State;
 
+  /// The disk takes no more of the log. Warns, and returns the error for its outcome.
   [[nodiscard]] std::string lose(Log& log);
 
   const std::shared_ptr<State> state_;  // outlives this while the disk stands still

@@ -46,6 +46,10 @@ struct LogOutcome {
 /// A program's output: the first bytes go to a file, made with the first byte, and the last bytes
 /// stay in memory until the end. A file that cannot be written loses the log but does not fail the
 /// job.
+///
+///   the output:  |--- first bytes: to the file at once ---|  left out  |--- last bytes ---|
+///                                                            (counted)   in memory, to the file
+///                                                                        by finish()
 class OutputLog {
  public:
   static constexpr std::size_t kTailBytes = 4096;
@@ -56,6 +60,7 @@ class OutputLog {
 
   /// Returns a warning after the first error; else "".
   [[nodiscard]] std::string write(std::string_view bytes);
+  /// Writes the end and closes the file. A warning, or "".
   [[nodiscard]] std::string finish();
 
   /// The last bytes, valid UTF-8, kTailBytes at most.

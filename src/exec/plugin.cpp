@@ -1,3 +1,8 @@
+// A plug-in is code in the daemon's own process, built elsewhere. The descriptor that its
+// lictor_plugin() returns is compared before anything else of it is called: types of other sizes
+// would corrupt memory. A file is loaded once and never unloaded, since its executors are kept for
+// the daemon's life and shared by all queues. So a new version of the file needs a restart.
+
 #include "exec/plugin.h"
 
 #include <dlfcn.h>

@@ -145,6 +145,8 @@ void ProcessHost::stop(AttemptId attempt, Duration grace) {
   wake_warden();
 }
 
+// The workers' slots follow after the board has the new deadline; without a worker room nobody
+// follows.
 void ProcessHost::set_lease(LeaseSlot slot, Instant deadline, Duration grace) {
   set_worker_lease(slot, deadline, grace);
   if (follow_) follow_(slot);
@@ -257,6 +259,7 @@ bool ProcessHost::read_once(Job& job) {
   return false;
 }
 
+// on_pid() runs without the mutex: it may take a room's mutex, which comes before this one.
 void ProcessHost::on_report(const Started& started) {
   std::function<void(pid_t)> on_pid;
   {
@@ -275,6 +278,8 @@ void ProcessHost::on_report(const Started& started) {
   }
 }
 
+// The pipe may hold output that came before the end: that is read now, but no more than a pipe may
+// hold, since a process that left the attempt can write for ever.
 void ProcessHost::end(AttemptId id, std::variant<Exited, SpawnFailed, WardenDied> how) {
   std::unique_ptr<Job> job;
   {

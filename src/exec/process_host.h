@@ -1,5 +1,24 @@
 #pragma once
 
+// How the daemon runs programs without being their parent. The warden starts and ends them, so that
+// they end with their lease even when the daemon is dead or hangs. The host sends the orders, reads
+// the programs' output and learns their ends.
+//
+//   loop, workers --start(), stop()--> Channel -------> warden --fork--> program
+//                                                         |                |
+//   host's thread  <-- Started, Exited, SpawnFailed ------+                |
+//       |          <-- pipe: standard output and error --------------------+
+//       |
+//       +--> tail in memory, log by LogWriter --> on_end(): how it ended, and its output
+//
+// The host's thread must not wait, since the end of every program passes through it. What may wait
+// for a disk goes to the LogWriter, which bounds that; responds() tells the loop when the thread is
+// late all the same. A worker's pipes are not the host's: its room reads them (worker/room.h).
+//
+// If the warden dies, the kernel kills the programs with it (PR_SET_PDEATHSIG). Their descendants
+// become the daemon's children, which kills them by cgroup, session, group and environment. Then
+// every job ends as WardenDied, and the daemon stops in order, since it can start no program.
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -65,8 +84,8 @@ class ProcessHost {
     std::function<void()> on_warden_death;        ///< once; from now on start() fails
   };
 
-  /// Starts the host's thread. `board` is the warden's and must outlive the host. The hooks run on
-  /// the host's thread. Errors: kFailed.
+  /// Starts the host's thread. `board` is the warden's and must outlive the host. on_warden_death()
+  /// runs on the host's thread. Errors: kFailed.
   [[nodiscard]] static Result<std::unique_ptr<ProcessHost>> create(Warden warden, LeaseBoard& board,
                                                                    Hooks hooks);
 
@@ -122,7 +141,9 @@ class ProcessHost {
 
   ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd epoll);
 
+  /// Makes the program's input and output; the packet has its ends of them, `job` has ours.
   [[nodiscard]] Result<Packet> make_streams(const Launch& launch, Job& job);
+  /// With the mutex. False: the warden is gone.
   [[nodiscard]] bool send(Packet& packet);
   void run();
   void read_reports();
@@ -133,6 +154,7 @@ class ProcessHost {
   void end(AttemptId id, std::variant<Exited, SpawnFailed, WardenDied> how);
   void lose_warden();
   void wake_warden() const;
+  /// `programs`: by pid, which is also their session and process group.
   void kill_orphans(const std::vector<pid_t>& programs);
 
   LeaseBoard& board_;

@@ -61,6 +61,7 @@ std::string cause_text(StopCause cause) {
   return kTexts.at(static_cast<std::size_t>(cause));
 }
 
+// Exit 0 counts also after a stop: the job has done its work, and a second run would do it twice.
 Ending ending_of(const Exited& exited) {
   const bool by_itself = exited.code == CLD_EXITED;
   if (by_itself && exited.status == 0) return Ending::kDone;

@@ -1,5 +1,18 @@
 #pragma once
 
+// One program for each attempt (`exec` in the configuration). The runner is a translation only: the
+// attempt becomes a Launch for the host, and the end of the program becomes the end of the attempt.
+//
+//   Attempt --> environment, record on standard input, log path, two handover paths --> Launch
+//   ProcessEnd --> to_exit() --> done? --> take_file(): commit, result --> ExitCallback
+//
+// A job hands over its KV writes and its result in two files, LICTOR_COMMIT and LICTOR_RESULT, in a
+// folder of its user's. The daemon reads them after the end, when no process of the job is left to
+// change them. They are untrusted: the job may leave a link to a file that only the daemon may
+// read, or a FIFO that blocks its opener. For a job of another user the warden gives the folder to
+// that user before the start, and the files to the daemon after the end, since only the warden has
+// the right to.
+
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -59,7 +72,7 @@ class ProcessRunner : public Runner {
   [[nodiscard]] bool reports_pid() const override { return true; }
 
  private:
-  struct Settings;
+  struct Settings;  // shared with attempts under way, which may outlive the runner
   ProcessRunner(ProcessHost& host, std::shared_ptr<const Settings> settings)
       : host_(host), settings_(std::move(settings)) {}
 

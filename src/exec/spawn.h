@@ -13,6 +13,14 @@ namespace lictor::exec {
 
 /// One child before its execve(2).
 ///
+///   session, cgroup, handover folder --> descriptors, limits --> groups, user, capabilities --+
+///                                                                                             |
+///            execve <-- signals unblocked <-- SIGKILL at the warden's death <-- directory <---+
+///
+/// A step that fails notes itself and errno in memory of both, and ends the child. The order
+/// matters: after the change of user the child can give away no folder, and the change clears the
+/// signal for the warden's death.
+///
 /// The child shares our memory (CLONE_VM), which is as cheap as vfork(2), but we do not wait for
 /// its execve: a program on a dead NFS mount would block the warden and all its deadlines. So the
 /// child has its own stack, makes only system calls (errno is the parent's), and leaves its error

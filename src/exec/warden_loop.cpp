@@ -144,6 +144,8 @@ void WardenLoop::read_orders() {
   }
 }
 
+// Every failure is reported, so that the daemon's core gets an end for each start. A dead daemon
+// needs none.
 void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   if (daemon_gone_) return;
   if (packet.fds.size() != (spawn.is_worker ? 4U : 3U)) {
@@ -219,6 +221,7 @@ void WardenLoop::watch_heartbeat() {
   timerfd_settime(looks_.get(), 0, &when, nullptr);
 }
 
+// A job that still prints would block on a full pipe, and could not clean up within its grace.
 void WardenLoop::discard_outputs() {
   if (std::exchange(discarding_, true)) return;
   for (const auto& [id, attempt] : attempts_) {

@@ -1,5 +1,26 @@
 #pragma once
 
+// One thread that must never be late: a deadline that is missed lets a job run on while another
+// host already leads. So nothing in the loop waits, and each turn has the same order: first what
+// the sources say, then what is due.
+//
+//   channel   orders: start, stop, a lease changed, a lock -----------+
+//   daemon    its pidfd: it is dead, so all attempts are stopped      |
+//   timer     a lease ends, a KILL is due, or another look            |
+//   signals   SIGCHLD: programs or strays ended                       |
+//   looks     does the heartbeat of the daemon's loop stand still?    |
+//   outputs   of a dead daemon's jobs: read and dropped               v
+//
+//             leases --> kills --> sweep --> timer armed --> locks of a dead daemon released
+//
+// An attempt is over only when every process that it started is gone, since only then may another
+// host run the task again. The end of the program kills its process group. What left that group is
+// a stray: it lost its parent and became the warden's child. Each sweep searches the children for
+// strays, finds their attempt by cgroup, session, group or environment, and kills those of ended
+// attempts. Their deaths bring SIGCHLD and the next sweep; the attempt is reported after the last.
+//
+// warden_loop.cpp has the turn and the orders, warden_ends.cpp all that ends an attempt.
+
 #include <sys/types.h>
 
 #include <optional>
@@ -47,8 +68,8 @@ class WardenLoop {
     UniqueFd output;  ///< the daemon reads it as long as it lives
     uid_t uid = 0;    ///< that owns order.handover_files
     std::optional<Cgroups::Group> cgroup;
-    StopCause cause = StopCause::kNone;
-    Instant kill_at = Instant::max();
+    StopCause cause = StopCause::kNone;  ///< the first; a program that ended by itself has none
+    Instant kill_at = Instant::max();    ///< the earliest of all that asked for its end
     bool killed = false;
     bool ended = false;  ///< its program is a zombie, so its pid and process group stay valid
     Instant ended_at{};
@@ -96,12 +117,16 @@ class WardenLoop {
   const bool is_protected_ = is_protected_from_oom();
 
   UniqueFd epoll_;
-  UniqueFd ends_;  ///< an epoll set of the programs' pidfds
+  /// An epoll set of the programs' pidfds. It wakes nobody: the SIGCHLD that follows does, and then
+  /// one call finds all that ended.
+  UniqueFd ends_;
   UniqueFd timer_;
   UniqueFd signals_;
   UniqueFd looks_;  ///< the timer of hang_watch_
   Strays strays_;
   Helpers helpers_;
+  /// Reading another process's environment may take long, so a helper does. Until it has answered,
+  /// for a second at most, ended attempts wait: an unread stray may be theirs.
   struct MarkReader {
     pid_t helper = -1;
     UniqueFd answers;

@@ -1,5 +1,15 @@
 #pragma once
 
+// The messages between the daemon and its warden, over exec/channel.h.
+//
+//   Spawn --+--> SpawnFailed                   no process was made: the lease was over, say
+//           |
+//           +--> Started --+--> Exited         all its processes are gone
+//                          +--> SpawnFailed    its process could not run the program
+//
+// Stop and LeaseChanged have no reply: an end that they cause comes as Exited. While the daemon and
+// its channel live, each Spawn gets exactly one SpawnFailed or Exited.
+
 #include <sys/resource.h>
 #include <sys/types.h>
 

@@ -14,6 +14,8 @@ Workers::Workers(std::size_t max_threads) : max_threads_(max_threads) {
   threads_.emplace_back([this] { run(); });
 }
 
+// Starts one more thread where fewer are idle than jobs wait: a slow handler must not delay the
+// next request. Threads are kept, since requests come in bursts.
 void Workers::post(std::chrono::milliseconds delay, Job job) {
   const std::lock_guard lock{mutex_};
   if (stopped_) return;
@@ -41,6 +43,7 @@ void Workers::stop() {
   jobs_.clear();
 }
 
+// A job that is not due yet is waited for by an idle thread, so no timer thread is needed.
 void Workers::run() {
   std::unique_lock lock{mutex_};
   while (true) {
@@ -61,6 +64,7 @@ void Workers::run() {
   }
 }
 
+// After close() nothing is kept: the server's thread, which would drop it, is gone.
 void Shared::post(std::shared_ptr<Call> call) {
   {
     const std::lock_guard lock{mutex};
@@ -86,6 +90,7 @@ void Shared::close() {
   ready.clear();
 }
 
+// send() may have come first, from another thread: the response's own body still begins the stream.
 void Call::answer(Response response) {
   {
     const std::lock_guard lock{shared_->mutex};
@@ -100,6 +105,8 @@ void Call::later(std::chrono::milliseconds delay, std::function<void()> job) {
   shared_->workers.post(delay, std::move(job));
 }
 
+// A client that does not read is dropped: the sender must not wait for it, and its bytes must not
+// fill the memory.
 bool Call::send(std::string_view bytes) {
   bool fits = false;
   {

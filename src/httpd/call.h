@@ -1,5 +1,18 @@
 #pragma once
 
+// One request between two sides that do not wait for each other: the server's thread, which alone
+// may touch libmicrohttpd, and the handler, which answers from any thread, perhaps much later.
+//
+//   server's thread                            any thread
+//   suspend(), dispatch() ------------------>  handler runs on a worker
+//                                              answer(), send(), end(): under the mutex of Shared
+//   take_ready() <--- Shared::ready, wake ---  post()
+//   resume() --> take_response(), read()
+//
+// While a request is handled its connection is suspended, so one that waits for long costs no
+// thread. A call may outlive its connection and the server, since the handler may keep it. Then
+// `mhd` is null or Shared is closed, and the answer is dropped.
+
 #include <sys/types.h>
 
 #include <atomic>
@@ -92,7 +105,9 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
 
   // The rest is for the server's thread.
   void suspend();
+  /// Does nothing where the request is over, or its connection is not suspended.
   void resume();
+  /// std::nullopt: the handler has not answered, which happens only at the server's end.
   [[nodiscard]] std::optional<Response> take_response();
   /// The next bytes of a stream, as MHD_ContentReaderCallback returns them. Suspends if there are
   /// none yet.

@@ -47,6 +47,11 @@ struct Response {
 };
 
 /// A request that awaits its answer. Thread safe; may outlive its server.
+///
+/// An answer, or a stream:
+///
+///   answer(response)                                           one body, sent as a whole
+///   answer(response with is_stream), send(), send(), end()     a body that grows, without a length
 class Exchange {
  public:
   virtual ~Exchange() = default;

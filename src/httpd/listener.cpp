@@ -35,6 +35,7 @@ tl::unexpected<Error> cannot_listen(const ListenAddress& address, int number) {
   return fail(code, "cannot listen on " + address.text + ": " + errno_text(number));
 }
 
+// A numeric name without the "::ffff:" of IPv4 clients on an IPv6 socket: logs show one form.
 SocketName name_of(const sockaddr_storage& storage) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   std::uint16_t port = 0;
@@ -53,6 +54,7 @@ SocketName name_of(const sockaddr_storage& storage) {
   return {std::move(host), port};
 }
 
+// A name may have several addresses, of which the first that can be bound is taken.
 Result<Listener> listen_tcp(const ListenAddress& address, const std::string& host_name) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -95,6 +97,8 @@ bool is_abandoned(const sockaddr_un& name) {
          errno == ECONNREFUSED;
 }
 
+// A file that is there is removed only if nobody listens on it: a second daemon with the same path
+// must not take the socket from one that runs.
 Result<Listener> listen_unix(const ListenAddress& address) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;

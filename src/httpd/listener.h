@@ -1,5 +1,9 @@
 #pragma once
 
+// The sockets that lictor's HTTP servers listen on: TCP and unix. `trusted` is decided here, for a
+// whole listener: a client that comes over loopback or a unix socket is on this host. A killed
+// daemon leaves the file of its unix socket; that is replaced, but only when nobody answers there.
+
 #include <cstdint>
 #include <functional>
 #include <string>

@@ -119,6 +119,7 @@ class Server::Loop {
   std::thread thread_;
 };
 
+// libmicrohttpd may have twice the connections: those that were cut count until it has closed them.
 bool Server::Loop::start() {
   shared_->wake.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!shared_->wake) return false;
@@ -159,6 +160,8 @@ void Server::Loop::run() {
   }
 }
 
+// libmicrohttpd does not look at suspended connections, so this does: a client that has gone need
+// not be answered.
 void Server::Loop::wait() {
   Instant next = Instant::max();
   std::vector<pollfd> fds{{shared_->wake.get(), POLLIN, 0}, {daemon_fd_, POLLIN, 0}};
@@ -230,6 +233,8 @@ void Server::Loop::accept_from(const Listener& listener) {
   }
 }
 
+// A connection that lingers gives way to a new client, else the one that has idled longest. False:
+// all are busy.
 bool Server::Loop::make_room() {
   const auto open = static_cast<std::size_t>(
       std::ranges::count_if(connections_, [](const auto& each) { return !each.second.cut; }));
@@ -247,6 +252,7 @@ bool Server::Loop::make_room() {
   return true;
 }
 
+// A stream that goes on gets a new deadline with each piece; it has none while it waits for one.
 void Server::Loop::resume_answered() {
   for (const auto& call : shared_->take_ready()) {
     if (call->is_stream && call->suspended) {
@@ -271,6 +277,8 @@ void Server::Loop::enforce_deadlines() {
   lingering_.remove_if([&](const Lingering& each) { return each.discard(now); });
 }
 
+// The descriptor is libmicrohttpd's, so only a shutdown is allowed: libmicrohttpd sees the end of
+// the connection and closes it.
 void Server::Loop::cut(Connection& connection) {
   shutdown(connection.fd, SHUT_RDWR);
   connection.cut = true;
@@ -285,6 +293,7 @@ bool Server::Loop::has_unsent_answers() const {
   });
 }
 
+// Suspended connections must be resumed first: libmicrohttpd cannot stop while there is one.
 void Server::Loop::end() {
   shared_->close();
   for (auto& [fd, connection] : connections_) {
@@ -308,6 +317,8 @@ Connection& Server::Loop::connection_of(MHD_Connection* mhd) {
       MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
 }
 
+// Called several times for one request: with its headers, with each piece of its body, at the end
+// of the body, and once more when the suspended connection is resumed with an answer.
 MHD_Result Server::Loop::on_request(void* self, MHD_Connection* mhd, const char*,
                                     const char* method, const char*, const char* data,
                                     std::size_t* size, void**) {
@@ -337,6 +348,7 @@ MHD_Result Server::Loop::on_request(void* self, MHD_Connection* mhd, const char*
   return loop.queue(connection, mhd, std::move(*response), !loop.options_.keeps_alive);
 }
 
+// The headers are there. A refusal here saves reading the body of a client without a token.
 MHD_Result Server::Loop::begin(Connection& connection, MHD_Connection* mhd, const char* method) {
   if (shared_->stopping) return MHD_NO;
   connection.call = std::make_shared<Call>(shared_, mhd);
@@ -371,6 +383,7 @@ MHD_Result Server::Loop::begin(Connection& connection, MHD_Connection* mhd, cons
   return MHD_YES;
 }
 
+// An exception of a handler must not end the daemon.
 void Server::Loop::dispatch(const std::shared_ptr<Call>& call) {
   const bool is_quick = quick_ && options_.is_quick(call->asked);
   (is_quick ? *quick_ : shared_->workers).post(0ms, [this, call] {

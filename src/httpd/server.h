@@ -5,6 +5,19 @@
 //
 //   connection: idle -> reading -> handling (suspended) -> answering -> idle, or closed
 //               each state but handling has a deadline that no trickle of bytes extends
+//
+// libmicrohttpd parses and sends; it neither accepts nor times out. Its own time-out restarts with
+// every byte, so a client that sends a byte now and then could hold a connection for ever. So the
+// loop here accepts, hands each socket over, and shuts down those that are late:
+//
+//   poll(): wake-up, libmicrohttpd's epoll, clients that wait for an answer, listeners
+//     --> answered calls are resumed --> MHD_run() --> deadlines
+//
+// A closed connection lingers for half a second: the kernel resets a closed socket with unread
+// bytes, and the reset could overtake the answer.
+//
+// At the end: exchanges learn that they are gone, waiting jobs run at once, handlers end, their
+// answers get a second, then all connections are closed.
 
 #include <chrono>
 #include <cstddef>

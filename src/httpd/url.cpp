@@ -5,6 +5,7 @@
 namespace lictor::httpd {
 namespace {
 
+// "+" is a space in a query only. std::nullopt: a "%" without two hexadecimal digits.
 std::optional<std::string> unescape(std::string_view text, bool query) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {

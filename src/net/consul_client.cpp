@@ -23,7 +23,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kPooledTransfers = 128;
+constexpr std::size_t kPooledTransfers = 128;  // handles and buffers that are used again
 constexpr std::size_t kSocketsAtOnce = 32;
 
 // Consul's words for "this agent has no leader to ask" (its agent/structs/errors.go), and a limit
@@ -232,6 +232,8 @@ void ConsulClient::act_on_time() {
   }
 }
 
+// Reads while the events fill the array, then works until libcurl wants nothing more at once: a
+// callback that sends has its request under way before the owner waits again.
 void ConsulClient::step(milliseconds wait) {
   std::array<epoll_event, kSocketsAtOnce> events{};
   int count = 0;
@@ -302,6 +304,7 @@ void ConsulClient::start_waiting(Instant now) {
   waiting_expires_ = Instant::max();
 }
 
+// Held back with the rest: a query that is refused each turn would use up the limits.
 void ConsulClient::start_polls(Instant now) {
   if (is_held(now)) return;
   while (const auto turn = turns_.next(now)) {
@@ -436,6 +439,7 @@ void ConsulClient::cancel(RequestId id) {
   finish(std::move(node.mapped()));
 }
 
+// Callbacks may send more, which is cancelled too.
 void ConsulClient::cancel_all() {
   while (!live_.empty()) cancel(live_.begin()->first);
   waiting_.clear();

@@ -1,5 +1,28 @@
 #pragma once
 
+// The HTTP client for Consul: libcurl's multi interface on the thread of its owner. Three kinds of
+// requests share the connections:
+//
+//   short       a few at a time, the others wait in waiting_; urgent ones go first and have places
+//               of their own, so that a renewal never waits for a slow listing
+//   watches     blocking queries that take turns where they are more than their places; an answer
+//               without news is kept back, and the query asked again (net/poll_turns.h)
+//   long polls  blocking queries that say themselves how long they wait; they start at once
+//
+//   a request: send() --> place? --> next address --> libcurl --> conclude()
+//                           |             ^                          |
+//                           | no          +---- kNotSent ------------+--> finish(): callback
+//                           v
+//                      time-out: kNotSent
+//
+// The rule above all others: a write is sent once. A request goes to the next address only if
+// Consul has read nothing of it (kNotSent). Else a failure is kLost: the write may have been
+// carried out, even later (consul.md 6.5), and only the caller can find out.
+//
+// A step does all work that is possible: libcurl's sockets and timers, finished requests, those
+// whose time is over, then new starts in the places that became free. Callbacks run within it and
+// may call send() and cancel(), so no iterator is held across a callback.
+
 #include <sys/epoll.h>
 
 #include <cstdint>
@@ -105,13 +128,16 @@ class ConsulClient {
   static int on_socket(CURL*, curl_socket_t socket, int what, void* self, void*);
   static int on_timer(CURLM*, long timeout_ms, void* self);
   void watch(int socket, std::uint32_t events) const;
+  /// Lets libcurl work on one socket, or on its timers. Callbacks wait for collect_done().
   void act(curl_socket_t socket, int events);
   void act_on(const epoll_event& event);
   void act_on_time();
 
   void start_waiting(Instant now);
   void start_polls(Instant now);
+  /// `held`: Consul's limits hold back all but urgent requests.
   [[nodiscard]] bool has_place(const Transfer& transfer, bool held) const;
+  /// Whether they do. When they end, the time-outs of the requests that waited begin anew.
   [[nodiscard]] bool is_held(Instant now);
   void restart_clocks(Instant now);
   [[nodiscard]] bool takes_turns(const Transfer& transfer, Instant now) const;
@@ -119,15 +145,18 @@ class ConsulClient {
   void attempt(Instant now, TransferPtr transfer);
   void launch(Instant now, TransferPtr transfer);
   void collect_done();
+  /// One attempt is over: tells failover and backoff. Then it tries the next address, lets a watch
+  /// wait for its next turn, or finishes.
   void conclude(TransferPtr transfer, CURLcode code);
   void withdraw(Transfer& transfer);
+  /// Runs the callback last, when the client is consistent: it may send the next request.
   void finish(TransferPtr transfer);
 
   const Client client_;
   const Tuning tuning_;
   TokenSource token_;
   TokenSource ca_bundle_{read_ca_path, TokenSource::Look::kAlways};
-  std::uint64_t last_id_ = 0;
+  std::uint64_t last_id_ = 0;  // of send() without an id
   UniqueFd epoll_;
   UniqueFd wake_;
 

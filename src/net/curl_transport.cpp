@@ -26,6 +26,12 @@ constexpr milliseconds kLongestWait{60'000};  // deadlines and wake-ups come soo
 thread_local bool is_network_thread = false;
 
 // A thread that drives a ConsulClient. The others put orders into the inbox and wake it.
+//
+//   send(), cancel() --> inbox_ --wake()--> take_orders() --> ConsulClient::step() --> callbacks
+//
+// The id and the time of a request are taken in send(): the time-out runs from there, and a
+// cancel() that follows at once finds its request, since orders keep their sequence. At the end the
+// thread cancels all, and then what the callbacks have sent meanwhile, until nothing is left.
 class CurlTransport final : public Transport {
  public:
   explicit CurlTransport(std::unique_ptr<ConsulClient> consul_client);

@@ -1,5 +1,9 @@
 #pragma once
 
+// An agent's certificate often bears a name such as server.dc1.consul, which no resolver need know,
+// while the address is 10.0.0.5. With tls_server_name, `origin` has the certificate's name, for
+// SNI, the Host header and the check, and `connect_to` sends the connection to the address.
+
 #include <string>
 #include <string_view>
 

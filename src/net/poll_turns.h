@@ -41,6 +41,7 @@ class PollTurns {
   /// than its round from the start, so that no later one has to wait for long.
   PollTurns(std::size_t places, std::size_t expected) : places_(places), expected_(expected) {}
 
+  /// A new query is due at once, before those that have had a turn.
   void add(Instant now, RequestId query, const http::Watch& watch);
   /// Of one that is not there: no effect.
   void remove(RequestId query);
@@ -72,6 +73,7 @@ class PollTurns {
   [[nodiscard]] bool all_fit() const { return std::max(expected_, queries_.size()) <= places_; }
   using Waiting = std::set<std::tuple<bool, Instant, RequestId>>;  // by place_of()
 
+  /// The factor by which the rounds are longer, so that a slice is at least kLeastSlice.
   [[nodiscard]] double stretch() const;
   [[nodiscard]] std::size_t for_prompt() const;
   [[nodiscard]] bool has_place(bool prompt) const;

@@ -5,6 +5,10 @@
 // renewals of sessions need.
 //
 //   free --refused--> held (0.5 s, doubled with each refusal in a row, 5 s at most) --> free
+//
+// Requests that are under way together are refused together, which is one refusal and not a row of
+// them: a request counts only if it was sent after the last pause. Urgent requests are sent all the
+// same, since a session that is not renewed costs more than a refusal.
 
 #include <array>
 #include <cstdint>

@@ -12,7 +12,7 @@ namespace lictor::net {
 [[nodiscard]] Result<void> check_tls_files(const Options& options);
 
 /// The certificates in a folder, concatenated: OpenSSL would need hashed file names there, while
-/// the consul command takes any file. Errors: as above.
+/// the consul command takes any file. Errors: as above; kFailed, the folder cannot be read.
 [[nodiscard]] Result<std::string> read_ca_path(const std::string& folder);
 
 }  // namespace lictor::net

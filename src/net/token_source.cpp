@@ -102,6 +102,7 @@ std::string TokenSource::current() const {
   return state_->token;
 }
 
+// Reads without the mutex, so that current() never waits for the file.
 void TokenSource::State::watch(const std::string& file, FileInfo seen, Duration check_every) {
   pthread_setname_np(pthread_self(), "lictor-token");
   std::unique_lock lock{mutex};

@@ -1,5 +1,15 @@
 #pragma once
 
+// Secrets that change while the daemon runs. Vault's agent replaces a token file at any time, and a
+// folder of CAs changes when a certificate is renewed; neither may need a restart.
+//
+//   open(): the file is read --> a thread looks every check_every --changed, usable--> current()
+//                                     ^                          --unusable, gone----> as before
+//                                     +--------------------------------------------------+
+//
+// No caller of current() waits for a file, since current() is called for each request. A file
+// system that is dead holds only the thread, which is detached and keeps what it needs alive.
+
 #include <functional>
 #include <memory>
 #include <string>

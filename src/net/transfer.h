@@ -50,7 +50,8 @@ class Transfer : private CurlRequest {
   void prepare(const Client& client, std::size_t endpoint, const FileTexts& files,
                std::chrono::milliseconds time_left);
 
-  /// Reads libcurl's verdict on the attempt into `response`.
+  /// Reads libcurl's verdict on the attempt into `response`. Anything short of a whole reply counts
+  /// as none: half a body must not say whether a write was applied.
   void conclude(CURLcode code, const Client& client);
 
   /// Adds a reason to response.error, after those of earlier addresses.
@@ -84,15 +85,17 @@ class Transfer : private CurlRequest {
   bool on_body(std::string_view bytes);
 
   void set_connection(const Client& client, const Endpoint& to);
+  /// Bodies go with PUT and POST, also empty ones, so that Consul gets a Content-Length.
   void set_method();
   void set_headers(const Options& options, const std::string& token);
+  /// The server refused our certificate and has read nothing: kNotSent, though it was connected.
   [[nodiscard]] bool certificate_refused() const;
   [[nodiscard]] std::string lateness() const;
   [[nodiscard]] std::string reason(CURLcode code, const std::string& server) const;
 
   CurlList connect_to_;
   std::string url_;
-  std::chrono::milliseconds time_{};  ///< for an answer
+  std::chrono::milliseconds time_{};  ///< for an answer; of a watch: its turn and the time-out
   std::string wait_;                  ///< of a watch: "&wait=500ms"
   std::chrono::milliseconds connect_within_{};
   bool too_large_ = false;

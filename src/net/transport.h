@@ -79,7 +79,7 @@ using Callback = std::function<void(Response)>;
 class Transport {
  public:
   /// Errors: kInvalid (an address, a TLS file or the token file that cannot be used; the message
-  /// names it). Connects to nothing.
+  /// names it); kFailed (libcurl cannot start, or ca_path cannot be read). Connects to nothing.
   [[nodiscard]] static Result<std::unique_ptr<Transport>> open(Options options, Tuning tuning = {});
   virtual ~Transport() = default;
 

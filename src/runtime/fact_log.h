@@ -10,6 +10,9 @@
 
 namespace lictor::runtime {
 
+// The core reports facts as plain data. This table alone words them, so the log and /v1/events
+// always agree, and the texts can change without touching the core.
+
 /// How the log and /v1/events report a kind of fact.
 struct FactWords {
   core::Fact::Kind kind;

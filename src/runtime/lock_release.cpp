@@ -20,6 +20,10 @@ constexpr std::chrono::milliseconds kRequestTimeout{1000};
 constexpr std::chrono::milliseconds kConnectTimeout{500};
 constexpr std::chrono::milliseconds kPause{100};
 
+// One lock on its way to be free. All locks of the dead daemon advance together, a request for each
+// and a common wait for the replies, since a daemon may hold many and the time is short:
+//
+//   unlock each --> all of a session are free --> session file removed --> session destroyed
 struct ReleasingLock {
   const LockOwner* owner;
   wire::Binding binding;

@@ -15,6 +15,13 @@ namespace lictor::runtime {
 
 /// Watches all locks of a queue by one blocking query, whatever the number of its partitions, and
 /// answers the core's reads that wait for a change of one lock. Thread-safe.
+///
+/// A core with many partitions reads each lock by itself: it waits for a change of that lock. One
+/// blocking query for each would use up the connections to the agent.
+///
+///   add() --the last reply is news--> answered at once
+///     +--else--> waits --next_query(), on_reply()--> answered: its lock changed, or the query's
+///                                                    time was over, or the query failed
 class LockWatch {
  public:
   /// A read that waits for a change after its index. Its answer, if the last reply shows one.

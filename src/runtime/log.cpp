@@ -1,3 +1,13 @@
+// Two ways for a line, of which none may wait for long: a daemon that waits for its log loses its
+// lease.
+//
+//   text, json   word() --> spdlog --> Output --write(2)--> standard error; 1 s of waiting in 10 s
+//   journal      journal_fields() --> Journal::send() --> journald; no waiting
+//                   no journald --> as text
+//
+// Lines that cannot be written are counted, and the next line that can be is preceded by their
+// number.
+
 #include "runtime/log.h"
 
 #include <poll.h>

@@ -93,7 +93,7 @@ Instant Loop::turn() {
   for (LoopMember* member : members_) member->step(now);
   run_posted(false);
   if (on_turn_) on_turn_();
-  // After all steps, since a step may give another task something to do.
+  // After all steps, since a step may give another member something to do.
   Instant deadline = Instant::max();
   for (const LoopMember* member : members_) deadline = std::min(deadline, member->next_deadline());
   return deadline;

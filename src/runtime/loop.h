@@ -45,8 +45,12 @@ class LoopMember {
   [[nodiscard]] virtual Instant next_deadline() const = 0;
 };
 
-/// The daemon's event loop: waits for wake-ups, deadlines and signals, then steps its tasks.
+/// The daemon's event loop: waits for wake-ups, deadlines and signals, then steps its members.
 /// Nothing on it may block. All of it runs on the thread of run().
+///
+/// A turn: check the clocks, step each member, run what was posted, call on_turn(), and wait for
+/// the earliest deadline, a wake-up or a signal. The warden and systemd's watchdog count the turns.
+/// So a call that blocks here for hang_timeout ends the daemon while it leads.
 class Loop {
  public:
   /// Blocks SIGTERM, SIGINT and SIGHUP for the calling thread and those that it starts later.
@@ -55,13 +59,14 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  /// Tasks are stepped in the order in which they were added.
+  /// Members are stepped in the order in which they were added.
   void add(LoopMember& member) { members_.push_back(&member); }
 
-  /// Steps all tasks when `fd` is readable; its owner reads it. It must stay open while run() runs.
+  /// Steps all members when `fd` is readable; its owner reads it. `fd` must stay open while run()
+  /// runs.
   void watch(int fd) { watched_.push_back(fd); }
 
-  /// From any thread: steps all tasks soon.
+  /// From any thread: steps all members soon.
   void wake() noexcept;
 
   /// From any thread: runs `work` on the loop's thread soon, in the order of the calls. Accepted
@@ -71,7 +76,7 @@ class Loop {
   /// Handlers, on the loop's thread.
   void on_signal(std::function<void(int)> handler) { on_signal_ = std::move(handler); }
   /// The wall clock stepped against the monotonic clock: somebody set it, or the monotonic clock
-  /// stopped. Called before the tasks of the next turn are stepped.
+  /// stopped. Called before the members are stepped in the next turn.
   void on_clock_step(std::function<void()> handler) { on_clock_step_ = std::move(handler); }
   /// After each turn, at least every `interval`: feeds the watchdog.
   void on_turn(Duration interval, std::function<void()> handler);

@@ -2,6 +2,9 @@
 
 // The daemon's own session and the keys that it holds with it.
 //
+// Consul deletes the keys when the session ends (its behavior is "delete"), so the entries of dead
+// daemons vanish by themselves, within two of its TTLs.
+//
 //   none --renew the remembered one, or create--> held --renewal: gone--> none
 //                                                   |
 //                                                   +--withdraw()--> session destroyed, keys gone
@@ -58,8 +61,11 @@ class Membership : public LoopMember {
     std::vector<std::function<void(Instant)>> replies;
     Loop* loop = nullptr;
   };
+  /// `on_reply` runs in a later step(), on the loop's thread. While a request is under way no other
+  /// round begins (waiting_).
   void send(http::Request request, std::function<void(Instant, const http::Response&)> on_reply);
   void create();
+  /// Writes all entries, with the session as the holder of each.
   void acquire(Instant now);
   void on_created(Instant now, const http::Response& response);
   void on_renewed(Instant now, const http::Response& response);

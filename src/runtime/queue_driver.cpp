@@ -57,11 +57,15 @@ core::JobExited to_core(const wire::Reserved& reserved, const std::string& task_
   return event;
 }
 
+// The core fills transactions up to Consul's limits, while only the wire layer knows how many
+// operations and bytes a write becomes.
 core::QueueOptions with_costs(core::QueueOptions options, const wire::Binding& binding) {
   options.costs = std::make_shared<wire::TransactionPlan>(binding.layout, binding.node);
   return options;
 }
 
+// The labels of requests in the metrics. A blocking query has a name of its own: most of its time
+// is waiting, and would hide the latency of plain reads.
 const char* name_of(const core::AcquireLock&) { return "acquire_lock"; }
 const char* name_of(const core::ReleaseLock&) { return "release_lock"; }
 const char* name_of(const core::CreateSession&) { return "create_session"; }
@@ -82,6 +86,7 @@ const char* name_of(const core::ListSchedules& effect) {
   return effect.index == 0 ? "list_schedules" : "watch_schedules";
 }
 
+// On the thread that received the reply.
 void notify(const std::vector<Observer*>& observers, const std::string& queue, const char* request,
             const http::Response& response) {
   const Duration took = boot_now() - response.sent_at;
@@ -157,6 +162,7 @@ void QueueDriver::members_seen(std::vector<core::BalancerMember> members) {
   inbox_->put(core::MembersSeen{std::move(members)});
 }
 
+// The old runners stay until the last of their jobs has ended; new attempts go to the new ones.
 void QueueDriver::reconfigure(const core::QueueOptions& options, Runners runners) {
   options_.take_limits(options);
   schedules_->forget();
@@ -253,6 +259,7 @@ void QueueDriver::keep_lock(std::uint32_t partition, const std::string& session,
       {lease_slot_ + partition, session, index, binding_->leader_value, options_.partitions});
 }
 
+// All events of a step reach the core together, so that their writes share transactions.
 void QueueDriver::deliver(Instant now) {
   effects_.clear();
   core_.step(now, events_, effects_);
@@ -370,6 +377,8 @@ exec::Runner* QueueDriver::runner_of(const std::string& type) const {
   return it == runners_.end() ? nullptr : it->second.get();
 }
 
+// A refusal goes through the inbox, as the exit of a job does: the core must not get an event while
+// its effects are carried out.
 void QueueDriver::carry_out(const core::StartJob& effect) {
   const core::Task& task = *effect.task;
   exec::Runner* runner = runner_of(task.type);
@@ -416,6 +425,8 @@ void QueueDriver::carry_out(const core::ExtendLease& effect) {
   host_.set_lease(lease_slot_ + effect.partition, effect.until, options_.kill_grace);
 }
 
+// The lock may be lost. Without an index the warden does not kill this daemon for a hang on account
+// of this lock, and asks Consul before it releases the lock.
 void QueueDriver::carry_out(const core::EndLease& effect) {
   host_.clear_lease(lease_slot_ + effect.partition);
   keep_lock(effect.partition, locks_[effect.partition].kept_session, 0);

@@ -1,5 +1,28 @@
 #pragma once
 
+// The shell around the core of one queue. The core decides: it takes events and gives effects, and
+// knows no thread, clock or socket. The driver carries the effects out and turns every answer into
+// the next event.
+//
+//   network thread:  replies, decoded there ----+
+//   other threads:   exits of jobs -------------+--> Inbox --wake()--+
+//   loop's thread:   requests of the owner -----+                    |
+//                    replies of transactions ------> Inbox::at_hand -+
+//                                                                    v
+//   step():  events --> note_lock() --> core --> effects about jobs --> all other effects
+//
+// The order within a step prevents two failures. The warden learns of a lock before a job can start
+// under that lock, so the warden can release the locks of a daemon that dies at any instant. Jobs
+// start before requests go out, since each request wakes a thread that competes for the processor.
+//
+// Replies are decoded on the network thread: a long listing must not hold up the loop, which proves
+// the leases. Transactions go over a client on the loop's own thread (app/transaction_channel.h).
+// Their replies are short, and a change of thread for each would cost more than decoding them.
+//
+// A driver may end while requests are under way, when the number of partitions changes. So its
+// callbacks share the ownership of the inbox and of what they decode by, and never refer to the
+// driver.
+
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -88,12 +111,14 @@ class QueueDriver : public LoopMember {
     std::vector<core::Event> events;
     std::vector<core::Event> at_hand;  // the loop's thread's own
     Loop* loop = nullptr;
+    /// From any thread. Only the first event of a burst wakes the loop.
     void put(core::Event event);
   };
 
   /// `encoded_at`: the time in the request's value, where it has one.
   template <class Effect, class... Time>
   void send(const Effect& effect, Time... encoded_at);
+  /// The runner of the type, else the one of "*". Null: no executor takes the type.
   [[nodiscard]] exec::Runner* runner_of(const std::string& type) const;
   void carry_out(const core::AcquireLock& effect);
   void carry_out(const core::ReleaseLock& effect);
@@ -110,6 +135,8 @@ class QueueDriver : public LoopMember {
   void carry_out(const core::ReadLeader& effect);
   void carry_out(const core::Drained& effect);
   void carry_out(const core::Stopped& effect);
+  // With one partition each ReadLeader is a request of its own. With several, one blocking query
+  // (LockWatch) serves them all, so the number of connections does not grow with the partitions.
   void watch_locks();
   void note_lock(const core::Event& event);
   void keep_lock(std::uint32_t partition, const std::string& session, std::uint64_t index);
@@ -117,9 +144,12 @@ class QueueDriver : public LoopMember {
   void carry_out(const Effect& effect) {
     send(effect);
   }
+  /// `name`: of the request, in the metrics. `decode` runs on the network thread, perhaps after the
+  /// driver's end, so it must own what it reads.
   void dispatch(const char* name, http::Request request, RequestId id,
                 std::function<core::Event(http::Response)> decode);
   void deliver(Instant now);
+  /// Long lists leave free memory in the heap, which malloc does not return by itself.
   void release_memory(Instant now);
   void drop_old_runners();
 
@@ -130,7 +160,7 @@ class QueueDriver : public LoopMember {
   std::vector<Runners> old_runners_;  // from before a reload; some of their jobs still run
   const exec::LeaseSlot lease_slot_;
   SessionFile session_file_;
-  std::vector<std::uint64_t> held_;  // see RememberHolder
+  std::vector<std::uint64_t> held_;  // by partition; see core::RememberHolder
   Loop& loop_;
   net::Transport& transport_;
   net::ConsulClient& commits_;
@@ -144,6 +174,8 @@ class QueueDriver : public LoopMember {
   core::Effects effects_;
   Instant release_at_ = Instant::max();  // free memory
   std::uint64_t gone_at_release_ = 0;    // so many tasks
+  /// One partition's lock: the last request for it, and the session that the warden was told. While
+  /// the outcome of a request is unknown, its repetition has the same time in its value.
   struct KeptLock {
     core::AcquireLock asked;  // the last request
     WallTime since{};         // in its value
@@ -157,7 +189,7 @@ class QueueDriver : public LoopMember {
   // Request ids of the core to those of the transport and the ConsulClient.
   std::unordered_map<RequestId, RequestId> in_flight_;
   std::unordered_map<RequestId, RequestId> committing_;
-  std::unordered_map<AttemptId, exec::Runner*> running_;
+  std::unordered_map<AttemptId, exec::Runner*> running_;  // each in runners_ or old_runners_
   TroubleLog troubles_;
   std::optional<std::string> kept_by_;
   bool stopped_ = false;

@@ -13,6 +13,7 @@ namespace {
 
 using Note = core::DivisionNote::Kind;
 
+// Division only names the kind of a note: the core has no texts for people.
 struct NoteWords {
   Level level;
   const char* message;
@@ -76,7 +77,8 @@ QueueSupervisor::~QueueSupervisor() {
   inbox_->replies.clear();
 }
 
-// `name`: of the request, in the metrics.
+// `name`: of the request, in the metrics. The reply is decoded with the inbox's mutex held, so the
+// destructor waits for that, and `this` lives as long as it is used.
 template <class Ask, class... Time>
 void QueueSupervisor::ask(const char* name, const Ask& ask, Time... at) {
   transport_.send(wire::encode(parts_.binding, ask, at...), [this, name, ask, inbox = inbox_](
@@ -106,6 +108,8 @@ void QueueSupervisor::request_stop() {
 
 bool QueueSupervisor::stopped() const { return stopping_ && (!driver_ || driver_->stopped()); }
 
+// Names, paths and the timing of leases stay as they were made (QueueOptions::take_limits). Without
+// a driver the new runners wait here for the next one.
 void QueueSupervisor::reconfigure(const core::QueueOptions& options, std::uint32_t weight,
                                   Runners runners) {
   parts_.options.take_limits(options);
@@ -121,6 +125,8 @@ std::string QueueSupervisor::waits_for() const {
   return std::string{words_of(note->kind).message} + ": " + note->error;
 }
 
+// The acts of each reply are carried out before the next reply is judged, since an act may make or
+// end the driver.
 void QueueSupervisor::step(Instant now) {
   std::vector<std::function<void(Instant, core::DivisionActs&)>> replies;
   {
@@ -183,7 +189,7 @@ void QueueSupervisor::carry_out(const core::ServeQueue& act) {
   parts.options.only_undivided = act.only_undivided;
   driver_ = std::make_unique<QueueDriver>(std::move(parts), loop_, transport_, commits_, host_);
   driver_->start();
-  driver_->step(boot_now());
+  driver_->step(boot_now());  // its first requests go out in this turn
 }
 
 void QueueSupervisor::drop_driver() {

@@ -1,5 +1,23 @@
 #pragma once
 
+// One queue of the daemon, whatever the number of its partitions. core::Division decides how many
+// partitions there are and when their number changes. A QueueDriver serves the queue with one
+// number for its whole life. So a change of the number ends one driver and makes the next, while
+// the daemon and its other queues go on.
+//
+//   no driver --ServeQueue--> driver --EndService--> driver stops --DropService--> no driver
+//      ^                                             (jobs end, locks                  |
+//      |                                             are freed or kept)                |
+//      +---- the next driver gets the runners and the attempt numbers of the last -----+
+//
+// A step takes the replies about the number first, then steps the driver, then shows Division the
+// driver's state (core::Division::Service) and the time. Division is pure: it never sees the driver
+// itself, so a unit test plays both the driver and Consul.
+//
+// Replies are decoded on the network thread and wait in the Inbox for the loop. The closures refer
+// to the supervisor. Its destructor clears the inbox under the mutex; a later reply then finds no
+// loop there and does nothing.
+
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -52,12 +70,16 @@ class QueueSupervisor : public LoopMember {
     std::vector<std::function<void(Instant, core::DivisionActs&)>> replies;
     Loop* loop = nullptr;
   };
+  /// Sends the request that the act `ask` stands for; its reply goes to Division in a later step.
   template <class Ask, class... Time>
   void ask(const char* name, const Ask& ask, Time... at);
   void carry_out(const core::DivisionActs& acts);
   void carry_out(const core::ServeQueue& act);
+  /// Keeps the runners, so a worker's processes live on, and the count of attempts: the warden and
+  /// the claims in Consul know an attempt by its number, so that no number may be used again.
   void drop_driver();
   void write_note(const core::DivisionNote& note) const;
+  /// The driver's state as Division judges it; all members are at their defaults without a driver.
   [[nodiscard]] core::Division::Service service() const;
 
   QueueDriver::Parts parts_;  // runners are the driver's while there is one
@@ -68,7 +90,7 @@ class QueueSupervisor : public LoopMember {
   exec::ProcessHost& host_;
   const std::shared_ptr<Inbox> inbox_;
   std::unique_ptr<QueueDriver> driver_;
-  bool stopping_ = false;
+  bool stopping_ = false;  // request_stop() was called; without a driver the stop is over at once
 };
 
 }  // namespace lictor::runtime

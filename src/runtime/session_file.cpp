@@ -49,6 +49,8 @@ SessionFile::SessionFile(std::string state_dir, const std::string& name, std::st
       ttl_(ttl),
       lock_delay_(lock_delay) {}
 
+// Every member must match. "file" names this very file on this boot, so a copy of state_dir resumes
+// nothing.
 std::optional<std::string> SessionFile::load() const {
   constexpr std::size_t kMostBytes = 4096;
   const UniqueFd file{open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
@@ -81,6 +83,7 @@ void SessionFile::save(const std::string& session) const {
       {{"file", path_}, {"error", errno_text(error)}});
 }
 
+// A file of another number of partitions says nothing about the present locks.
 std::vector<std::uint64_t> SessionFile::load_held(std::size_t partitions) const {
   constexpr std::size_t kMostBytes = 16384;
   const UniqueFd file{open(held_path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};

@@ -128,6 +128,8 @@ std::optional<seconds> Cron::next_time(seconds time) const {
   return std::nullopt;
 }
 
+// Month by month, and within a month by the set of its days. Only on the first day does the time of
+// day matter; on each later one the first time of the expression is the answer.
 std::optional<LocalTime> Cron::next(LocalTime begin, LocalTime before) const {
   const local_days begin_day = floor<days>(begin);
   year_month month = month_of(begin_day);
@@ -181,6 +183,7 @@ std::uint64_t Cron::days_before(local_days begin, local_days before) const {
   return count;
 }
 
+// Whole days first, the last day's part added, the first day's part before `begin` subtracted.
 std::uint64_t Cron::count(LocalTime begin, LocalTime before) const {
   if (begin >= before) return 0;
   const local_days first_day = floor<days>(begin);

@@ -44,9 +44,9 @@ struct CronFields {
   Set hours = 0;
   Set days = 0;
   Set months = 0;
-  Set weekdays = 0;          // Sunday: bit 0
-  Set days_before_last = 0;  // bit 0: the last day of the month
-  Set last_weekdays = 0;
+  Set weekdays = 0;                   // Sunday: bit 0
+  Set days_before_last = 0;           // bit 0: the last day of the month
+  Set last_weekdays = 0;              // "5L": the last one in the month
   std::array<Set, 5> nth_weekdays{};  // [0]: the first in the month
   bool day_restricted = false;
   bool weekday_restricted = false;
@@ -77,6 +77,8 @@ class Cron {
  private:
   explicit Cron(const CronFields& fields) : fields_(fields) {}
 
+  /// The matching days of a month as a set: all questions about days are answered month by month,
+  /// by bits, so that a rare expression does not step through centuries of days.
   [[nodiscard]] CronFields::Set days_of(std::chrono::year_month month) const;
   [[nodiscard]] std::uint64_t days_before(std::chrono::local_days from,
                                           std::chrono::local_days before) const;

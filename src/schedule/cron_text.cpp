@@ -1,4 +1,14 @@
-// The text of a cron expression.
+// The text of a cron expression, from the outside in; cron.h has the grammar.
+//
+//   expression --@daily--> five fields
+//      +--split_fields()--> 5, 6 (seconds first) or 7 (Quartz: a year last) texts
+//           field --parse_list()--> parts between commas --parse_set()--> range and step --> bits
+//                       +--parse_day(): L, L-3      --> days_before_last
+//                       +--parse_weekday(): 5L, 5#2 --> last_weekdays, nth_weekdays
+//
+// Dialects of cron differ most in the days, so whatever means one thing here and another thing
+// elsewhere is an error with advice, not a guess: weekday numbers beside a year (Quartz counts from
+// 1), W, a range from high to low.
 
 #include <array>
 #include <optional>
@@ -81,7 +91,8 @@ Result<Range> parse_range(const FieldRule& field, std::string_view text) {
                   "; write \"" + span(low, most) + ',' + span(field.least, high) + '"');
 }
 
-// A value, a range or "*", with a step or without.
+// A value, a range or "*", with a step or without. Sunday is 0 and 7 in the text, and bit 0 in the
+// set; a single value with a step begins a range: "5/15" is "5-59/15".
 Result<Set> parse_set(const FieldRule& field, std::string_view text) {
   const std::size_t slash = text.find('/');
   LICTOR_TRY(Range range, parse_range(field, text.substr(0, slash)));

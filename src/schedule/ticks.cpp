@@ -246,6 +246,8 @@ std::vector<Tick> Schedule::newest(Tick after, Tick until, std::size_t most) con
   return ticks;
 }
 
+// The ticks on time are the newest ones, so the missed ones that are made are the newest before
+// them: one list of the newest covers both, and its length is all that the policy decides.
 Due due_ticks(const Schedule& schedule, const Missed& missed, Tick last, Tick now, seconds grace) {
   Due due;
   const auto first = schedule.next_after(last);

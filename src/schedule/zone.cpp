@@ -198,6 +198,8 @@ std::optional<PosixRule> PosixRule::parse(std::string_view whole) {
   return rule;
 }
 
+// A TZif file has its data twice: 32 bits, which are skipped, then 64 bits, then the rule for later
+// years as text in a footer. The counts of the second header are checked against the file's size.
 Result<Zone> Zone::parse(std::string_view file) {
   Bytes bytes{file};
   auto header = take_header(bytes);
@@ -247,6 +249,7 @@ Result<Zone> Zone::parse(std::string_view file) {
   return zone;
 }
 
+// The changes of the file up to its last one, the rule after that.
 Zone::Period Zone::period_at(Tick at) const {
   const auto after = std::upper_bound(changes_.begin() + 1, changes_.end(), at,
                                       [](Tick t, const Change& change) { return t < change.at; });

@@ -100,7 +100,8 @@ class Zones {
   /// "Europe/Rome". "UTC" and "" need no file. Blocks for a small file. Errors: kInvalid, there is
   /// no such zone, with the nearest name if one is near; or its file cannot be read.
   [[nodiscard]] Result<std::shared_ptr<const Zone>> find(std::string_view name);
-  /// The next find() reads the files again: tzdata may have been updated.
+  /// The next find() reads the files again: tzdata may have been updated. Zones that were given out
+  /// before stay as they are.
   void forget() { zones_.clear(); }
 
  private:

@@ -25,6 +25,7 @@ struct Members {
       total, text;
 };
 
+// One walk over the text, which builds no tree: a result may have hundreds of kilobytes.
 Members members_of(std::string_view object) {
   Members found;
   const std::pair<std::string_view, std::string_view Members::*> known[] = {

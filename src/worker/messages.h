@@ -2,6 +2,14 @@
 
 // The messages between lictor and a worker (workers.md): a JSON document a line. Pure;
 // parse_reply() takes any bytes.
+//
+//   lictor --> worker   {"run": {}}   {"cancel": {}}
+//   worker --> lictor   {"ready": {}} first, then {"progress": {}}, {"done": {}}, {"failed": {}}
+//
+// The task's record and the job's result and commit stay text on their way: run_line() inserts the
+// record, with spaces for its line ends, and parse_reply() hands on the text that came. So numbers
+// keep all their digits. In a reply, null counts as absent, and an unknown member is ignored; a
+// known one of another type is an error, which ends the process (worker/pool.h).
 
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +34,7 @@ inline constexpr std::size_t kMaxReplyBytes = 1U << 20U;
 /// The request for `attempt`, which all messages call `name`. `deadline`: std::nullopt means never.
 [[nodiscard]] std::string run_line(const exec::Attempt& attempt, std::string_view name,
                                    std::optional<WallTime> deadline);
+/// Asks for the end of the attempt `name`. The worker answers with "done" or "failed" all the same.
 [[nodiscard]] std::string cancel_line(std::string_view name, std::string_view reason);
 
 struct Ready {

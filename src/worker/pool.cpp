@@ -39,6 +39,8 @@ exec::Program program_of(const WorkerOptions& options) {
   return program;
 }
 
+// All that a running process was started with, or that decides about it. After a reload, a pool
+// with the same fingerprint goes on, so a change elsewhere in the file restarts no worker.
 std::string fingerprint_of(const WorkerOptions& options, const exec::Program& program) {
   std::string all;
   const auto add = [&all](const auto&... each) {
@@ -77,6 +79,8 @@ void Pool::warm(Outbox& out) {
   if (processes_.empty()) (void)start_process(out);
 }
 
+// Only "cancel" is sent. run_timers() ends the process if no answer has come when the grace is
+// over, and with it the other attempts that the process has.
 void Pool::stop(AttemptId attempt, Instant now, Duration grace, Outbox& out) {
   const auto waits = std::find_if(waiting_.begin(), waiting_.end(),
                                   [&](const Job& job) { return job.attempt.id == attempt; });
@@ -152,6 +156,7 @@ bool Pool::must_be_alone(const Job& job) const {
   return !suspects_.empty() && suspects_.contains(job.attempt.task_key);
 }
 
+// "ready" may come before the warden's report of the pid, which a line of the log needs.
 bool Pool::is_usable(const Process& process) const {
   return process.state == Process::State::kReady && process.pid != 0 &&
          (options_.max_tasks == 0 || process.given < options_.max_tasks);

@@ -1,5 +1,20 @@
 #pragma once
 
+// Workers are programs that stay and take one task after the other, which saves the start of a
+// program for each task. Room, pool and process share the work:
+//
+//   WorkerRunner  one for each executor: start() and stop() of attempts, on the loop's thread
+//   Room          one for the daemon: the mutex, the thread that reads all pipes, the lease slots
+//   Pool          one worker of the configuration: which attempt goes to which process, how many
+//                 processes there are, and how the end of a process ends its attempts
+//   Process       three pipes and a lease; it decides nothing
+//
+// The room's mutex is held in every call of a pool, so a pool has no lock of its own. Whatever may
+// wait for a disk, and each on_exit, goes into the Outbox and runs when the mutex is free.
+//
+// The code is in two files: pool.cpp gives attempts to processes, and starts and closes them;
+// pool_replies.cpp reads what processes say and judges how they end.
+
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -98,7 +113,11 @@ class Pool {
  private:
   using Jobs = std::map<std::string, Job, std::less<>>;
 
+  /// Gives waiting attempts to processes, in their order but for those that must be alone, and
+  /// starts the processes that they lack. Called after each event that may have made one free.
   void pump(Instant now, Outbox& out);
+  /// Null: each process is full, or not ready. `alone`: only one without attempts will do. `kept`:
+  /// gets none, so that it becomes free for an attempt that must be alone.
   [[nodiscard]] Process* find_process(bool alone, const Process* kept);
   [[nodiscard]] Process* emptiest_process();
   [[nodiscard]] bool is_usable(const Process& process) const;
@@ -109,20 +128,26 @@ class Pool {
   void lose_input(Process& process, Instant now, Outbox& out);
   void take_back_unread(Process& process, const std::string& why, Outbox& out);
   [[nodiscard]] bool start_process(Outbox& out);
+  /// No process can be had, so no attempt may wait for one: each ends as not started.
   void fail_waiting(const std::string& error, Outbox& out);
 
   void read_replies(Process& process, Instant now, Outbox& out);
   void on_line(Process& process, std::string_view line, Instant now, Outbox& out);
   void answer(Process& process, Jobs::iterator job, exec::Exit exit, std::string_view output,
               Instant now, Outbox& out);
+  /// The process has no attempt any more: it waits, or is replaced, after max_tasks or a reload.
   void rest(Process& process, Instant now);
   void read_output(Process& process, bool all, Outbox& out);
   void keep_output(Process& process, std::string_view bytes, Outbox& out);
 
+  // Three ways to end a process: close its standard input, at whose end it exits by itself; TERM,
+  // and KILL half a second later; KILL at once, since no reply of it can be trusted any more.
   void close(Process& process, EndReason reason, Instant now);
   void end(Process& process, EndReason reason);
   void break_off(Process& process, const std::string& fault, std::string_view line,
                  std::string blamed = {});
+  /// How `job` ends with its process. `judged`: the end of the process itself. An attempt that is
+  /// not to blame (another one broke the protocol, or did not end) is stopped rather than failed.
   [[nodiscard]] exec::Exit verdict(const Process& process, const Job& job,
                                    const exec::Exit& judged) const;
   [[nodiscard]] std::string why_not_ready(const Process& process, const exec::Exit& judged) const;

@@ -59,6 +59,8 @@ void Pool::read_replies(Process& process, Instant now, Outbox& out) {
   }
 }
 
+// A reply counts only for an attempt that the process has now. Any other reply shows that the
+// process has lost track of its attempts, so nothing that it says later counts either.
 void Pool::on_line(Process& process, std::string_view line, Instant now, Outbox& out) {
   auto reply = parse_reply(line);
   if (!reply) return break_off(process, reply.error().message, line);
@@ -228,6 +230,8 @@ exec::Exit Pool::verdict(const Process& process, const Job& job, const exec::Exi
   return exit;
 }
 
+// The order decides: first all that it said, then attempts that it had not read go back to the
+// queue, then the rest ends with it, and the next process starts.
 void Pool::on_ended(Process& process, Instant now, Outbox& out) {
   // What it said before its end counts.
   for (int round = 0; round < kReadsAtEnd && process.replies_open() && process.fault.empty();

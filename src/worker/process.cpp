@@ -93,6 +93,8 @@ bool Process::send(std::string_view line) {
   return flush();
 }
 
+// Waits for EPOLLOUT only while there is something left: a pipe with room would wake the thread for
+// ever.
 bool Process::flush() {
   std::size_t written = 0;
   bool open = static_cast<bool>(input_);
@@ -120,6 +122,8 @@ void Process::forget_input() {
   if (input_) epoll_ctl(identity.epoll, EPOLL_CTL_DEL, input_.get(), nullptr);
 }
 
+// Messages that the pipe has not taken never reach the process: they no longer count as sent, so
+// that their attempts count as unread.
 void Process::close_input() {
   sent_ -= outgoing_.size();
   outgoing_.clear();
@@ -132,6 +136,7 @@ std::uint64_t Process::bytes_read() const {
   return sent_ - outgoing_.size() - static_cast<std::uint64_t>(unread);
 }
 
+// One read a call, for the fairness between processes. At the end of file the descriptor is closed.
 std::string_view Process::read_some(UniqueFd& from) {
   while (from) {
     const ssize_t n = read(from.get(), identity.buffer, kReadBytes);

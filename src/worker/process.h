@@ -1,5 +1,16 @@
 #pragma once
 
+// One process of a worker, seen from the daemon: three pipes.
+//
+//   standard input   <-- {"run": ...}, {"cancel": ...}      written without waiting; what the pipe
+//                                                           does not take stays in outgoing_
+//   descriptor 3     --> {"ready"}, {"progress"}, {"done"}, {"failed"}     one a line
+//   output           --> the log, and the tail for an error
+//
+// The daemon knows how far the process has read its standard input (bytes_read()). So when the
+// process ends, an attempt whose message it has not begun to read was not started for certain, and
+// another process can have it.
+
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -94,6 +105,8 @@ class Process {
   [[nodiscard]] bool is_deaf() const;
   /// Ends the events of standard input. It stays open, for bytes_read().
   void forget_input();
+  /// Where the next message begins in all that is meant for standard input, whether or not the pipe
+  /// has taken it yet.
   [[nodiscard]] std::uint64_t bytes_sent() const { return sent_; }
   /// Of them, those that the process has read.
   [[nodiscard]] std::uint64_t bytes_read() const;
@@ -120,7 +133,8 @@ class Process {
   std::map<std::string, Job, std::less<>> jobs;  ///< by the attempt's name in messages
   std::uint64_t given = 0;                       ///< tasks, in all
   Instant since{};                               ///< its state, or since when it has no attempt
-  Instant mute_since = Instant::max();           ///< it closed the descriptor of its replies
+  /// It closed the descriptor of its replies: usually it is exiting. One that lives on is ended.
+  Instant mute_since = Instant::max();
   EndReason reason = EndReason::kExited;
   std::string fault;   ///< how it broke the protocol; empty: it did not
   std::string blamed;  ///< the attempt by which it did; empty: that is not known
@@ -147,9 +161,9 @@ class Process {
   UniqueFd input_, output_, replies_;
   std::string outgoing_;
   std::uint64_t sent_ = 0;
-  bool waits_for_room_ = false;  // for an event when the pipe takes more
-  std::set<exec::LeaseSlot> leases_;
-  Instant lease_end_ = Instant::max();
+  bool waits_for_room_ = false;         // for an event when the pipe takes more
+  std::set<exec::LeaseSlot> leases_;    // of its attempts, until follow() lets them go
+  Instant lease_end_ = Instant::max();  // the earliest deadline of them, as the board has it
 };
 
 }  // namespace lictor::worker

@@ -139,6 +139,8 @@ void Room::release(const Process::Identity& identity) {
   free_slots_.push_back(identity.slot);
 }
 
+// These run on the host's thread, which must not run a pool's code: they note what happened, and
+// the room's thread does the rest.
 Process::Callbacks Room::callbacks_of(const Process::Identity& identity) {
   const auto note = [this](std::vector<std::uint64_t>& list, std::uint64_t number, auto change) {
     {
@@ -177,6 +179,7 @@ void Room::work() {
   while (wait_ms >= 0) wait_ms = take_events(wait_ms);
 }
 
+// Events first, then starts and ends: what a process said is read before its end is judged.
 // How long the next call may wait; -1: the room is closed, and no process is left.
 int Room::take_events(int wait_ms) {
   std::array<epoll_event, 64> events{};

@@ -1,5 +1,16 @@
 #pragma once
 
+// The threads and the order of locks:
+//
+//   loop's thread   start(), stop() of runners --Turn--> pool; set_lease() of the host --> follow()
+//   host's thread   a process started or ended: noted in started_, ended_; wakes the room's thread
+//   room's thread   epoll over all pipes: one turn takes the events, the notes and the timers
+//   log thread      writes what Outbox entries hand over
+//
+// The mutex is held for no longer than a turn, and nothing in a turn waits: not for a disk, not for
+// a process, not for a callback. The loop's thread takes it for each attempt, and a loop that waits
+// extends no lease. The room takes its mutex first and the host's second, never the other way.
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -73,7 +84,7 @@ class Room {
   [[nodiscard]] std::optional<Process::Identity> take_identity();
   void release(const Process::Identity& identity);
   [[nodiscard]] Process::Callbacks callbacks_of(const Process::Identity& identity);
-  /// Its thread has a timer to set.
+  /// Its thread has a timer to set: a pool changed a deadline in a turn of another thread.
   void wake() const;
   /// For its thread only.
   [[nodiscard]] exec::LogWriter& logs() { return *logs_; }
