@@ -30,12 +30,14 @@ constexpr std::array<std::int64_t, 18> kDelays{
     1,     2,     5,     10,     20,     50,     100,     200,       500,
     1'000, 2'000, 5'000, 10'000, 30'000, 60'000, 300'000, 1'800'000, 7'200'000};
 
+// Rounds up to the next bound.
 std::size_t bucket_of(Duration delay) {
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(delay).count();
   const auto it = std::lower_bound(kDelays.begin(), kDelays.end(), ms);
   return std::min<std::size_t>(static_cast<std::size_t>(it - kDelays.begin()), kDelays.size() - 1);
 }
 
+// The bound below which `share` of all lie; null without any.
 template <class Buckets>
 ordered_json quantile(const Buckets& buckets, double share) {
   std::uint64_t all = 0;
@@ -52,6 +54,8 @@ ordered_json quantile(const Buckets& buckets, double share) {
 
 }  // namespace
 
+// `late` is the time since executeAt or the retry's time, where the task has one; else `waited`
+// counts from when the task was due and known.
 void Activity::on_fact(const std::string& queue, const core::Fact& fact) {
   const auto kind = std::find(kKinds.begin(), kKinds.end(), fact.kind);
   if (kind == kKinds.end()) return;
@@ -116,6 +120,7 @@ ordered_json Activity::by_type(const std::string& queue) const {
   return out;
 }
 
+// Sums up under the mutex, and builds the JSON without it: on_fact() is on the loop's thread.
 ordered_json Activity::json(const std::string& queue) const {
   const std::int64_t now = slot_now();
   struct Minute {

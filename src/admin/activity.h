@@ -1,5 +1,18 @@
 #pragma once
 
+// The last hour of this daemon's queues, minute by minute, for the charts of the web page, which
+// has no Prometheus behind it.
+//
+//   on_fact() --> slot of now (10 s) in a ring of 366 --> json(): the last 60 minutes
+//                 minute of now in a ring of 60 by type --> by_type(): the hour, and 5 minutes
+//
+// A slot bears the number of its ten seconds. A slot of an earlier lap has another number: the
+// first fact of the new time clears it, and a reader leaves it out. So no timer moves the window,
+// and an idle queue costs nothing.
+//
+// Delays are counted in 18 buckets and given as the upper bound of the bucket that holds the
+// quantile: exact enough for a chart, and the same size whatever happens.
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -54,6 +67,7 @@ class Activity : public runtime::Observer {
     Slots slots;
     std::map<std::string, TypeMinutes, std::less<>> types;
   };
+  /// Call it with mutex_ held. A type beyond kMostTypes is not counted.
   void count_type(OfQueue& of_queue, const core::Fact& fact, std::size_t kind);
 
   mutable std::mutex mutex_;

@@ -1,4 +1,14 @@
 // The changes, by POST, PUT and DELETE. The guard has checked origin and token before.
+//
+//   request --> queue of ?queue= --> body --> the change, by client/ --> log --> answer
+//
+// Each route calls the method of Client or Schedules that the command of the same name calls, so
+// both have the same checks and the same races. The daemon makes the change with its own Consul
+// token: nothing but the guard decides who may change tasks. So each change is logged with the
+// client that asked for it.
+//
+// A change takes effect in Consul, not in this daemon. It may be asked of any daemon of the queue,
+// and the leader sees it by its watch.
 
 #include <algorithm>
 #include <optional>
@@ -23,7 +33,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// A request's body: an object, or nothing.
+// Reads a request's body: an object, or nothing, which counts as an object without members.
 Result<json> read_body(const Request& request) {
   if (request.body.find_first_not_of(" \t\r\n") == std::string::npos) return json::object();
   auto body = parse_json(request.body);
@@ -47,7 +57,8 @@ Result<bool> flag_of(const json& body, const char* name) {
   return fail(ErrorCode::kInvalid, std::string{name} + ": expected true or false");
 }
 
-// Which dead letters a bulk change takes.
+// Which dead letters a bulk change takes. Without a filter "all": true is required: an empty body
+// must not purge everything.
 Result<TaskFilter> read_filter(const json& body) {
   TaskFilter filter;
   filter.state = TaskState::kDead;
@@ -103,6 +114,7 @@ BulkResult change_each(const std::vector<std::string>& ids, const ChangeOne& cha
   return result;
 }
 
+// Counts all, and names a hundred of those that were refused.
 ordered_json bulk_json(const BulkResult& result) {
   ordered_json refused = ordered_json::array();
   for (const BulkResult::Refusal& each : result.refused) {

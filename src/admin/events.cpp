@@ -34,6 +34,7 @@ std::string text_of(const char* event, const std::string& id, std::string_view m
   return fmt::format("id: {}\nevent: {}\ndata: {{{}}}\n\n", id, event, members);
 }
 
+// Most texts need no escaping, which is worth a look: this runs for each event.
 void add_member(std::string& members, std::string_view name, std::string_view text) {
   const auto out = std::back_inserter(members);
   if (is_plain_in_json(text)) {
@@ -67,6 +68,8 @@ std::string Events::id(std::uint64_t number) const {
   return std::to_string(start_ms_) + "-" + std::to_string(number);
 }
 
+// Runs on the loop's thread, so it only copies: thread_ makes the text of an event for its first
+// reader.
 void Events::on_fact(const std::string& queue, const core::Fact& fact) {
   auto kept = std::make_shared<Event>();
   Event& event = *kept;
@@ -90,6 +93,8 @@ void Events::on_fact(const std::string& queue, const core::Fact& fact) {
   if (std::exchange(idle_, false)) changed_.notify_one();
 }
 
+// An id of an earlier start of the daemon cannot be compared with the events that are kept: the
+// client gets a "gap", and all of them.
 std::optional<Response> Events::answer(const Call& call) {
   Reader reader{call.exchange, call.request.parameter("queue").value_or(""), 0};
   std::string after = call.request.header("last-event-id").value_or("");
@@ -129,6 +134,7 @@ std::optional<Response> Events::answer(const Call& call) {
   return std::nullopt;
 }
 
+// Serves clients that ask now and then instead of reading a stream. "next" is where to go on.
 Response Events::kept_after(std::uint64_t first, const std::string& queue) {
   Kept kept;
   std::uint64_t next = 0;
@@ -174,6 +180,8 @@ std::string Events::members_of(const Event& event) const {
   return members;
 }
 
+// The text takes at most half of the bytes that an exchange keeps unsent. A reader that has fallen
+// behind what is kept gets one "gap" with the number of events that it missed.
 std::string Events::text_for(Reader& reader, const Kept& events, std::uint64_t next) const {
   std::string text;
   const std::uint64_t first = next - events.size();
@@ -190,6 +198,8 @@ std::string Events::text_for(Reader& reader, const Kept& events, std::uint64_t n
   return text;
 }
 
+// Copies the pointers to the events under the mutex and words them without it: on_fact() is on the
+// loop's thread, which must not wait for tens of thousands of lines of JSON.
 void Events::serve() {
   std::vector<Reader> readers;
   Instant beat_at = boot_now() + kHeartbeat;

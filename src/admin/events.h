@@ -64,6 +64,8 @@ class Events : public runtime::Observer {
     std::string queue;       // empty: all
     std::uint64_t next = 0;  // number of the event to send next
   };
+  /// Runs on thread_: sends each reader the events that it lacks, every 100 ms at most. A text is
+  /// made once for all readers.
   void serve();
   // `next`: number of the event after the last of `events`.
   [[nodiscard]] std::string text_for(Reader& reader, const Kept& events, std::uint64_t next) const;

@@ -1,3 +1,5 @@
+// The rows of gauges.h. read_gauges() runs on the loop's thread, since it reads the core.
+
 #include "admin/gauges.h"
 
 #include "admin/routes.h"
@@ -66,6 +68,7 @@ std::string Gauge::field() const {
   return std::string{name} + (kind == Kind::kSeconds ? "_ms" : "");
 }
 
+// Gauges that only a leader knows are left out on a follower.
 void read_gauges(const core::Queue& core, Instant now, QueueStatus& queue) {
   for (const Gauge& gauge : gauges()) {
     if (gauge.read != nullptr && gauge.is_known(queue)) {

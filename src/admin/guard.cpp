@@ -38,6 +38,7 @@ bool is_among(std::string_view name, const std::vector<std::string>& names) {
                      [&](const std::string& known) { return name == lowered(known); });
 }
 
+// "Host-A.example.:8383" is "host-a.example".
 std::string name_in(std::string_view host) {
   std::string name = lowered(httpd::host_part(host));
   if (name.ends_with('.')) name.pop_back();  // the root of a fully qualified name
@@ -64,6 +65,7 @@ bool Guard::is_own_page(std::string_view origin, std::string_view host) const {
   return false;
 }
 
+// A request without Origin passes: programs send none, and browsers send it with each change.
 std::optional<Response> Guard::refuse(const Request& request) const {
   // Browsers have sent Host since HTTP/1.1.
   const auto host = request.header("host");
@@ -83,6 +85,7 @@ std::optional<Response> Guard::refuse(const Request& request) const {
   return refuse_change(request);
 }
 
+// Without a token only clients of the loopback and of a unix socket may change anything.
 std::optional<Response> Guard::refuse_change(const Request& request) const {
   const bool has_no_token = !options_.token || options_.token().empty();
   if (has_no_token && !request.trusted_listener) {

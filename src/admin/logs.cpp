@@ -1,3 +1,14 @@
+// /v1/logs: the output of attempts, which lies on the disk of the host that ran them.
+//
+//   ?id=                    the attempts whose output is here, and their sizes
+//   ?id=&attempt=&offset=   the output from a byte on, a megabyte at most
+//   ...&wait=               holds the answer until there is more, or the attempt has ended
+//   ?node=                  asks the member of this name, and hands its answer on
+//
+// A client follows a log by asking again from where it is. A waiting client holds no worker: the
+// exchange is kept and looked at every 200 ms, and at most kMaxWaiters wait, so that followers
+// leave connections for others.
+
 #include <algorithm>
 #include <atomic>
 #include <limits>

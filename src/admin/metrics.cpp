@@ -38,6 +38,7 @@ double seconds(Duration duration) { return std::chrono::duration<double>(duratio
 // Blocking queries wait for a change; their time says nothing about Consul.
 bool is_watch(std::string_view request) { return request.starts_with("watch_"); }
 
+// The set of outcomes is bounded, with one for each thing that an operator can do about it.
 const char* outcome_of(const http::Response& response) {
   switch (response.delivery) {
     case http::Delivery::kNotSent:
@@ -79,6 +80,8 @@ class Snapshot {
   std::vector<prometheus::MetricFamily> families_;
 };
 
+// A queue's families come one after the other over all queues: the exposition wants all samples of
+// a family together, which Snapshot::add() relies on.
 void add_queues(const Status& status, Snapshot& to) {
   for (const QueueStatus& queue : status.queues) {
     to.add("lictor_leading", "1 while this daemon leads the queue or a partition of it, else 0.",
@@ -133,6 +136,7 @@ void add_workers(const Status& status, Snapshot& to) {
               &WorkerStatus::ends, MetricType::Counter);
 }
 
+// Named as by Prometheus' client libraries.
 void add_process(Snapshot& to) {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);  // it cannot fail
@@ -166,6 +170,7 @@ constexpr std::array kAttemptOutcomes{"done",        "failed",     "lost",
 constexpr std::array kTaskOutcomes{"done", "dead", "withdrawn"};
 constexpr std::array kTickOutcomes{"made", "late", "missed", "overlap"};
 
+// A task may end without an attempt: it expires, cannot be read, or is deleted while it waits.
 Outcome outcome_of(const core::Fact& fact) {
   const bool begun = fact.attempt != 0;
   switch (fact.kind) {
@@ -190,6 +195,7 @@ Outcome outcome_of(const core::Fact& fact) {
 
 using ByOutcome = std::map<std::string_view, Counter*>;
 
+// Makes a counter for each outcome, 0 at first.
 ByOutcome by_outcome(Family<Counter>& family, Labels labels,
                      std::span<const char* const> outcomes) {
   ByOutcome counters;
@@ -217,6 +223,8 @@ const char* tick_outcome(const core::Fact& fact) {
 
 }  // namespace
 
+// All families that are counted, in one registry. The names are an interface: operating.md lists
+// them.
 struct Metrics::Families {
   prometheus::Registry registry;
 
@@ -289,6 +297,8 @@ struct Metrics::OfQueue {
   std::set<std::string> types{};
   std::map<std::string, OfType> by_type{};
 
+  // A type that the configuration does not have counts as "other": producers may invent types
+  // without end.
   OfType& of_type(const std::string& type) {
     const std::string& label = types.contains(type) ? type : kOther;
     const auto found = by_type.find(label);
@@ -359,6 +369,7 @@ void Metrics::on_reply(const std::string& name, std::string_view request,
   families_->request_time.Add(labels, kLatency).Observe(seconds(took));
 }
 
+// Needs no mutex_: the registry has its own locks, and the caller owns `status`.
 std::string Metrics::text(const Status& status) const {
   Snapshot now;
   now.add("lictor_build_info", "The version of the daemon; always 1.", 1,

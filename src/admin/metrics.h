@@ -3,6 +3,19 @@
 // The exposition of /metrics, in Prometheus' text format. Names and labels follow Prometheus'
 // rules: base units, counters end in _total, and every label has a bounded number of values,
 // whatever producers write: `type` is a type of the configuration, or "other".
+//
+// Two kinds of figures come together at a scrape:
+//
+//   loop's thread      on_fact(), on_commit() --mutex_--> counters, histograms --+
+//   network's threads  on_reply() --the registry's own locks---------------------+--> text()
+//   the loop's answer  Status --> gauges, made anew for each scrape -------------+
+//
+// Counters live from the daemon's start to its end, so that rate() sees no reset at a change of
+// leaders. Gauges of what a leader alone knows are left out while this daemon follows: a value of
+// its last term would be added to the sum over hosts.
+//
+// Every series of a queue and a type is there from the start. Prometheus takes a series that begins
+// at 1 for one that did not grow, so a first failure would raise no alert.
 
 #include <map>
 #include <memory>
@@ -26,8 +39,11 @@ class Metrics : public runtime::Observer {
   /// a reload removes their executor.
   void set_types(const std::string& queue, const std::set<std::string>& types);
 
+  /// Runs on the loop's thread, and takes no more than two searches by name.
   void on_fact(const std::string& queue, const core::Fact& fact) override;
   void on_commit(const std::string& queue, std::size_t operations) override;
+  /// Runs on any thread. Counts each answer, but times only those that came, and no blocking query:
+  /// its time says when something changed.
   void on_reply(const std::string& queue, std::string_view request, const http::Response& response,
                 Duration took) override;
 
@@ -38,6 +54,7 @@ class Metrics : public runtime::Observer {
   struct Families;
   struct OfType;
   struct OfQueue;
+  /// Call it with mutex_ held.
   OfQueue& queue(const std::string& name);
 
   std::mutex mutex_;

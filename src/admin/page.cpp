@@ -1,4 +1,7 @@
 // The web page: its files are part of the program (src/admin/page).
+//
+// All of them are public: they are the same in every daemon and hold no data. The page asks the API
+// for data, with the token that its reader enters.
 
 #include <string>
 #include <string_view>

@@ -1,4 +1,18 @@
 // The queues and their members: who leads, how much waits, what is wrong.
+//
+//   page, "top", "check" --GET /v1/queues--> any daemon
+//                                              |-- its loop: status of its own partitions
+//                                              |-- Consul: locks, members, pause, schedules
+//                                              +-- each other leader: GET /v1/queues?relayed=1
+//                                                  (its own figures alone, without Consul)
+//
+// So a client asks one daemon and gets the whole queue, wherever it is led. "relayed" ends the
+// chain: while leadership changes, two daemons may each take the other for the leader, and they
+// would ask each other without end.
+//
+// Each source may fail by itself. Where Consul is away, the answer has what this daemon knows, and
+// says so ("consul", "fleet_error"); a leader that gives no answer is named ("leader_silent").
+// Findings come from cluster/diagnosis.h, so "check" and the page say the same.
 
 #include <algorithm>
 #include <string>
@@ -47,7 +61,7 @@ ordered_json member_json(const Member& member, const std::string& queue) {
           {"doubt", text_or_null(cluster::unresponsive_reason(member))}};
 }
 
-// The leader of an undivided queue; of a divided one nobody is *the* leader.
+// With several partitions nobody is *the* leader: "leader" is null then, and "leaders" has all.
 void add_leaders(const Fleet& fleet, ordered_json& out) {
   const Lead* leader = fleet.partitioned() ? nullptr : &fleet.leads.front();
   out["leader"] = leader != nullptr ? text_or_null(leader->node) : ordered_json{};
@@ -67,6 +81,7 @@ struct ScheduleNotes : ListingStamp {
   std::vector<client::StoredSchedule> schedules;
 };
 
+// The findings of schedules need these; the reading is paced like every listing.
 Result<ScheduleNotes> read_notes(const client::Queue& queue) {
   LICTOR_TRY(auto listed, client::Schedules(queue.store, queue.layout).list());
   ScheduleNotes notes;
@@ -85,6 +100,7 @@ cluster::TypeFault type_fault_of(const ordered_json& types) {
   };
 }
 
+// diagnosis.h has no such finding: only a daemon knows how its own requests fare.
 Finding consul_finding(const ConsulTrouble& trouble) {
   return {"consul", Finding::Severity::kError, trouble.what,
           "no task is claimed or finished until Consul answers again; look at Consul's agent on "
@@ -154,6 +170,8 @@ class Queues {
     return out;
   }
 
+  // Builds the whole answer for one queue. Asks Consul and the leaders only while Consul answers:
+  // otherwise each request would wait for its time-out, and the page for all of them.
   ordered_json whole(const Call& call, const StoredQueue& queue, const std::string& node,
                      const QueueStatus& own, const ConsulTrouble& trouble) const {
     const std::string& name = queue.queue.name;

@@ -9,7 +9,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// The part of `path` that "*" matched; empty without one. std::nullopt: no match.
+// Returns the part of `path` that "*" matched; empty without one. std::nullopt: no match. "*" also
+// takes slashes, since ids may have them.
 std::optional<std::string_view> match(std::string_view pattern, std::string_view path) {
   const std::size_t star = pattern.find('*');
   if (star == std::string_view::npos) {
@@ -85,6 +86,8 @@ const Router::Route* Router::find(const Request& request, std::string_view* wild
   return nullptr;
 }
 
+// Runs on the server's thread, so it must not block. An unknown path is answered with all known
+// ones, so that the API explains itself.
 std::optional<Response> Router::refuse(const Request& request) const {
   if (auto refused = guard_.refuse(request)) return refused;
   std::string_view wildcard;
@@ -107,6 +110,8 @@ std::optional<Response> Router::refuse(const Request& request) const {
   return response;
 }
 
+// Such requests get a worker of their own, so that a probe is answered while all others wait for
+// Consul.
 bool Router::is_quick(const Request& request) const {
   std::string_view wildcard;
   const Route* route = find(request, &wildcard);

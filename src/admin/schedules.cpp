@@ -1,4 +1,8 @@
 // The schedules of a queue: a list by page, and single ones.
+//
+// A list is cut from a SharedListing, as in tasks.cpp; a single schedule is read for each request.
+// Each schedule's definition is kept without its record and template, which a list does not show.
+// Names are the cursor, since the list is in their order.
 
 #include "client/schedules.h"
 
@@ -89,6 +93,7 @@ bool fits(const ScheduleListing::Row& row, const ScheduleQuestion& question) {
          lowered(row.schedule.rule).find(question.text) != std::string::npos;
 }
 
+// The next tick is computed here, by the clock of now: the listing may be older than the last one.
 Response page_of(const ScheduleListing& listing, const ScheduleQuestion& question,
                  const client::Queue& queue) {
   const WallTime now = wall_now();  // a listing can be older than the last tick

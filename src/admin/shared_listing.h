@@ -1,6 +1,16 @@
 #pragma once
 
 // The contents of a queue in Consul, read once for all clients that look at lists.
+//
+//   get() --fresh enough--> the listing that is there
+//     |
+//     +--not--> Consul is read, under the mutex: whoever comes meanwhile waits, and gets the same
+//               answer or the same error
+//
+// A listing is fresh for a second, and for 50 times as long as its reading took; so a large queue
+// is read less often, and a page that asks each second costs Consul no more than one that does not.
+// A client that has just changed something asks with ?newer_than=: its listing is read again
+// sooner, within the pace.
 
 #include <algorithm>
 #include <chrono>

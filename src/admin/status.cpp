@@ -1,3 +1,13 @@
+// The daemon reports on itself: health, readiness, status, and why a task waits.
+//
+// /healthz answers as long as the process serves HTTP, so a supervisor that asks it does not
+// restart a daemon because Consul is away. /readyz says whether the daemon can work: its loop
+// answers, Consul can be used, and nothing is waited for. Both are public, since load balancers and
+// probes have no token.
+//
+// /v1/tasks/ID/why is answered by the leader of the task's partition alone. Any other daemon hands
+// the question on to it, once.
+
 #include <cmath>
 #include <utility>
 
@@ -12,6 +22,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// Part of the API: other versions compare it.
 const char* role_text(QueueStatus::Role role) {
   switch (role) {
     case QueueStatus::Role::kFollowing:

@@ -1,4 +1,18 @@
 // The tasks of a queue: lists by page, and single tasks.
+//
+//   GET --> TaskQuestion --> one listing for all clients --> page_of(): filter, sort, cut --> JSON
+//                            live, done: kept without records
+//                            ?record=  : a listing of those whose record has the text
+//
+// 100,000 tasks are a listing of 50 MB and take Consul half a second, and an open page asks every
+// few seconds. So SharedListing reads a queue once for all clients, and for 2% of the time at most.
+// Each page is then cut from that listing in memory. `as_of` tells its age.
+//
+// The cursor of a page is the place of its last task in the order, and not a number: tasks that
+// start or end meanwhile move no other task to another page.
+//
+// Handlers run on the workers of the HTTP server, several at once. A listing is immutable once it
+// is read, and shared by pointer.
 
 #include <algorithm>
 #include <array>
@@ -81,6 +95,7 @@ SortKey sort_key_of(const TaskInfo& task) {
   return {static_cast<int>(state), ended ? -(ns + 1) : ns, task.create_index, task.key};
 }
 
+// "rank:time:index:key"; the key comes last, since it may hold any byte.
 std::string cursor_of(const SortKey& place) {
   return std::to_string(place.rank) + ':' + std::to_string(place.time) + ':' +
          std::to_string(place.index) + ':' + place.key;
@@ -118,6 +133,7 @@ bool has_state(const TaskInfo& task, const std::string& state) {
                            : client::state_name(task.state) == state;
 }
 
+// A dead letter counts by its task's id: its own may have an end.
 bool is_of_schedule(const TaskInfo& task, const std::string& schedule) {
   const std::string& id = task.task_id.empty() ? task.id : task.task_id;
   return id.starts_with(schedule) && client::made_by(id) == schedule;
@@ -146,7 +162,8 @@ ordered_json row_of(const TaskInfo& task) {
   return row;
 }
 
-// Tasks that failed alike: dead letters, or those that wait for another attempt.
+// Tasks that failed alike, the largest group first: dead letters, or tasks that wait for another
+// attempt. A group has the error of its newest task, and the first and last time.
 ordered_json groups_of(const TaskListing& listing, TaskList kind) {
   struct Group {
     std::size_t count = 0;
@@ -189,6 +206,8 @@ ordered_json groups_of(const TaskListing& listing, TaskList kind) {
   return list;
 }
 
+// `counts` counts the whole listing, `types` the list that is shown, `found` the tasks that fit the
+// question. So the page's tabs and filters show their numbers whatever is filtered.
 Response page_of(const TaskListing& listing, const TaskQuestion& question,
                  const StoredQueues& queues, const std::string& queue) {
   std::map<std::string, std::size_t> types;
@@ -238,6 +257,7 @@ constexpr std::array kLiveStates{std::string_view{"waiting"},    std::string_vie
                                  std::string_view{"unreadable"}, std::string_view{"too_large"},
                                  std::string_view{"unnameable"}};
 
+// Errors: kInvalid, naming the parameter. /v1/tasks?state=dead is /v1/dead, and likewise for done.
 Result<TaskQuestion> read_task_question(const Request& request, TaskList kind) {
   TaskQuestion question;
   question.kind = kind;
@@ -321,6 +341,7 @@ Result<std::optional<Response>> list(const Lists& lists, const Call& call, TaskL
   return page_of(*listing, question, lists.queues, queue->queue.name);
 }
 
+// Reads Consul for each request: one task is cheap, and its record may be large.
 Result<std::optional<Response>> show_task(const StoredQueues& queues, const Call& call) {
   LICTOR_TRY(const StoredQueue* queue, find_queue(queues, call.request));
   const std::string id{call.wildcard};

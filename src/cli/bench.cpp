@@ -122,6 +122,7 @@ class Site {
   }
 
   // Waits until no task is left.
+  // Follows the last task, then lists what is left: the order of the ends is not that of the keys.
   Result<void> wait_until_drained(std::size_t count) {
     const Instant end = boot_now() + kPatience + count * 5ms;
     std::uint64_t index = 0;
@@ -137,6 +138,7 @@ class Site {
   }
 
  private:
+  // The daemon that is measured gets this command's options for Consul, and no admin API.
   Result<void> make_folder(const std::string& settings) {
     std::string folder = (std::filesystem::temp_directory_path() / "lictor-bench-XXXXXX").string();
     if (mkdtemp(folder.data()) == nullptr) {  // mode 0700: the configuration holds the token
@@ -205,6 +207,8 @@ class Site {
 };
 
 // A transaction for each `batch` of the tasks, on `connections` at once.
+// Raw transactions of the shape that lictor sends: a CAS that grows the record by a claim, or a
+// delete-cas.
 Result<void> rewrite_all(Store& store, const std::string& prefix, Verb verb, std::size_t batch,
                          std::size_t connections) {
   LICTOR_TRY(const auto listed, store.list(prefix));
@@ -247,6 +251,8 @@ Result<double> raw_rate(const Client& client, const BenchOptions& options, std::
   return static_cast<double>(options.tasks) / spent;
 }
 
+// The queue is paused while it is loaded and while the daemon starts, so only the draining is
+// timed.
 Result<double> drain_rate(const Client& client, const BenchOptions& options,
                           const std::string& settings) {
   Site site{client.store, client.consul};
@@ -264,6 +270,7 @@ Result<double> drain_rate(const Client& client, const BenchOptions& options,
 
 // From the write of a task to the deletion of its key, in ms, one at a time; by lictor or by raw
 // requests. The median.
+// The raw side follows the key by a blocking query, too, claims it, and deletes it.
 Result<double> round_trip(const Client& client, bool by_lictor) {
   constexpr std::size_t kTimes = 50;
   Site site{client.store, client.consul};
@@ -295,6 +302,7 @@ Result<double> round_trip(const Client& client, bool by_lictor) {
 }
 
 // From the time at which all are due to the last finish in Consul, in ms.
+// The raw figure beside it is the time of so many tasks at the best raw rate.
 Result<double> due_at_once(const Client& client, const BenchOptions& options) {
   Site site{client.store, client.consul};
   const std::size_t count = std::min(options.tasks, kMostAtOnce);

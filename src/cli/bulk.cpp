@@ -26,6 +26,8 @@ constexpr std::array<std::string_view, 6> kReasons{"failed",     "permanent", "e
 bool is_away(const Error& error) { return exit_code(error.code) == kUnreachable; }
 
 // ", 2 refused, 64 in doubt, 900 not tried"
+// A task in doubt may have been changed; one that was not tried is as it was. The caller must know
+// which of them to look at.
 std::string not_done(const BulkResult& result) {
   std::map<ErrorCode, std::size_t> counts;
   for (const auto& [id, error] : result.refused) ++counts[error.code];
@@ -111,6 +113,8 @@ int print_bulk(const Client& client, const BulkResult& result, const std::string
   return result.refused.empty() ? kDone : exit_code(result.refused.front().error.code);
 }
 
+// After a Consul that does not answer the rest is not tried: each of a thousand tasks would wait
+// for its time-out.
 BulkResult each_of(const std::vector<std::string>& ids,
                    const std::function<Result<TaskInfo>(const std::string&)>& change) {
   BulkResult result;
@@ -130,6 +134,7 @@ BulkResult each_of(const std::vector<std::string>& ids,
   return result;
 }
 
+// A script without a terminal is not asked about single ids: naming them is enough.
 Result<bool> confirmed(const Client& client, const std::string& question, bool must_ask) {
   const auto answer = client.console.confirm(question);
   if (answer || !must_ask) return answer.value_or(true);
@@ -143,6 +148,8 @@ Progress progress_of(const Client& client) {
   };
 }
 
+// An unknown reason is no error, since a newer daemon may know more; it is most often a mistake, so
+// it is named.
 TaskFilter dead_filter(const Client& client, const std::string& type, const std::string& reason,
                        const std::optional<Duration>& older_than) {
   if (!reason.empty() && std::find(kReasons.begin(), kReasons.end(), reason) == kReasons.end()) {

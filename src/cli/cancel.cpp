@@ -1,3 +1,7 @@
+// Withdraws tasks. The command deletes keys; the daemon that runs a job stops the job when its
+// watch shows that. So a success says that the task is gone from the queue, and a daemon that does
+// not answer is named: its job may run on for a while.
+
 #include <functional>
 #include <set>
 

@@ -58,6 +58,7 @@ void Report::fail(std::string name, const Error& error) {
   fail(std::move(name), error.message, {}, error.code);
 }
 
+// The checks of a queue suggest commands without its name; only here is known whether they need it.
 void Report::name_queue(std::size_t first, const std::string& queue) {
   for (std::size_t i = first; i < lines_.size(); ++i) {
     lines_[i].detail = cluster::with_queue(lines_[i].detail, queue);
@@ -77,6 +78,7 @@ bool Report::warned() const {
                      [](const Line& line) { return line.status == Status::kWarn; });
 }
 
+// "ok    name   detail", and the remedy below it.
 Page Report::page() const {
   std::size_t name_width = 0;
   for (const Line& line : lines_) name_width = std::max(name_width, columns(printable(line.name)));
@@ -127,6 +129,8 @@ void check_connections(const CheckOptions& options, Report& report) {
   report.ok("connections", connections_text(options.served_queues, options.has_admin));
 }
 
+// Without a token the listeners alone protect the API: a proxy on this host opens it to its own
+// clients.
 void check_admin(const CheckOptions& options, Report& report) {
   if (!options.serves || !options.has_admin) return;
   report.ok("admin", options.asks_for_token
@@ -135,6 +139,7 @@ void check_admin(const CheckOptions& options, Report& report) {
                            "whoever a proxy on it lets through; admin.token_file asks for a token");
 }
 
+// Root checks for whichever user the daemon runs as, any other user for itself.
 void check_state_dir(const CheckOptions& options, Report& report) {
   if (!options.serves) return;
   if (!options.state_dir_exposure.empty()) report.warn("state", options.state_dir_exposure, {});
@@ -146,6 +151,7 @@ void check_state_dir(const CheckOptions& options, Report& report) {
                           options.state_dir_owner));
 }
 
+// src/app has started a process of each; this reports the results.
 void check_workers(const CheckOptions& options, Report& report) {
   for (const CheckOptions::Worker& worker : options.workers) {
     const std::string named =
@@ -179,6 +185,7 @@ void check_daemon(const CheckOptions& options, Report& report) {
   }
 }
 
+// Only a daemon that registers its service needs this right.
 void check_service(Store& store, Report& report) {
   const auto may = store.may_write("service", "lictor");
   if (!may) return;  // this Consul cannot be asked
@@ -191,6 +198,8 @@ void check_service(Store& store, Report& report) {
 
 }  // namespace
 
+// Consul limits the connections of a host (http_max_conns_per_client), so an operator needs the
+// number.
 std::string connections_text(std::size_t queues, bool has_admin) {
   const std::size_t polls = queues * net::kPollsPerQueue;
   std::string text = fmt::format("the daemon takes at most {} to one Consul agent",

@@ -1,5 +1,26 @@
 #pragma once
 
+// "lictor check" finds what keeps a host from running tasks, before a daemon is started and while
+// one runs. It looks at this host first, then at Consul, then at the queues. Where a layer fails,
+// the checks behind it are left out, so that one cause makes one line and not twenty:
+//
+//   check()             configuration, state_dir, workers, connections, this host's daemon
+//     check_consul()    each address by itself --> the first that answers is asked from then on
+//     check_service()   the right to register
+//     check_queue()     for each queue: rights --(Consul is silent: end)--> session,
+//       check_leaders()     who leads, who would, how many partitions
+//       (daemons)           what their memory alone knows, by the admin API
+//       check_schedules()   stored against configured
+//                           then pause, tasks, dead letters
+//
+// Nothing is changed: rights to write are found out by transactions that cannot be applied
+// (Store::writable()). `serves` tells whether the configuration is a daemon's: a producer's host
+// lacks no right that only a daemon needs.
+//
+// A Report keeps the lines in order. The exit code is that of the first failure, since later ones
+// often follow from it. src/app loads the configuration and tries the workers: this folder may know
+// neither.
+
 #include <memory>
 #include <optional>
 #include <string>

@@ -1,4 +1,11 @@
 // The Consul that a configuration names: its addresses, its agents, and what it takes.
+//
+//   each address, by a transport of its own --> cluster leader? --> agent: version, node, leave
+//                                                    |                |
+//                                     the first is Reached            +--> its known faults
+//
+// If one address is down and another one answers, the check warns: a daemon would use the other
+// one, and nobody would notice the loss.
 
 #include <algorithm>
 #include <array>
@@ -39,6 +46,8 @@ bool is_tested(std::string_view version) {
 }
 
 // Whether the agent at `address` runs on this host.
+// A server on another host is no agent of this one: sessions belong to the node of the agent that
+// is asked.
 bool is_local(std::string_view address) {
   if (const auto scheme = address.find("://"); scheme != std::string_view::npos) {
     if (address.starts_with("unix:")) return true;
@@ -50,6 +59,7 @@ bool is_local(std::string_view address) {
 
 }  // namespace
 
+// Faults of single versions of Consul that lictor meets, each with the way out.
 std::vector<Fault> version_faults(std::string_view version, bool is_server) {
   const auto number = parse_version(version);
   if (!number) return {};
@@ -83,6 +93,8 @@ std::vector<Fault> version_faults(std::string_view version, bool is_server) {
   return faults;
 }
 
+// An agent that leaves the cluster when it is stopped ends the sessions of its node, and with them
+// all leadership of its daemon: a restart of Consul would stop jobs.
 void check_agent(const CheckOptions& options, const std::string& address, const Store::Agent& agent,
                  Report& report) {
   for (const Fault& fault : version_faults(agent.version, agent.is_server)) {
@@ -119,6 +131,9 @@ void check_agent(const CheckOptions& options, const std::string& address, const 
                           fmt::join(lacking, ", ")));
 }
 
+// Newer versions of Consul, and proxies, refuse some names of keys in a path. The daemon then goes
+// by transactions. A 404 without an index, or a transaction that fails as well, is a failure: tasks
+// of such names would not run.
 void check_names(Store& store, const std::string& prefix, Report& report) {
   const std::string key = prefix + "~:@";
   http::Request request;

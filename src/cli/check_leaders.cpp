@@ -1,4 +1,8 @@
 // Who leads the queue's partitions, and how soon another daemon would.
+//
+// Most lines are the findings that the admin API has as well (cluster/diagnosis.h). Three need this
+// host: a number of partitions that only this configuration asks for, two daemons of one name, and
+// a daemon that holds the lock of the whole queue though there are several partitions.
 
 #include <algorithm>
 #include <optional>

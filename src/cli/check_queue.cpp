@@ -1,6 +1,16 @@
 // Checks a queue from outside: what the token may do, who leads, what the daemons find, and the
 // tasks, dead letters and schedules in Consul. src/cluster words the findings that the admin API
 // has, too; only those that need this host's configuration or its token's rights are worded here.
+//
+//   names --> rights --no answer--> end
+//               |
+//               +--> session right --> leaders --> daemons' findings --> pause --> schedules
+//                      --> tasks --> dead letters
+//
+// The order matters in two places. Without the right to read the tasks, most of the later checks
+// would say the same again, so they are left out. And the daemons are asked before the tasks are
+// counted, since they know which types have an executor: this host's configuration may be another
+// one.
 
 #include <algorithm>
 #include <array>
@@ -50,6 +60,7 @@ struct KeyRight {
   }
 };
 
+// Lists the rights that consul/policy-daemon.hcl grants, as far as this configuration needs them.
 std::vector<KeyRight> places_of(const wire::Layout& layout, const core::QueueOptions& options,
                                 bool partitioned) {
   std::vector<KeyRight> places{
@@ -116,7 +127,8 @@ class QueueCheck {
     }
   }
 
-  // False: Consul does not answer, so skip the other checks.
+  // Reads each key to find the rights to read, and asks for all rights to write at once. False:
+  // Consul does not answer, so the other checks are skipped.
   bool check_rights() {
     std::vector<std::string> keys, readable, unreadable, writable;
     std::vector<std::string> missing;  // rules, for the daemon
@@ -166,6 +178,7 @@ class QueueCheck {
     return true;
   }
 
+  // The session belongs to the node of the agent that is asked, so the right must be for that node.
   void check_session_right() {
     if (!may_lead_ && !serves_) return;  // irrelevant then
     if (agent_node_.empty()) {
@@ -191,7 +204,9 @@ class QueueCheck {
     return serves_ ? queue_.options.partitions : 1;
   }
 
-  // Shows the findings that only the daemons know. check_queue() finds the others itself.
+  // Shows the findings that only the daemons know; check_queue() finds the others itself. Also
+  // learns the types that the daemons run. That no daemon can be asked is no failure: one may not
+  // be up yet, or listen on its loopback alone.
   void ask_daemons(const std::optional<std::vector<cluster::Member>>& members) {
     if (!tasks_readable_) return;
     static constexpr std::array<std::string_view, 4> kOwn{"draining", "output_lost", "overdue",
@@ -244,6 +259,8 @@ class QueueCheck {
                  "install this file there, then: systemctl reload lictor");
   }
 
+  // A control key that cannot be read pauses the queue: that is the safe reading of a mistyped
+  // switch.
   void check_pause() {
     if (!tasks_readable_) return;
     const auto control = store_.get(queue_.layout.control_key);
@@ -266,6 +283,8 @@ class QueueCheck {
                  "nothing is started until \"lictor resume\"");
   }
 
+  // Goes by the types of the daemons where one has answered, else by this configuration, if a
+  // daemon uses it.
   [[nodiscard]] bool nothing_runs(const std::string& type) const {
     if (daemon_types_) return !daemon_types_->contains("*") && !daemon_types_->contains(type);
     const core::QueueOptions& options = queue_.options;
@@ -279,6 +298,7 @@ class QueueCheck {
     };
   }
 
+  // Reads all tasks once, for the counts and for the findings that need their records.
   void check_tasks(const client::Locks& locks) {
     if (!tasks_readable_) return;
     auto listed = store_.list(queue_.layout.tasks_prefix);
@@ -325,6 +345,7 @@ class QueueCheck {
     }
   }
 
+  // Failures that will be tried again are no warning: every queue has some.
   void check_dead_letters() {
     const auto listed = store_.list(queue_.layout.dead_prefix);
     std::size_t dead = 0;

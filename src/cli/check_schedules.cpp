@@ -1,3 +1,8 @@
+// The schedules of a queue for "lictor check": the findings of cluster/diagnosis.h, and differences
+// between the configuration of this host and Consul. The leader writes the schedules of its
+// configuration, and leaves alone a record that another client wrote under the same name. So a
+// schedule that does not work as the file says shows here.
+
 #include <algorithm>
 #include <utility>
 

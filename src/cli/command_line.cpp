@@ -99,6 +99,8 @@ Option& Option::excludes(const std::vector<Option>& others) {
   return *this;
 }
 
+// A flag with the value false, such as --no-wait, is a function, since add_flag() sets a bool to
+// true.
 Option Arguments::flag(const char* names, bool& target, const char* what, bool value) {
   if (value) return Option{app_.add_flag(names, target, what)};
   return Option{app_.add_flag_function(
@@ -126,6 +128,8 @@ Option Arguments::choice(const char* names, std::string& target, const char* wha
   return Option{option->check(CLI::IsMember(std::move(words)))};
 }
 
+// `take` is given to CLI11 as a check: it reads the value, and may refuse it with a text of its
+// own.
 Option Arguments::value(const char* names, std::function<std::string(const std::string&)> take,
                         const char* what, const char* form) {
   const auto taken = [](const std::string&) {};  // by the check
@@ -181,6 +185,7 @@ Option Arguments::arguments(const char* name, std::vector<std::string>& targets,
 
 std::size_t Arguments::size() const { return app_.get_options({}).size(); }
 
+// Gives excludes() the options that were added from here on.
 std::vector<Option> Arguments::from(std::size_t first) const {
   std::vector<Option> options;
   const auto all = app_.get_options({});
@@ -188,6 +193,7 @@ std::vector<Option> Arguments::from(std::size_t first) const {
   return options;
 }
 
+// CLI11 knows only exceptions as a refusal here; parse() turns it into an error of usage.
 void Arguments::then(std::function<Result<void>()> read) {
   app_.final_callback([read = std::move(read)] {
     const auto done = read();
@@ -195,6 +201,7 @@ void Arguments::then(std::function<Result<void>()> read) {
   });
 }
 
+// fallthrough() lets the options of all commands stand behind the name of the command, too.
 CLI::App& Commands::add_app(const char* name, const char* what, const char* about) {
   CLI::App* app = parent_.add_subcommand(name, what);
   app->fallthrough();
@@ -275,7 +282,8 @@ std::string CommandLine::name_of(const CLI::App& place) const {
   return (inner ? parent->get_name() + ' ' : "") + place.get_name();
 }
 
-// One line, with the way out.
+// Makes one line, with the way out. A word that no option takes is reported before any other
+// mistake: it may be a mistyped option, and the rest may follow from that.
 ParseOutcome CommandLine::usage_error(std::string what) const {
   const CLI::App& place = innermost();
   const bool is_root = &place == app_.get();

@@ -1,5 +1,20 @@
 #pragma once
 
+// The program's arguments, by CLI11, which nobody outside command_line.cpp sees.
+//
+//   words --> CLI11 --> targets of the options (command.h) --> the command that was reached
+//                 |
+//                 +-- --help -------> ParseOutcome: a help text, exit code 0
+//                 +-- any mistake --> ParseOutcome: one line with the way out, exit code 2
+//
+// Each command's options are read straight into the struct that its body gets, so there is no
+// second reading of arguments. A value is checked while it is read (Arguments::value()). Checks
+// that need several options, and files that an option names, come last (Arguments::then()).
+//
+// CLI11 reports by exceptions. parse() is the one place that catches them. Its texts name one
+// option after the other; usage_error() makes a line of them that names the word at fault and, if
+// another one is near, that one: no option "--taks"; did you mean --task?
+
 #include <memory>
 #include <string>
 #include <variant>

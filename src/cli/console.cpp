@@ -39,6 +39,7 @@ std::string painted(const std::string& text, Style style, bool color) {
 
 }  // namespace
 
+// TERM=dumb also stands for an editor's shell, which shows escapes as text.
 Terminal detect_terminal(std::FILE* stream) {
   Terminal terminal;
   const int fd = ::fileno(stream);
@@ -85,6 +86,8 @@ std::string Console::suggesting(std::string_view text) const {
   return queue_.empty() ? std::string{text} : cluster::with_queue(text, queue_);
 }
 
+// After the first failure nothing more is written: a reader that closed its pipe ends the output,
+// and a full disk would leave a gap in it.
 void Console::print_bytes(std::string_view bytes) {
   if (out_terminal_.is_terminal) end_progress();
   if (error_number_ != 0 || bytes.empty()) return;
@@ -115,6 +118,7 @@ std::string& program_name() {
   return name;
 }
 
+// Notes name the queue in the commands that they suggest; print_line() prints data and does not.
 void Console::note(std::string_view line) { note_lines(printable(suggesting(line)) + '\n'); }
 
 void Console::note_lines(std::string_view text) { emit(printable(text, true)); }
@@ -128,6 +132,7 @@ void Console::report_note(std::string_view message) {
   note(program_name() + ": " + std::string{message});
 }
 
+// Both sides must be a terminal: a question that nobody sees would wait without end.
 std::optional<bool> Console::confirm(std::string_view question) {
   if (!err_terminal_.is_terminal || ::isatty(STDIN_FILENO) != 1) return std::nullopt;
   emit(printable(question) + " [y/N] ");
@@ -154,6 +159,7 @@ Result<void> Console::flush() {
   return flush_keep_progress();
 }
 
+// EPIPE is no error: the reader has what it wanted. Others are reported once.
 Result<void> Console::flush_keep_progress() {
   flush_out();
   if (error_number_ == 0 || error_number_ == EPIPE || std::exchange(reported_, true)) return {};
@@ -167,6 +173,8 @@ void Table::add_row(std::vector<Cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
+// First the columns get the width of their widest cell, then the first and the last one share what
+// the others leave.
 Page Table::render(std::size_t width) const {
   std::vector<std::size_t> shown;
   std::vector<std::size_t> widths(titles_.size());

@@ -1,5 +1,15 @@
 #pragma once
 
+// The output of a command. Data goes to standard output, and messages to standard error, so that a
+// pipe gets data alone.
+//
+// Producers and other daemons write much of what is shown here. So all text is made printable in
+// this one place: no task can move the cursor, turn the direction of a line, or add a line that
+// looks like another one's. Without a terminal there are no colours, no progress line and no limit
+// of the width.
+//
+//   Table, Sheet --> Page (text with styles) --> Console --> colours, if the stream shows them
+
 #include <cstddef>
 #include <cstdio>
 #include <optional>

@@ -43,6 +43,8 @@ Result<int> dead_show(const Client& client, const DeadShowOptions& options) {
   return show_task(client, options.id, true);
 }
 
+// Counts first, so that the question says how many letters go. A letter that comes in between and
+// fits the filter is purged, too.
 Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options) {
   const TaskFilter filter = dead_filter(client, options.type, options.reason, options.older_than);
   if (!options.yes) {

@@ -1,4 +1,13 @@
 // Emptying a host: drain, undrain.
+//
+// The request is a key beside the member's entry, members/<node>/drain, and not a message to its
+// daemon: it holds over a restart of that daemon, and a daemon that is down obeys it when it comes
+// back. The member gives its partitions away one by one, each when its jobs have ended; others take
+// them.
+//
+//   drain --> key written --> host leads fewer and fewer --> none: "--wait" ends
+//                  |
+//   undrain -------+ key deleted: a waiting drain fails; the others give the host its share again
 
 #include <algorithm>
 #include <string>
@@ -32,6 +41,7 @@ struct UndrainOptions {
   std::string host;
 };
 
+// The name becomes a part of a key, so it must not reach into another one.
 Result<void> check_host(const std::string& host) {
   if (!host.empty() && host.find('/') == std::string::npos && client::key_fault(host).empty()) {
     return {};
@@ -79,6 +89,7 @@ void print_drain(const Client& client, const std::string& host, bool changed, bo
       {{"node", host}, {"changed", changed}, {"draining", draining}, {"partitions", partitions}});
 }
 
+// Tells a daemon that works through its jobs from one that is dead.
 Error still_leads(const Client& client, const std::string& host,
                   const cluster::Partitions& partitions, Duration timeout) {
   const std::string silent = cluster::read_member(client.store, client.layout, host).silence;
@@ -167,7 +178,8 @@ Result<int> drain(const Client& client, const DrainOptions& options) {
   return kDone;
 }
 
-// Errors: kNotFound, there is no such member, and nothing to end.
+// Errors: kNotFound, there is no such member, and nothing to end. The host may be no member now:
+// the key outlives its daemon, and would empty it when it comes back.
 Result<int> undrain(const Client& client, const UndrainOptions& options) {
   const std::string& host = options.host;
   if (auto checked = check_host(host); !checked) return tl::unexpected(checked.error());

@@ -1,4 +1,16 @@
 // Events of the queue, from the admin APIs of its leaders.
+//
+// Each daemon keeps the newest events of its own, so the leaders have the events of a queue. Each
+// reading asks all leaders at once, from the cursor that each gave last, and joins the answers by
+// time. A leader's last events come after it has released its lock: it is asked for kFollowFormer
+// longer.
+//
+//   locks --> leaders now, and of the last 10 s --> /v1/events?after=<cursor of each>
+//                                               --> joined by time, filtered, printed
+//                                               --> half a second later again, with --follow
+//
+// A new leader also has events from before it led. Those older than the newest that was shown are
+// left out: the order of what is printed never goes back for them.
 
 #include <algorithm>
 #include <map>
@@ -138,6 +150,7 @@ class EventReader {
     next = text_of(answer, "next");
   }
 
+  // An event in another form than this version knows is shown rather than hidden.
   [[nodiscard]] bool wanted(const json& event) const {
     if (!event.is_object()) return true;
     if (!options_.task.empty() && text_of(event, "task_id") != options_.task) return false;
@@ -145,6 +158,8 @@ class EventReader {
     return !options_.since || parse_rfc3339(text_of(event, "at")) >= options_.since;
   }
 
+  // With --json, prints an event a line as the daemon gave it, so that a program can read the
+  // stream.
   void show(const json& event) {
     client_.console.print_line(
         client_.json ? event.dump(-1, ' ', true, json::error_handler_t::replace) : line_of(event));
@@ -159,6 +174,7 @@ class EventReader {
   std::string newest_;                     // the time of the newest event
 };
 
+// With --follow a trouble is reported once, and the reading goes on: a leader may be on its way.
 Result<int> events(const Client& client, const EventsOptions& options) {
   EventReader reader{client, options};
   std::string trouble;

@@ -72,7 +72,8 @@ std::optional<std::string> LineReader::next_line() {
   }
 }
 
-// False: stop reading.
+// Waits for input, but not beyond kPause after the first line since the last pause: no line waits
+// longer for the lines after it. False: stop reading.
 bool LineReader::wait() {
   std::array<pollfd, 2> ready{{{fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}}};
   while (true) {

@@ -1,5 +1,11 @@
 #pragma once
 
+// Reads the input of a command: an argument that names a file, and lines that may come slowly.
+//
+// LineReader lets a caller gather lines, and tells it when to stop gathering: 200 ms after the
+// first line since the last such call, when it has to wait for more. So a pipe that pauses holds
+// nothing up, and a file is read in large pieces.
+
 #include <cstddef>
 #include <functional>
 #include <optional>

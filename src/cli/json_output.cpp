@@ -20,6 +20,7 @@ void print_json(const Client& client, ordered_json members) {
   client.console.print(json_document(document));
 }
 
+// Works on the text, token by token, without a parser and without recursion.
 std::string indented_json(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
   std::string out;
@@ -49,6 +50,7 @@ std::string indented_json(std::string_view text) {
   return out;
 }
 
+// A record that is no JSON is shown as it is: its reader wants to see the mistake.
 std::string record_text(std::string_view record) {
   if (parse_json(record)) return indented_json(record);
   return record.empty() ? "(no bytes)" : std::string{record};

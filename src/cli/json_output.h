@@ -1,5 +1,9 @@
 #pragma once
 
+// JSON for programs. print_json() puts the queue's name first. Commands that look something up
+// print a document also where nothing was found, beside the exit code: a script need not read
+// messages.
+
 #include <string>
 #include <string_view>
 

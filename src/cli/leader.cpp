@@ -1,4 +1,16 @@
 // Who leads, and moving leadership.
+//
+// --step-down writes one request into the control key, which all leaders of the queue act on, and
+// waits until each partition that was led has changed hands:
+//
+//   waiting --the leader's jobs end (drain_timeout)--> released --another daemon--> moved
+//      |                                                  |
+//      |                                                  +--the same daemon--> kept: a failure
+//      +--time-out: the request stands, and the leader goes on with it
+//
+// A lock is compared by its session and by "since", the time of the acquisition: a leader that
+// stepped down and leads again has the same session. Blocking queries on one lock and a reading of
+// all every two seconds tell the changes.
 
 #include <algorithm>
 #include <utility>
@@ -153,6 +165,8 @@ Handover handover_of(const Locks& before, const Locks& now) {
   return handover;
 }
 
+// Prints, for each partition that was led, which daemon stepped down and which one leads now; also
+// where the wait failed.
 void print_handover(const Client& client, const Locks& before, const Locks& now,
                     const Handover& handover) {
   ordered_json all = ordered_json::array();
@@ -287,6 +301,7 @@ Result<int> step_down(const Client& client, const Locks& locks, const LeaderOpti
   return kDone;
 }
 
+// With --watch each round reads the locks again: the number of partitions may change, too.
 Result<int> leader(const Client& client, const LeaderOptions& options) {
   const auto act = [&]() -> Result<int> {
     LICTOR_TRY(const auto locks, client::read_locks(client.store, client.layout));
@@ -297,6 +312,7 @@ Result<int> leader(const Client& client, const LeaderOptions& options) {
 
 }  // namespace
 
+// Warns producers: a task that is written under a mistyped queue's name waits for ever.
 void note_if_never_led(const Client& client) {
   const auto locks = client::read_locks(client.store, client.layout);
   if (!locks) return;

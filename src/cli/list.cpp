@@ -1,3 +1,14 @@
+// Prints the tasks of a queue as a table or as JSON. Other commands that list tasks use parts of
+// this file (listing.h).
+//
+// The records in Consul give all states but one: a task that its producer rewrote while it runs
+// looks as if it waited. mark_running() asks the leader about those. So --state running lists all
+// states first and filters afterwards.
+//
+// An empty or short list gets an explanation, since its reader wants to know where a task is: done
+// tasks leave no trace without a history, a type may be mistyped, a queue may be paused or not led,
+// and some keys may be hidden from the token.
+
 #include <array>
 #include <map>
 
@@ -40,6 +51,7 @@ std::string time_text(const TaskInfo& view, WallTime now) {
   return time ? relative_time(*time, now) : std::string{};
 }
 
+// A dead letter has a reason, and its last error where there was one.
 std::string error_text(const TaskInfo& view) {
   if (view.reason.empty() || view.reason == view.error) return view.error;
   return view.error.empty() ? view.reason : view.reason + ": " + view.error;
@@ -93,6 +105,8 @@ constexpr std::array kStates{TaskState::kWaiting,  TaskState::kScheduled, TaskSt
 
 }  // namespace
 
+// "retrying" and "cancelled" are shown, and are no states to filter by: the error names the state
+// that has them.
 Result<std::optional<TaskState>> state_argument(const std::string& text) {
   if (text.empty()) return std::nullopt;
   std::vector<std::string_view> names;

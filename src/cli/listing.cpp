@@ -31,6 +31,7 @@ std::string duration_text(const json& object, const char* name) {
   return format_duration(std::chrono::milliseconds{it->get<std::int64_t>()});
 }
 
+// An error is shown, and the next round tries again.
 Result<int> watch(Console& console, const std::function<Result<int>()>& show) {
   for (;;) {
     if (console.out_terminal().moves) console.print_bytes("\x1b[H\x1b[2J");

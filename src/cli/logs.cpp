@@ -2,6 +2,15 @@
 // Search asks the members, first the one that Consul names, and reads this host's logs from disk if
 // its daemon does not answer. Show prints one attempt, the newest unless another was asked for.
 // With --follow it waits for more output, then for the next attempt, until the task ends.
+//
+//   find_task() --> node, attempt --> Search: members --> best log --> Show: read, print, wait
+//       ^                                  |                                  |
+//       |                                  +-- none yet: watch the key --+    |
+//       +----------------------------------------------------------------+----+ with --follow
+//
+// An attempt is known by its fencing token, which grows from attempt to attempt: the newest log has
+// the highest, whichever host kept it. A task of the same id that is written later has another
+// CreateIndex, and is not followed.
 
 #include <algorithm>
 #include <thread>
@@ -109,6 +118,7 @@ struct Whereabouts {
   std::string end{};  // of a dead or done one: "dead (exit status 1)"
 };
 
+// Without the right to read the task, all members are asked.
 Result<Whereabouts> find_task(const Client& client, const std::string& id) {
   const auto found = client.api.show(id);
   const ErrorCode code = found ? ErrorCode::kFailed : found.error().code;
@@ -190,6 +200,8 @@ class Search {
     return it == place.logs.rend() ? nullptr : &*it;
   }
 
+  // This host's logs are on its disk. So a daemon that is down, or that asks for another token,
+  // does not hide them from its own host.
   void ask(const cluster::Member& member) {
     auto admin = cluster::open_admin(member, std::chrono::seconds{5}, client_.admin_token);
     auto taken = admin ? take(member, {*std::move(admin), client_.queue, options_.id})
@@ -323,6 +335,7 @@ class Show {
     return kDone;
   }
 
+  // On disk nothing shows whether an attempt still writes, so its claim in Consul decides.
   [[nodiscard]] bool is_claimed() const {
     const auto where = find_task(client_, options_.id);
     return where && where->waits_or_runs && where->node == place_.node &&

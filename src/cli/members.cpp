@@ -1,3 +1,6 @@
+// The daemons of a queue. Consul names them and the partitions that they lead. Their admin APIs
+// show whether they live, since the entry of a dead daemon stays until its session ends.
+
 #include <utility>
 
 #include <fmt/format.h>
@@ -88,6 +91,7 @@ void note_moves(const Client& client, const client::Locks& locks,
                                         moving.size()));
 }
 
+// A leader without an entry is a daemon that has just come, or one whose token may not write it.
 void note_no_members(const Client& client, const client::Locks& locks) {
   const auto leaders = cluster::partitions_by_leader(locks);
   client.console.note(fmt::format(

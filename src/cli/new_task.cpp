@@ -138,6 +138,7 @@ std::string duration_expected(std::string_view text) {
          excerpt(text) + '"';
 }
 
+// Read as a record's times are, so a flag and a field take the same forms.
 Result<WallTime> time_argument(std::string_view text) {
   if (auto time = wire::read_time(json_quoted(text))) return *time;
   const std::string fault = rfc3339_fault(text);
@@ -147,6 +148,7 @@ Result<WallTime> time_argument(std::string_view text) {
                   excerpt(text) + '"' + (fault.empty() ? "" : ": " + fault));
 }
 
+// Checks what a flag can be blamed for, by the flag's name; make_record() checks the rest.
 Result<client::NewRecord> new_task(const TaskText& text, WallTime now, client::TaskIds& ids) {
   LICTOR_TRY(auto fields, work(text, "TYPE"));
   fields.id = text.id ? *text.id : ids.next(now);

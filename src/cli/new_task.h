@@ -1,6 +1,13 @@
 #pragma once
 
 // A task as flags describe it: those of submit, try and schedule add.
+//
+//   flags --> TaskText, as they were given --> new_task(), task_template() --> a record
+//                  |
+//                  +-- read_parameters(): "@FILE" and "-" are replaced once all flags are read
+//
+// Texts stay unread up to new_task(), so that an error names the flag with the text that was given,
+// and "--in 10m" counts from when the task is written.
 
 #include <cstdint>
 #include <optional>

@@ -27,6 +27,8 @@ namespace {
 std::atomic<int> came{0};
 std::atomic<int> event_fd{-1};
 
+// This is a signal handler: it may only call async-signal-safe functions, and leaves errno as it
+// was.
 void note(int number) {
   const int error = errno;
   came = number;
@@ -38,6 +40,8 @@ void note(int number) {
 std::array<char, 511> last_words;  // good while a LastWords lives
 std::size_t last_words_size = 0;
 
+// This is a signal handler, too. The signal ends the process in its own way, so that a shell sees
+// it.
 void speak_and_die(int number) {
   [[maybe_unused]] const ssize_t nobody_to_tell =
       write(STDERR_FILENO, last_words.data(), last_words_size);

@@ -1,5 +1,11 @@
 #pragma once
 
+// Signals, for commands that run for long. Three ways, one at a time in a command:
+//
+//   catch_signals()  a signal only sets a flag: the command ends what it began and reports it
+//   LastWords        a signal prints what is certain by now, and ends the command
+//   neither          a signal ends the command, as nothing is left half done
+
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,3 +1,5 @@
+// Dead letters become waiting tasks again, each by one transaction (client/queue.h).
+
 #include <functional>
 
 #include "base/try.h"

@@ -52,6 +52,7 @@ struct ScheduleOptions {
   std::string name;
 };
 
+// A schedule that is paused, has ended or cannot be read has no next tick.
 std::optional<Tick> next_of(const StoredSchedule& stored, WallTime now) {
   if (state_of(stored, now) != ScheduleState::kActive) return std::nullopt;
   return client::ticks_after(*stored.definition, now, 1).front();
@@ -73,6 +74,8 @@ Cell state_cell(const StoredSchedule& stored, WallTime now) {
   return {name, state == ScheduleState::kPaused ? Style::kYellow : Style::kPlain};
 }
 
+// `local` is this host's configuration. If it sets "paused" otherwise, the change is refused: the
+// leader would undo it. If no file here has the schedule, the leader's may, so a note says so.
 Result<int> set_paused(const Client& client, const std::string& name, bool paused) {
   const auto known = client.schedules.find(name);
   const LocalSchedule local = known == client.schedules.end() ? LocalSchedule{} : known->second;
@@ -109,6 +112,7 @@ Result<int> set_paused(const Client& client, const std::string& name, bool pause
   return kDone;
 }
 
+// Without a leader no tick makes a task, which the list itself cannot show: a note says so.
 Result<int> schedule_list(const Client& client) {
   LICTOR_TRY(const auto listed, Schedules(client.store, client.layout).list());
   const WallTime now = wall_now();
@@ -215,6 +219,7 @@ void add_named(Commands& to, const char* name, const char* what, const char* abo
 
 }  // namespace
 
+// Serves "why" for an id that names a tick and no task: tells how the tick ended.
 std::vector<std::string> tick_reasons(const Client& client, const std::string& id) {
   const auto made = schedule::parse_tick_id(id);
   if (!made) return {};

@@ -1,6 +1,14 @@
 #pragma once
 
 // Shared by the files of `schedule`.
+//
+//   schedule.cpp        list, show, run, remove, pause, resume: by the name of a schedule
+//   schedule_rule.cpp   add, next: from a rule that flags describe
+//   client/schedules.h  the records in Consul, which all of them read and write
+//
+// A schedule has two owners. Its record in Consul is in force. A schedule of the configuration is
+// written by the leader, which undoes a change that its configuration contradicts. So pause, resume
+// and remove look where the schedule came from, and refuse a change that will not last, or say so.
 
 #include <optional>
 #include <string>

@@ -1,4 +1,12 @@
 // Schedules as flags describe them: schedule add and schedule next.
+//
+//   flags --> JSON record --Schedules::add()--> checked as a leader reads it --> Consul
+//             |
+//             +-- next: the same record, never written --> its ticks
+//
+// Flags are only put into the record, and checked there. So a mistake reads the same whether it
+// came from a flag, a file or the configuration, and add prints the ticks that the leader will
+// make.
 
 #include <array>
 #include <utility>
@@ -83,6 +91,7 @@ void add_rule(const RuleText& rule, ObjectText& record) {
   add_text("end", rule.end, record);
 }
 
+// Takes the whole record from --file, to the byte; else builds one of the flags.
 Result<std::string> record_of(const ScheduleAddOptions& options) {
   if (options.file) {
     return read_argument("--file", *options.file == "-" ? "-" : '@' + *options.file);
@@ -99,12 +108,15 @@ Result<std::string> record_of(const ScheduleAddOptions& options) {
   return record.take();
 }
 
+// Errors of Consul stay as they are; an error in the record gets the schedule's name.
 tl::unexpected<Error> refused(const std::string& name, Error error) {
   const bool is_record = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kTooLarge;
   if (is_record) error.message = named_schedule(name) + ": " + error.message;
   return tl::unexpected(std::move(error));
 }
 
+// The first daemon may come later; the note about a queue that was never led catches a mistyped
+// name.
 Result<int> schedule_add(const Client& client, const ScheduleAddOptions& options) {
   Schedules schedules{client.store, client.layout};
   LICTOR_TRY(const auto record, record_of(options));

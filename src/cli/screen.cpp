@@ -90,6 +90,8 @@ Screen::Size Screen::size() const {
   return {size.ws_row, size.ws_col};
 }
 
+// Overwrites in place and clears what is left of each line: a screen that is cleared first
+// flickers.
 void Screen::draw(const Page& page, const Page& last) {
   const Size size = this->size();
   const std::string text = page.text(color_);
@@ -104,6 +106,8 @@ void Screen::draw(const Page& page, const Page& last) {
   write_all(shown);
 }
 
+// An escape sequence arrives in one read(), as terminals send it; one that is cut off counts as
+// Escape.
 Screen::Input Screen::read(std::chrono::milliseconds wait) {
   std::array<pollfd, 2> polled{{{STDIN_FILENO, POLLIN, 0}, {signals_.get(), POLLIN, 0}}};
   if (::poll(polled.data(), polled.size(), static_cast<int>(wait.count())) <= 0) return {};

@@ -1,5 +1,13 @@
 #pragma once
 
+// The whole terminal for one command: the alternate screen, no cursor, keys without Enter and
+// without echo.
+//
+// A program that ends must give the terminal back, however it ends. So SIGTERM, SIGHUP and SIGINT
+// are blocked in all threads and read from a file descriptor beside the keys: they arrive as kQuit,
+// the command returns, and the destructor restores the terminal. SIGWINCH comes the same way and
+// only draws again. Ctrl-C is a key here (ISIG is off), so a question can be left by it.
+
 #include <termios.h>
 
 #include <chrono>

@@ -21,6 +21,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 // Of the queue, by one of its leaders.
+// Leadership may have moved since Consul was read, and a follower has no figures.
 Result<json> status_of(const Client& client, cluster::LeaderClient& leader) {
   LICTOR_TRY(const auto status, leader_answer(leader, "/v1/status"));
   for (const json& each : status.value("queues", json::array())) {
@@ -31,6 +32,7 @@ Result<json> status_of(const Client& client, cluster::LeaderClient& leader) {
               leader.node + " no longer leads queue \"" + client.queue + "\"; run this again");
 }
 
+// Asks all leaders at once. A leader that does not answer is named, since the sums lack its tasks.
 Result<int> stats(const Client& client) {
   cluster::LeaderClients at_work{client.stored(), client.admin_token};
   const std::vector<cluster::LeaderClient*> leaders = at_work.all();

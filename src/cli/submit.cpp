@@ -1,3 +1,16 @@
+// Writes one task and, with --wait, sees it to its end. --ndjson is submit_many.cpp.
+//
+//   flags --> record --(--wait: may its end be seen?)--> write --> print the id --> wait --> end
+//                |                                         |
+//                +-- interrupted: "not written"            +-- interrupted: "unknown whether"
+//
+// The id is printed and flushed before the wait, so that a script that is interrupted can look the
+// task up. At each step a signal prints what is certain (LastWords): a producer must know whether
+// it may send the task again.
+//
+// After kMaxWriteTime the command prints why a task still waits: the queue may be paused, or nobody
+// may lead it.
+
 #include "base/clock.h"
 #include "base/json_text.h"
 #include "base/printable.h"
@@ -63,6 +76,7 @@ ordered_json result_of(const TaskInfo& done) {
   return parse_json(done.result) ? ordered_json::parse(done.result) : ordered_json{};
 }
 
+// Exit codes: kDone, kFailed (dead, or not ended in time), kCancelled.
 Result<int> print_ending(const Client& client, const client::NewRecord& task,
                          const Ending& ending) {
   const TaskInfo& info = ending.task;
@@ -111,7 +125,8 @@ Result<int> print_ending(const Client& client, const client::NewRecord& task,
   return kFailed;
 }
 
-// Shows the task's states on a terminal while it waits.
+// Waits in two parts: a short one, after which the reason for waiting is printed, then the rest.
+// Shows the task's states on a terminal meanwhile.
 Result<Ending> follow(const Client& client, const Submitted& task,
                       const std::optional<Duration>& timeout) {
   WaitOptions options;

@@ -3,6 +3,16 @@
 //   line --complete--> writer ----> written, or refused one by one
 //     |                   |
 //     +-- not a task      +-- Consul away --> tried again for a while, then stop
+//
+// A line is settled when its fate is known: written, refused, or in doubt. Lines are settled in
+// their order, so the output is complete up to some line. If the command ends early, by a signal, a
+// full disk or a Consul that is away, it says which lines were not written, which are in doubt, and
+// after which none was sent: its caller must know which lines to send again.
+//
+// A pipe that pauses must not hold up its tasks: 200 ms after a line, LineReader calls back, and
+// all that was read is written and printed.
+//
+// Memory is bounded: only lines that are not settled are kept, and with --json the ids.
 
 #include "cli/submit_many.h"
 
@@ -101,6 +111,7 @@ class Submission {
     std::string why;
   };
 
+  // Lines without a gap, as for "lines 3 to 40".
   struct Run {
     std::size_t first = 0, last = 0;  // lines
     std::vector<std::string> ids{};   // for --json
@@ -121,6 +132,7 @@ class Submission {
       lost_output_ = arrived.error();
   }
 
+  // The writer numbers the records from 0; `forgotten_` of them have left sent_.
   void settle(const client::RecordWriter::Settled& settled) {
     const std::size_t end = settled.first + settled.count;
     if (settled.created) {
@@ -195,6 +207,8 @@ class Submission {
     }
   }
 
+  // A mistake in a generator of lines makes thousands of equal refusals: the first hundred are
+  // shown.
   void refuse(std::size_t line, const std::string& why) {
     ++refused_;
     if (refused_ <= kMaxRefusalsShown) {
@@ -205,6 +219,7 @@ class Submission {
     if (client_.json) refusals_.push_back({{"line", line}, {"error", why}});
   }
 
+  // Where nobody looks at a terminal, a line each ten seconds shows a log that the command lives.
   void update_progress() {
     const Instant now = boot_now();
     const bool terminal = client_.console.err_terminal().moves;

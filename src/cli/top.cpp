@@ -1,4 +1,17 @@
 // The queue on a full screen, by the admin API of a daemon of this host, else of the leader.
+//
+// Two threads, so that keys work while a daemon or Consul does not answer:
+//
+//   main thread                              asker
+//   draw every 200 ms or at a key  <-------- view_: refreshed each second, and after an order
+//   key --> question_ --y, Enter--> order_ --> carried out; its text becomes message_
+//
+// All state between them is under mutex_; the asker gives it up while it asks, and works on a copy
+// of the view. The asker reads /v1/queues first: if that says that Consul is away, it does not ask
+// for the lists, since each would wait for its time-out.
+//
+// A request cannot be called off. So if one is under way when the user quits, the terminal is
+// restored and the process ends without waiting for it.
 
 #include <algorithm>
 #include <condition_variable>
@@ -59,7 +72,7 @@ bool take_line(std::string_view typed, std::string& line) {
   return false;
 }
 
-// Asks on a thread of its own, so that keys work while a daemon or Consul does not answer.
+// The screen's state machine and its asker. run() is for the main thread.
 class Top {
  public:
   Top(const Client& client, Screen& screen)
@@ -121,7 +134,8 @@ class Top {
     }
   }
 
-  // The asker carries it out; what it returns is shown.
+  // The asker carries it out; what it returns is shown. A new order replaces one that has not
+  // begun.
   void give(std::function<std::string()> order) {
     order_ = std::move(order);
     changed_.notify_one();
@@ -154,6 +168,8 @@ class Top {
     }
   }
 
+  // Escape, Ctrl-C, a signal and the end of the input leave the question without an answer, as does
+  // any key but y where y or n was asked.
   void on_answer(const Screen::Input& input) {
     const bool ctrl = !input.text.empty() && (input.text[0] == '\x03' || input.text[0] == '\x04');
     if (input.key == Screen::Key::kResized) return;
@@ -164,7 +180,7 @@ class Top {
     give([question] { return question.act(question.typed); });
   }
 
-  // The row that is chosen; null: none is.
+  // The row that is chosen, in the lists as they are now; null: none is, or it has gone.
   [[nodiscard]] json chosen() const {
     for (const json* list : {&view_.tasks, &view_.dead}) {
       for (const json& task : top_rows(*list)) {
@@ -175,6 +191,7 @@ class Top {
   }
   [[nodiscard]] static bool is_dead(const json& task) { return text_of(task, "state") == "dead"; }
 
+  // `chosen_` is a key and not a row: rows move when tasks start and end.
   void move(int by) {
     std::vector<std::string> all;
     for (const json* list : {&view_.tasks, &view_.dead}) {
@@ -204,6 +221,7 @@ class Top {
                  true};
   }
 
+  // The question keeps the id of the chosen task: the list may move before it is answered.
   void cancel() {
     const json task = chosen();
     if (task.is_null() || is_dead(task)) return show_note("choose a running or waiting task first");
@@ -246,6 +264,8 @@ class Top {
     });
   }
 
+  // Runs on the asker, without the mutex. A list that cannot be read stays as it was, and `trouble`
+  // says why.
   void refresh(TopView& view) {
     const std::string queue = "queue=" + wire::query_value(client_.queue);
     const auto answer = daemons_.get("/v1/queues?" + queue);

@@ -1,4 +1,5 @@
-// The screen of "lictor top".
+// Draws the screen of top_page.h from top to bottom. Findings come before tasks, and tasks get the
+// lines that findings leave.
 
 #include "cli/top_page.h"
 
@@ -84,6 +85,7 @@ bool has_executor(const json& queue, const std::string& type) {
 }
 
 // `"Odd" (3), "Older" (1)`: the types of tasks that nobody runs.
+// The finding counts the tasks without an executor; the list knows their types.
 std::string idle_types(const TopView& view) {
   std::vector<std::string> idle;
   const json types = view.tasks.value("types", json::object());

@@ -1,6 +1,18 @@
 #pragma once
 
-// The screen of "lictor top".
+// Draws the screen of "lictor top" from the last answers; reads nothing but the clock.
+//
+//   queue default   host-a leads, elected 3m ago            PAUSED
+//   members  host-a  host-b (silent)
+//   tasks  running 4  waiting 120  scheduled 7  dead 2
+//   last minute  started 80 ...   lease left 12s
+//   workers  Invoice: 1 busy, 1 idle
+//   ! what is wrong, at most a third of the screen
+//     and the way out
+//   RUNNING          rows of the state that was chosen
+//   NEWEST FAILURES  dead letters
+//
+// The answers may be another version's, so any field may be missing; its place then stays empty.
 
 #include <array>
 #include <string>

@@ -1,3 +1,15 @@
+// Tells why a task does not run: the leader's reasons, else those that Consul alone shows.
+//
+//   show --found, live--> the leader of its partition --reasons--> printed
+//     |        |                   |
+//     |        |                   +-- does not know it, or cannot be asked --> reasons_of()
+//     |        +-- dead, done --> reasons_of()
+//     +-- not found --> tick_reasons(): the id may name a tick of a schedule
+//
+// The leader decides, so its reasons are exact. Consul shows less: a pause, a due time, a free
+// lock. A note says so where the leader could not be asked. If the leader does not answer, the
+// trouble with it comes first.
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -54,7 +66,8 @@ std::vector<std::string> dead_text(const TaskInfo& task, WallTime now) {
                             task.id, retry)};
 }
 
-// Why the task does not run, as far as Consul knows.
+// Tells why the task does not run, as far as Consul knows; never empty. A reason that holds for all
+// tasks of its partition comes first.
 std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) {
   std::vector<std::string> reasons;
   const WallTime now = wall_now();

@@ -22,7 +22,9 @@ Error in_doubt(const std::string& key, const Error& why) {
                   printable(key), why.message)};
 }
 
-// `sent`: the task whose change may have been applied, since the reply was lost.
+// `sent`: the task whose change may have been applied, since the reply was lost. Every plan deletes
+// the key, so a key that is gone then says that it was. While `sent` is set, an error is doubt and
+// not a refusal.
 Result<TaskInfo> change_from(const Queue& queue, const std::string& key, const Plan& plan,
                              std::optional<TaskInfo> sent) {
   int lost = 0;
@@ -56,7 +58,8 @@ Result<TaskInfo> change_from(const Queue& queue, const std::string& key, const P
   });
 }
 
-// Batches the changes of many tasks into transactions.
+// Batches the changes of many tasks into transactions, several of them under way. Answers are
+// settled in the order of the requests; the first error of Consul that lasts stops the sending.
 class Bulk {
  public:
   Bulk(const Queue& queue, const Plan& plan, const Progress& progress, std::size_t total,
@@ -117,6 +120,8 @@ class Bulk {
     sent_.push_back(std::move(batch));
   }
 
+  // Applied changes are done. A change that was refused, or whose reply was lost, is tried by
+  // itself: that finds out why.
   void settle_oldest() {
     const Pipeline::Answer answer = pipeline_.next();
     Batch batch = std::move(sent_.front());
@@ -139,6 +144,7 @@ class Bulk {
     if (progress_) progress_(result_.tasks.size() + result_.refused.size(), total_);
   }
 
+  // A task that is gone by now is no failure: another client or its leader has ended it.
   void alone(const std::string& key, const std::string& id, std::optional<TaskInfo> sent) {
     if (sent) {
       const auto seen = queue_.store.get(key);

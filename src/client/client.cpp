@@ -25,6 +25,8 @@ Error exists(const client::Queue& queue, const std::string& id) {
                       queue.name)};
 }
 
+// Writes one record. Store::create() reads back after a lost reply; kTimeout means that this told
+// nothing, either.
 Result<Submitted> create(client::Queue& queue, const NewRecord& task) {
   const auto created = queue.store.create({{queue.layout.task_key(task.id), task.record}});
   if (!created) {
@@ -41,6 +43,8 @@ Result<Submitted> create(client::Queue& queue, const NewRecord& task) {
   return Submitted{task.id, created->index};
 }
 
+// An option hides Consul's variable for the same thing. A token hides both of Consul's token
+// variables.
 Result<net::Options> consul_options(const ClientOptions& options) {
   net::Options consul;
   if (options.use_environment) {
@@ -61,6 +65,7 @@ Result<net::Options> consul_options(const ClientOptions& options) {
   return consul;
 }
 
+// A prefix without its "/" would mix the keys of two queues: "a/tasks" also begins "a/tasks2".
 Result<void> check_path(const char* name, const std::string& path, bool is_prefix) {
   if (path.ends_with('/') == is_prefix && client::key_fault(path).empty()) return {};
   return fail(ErrorCode::kInvalid,
@@ -77,6 +82,7 @@ bool is_json_pointer(const std::string& text) {
   return true;
 }
 
+// Errors: kInvalid, naming the option.
 Result<wire::Layout> layout_of(const ClientOptions& options) {
   if (auto checked = check_path("root", options.root, true); !checked) {
     return tl::unexpected(std::move(checked.error()));
@@ -114,6 +120,9 @@ Result<wire::Layout> layout_of(const ClientOptions& options) {
 
 namespace client {
 
+// One thread deletes all marks, in their order: they stay equally long. The thread ends with the
+// last mark. It drops each mark under the mutex, so the thread of earlier marks has left its loop
+// when a new first mark is added here, and the assignment joins it at once.
 void CancelMarks::delete_later(std::string key) {
   const auto entry = store_.get(key);
   if (!entry || !*entry) return;
@@ -183,6 +192,8 @@ Result<Submitted> Client::submit_record(std::string_view record) {
   return create(impl_->queue, completed);
 }
 
+// The writer numbers the records that it gets. `places` maps its numbers to those of `tasks`, which
+// differ once a task was refused here.
 std::vector<Result<Submitted>> Client::submit_many(std::span<const NewTask> tasks,
                                                    const Progress& progress, SubmitOrder order) {
   std::vector<Result<Submitted>> results(tasks.size());

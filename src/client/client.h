@@ -1,5 +1,16 @@
 #pragma once
 
+// The inside of include/lictor/client.h: one transport, one queue, and the state that outlives a
+// call. The methods of Client are in client.cpp (submitting) and queue.cpp (everything else).
+//
+//   submit()      --> make_record() --> one transaction of one record
+//   submit_many() --> make_record() --> RecordWriter: many a transaction, several under way
+//   all others    --> queue.h, change.h: read, plan, write
+//
+// Every method may be called from any thread. Store and Transport are thread safe, and `mutex`
+// guards the generator of ids alone, so no call waits for another one's answer from Consul. The
+// daemon, the commands and the tests build an Impl on a transport of their own.
+
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -26,7 +37,8 @@ class CancelMarks {
   /// `store` must outlive this.
   explicit CancelMarks(Store& store) : store_(store) {}
 
-  /// Deletes the entry at `key` unless it changes.
+  /// Deletes the entry at `key` unless it changes. Blocks for a read of its ModifyIndex; an entry
+  /// that cannot be read now stays.
   void delete_later(std::string key);
 
   /// How long they stay; zero: delete_later() deletes at once. To be set before that is called.

@@ -98,6 +98,8 @@ std::string digest_of(const json& value) {
   return fmt::format("{:016x}", siphash<2, 4>({}, canonical(value)));
 }
 
+// Digests first: where the settings together take more than kMaxSettingsBytes, only the digests are
+// kept, and difference() names parts without values.
 ConfigParts config_digest(const json& file) {
   ConfigParts parts;
   json rest = file;

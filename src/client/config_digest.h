@@ -1,5 +1,9 @@
 #pragma once
 
+// Each member's entry in Consul has a digest of its configuration. So "check" and the page can say
+// which hosts differ, and in what, without reading their files. Values are shown where they are
+// short and cannot hold a secret.
+
 #include <functional>
 #include <map>
 #include <string>

@@ -1,3 +1,13 @@
+// Client::wait() follows a task to its end, on whichever host it runs.
+//
+//   watch tasks/<id> --changed--> told to the caller --> watch on
+//       |
+//       +-- gone, as a blocking query says --> again by a consistent read --gone--> how did it end?
+//              a dead letter, the history entry, or no trace: done, or deleted <------+
+//
+// In a queue without history the entry of a cancelled task stays for two seconds (CancelMarks), so
+// the look at the entry must come soon after the key is gone.
+
 #include <algorithm>
 #include <utility>
 

@@ -86,6 +86,7 @@ Result<Locks> read_locks(Store& store, const wire::Layout& layout) {
   return Locks{entries, listed.hidden};
 }
 
+// Watches one lock. A caller that waits for several reads all again after kRereadLocks.
 void wait_for_change(Store& store, const wire::Layout& layout, const LockView& lock,
                      Duration wait) {
   const Instant before = boot_now();

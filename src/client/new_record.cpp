@@ -16,6 +16,7 @@
 namespace lictor::client {
 namespace {
 
+// `where`: the field, as the producer names it.
 tl::unexpected<Error> refuse(std::string_view where, const std::string& message) {
   return fail(ErrorCode::kInvalid, std::string{where} + ": " + message);
 }
@@ -35,6 +36,7 @@ Result<void> check_size(const std::string& id, const std::string& record) {
                                         "; store large data elsewhere and refer to it");
 }
 
+// dump() throws for bytes that are not UTF-8; no exception may leave the library.
 Result<std::string> text_of(const nlohmann::json& parameters) {
   if (const auto checked = check_depth(parameters); !checked) {
     return refuse("parameters", checked.error().message);
@@ -46,7 +48,8 @@ Result<std::string> text_of(const nlohmann::json& parameters) {
   }
 }
 
-// Adds the fields that say what to run, and how.
+// Adds the fields that say what to run, and how. They are common to a task and to a schedule's
+// template, which has no id and no time.
 void add_work(const RecordFields& fields, ObjectText& record) {
   record.add("taskType", json_quoted(fields.type));
   record.add("taskPara", fields.para);

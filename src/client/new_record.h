@@ -1,6 +1,20 @@
 #pragma once
 
-// The records of new tasks. Pure.
+// The records of new tasks, as text. Pure.
+//
+//   flags, NewTask --> RecordFields --make_record()--+
+//                                                    +--> checks of the daemon --> NewRecord
+//   a producer's JSON ----------complete_record()----+
+//
+// Both ways refuse what the daemon would refuse, by the daemon's own code (wire/record.h): a
+// producer learns of a mistake from submit(), and not hours later from a dead letter.
+//
+// A producer's text is kept as it is, to the byte where no member is missing or removed: parsed and
+// printed again, a long number would change. Only members that lictor alone may set are removed, so
+// that an exported record can be submitted again.
+//
+// A generated taskTime keeps its offset in the text. RecordWriter moves such times on to keep the
+// order of many records; restamp() then rewrites the digits in place.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +40,7 @@ struct NewRecord {
   };
   std::optional<MadeTime> made_time{};  ///< empty if the producer gave a time
 
-  /// Replaces the generated time.
+  /// Replaces the generated time. Only with `made_time`.
   void restamp(WallTime time);
 };
 
@@ -37,6 +51,7 @@ class ObjectText {
   /// Reserves room for about `bytes`.
   explicit ObjectText(std::size_t bytes) { text_.reserve(bytes); }
 
+  /// Adds a member. Neither `json` nor its name is checked for validity or repetition.
   void add(std::string_view name, std::string_view json);
   void add_raw(std::string_view quoted_name, std::string_view json);
   /// Adds the text of one or more members.

@@ -19,6 +19,7 @@ void Pipeline::add(http::Request request) {
   send(lock);
 }
 
+// Sends, too: with `in_turn` the turn of a request may come while no answer does.
 Pipeline::Answer Pipeline::next() {
   Lock lock{mutex_};
   const std::shared_ptr<PendingRequest> oldest = calls_.front();
@@ -75,6 +76,7 @@ void Pipeline::send(Lock& lock) {
   changed_.notify_all();
 }
 
+// Runs on the network's thread, which sends the next request.
 void Pipeline::answered(const std::shared_ptr<PendingRequest>& call, http::Response response) {
   Lock lock{mutex_};
   const Instant now = boot_now();

@@ -34,6 +34,7 @@ namespace {
 
 using nlohmann::json;
 
+// `filter.error` is compared by error_kind(), so that one filter takes all tasks that failed alike.
 bool wanted(const TaskInfo& task, const TaskFilter& filter) {
   if (filter.state && listed_state(task.state) != *filter.state) return false;
   if (!filter.type.empty() && task.type != filter.type) return false;
@@ -232,6 +233,8 @@ auto view_letters_of(const Queue& queue) {
   return [&queue](wire::KvEntry entry) { return view_dead_letter(queue.layout, std::move(entry)); };
 }
 
+// The letter is deleted and the task written by one transaction. Its conflict is a task that exists
+// under the same id; the letter then stays.
 Plan retry_plan(const Queue& queue, bool drop_expiry) {
   const auto change = [&queue, drop_expiry](const TaskInfo& letter) -> Result<PlannedChange> {
     PlannedChange planned;
@@ -300,7 +303,9 @@ BulkResult change_all(const Queue& queue, const char* verb, const std::string& p
   return result;
 }
 
-// False: `change` returned nothing, since there is nothing to do.
+// `change` gets the value of the control key, empty if there is none, and returns the new one, or
+// nothing where there is nothing to do: then the result is false. Other switches in the value stay,
+// since `change` adds to what was read, and the CAS fails if it has changed.
 Result<bool> change_control(
     const Queue& queue,
     const std::function<Result<std::optional<std::string>>(std::string_view control)>& change) {
@@ -460,6 +465,7 @@ Result<bool> Client::resume(const std::string& by) {
 
 Result<PauseState> Client::paused() { return pause_state(impl_->queue); }
 
+// The new id makes this a new request: a leader acts on an id that it has not seen before.
 Result<void> Client::step_down() {
   const std::string id = Random{random_seed()}.hex();
   const auto asked =

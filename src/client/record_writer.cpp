@@ -42,6 +42,9 @@ void RecordWriter::add(NewRecord task) {
   gathered_.push_back(std::move(record));
 }
 
+// Tasks of one time start by CreateIndex, then by key. So a task gets the time of the one before
+// only where its place is certain all the same: in a later transaction that keeps its order, or by
+// a greater key within one.
 void RecordWriter::give_time(NewRecord& task, bool begins_transaction) {
   if (!task.made_time) return;
   WallTime time = std::max(task.made_time->time, last_time_);
@@ -80,6 +83,8 @@ void RecordWriter::send() {
   sent_.push_back(std::move(next));
 }
 
+// A refusal because the record before is not there yet, and a Consul that is away, say nothing
+// against these records: they are written again, now that all earlier ones are settled.
 void RecordWriter::settle_oldest() {
   const Pipeline::Answer answer = pipeline_.next();
   const Sent sent = std::move(sent_.front());

@@ -257,6 +257,7 @@ std::string name_note(const std::string& schedule_name) {
          "its tasks run, but curl cannot read or delete them there";
 }
 
+// A record that cannot be read still gives the fields that are there, since a list must show it.
 StoredSchedule Schedules::view(wire::KvEntry entry) {
   StoredSchedule stored;
   stored.name = entry.key.substr(layout_.schedules_prefix.size());

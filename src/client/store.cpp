@@ -75,6 +75,8 @@ Error read_error(std::string_view doing, const http::Response& response) {
 
 std::string shown(const std::string& key) { return printable(fitted(key, 200)); }
 
+// The one place where a failed request becomes an error. Its code decides whether callers try again
+// (is_temporary()), and the text names the way out.
 Error store_error(std::string_view doing, const http::Response& response) {
   const std::string what = "cannot " + std::string{doing} + ": ";
   if (response.delivery == Delivery::kNotSent) {
@@ -114,6 +116,7 @@ Error store_error(std::string_view doing, const http::Response& response) {
   return error(ErrorCode::kFailed, "");
 }
 
+// `silence` ends a long listing early when no more bytes come.
 http::Response Store::ask(std::string method, std::string target, std::string body,
                           std::chrono::milliseconds timeout) {
   http::Request request;
@@ -145,6 +148,8 @@ Result<std::optional<wire::KvEntry>> Store::get(const std::string& key) {
   return std::move(entries.front());
 }
 
+// A reading transaction fails if one key is missing, and names all that are. So these are left out,
+// and the others are asked for again: two requests where some are missing.
 Result<std::vector<std::optional<wire::KvEntry>>> Store::get_chunk(std::vector<std::string> keys) {
   const std::vector<std::string> wanted = keys;
   std::vector<wire::KvEntry> found;
@@ -202,6 +207,7 @@ Result<std::vector<std::optional<wire::KvEntry>>> Store::get_all(
   return all;
 }
 
+// Another agent may take more; that is not asked for again.
 bool Store::learn(const http::Response& response) {
   const std::size_t most = wire::most_operations(response);
   if (most != 0 && most < max_operations_) max_operations_ = most;
@@ -230,6 +236,7 @@ Result<Store::Listed> Store::list(const std::string& prefix) {
   return listed;
 }
 
+// Asks for a beginning of the prefix that fits a path, and leaves out what lies beside the prefix.
 Result<std::vector<std::string>> Store::names(const std::string& prefix) {
   const http::Response response =
       ask("GET", wire::kv_path(part_that_fits_path(prefix)) + "?keys&consistent", {}, kListTimeout);

@@ -1,5 +1,16 @@
 #pragma once
 
+// Consul for the commands, the admin API and producers: calls that block, of one request or a few.
+// store.cpp reads, store_write.cpp writes. The daemon's loop, which must not block, has
+// wire/consul.h instead.
+//
+// Three traps of Consul are dealt with here, so that callers need not know them:
+//
+//   rights     a listing and a transaction leave out what the token may not read, and answer 200
+//              (consul.md 7.2): list() and get_all() find that out, and tell
+//   names      newer versions refuse some keys in a path (base/kv_name.h): those go by transactions
+//   size       an agent tells by a refusal how many it takes (3.1): learn() then sends fewer
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>

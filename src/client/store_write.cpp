@@ -1,4 +1,21 @@
-// Writes: applied, refused, or unknown because the reply was lost.
+// Store's writes. Each is applied, refused, or unknown because the reply was lost (consul.md 6.5).
+//
+//   transaction --200------------------------------> applied
+//       ^  |----409, names what failed ------------> those are refused; the others go again
+//       |  |----413, too many operations ----------> learn(): goes again in parts
+//       |  +----no whole reply, or a 5xx ----------> unknown
+//       |                                               |
+//       |           create(), replace(): read back -----+--- the value is there --> applied
+//       |           apply(): kTimeout                   +--- another value -------> not written
+//       +-- the others, until none is left              +--- neither -------------> kTimeout
+//
+// A transaction is applied as a whole or not at all, so one record that exists already takes all
+// others down with it. Consul names every operation that failed (3.3): each round drops at least
+// one of them, so the rounds end.
+//
+// create() reads back, and takes a record with the producer's content for its own: a leader may
+// have claimed it already, which changes only what unstamped_record() removes. apply() does not
+// read back: its caller (change.cpp) reads the key again in any case, and plans anew.
 
 #include <algorithm>
 #include <array>
@@ -61,6 +78,7 @@ Error lost(const std::string& key, const http::Response& response, const char* a
                                    store_error("write " + shown(key), response).message + advice};
 }
 
+// A write without a reply within kStoreTimeout is unknown, like one whose connection broke.
 http::Request put(std::string target, std::string body) {
   return http::put(std::move(target), std::move(body), kStoreTimeout);
 }
@@ -81,6 +99,7 @@ http::Request Store::create_request(const std::vector<Record>& records, const st
   return put("/v1/txn", std::move(txn).body());
 }
 
+// A record that is there already is no error: `existing` names it, and the others are written.
 Result<Store::Created> Store::create(const std::vector<Record>& records) {
   const http::Response response = transport_.perform(create_request(records, {}));
   return create_from(response, boot_now(), records, {});
@@ -205,6 +224,7 @@ Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Recor
   return tl::unexpected(lost(keys.front(), response, why_not_found));
 }
 
+// A key whose name fits no path of Consul's HTTP API is written by a transaction.
 Result<bool> Store::replace(const std::string& key, std::uint64_t index, const std::string& value,
                             std::uint64_t flags) {
   http::Response response;
@@ -285,6 +305,8 @@ Result<bool> read_refusals(const http::Response& response,
 
 }  // namespace
 
+// Errors after the first part are kTimeout, whatever they were: some changes were applied, so the
+// caller must not take the whole for undone.
 Result<Store::Refused> Store::apply_in_parts(const std::vector<Change>& changes) {
   Refused all;
   while (all.size() < changes.size()) {

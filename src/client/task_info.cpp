@@ -99,6 +99,7 @@ ordered_json time_or_null(const std::optional<WallTime>& time) {
 
 }  // namespace
 
+// A record that is too large is never claimed, whatever it says; so that comes first.
 TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Locks& locks,
                    WallTime now) {
   TaskInfo view;

@@ -74,6 +74,7 @@ void ask_each(std::size_t count, const std::function<void(std::size_t)>& ask) {
 
 namespace {
 
+// Such an address, like a unix socket, means the asking host when it is asked from another one.
 bool is_loopback_url(std::string_view url) {
   return url.starts_with("http://127.") || url.starts_with("http://[::1]") ||
          url.starts_with("http://localhost:");
@@ -105,6 +106,7 @@ Result<AdminClient> open_admin(const Member& member, std::chrono::milliseconds l
 
 namespace {
 
+// Fills in `answers`, `silence` and `unready`. A 404 or a 401 is an answer, too: the daemon lives.
 void ask(Member& member, std::chrono::milliseconds limit) {
   auto admin = open_admin(member, limit);
   if (!admin) return;
@@ -171,6 +173,8 @@ std::vector<LeaderClient*> LeaderClients::all() {
   return leaders;
 }
 
+// Partitions of one leader share a client. A free partition has one of its own, whose error says
+// that nobody leads it; its key begins with a slash, as no member's name does.
 LeaderClient& LeaderClients::at(std::uint32_t partition) {
   const std::string name = locks_[partition].name();
   const std::string key = name.empty() ? '/' + std::to_string(partition) : name;
@@ -246,6 +250,8 @@ Result<json> DaemonClients::get(const std::string& target) {
   return get(target, read_members(queue_.store, queue_.layout));
 }
 
+// Where Consul does not tell the members, this host's daemon may still be asked: it says why Consul
+// is away.
 Result<json> DaemonClients::get(const std::string& target,
                                 const Result<std::vector<Member>>& listed) {
   if (!listed && own_.empty()) return tl::unexpected(listed.error());
@@ -274,6 +280,9 @@ Result<json> DaemonClients::get(const std::string& target,
   return fail(code, why_not);
 }
 
+// A task that was rewritten while it runs has the record of a waiting one, and its ModifyIndex is
+// above its CreateIndex. Only such tasks are asked about, and at most kMostAsked of them; a leader
+// that does not answer is not asked again.
 void mark_running(const client::Queue& queue, const std::string& token,
                   std::vector<TaskInfo>& tasks) {
   constexpr std::size_t kMostAsked = 16;

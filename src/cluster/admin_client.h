@@ -1,6 +1,26 @@
 #pragma once
 
 // Asks the daemons of a queue by their admin APIs.
+//
+// Consul holds the tasks, and each daemon knows more: why a task waits, which jobs run, what is
+// late. So commands and other daemons ask over HTTP. The entry of a member in Consul names the
+// addresses of its admin API.
+//
+//   LeaderClients   locks --> leader of a partition --> its member entry --> AdminClient
+//                   for what the leader alone knows: why a task waits, its events
+//   DaemonClients   the daemon that answered last --> this host's --> the leader --> the others
+//                   for what any daemon answers, since it asks the leaders itself
+//   open_admin()    one member, wherever it is: its logs, its health
+//
+// A client that may write a member's entry can name another program's address. So a Consul token is
+// never sent there. An answer may come from another version: callers check its form.
+//
+// A daemon on another host that listens on its loopback alone cannot be asked; the error says how
+// to change that. A daemon that takes connections and does not answer is told apart from one that
+// takes none: the first hangs, the second is down.
+//
+// LeaderClients and DaemonClients are for one thread. The clients that all() gives may be asked
+// from several threads, each by one (ask_each()).
 
 #include <chrono>
 #include <cstddef>

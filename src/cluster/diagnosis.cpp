@@ -36,6 +36,8 @@ struct List {
   Findings list;
 };
 
+// Without a leader the remedy depends on whether some daemon could take over: then the finding says
+// when it will, and only if it does not the log is worth reading.
 void check_leads(const Fleet& fleet, List& out) {
   const Partitions free = fleet.free();
   if (free.empty()) return;
@@ -52,6 +54,8 @@ void check_leads(const Fleet& fleet, List& out) {
                        : fleet.next + "; if nobody does, read the log of " + some(up));
 }
 
+// The number changes only when all members ask for the same one. So members that differ keep the
+// old number for ever, and members that agree on another one are about to change it.
 void check_desired_partitions(const Fleet& fleet, const std::string& queue, List& out) {
   std::map<std::uint32_t, std::string> askers;  // the nodes that ask for each number
   for (const Member& member : fleet.members) {
@@ -78,6 +82,7 @@ void check_desired_partitions(const Fleet& fleet, const std::string& queue, List
   }
 }
 
+// A silent leader is an error, since its tasks wait; a silent follower is a warning.
 void check_member(const Member& member, const Fleet& fleet, List& out) {
   if (const WallTime now = wall_now(); const auto seen = parse_rfc3339(member.seen)) {
     if (*seen - now > kClockSkew) {
@@ -124,7 +129,7 @@ std::chrono::milliseconds ms_of(const LeaderStatus& leader, const char* name,
   return std::chrono::milliseconds{leader.status.value(name, otherwise)};
 }
 
-// Of one host.
+// Findings that one leader has of its own host.
 void check_host(const LeaderStatus& leader, List& out) {
   if (leader.status.value("role", "") == "draining") {
     out.warning(
@@ -153,6 +158,7 @@ void check_host(const LeaderStatus& leader, List& out) {
   }
 }
 
+// The states are those of the core (core/tasks/task_state.h), by their names.
 void check_tasks(const std::vector<LeaderStatus>& leaders, List& out) {
   if (const auto tasks = sum_of(leaders, "states", "no executor"); tasks != 0) {
     std::string who;
@@ -177,6 +183,9 @@ void check_tasks(const std::vector<LeaderStatus>& leaders, List& out) {
   }
 }
 
+// `oldest_due_ms` is the time for which the first task that may start has been due. It is long
+// either because jobs hang or are too slow, or, with none running, for a reason that "why" names. A
+// host that cannot start jobs has a finding of its own.
 void check_due(const std::vector<LeaderStatus>& leaders, List& out) {
   std::chrono::milliseconds due{0}, longest{0};
   std::uint64_t running = 0;
@@ -296,6 +305,7 @@ ordered_json findings_json(const Findings& findings, const std::string& queue) {
   return list;
 }
 
+// Without -q a suggested command would work on another queue, or on none.
 std::string with_queue(std::string_view text, std::string_view queue) {
   static constexpr std::array<std::string_view, 19> kOfOneQueue{
       "submit",  "list",     "show",  "why",    "logs",   "events",  "cancel",

@@ -2,6 +2,19 @@
 
 // Finds what is wrong with a queue, and the way out: the one list that `check`, the admin API,
 // `top` and the page show. Each function looks at facts of one kind, which its callers have read.
+//
+//   facts                                        read by       findings (examples)
+//   Fleet: locks, members, who answers           check, API    no_leader, member_silent
+//   LeaderStatus: figures in a leader's memory   API           overdue, draining, lease_short
+//   stored schedules                             check, API    schedule_fault
+//   TaskFacts: tasks and dead letters            check, API    dead_letters, orphans, failing
+//
+// So one text and one remedy stand behind a kind, wherever it is shown, and a program can compare
+// the kind. "check" also asks a daemon for the findings that its memory alone gives, and words
+// those itself that only its host can have, such as missing rights (src/cli/check_*.cpp).
+//
+// Nothing here reads Consul or asks a daemon. A fact that could not be read is left out by the
+// caller, so that a missing right does not look like a fault of the queue.
 
 #include <cstddef>
 #include <functional>
@@ -24,6 +37,7 @@ struct Finding {
   enum class Severity { kWarning, kError };
   std::string kind;  ///< for programs: "no_leader"; openapi.json has them all
   Severity severity = Severity::kWarning;
+  /// Is one sentence without a full stop, and names hosts, partitions and tasks.
   std::string what;
   std::string remedy;  ///< not empty
 };

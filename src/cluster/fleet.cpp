@@ -13,6 +13,7 @@ Partitions Fleet::free() const {
   return free;
 }
 
+// Members first, then their answers: only those tell which of them may lead next.
 Result<Fleet> read_fleet(const client::Queue& queue, const client::Locks& locks,
                          std::chrono::milliseconds limit, const std::string& own) {
   Fleet fleet;

@@ -1,5 +1,9 @@
 #pragma once
 
+// Commands, the admin API and the findings look at this one picture. It is read in three steps: the
+// locks (by the caller), the members' entries, then each member's admin API, several at once. A
+// dead daemon shows in the last step within `limit`, long before its session ends.
+
 #include <chrono>
 #include <cstdint>
 #include <string>

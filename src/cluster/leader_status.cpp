@@ -77,6 +77,8 @@ void keep_common(ordered_json& types, const ordered_json& others) {
 
 }  // namespace
 
+// The whole status is refused for one field of another type: merged() and diagnose() take its form
+// for granted.
 ordered_json read_status(const std::string& answer) {
   const auto parsed = parse_json(answer);
   const json queues = parsed && parsed->is_object() ? parsed->value("queues", json{}) : json{};

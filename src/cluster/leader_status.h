@@ -1,6 +1,16 @@
 #pragma once
 
 // Merges the status of all leaders of a queue.
+//
+// A queue with several partitions has several leaders, each with figures of its own tasks alone. A
+// daemon that is asked for the queue asks the others (/v1/queues?relayed) and adds their answers to
+// its own:
+//
+//   counts      added up
+//   "*_ms"      the longest, but for lease_left_ms, the shortest, and took_ms, a sum
+//   "types"     those that all leaders have: a type that one lacks may not run
+//   delays      the longest of each minute, since quantiles cannot be added
+//   role        "leading", if one leads
 
 #include <string>
 #include <vector>

@@ -21,6 +21,7 @@ namespace lictor::cluster {
 using client::text_of;
 using nlohmann::json;
 
+// The entry may be of any version: a field that is missing stays empty.
 Member member_of(std::string name, const std::string& value) {
   Member member{std::move(name)};
   const auto parsed = parse_json(value);
@@ -125,6 +126,7 @@ std::map<std::string, Partitions> partitions_by_leader(const client::Locks& lock
   return held;
 }
 
+// Uses the balancer's own arithmetic, so this tells the moves that the daemons are about to make.
 Partitions partitions_to_move(const client::Locks& locks, const std::vector<Member>& members,
                               const std::string& queue) {
   core::BalancerView view;

@@ -1,6 +1,11 @@
 #pragma once
 
 // The members of a queue, and which partitions they lead.
+//
+// A daemon registers in each queue that it serves: members/<node>, held by a session that deletes
+// the entry when it ends, and written again every 10 s with the time (`seen`). The locks say what
+// the member leads, the key members/<node>/drain that an operator wants it to lead nothing, and the
+// admin API whether it lives.
 
 #include <cstdint>
 #include <map>
@@ -71,9 +76,9 @@ using Partitions = std::vector<std::uint32_t>;  ///< in ascending order
 /// By LockView::name().
 [[nodiscard]] std::map<std::string, Partitions> partitions_by_leader(const client::Locks& locks);
 
-/// As many partitions of each leader as are beyond its share, so that it hands them over: those with
-/// the lowest numbers. It begins with those that have the fewest jobs, which only it knows. `queue`:
-/// whose weights count.
+/// As many partitions of each leader as are beyond its share, so that it hands them over: those
+/// with the lowest numbers. It begins with those that have the fewest jobs, which only it knows.
+/// `queue`: whose weights count.
 [[nodiscard]] Partitions partitions_to_move(const client::Locks& locks,
                                             const std::vector<Member>& members,
                                             const std::string& queue);

@@ -47,7 +47,8 @@ constexpr const char* kNoneTakes =
     R"(no daemon that takes partitions is up: start one ("lictor run"), or let a draining one take )"
     R"(partitions again ("lictor undrain HOST"))";
 
-// `what`: "it", "each", "over". `none`: there is no candidate.
+// "host-b or host-c takes it". `what`: "it", "each", "over". `none`: the text where there is no
+// candidate.
 std::string takers_text(const Candidates& candidates, const char* what, const char* none) {
   if (!candidates) return fmt::format("a running daemon takes {}", what);
   if (candidates->empty()) return fmt::format("{}; the next one takes {}", none, what);

@@ -1,6 +1,17 @@
 #pragma once
 
 // Which member leads next, and when, while nobody leads or the leader may be dead.
+//
+// While a queue is not led, an operator asks two things: does another daemon take over by itself,
+// and when. The answer depends on how the leader ended:
+//
+//   released its lock        at once
+//   its daemon died          within 1 s of the end of its jobs
+//   its daemon hangs         hang_timeout later than that
+//   its host or warden died  after one to two TTLs of its session, then the lock-delay
+//
+// Consul shows which sessions and locks there are, not which of these it was. So the texts name all
+// that may apply.
 
 #include <optional>
 #include <string>

@@ -1,4 +1,11 @@
 // Findings about the tasks and dead letters of a queue.
+//
+// Failures are grouped by type and error_kind(), so that a thousand dead letters of one cause are
+// one line. The largest groups are named first.
+//
+//   TaskFacts::add()  dead --> dead_
+//                     waits with an error --> unstarted_ (this host's fault) or again_ (the job's)
+//                     waits --> types_, for those that nobody runs
 
 #include <algorithm>
 #include <utility>

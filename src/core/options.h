@@ -164,7 +164,13 @@ struct QueueOptions {
                        [this](const auto& type) { return types.contains(type.first); });
   }
 
-  /// From a proof of leadership that was sent at T, the lease is trusted until T + lease_span().
+  /// From a proof of leadership that was sent at T, the lease is trusted until T + lease_span():
+  ///
+  ///   T                    + lease_span()     + kill_grace   + margin = T + lock_delay
+  ///   |- jobs start, run --|- jobs are ended -|- slack ------|- another host may lead
+  ///
+  /// Whatever the session becomes, Consul gives the lock to nobody else before T + lock_delay. By
+  /// then no job runs here, but for those whose on_lease_lost lets them finish.
   [[nodiscard]] Duration lease_span() const {
     return std::min(lock_delay, kMostLockDelay) - kill_grace - margin;
   }

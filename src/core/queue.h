@@ -17,6 +17,22 @@
 // A task, from its appearing to its end, goes through TaskSource (what the store says), Transitions
 // over TaskTable (what it becomes), Dispatcher (when it is claimed and started) and WriteBatcher
 // (how that is written).
+//
+// Each step does, in this order:
+//
+//   events, readings of the clock first --> the unit that asked
+//   balance() --> leases that ended or came back --> deadlines of each unit --> drains
+//   work():  start what is claimed --> make the ticks that are due
+//            --> claim, prune, send; again while that sends something
+//            --> read on, paced by what is left to do
+//
+// Starts come before claims, since they wait for nothing. Claims come before the sending, so that
+// they share transactions with the ends of other tasks. Reading comes last, and is paced by how
+// much is left to do.
+//
+// The units do not call this one. They return what happened (Leadership::Changes,
+// WriteBatcher::Result), and the queue hands it on. One exception: TaskSource reports records to
+// Transitions, its Listener.
 
 #include <algorithm>
 #include <cstdint>
@@ -144,6 +160,7 @@ class Queue {
   // queue.cpp: events in, deadlines out
   void on(Instant, const TimePassed&, Effects&) {}
   void on(Instant now, const Started& event, Effects& out) { leadership_.start(now, event, out); }
+  /// After a step of the wall clock nothing is started before a new proof (trust.h).
   void on(Instant now, const WallClockRead& event, Effects& out);
   void on(Instant now, const ControlRead& event, Effects& out);
   void on(Instant now, const TasksListed& event, Effects& out) { source_.on(now, event, out); }
@@ -157,6 +174,7 @@ class Queue {
   void on(Instant now, const RateRead& event, Effects& out) { dispatcher_.on(now, event, out); }
   void on(Instant now, const JobExited& event, Effects& out);
   void on(Instant now, const Reconfigured& event, Effects& out);
+  /// A refusal named how many operations Consul takes.
   void learn_operations(std::size_t most);
   void on(Instant now, const MembersSeen& event, Effects& out);
   void on(Instant now, const StopRequested& event, Effects& out);
@@ -164,6 +182,7 @@ class Queue {
   void on(Instant now, const LeadershipReply& event, Effects& out);
   void pump(Instant now, Effects& out);
   void work(Instant now, Effects& out);
+  /// Hands a write that has ended to the unit that wanted it.
   void settle(Instant now, const WriteBatcher::Settled& settled, Effects& out);
   void mark_missing(Instant now);
   void prune(Instant now);
@@ -174,7 +193,11 @@ class Queue {
   void on_change(Instant now, std::uint32_t partition, LeaseChange change, Effects& out);
   static void emit(Fact::Kind kind, std::uint32_t partition, Effects& out, std::string text = {},
                    Duration took = {});
+  /// The first partition starts the reading of tasks and switches; a further one asks for both
+  /// again, since an earlier reading may be older than the other leader's last write.
   void begin_term(Instant now, std::uint32_t partition, Effects& out);
+  /// Forgets what is under way for the partition: the next leader finds it in Consul. Jobs that
+  /// still run are asked to end, unless their on_lease_lost lets them finish.
   void end_term(std::uint32_t partition, Effects& out);
   void balance(Instant now);
   void begin_drain(Instant now, Drain why, Effects& out);

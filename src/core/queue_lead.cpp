@@ -1,4 +1,24 @@
 // Leadership gained, lost and given up.
+//
+// A term begins when a lock is won. Nothing is claimed in it before all tasks and the operator's
+// switches have been read again (Term::reading, Term::control). Otherwise a new leader could start
+// a task out of order, or while the queue is paused.
+//
+// A drain ends a term in order. No lock is released while a job runs, since the next leader would
+// start the task beside it:
+//
+//   begin_drain()     nothing is claimed or started; what is claimed goes back; jobs run on
+//     |                 for drain_timeout at most
+//     +-- hand-over, time is up: the partition stays here for ten drain_timeouts, unless this host
+//     |   is to be emptied
+//     +-- else, time is up: jobs are asked to end, and have kill_grace and two request time-outs
+//     v
+//   finish_drain()    hand-over, step-down: no job --> lock released; a job --> leads on
+//                     stop, of all partitions: no job --> locks released, session ended
+//                                              a job  --> locks left to TTL and lock-delay
+//
+// A step-down keeps this host from the lock for `standoff`, so that another one takes it; a
+// hand-over does not need that, since the balancer does not want the partition back.
 
 #include <algorithm>
 #include <utility>

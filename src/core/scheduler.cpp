@@ -283,6 +283,8 @@ std::optional<ScheduleOp> Scheduler::decide(Instant now, const std::string& name
   return op;
 }
 
+// Writes ticks in their order, as far as transactions have room. A schedule whose last task may
+// still live is looked at again after kLookAgain.
 void Scheduler::make_due(Instant now, WriteBatcher& commits, Effects& out) {
   if (now < not_before_) return;
   not_before_ = Instant::min();
@@ -307,6 +309,9 @@ void Scheduler::make_due(Instant now, WriteBatcher& commits, Effects& out) {
   }
 }
 
+// A tick was written, or not. After kVoid another client or leader has written the schedule: a
+// quorum read tells what. After kRefused the next reading decides, so that a missing right causes
+// no loop.
 void Scheduler::on_settled(Instant now, const WriteBatcher::Settled& settled, Effects& out) {
   const ScheduleOp& op = std::get<ScheduleOp>(*settled.write.op);
   const auto it = entries_.find(op.name);

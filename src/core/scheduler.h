@@ -13,6 +13,14 @@
 //
 // Schedules of the configuration are written like the others: a stored one that differs is
 // replaced, and one that the configuration no longer has is deleted. Records of other clients stay.
+//
+// At most one write of a schedule is under way. A tick that is due while its `overlap` needs to
+// know whether the last task is over waits for that: the task's key may be known already, else it
+// is read alone.
+//
+// Other writes of a schedule make no task: a first lastTick, ticks that are skipped, and a change
+// that the configuration wants. A leader that dies between two ticks loses nothing: lastTick in
+// Consul says up to when the ticks are dealt with, and `missed` decides about the rest.
 
 #include <cstdint>
 #include <map>
@@ -92,10 +100,12 @@ class Scheduler {
   using Entries = std::map<std::string, Entry, std::less<>>;
 
   void ask(Instant now, std::uint64_t index, Effects& out);
+  /// Takes a version from a listing if it is newer, or was read with newer time zones.
   void take(Instant now, const SchedulesListed::Entry& listed, Effects& out);
   [[nodiscard]] Tick last_of(Instant now, const Entry* before, const SchedulesListed::Entry& listed,
                              bool& noted) const;
   void emit_fault(const Entry& entry, const std::string& why, Effects& out) const;
+  /// Gives the entry its place in due_, if it has a next tick and waits for nothing.
   void place(const std::string& name, Entry& entry);
   void remove(const std::string& name, Entry& entry);
   enum class Lives { kYes, kNo, kUnknown };
@@ -103,11 +113,15 @@ class Scheduler {
   [[nodiscard]] std::optional<ScheduleOp> decide(Instant now, const std::string& name,
                                                  Entry& entry) const;
 
+  /// Entries for the schedules of the configuration that Consul does not have.
   void add_configured(Effects& out);
   [[nodiscard]] const ConfiguredSchedule* configured(const std::string& name) const;
+  /// Whether the configuration wants another version than the stored one.
   [[nodiscard]] bool differs(const std::string& name, const Entry& entry) const;
   void configure(Instant now, const Entry& entry, ScheduleOp& op) const;
+  /// Gives the wall clock's second.
   [[nodiscard]] Tick tick_at(Instant now) const;
+  /// How late a tick may be made and still counts as made in time.
   [[nodiscard]] std::chrono::seconds grace() const;
 
   const QueueOptions& options_;

@@ -2,6 +2,24 @@
 
 // The core's effects as requests to Consul's HTTP API, and Consul's replies as events. Pure.
 // Numbers in parentheses are sections of src/manual/consul.md, which has the experiments.
+//
+// Each effect that asks something has an encode() (consul_requests.cpp, fleet.cpp) and a decode()
+// (consul_replies.cpp, fleet.cpp). A decode() never fails: whatever came becomes an event with the
+// request's id, since the core waits for it. With few exceptions:
+//
+//   reply                                 a write is    a read is
+//   not sent                              rejected      not ok
+//   no whole reply                        unknown       not ok
+//   200 in Consul's form                  applied       ok
+//   200 in another form (a proxy's page)  unknown       not ok
+//   404 with X-Consul-Index               rejected      ok: there is no such key
+//   400 401 403 404 405 413 429           rejected      not ok
+//   409 with what failed                  rejected      see each decode()
+//   another 4xx, a 5xx                    unknown       not ok
+//
+// A 5xx is unknown because the write may still be applied (6.5), unless its text names a limit or
+// the refused name of a key. The causes of a 409 differ in their texts alone, and a text quotes the
+// key, which may hold any words. So a decode() compares only the beginning and the end of a text.
 
 #include <chrono>
 #include <string>
@@ -50,7 +68,10 @@ struct Binding {
 [[nodiscard]] core::SessionCreated decode(const core::CreateSession&, const http::Response&);
 [[nodiscard]] core::SessionRenewed decode(const core::RenewSession&, const http::Response&);
 [[nodiscard]] core::SessionDestroyed decode(const core::DestroySession&, const http::Response&);
+/// The transaction checks what the core knows of the keys, then locks. The answer tells apart why
+/// the lock was not acquired, since the core goes on differently for each cause.
 [[nodiscard]] core::LockReplied decode(const core::AcquireLock&, const http::Response&);
+/// kRejected: the lock is no longer ours, so there is nothing left to release.
 [[nodiscard]] core::UnlockReplied decode(const core::ReleaseLock&, const http::Response&);
 [[nodiscard]] core::LeaderRead decode(const core::ReadLeader&, const http::Response&);
 /// A value that cannot be read pauses the queue; `by` is then unreadable_control().
@@ -59,15 +80,21 @@ struct Binding {
 [[nodiscard]] std::string control_fault(std::string_view value);
 /// The text of `paused by` for a control key that cannot be read.
 [[nodiscard]] std::string unreadable_control(std::string_view fault);
+/// Gives names alone. Folders and the folder key of the prefix are sorted out: the latter,
+/// `marker`, tells a listing without tasks from one that the token may not read (7.2).
 [[nodiscard]] core::TasksListed decode(const Layout&, const core::ListTasks&, http::Response);
+/// A key is missing only if Consul says so: a 200 without it may hide it for want of a right (7.2).
 [[nodiscard]] core::TasksFetched decode(const Layout&, const core::FetchTasks&,
                                         const http::Response&);
+/// Consul answers check-index of many keys with those that have changed or are gone.
 [[nodiscard]] core::TasksChecked decode(const core::CheckTasks&, const http::Response&);
 [[nodiscard]] core::HistoryListed decode(const Layout&, const core::ListHistory&,
                                          const http::Response&);
 [[nodiscard]] core::SchedulesListed decode(const Layout&, const core::ListSchedules&,
                                            http::Response, ScheduleCache&);
 [[nodiscard]] core::RateRead decode(const core::ReadRate&, const http::Response&);
+/// Each failure names the write at fault by its place in the commit. When the task of a write is
+/// gone, all its operations fail; only that of the task is reported.
 [[nodiscard]] core::Committed decode(const core::Commit&, const http::Response&);
 
 /// The content of the leader key, or of a partition's lock; without the request and the index.

@@ -43,12 +43,14 @@ Outcome failed_write(const http::Response& response) {
   return refused ? Outcome::kRejected : Outcome::kUnknown;
 }
 
+// Tells the cause for a transaction that was refused as a whole.
 core::OpFailure why_refused(const http::Response& response) {
   if (response.status == 400 || refuses_name(response)) return core::OpFailure::kMalformed;
   if (response.status == 403) return core::OpFailure::kDenied;
   return response.status == 413 ? core::OpFailure::kTooLarge : core::OpFailure::kOther;
 }
 
+// Consul has several texts for one kind of failure.
 core::Committed::Failure failure_of(const OpTarget& place, const TxnReply::OpError& error) {
   core::Committed::Failure failure;
   failure.op = place.op;

@@ -120,6 +120,7 @@ http::Request encode(const Binding& binding, const core::AcquireLock& effect, Wa
   return put(binding, "/v1/txn", std::move(txn).body());
 }
 
+// "released" in the value tells candidates that no job can run any more, so they need not wait.
 http::Request encode(const Binding& binding, const core::ReleaseLock& effect, WallTime at) {
   Txn txn;
   const std::string key = binding.layout.lock_key(effect.partition);
@@ -141,6 +142,7 @@ http::Request encode(const Binding& binding, const core::WatchControl& effect) {
   return read(binding, kv_path(binding.layout.control_key), effect.index == 0, effect.index);
 }
 
+// Asks for names alone: values are read where a version is new (core/reading/task_source.h).
 http::Request encode(const Binding& binding, const core::ListTasks& effect) {
   http::Request request = read(binding, kv_path(binding.layout.tasks_prefix) + "?keys",
                                effect.index == 0, effect.index, Pace::kPrompt);

@@ -23,6 +23,8 @@ constexpr const char* kDrainMark = "/drain";
 // Of locks, in a transaction that every Consul takes.
 constexpr std::uint32_t kMostChecks = limits::kLeastOperations - 2;
 
+// A field that is missing or wrong counts as 1: an entry of another version must not move
+// partitions.
 core::FleetMember member_of(const Binding& binding, std::string node, std::string_view value) {
   core::FleetMember member;
   member.member.id = std::move(node);
@@ -100,6 +102,9 @@ http::Request encode(const Binding& binding, const core::ReadFleet& ask) {
   return request;
 }
 
+// A member is an entry that a session holds. Entries without one were written by hand, and keys
+// below an entry are no members: members/<node>/drain says that an operator wants the node to lead
+// nothing.
 core::FleetRead decode(const Binding& binding, const core::ReadFleet&,
                        const http::Response& response) {
   core::FleetRead read;
@@ -221,6 +226,7 @@ core::DivisionReply decode(const Binding& binding, const core::ReadCount&,
                                 R"(" { policy = "read" })"};
 }
 
+// Two answers count: there is no number, or the token may not ask.
 core::DivisionReply decode(const Binding& binding, const core::ProbeUndivided&,
                            const http::Response& response) {
   core::DivisionReply reply = txn_answer(binding, response);
@@ -229,6 +235,7 @@ core::DivisionReply decode(const Binding& binding, const core::ProbeUndivided&,
   return reply;
 }
 
+// kNo is the good answer: the rights sufficed, and then the checks that exclude each other failed.
 core::DivisionReply decode(const Binding& binding, const core::ProbeChange&,
                            const http::Response& response) {
   core::DivisionReply reply = txn_answer(binding, response);

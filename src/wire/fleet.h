@@ -2,6 +2,25 @@
 
 // The reads of a queue with several partitions besides its tasks: the number of partitions, the
 // members, and all locks at once. Pure.
+//
+// core/leadership/division.h tells when each of these is asked. Each is one transaction or one
+// read, so the members, the number and the locks in an answer are of one moment:
+//
+//   ReadFleet       get-tree members, get-tree partitions, get-tree leader if the locks are wanted
+//   ReadCount       a read of the key `partitions`
+//   ProbeUndivided  check-not-exists partitions
+//   ProbeChange     cas partitions and a lock, beside checks that exclude each other: rights alone
+//   CreateCount     check-index of the locks, cas leader, cas partitions = 0
+//   DeleteLocks     delete-cas of locks
+//   ChangeCount     check-session of the locks, cas partitions; to 1: delete-cas partitions
+//
+// A transaction of an old Consul takes 64 operations (consul.md 3.1), and a queue may have more
+// locks. So CreateCount and ChangeCount check as many as fit. That is enough for ChangeCount: a
+// session that holds one lock is alive, and so holds all that it acquired. DeleteLocks leaves the
+// others to the next reading.
+//
+// Answers: kYes, applied; kNo, a condition did not hold; kRefused, the same request would be
+// refused again, as for want of a right; kUnknown, it may have landed.
 
 #include <cstdint>
 #include <functional>
@@ -71,6 +90,7 @@ struct LocksRead {
   std::vector<core::LeaderRead> locks;
   bool over_limit = false;  // not ok, because of Consul's limits
 };
+/// A lock that is not in the answer has no key. After an error `ok` is false, and `error` says why.
 [[nodiscard]] LocksRead decode_locks(const Binding& binding, std::uint32_t count,
                                      const http::Response& response);
 

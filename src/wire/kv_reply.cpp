@@ -113,6 +113,7 @@ Result<std::vector<KvEntry>> read_kv_entries(std::string body) {
   return parse(body, true, read).map([&] { return std::move(entries); });
 }
 
+// A body without "Results" or "Errors" gives an empty reply; callers check which of them they need.
 Result<TxnReply> read_txn_reply(std::string_view body) {
   TxnReply reply;
   const auto read = [&](dom::element root) -> Result<void> {

@@ -1,5 +1,19 @@
 #pragma once
 
+// Where a queue's keys lie in Consul. These are the defaults; most of them may be configured one by
+// one.
+//
+//   <root><queue>/tasks/<id>          a task
+//                /dead/<id>           a dead letter; later ones dead/<id>,<index>
+//                /done/<id>           the history
+//                /leader              the lock of the only partition, and who leads
+//                /leader/<P>/<n>      the lock of partition n of P
+//                /partitions          P; absent: one
+//                /members/<node>      a daemon; members/<node>/drain: it is to lead nothing
+//                /control             the operators' switches
+//                /schedules/<name>    a recurring task
+//                /rate                the bucket of rate_limit
+
 #include <cstdint>
 #include <optional>
 #include <string>

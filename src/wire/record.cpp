@@ -45,12 +45,14 @@ Result<bool> read_taken(std::string_view text) {
   return unexpected_value(R"(true, false, "true" or "false")", text);
 }
 
+// `least`: 1 for a limit, 0 for a counter.
 Result<std::uint32_t> read_count(std::string_view text, std::uint32_t least) {
   const auto count = to_number<std::uint32_t>(text);
   if (count && *count >= least) return *count;
   return unexpected_value("a whole number from " + std::to_string(least) + " to 4294967295", text);
 }
 
+// A member that is no setting of a backoff is an error: its author meant one.
 Result<core::Backoff> read_backoff(std::string_view text) {
   const auto members = split_object(text);
   if (!members)
@@ -133,6 +135,7 @@ void note_misspelt(std::string_view name, std::string& found) {
   }
 }
 
+// The field may be there under another spelling, which the error then names.
 tl::unexpected<Error> no_type(const std::string& misspelt) {
   return fail(ErrorCode::kInvalid,
               "taskType: expected a string that names the kind of task, got nothing" +
@@ -158,6 +161,7 @@ Result<void> read_text(std::string_view record, core::Task& task) {
   return read;
 }
 
+// Fields that say nothing are left out: most records carry none of them.
 void append_stamp(std::string& text, const core::Stamp& stamp) {
   const auto string = [&](std::string_view before, std::string_view value) {
     text += before;
@@ -187,6 +191,7 @@ constexpr std::size_t kStampBytes = 300;  // of a claim, as a rule
 constexpr std::string_view kTakenMember = R"("taskTaken":true)";
 constexpr std::string_view kNotTakenMember = R"("taskTaken":false)";
 
+// `before`: the value's text until now, whose form stays.
 void append_taken(std::string& text, std::string_view before, bool taken) {
   const std::string_view quote = before.starts_with('"') ? "\"" : "";
   text += quote;

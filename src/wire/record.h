@@ -2,6 +2,17 @@
 
 // Task records (producers.md): a KV value to a core::Task and back. Pure; never throws; accepts
 // any bytes.
+//
+// A record belongs to its producer. lictor adds its own fields (taskTaken, taskAttempt, taskLost,
+// taskRetryAt, taskClaim, taskError) and copies all else as text: a long number that is parsed and
+// printed again may change.
+//
+//   producer's record --restamp_record()--> with a claim, a retry --unstamped_record()--> as it was
+//         |                                                                                   |
+//         +--read_record()--> core::Task, or core::BadRecord              jobs, dead letters <+
+//
+// The last of repeated names counts, and `null` is "not set", as many libraries write it. A record
+// that is no task is not lost: it becomes a dead letter, with the field at fault in its error.
 
 #include <cstddef>
 #include <cstdint>

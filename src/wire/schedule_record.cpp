@@ -181,6 +181,7 @@ std::string configured_part(std::string_view record) {
 }
 
 // Cron, every or at.
+// Errors: kInvalid, none or several of them. "@every" in cron is an `every`.
 Result<decltype(schedule::Plan::rule)> rule_of(Fields& fields) {
   std::string found;
   for (const auto& [there, name] : {std::pair{fields.cron || fields.cron_every, "cron"},
@@ -210,7 +211,8 @@ Result<void> check_template(std::string_view name, const Definition& record) {
   return {};
 }
 
-// Within JSON, "{tick}" cannot be anywhere but in a string, and a tick's text needs no escapes.
+// The template with the tick's time for each "{tick}". Within JSON that text cannot be anywhere but
+// in a string, and a tick's text needs no escapes.
 std::string with_tick(std::string_view json_text, Tick tick) {
   const std::string tick_text = schedule::tick_text(tick);
   std::string text;
@@ -294,6 +296,7 @@ Result<Definition> read_schedule(std::string_view name, std::string_view record,
   return check_template(name, read).map([&] { return std::move(read); });
 }
 
+// The cache then holds exactly this listing, so deleted schedules leave it.
 std::vector<core::SchedulesListed::Entry> ScheduleCache::read(const Layout& layout,
                                                               std::vector<KvEntry> listing) {
   const std::lock_guard lock{mutex_};

@@ -2,6 +2,11 @@
 
 // Recurring tasks (schedules.md): the KV value of schedules/<name> to a schedule, and the
 // records of its tasks. Never throws; accepts any bytes.
+//
+// A schedule's record has three authors: its owner (rule, template), the leaders (lastTick,
+// lastTask) and the operators (paused). Each of them changes its own members and leaves the others,
+// to the byte. fromConfig marks a record that a leader wrote as its configuration says; the
+// configuration decides all of it but lastTick, lastTask and, unless it sets that, paused.
 
 #include <cstdint>
 #include <map>

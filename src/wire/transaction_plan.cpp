@@ -38,6 +38,9 @@ struct Key {
   std::string end{};  // of the name of a later dead letter
 };
 
+// Describes one operation of a transaction. each_step() gives those of a write, in order; costs,
+// bodies, written keys and the targets of errors all walk it. Its value refers to the write until
+// it is put into a body, so that most costs build no text.
 struct Step {
   Part part;
   std::string_view what;

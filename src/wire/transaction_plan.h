@@ -3,6 +3,25 @@
 // How a commit becomes one transaction: which operations, in which order. The cost of a write, the
 // request's body and the meaning of a failed operation all follow from the one list of steps in
 // transaction_plan.cpp, so they cannot disagree.
+//
+// The transaction of a commit, from its first operation on:
+//
+//   check-session   the lock of each partition that is written for: the fence
+//   check-index     the number of partitions, in a queue with several
+//   RestampOp       cas task, then cas of rate_limit's bucket if the claim takes a token
+//   FinishOp        (check-index task), the job's writes, (set history entry), delete-cas task
+//   BuryOp          check-index task, cas dead letter = 0, delete-cas task
+//   ScheduleOp      cas schedule, then cas task of the tick = 0; or delete-cas schedule
+//   PruneOp         delete-cas history entry
+//   MarkOp          cas key = 0
+//
+// delete-cas also succeeds on a key that is gone (consul.md 3.3). So check-index comes first where
+// something else is written with the deletion: else a task that was withdrawn would leave a dead
+// letter or a history entry behind.
+//
+// Costs are upper bounds, computed without building the text: the core asks for the cost of each
+// write before it joins a batch. A number counts in its longest form, a value in base64. A cost
+// below the truth could make a transaction too large, and Consul refuses that as a whole.
 
 #include <cstddef>
 #include <optional>
@@ -65,6 +84,8 @@ struct OpTarget {
   std::optional<std::uint32_t> partition{};  ///< whose fence it is
   bool of_count = false;                     ///< it checks how many partitions there are
 };
+/// Counts the same steps as transaction_body(), so the index of an error in Consul's answer finds
+/// its operation.
 [[nodiscard]] OpTarget target_of(const core::Commit& commit, std::size_t index);
 
 }  // namespace lictor::wire

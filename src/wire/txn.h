@@ -1,5 +1,8 @@
 #pragma once
 
+// The body of a transaction as text, in one buffer and without a JSON tree: every write of a leader
+// goes through here.
+
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -125,8 +125,10 @@ class WriteBatcher {
   template <class Visit>
   void for_each(Visit visit) const;
   [[nodiscard]] std::vector<Write> pack(Cost& cost);
+  /// Sends one transaction with a fence for each partition that it writes for.
   void transmit(Instant now, const std::string& session, std::vector<Write> writes, Cost cost,
                 Effects& out);
+  /// Refused as a whole: sends it again in halves; a write alone is settled.
   void split(Instant now, const Committed::Failure& failure, Batch& batch, Effects& out,
              Result& result);
   void settle_refused(Instant now, const Committed::Failure& failure, Write write, Effects& out,
@@ -138,6 +140,7 @@ class WriteBatcher {
     kNoToken,    // the bucket is refused
   };
   [[nodiscard]] std::optional<Fate> fate_of(const Committed::Failure& failure, Write& write) const;
+  /// Refused in parts: each write goes where its failure says (write_batcher_refused.cpp).
   void sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
                      Result& result);
   [[nodiscard]] std::vector<Write> take_out(Batch& batch,
@@ -145,10 +148,14 @@ class WriteBatcher {
                                             std::map<std::size_t, std::string>& errors,
                                             Result& result);
   void wait(Instant now, WriteQueue::Item item, bool first);
+  /// Puts them before all that waits, in their order.
   void requeue(Instant now, std::vector<Write> writes);
+  /// It was refused for its number of operations, which the queue has learned by now.
   [[nodiscard]] bool had_too_many(const Committed& reply, const Batch& batch) const;
+  /// Reads doubtful keys, unless a reading is under way.
   void resolve(Effects& out);
   void set_unanswered_aside(Instant now, Effects& out);
+  /// Settles the write by a consistent read of its key, as applied or void, or sends it again.
   void resolve_doubt(Instant now, Write write, const StoredRecord* stored, Result& result);
 
   const QueueOptions& options_;

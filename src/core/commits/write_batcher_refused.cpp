@@ -1,4 +1,25 @@
 // Handles refused writes: single operations, and whole transactions.
+//
+// A refused transaction was not applied at all. Consul names each operation that failed, and the
+// table says how its write goes on; the other writes are sent again.
+//
+//   the operation that failed     the key has changed (stale)       another cause, as a right
+//   task, by a claim              in doubt: read                    settled kRefused
+//   task, by another write        in doubt: read                    sent again after a pause
+//   schedule, by a tick           settled kVoid                     settled kRefused
+//   new task of a tick            sent again without that task      settled kRefused
+//   name of a dead letter         sent again under the next name    sent again after a pause
+//   what the job hands over       settled kRefused                  settled kRefused
+//   bucket of rate_limit          settled kNoToken                  settled kNoToken, with error
+//   mark, pruned entry            settled kVoid                     settled kVoid
+//   fence of a partition          Result::not_leader                all wait for a while
+//
+// A claim or a tick that is refused is not tried again here: its task or schedule waits, and is
+// decided about anew. A retry, a finish and a burial are sent until they are written, since a job
+// has run or a record must go.
+//
+// A transaction that is refused as a whole names no operation: split() halves it until the write at
+// fault is alone, and settle_refused() takes that one's optional parts away, one after the other.
 
 #include <algorithm>
 #include <iterator>

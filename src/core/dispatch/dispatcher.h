@@ -2,6 +2,35 @@
 
 // Decides which task is claimed next and which claimed task is started: in order, within the
 // configured limits, and not while the queue is paused, drains, or cannot prove its leadership.
+//
+//   ready --next_ready()--> may_claim()? --rate_limit--> claim --applied--> claimed, due
+//     | ^                     | no: evict_prefetched(), else wait              | start_claimed()
+//     v |                     |                                                v
+//   blocked, limited          |                               running --on_exit()--> Transitions
+//                             |
+//   scheduled --next_ahead()--+  within prefetch and preload: claimed, early --due--> claimed, due
+//
+// `concurrency` jobs run. More tasks may be claimed ahead, so that the next job starts without a
+// round trip to Consul: `prefetch` of them, or as many as recent jobs suggest
+// (adaptive_prefetch.h). A task that is claimed ahead and not started counts a lost owner if this
+// daemon dies. So an orphan is never claimed ahead, and adaptive prefetch leaves out tasks that
+// cannot afford a loss.
+//
+// With concurrency 1 tasks run strictly in order. Then no task passes one that is blocked, is given
+// back, or whose executor cannot start jobs. With more slots only tasks of one serialKey have an
+// order.
+//
+// Three rules bound the harm of one bad task, host or executor:
+//
+//   last chance   a task whose next lost owner makes it a dead letter starts alone: it may be what
+//                 kills its hosts, and would take the tasks beside it along
+//   probe         an executor that could not start a job pauses; afterwards one task tries it, and
+//                 the others follow when that one has run for a while
+//   max_unacked   results that are not written yet stop new starts: what is lost with this daemon
+//                 stays bounded
+//
+// why.cpp gives the reasons for a task by the same functions that decide, so a reason cannot
+// contradict a decision.
 
 #include <cstddef>
 #include <functional>
@@ -72,20 +101,25 @@ class Dispatcher {
            std::vector<Reason>& reasons) const;
 
  private:
+  /// Lets all tasks of a burst start before ends are written (dispatcher.cpp has the figures).
   void defer_writes(Instant now, std::size_t became_due);
   void start_claimed(Instant now, const Modes& modes, Effects& out);
   void requeue_too_early(Instant now, Effects& out);
   void requeue_overtaking(Instant now, Effects& out);
+  /// Passes the probes that have run for long enough.
   void watch_probes(Instant now);
   [[nodiscard]] bool waits_for_executor(const Modes& modes, const TaskEntry& entry) const;
   [[nodiscard]] TaskEntry* first_ready(const Modes& modes);
   [[nodiscard]] TaskEntry* next_ready(const Modes& modes);
   [[nodiscard]] TaskEntry* next_ahead(Instant now);
   [[nodiscard]] bool may_claim(Instant now, const TaskEntry& entry, bool due) const;
+  /// The rate may take tokens for all of them at once.
   [[nodiscard]] std::size_t most_claims() const;
   [[nodiscard]] Instant trials_end(bool last_chances_alone) const;
+  /// Some job that runs now has not shown yet that it spares its host.
   [[nodiscard]] bool is_kept_apart(Instant now, const Task& task) const;
   [[nodiscard]] bool evict_prefetched(Instant now, const TaskEntry& entry, Effects& out);
+  /// How many tasks beyond `concurrency` may be claimed, as far as this one is concerned.
   [[nodiscard]] std::size_t ahead_of_slots(const Task& task) const;
   [[nodiscard]] Instant held_too_long_at() const;
   [[nodiscard]] bool is_last_chance(const Task& task) const;

@@ -102,6 +102,7 @@ void Balancer::on_view(Instant now, BalancerView view) {
   find_targets(now);
 }
 
+// Knowledge of a member (grows_from) stays while it is one.
 void Balancer::take_members(Instant now, const std::vector<BalancerMember>& members) {
   PartitionShares fleet = members_of(members);
   bool same = fleet.size() == fleet_.size();
@@ -186,6 +187,7 @@ std::vector<std::uint32_t> Balancer::to_take(Instant now) {
   return partitions;
 }
 
+// Whether another member may take a partition that this host gives up.
 bool Balancer::somebody_takes() const {
   return std::any_of(fleet_.begin(), fleet_.end(),
                      [&](const auto& each) { return each.first != self_; });
@@ -196,6 +198,8 @@ bool Balancer::is_above_share() const {
   return draining_ || (self != fleet_.end() && self->second.owned > self->second.share);
 }
 
+// Gives one at a time: the next goes when the last has an owner, or nobody has taken it for
+// `patience`.
 std::optional<std::uint32_t> Balancer::to_hand_over(Instant now) {
   if (now >= targets_until_) find_targets(now);
   if (handing_) {

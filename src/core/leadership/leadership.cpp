@@ -84,6 +84,8 @@ void Leadership::take(Instant now, std::uint32_t partition, const Lock::Verdict&
   }
 }
 
+// The first lock begins the trust. A further one proves the session again; where that moves no
+// deadline, its partition still needs a lease, under the deadline that all have.
 void Leadership::win(Instant now, std::uint32_t partition, Instant sent_at, Changes& changes,
                      Effects& out) {
   changes.push_back({partition, LeaseChange::kWon});
@@ -135,6 +137,8 @@ Leadership::Changes Leadership::proved(Instant now, Instant sent_at, Effects& ou
   return changes;
 }
 
+// Consul evaluated the fence inside the transaction, so this needs no further read: the lock is
+// gone.
 Leadership::Changes Leadership::refused(Instant now, std::uint32_t partition, Effects& out) {
   Changes changes;
   if (!holds(partition)) return changes;

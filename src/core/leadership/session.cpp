@@ -15,6 +15,7 @@ void Session::start(Instant now, const std::optional<std::string>& previous, Eff
   check(now, out);
 }
 
+// Finds out by a renewal whether the session still lives.
 void Session::check(Instant now, Effects& out) {
   state_ = State::kChecking;
   renew(now, out);
@@ -70,6 +71,8 @@ Session::Change Session::close(Effects& out) {
   return Change::kNone;
 }
 
+// The session is destroyed, or left to its TTL. Either way its id is forgotten, so that a restart
+// does not take it up.
 Session::Change Session::give_up(Effects& out) {
   for (RequestId* request : {&create_, &renew_, &destroy_}) cancel(*request, out);
   state_ = State::kClosed;
