@@ -27,7 +27,7 @@ Result<std::uint32_t> read_partition_count(Store& store, const wire::Layout& lay
   auto count = wire::read_count((*entry)->value);
   if (count) return *count;
   return fail(ErrorCode::kInvalid, layout.partitions_key + ": " + count.error().message +
-                                       "; write the number that the queue had");
+                                       "; write the number that the queue had, or delete the key if it had one partition");
 }
 
 std::string LockView::text(const char* field) const { return text_of(value, field); }

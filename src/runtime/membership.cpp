@@ -77,6 +77,7 @@ void Membership::step(Instant now) {
   if (held_ && waiting_ == 0 && std::exchange(changed_, false)) next_at_ = Instant::min();
   if (waiting_ != 0 || now < next_at_) return;
   next_at_ = Instant::max();  // until the replies are there
+  if (!lost_session_.empty()) return destroy_lost();
   if (session_.empty()) return create();
   http::Request renewal = put("/v1/session/renew/" + wire::query_value(session_));
   renewal.urgent = true;
@@ -162,16 +163,24 @@ void Membership::on_acquired(Instant now, const std::string& key, const http::Re
                wire::describe(response));
 }
 
-// A server that has just started may report a live session as gone. A new session would then find
-// the entries held, and this daemon would take the holder for another daemon.
 void Membership::lose(Instant now) {
-  if (!session_.empty()) {
-    send(put("/v1/session/destroy/" + wire::query_value(session_)),
-         [](Instant, const http::Response&) {});
-  }
-  session_.clear();
+  if (!session_.empty()) lost_session_ = std::exchange(session_, {});
   held_ = false;
   next_at_ = now;
+}
+
+// A server that has just started may report a live session as gone. A new session would then find
+// the entries held, and this daemon would take the holder for another daemon. So there is no new
+// one before Consul has answered.
+void Membership::destroy_lost() {
+  send(put("/v1/session/destroy/" + wire::query_value(lost_session_)),
+       [this](Instant now, const http::Response& response) {
+         const bool is_answered =
+             response.delivery == http::Delivery::kReplied && response.status < 500;
+         if (!is_answered) return retry(now);
+         lost_session_.clear();
+         next_at_ = now;
+       });
 }
 
 void Membership::set_value(std::string value) {

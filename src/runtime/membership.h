@@ -71,6 +71,7 @@ class Membership : public LoopMember {
   void on_renewed(Instant now, const http::Response& response);
   void on_acquired(Instant now, const std::string& key, const http::Response& response);
   void lose(Instant now);
+  void destroy_lost();
   void retry(Instant now);
   void report_error(const std::string& about, const std::string& message, const std::string& error);
 
@@ -83,8 +84,9 @@ class Membership : public LoopMember {
   bool held_ = false;
   bool changed_ = false;  // the value, while requests were under way
   std::string trouble_;
-  std::string session_;      // held, or remembered and not verified yet
-  std::size_t waiting_ = 0;  // requests under way
+  std::string session_;       // held, or remembered and not verified yet
+  std::string lost_session_;  // said to be gone; to be destroyed
+  std::size_t waiting_ = 0;   // requests under way
   Duration backoff_{};
   Instant next_at_{};
   // The last failure of each kind, since its last success.

@@ -147,7 +147,7 @@ EDITS = [
         """  const std::string& key = entry.known.last_task_key;
   if (key.empty()) return Lives::kNo;""",
         """  const std::string& key = entry.known.last_task_key;
-  if (key.empty() || (FAULT(TaskForgotten) && entry.made_at == 0)) return Lives::kNo;""",
+  if (key.empty() || (FAULT(TaskForgotten) && !table_.find(key))) return Lives::kNo;""",
     ),
     (
         "core/scheduler.cpp",

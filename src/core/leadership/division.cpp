@@ -50,6 +50,9 @@ CountChange plan_change(const std::vector<FleetMember>& members, const FleetMemb
   const std::uint32_t desired_partitions = agreed_partitions(all);
   if (desired_partitions == count || desired_partitions == 0) return change;
   change.to = desired_partitions;
+  // One partition is not handed over: whoever leads it changes the number, by its one lock.
+  change.is_ours = count == 1;
+  if (count == 1) return change;
   const auto first = std::min_element(
       change.members.begin(), change.members.end(),
       [](const BalancerMember& a, const BalancerMember& b) { return a.id < b.id; });

@@ -7,6 +7,7 @@
 //   from one:      all stop, and the first that sees that nobody leads writes the number
 //   from several:  all hand over to one of them. It ends its jobs, writes the new number while it
 //                  holds all locks, and lets go
+//   from a written 1:  as from several, but by whoever leads: one partition is not handed over
 //
 // Then each host serves the queue with the new number. All of this is done under the old locks, so
 // order by key and one run at a time are kept. What serves the queue has one number for its life:

@@ -101,6 +101,24 @@ TEST_CASE("a session that is gone, or is said to be, is ended and made again") {
   CHECK(scene.consul.all_asked());
 }
 
+// Consul says so while it reads its log, and refuses writes until it has a leader.
+TEST_CASE("no session is made before one that is said to be gone is destroyed") {
+  Members scene{{reply(200, kSession), reply(200, "true"), reply(404, "not found"),
+                 reply(500, "No cluster leader"), undelivered(http::Delivery::kLost),
+                 reply(200, "true"), reply(200, R"({"ID":"5e55-2"})"), reply(200, "true")}};
+  const auto membership = scene.start();
+  scene.settle(*membership);
+  for (int i = 0; i < 20; ++i) {
+    scene.now += 1s;
+    scene.settle(*membership);
+  }
+  for (const std::size_t i : {3, 4, 5}) {
+    CHECK(scene.asked(i) == "PUT /v1/session/destroy/5e55-1");
+  }
+  CHECK(scene.asked(6) == "PUT /v1/session/create");
+  CHECK(scene.consul.all_asked());
+}
+
 TEST_CASE("a daemon that comes back takes up the session that it had, if it still lives") {
   Members scene{{reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true"),
                  reply(404, "not found"), reply(200, "true"), reply(200, R"({"ID":"5e55-2"})"),

@@ -274,6 +274,20 @@ TEST_CASE("the number is changed by the host that holds all, when all members wa
   CHECK(scene.driven() == 8);
 }
 
+TEST_CASE("a number of one that somebody wrote is changed by the host that leads") {
+  Scene scene{1};
+  scene.consul.put(kCountKey, "1");
+  scene.member("0", 1);  // comes first by name
+  scene.member("a", 1);
+  scene.start();
+  CHECK(scene.driven() == 1);
+  scene.want(8);
+  scene.member("0", 8);
+  scene.pass(60s);
+  CHECK(scene.count() == "8");
+  CHECK(scene.driven() == 8);
+}
+
 TEST_CASE("a host that may not write the number leads on with one partition, until it may") {
   Scene scene{8};
   scene.publishes = true;
