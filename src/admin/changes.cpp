@@ -150,6 +150,17 @@ client::Schedules schedules_of(const ChangeRequest& asked) {
   return {asked.queue.queue.store, asked.queue.queue.layout};
 }
 
+template <class Done>
+void log_change(const Done& done, const char* change, const std::string& queue, const char* subject,
+                const std::string& id, const Request& request) {
+  runtime::log(runtime::Level::kInfo, done ? "changed by the admin API" : "change refused",
+               {{"change", change},
+                {"queue", queue},
+                {subject, excerpt(id, 200)},
+                {"by", request.client},
+                {"error", done ? std::string{} : done.error().message}});
+}
+
 // Where changes are asked for.
 struct ChangeRoutes {
   // `subject`: what the id is of. `name`: what the log calls the change.
@@ -162,13 +173,7 @@ struct ChangeRoutes {
                  const std::string id{call.wildcard};
                  const auto done = change({*queue, id, std::move(body),
                                            "admin API, " + call.request.client, call.request});
-                 runtime::log(runtime::Level::kInfo,
-                              done ? "changed by the admin API" : "change refused",
-                              {{"change", name},
-                               {"queue", queue->queue.name},
-                               {subject, excerpt(id, 200)},
-                               {"by", call.request.client},
-                               {"error", done ? std::string{} : done.error().message}});
+                 log_change(done, name, queue->queue.name, subject, id, call.request);
                  return done.map([&](const auto& answer) {
                    return std::optional{json_response(status, answer)};
                  });
@@ -276,13 +281,10 @@ void add_change_routes(Router& router, const StoredQueues& queues) {
   // The body is the record, as a producer would write it to Consul.
   router.add("POST", "/v1/tasks", [&queues](const Call& call) -> Result<std::optional<Response>> {
     LICTOR_TRY(const StoredQueue* queue, find_queue(queues, call.request));
-    LICTOR_TRY(const auto sent, queue->client.submit_record(call.request.body));
-    runtime::log(runtime::Level::kInfo, "changed by the admin API",
-                 {{"change", "submit"},
-                  {"queue", queue->queue.name},
-                  {"task", sent.id},
-                  {"by", call.request.client}});
-    return json_response(201, {{"id", sent.id}, {"index", sent.index}});
+    const auto sent = queue->client.submit_record(call.request.body);
+    log_change(sent, "submit", queue->queue.name, "task", sent ? sent->id : "", call.request);
+    if (!sent) return tl::unexpected(sent.error());
+    return json_response(201, {{"id", sent->id}, {"index", sent->index}});
   });
   const ChangeRoutes routes{router, queues};
   add_task_changes(routes);

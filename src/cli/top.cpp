@@ -97,7 +97,8 @@ class Top {
       lock.unlock();
       const Screen::Input input = screen_.read(kDrawEvery);
       lock.lock();
-      if (input.key == Screen::Key::kQuit && !question_) break;
+      // A signal and the end of the input have no text, and end also a question.
+      if (input.key == Screen::Key::kQuit && (!question_ || input.text.empty())) break;
       if (input.key != Screen::Key::kNone) on_key(input);
     }
     return end();
@@ -168,8 +169,8 @@ class Top {
     }
   }
 
-  // Escape, Ctrl-C, a signal and the end of the input leave the question without an answer, as does
-  // any key but y where y or n was asked.
+  // Escape and Ctrl-C leave the question without an answer, as does any key but y where y or n was
+  // asked.
   void on_answer(const Screen::Input& input) {
     const bool ctrl = !input.text.empty() && (input.text[0] == '\x03' || input.text[0] == '\x04');
     if (input.key == Screen::Key::kResized) return;
