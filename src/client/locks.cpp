@@ -26,8 +26,10 @@ Result<std::uint32_t> read_partition_count(Store& store, const wire::Layout& lay
   if (!*entry) return 1;
   auto count = wire::read_count((*entry)->value);
   if (count) return *count;
-  return fail(ErrorCode::kInvalid, layout.partitions_key + ": " + count.error().message +
-                                       "; write the number that the queue had, or delete the key if it had one partition");
+  return fail(
+      ErrorCode::kInvalid,
+      layout.partitions_key + ": " + count.error().message +
+          "; write the number that the queue had, or delete the key if it had one partition");
 }
 
 std::string LockView::text(const char* field) const { return text_of(value, field); }

@@ -1,6 +1,7 @@
 #include "exec/http_runner.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -226,6 +227,9 @@ TEST_CASE("http: a request that the receiver closes unread was hardly taken") {
     getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
     std::thread receiver{[&] {
       const UniqueFd connection{accept(listener.get(), nullptr, nullptr)};
+      // Closed before the request is there, it would end in order, and a client could not tell.
+      pollfd request{connection.get(), POLLIN, 0};
+      poll(&request, 1, 10'000);
       const linger at_once{reset ? 1 : 0, 0};
       setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
     }};
