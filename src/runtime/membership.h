@@ -5,7 +5,7 @@
 // Consul deletes the keys when the session ends (its behavior is "delete"), so the entries of dead
 // daemons vanish by themselves, within two of its TTLs.
 //
-//   none --renew the remembered one, or create--> held --renewal: gone--> none
+//   none --renew the remembered one, or create--> held --renewal: gone--> destroyed --> none
 //                                                   |
 //                                                   +--withdraw()--> session destroyed, keys gone
 

@@ -6,9 +6,10 @@
 //
 // Token bucket: listings use at most a tenth of the time, with a burst of 300 ms, whoever writes.
 // What a listing costs Consul follows from the number of names, and of tombstones below the prefix:
-// Consul walks these too. Tasks whose deletion we saw are counted. How many were deleted before we
-// led is not known, and may be a million. So then an answer that did not wait for a change bounds
-// what they cost. All other answers show nothing, since their time is mostly waiting.
+// Consul walks these too. Tasks whose deletion we saw are counted. The number of those that were
+// deleted before we led is not known, and may be a million. The time of an answer bounds their
+// cost if the query did not wait for a change. All other answers show nothing, since their time is
+// mostly waiting.
 
 #include <algorithm>
 #include <cstddef>
@@ -24,8 +25,8 @@ class ReadingPace {
  public:
   /// Leadership was won.
   void begin(Instant now) {
-    before_us_ = kMostBeforeUs;
-    before_us_until_ = now + kReapedAfter;
+    earlier_ = kMostEarlier;
+    earlier_until_ = now + kReapedAfter;
     measured_at_ = Instant::min();
   }
 
@@ -34,12 +35,12 @@ class ReadingPace {
   [[nodiscard]] Duration cost(Instant now, std::size_t names) {
     forget_reaped(now);
     return kList + kName * static_cast<Duration::rep>(names) +
-           kTombstone * static_cast<Duration::rep>(tombstones_) + before_us_;
+           kTombstone * static_cast<Duration::rep>(tombstones_) + earlier_;
   }
 
   /// Whether the next list should not wait for a change, so that its time can be measured.
   [[nodiscard]] bool measures(Instant now) const {
-    return before_us_ > Duration::zero() && now >= measured_at_ + kMeasureAgain;
+    return earlier_ > Duration::zero() && now >= measured_at_ + kMeasureAgain;
   }
 
   /// A list of so many names was answered. `took`: of one that did not wait for a change.
@@ -47,8 +48,10 @@ class ReadingPace {
     constexpr int kPrice = 10;
     constexpr int kBusyPrice = 100;
     if (took) {
-      const Duration known = cost(now, names) - before_us_;
-      before_us_ = std::clamp(*took - known / 2 - kRoundTrip, Duration::zero(), before_us_);
+      // The least that the rest costs: a machine may be twice as fast as our figures. One answer may
+      // be late for other reasons, so the smallest bound counts.
+      const Duration known = cost(now, names) - earlier_;
+      earlier_ = std::clamp(*took - known / 2 - kRoundTrip, Duration::zero(), earlier_);
       measured_at_ = now;
     }
     const Duration cost = this->cost(now, names);
@@ -76,7 +79,8 @@ class ReadingPace {
   static constexpr Duration kTombstone = std::chrono::nanoseconds{160};
   static constexpr Duration kReapedAfter = std::chrono::minutes{15};  // consul.md 4.3
   static constexpr Duration kStep = std::chrono::seconds{10};
-  static constexpr Duration kMostBeforeUs = std::chrono::milliseconds{200};
+  // A million tombstones. More would keep new tasks waiting for seconds after one late answer.
+  static constexpr Duration kMostEarlier = std::chrono::milliseconds{200};
   static constexpr Duration kMeasureAgain = std::chrono::seconds{10};
   static constexpr Duration kRoundTrip = std::chrono::milliseconds{2};
   static constexpr Duration kCredit = std::chrono::milliseconds{300};
@@ -93,7 +97,7 @@ class ReadingPace {
          deletions_.pop_front()) {
       tombstones_ -= deletions_.front().tasks;
     }
-    if (now >= before_us_until_) before_us_ = {};
+    if (now >= earlier_until_) earlier_ = {};
   }
 
   Instant paid_{};  // when the bucket is full again
@@ -101,9 +105,9 @@ class ReadingPace {
   Instant next_busy_ = Instant::min();
   std::deque<Deletions> deletions_;
   std::size_t tombstones_ = 0;
-  // At most, of what was deleted before we led.
-  Duration before_us_{};
-  Instant before_us_until_ = Instant::max();
+  // The cost of tombstones from before we led, at most.
+  Duration earlier_{};
+  Instant earlier_until_ = Instant::max();
   Instant measured_at_ = Instant::min();
 };
 
