@@ -227,6 +227,10 @@ TEST_CASE(
     CAPTURE(number);
     Terminal terminal{world, script("")};
     CHECK(terminal.shows("q quit"));
+    if (number == SIGTERM) {  // also while a question is open
+      terminal.type("p");
+      CHECK(terminal.shows("Esc does not. The reason:"));
+    }
     REQUIRE(kill(static_cast<pid_t>(std::stol(read_text(pid_file))), number) == 0);
     CHECK(terminal.shows("the same"));
   }
