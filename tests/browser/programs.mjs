@@ -84,9 +84,11 @@ export async function startConsul(binary, folder) {
     try {
       await eventually(async () => {
         program.mustLive();
-        const answer = await fetch(`${url}/v1/status/leader`);
-        return answer.ok && (await answer.text()).length > 4;
-      }, "Consul has a leader");
+        // No session can be created before the server that leads has registered its node with this
+        // check ("Missing node registration").
+        const answer = await fetch(`${url}/v1/health/state/passing`);
+        return answer.ok && (await answer.text()).includes("serfHealth");
+      }, "Consul has a leader and knows its node");
       return { program, url };
     } catch (error) {
       await program.stop("SIGKILL");

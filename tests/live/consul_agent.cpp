@@ -92,7 +92,13 @@ bool ConsulAgent::starts() {
   const bool has_acl = extra_.contains("acl");
   return eventually([&] {
            if (!process_->runs()) return true;
-           if (!has_acl) return kv.request("PUT", "/v1/kv/live-ready", "yes").body == "true";
+           if (!has_acl) {
+             // No session can be created before the server that leads has registered its node with
+             // this check ("Missing node registration").
+             return kv.request("PUT", "/v1/kv/live-ready", "yes").body == "true" &&
+                    kv.request("GET", "/v1/health/state/passing").body.find("serfHealth") !=
+                        std::string::npos;
+           }
            const HttpAnswer leader = kv.request("GET", "/v1/status/leader");
            return leader.status == 200 && leader.body != "\"\"";
          }) &&
