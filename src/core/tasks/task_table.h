@@ -56,9 +56,10 @@ class TaskTable {
   /// The same; the state stays.
   template <class Change>
   void adjust(TaskEntry& entry, Change change) {
-    static_cast<void>(leave(entry));
+    const std::string lane = leave(entry);
     change(entry);
     enter(entry);
+    settle_lane(lane);  // a blocked task of it may come first now
   }
   /// Changes options that the orders of all tasks depend on.
   template <class Change>

@@ -61,6 +61,32 @@ TEST_CASE("a task without a time has the right place once a clock that was a day
   CHECK(a.cluster.started == Keys{"tasks/untimed", "tasks/later"});
 }
 
+TEST_CASE("a blocked task goes before one of its serialKey whose place a set clock has changed") {
+  QueueOptions options = options_of("a");
+  options.concurrency = 2;
+  Alone a{options};
+  const auto with_key = [](Task& task) { task.serial_key = "s"; };
+  a.cluster.step_clock(a.daemon, -24h);
+  a.cluster.put("first", with_key);
+  a.cluster.run_for(1s);
+  a.cluster.put("untimed", with_key);
+  a.cluster.put("timed", [&](Task& task) {
+    task.serial_key = "s";
+    task.task_time = a.cluster.wall() - 1h;
+  });
+  a.cluster.run_for(1s);
+  a.cluster.store.control(true, "");
+  a.cluster.run_for(1s);
+  a.cluster.end_job(a.daemon, "tasks/first");
+  a.cluster.run_for(1s);
+  a.cluster.step_clock(a.daemon, 24h);
+  a.cluster.run_for(1s);
+  a.all_end_after(10ms);
+  a.cluster.store.control(false, "");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+  CHECK(a.cluster.started == Keys{"tasks/first", "tasks/timed", "tasks/untimed"});
+}
+
 TEST_CASE("when a task is first seen never falls with its CreateIndex, and does not change") {
   const Instant noon{std::chrono::hours{12}};
   FirstSeen seen;
