@@ -111,17 +111,16 @@ class Daemon {
   }
 
   [[nodiscard]] Result<void> make_queues() {
-    const std::string identity = Random{random_seed()}.hex();
     LICTOR_TRY(auto runners, make_all_runners(config_));
     for (std::size_t i = 0; i < config_.queues.size(); ++i) {
       const QueueConfig& queue = config_.queues[i];
       runtime::QueueDriver::Parts parts;
       parts.options = queue.options;
       parts.options.node = config_.node;
-      parts.options.identity = identity;
+      parts.options.identity = identity_;
       parts.options.first_attempt = (std::uint64_t{i} << kAttemptBits) + 1;
       parts.binding = make_binding(config_, queue);
-      parts.binding.leader_value = member_entry_.leader_value(identity);
+      parts.binding.leader_value = member_entry_.leader_value(identity_);
       parts.runners = std::move(runners[i]);
       parts.lease_slot = first_slot(i);
       parts.state_dir = config_.state_dir;
@@ -318,13 +317,17 @@ class Daemon {
     return refusals_.first(boot_now());
   }
 
-  void publish_desired_partitions() {
-    std::map<std::string, std::uint32_t> desired_partitions;
-    for (const auto& queue : queues_)
-      desired_partitions[queue->name()] = queue->desired_partitions();
-    if (desired_partitions == desired_partitions_) return;
-    member_entry_.set_desired_partitions(desired_partitions_ = std::move(desired_partitions));
-    membership_.set_value(member_entry_.member_value());
+  // What the other hosts go by.
+  void publish_entry() {
+    bool is_new = false;
+    for (const auto& queue : queues_) {
+      is_new |= member_entry_.set_desired_partitions(queue->name(), queue->desired_partitions());
+      const std::uint64_t last = queue->given_up();
+      if (last != 0) {
+        is_new |= member_entry_.set_given_up(queue->name(), core::claim_nonce(identity_, last));
+      }
+    }
+    if (is_new) membership_.set_value(member_entry_.member_value());
   }
 
   void on_turn() {
@@ -348,7 +351,7 @@ class Daemon {
       stopped = stopped && queue->stopped();
       drained = drained && driver != nullptr && driver->drained();
     }
-    publish_desired_partitions();
+    publish_entry();
     service_.report(now, {waits_for(), leading, restart_for_, stopping_});
     registration_.set_leading(std::move(leading));
     if (stopped) return loop_.stop();
@@ -375,6 +378,7 @@ class Daemon {
   admin::Metrics& metrics_;
   const runtime::Refusals& refusals_;
   std::vector<runtime::Observer*> observers_;
+  const std::string identity_ = Random{random_seed()}.hex();  // of this process, in its claims
   MemberEntry member_entry_;
   const std::shared_ptr<exec::ActiveLogs> active_logs_ = std::make_shared<exec::ActiveLogs>();
   const Instant started_at_ = boot_now();
@@ -385,7 +389,6 @@ class Daemon {
   std::map<std::string, std::vector<std::string>> types_;  // that have an executor, of each queue
   bool host_responds_ = true;
   runtime::Notifier notifier_;
-  std::map<std::string, std::uint32_t> desired_partitions_;  // partitions, of each queue
   ServiceStatus service_{notifier_};
   std::string restart_for_;  // settings of the file that this daemon has not taken
   bool stopping_ = false;

@@ -54,13 +54,22 @@ void MemberEntry::set_member(const char* member, nlohmann::json value) {
   if (!value.is_null()) value_[member] = std::move(value);
 }
 
-void MemberEntry::set_desired_partitions(
-    const std::map<std::string, std::uint32_t>& desired_partitions) {
+// One partition is not said, as what an entry does not say counts as one.
+bool MemberEntry::set_desired_partitions(const std::string& queue, std::uint32_t number) {
+  const auto last = desired_partitions_.try_emplace(queue, 1).first;
+  if (std::exchange(last->second, number) == number) return false;
   nlohmann::json partitions;
-  for (const auto& [queue, number] : desired_partitions) {
-    if (number > 1) partitions[queue] = number;
+  for (const auto& [name, count] : desired_partitions_) {
+    if (count > 1) partitions[name] = count;
   }
   set_member("partitions", std::move(partitions));
+  return true;
+}
+
+bool MemberEntry::set_given_up(const std::string& queue, const std::string& nonce) {
+  if (std::exchange(given_up_[queue], nonce) == nonce) return false;
+  value_["given_up"] = given_up_;
+  return true;
 }
 
 std::string MemberEntry::member_value() const { return dumped(value_); }
@@ -73,7 +82,7 @@ std::string MemberEntry::leader_value(const std::string& identity) const {
   leader["started"] = leader["since"];  // the time of election goes to "since"
   leader.erase("since");
   for (const char* reloadable :
-       {"config", "parts", "history", "partitions", "weights", "reload_error"}) {
+       {"config", "parts", "history", "partitions", "weights", "given_up", "reload_error"}) {
     leader.erase(reloadable);
   }
   return dumped(leader);

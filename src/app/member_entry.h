@@ -38,8 +38,11 @@ class MemberEntry {
   /// `identity` differs from the one of an earlier start, and so do the claims.
   [[nodiscard]] std::string leader_value(const std::string& identity) const;
 
-  /// How many partitions this host asks for, of each queue.
-  void set_desired_partitions(const std::map<std::string, std::uint32_t>& desired_partitions);
+  /// How many partitions of `queue` this host asks for. Returns whether that is new.
+  bool set_desired_partitions(const std::string& queue, std::uint32_t number);
+  /// The nonce of the last claim of `queue` that this daemon has given up: since it lives, the next
+  /// leader counts no lost owner (core/tasks/owners.h). Returns whether that is new.
+  bool set_given_up(const std::string& queue, const std::string& nonce);
   /// Takes over a new configuration, and says what of it is new; empty: only this host's settings.
   [[nodiscard]] std::string reloaded(const Config& next);
   /// Shows the error in the entry, so that people on any host learn that this daemon runs with an
@@ -51,6 +54,8 @@ class MemberEntry {
   void set_member(const char* member, nlohmann::json value);
 
   nlohmann::json value_;
+  std::map<std::string, std::uint32_t> desired_partitions_;  // by queue
+  std::map<std::string, std::string> given_up_;              // by queue: a nonce
 };
 
 /// How the daemon takes part in all queues of `config`.

@@ -107,6 +107,11 @@ struct ReadRate {  // RateRead
   RequestId request;
 };
 
+/// Which claims the members have given up, by a quorum read.
+struct ReadOwners {  // OwnersRead
+  RequestId request;
+};
+
 /// The finished tasks that are kept.
 struct ListHistory {  // HistoryListed
   RequestId request;
@@ -372,8 +377,8 @@ struct Stopped {};
 using Effect =
     std::variant<CreateSession, RenewSession, DestroySession, RememberSession, RememberHolder,
                  AcquireLock, ReleaseLock, ReadLeader, WatchControl, ListTasks, FetchTasks,
-                 CheckTasks, ListHistory, ListSchedules, ReadRate, Commit, CancelRequest, StartJob,
-                 StopJob, ExtendLease, EndLease, Fact, Drained, Stopped>;
+                 CheckTasks, ListHistory, ListSchedules, ReadRate, ReadOwners, Commit,
+                 CancelRequest, StartJob, StopJob, ExtendLease, EndLease, Fact, Drained, Stopped>;
 
 using Effects = std::vector<Effect>;
 

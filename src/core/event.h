@@ -4,6 +4,8 @@
 // that the core no longer waits for is ignored.
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -173,6 +175,16 @@ struct RateRead {
   std::string error;
 };
 
+/// By node: the nonce of the last claim that its daemon has given up, with all before it.
+using GivenUp = std::map<std::string, std::string, std::less<>>;
+struct OwnersRead {
+  RequestId request;
+  bool ok = false;
+  bool refused = false;  // not ok, as it would be again
+  GivenUp given_up{};
+  std::string error{};
+};
+
 /// The finished tasks that are kept, in any order.
 struct HistoryListed {
   struct Entry {
@@ -280,7 +292,7 @@ struct StopRequested {
 using Event =
     std::variant<TimePassed, Started, WallClockRead, SessionCreated, SessionRenewed,
                  SessionDestroyed, LockReplied, UnlockReplied, LeaderRead, ControlRead, TasksListed,
-                 TasksFetched, TasksChecked, HistoryListed, SchedulesListed, RateRead, Committed,
-                 JobExited, Reconfigured, MembersSeen, StopRequested>;
+                 TasksFetched, TasksChecked, HistoryListed, SchedulesListed, RateRead, OwnersRead,
+                 Committed, JobExited, Reconfigured, MembersSeen, StopRequested>;
 
 }  // namespace lictor::core

@@ -11,7 +11,8 @@ Queue::Queue(QueueOptions options, std::uint64_t seed)
       leadership_(options_, requests_),
       commits_(options_, requests_),
       table_(options_, random_.next()),
-      transitions_(options_, leadership_, table_, commits_, clock_, random_),
+      owners_(requests_),
+      transitions_(options_, leadership_, table_, owners_, commits_, clock_, random_),
       source_(options_, requests_, table_.keys(), transitions_),
       dispatcher_(options_, table_, transitions_, commits_, clock_, requests_, random_),
       control_(requests_),
@@ -43,6 +44,7 @@ void Queue::pump(Instant now, Effects& out) {
   on_changes(now, leadership_.on_time(now, out), out);
   if (holds_lock()) {
     control_.on_time(now, out);
+    owners_.on_time(now, out);
     commits_.on_time(now, out);
     history_.on_time(now, out);
     scheduler_.on_time(now, out);
@@ -80,7 +82,8 @@ Dispatcher::Mode Queue::mode(std::uint32_t partition, bool trusted) const {
   return {.trusted = trusted,
           .draining = term.drain != Drain::kNone,
           .paused = control_.paused(),
-          .ready = source_.has_ended(term.reading) && control_.has_read(term.control)};
+          .ready = source_.has_ended(term.reading) && control_.has_read(term.control) &&
+                   owners_.has_read(term.owners)};
 }
 
 // Creates keys that must always exist; once a term, as the token may not have the right.
@@ -121,7 +124,7 @@ Instant Queue::next_deadline() const {
   }
   next = std::min({next, commits_.next_deadline(), source_.next_deadline(),
                    transitions_.next_deadline(), dispatcher_.next_deadline(leads),
-                   control_.next_deadline(), scheduler_.next_reading()});
+                   control_.next_deadline(), owners_.next_deadline(), scheduler_.next_reading()});
   // While there is no room, the answer that makes room wakes us.
   if (leads(0) && commits_.has_room(Instant::min())) {
     next = std::min(next, history_.next_deadline());

@@ -54,6 +54,7 @@
 #include "core/reason.h"
 #include "core/requests.h"
 #include "core/scheduler.h"
+#include "core/tasks/owners.h"
 #include "core/tasks/task_table.h"
 #include "core/tasks/transitions.h"
 #include "core/wall_clock.h"
@@ -150,6 +151,7 @@ class Queue {
     bool runs = false;
     std::uint64_t reading = 0;  // of all tasks: nothing is claimed before it has ended
     std::uint64_t control = 0;  // the same: of the operator's switches
+    std::uint64_t owners = 0;   // the same: of what other daemons have given up
     Drain drain = Drain::kNone;
     bool stops_jobs = false;  // they were asked to end
     bool drained = false;     // or given up: jobs go on
@@ -172,6 +174,7 @@ class Queue {
     scheduler_.on(now, event, out);
   }
   void on(Instant now, const RateRead& event, Effects& out) { dispatcher_.on(now, event, out); }
+  void on(Instant now, const OwnersRead& event, Effects&) { owners_.on(now, event); }
   void on(Instant now, const JobExited& event, Effects& out);
   void on(Instant now, const Reconfigured& event, Effects& out);
   /// A refusal named how many operations Consul takes.
@@ -217,6 +220,7 @@ class Queue {
   Leadership leadership_;
   WriteBatcher commits_;
   TaskTable table_;
+  Owners owners_;
   Transitions transitions_;
   TaskSource source_;
   Dispatcher dispatcher_;

@@ -1,8 +1,9 @@
 // Leadership gained, lost and given up.
 //
-// A term begins when a lock is won. Nothing is claimed in it before all tasks and the operator's
-// switches have been read again (Term::reading, Term::control). Otherwise a new leader could start
-// a task out of order, or while the queue is paused.
+// A term begins when a lock is won. Nothing is claimed in it before all tasks, the operator's
+// switches and what other daemons have given up have been read again (Term::reading, Term::control,
+// Term::owners). Otherwise a new leader could start a task out of order, or while the queue is
+// paused, or count a daemon that lives as a lost owner.
 //
 // A drain ends a term in order. No lock is released while a job runs, since the next leader would
 // start the task beside it:
@@ -103,6 +104,8 @@ void Queue::begin_term(Instant now, std::uint32_t partition, Effects& out) {
     control_.read_again(out);
   }
   terms_[partition].control = control_.reading();
+  owners_.read(out);
+  terms_[partition].owners = owners_.reading();
   if (partition == 0) {
     marking_folder_ = marking_control_ = marking_schedules_ = false;
     scheduler_.start(now, out);
@@ -120,6 +123,7 @@ void Queue::end_term(std::uint32_t partition, Effects& out) {
   }
   if (partition == 0) history_.stop(out);
   if (is_last) control_.stop(out);
+  if (is_last) owners_.stop(out);
   if (partition == 0) scheduler_.stop(out);
   transitions_.end_term(partition, is_last, out);
   dispatcher_.drop(partition);

@@ -48,6 +48,12 @@ struct Claim {
   friend bool operator==(const Claim&, const Claim&) = default;
 };
 
+/// The nonce of a claim. `process`: an identity that no other process of a daemon has. `attempt`
+/// makes it unique there, also after the number of partitions has changed.
+[[nodiscard]] std::string claim_nonce(std::string_view process, std::uint64_t attempt);
+/// Whether both are of one process and `nonce` is not of a later attempt than `last`.
+[[nodiscard]] bool is_up_to(std::string_view nonce, std::string_view last);
+
 /// How Stamp::error begins where the host could not even start the job, so that no attempt failed.
 inline constexpr std::string_view kNotStartedError = "not started: ";
 

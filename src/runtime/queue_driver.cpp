@@ -11,6 +11,7 @@
 #include "runtime/fact_log.h"
 #include "runtime/log.h"
 #include "wire/commit.h"
+#include "wire/fleet.h"
 #include "wire/reason_text.h"
 #include "wire/record.h"
 #include "wire/transaction_plan.h"
@@ -81,6 +82,7 @@ const char* name_of(const core::ListTasks& effect) {
 const char* name_of(const core::FetchTasks&) { return "fetch_tasks"; }
 const char* name_of(const core::CheckTasks&) { return "check_tasks"; }
 const char* name_of(const core::ReadRate&) { return "read_rate"; }
+const char* name_of(const core::ReadOwners&) { return "read_owners"; }
 const char* name_of(const core::ListHistory&) { return "list_history"; }
 const char* name_of(const core::ListSchedules& effect) {
   return effect.index == 0 ? "list_schedules" : "watch_schedules";
@@ -100,6 +102,8 @@ core::Event decode_reply(const wire::Binding& binding, const Effect& effect,
     return wire::decode(binding.layout, effect, std::move(response));
   } else if constexpr (requires { wire::decode(binding.layout, effect, response); }) {
     return wire::decode(binding.layout, effect, response);
+  } else if constexpr (std::is_same_v<Effect, core::ReadOwners>) {
+    return wire::decode(binding, effect, response);
   } else {
     return wire::decode(effect, response);
   }

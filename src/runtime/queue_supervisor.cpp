@@ -61,7 +61,8 @@ NoteWords words_of(Note kind) {
 QueueSupervisor::QueueSupervisor(QueueDriver::Parts parts, std::uint32_t weight, Loop& loop,
                                  net::Transport& transport, net::ConsulClient& commits,
                                  exec::ProcessHost& host)
-    : parts_(std::move(parts)),
+    : first_attempt_(parts.options.first_attempt),
+      parts_(std::move(parts)),
       division_(parts_.options.node, weight, parts_.options.partitions),
       loop_(loop),
       transport_(transport),
@@ -116,6 +117,12 @@ void QueueSupervisor::reconfigure(const core::QueueOptions& options, std::uint32
   division_.reconfigure(boot_now(), weight, options.partitions);
   if (driver_) return driver_->reconfigure(options, std::move(runners));
   parts_.runners = std::move(runners);
+}
+
+std::uint64_t QueueSupervisor::given_up() const {
+  if (driver_ && driver_->core().holds_lock()) return 0;
+  const std::uint64_t next = driver_ ? driver_->next_attempt() : parts_.options.first_attempt;
+  return next == first_attempt_ ? 0 : next - 1;
 }
 
 std::string QueueSupervisor::waits_for() const {

@@ -60,6 +60,9 @@ class QueueSupervisor : public LoopMember {
   [[nodiscard]] std::uint32_t partitions() const { return division_.count(); }
   /// How many this host asks for, as its entry among the members says.
   [[nodiscard]] std::uint32_t desired_partitions() const { return division_.desired_partitions(); }
+  /// The number of the last claim that this host has given up, as it holds no lock; 0: it holds one,
+  /// or has claimed nothing.
+  [[nodiscard]] std::uint64_t given_up() const;
   /// Why the queue is not served here yet; empty: it is.
   [[nodiscard]] std::string waits_for() const;
 
@@ -82,6 +85,7 @@ class QueueSupervisor : public LoopMember {
   /// The driver's state as Division judges it; all members are at their defaults without a driver.
   [[nodiscard]] core::Division::Service service() const;
 
+  const std::uint64_t first_attempt_;
   QueueDriver::Parts parts_;  // runners are the driver's while there is one
   core::Division division_;
   Loop& loop_;

@@ -63,6 +63,7 @@ struct Binding {
 [[nodiscard]] http::Request encode(const Binding&, const core::ListHistory&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListSchedules&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ReadRate&);
+[[nodiscard]] http::Request encode(const Binding&, const core::ReadOwners&);
 [[nodiscard]] http::Request encode(const Binding&, const core::Commit&);
 
 [[nodiscard]] core::SessionCreated decode(const core::CreateSession&, const http::Response&);

@@ -175,6 +175,10 @@ http::Request encode(const Binding& binding, const core::ReadRate&) {
   return read(binding, kv_path(binding.layout.rate_key), true, 0);
 }
 
+http::Request encode(const Binding& binding, const core::ReadOwners&) {
+  return read(binding, kv_path(binding.layout.members_prefix) + "?recurse", true, 0);
+}
+
 http::Request encode(const Binding& binding, const core::Commit& commit) {
   return put(binding, "/v1/txn", transaction_body(binding.layout, binding.node, commit));
 }

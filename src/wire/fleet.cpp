@@ -259,6 +259,29 @@ core::DivisionReply decode(const Binding& binding, const core::ChangeCount&,
   return txn_answer(binding, response);
 }
 
+core::OwnersRead decode(const Binding& binding, const core::ReadOwners& ask,
+                        const http::Response& response) {
+  core::OwnersRead read;
+  read.request = ask.request;
+  const auto entries = read_entries(response);
+  if (!entries) {
+    read.error = entries.error().message;
+    read.refused = response.delivery == http::Delivery::kReplied && response.status >= 400 &&
+                   response.status < 500 && !http::over_limit(response);
+    return read;
+  }
+  read.ok = true;
+  for (const KvEntry& entry : *entries) {
+    const json value = parse_json(entry.value).value_or(json{});
+    const auto given_up = value.find("given_up");
+    if (entry.session.empty() || given_up == value.end()) continue;
+    std::string nonce = text_member(*given_up, binding.queue.c_str());
+    if (nonce.empty()) continue;
+    read.given_up[entry.key.substr(binding.layout.members_prefix.size())] = std::move(nonce);
+  }
+  return read;
+}
+
 http::Request watch_locks(const Binding& binding, std::uint32_t count, std::uint64_t index) {
   return blocking_read(
       binding, kv_path(binding.layout.leader_key + '/' + std::to_string(count) + '/') + "?recurse",

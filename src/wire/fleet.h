@@ -1,7 +1,7 @@
 #pragma once
 
-// The reads of a queue with several partitions besides its tasks: the number of partitions, the
-// members, and all locks at once. Pure.
+// The reads of a queue besides its tasks: the members and what they have given up, and, where it may
+// have several partitions, their number and all locks at once. Pure.
 //
 // core/leadership/division.h tells when each of these is asked. Each is one transaction or one
 // read, so the members, the number and the locks in an answer are of one moment:
@@ -78,6 +78,11 @@ using QueueNumbers = std::map<std::string, std::uint32_t, std::less<>>;
                                          const http::Response& response);
 [[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::ChangeCount& ask,
                                          const http::Response& response);
+
+/// `given_up` in a member's entry: {"<queue>": "<nonce>"}. An entry that no session holds was written
+/// by hand and counts for nothing.
+[[nodiscard]] core::OwnersRead decode(const Binding& binding, const core::ReadOwners& ask,
+                                      const http::Response& response);
 
 /// All locks of a queue, by a blocking query from `index` on.
 [[nodiscard]] http::Request watch_locks(const Binding& binding, std::uint32_t count,

@@ -46,6 +46,37 @@ TEST_CASE("a job outlives three TTLs, a freeze and a restart of Consul, and runs
   CHECK(world.dead() == 0);
 }
 
+TEST_CASE("a daemon that lives has lost no task, whoever leads after an outage of Consul") {
+  ConsulAgent consul;
+  World world{consul};
+  const nlohmann::json queue{{"session_ttl", "10s"}, {"lock_delay", "20s"}, {"kill_grace", "1s"}};
+  const auto first = world.leading_daemon("a", queue);
+  const auto second = world.standby_daemon("b", queue);
+  world.submit("long", 1000, {{"sleep", 600'000}});
+  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
+  const std::string session = world.leader_session();
+
+  consul.pause();
+  REQUIRE(eventually([&] { return first->logged("the lease ran out"); }));
+  CHECK(eventually([&] { return !is_alive(world.journal.run("long")->pid); }));
+  consul.resume();
+  world.kv.destroy_session(session);  // as Consul does when its TTL is over
+  const std::string entry = world.root + "default/members/" + first->node();
+  REQUIRE(eventually([&] {
+    const auto member = world.kv.get(entry);
+    return member && member->value.find("\"given_up\"") != std::string::npos;
+  }));
+  first->freeze();  // so that the other one leads
+  REQUIRE(eventually([&] { return world.journal.runs_of("long").size() == 2; }));
+  CHECK(world.journal.runs_of("long")[1].host == second->node());
+  const nlohmann::json record = world.kv.get_json(world.task_key("long"));
+  CHECK(record.value("taskLost", 0) == 0);
+  CHECK(record.value("taskAttempt", 0) == 1);
+  CHECK_FALSE(second->logged("its owner is lost"));
+  first->thaw();
+  CHECK(eventually([&] { return world.stands_by(*first); }));
+}
+
 TEST_SUITE_END();
 
 }  // namespace

@@ -64,6 +64,9 @@ CORE = {
     "NeverLearnt": "a refusal for too many operations teaches nothing",
     "CountStopped": "a job that its own daemon stopped counts as that of a lost owner",
     "CountOwn": "a daemon counts itself as lost when it leads again",
+    "CountLiving": "a daemon that lives and has given up its claims counts as lost",
+    "CountUnread": "a new leader claims before it has read what other daemons have given up",
+    "GivenUpLater": "later claims count as given up, too",
     "OvertakeReturned": "what was given back is overtaken by what waited behind it",
     "ForgetForeign": "the tasks of a partition that was won are not read again",
     "KeepLostJobs": "the jobs of a lost partition are not stopped",
@@ -450,11 +453,28 @@ EDITS = [
     ),
     (
         "core/tasks/transitions_attempt.cpp",
-        """last->starts_with(options_.identity + "-") && !once;
+        """last->starts_with(options_.identity + "-");
 """,
-        """last->starts_with(options_.identity + "-") && !once &&
-                        !FAULT(CountOwn);
+        """last->starts_with(options_.identity + "-") && !FAULT(CountOwn);
 """,
+    ),
+    (
+        "core/tasks/owners.cpp",
+        """  read_ = reading_;
+  given_up_ =""",
+        """  read_ = reading_;
+  if (FAULT(CountLiving)) return;
+  given_up_ =""",
+    ),
+    (
+        "core/queue.cpp",
+        """owners_.has_read(term.owners)};""",
+        """(owners_.has_read(term.owners) || FAULT(CountUnread))};""",
+    ),
+    (
+        "core/task.cpp",
+        """*attempt <= *last_attempt;""",
+        """(*attempt <= *last_attempt || FAULT(GivenUpLater));""",
     ),
     (
         "core/dispatch/dispatcher.cpp",

@@ -278,12 +278,35 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
     if (stored == nullptr || stored->modify_index != restamp->index || !stored->stamp.claim) {
       continue;
     }
-    const auto owner = claims_.find(stored->stamp.claim->nonce);
-    if (restamp->stamp.lost > stored->stamp.lost && owner != claims_.end() &&
-        owner->second == self) {
-      cluster_.violation(daemon.name + " counts itself as the lost owner of " + restamp->key);
-    }
+    if (stored->stamp.taken) check_owner(daemon, commit, *restamp, stored->stamp);
   }
+}
+
+// A task is taken over. Its owner counts as lost, but where it has given up the claim: then not, if
+// the leader could read so before it led.
+void Oracle::check_owner(const Daemon& daemon, const Commit& commit, const RestampOp& op,
+                         const Stamp& stored) {
+  const std::string& nonce = stored.claim->nonce;
+  const auto owner = claims_.find(nonce);
+  const bool counts = op.stamp.lost > stored.lost;
+  if (owner == claims_.end() || (!counts && !op.stamp.taken)) return;
+  const auto& [claimant, incarnation] = owner->second;
+  const bool is_self = claimant == &daemon && daemon.life <= incarnation;
+  const std::optional<Instant> given_up = cluster_.given_up_at(nonce);
+  if (!counts) {
+    if (!is_self && !given_up) {
+      cluster_.violation(daemon.name + " takes over " + op.key + ", and does not count " +
+                         claimant->name + " as a lost owner");
+    }
+    return;
+  }
+  if (is_self) cluster_.violation(daemon.name + " counts itself as the lost owner of " + op.key);
+  if (!given_up || !claimant->is_up() || claimant->life > incarnation) return;
+  for (const std::uint32_t partition : commit.partitions) {
+    if (leads_[{&daemon, partition}].began < *given_up) return;
+  }
+  cluster_.violation(daemon.name + " counts " + claimant->name + " as the lost owner of " + op.key +
+                     ", which lives and has given up the claim");
 }
 
 void Oracle::on_names(const Daemon& daemon, const TasksListed& names) {

@@ -115,6 +115,8 @@ class Oracle {
   void check_overtaken(const Daemon& daemon, const Task& task);
   [[nodiscard]] std::string unfenced(const Commit& commit) const;
   void on_commit(const Daemon& daemon, const Commit& commit);
+  void check_owner(const Daemon& daemon, const Commit& commit, const RestampOp& op,
+                   const Stamp& stored);
   void on_names(const Daemon& daemon, const TasksListed& names);
   void check_order(const Daemon& daemon, const RestampOp& claim);
   void check_pace(const Daemon& daemon, const TasksListed& names);

@@ -50,7 +50,7 @@ void Dispatcher::why(Instant now, const TaskEntry& entry, const Mode& mode,
     case S::kClaimed:
       if (mode.draining) reasons.push_back({Kind::kDraining});
       if (mode.paused) reasons.push_back({.kind = Kind::kPaused, .text = paused_by});
-      if (table_.claimed_order().is_early(entry)) {
+      if (ClaimedOrder::is_early(entry)) {
         reasons.push_back({.kind = Kind::kPrefetched, .until = entry.attempt->early_until});
       } else {
         reasons.push_back(

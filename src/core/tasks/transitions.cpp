@@ -18,11 +18,12 @@ constexpr std::size_t kMostTypesReported = 1000;
 }  // namespace
 
 Transitions::Transitions(const QueueOptions& options, const Leadership& leadership,
-                         TaskTable& table, WriteBatcher& commits, const WallClock& clock,
-                         Random& random)
+                         TaskTable& table, const Owners& owners, WriteBatcher& commits,
+                         const WallClock& clock, Random& random)
     : options_(options),
       leadership_(leadership),
       table_(table),
+      owners_(owners),
       commits_(commits),
       clock_(clock),
       random_(random),

@@ -19,6 +19,7 @@
 #include "core/options.h"
 #include "core/reading/task_source.h"
 #include "core/tasks/first_seen.h"
+#include "core/tasks/owners.h"
 #include "core/tasks/task_table.h"
 #include "core/wall_clock.h"
 
@@ -27,7 +28,7 @@ namespace lictor::core {
 class Transitions : public TaskSource::Listener {
  public:
   Transitions(const QueueOptions& options, const Leadership& leadership, TaskTable& table,
-              WriteBatcher& commits, const WallClock& clock, Random& random);
+              const Owners& owners, WriteBatcher& commits, const WallClock& clock, Random& random);
   /// The source that reads single keys and reports them here.
   void set_source(TaskSource& source) { source_ = &source; }
 
@@ -140,6 +141,7 @@ class Transitions : public TaskSource::Listener {
   const QueueOptions& options_;
   const Leadership& leadership_;
   TaskTable& table_;
+  const Owners& owners_;
   WriteBatcher& commits_;
   const WallClock& clock_;
   Random& random_;

@@ -58,10 +58,13 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
   const std::string* last = orphan && task->stamp.claim ? &task->stamp.claim->nonce : nullptr;
   const bool not_started =
       last != nullptr && entry.notes && entry.notes->not_started.contains(*last);
-  // This very daemon claimed it, in an earlier term: it lives, and has stopped the job itself.
+  // The daemon that claimed it lives and has stopped the job itself: this one, in an earlier term,
+  // or another, which says so.
   const bool once = policy.delivery == Delivery::kAtMostOnce;
-  const bool was_ours = last != nullptr && last->starts_with(options_.identity + "-") && !once;
-  const bool goes_on = not_started || was_ours;  // under the attempt that its claim has counted
+  const bool is_own = last != nullptr && last->starts_with(options_.identity + "-");
+  const bool owner_lives = is_own || (last != nullptr && owners_.have_given_up(*task->stamp.claim));
+  // Under the attempt that its claim has counted.
+  const bool goes_on = not_started || (owner_lives && !once);
   Stamp stamp = task->stamp;
   if (orphan && !goes_on) {
     ++stamp.lost;
@@ -87,8 +90,7 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
   if (!goes_on) ++stamp.attempt;
   // A task claimed ahead keeps taskRetryAt, in case another leader takes it over before that time.
   if (due) stamp.retry_at.reset();
-  // The attempt's number makes it unique, also after the number of partitions has changed.
-  std::string nonce = options_.identity + "-" + std::to_string(next_attempt());
+  std::string nonce = claim_nonce(options_.identity, next_attempt());
   stamp.claim = Claim{options_.node, session, std::move(nonce), clock_.at(now)};
   table_.update(entry, S::kClaiming, [&](TaskEntry& e) {
     e.attempt = std::make_unique<Attempt>();
@@ -397,7 +399,7 @@ void Transitions::rewrite(Instant now, TaskEntry& entry, Purpose purpose, Stamp 
   stamp.claim.reset();
   const Task& task = *entry.task;
   add(now, entry, rewrite_of(purpose, task, std::move(stamp), task.stamp.claim));
-  const bool returns = purpose == Purpose::kRequeue && !table_.claimed_order().is_early(entry);
+  const bool returns = purpose == Purpose::kRequeue && !ClaimedOrder::is_early(entry);
   table_.update(entry, S::kEnding, [&](TaskEntry& e) { e.attempt->returns = returns; });
 }
 

@@ -101,6 +101,8 @@ void Cluster::start(Daemon& daemon) {
   daemon.restart_at.reset();
   daemon.stops = false;
   daemon.first_attempt = 1;
+  daemon.given_up = 0;
+  given_up_.erase(daemon.name);
   if (divides) {
     if (wish_ == 0) wish_ = daemon.options.partitions;
     daemon.division.emplace(daemon.name, 1, wish_);
@@ -117,7 +119,7 @@ void Cluster::start(Daemon& daemon) {
 
 void Cluster::serve_queue(Daemon& daemon, const QueueOptions& given) {
   QueueOptions options = given;
-  options.identity = daemon.name + std::to_string(daemon.life);
+  options.identity = daemon.queue_identity();
   options.first_attempt = daemon.first_attempt;
   options.costs = simple_costs();
   end_queue(daemon);
@@ -375,6 +377,7 @@ void Cluster::step(Daemon& daemon) {
     if (on_effect) on_effect(daemon, effect);
     carry_out(daemon, effect);
   }
+  give_up_claims(daemon);
   if (on_step) on_step(daemon);
   if (!daemon.stopped || (daemon.division && !daemon.stops)) return;
   daemon.kept_session.clear();  // it has seen to its lock itself

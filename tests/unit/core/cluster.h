@@ -94,6 +94,8 @@ struct Daemon {
   std::uint64_t seed = 0;
 
   [[nodiscard]] bool is_up() const { return queue || division; }
+  /// What its claims begin with.
+  [[nodiscard]] std::string queue_identity() const { return name + std::to_string(life); }
   /// A job may still run whose executor a reload has taken away.
   [[nodiscard]] const TypePolicy& policy_of(const Task& task) const {
     const TypePolicy* policy = options.policy_of(task.type);
@@ -137,8 +139,9 @@ struct Daemon {
   std::map<AttemptId, Job> jobs;
   std::vector<Logged> log;
 
-  AcquireLock lock_asked;    // last, of partition 0
-  std::string kept_session;  // what the warden knows of that lock, and the leader key's index
+  AcquireLock lock_asked;      // last, of partition 0
+  std::uint64_t given_up = 0;  // the number of its last claim that it has given up
+  std::string kept_session;    // what the warden knows of that lock, and the leader key's index
   std::uint64_t kept_index = 0;
   std::optional<Warden> warden;  // of a dead daemon, until it has given the lock back or is dead
   bool gives_back = false;
@@ -203,6 +206,9 @@ class Cluster {
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
   void violation(const std::string& what);
   [[nodiscard]] const std::vector<std::unique_ptr<Daemon>>& daemons() const { return daemons_; }
+  /// When a daemon's entry among the members said first that it has given up the claim of this
+  /// nonce; std::nullopt: it never did.
+  [[nodiscard]] std::optional<Instant> given_up_at(const std::string& nonce) const;
   /// The steps between task states that the daemons have taken.
   [[nodiscard]] TaskTable::Walked walked() const;
 
@@ -240,6 +246,8 @@ class Cluster {
   std::function<Warden(const Daemon&)> warden = [](const Daemon&) { return Warden{}; };
   /// A daemon that holds the lock and stands still for so long is killed by its warden; 0: never.
   Duration hang_timeout{};
+  /// The daemons may not read what the members have given up.
+  bool given_up_refused = false;
   /// Daemons find out how many partitions there are, and change the number (core::Division). Else
   /// each begins with that of the store at once. To be set before daemons are added.
   bool divides = false;
@@ -296,6 +304,8 @@ class Cluster {
   void ask_of_division(Daemon& daemon, const Ask& ask);
   void join(Daemon& daemon);
   void publish(Daemon& daemon);
+  void give_up_claims(Daemon& daemon);
+  void publish_given_up(Daemon& daemon, std::uint64_t life);
   void note_lock(Daemon& daemon, const Event& event);
   void give_back(Daemon& daemon);
   void ask_back(Daemon& daemon, const std::shared_ptr<LockRelease>& steps, Instant until);
@@ -322,6 +332,7 @@ class Cluster {
   HistoryListed serve(Daemon&, const ListHistory& effect) { return store.list(effect); }
   SchedulesListed serve(Daemon&, const ListSchedules& effect) { return store.list(effect); }
   RateRead serve(Daemon&, const ReadRate& effect) { return store.read(effect); }
+  OwnersRead serve(Daemon&, const ReadOwners& effect);
   Committed serve(Daemon&, const Commit& effect) { return store.commit(effect); }
 
   Random random_;
@@ -332,7 +343,10 @@ class Cluster {
   Instant waiters_due_ = Instant::max();  // one of them is to be asked, or has waited long enough
   std::uint64_t seen_index_ = 0;
   std::map<std::string, FleetMember> members_;  // by name, as their entries have it
-  std::uint32_t wish_ = 0;                      // of all configurations; 0: as it is
+  GivenUp given_up_;                            // likewise
+  // What ever came into an entry, by the daemon's process: the last claim's number, and when.
+  std::map<std::string, std::map<std::uint64_t, Instant>> given_up_log_;
+  std::uint32_t wish_ = 0;  // of all configurations; 0: as it is
   std::map<std::string, Task> made_;
   std::map<std::string, std::uint64_t> last_token_;
   std::vector<std::string> violations_;

@@ -32,6 +32,45 @@ void Cluster::publish(Daemon& daemon) {
   });
 }
 
+// A daemon that holds no lock has given up all claims that it made (QueueSupervisor::given_up()).
+void Cluster::give_up_claims(Daemon& daemon) {
+  if (!daemon.queue || daemon.queue->holds_lock()) return;
+  const std::uint64_t last = daemon.queue->next_attempt() - 1;
+  if (std::exchange(daemon.given_up, last) == last) return;
+  at(now + 300ms, [this, &daemon, life = daemon.life] { publish_given_up(daemon, life); });
+}
+
+void Cluster::publish_given_up(Daemon& daemon, std::uint64_t life) {
+  if (daemon.life != life || !daemon.is_up()) return;
+  const Fault f = fault(daemon, RenewSession{});
+  const bool is_lost = f.refused || f.lose_request || f.no_leader;
+  if (is_lost || now < daemon.paused_until) {
+    at(std::max(now + 1s, daemon.paused_until),
+       [this, &daemon, life] { publish_given_up(daemon, life); });
+    return;
+  }
+  const std::string process = daemon.queue_identity();
+  given_up_log_[process].emplace(daemon.given_up, now);
+  given_up_[daemon.name] = process + '-' + std::to_string(daemon.given_up);
+}
+
+std::optional<Instant> Cluster::given_up_at(const std::string& nonce) const {
+  const std::size_t hyphen = nonce.rfind('-');
+  const auto log = given_up_log_.find(nonce.substr(0, hyphen));
+  if (log == given_up_log_.end()) return std::nullopt;
+  const auto first = log->second.lower_bound(std::stoull(nonce.substr(hyphen + 1)));
+  return first == log->second.end() ? std::nullopt : std::optional{first->second};
+}
+
+OwnersRead Cluster::serve(Daemon&, const ReadOwners& effect) {
+  OwnersRead reply;
+  reply.request = effect.request;
+  reply.ok = !given_up_refused;
+  reply.refused = given_up_refused;
+  if (!given_up_refused) reply.given_up = given_up_;
+  return reply;
+}
+
 void Cluster::divide(Daemon& daemon) {
   daemon.divide_now = false;
   Division::Service service;

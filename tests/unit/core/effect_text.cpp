@@ -42,6 +42,7 @@ std::string text(const CheckTasks& e) {
 }
 std::string text(const ListHistory&) { return "read the history"; }
 std::string text(const ReadRate&) { return "read the bucket"; }
+std::string text(const ReadOwners&) { return "read what the members have given up"; }
 std::string text(const ListSchedules& e) {
   return "list the schedules from " + std::to_string(e.index);
 }

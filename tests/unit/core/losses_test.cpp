@@ -76,6 +76,55 @@ TEST_CASE("what a daemon stopped itself and takes up in its next term counts no 
   CHECK(alone.cluster.store.task("tasks/1")->stamp.attempt == 1);
 }
 
+TEST_CASE("a daemon that lives and has given up its claims is no lost owner for another leader") {
+  Two two;
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  for (int i = 0; i < 2; ++i) {
+    Daemon& leader = i == 0 ? two.a : *two.b;
+    Daemon& other = i == 0 ? *two.b : two.a;
+    two.cluster.kill_session();
+    two.cluster.run_for(5s);  // its entry says so
+    two.cut_off = &leader;
+    two.until_leader(other);
+    two.cut_off = nullptr;
+    two.cluster.run_for(5s);
+    REQUIRE(two.cluster.job("tasks/1") != nullptr);
+    CHECK(count(other, Fact::Kind::kLost) == 0);
+    CHECK(two.cluster.store.task("tasks/1")->stamp.lost == 0);
+    CHECK(two.cluster.store.task("tasks/1")->stamp.attempt == 1);
+  }
+}
+
+TEST_CASE("a claim that was made after those that its daemon has given up counts a lost owner") {
+  Two two;
+  two.cluster.kill_session();
+  two.cluster.run_for(5s);
+  REQUIRE(two.cluster.run_until([&] { return two.cluster.leader() != nullptr; }, 5min));
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  Daemon& leader = *two.cluster.leader();
+  Daemon& other = &leader == &two.a ? *two.b : two.a;
+  two.cut_off = &leader;
+  two.until_leader(other);
+  two.cluster.run_for(5s);
+  CHECK(two.cluster.store.task("tasks/1")->stamp.lost == 1);
+}
+
+TEST_CASE("a leader that may not read the members counts every owner, and does not stand still") {
+  Two two;
+  two.cluster.put("1");
+  two.cluster.run_for(1s);
+  two.cluster.given_up_refused = true;
+  two.cluster.kill_session();
+  two.cluster.run_for(5s);
+  two.cut_off = &two.a;
+  two.until_leader(*two.b);
+  two.cluster.run_for(5s);
+  CHECK(two.cluster.job("tasks/1") != nullptr);
+  CHECK(two.cluster.store.task("tasks/1")->stamp.lost == 1);
+}
+
 TEST_CASE("a daemon that died is a lost owner, also if it comes back on its host") {
   Alone alone;
   alone.cluster.put("1");

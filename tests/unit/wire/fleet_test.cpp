@@ -223,6 +223,45 @@ TEST_CASE("the right to another number is asked for by a transaction that cannot
   CHECK(read(fleet_reply(500, "no leader")).answer == Answer::kUnknown);
 }
 
+TEST_CASE("what members have given up is read from the entries that a session holds") {
+  const Binding b = fleet_binding();
+  const core::ReadOwners ask{RequestId{7}};
+  CHECK(encode(b, ask).target == "/v1/kv/l/q/members/?recurse&consistent");
+  const auto read = decode(
+      b, ask,
+      fleet_reply(200,
+                  json::array({fleet_entry("l/q/members/a", R"({"given_up":{"q":"i-3","r":"i-9"}})",
+                                           5, "s1"),
+                               fleet_entry("l/q/members/b", R"({"given_up":{"q":"j-4"}})", 6),
+                               fleet_entry("l/q/members/c", R"({"given_up":[1]})", 7, "s2"),
+                               fleet_entry("l/q/members/d", "nonsense", 8, "s3"),
+                               fleet_entry("l/q/members/e", R"({"given_up":{"q":5}})", 9, "s4"),
+                               fleet_entry("l/q/members/a/drain", "", 9)}),
+                  9));
+  CHECK(read.request == RequestId{7});
+  CHECK(read.ok);
+  CHECK(read.given_up == core::GivenUp{{"a", "i-3"}});
+}
+
+TEST_CASE("members that may not be read are refused, and a reply that is lost is neither") {
+  const Binding b = fleet_binding();
+  const core::ReadOwners ask{RequestId{7}};
+  const auto none = decode(b, ask, fleet_reply(404, "", 9));
+  CHECK(none.ok);
+  CHECK(none.given_up.empty());
+  const auto denied = decode(b, ask, fleet_reply(403, "Permission denied"));
+  CHECK_FALSE(denied.ok);
+  CHECK(denied.refused);
+  for (const int status : {429, 500, 503}) {
+    const auto failed = decode(b, ask, fleet_reply(status, "rate limit exceeded"));
+    CHECK_FALSE(failed.ok);
+    CHECK_FALSE(failed.refused);
+  }
+  const auto silent = decode(b, ask, http::Response{});
+  CHECK_FALSE(silent.ok);
+  CHECK_FALSE(silent.refused);
+}
+
 TEST_CASE("the locks are told by partition, whatever else is there") {
   const LocksRead read =
       decode_locks(fleet_binding(), 2,

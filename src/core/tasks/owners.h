@@ -1,0 +1,51 @@
+#pragma once
+
+// Which claims of other daemons have lost no owner.
+//
+// A daemon whose lease ran out stops its jobs. It cannot give their tasks back, since whoever does
+// not lead writes nothing. So it says in its entry among the members which claims it has given up:
+// all up to a number. It can say so only while it lives. A new leader reads the entries before it
+// claims anything, and for those claims it counts no lost owner.
+//
+//   term begins --> asked --answered, or refused--> known
+//                    ^  |
+//                    +--+ no answer: again in kRetryPause
+
+#include <cstdint>
+
+#include "core/effect.h"
+#include "core/event.h"
+#include "core/requests.h"
+#include "core/task.h"
+
+namespace lictor::core {
+
+class Owners {
+ public:
+  explicit Owners(Requests& requests) : requests_(requests) {}
+
+  /// Reads what they say now: a partition was won.
+  void read(Effects& out);
+  void stop(Effects& out);
+  void on(Instant now, const OwnersRead& reply);
+  void on_time(Instant now, Effects& out);
+
+  /// The number of the last reading that was asked for.
+  [[nodiscard]] std::uint64_t reading() const { return reading_; }
+  /// Whether that reading, or a later one, has ended.
+  [[nodiscard]] bool has_read(std::uint64_t reading) const { return read_ >= reading; }
+  [[nodiscard]] bool have_given_up(const Claim& claim) const;
+  [[nodiscard]] Instant next_deadline() const { return read_at_; }
+
+ private:
+  void ask(Effects& out);
+
+  Requests& requests_;
+  RequestId request_;
+  Instant read_at_ = Instant::max();  // after a failure
+  std::uint64_t reading_ = 0;
+  std::uint64_t read_ = 0;
+  GivenUp given_up_;
+};
+
+}  // namespace lictor::core
