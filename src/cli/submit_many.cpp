@@ -35,6 +35,7 @@
 #include "cli/json_output.h"
 #include "cli/process.h"
 #include "client/record_writer.h"
+#include "wire/record.h"
 
 namespace lictor::cli {
 namespace {
@@ -76,6 +77,7 @@ class Submission {
         if (sent_.empty()) refuse_before(lines.number() + 1);
         continue;
       }
+      if (!misspelt_told_) tell_misspelt(lines.number(), task->record);
       sent_.push_back({lines.number(), task->id});
       writer_.add(std::move(*task));
       if (writer_.stopped()) break;
@@ -117,6 +119,15 @@ class Submission {
     std::vector<std::string> ids{};   // for --json
   };
   using Runs = std::vector<Run>;
+
+  // Of the first such line: the others are alike as a rule.
+  void tell_misspelt(std::size_t line, std::string_view record) {
+    const std::string fields = wire::misspelt_fields(record);
+    if (fields.empty()) return;
+    misspelt_told_ = true;
+    client_.console.report_note(
+        fmt::format("line {}: {} lictor keeps such a field, and it has no effect", line, fields));
+  }
 
   // The lines up to this one must not wait for the next line.
   void settle_all(std::size_t line) {
@@ -281,6 +292,7 @@ class Submission {
   std::size_t forgotten_ = 0;
   Runs in_doubt_, not_written_;
   std::optional<Error> lost_output_;
+  bool misspelt_told_ = false;
   std::size_t last_settled_ = 0;  // a line
 
   std::size_t written_ = 0;

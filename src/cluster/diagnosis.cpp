@@ -50,8 +50,10 @@ void check_leads(const Fleet& fleet, List& out) {
             all ? "nobody leads this queue, so no task starts"
                 : "nobody leads " + partitions_text(free) + ", so none of " +
                       (free.size() == 1 ? "its" : "their") + " tasks starts",
-            up.empty() ? "start a daemon that serves the queue: systemctl start lictor"
-                       : fleet.next + "; if nobody does, read the log of " + some(up));
+            up.empty()
+                ? "start a daemon that serves the queue: systemctl start lictor; if one runs, "
+                  "its log says why it is not among the members"
+                : fleet.next + "; if nobody does, read the log of " + some(up));
 }
 
 // The number changes only when all members ask for the same one. So members that differ keep the

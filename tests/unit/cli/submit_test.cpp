@@ -70,6 +70,18 @@ TEST_CASE("a token that cannot see the end is refused before anything is written
   CHECK(contains(code.error().message, "not written"));
 }
 
+TEST_CASE("a field that is nearly one of lictor's is named with its line, once") {
+  Scene scene{{reply(200, R"({"Results":[],"Errors":null})")}};
+  const std::string line = R"({"taskId":"%","taskType":"T","taskTime":1,"expiresAt":2})";
+  std::string lines;
+  for (const char* id : {"a", "b"}) {
+    lines += std::string{line}.replace(line.find('%'), 1, id) + '\n';
+  }
+  CHECK(*submit_lines(scene, lines) == kDone);
+  CHECK(contains(scene.err(), "line 1: expiresAt: did you mean expireAt?"));
+  CHECK_FALSE(contains(scene.err(), "line 2"));
+}
+
 TEST_CASE("refused lines are reported in their order") {
   Scene scene{{reply(409, R"({"Results":null,"Errors":[)"
                           R"({"OpIndex":0,"What":"failed to set key \"a\", index is stale"},)"
