@@ -180,6 +180,7 @@ void Division::on_created(Instant now, const DivisionReply& reply, DivisionActs&
     out.emplace_back(DivisionNote{Note::kDivided, {}, wanted_});
   } else {
     ask_at_ = now + kRetryPause;
+    if (reply.answer == Answer::kNo) return;  // another host was first, or took a lock
     note_once(Note::kNotWritten, reply.error, out);
     on_refused(now, reply, out);
   }

@@ -184,6 +184,29 @@ TEST_CASE("a lost lock of another number is waited for once, and deleted") {
   }
 }
 
+TEST_CASE("a host that is second to write the number says nothing, and reads it") {
+  using Answer = DivisionReply::Answer;
+  for (const Answer answer : {Answer::kNo, Answer::kRefused, Answer::kUnknown}) {
+    CAPTURE(static_cast<int>(answer));
+    Division division{"c", 1, 3};
+    FleetRead read;
+    read.members = {member("c", 3)};
+    DivisionActs acts;
+    division.on_time(Instant{1h}, {}, acts);
+    division.on(Instant{1h}, read, acts);
+    REQUIRE(std::holds_alternative<ProbeChange>(acts.back()));
+    division.on(Instant{1h}, DivisionReply{Answer::kYes, {}}, acts);
+    division.on_time(Instant{1h}, {}, acts);
+    division.on(Instant{1h}, read, acts);
+    REQUIRE(std::holds_alternative<CreateCount>(acts.back()));
+    acts.clear();
+    division.on(Instant{1h}, DivisionReply{answer, "index is stale"}, acts);
+    CHECK(acts.empty() == (answer == Answer::kNo));
+    division.on_time(Instant{1h} + 1s, {}, acts);
+    CHECK(std::holds_alternative<ReadFleet>(acts.back()));
+  }
+}
+
 TEST_CASE("the number changes under load, and every task runs once") {
   Cluster cluster;
   cluster.exclusive = false;
