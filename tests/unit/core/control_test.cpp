@@ -51,7 +51,9 @@ TEST_CASE(
   CHECK(two.until_leader(*two.b) < 100ms);
   two.cluster.run_for(5s);
   CHECK(two.cluster.started.empty());
-  CHECK(two.b->queue->why(two.cluster.now, "tasks/1").front().kind == Reason::Kind::kPaused);
+  const Reason reason = two.b->queue->why(two.cluster.now, "tasks/1").front();
+  CHECK(reason.kind == Reason::Kind::kPaused);
+  CHECK(reason.text == "nonsense");
   CHECK(count(two.a, Fact::Kind::kControlUnreadable) == 1);
   CHECK(count(*two.b, Fact::Kind::kControlUnreadable) == 1);
   two.cluster.store.control(false, "");
@@ -118,6 +120,47 @@ TEST_CASE("a step-down is heard where the control key may not be made") {
   cluster.store.control(false, "please");
   cluster.run_for(5s);
   CHECK(count(a, Fact::Kind::kSteppedDown) == 1);
+}
+
+TEST_CASE("a control key that may not be read holds up nothing, and is read again") {
+  Requests requests;
+  Control control{requests};
+  Effects out;
+  control.start(out);
+  const std::uint64_t reading = control.reading();
+  for (int i = 0; i < 2; ++i) {
+    CHECK(control.has_read(reading) == (i != 0));
+    ControlRead denied;
+    denied.request = std::get<WatchControl>(out.back()).request;
+    denied.denied = true;
+    denied.error = "Permission denied";
+    out.clear();
+    CHECK_FALSE(control.on(kStart, denied, out));
+    CHECK(control.has_read(reading));
+    CHECK_FALSE(control.paused());
+    REQUIRE(out.size() == (i == 0 ? 1U : 0U));  // said once
+    if (i == 0) CHECK(std::get<Fact>(out.back()).kind == Fact::Kind::kDenied);
+    out.clear();
+    CHECK(control.next_deadline() == kStart + 1s);
+    control.on_time(kStart + 1s, out);
+    REQUIRE(out.size() == 1);
+  }
+}
+
+TEST_CASE("a paused queue goes on when its control key is deleted") {
+  Cluster cluster;
+  Daemon& a = cluster.add(options_of("a"));
+  cluster.store.no_right.insert("control");  // nor is it made again
+  cluster.run_for(1s);
+  cluster.store.control(true, "");
+  cluster.run_for(5s);
+  cluster.put("1");
+  cluster.run_for(5s);
+  REQUIRE(cluster.started.empty());
+  cluster.store.remove_control();
+  cluster.run_for(5s);
+  CHECK(cluster.started == Keys{"tasks/1"});
+  CHECK(count(a, Fact::Kind::kResumed) == 1);
 }
 
 TEST_CASE("a step-down whose leader is lost meanwhile is over") {

@@ -122,8 +122,11 @@ TEST_CASE("a key in doubt that cannot be read back holds up no other, and is rea
   CHECK(f.commits.next_deadline() <= kNow + 5s);
   f.commits.add(kNow + 1s, finish("b"));
   CHECK(f.send(kNow + 1s).size() == 1);
+  static_cast<void>(f.send(kNow + 4900ms));
+  CHECK(f.fetched.request == answer.request);
 
   static_cast<void>(f.send(kNow + 5s));
+  CHECK(f.fetched.request != answer.request);
   REQUIRE(f.fetched.keys == std::vector<std::string>{"a"});
   answer.request = f.fetched.request;
   answer.records = {};
@@ -387,12 +390,23 @@ TEST_CASE("a reading that failed is tried again, and nothing is sent meanwhile")
   f.commits.add(kNow, finish("a"));
   f.reply(unknown(f.send()[0]));
   const RequestId first = f.fetched.request;
-  f.reply(TasksFetched{first, false, {}, {}, "no answer", {}, 0});
-  CHECK(f.commits.next_deadline() == kNow + 500ms);
-  f.commits.add(kNow, finish("b"));
-  CHECK(f.send(kNow + 100ms).empty());
-  f.send(kNow + 500ms);
+  f.reply(TasksFetched{first, false, {}, {}, "no answer", {}, 0}, kNow + 2s);
+  CHECK(f.commits.next_deadline() == kNow + 2500ms);
+  f.commits.add(kNow + 2s, finish("b"));
+  CHECK(f.send(kNow + 2100ms).empty());
+  CHECK(f.fetched.request == first);
+  f.send(kNow + 2500ms);
   CHECK(f.fetched.request != first);
+}
+
+TEST_CASE("a reading of many keys in doubt that fails goes again for half of them") {
+  Fixture f;
+  for (int i = 0; i < 8; ++i) f.commits.add(kNow, finish("k" + std::to_string(i)));
+  f.reply(unknown(f.send().at(0)));
+  REQUIRE(f.fetched.keys.size() == 4);
+  f.reply(TasksFetched{f.fetched.request, false, {}, {}, "no answer", {}, 0}, kNow + 2s);
+  f.send(kNow + 2500ms);
+  CHECK(f.fetched.keys.size() == 2);
 }
 
 TEST_CASE("a claim that is refused for itself comes back; a finish is kept and tried again") {
