@@ -32,6 +32,7 @@
 #include "wire/layout.h"
 #include "wire/record.h"
 #include "wire/schedule_record.h"
+#include "wire/txn.h"
 
 namespace lictor::wire {
 
@@ -100,6 +101,9 @@ struct Binding {
 
 /// The content of the leader key, or of a partition's lock; without the request and the index.
 [[nodiscard]] core::LeaderRead leader_read(const KvEntry& entry);
+
+/// A transaction that only reads, by a quorum: no raft entry.
+[[nodiscard]] http::Request read_transaction(const Binding&, Txn txn);
 
 /// A blocking query of `target` from `index` on; from 0 it answers at once.
 [[nodiscard]] http::Request blocking_read(const Binding&, std::string target, std::uint64_t index);

@@ -49,13 +49,6 @@ http::Request read(const Binding& binding, std::string target, bool consistent, 
   return request;
 }
 
-// A transaction that only reads: no raft entry.
-http::Request read_transaction(const Binding& binding, Txn txn) {
-  http::Request request = put(binding, "/v1/txn?consistent", std::move(txn).body());
-  request.only_reads = true;
-  return request;
-}
-
 // A long answer over a slow link fails when no more bytes come, not while they come.
 http::Request until_silence(http::Request request) {
   constexpr std::chrono::minutes kLongest{2};
@@ -73,6 +66,13 @@ std::string leader_value(const Binding& binding, std::string_view member, WallTi
 }
 
 }  // namespace
+
+// Without ?consistent a server that has just started answers from what it has replayed so far.
+http::Request read_transaction(const Binding& binding, Txn txn) {
+  http::Request request = put(binding, "/v1/txn?consistent", std::move(txn).body());
+  request.only_reads = true;
+  return request;
+}
 
 http::Request blocking_read(const Binding& binding, std::string target, std::uint64_t index) {
   return read(binding, std::move(target), false, index, Pace::kPrompt);

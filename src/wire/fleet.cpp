@@ -97,9 +97,7 @@ http::Request encode(const Binding& binding, const core::ReadFleet& ask) {
   txn.verb("get-tree", binding.layout.members_prefix);
   txn.verb("get-tree", binding.layout.partitions_key);
   if (ask.with_locks) txn.verb("get-tree", binding.layout.leader_key);
-  http::Request request = put(binding, std::move(txn));
-  request.only_reads = true;
-  return request;
+  return read_transaction(binding, std::move(txn));
 }
 
 // A member is an entry that a session holds. Entries without one were written by hand, and keys
@@ -149,7 +147,7 @@ core::FleetRead decode(const Binding& binding, const core::ReadFleet&,
 }
 
 http::Request encode(const Binding& binding, const core::ReadCount&) {
-  return blocking_read(binding, kv_path(binding.layout.partitions_key), 0);
+  return blocking_read(binding, kv_path(binding.layout.partitions_key) + "?consistent", 0);
 }
 
 // Writes the leader key too, so that a daemon that saw it free does not acquire it on that ground.
@@ -176,9 +174,7 @@ http::Request encode(const Binding& binding, const core::CreateCount& ask, WallT
 http::Request encode(const Binding& binding, const core::ProbeUndivided&) {
   Txn txn;
   txn.verb("check-not-exists", binding.layout.partitions_key);
-  http::Request request = put(binding, std::move(txn));
-  request.only_reads = true;
-  return request;
+  return read_transaction(binding, std::move(txn));
 }
 
 // Never applied, since a key cannot both exist and not exist. Consul checks the rights to all

@@ -14,6 +14,9 @@
 //   DeleteLocks     delete-cas of locks
 //   ChangeCount     check-session of the locks, cas partitions; to 1: delete-cas partitions
 //
+// All reads are by a quorum. A server that has just started answers others from what it has replayed
+// so far: by such an answer the hosts would stop all jobs, as if the number were gone.
+//
 // A transaction of an old Consul takes 64 operations (consul.md 3.1), and a queue may have more
 // locks. So CreateCount and ChangeCount check as many as fit. That is enough for ChangeCount: a
 // session that holds one lock is alive, and so holds all that it acquired. DeleteLocks leaves the

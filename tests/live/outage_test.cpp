@@ -46,6 +46,41 @@ TEST_CASE("a job outlives three TTLs, a freeze and a restart of Consul, and runs
   CHECK(world.dead() == 0);
 }
 
+// A server that has just started answers plain reads, also those of transactions, from what it has
+// replayed so far: then there is no key "partitions".
+TEST_CASE("a restart of Consul within the lease leaves a divided queue and its jobs as they are") {
+  ConsulAgent consul;
+  World world{consul};
+  for (int i = 0; i < 5000; ++i) world.kv.put("more/" + std::to_string(i), "to replay");
+  const nlohmann::json queue{{"partitions", 4}, {"lock_delay", "60s"}, {"concurrency", 8}};
+  const auto first = world.daemon("a", queue, "none");
+  const auto second = world.daemon("b", queue, "none");
+  const auto leads_all = [&] {
+    std::size_t led = 0;
+    for (const auto& lock : world.kv.list(world.root + "default/leader/4/")) {
+      led += lock.session.empty() ? 0 : 1;
+    }
+    return led == 4;
+  };
+  REQUIRE(eventually(leads_all));
+  world.submit("long", 1000, {{"sleep", 600'000}});
+  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
+  for (int i = 0; i < 3; ++i) {
+    consul.stop();
+    consul.start();
+    REQUIRE(eventually(leads_all));
+    // Whoever misread the number would stop its jobs within drain_timeout.
+    world.submit("later" + std::to_string(i), 1001);
+    CHECK(eventually([&] { return world.journal.run("later" + std::to_string(i)).has_value(); }));
+  }
+  for (const auto* daemon : {first.get(), second.get()}) {
+    CHECK_FALSE(daemon->logged("the number of partitions is gone"));
+    CHECK_FALSE(daemon->logged("the number of partitions has changed"));
+  }
+  CHECK(world.journal.runs_of("long").size() == 1);
+  CHECK(is_alive(world.journal.run("long")->pid));
+}
+
 TEST_CASE("a daemon that lives has lost no task, whoever leads after an outage of Consul") {
   ConsulAgent consul;
   World world{consul};

@@ -113,6 +113,7 @@ WIRE = {
     "HolderUnread": "who holds the lock is not read",
     "FlagsDropped": "a claim drops the key's flags",
     "WrongOperation": "the operation after the refused one is taken for it",
+    "OldTransaction": "?consistent is left out of transactions that only read",
 }
 
 # (file, text, what stands in its place)
@@ -556,6 +557,14 @@ EDITS = [
 """,
         """  const bool unchecked = FAULT(UnlockUnchecked);
   txn.verb(unchecked ? "get" : "check-index", key).index(effect.index);
+""",
+    ),
+    (
+        "wire/consul_requests.cpp",
+        """put(binding, "/v1/txn?consistent", std::move(txn).body());
+""",
+        """put(binding, FAULT(OldTransaction) ? "/v1/txn" : "/v1/txn?consistent",
+                              std::move(txn).body());
 """,
     ),
     (

@@ -86,16 +86,18 @@ http::Response FakeStore::ask(const http::Request& request) const {
 void FakeStore::spoil(const http::Request& request, http::Response& response) const {
   constexpr std::size_t kMost = 8;
   const Tamper how = tampering_.how;
-  const bool read = request.method == "GET";
-  const bool indexed = read && response.consul_index != 0;
+  const bool get = request.method == "GET";
+  const bool read = get || request.only_reads;
+  const bool indexed = get && response.consul_index != 0;
   const auto part = [&](std::uint64_t whole) {
     return static_cast<std::uint64_t>(tampering_.where * static_cast<double>(whole));
   };
   std::optional<http::Response> old;
   if (read) {
     const bool consistent = request.target.find("consistent") != std::string::npos;
-    auto& earlier = earlier_[request.target.substr(0, request.target.find_first_of("&?")) +
-                             (request.target.find("?recurse") != std::string::npos ? "?" : "")];
+    auto& earlier =
+        earlier_[request.target.substr(0, request.target.find_first_of("&?")) +
+                 (request.target.find("?recurse") != std::string::npos ? "?" : "") + request.body];
     while (!earlier.empty() && earlier.front().first < now_ - kMostStale) earlier.pop_front();
     if (how == Tamper::kStale && !consistent && !earlier.empty()) {
       old = earlier[part(earlier.size())].second;

@@ -149,6 +149,7 @@ void Cluster::drain(Daemon& daemon, bool draining) {
 
 void Cluster::resize(std::uint32_t partitions) {
   wish_ = partitions;
+  wished_at_ = now;
   for (const auto& each : daemons_) {
     const Duration late{static_cast<Duration::rep>(random_.fraction() * 1e10)};
     at(now + late, [this, &daemon = *each] {

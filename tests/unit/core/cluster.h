@@ -303,6 +303,7 @@ class Cluster {
   template <class Ask>
   void ask_of_division(Daemon& daemon, const Ask& ask);
   void join(Daemon& daemon);
+  [[nodiscard]] bool has_no_reason_to_end(const Daemon& daemon) const;
   void publish(Daemon& daemon);
   void give_up_claims(Daemon& daemon);
   void publish_given_up(Daemon& daemon, std::uint64_t life);
@@ -346,7 +347,8 @@ class Cluster {
   GivenUp given_up_;                            // likewise
   // What ever came into an entry, by the daemon's process: the last claim's number, and when.
   std::map<std::string, std::map<std::uint64_t, Instant>> given_up_log_;
-  std::uint32_t wish_ = 0;  // of all configurations; 0: as it is
+  std::uint32_t wish_ = 0;              // of all configurations; 0: as it is
+  Instant wished_at_ = Instant::min();  // when that was another one last
   std::map<std::string, Task> made_;
   std::map<std::string, std::uint64_t> last_token_;
   std::vector<std::string> violations_;

@@ -110,6 +110,13 @@ std::string act_text(const DivisionAct& act) {
 
 }  // namespace
 
+// The number is as it was when it began to serve, and nobody has wanted another one of late.
+bool Cluster::has_no_reason_to_end(const Daemon& daemon) const {
+  const QueueOptions& served = daemon.options;
+  return served.partitions_index != 0 && served.partitions_index == store.partitions_index() &&
+         wish_ == served.partitions && now > wished_at_ + 2min;
+}
+
 void Cluster::carry_out(Daemon& daemon, const DivisionActs& acts) {
   const auto drop = [&] {
     daemon.first_attempt = daemon.queue->next_attempt();
@@ -125,19 +132,23 @@ void Cluster::carry_out(Daemon& daemon, const DivisionActs& acts) {
       std::cerr << '+' << (now - kStart) / 1ms << "ms " << daemon.name << ": " << act_text(act)
                 << '\n';
     }
-    std::visit(
-        Overloaded{[&](const ServeQueue& each) {
-                     daemon.options.partitions = each.count;
-                     daemon.options.partitions_index = each.index;
-                     daemon.options.only_undivided = each.only_undivided;
-                     serve_queue(daemon, daemon.options);
-                   },
-                   [&](const EndService& each) { tell(daemon, StopRequested{each.keeps_locks}); },
-                   [&](const DropService&) { drop(); },
-                   [&](const MembersSeen& each) { tell(daemon, each); },
-                   [&](const DivisionNote&) {},
-                   [&](const auto& each) { ask_of_division(daemon, each); }},
-        act);
+    std::visit(Overloaded{[&](const ServeQueue& each) {
+                            daemon.options.partitions = each.count;
+                            daemon.options.partitions_index = each.index;
+                            daemon.options.only_undivided = each.only_undivided;
+                            serve_queue(daemon, daemon.options);
+                          },
+                          [&](const EndService& each) {
+                            if (has_no_reason_to_end(daemon)) {
+                              violation(daemon.name + " ends its service, and the number stays");
+                            }
+                            tell(daemon, StopRequested{each.keeps_locks});
+                          },
+                          [&](const DropService&) { drop(); },
+                          [&](const MembersSeen& each) { tell(daemon, each); },
+                          [&](const DivisionNote&) {},
+                          [&](const auto& each) { ask_of_division(daemon, each); }},
+               act);
   }
   publish(daemon);
 }

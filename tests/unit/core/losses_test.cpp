@@ -141,6 +141,18 @@ TEST_CASE("a daemon that died is a lost owner, also if it comes back on its host
   CHECK(alone.dead("dead/1").reason == "owner lost");
 }
 
+TEST_CASE("tasks that lost their owners too often end side by side") {
+  Alone alone;
+  alone.cluster.store.control(true, {});
+  alone.cluster.run_for(1s);
+  for (const char* id : {"1", "2", "3"}) put_lost(alone.cluster, id, 2);
+  alone.cluster.store.control(false, {});
+  REQUIRE(alone.cluster.run_until([&] { return alone.idle(); }, 2min));
+  for (const char* id : {"1", "2", "3"}) {
+    CHECK(alone.dead(std::string{"dead/"} + id).reason == "owner lost");
+  }
+}
+
 TEST_CASE("a task that may run at most once ends with the lease") {
   QueueOptions options = short_lease();
   options.any_type->delivery = Delivery::kAtMostOnce;

@@ -101,6 +101,18 @@ TEST_CASE("one read tells who takes part, how many partitions there are, and who
   CHECK(read.locks[1].read.holder == "a");
 }
 
+// A server that has just started answers other reads from what it has replayed so far.
+TEST_CASE("whatever is read is read by a quorum") {
+  const Binding b = fleet_binding();
+  for (const bool with_locks : {false, true}) {
+    const http::Request request = encode(b, core::ReadFleet{with_locks});
+    CHECK(request.target == "/v1/txn?consistent");
+    CHECK(request.only_reads);
+  }
+  CHECK(encode(b, core::ProbeUndivided{}).target == "/v1/txn?consistent");
+  CHECK(encode(b, core::ReadCount{}).target == "/v1/kv/l/q/partitions?consistent");
+}
+
 TEST_CASE("what cannot be read is an error that says where") {
   const auto error_of = [](const http::Response& response) {
     return decode(fleet_binding(), core::ReadFleet{}, response).error;
