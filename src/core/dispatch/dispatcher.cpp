@@ -78,12 +78,8 @@ bool Dispatcher::would_overtake(const TaskEntry& entry) const {
   return found;
 }
 
-// With concurrency 1, no task overtakes one that cannot be started.
-bool Dispatcher::blocks_all() const { return breaker_.any() && options_.concurrency == 1; }
-
 const ExecutorBreaker::Pause* Dispatcher::pause_of(const Task& task) const {
   if (!breaker_.any()) return nullptr;
-  if (blocks_all()) return &breaker_.first();
   const auto* pause = breaker_.find(options_.executor_of(task.type));
   return pause != nullptr && pause->active ? pause : nullptr;
 }
@@ -164,10 +160,15 @@ Instant Dispatcher::held_too_long_at() const {
   return first == nullptr ? Instant::max() : first->attempt->held_since + adaptive_.patience();
 }
 
+// Jobs of its executor could not be started lately.
+bool Dispatcher::cannot_start_yet(const Task& task) const {
+  return pause_of(task) != nullptr || waits_for_probe(task) != nullptr;
+}
+
 // No task of its executor and partition may be claimed now.
 bool Dispatcher::waits_for_executor(const Modes& modes, const TaskEntry& entry) const {
-  return !modes[entry.partition].may_claim() || pause_of(*entry.task) != nullptr ||
-         waits_for_probe(*entry.task) != nullptr || table_.executor_slots().is_full(*entry.task);
+  return !modes[entry.partition].may_claim() || cannot_start_yet(*entry.task) ||
+         table_.executor_slots().is_full(*entry.task);
 }
 
 // The first ready task, or a limited one that comes before it and waits no more.
@@ -189,7 +190,7 @@ TaskEntry* Dispatcher::next_ready(const Modes& modes) {
       table_.move(*entry, S::kBlocked);
     } else if (!waits_for_executor(modes, *entry)) {
       return entry;
-    } else if (options_.concurrency == 1 && waits_for_probe(*entry->task) != nullptr) {
+    } else if (options_.concurrency == 1 && cannot_start_yet(*entry->task)) {
       return nullptr;  // nothing passes it
     } else {
       table_.move(*entry, S::kLimited);
@@ -209,9 +210,11 @@ TaskEntry* Dispatcher::next_ahead(Instant now) {
   TaskEntry* entry = table_.waiting_order().first_delayed();
   if (entry == nullptr || entry->state == S::kRefused || entry->task->stamp.taken ||
       !entry->task->serial_key.empty() || table_.executor_slots().limit_of(*entry->task) != 0 ||
-      pause_of(*entry->task) != nullptr || waits_for_probe(*entry->task) != nullptr) {
+      cannot_start_yet(*entry->task)) {
     return nullptr;
   }
+  // What is due and cannot be started would be overtaken.
+  if (options_.concurrency == 1 && table_.waiting_order().first_ready() != nullptr) return nullptr;
   if (entry->task->expire_at && *entry->task->expire_at <= entry->due) return nullptr;
   const WallTime opens =
       entry->due - std::chrono::floor<std::chrono::milliseconds>(options_.preload);
@@ -297,9 +300,7 @@ void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
   if (!any([](const Mode& mode) { return mode.trusted; })) return;
   // A pause may come while a claim is under way: that task is given back as well.
   const bool paused = any([](const Mode& mode) { return mode.paused; });
-  if (paused || blocks_all()) {
-    requeue_claimed(now, paused ? "the queue is paused" : "no job can be started here", out);
-  }
+  if (paused) requeue_claimed(now, "the queue is paused", out);
   requeue_too_early(now, out);
   if (!any([](const Mode& mode) { return mode.may_start(); })) return;
   start_claimed(now, modes, out);
@@ -346,7 +347,7 @@ void Dispatcher::claim_next(Instant now, const Modes& modes, const std::string& 
                             Effects& out) {
   rate_at_ = ahead_at_ = apart_at_ = Instant::max();
   const auto claims = [](const Mode& mode) { return mode.may_claim(); };
-  if (std::none_of(modes.begin(), modes.end(), claims) || blocks_all()) return;
+  if (std::none_of(modes.begin(), modes.end(), claims)) return;
   if (modes.size() > 1) {
     rate_.share(static_cast<std::size_t>(std::count_if(modes.begin(), modes.end(), claims)),
                 modes.size());

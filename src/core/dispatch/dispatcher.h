@@ -124,7 +124,7 @@ class Dispatcher {
   [[nodiscard]] Instant held_too_long_at() const;
   [[nodiscard]] bool is_last_chance(const Task& task) const;
   [[nodiscard]] bool would_overtake(const TaskEntry& entry) const;
-  [[nodiscard]] bool blocks_all() const;
+  [[nodiscard]] bool cannot_start_yet(const Task& task) const;
   [[nodiscard]] const ExecutorBreaker::Pause* pause_of(const Task& task) const;
   [[nodiscard]] const TaskEntry* probe_of(std::string_view executor,
                                           const ExecutorBreaker::Pause& pause) const;

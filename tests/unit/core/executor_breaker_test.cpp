@@ -99,6 +99,24 @@ TEST_CASE("one at a time, nothing passes what cannot be started") {
   CHECK(a.daemon.queue->cannot_start().empty());
 }
 
+TEST_CASE("one at a time, others go on once what cannot be started is withdrawn") {
+  Ill a{with_types(1)};
+  a.put("1", "program");
+  a.cluster.run_for(4s);
+  a.put("2", "other");
+  a.put("3", "program");
+  a.put("4", "other");
+  a.cluster.run_for(1s);
+  CHECK(a.done().empty());
+  const auto reasons = a.daemon.queue->why(a.cluster.now, "tasks/2");
+  REQUIRE(reasons.size() == 1);
+  CHECK(reasons.front().kind == Reason::Kind::kOrder);
+  CHECK(reasons.front().key == "tasks/1");
+  a.cluster.store.remove("tasks/1");
+  a.cluster.run_for(100ms);
+  CHECK(a.done() == Keys{"record 2"});  // and not what is behind the next of that executor
+}
+
 TEST_CASE("side by side, others go on, but for those of its serialKey") {
   Ill a{with_types(4)};
   a.cluster.exclusive = false;
