@@ -28,8 +28,8 @@ step() { printf '\n%s== %s%s\n' "$bold" "$*" "$plain"; }
 say() { printf '   %s\n' "$*"; }
 give_up() { printf 'quickstart: %s\n' "$*" >&2; exit 1; }
 
-# Prints the command as a user would type it, and runs it.
-run() { printf '   $ %s\n' "$*"; "$@" | sed 's/^/   /'; }
+# Prints the command as a user would type it, whatever its paths hold, and runs it.
+run() { printf '   $'; printf ' %q' "$@"; printf '\n'; "$@" | sed 's/^/   /'; }
 
 # show_progress LOG: writes what a build says to LOG and, on a terminal, how many steps are done.
 show_progress() {
@@ -218,20 +218,23 @@ grep -q "end   long attempt 2" "$dir/said" || give_up "the second attempt did no
 [ "$(grep -c "^end " "$dir/said")" -eq 1 ] || give_up "the killed attempt ended, too"
 
 # ------------------------------------------------------------------------------------------------
+printf -v shown %q "$lictor"
+printf -v here %q "$dir"
+printf -v script %q "$source_dir/examples/quickstart.sh"
 if [ "$keep" = yes ]; then
   step "Left running"
   say "export CONSUL_HTTP_ADDR=$CONSUL_HTTP_ADDR"
-  say "$lictor submit Say --para text=hello --wait"
-  say "$lictor list; $lictor leader; $lictor check --config $dir/lictor.json"
+  say "$shown submit Say --para text=hello --wait"
+  say "$shown list; $shown leader; $shown check --config $here/lictor.json"
   say "the web page: $("$lictor" leader --json | sed -n 's/^ *"admin": "\(.*\)",\{0,1\}$/\1/p')/"
   say "Consul's own page: http://$CONSUL_HTTP_ADDR/ui"
-  say "logs, configuration and data: $dir"
+  say "logs, configuration and data: $here"
   alive=()
   for pid in "${pids[@]}"; do ! kill -0 "$pid" 2>/dev/null || alive+=("$pid"); done
-  say "to stop it all: kill ${alive[*]}; rm -r $dir"
+  say "to stop it all: kill ${alive[*]}; rm -r $here"
 else
   step "Done: stopping it all"
-  say "to go on: $source_dir/examples/quickstart.sh --keep   leaves Consul and the daemons running, to play with"
-  say "          $lictor dev   needs no Consul"
-  say "          $lictor help   lists the manual; README.md has a first real queue on two hosts"
+  say "to go on: $script --keep   leaves Consul and the daemons running, to play with"
+  say "          $shown dev   needs no Consul"
+  say "          $shown help   lists the manual; README.md has a first real queue on two hosts"
 fi

@@ -90,7 +90,7 @@ Option add_selection(Arguments& to, Selection& selection, const char* ids_what,
 }
 
 int print_bulk(const Client& client, const BulkResult& result, const std::string& done,
-               const std::function<std::string(const TaskInfo&)>& line) {
+               const std::function<std::string(const TaskInfo&)>& line, const std::string& noun) {
   client.console.end_progress();
   if (client.json) {
     const auto refused = json_list(result.refused, [](const auto& each) -> ordered_json {
@@ -102,7 +102,7 @@ int print_bulk(const Client& client, const BulkResult& result, const std::string
   } else if (line) {
     for (const TaskInfo& task : result.tasks) client.console.print_line(line(task));
   } else {
-    client.console.print_line(done + ' ' + counted(result.tasks.size(), "task") + not_done(result));
+    client.console.print_line(done + ' ' + counted(result.tasks.size(), noun) + not_done(result));
   }
   report_refusals(client, result);
   // An unreachable Consul outranks other refusals: running the command again helps.

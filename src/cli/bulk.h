@@ -20,10 +20,12 @@ struct Selection {
                                    const char* all_what);
 
 /// Prints the result and returns the exit code: kUnreachable if Consul stopped answering, else that
-/// of the first refusal. `done`: "cancelled". `line` words one task; empty: print only the count.
+/// of the first refusal. `done`: "cancelled". `line` words one task; empty: print only the count, of
+/// what `noun` says.
 [[nodiscard]] int print_bulk(const Client& client, const BulkResult& result,
                              const std::string& done,
-                             const std::function<std::string(const TaskInfo&)>& line);
+                             const std::function<std::string(const TaskInfo&)>& line,
+                             const std::string& noun = "task");
 
 /// Changes each id by itself. A refusal does not stop the others; a Consul that does not answer
 /// does.

@@ -65,7 +65,7 @@ Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options) {
   }
   if (options.selection.all) {
     LICTOR_TRY(const auto result, client.api.purge_all(filter, progress_of(client)));
-    return print_bulk(client, result, "purged", {});
+    return print_bulk(client, result, "purged", {}, "dead letter");
   }
   const auto result =
       each_of(options.selection.ids, [&](const std::string& id) { return client.api.purge(id); });

@@ -44,7 +44,7 @@ bool expired(const TaskInfo& task, WallTime now) {
 std::string orphan_text(const TaskInfo& task) {
   return fmt::format(
       "its owner{} died or lost leadership; the next leader runs it again and counts a lost owner "
-      "({} so far); after max_losses it becomes a dead letter",
+      "({} so far), unless that daemon lives; after max_losses it becomes a dead letter",
       task.node.empty() ? "" : ", " + task.node + ",", task.lost);
 }
 

@@ -91,6 +91,10 @@ Result<std::vector<std::string>> reachable_addresses(const Member& member,
     }
   }
   if (!addresses.empty()) return addresses;
+  if (member.version.empty()) {
+    return fail(ErrorCode::kFailed,
+                "its entry below members/ cannot be read; its daemon writes it again within 10s");
+  }
   return fail(ErrorCode::kFailed,
               member.admin.empty()
                   ? "its admin API is switched off; set admin.listen there"

@@ -87,10 +87,12 @@ Findings TaskFacts::failures() const {
                           dead_example_)));
   }
   if (orphans_ != 0) {
-    found.push_back(warning("orphans",
-                            counted(orphans_, "task") + " lost " +
-                                (orphans_ == 1 ? "its" : "their") + " owner while running",
-                            "the next leader runs each again, and counts a lost owner"));
+    found.push_back(
+        warning("orphans",
+                counted(orphans_, "task") + " lost " + (orphans_ == 1 ? "its" : "their") +
+                    " owner while running",
+                "the next leader runs each again, and counts a lost owner unless its daemon "
+                "lives"));
   }
   if (!unstarted_.empty()) {
     found.push_back(
