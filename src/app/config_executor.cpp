@@ -46,8 +46,12 @@ Reader backoff(core::Backoff& target) {
   const auto check = [&target](const ConfigNode& place) -> Result<void> {
     if (target.max >= target.initial) return {};
     const std::string initial = format_duration(target.initial);
+    const auto unless_set = [&](const char* name) {
+      return place.has(name) ? "" : " (not set here)";
+    };
     return place.refuse_at({"initial", "max"}, "max " + format_duration(target.max) +
-                                                   " is less than initial " + initial +
+                                                   unless_set("max") + " is less than initial " +
+                                                   initial + unless_set("initial") +
                                                    "; set max to " + initial + " or more");
   };
   return object(backoff_settings(target), R"(an object such as {"initial": "1s", "max": "5m"})",
