@@ -55,7 +55,7 @@ class Scene {
   void add(const std::string& node, const Numbers& partitions, const std::string& url = {},
            std::uint32_t desired_partitions = 0) {
     const std::string session = consul.session();
-    json value{{"node", node}, {"host", host_name()}};
+    json value{{"node", node}, {"host", host_name()}, {"version", "1"}};
     if (desired_partitions == 0) desired_partitions = count_;
     if (desired_partitions > 1) value["partitions"] = {{"q", desired_partitions}};
     if (!url.empty()) value["admin"] = {url};
@@ -171,6 +171,17 @@ TEST_CASE("a daemon answers nothing for a task of a partition that it does not l
   // Its lock is held, and the lease is about to be proved.
   scene.own_why = R"([{"reason":"not_leading","text":"..."},{"reason":"paused","text":"..."}])";
   CHECK(scene.backend->why("q", "t") == scene.own_why);
+}
+
+TEST_CASE("a leader whose entry cannot be read is not called one without an admin API") {
+  Scene scene;
+  scene.add("self", {0});
+  scene.add("d", {3});
+  scene.consul.put("lictor/q/members/d", "garbage");
+  const auto answers = scene.backend->ask_leaders("q", "/y");
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].body.error().message.starts_with(
+      "d could not be asked: its entry below members/ cannot be read"));
 }
 
 TEST_CASE("all other leaders are asked at once, and again only after a while") {

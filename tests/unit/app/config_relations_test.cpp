@@ -96,7 +96,9 @@ TEST_CASE("concurrency and prefetch must fit into max_unacked, and a backoff's m
   CHECK(error_of(queue_text("\"backoff\": {\"initial\": \"1m\",\n\"max\": \"10s\"}"))
             .starts_with("lictor.json:3: queues[0].backoff: max 10s is less than initial 1m"));
   CHECK(error_of(executor_text(R"({"noop": {}, "backoff": {"initial": "10m"}})"))
-            .starts_with("lictor.json:2: queues[0].executors.A.backoff: max 5m is less than "));
+            .starts_with(
+                "lictor.json:2: queues[0].executors.A.backoff: max 5m (not set here) is less "
+                "than initial 10m; set max"));
 }
 
 TEST_CASE("no two paths overlap, and no two queues share a name") {
