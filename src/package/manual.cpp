@@ -82,7 +82,6 @@ cmark_node* line_break() {
 
 // cmark leaves tables to tbl, which does not break the lines of cells. So each row becomes an item
 // of a list: its first cell, and below it the others, from the third on with their heads.
-// The table is not freed: its words are in its memory.
 void list_rows(cmark_node* table) {
   cmark_node* list = cmark_node_new(CMARK_NODE_LIST);
   const std::vector<cmark_node*> rows = children_of(table);
@@ -110,7 +109,8 @@ void list_rows(cmark_node* table) {
 }
 
 // As man pages have it: sections are headings of the first level, other pages have a number.
-void adapt_for_man(cmark_node* node) {
+// Returns the node if another stands in its place; it must outlive that, which has its words.
+Tree adapt_for_man(cmark_node* node) {
   if (is(node, "heading")) {
     cmark_node_set_heading_level(node, cmark_node_get_heading_level(node) - 1);
   } else if (const std::string topic = topic_of(node); !topic.empty()) {
@@ -118,9 +118,12 @@ void adapt_for_man(cmark_node* node) {
     cmark_node_replace(node, strong);
     cmark_node_append_child(strong, text_node(man_name(topic)));
     cmark_node_insert_after(strong, text_node(std::string{'('} + man_section(topic) + ')'));
+    return {node, cmark_node_free};
   } else if (is(node, "table")) {
     list_rows(node);
+    return {node, cmark_node_free};
   }
+  return {nullptr, cmark_node_free};
 }
 
 std::string html_escaped(std::string text) {
@@ -187,9 +190,10 @@ std::string man_file(const std::string& topic) {
 }
 
 std::string man_of(const ManualPage& page) {
+  std::vector<Tree> replaced_nodes;
   const Tree tree = parsed(page.markdown.substr(page.markdown.find("\n\n", page.title.size() + 4)));
   const bool titled = is(cmark_node_first_child(tree.get()), "heading");
-  each(tree.get(), adapt_for_man);
+  each(tree.get(), [&](cmark_node* node) { replaced_nodes.push_back(adapt_for_man(node)); });
   std::string body = taken(cmark_render_man(tree.get(), CMARK_OPT_DEFAULT, 0));
   // Newer versions of groff know no font C.
   body = replaced(replaced(std::move(body), ".nf\n\\f[C]\n", ".nf\n"), "\n\\f[]\n.fi", "\n.fi");
