@@ -317,7 +317,7 @@ class Daemon {
     return refusals_.first(boot_now());
   }
 
-  // What the other hosts go by.
+  // Writes this host's entry among the members again when it has something new to say.
   void publish_entry() {
     bool is_new = false;
     for (const auto& queue : queues_) {

@@ -54,7 +54,7 @@ void MemberEntry::set_member(const char* member, nlohmann::json value) {
   if (!value.is_null()) value_[member] = std::move(value);
 }
 
-// One partition is not said, as what an entry does not say counts as one.
+// An entry leaves out a queue of one partition: its readers take what is missing for 1.
 bool MemberEntry::set_desired_partitions(const std::string& queue, std::uint32_t number) {
   const auto last = desired_partitions_.try_emplace(queue, 1).first;
   if (std::exchange(last->second, number) == number) return false;

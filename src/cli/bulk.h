@@ -20,8 +20,8 @@ struct Selection {
                                    const char* all_what);
 
 /// Prints the result and returns the exit code: kUnreachable if Consul stopped answering, else that
-/// of the first refusal. `done`: "cancelled". `line` words one task; empty: print only the count, of
-/// what `noun` says.
+/// of the first refusal. `done`: "cancelled". `line` words one task; empty: print only the count, as
+/// in "3 tasks", where `noun` is "task".
 [[nodiscard]] int print_bulk(const Client& client, const BulkResult& result,
                              const std::string& done,
                              const std::function<std::string(const TaskInfo&)>& line,

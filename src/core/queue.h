@@ -174,7 +174,7 @@ class Queue {
     scheduler_.on(now, event, out);
   }
   void on(Instant now, const RateRead& event, Effects& out) { dispatcher_.on(now, event, out); }
-  void on(Instant now, const OwnersRead& event, Effects&) { owners_.on(now, event); }
+  void on(Instant now, const OwnersRead& event, Effects& out) { owners_.on(now, event, out); }
   void on(Instant now, const JobExited& event, Effects& out);
   void on(Instant now, const Reconfigured& event, Effects& out);
   /// A refusal named how many operations Consul takes.

@@ -64,7 +64,6 @@ struct Binding {
 [[nodiscard]] http::Request encode(const Binding&, const core::ListHistory&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ListSchedules&);
 [[nodiscard]] http::Request encode(const Binding&, const core::ReadRate&);
-[[nodiscard]] http::Request encode(const Binding&, const core::ReadOwners&);
 [[nodiscard]] http::Request encode(const Binding&, const core::Commit&);
 
 [[nodiscard]] core::SessionCreated decode(const core::CreateSession&, const http::Response&);
@@ -104,6 +103,9 @@ struct Binding {
 
 /// A transaction that only reads, by a quorum: no raft entry.
 [[nodiscard]] http::Request read_transaction(const Binding&, Txn txn);
+
+/// A read of `target`, by a quorum.
+[[nodiscard]] http::Request quorum_read(const Binding&, std::string target);
 
 /// A blocking query of `target` from `index` on; from 0 it answers at once.
 [[nodiscard]] http::Request blocking_read(const Binding&, std::string target, std::uint64_t index);

@@ -74,6 +74,10 @@ http::Request read_transaction(const Binding& binding, Txn txn) {
   return request;
 }
 
+http::Request quorum_read(const Binding& binding, std::string target) {
+  return read(binding, std::move(target), true, 0);
+}
+
 http::Request blocking_read(const Binding& binding, std::string target, std::uint64_t index) {
   return read(binding, std::move(target), false, index, Pace::kPrompt);
 }
@@ -173,10 +177,6 @@ http::Request encode(const Binding& binding, const core::ListSchedules& effect) 
 
 http::Request encode(const Binding& binding, const core::ReadRate&) {
   return read(binding, kv_path(binding.layout.rate_key), true, 0);
-}
-
-http::Request encode(const Binding& binding, const core::ReadOwners&) {
-  return read(binding, kv_path(binding.layout.members_prefix) + "?recurse", true, 0);
 }
 
 http::Request encode(const Binding& binding, const core::Commit& commit) {

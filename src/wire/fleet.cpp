@@ -48,6 +48,12 @@ bool is_denial(std::string_view error) {
   return error.find("Permission denied") != std::string_view::npos;
 }
 
+// The same request would be refused again, unless a condition of it did not hold.
+bool is_refusal(const http::Response& response) {
+  return response.delivery == http::Delivery::kReplied && response.status >= 400 &&
+         response.status < 500 && !http::over_limit(response);
+}
+
 // kNo: a condition did not hold. kRefused: the same request would be refused again.
 core::DivisionReply txn_answer(const Binding& binding, const http::Response& response) {
   const auto reply = txn_reply(response);
@@ -59,9 +65,7 @@ core::DivisionReply txn_answer(const Binding& binding, const http::Response& res
     error = denied == reply->errors.end() ? reply->errors.front().what : denied->what;
   }
   if (is_denial(error)) return {Answer::kRefused, error + needed_rules(binding)};
-  const bool is_refusal = response.delivery == http::Delivery::kReplied && response.status >= 400 &&
-                          response.status < 500 && !http::over_limit(response);
-  if (!is_refusal) return {Answer::kUnknown, std::move(error)};
+  if (!is_refusal(response)) return {Answer::kUnknown, std::move(error)};
   return {response.status == 409 ? Answer::kNo : Answer::kRefused, std::move(error)};
 }
 
@@ -147,7 +151,7 @@ core::FleetRead decode(const Binding& binding, const core::ReadFleet&,
 }
 
 http::Request encode(const Binding& binding, const core::ReadCount&) {
-  return blocking_read(binding, kv_path(binding.layout.partitions_key) + "?consistent", 0);
+  return quorum_read(binding, kv_path(binding.layout.partitions_key));
 }
 
 // Writes the leader key too, so that a daemon that saw it free does not acquire it on that ground.
@@ -255,6 +259,10 @@ core::DivisionReply decode(const Binding& binding, const core::ChangeCount&,
   return txn_answer(binding, response);
 }
 
+http::Request encode(const Binding& binding, const core::ReadOwners&) {
+  return quorum_read(binding, kv_path(binding.layout.members_prefix) + "?recurse");
+}
+
 core::OwnersRead decode(const Binding& binding, const core::ReadOwners& ask,
                         const http::Response& response) {
   core::OwnersRead read;
@@ -262,8 +270,7 @@ core::OwnersRead decode(const Binding& binding, const core::ReadOwners& ask,
   const auto entries = read_entries(response);
   if (!entries) {
     read.error = entries.error().message;
-    read.refused = response.delivery == http::Delivery::kReplied && response.status >= 400 &&
-                   response.status < 500 && !http::over_limit(response);
+    read.refused = is_refusal(response);
     return read;
   }
   read.ok = true;

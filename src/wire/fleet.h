@@ -13,9 +13,11 @@
 //   CreateCount     check-index of the locks, cas leader, cas partitions = 0
 //   DeleteLocks     delete-cas of locks
 //   ChangeCount     check-session of the locks, cas partitions; to 1: delete-cas partitions
+//   ReadOwners      a read of the members (core/tasks/owners.h tells when it is asked)
 //
-// All reads are by a quorum. A server that has just started answers others from what it has replayed
-// so far: by such an answer the hosts would stop all jobs, as if the number were gone.
+// All of them are by a quorum. A server that has just started answers other reads from what it has
+// replayed so far, and hosts that believed such an answer would stop all jobs, as if the number were
+// gone. Only the watch of the locks is not: the core proves what it shows (core/leadership/lock.h).
 //
 // A transaction of an old Consul takes 64 operations (consul.md 3.1), and a queue may have more
 // locks. So CreateCount and ChangeCount check as many as fit. That is enough for ChangeCount: a
@@ -82,6 +84,7 @@ using QueueNumbers = std::map<std::string, std::uint32_t, std::less<>>;
 [[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::ChangeCount& ask,
                                          const http::Response& response);
 
+[[nodiscard]] http::Request encode(const Binding& binding, const core::ReadOwners& ask);
 /// `given_up` in a member's entry: {"<queue>": "<nonce>"}. An entry that no session holds was written
 /// by hand and counts for nothing.
 [[nodiscard]] core::OwnersRead decode(const Binding& binding, const core::ReadOwners& ask,

@@ -84,7 +84,7 @@ TEST_CASE("a restart of Consul within the lease leaves a divided queue and its j
 TEST_CASE("a daemon that lives has lost no task, whoever leads after an outage of Consul") {
   ConsulAgent consul;
   World world{consul};
-  const nlohmann::json queue{{"session_ttl", "10s"}, {"lock_delay", "20s"}, {"kill_grace", "1s"}};
+  const nlohmann::json queue{{"session_ttl", "10s"}, {"lock_delay", "30s"}, {"kill_grace", "1s"}};
   const auto first = world.leading_daemon("a", queue);
   const auto second = world.standby_daemon("b", queue);
   world.submit("long", 1000, {{"sleep", 600'000}});

@@ -18,13 +18,15 @@ void Owners::ask(Effects& out) {
   out.emplace_back(ReadOwners{request_});
 }
 
-void Owners::on(Instant now, const OwnersRead& reply) {
+void Owners::on(Instant now, const OwnersRead& reply, Effects& out) {
   if (reply.request != request_ || !request_) return;
   request_ = {};
   if (!reply.ok && !reply.refused) {
+    trouble_.report("reading what the members have given up", reply.error, out);
     read_at_ = now + kRetryPause;
     return;
   }
+  trouble_.over();
   read_ = reading_;
   given_up_ = reply.given_up;
 }

@@ -24,16 +24,17 @@ class Owners {
  public:
   explicit Owners(Requests& requests) : requests_(requests) {}
 
-  /// Reads what they say now: a partition was won.
+  /// Reads the members' entries again, since a partition was won.
   void read(Effects& out);
   void stop(Effects& out);
-  void on(Instant now, const OwnersRead& reply);
+  void on(Instant now, const OwnersRead& reply, Effects& out);
   void on_time(Instant now, Effects& out);
 
   /// The number of the last reading that was asked for.
   [[nodiscard]] std::uint64_t reading() const { return reading_; }
   /// Whether that reading, or a later one, has ended.
   [[nodiscard]] bool has_read(std::uint64_t reading) const { return read_ >= reading; }
+  /// Its daemon said so, as of the last reading.
   [[nodiscard]] bool have_given_up(const Claim& claim) const;
   [[nodiscard]] Instant next_deadline() const { return read_at_; }
 
@@ -41,6 +42,7 @@ class Owners {
   void ask(Effects& out);
 
   Requests& requests_;
+  StoreTrouble trouble_;
   RequestId request_;
   Instant read_at_ = Instant::max();  // after a failure
   std::uint64_t reading_ = 0;

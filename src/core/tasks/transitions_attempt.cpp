@@ -58,8 +58,8 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
   const std::string* last = orphan && task->stamp.claim ? &task->stamp.claim->nonce : nullptr;
   const bool not_started =
       last != nullptr && entry.notes && entry.notes->not_started.contains(*last);
-  // The daemon that claimed it lives and has stopped the job itself: this one, in an earlier term,
-  // or another, which says so.
+  // Its owner lives, and has stopped the job itself: it is this daemon, in an earlier term, or
+  // another one that has given up the claim.
   const bool once = policy.delivery == Delivery::kAtMostOnce;
   const bool is_own = last != nullptr && last->starts_with(options_.identity + "-");
   const bool owner_lives = is_own || (last != nullptr && owners_.have_given_up(*task->stamp.claim));

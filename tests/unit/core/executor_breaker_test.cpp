@@ -117,6 +117,23 @@ TEST_CASE("one at a time, others go on once what cannot be started is withdrawn"
   CHECK(a.done() == Keys{"record 2"});  // and not what is behind the next of that executor
 }
 
+TEST_CASE("one at a time, nothing is claimed ahead of its time beside what cannot be started") {
+  QueueOptions options = with_types(1);
+  options.prefetch = 8;
+  Ill a{options};
+  a.put("1", "program");
+  a.cluster.run_for(4s);
+  a.cluster.put("2", [&](Task& task) {
+    task.type = "other";
+    task.execute_at = a.cluster.wall() + 1500ms;
+  });
+  a.cluster.run_for(5s);
+  CHECK(a.done().empty());
+  a.ill = false;
+  REQUIRE(a.cluster.run_until([&] { return a.idle(); }, 61s));
+  CHECK(a.cluster.started.back() == "tasks/2");
+}
+
 TEST_CASE("side by side, others go on, but for those of its serialKey") {
   Ill a{with_types(4)};
   a.cluster.exclusive = false;

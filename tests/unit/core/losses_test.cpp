@@ -125,6 +125,25 @@ TEST_CASE("a leader that may not read the members counts every owner, and does n
   CHECK(two.cluster.store.task("tasks/1")->stamp.lost == 1);
 }
 
+TEST_CASE(
+    "a leader that gets no answer about the members claims nothing, says so, and asks again") {
+  Cluster cluster;
+  Fault silent;
+  silent.lose_reply = true;
+  cluster.spoil<ReadOwners>(silent);
+  Daemon& a = cluster.add(options_of("a"));
+  cluster.put("1");
+  cluster.run_for(20s);
+  CHECK(cluster.started.empty());
+  CHECK(all<ReadOwners>(a).size() > 2);
+  CHECK(all<ReadOwners>(a).size() < 10);
+  CHECK(count(a, Fact::Kind::kStoreTrouble) == 1);
+  CHECK(a.queue->why(cluster.now, "tasks/1").front().kind == Reason::Kind::kReading);
+  cluster.heal();
+  cluster.run_for(5s);
+  CHECK(cluster.started == Keys{"tasks/1"});
+}
+
 TEST_CASE("a daemon that died is a lost owner, also if it comes back on its host") {
   Alone alone;
   alone.cluster.put("1");
