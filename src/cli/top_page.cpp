@@ -240,10 +240,11 @@ class Drawing {
       if (shown++ == most) break;
       const bool is_chosen = text_of(task, "key") == scene_.chosen;
       const Style style = is_chosen ? Style::kBold : Style::kPlain;
-      const std::string when = running              ? how_long(text_of(task, "since"))
-                               : dead               ? since_text(text_of(task, "since"))
-                               : state == "waiting" ? since_text(text_of(task, "time"))
-                                                    : since_text(text_of(task, "due"));
+      const std::string when = task.value("orphan", false) ? "orphan"
+                               : running                   ? how_long(text_of(task, "since"))
+                               : dead                      ? since_text(text_of(task, "since"))
+                               : state == "waiting"        ? since_text(text_of(task, "time"))
+                                                           : since_text(text_of(task, "due"));
       table.add_row({{(is_chosen ? "> " : "  ") + text_of(task, "id"), style},
                      {text_of(task, "type"), style},
                      {when, style},

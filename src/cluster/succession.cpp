@@ -55,8 +55,13 @@ std::string takers_text(const Candidates& candidates, const char* what, const ch
   return fmt::format("{} takes {}", one_of(*candidates), what);
 }
 
-// Of a lock that was not released.
-std::string delay_text(const LockView& lock) {
+// Of a lock that was not released. Where its key is gone, with what it said, the daemons wait for
+// the locks that they remember, of a divided queue after the number of partitions is written.
+std::string delay_text(const LockView& lock, const Candidates& candidates) {
+  if (lock.index == 0) {
+    if (candidates && candidates->empty()) return {};  // perhaps nobody ever led
+    return lock.partition.count == 1 ? " within the lock-delay" : " within two lock-delays";
+  }
   const std::string delay = lock.text("lock_delay");
   if (delay.empty() || !lock.text("released").empty()) return {};
   return " when the lock-delay has passed, within " + delay;
@@ -94,8 +99,12 @@ std::string takeover_if_free(const client::Locks& locks, const Partitions& free,
                              const Candidates& candidates) {
   if (free.size() > 1) {
     std::string delay;  // of one of them: all daemons should have the same
-    for (const std::uint32_t i : free) {
-      if (delay.empty()) delay = delay_text(locks[i]);
+    for (const bool exists : {true, false}) {
+      for (const std::uint32_t i : free) {
+        if (delay.empty() && exists == (locks[i].index != 0)) {
+          delay = delay_text(locks[i], candidates);
+        }
+      }
     }
     return takers_text(candidates, "each", kNoneTakes) + delay;
   }
@@ -107,7 +116,7 @@ std::string takeover_if_free(const client::Locks& locks, const Partitions& free,
   }
   if (!text.empty()) text += "; ";
   return text + takers_text(candidates, "it", locks.count() == 1 ? kNoneUp : kNoneTakes) +
-         delay_text(lock);
+         delay_text(lock, candidates);
 }
 
 Error nobody_leads(const client::Queue& queue, const client::Locks& locks, const Partitions& free) {
@@ -125,7 +134,7 @@ Error nobody_leads(const client::Queue& queue, const client::Locks& locks, const
   } else if (!candidates || candidates->empty()) {
     text += ": no daemon has ever led it; if its name is right, start one with \"lictor run\"";
   } else {  // somebody deleted it, or it is about to be written
-    text += "; " + takers_text(candidates, "it", kNoneUp) + " within the lock-delay";
+    text += "; " + takers_text(candidates, "it", kNoneUp) + delay_text(lock, candidates);
   }
   return {ErrorCode::kNotFound, std::move(text)};
 }

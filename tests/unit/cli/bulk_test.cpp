@@ -41,7 +41,8 @@ TEST_CASE("refusals with the same message share a line with their number, at mos
   CHECK(std::count(told.begin(), told.end(), '\n') == 22);
 }
 
-TEST_CASE("where there are no dead letters, purge --all asks nothing, and both commands say so") {
+TEST_CASE(
+    "purge --all says how many dead letters it purged; where there are none it asks nothing") {
   test::ModelConsul consul;
   test::Stage purged{consul};
   CHECK(purged.run("dead purge --all") == kDone);
@@ -49,6 +50,10 @@ TEST_CASE("where there are no dead letters, purge --all asks nothing, and both c
   test::Stage listed{consul};
   CHECK(listed.run("dead list --type Mail") == kDone);
   CHECK(test::contains(listed.err(), "no such dead letters in queue \"q\"\n"));
+  consul.put("lictor/q/dead/a~1", R"({"task":{"type":"T"},"reason":"failed"})");
+  test::Stage one{consul};
+  CHECK(one.run("dead purge --all --yes") == kDone);
+  CHECK(one.out() == "purged 1 dead letter\n");
 }
 
 TEST_CASE("an unreachable Consul decides the exit code over other refusals") {

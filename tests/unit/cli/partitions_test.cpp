@@ -136,6 +136,8 @@ TEST_CASE("leader tells of several free partitions at once, and of a leader that
   CHECK(contains(code.error().message,
                  "nobody leads partitions 4-7 of queue \"q\" (below lictor/q/leader/8/); b takes "
                  "each when the lock-delay has passed, within 30s"));
+  fleet.consul.remove(lock_key(5));
+  CHECK(contains(stage.run("leader").error().message, "b takes each within two lock-delays"));
   CHECK(stage.out().starts_with("a leads partitions 0-1, but its daemon does not answer: "));
 }
 

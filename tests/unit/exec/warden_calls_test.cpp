@@ -152,6 +152,7 @@ constexpr long kNever[] = {SYS_epoll_ctl,
                            SYS_mremap,
                            SYS_madvise,
                            SYS_rt_sigprocmask,
+                           SYS_sigaltstack,  // as AddressSanitizer ends a thread
                            SYS_timerfd_settime,
                            SYS_clock_gettime,
                            SYS_getrandom,
