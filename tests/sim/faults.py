@@ -71,6 +71,7 @@ CORE = {
     "ForgetForeign": "the tasks of a partition that was won are not read again",
     "KeepLostJobs": "the jobs of a lost partition are not stopped",
     "LoseBeside": "what was written beside a claim is not read after the retry",
+    "ReadReturned": "what was given back in doubt is read again, and loses its place meanwhile",
     "IgnoreTypeLimit": "the concurrency of a type is ignored",
     "NoSlotAgain": "nobody takes the slot of a type that becomes free",
     "StartBeyond": "what was claimed is started although the concurrency of its type was lowered",
@@ -769,9 +770,21 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
 """,
     ),
     (
+        "core/commits/write_batcher.cpp",
+        """    if (!unchanged) expect""",
+        """    if (!unchanged || FAULT(ReadReturned)) expect""",
+    ),
+    (
         "core/tasks/transitions_attempt.cpp",
-        """if (op.record != entry.task->record) {""",
-        """if (op.record != entry.task->record && !FAULT(LoseBeside)) {""",
+        """  const std::shared_ptr<const Task>& rewritten = settled.write.rewritten;
+""",
+        """  if (FAULT(ReadReturned) && settled.write.rewritten) {
+    table_.bury(entry, 0, now);
+    return source_->fetch(entry.key);
+  }
+  const std::shared_ptr<const Task> rewritten =
+      FAULT(LoseBeside) ? nullptr : settled.write.rewritten;
+""",
     ),
     (
         "core/tasks/transitions.cpp",

@@ -220,7 +220,7 @@ void FakeStore::translate(StoredRecord& stored) const {
     const auto known = record_of_.find(wire::unstamped_record(*task->record));
     record = known == record_of_.end() ? task->record : known->second;
   }
-  task->record = record;
+  task->record = std::make_shared<const std::string>(*record);  // each answer has its own
 }
 
 TasksListed FakeStore::list(const ListTasks& effect) const {

@@ -26,6 +26,8 @@ struct Write {
   SharedOptional<Claim> claim;  // that the task carries by then
   std::uint32_t partition = 0;  // under whose fence
   bool dropped = false;         // the partition was lost while this was on its way
+  // The version that `op` goes on from, where another client wrote beside our claim.
+  std::shared_ptr<const Task> rewritten{};
 };
 
 /// No task's state depends on these: one that is refused as stale is void, and one with an unknown

@@ -22,22 +22,17 @@ const Claim* claim_of(const StoredRecord& stored) {
 }
 
 // Another client wrote beside our claim: continue from the version that is there now.
-void expect(Write& write, const StoredRecord& stored) {
+void expect(Write& write, const Task& stored) {
   Op op = *write.op;
-  const auto& record = std::visit(
-      [](const auto& r) -> const auto& { return r.record; }, stored);
   std::visit(Overloaded{[](MarkOp&) {}, [](PruneOp&) {}, [](ScheduleOp&) {},
-                        [&](FinishOp& finish) { finish.index = index_of(stored); },
-                        [&](RestampOp& restamp) {
-                          restamp.index = index_of(stored);
-                          restamp.record = record;
-                        },
-                        [&](BuryOp& bury) {
-                          bury.index = index_of(stored);
-                          bury.record = record;
+                        [&](FinishOp& finish) { finish.index = stored.modify_index; },
+                        [&](auto& of_record) {
+                          of_record.index = stored.modify_index;
+                          of_record.record = stored.record;
                         }},
              op);
   write.op = std::make_shared<const Op>(std::move(op));
+  write.rewritten = std::make_shared<const Task>(stored);
 }
 
 }  // namespace
@@ -301,9 +296,8 @@ void WriteBatcher::resolve_doubt(Instant now, Write write, const StoredRecord* s
                         std::visit([&](const auto& r) { return !too_large(r).empty(); }, *stored);
   if (unchanged || (!claim && ours && !too_long)) {
     // Not applied, or not yet; if the first lands after all, this one is refused and found applied.
-    // A claim keeps its place in order this way. The index may have moved if another client wrote
-    // beside our claim.
-    expect(write, *stored);
+    // A claim keeps its place in order this way.
+    if (!unchanged) expect(write, std::get<Task>(*stored));
     std::vector<Write> again;
     again.push_back(std::move(write));
     requeue(now, std::move(again));

@@ -59,7 +59,7 @@ bool may_become(TaskState from, TaskState to) {
     case S::kStopping:
       return to == S::kEnding || to == S::kLeftover || to == S::kForeign || to == S::kDeleted;
     case S::kEnding:
-      return is_placed(to) || to == S::kUnread || to == S::kEnding || to == S::kDeleted;
+      return is_placed(to) || to == S::kEnding || to == S::kDeleted;
     case S::kBurying:
       return is_placed(to) || to == S::kUnnameable || to == S::kDeleted;
     case S::kLeftover:

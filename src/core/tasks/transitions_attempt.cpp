@@ -430,17 +430,11 @@ void Transitions::on_end_settled(Instant now, TaskEntry& entry,
 
 void Transitions::on_rewrite_applied(Instant now, TaskEntry& entry,
                                      const WriteBatcher::Settled& settled, Effects& out) {
-  const auto& op = std::get<RestampOp>(*settled.write.op);
-  if (op.record != entry.task->record) {  // somebody wrote beside our claim: read what it is now
-    table_.update(entry, S::kUnread, [](TaskEntry& e) {
-      e.index = 0;
-      e.task.reset();
-    });
-    return source_->fetch(entry.key);
-  }
-  auto task = std::make_shared<Task>(*entry.task);
-  task->stamp = op.stamp;
+  const std::shared_ptr<const Task>& rewritten = settled.write.rewritten;
+  auto task = std::make_shared<Task>(rewritten ? *rewritten : *entry.task);
+  task->stamp = std::get<RestampOp>(*settled.write.op).stamp;
   task->modify_index = settled.modify_index;
+  if (rewritten) return place(now, entry, StoredRecord{std::move(*task)}, out);
   task->ready_at = ready_at(now, *task);
   place(now, entry, std::move(task), out);
 }

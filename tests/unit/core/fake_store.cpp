@@ -225,10 +225,14 @@ TasksFetched FakeStore::fetch(const FetchTasks& effect) const {
   }
   if (!reply.missing.empty()) return reply;  // one get that fails spoils the transaction
   for (const std::string& key : effect.keys) {
-    const StoredRecord& record = tasks_.at(key);
-    reply.bytes += 150 + key.size() +
-                   std::visit([](const auto& r) { return r.record->size(); }, record) / 3 * 4;
-    reply.records.push_back(record);
+    StoredRecord record = tasks_.at(key);
+    std::visit(
+        [&](auto& r) {
+          reply.bytes += 150 + key.size() + r.record->size() / 3 * 4;
+          r.record = std::make_shared<const std::string>(*r.record);  // each answer has its own
+        },
+        record);
+    reply.records.push_back(std::move(record));
   }
   return reply;
 }

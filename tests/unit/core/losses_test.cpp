@@ -240,6 +240,29 @@ TEST_CASE("with concurrency 1 what an outage gave back comes before what waits b
   }
 }
 
+TEST_CASE("what an outage gave back comes before what waits behind it, also if it was rewritten") {
+  for (const std::uint32_t concurrency : {1U, 4U}) {
+    for (const bool rewritten : {false, true}) {
+      QueueOptions options = short_lease();
+      options.concurrency = concurrency;
+      Alone alone{options};
+      for (const char* id : {"1", "2", "3"}) {
+        alone.cluster.put(id, [](Task& task) { task.serial_key = "s"; });
+        alone.cluster.run_for(10ms);
+      }
+      alone.cluster.run_for(1s);
+      REQUIRE(alone.cluster.started == Keys{"tasks/1"});
+      if (rewritten) alone.cluster.store.touch("tasks/1", "a record with a remark");
+      outage(alone.cluster, 12s);
+      alone.all_end_after(1s);
+      REQUIRE(alone.cluster.run_until([&] { return alone.idle(); }, 1min));
+      CHECK(alone.cluster.started == Keys{"tasks/1", "tasks/1", "tasks/2", "tasks/3"});
+      CHECK(alone.cluster.store.finished.front() ==
+            (rewritten ? "a record with a remark" : "record 1"));
+    }
+  }
+}
+
 TEST_CASE("a claim whose answer comes after the job before it was given back is given back, too") {
   QueueOptions options = short_lease();
   options.prefetch = 1;
