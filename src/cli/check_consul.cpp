@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "base/kv_name.h"
 #include "base/text.h"
 #include "cli/check.h"
 #include "cli/process.h"
@@ -155,6 +156,12 @@ void check_names(Store& store, const std::string& prefix, Report& report) {
                                "tasks of such names run, read and written by transactions "
                                "(/v1/txn), which their producers have to use, too",
                                key, answer));
+    }
+    if (read.status >= 500 && !refuses_name(read)) {
+      return report.fail("consul", "it answers no reads now: " + by_txn.error().message,
+                         "its servers elect a leader, or too few of them are up: see \"consul "
+                         "operator raft list-peers\", then check again",
+                         by_txn.error().code);
     }
     fault = ", and a transaction fails: " + by_txn.error().message;
   }

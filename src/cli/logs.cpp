@@ -132,7 +132,9 @@ Result<Whereabouts> find_task(const Client& client, const std::string& id) {
   const auto newest =
       std::max_element(found->begin(), found->end(),
                        [](const TaskInfo& a, const TaskInfo& b) { return a.since < b.since; });
-  return Whereabouts{.node = newest->node, .end = client::described(*newest)};
+  // Of a cancelled task the record names who cancelled it, and no host.
+  const bool ran = newest->state != TaskState::kCancelled;
+  return Whereabouts{.node = ran ? newest->node : "", .end = client::described(*newest)};
 }
 
 // A member's logs of the task.

@@ -90,8 +90,8 @@ std::string idle_types(const TopView& view) {
   std::vector<std::string> idle;
   const json types = view.tasks.value("types", json::object());
   for (const auto& [type, count] : types.items()) {
-    if (!has_executor(view.queue, type))
-      idle.push_back(fmt::format("\"{}\" ({})", type, count.dump()));
+    if (type.empty() || has_executor(view.queue, type)) continue;  // a task without is not readable
+    idle.push_back(fmt::format("\"{}\" ({})", type, count.dump()));
   }
   return cluster::some(idle);
 }

@@ -13,16 +13,20 @@ Partitions Fleet::free() const {
   return free;
 }
 
+std::vector<Lead> leads_of(const client::Locks& locks) {
+  std::vector<Lead> leads;
+  for (const client::LockView& lock : locks) {
+    leads.push_back({lock.name(), lock.session.empty() ? "" : lock.text("since"), lock.known});
+  }
+  return leads;
+}
+
 // Members first, then their answers: only those tell which of them may lead next.
 Result<Fleet> read_fleet(const client::Queue& queue, const client::Locks& locks,
                          std::chrono::milliseconds limit, const std::string& own) {
   Fleet fleet;
   LICTOR_TRY(fleet.members, read_members(queue.store, queue.layout, locks));
-  fleet.leads.clear();
-  for (const client::LockView& lock : locks) {
-    fleet.leads.push_back(
-        {lock.name(), lock.session.empty() ? "" : lock.text("since"), lock.known});
-  }
+  fleet.leads = leads_of(locks);
   if (fleet.partitioned()) fleet.moving = partitions_to_move(locks, fleet.members, queue.name);
   ask_all(fleet.members, limit, own);
   std::vector<std::string> candidates;

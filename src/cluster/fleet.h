@@ -34,6 +34,9 @@ struct Fleet {
   [[nodiscard]] Partitions free() const;
 };
 
+/// Who leads, by the locks alone.
+[[nodiscard]] std::vector<Lead> leads_of(const client::Locks& locks);
+
 /// Reads Consul, and asks the members but `own`, which answers, for `limit`. Without the right to
 /// read the locks, who leads is not known. Errors: those of read_members() and read_locks().
 [[nodiscard]] Result<Fleet> read_fleet(const client::Queue& queue, const client::Locks& locks,

@@ -772,7 +772,8 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
     (
         "core/commits/write_batcher.cpp",
         """    if (!unchanged) expect""",
-        """    if (!unchanged || FAULT(ReadReturned)) expect""",
+        """    const bool is_task = std::holds_alternative<Task>(*stored);
+    if (!unchanged || (is_task && FAULT(ReadReturned))) expect""",
     ),
     (
         "core/tasks/transitions_attempt.cpp",

@@ -33,9 +33,9 @@ function withLink(finding, base) {
 /** Names the types that no executor runs. They are contents of tasks, so the finding lacks them. */
 function withTypes(finding, queue, tasks) {
   if (finding.kind !== "no_executor" || !tasks || queue.types.includes("*")) return finding;
-  const idle = Object.entries(tasks.types).filter(([type]) => !queue.types.includes(type));
+  const idle = Object.entries(tasks.types).filter(([type]) => type && !queue.types.includes(type)); // a task without one is not readable
   if (idle.length === 0) return finding;
-  return { ...finding, what: `${finding.what}: ${idle.slice(0, 3).map(([type, tasks]) => `${type || "no type"} (${count(tasks)})`).join(", ")}${idle.length > 3 ? ", …" : ""}` };
+  return { ...finding, what: `${finding.what}: ${idle.slice(0, 3).map(([type, tasks]) => `${type} (${count(tasks)})`).join(", ")}${idle.length > 3 ? ", …" : ""}` };
 }
 
 function tile(label, value, { href, note, kind } = {}) {

@@ -103,6 +103,18 @@ TEST_CASE("the right to sessions is named, too, where the daemon's token lacks a
   CHECK(contains(text, R"(agent "NODE" { policy = "read" })"));
 }
 
+TEST_CASE("who leads is read from the locks where the members may not be listed") {
+  test::ModelConsul consul;
+  consul.refuse = [](const net::Request& request) -> std::optional<http::Response> {
+    if (!request.target.starts_with("/v1/kv/lictor/q/members/")) return std::nullopt;
+    return reply(403, "Permission denied");
+  };
+  consul.put("lictor/q/leader", R"({"node":"a"})", consul.join("http://127.0.0.1:1"));
+  const std::string text = checked(consul);
+  CHECK(contains(text, "ok    q: leader   a leads"));
+  CHECK_FALSE(contains(text, "nobody leads"));
+}
+
 TEST_CASE("a silent leader is reported before its session ends") {
   test::ModelConsul consul;
   // Nobody listens on port 1.
