@@ -55,8 +55,8 @@ Result<std::string> retried_record(std::string_view letter, WallTime now, bool d
   const auto fields = split_object(record);
   if (!fields) {
     return fail(ErrorCode::kInvalid,
-                "its record is not a valid task, so a retry cannot succeed; look at it with "
-                "\"lictor dead show ID\", submit a corrected task, and purge the dead letter");
+                "its record is not a valid task, so a retry cannot succeed: submit a corrected "
+                "task, and purge the dead letter; \"lictor dead show\" shows the record");
   }
   ObjectText kept;
   for (const JsonMember& member : *fields) {

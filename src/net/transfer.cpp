@@ -270,7 +270,10 @@ std::string Transfer::reason(CURLcode code, const std::string& server) const {
   }
   if (std::ranges::find(kTlsFailures, code) != kTlsFailures.end()) {
     return "no TLS connection: " + detail +
-           "; check ca_file, client_cert and tls_server_name against the server's certificate";
+           (code == CURLE_SSL_CERTPROBLEM ? "; check client_cert, and that client_key is its key"
+                                          : "; check ca_file and tls_server_name against the "
+                                            "server's certificate, and whether "
+                                            "that has expired");
   }
   return "not sent: " + detail + "; check that " + server + " listens there";
 }

@@ -39,6 +39,12 @@ TEST_CASE("TLS: the server's name and authority are checked") {
     CHECK(response.status == 200);
     CHECK(response.endpoint == server.address());
   }
+  SUBCASE("a client's key of another certificate") {
+    Options options = right;
+    options.client_cert = folder / "server.cert";
+    options.client_key = folder / "other.key";
+    CHECK(contains(ask(options).error, "check client_cert, and that client_key is its key"));
+  }
   SUBCASE("the authority in a folder, under any file name") {
     Options options = right;
     options.ca_file.clear();
