@@ -104,8 +104,8 @@ void check_agent(const CheckOptions& options, const std::string& address, const 
   }
   if (!options.serves) return;
   std::vector<std::string_view> stops;
-  if (agent.leaves_on_term) stops.push_back(R"("leave_on_terminate": false)");
-  if (agent.leaves_on_interrupt) stops.push_back(R"("skip_leave_on_interrupt": true)");
+  if (agent.leaves_on_term) stops.emplace_back(R"("leave_on_terminate": false)");
+  if (agent.leaves_on_interrupt) stops.emplace_back(R"("skip_leave_on_interrupt": true)");
   if (!stops.empty()) {
     report.warn("agent",
                 fmt::format("when the Consul agent {} is stopped or restarted, it leaves the "

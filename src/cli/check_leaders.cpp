@@ -35,8 +35,10 @@ class LeaderCheck {
       // Without the right to list the members, check_rights() has a finding.
       fleet_.leads = cluster::leads_of(locks_);
       auto fleet = cluster::read_fleet({store_, queue_.name, queue_.layout}, locks_, 5s);
-      if (fleet) fleet_ = *std::move(fleet);
-      if (fleet) members = fleet_.members;
+      if (fleet) {
+        fleet_ = *std::move(fleet);
+        members = fleet_.members;
+      }
       if (fleet_.partitioned()) check_leader_of_all();
       check_fleet();
       check_wish();
