@@ -186,7 +186,7 @@ class Script {
     const std::string verb =
         one_of("set", "set", "cas", "cas", "get", "get-tree", "delete", "delete-cas", "delete-tree",
                "lock", "lock", "unlock", "check-index", "check-session", "check-session",
-               "check-not-exists", "CAS");
+               "check-not-exists");
     const bool tree = verb.ends_with("-tree");
     // A delete-tree of the empty key would take all there is.
     const std::string name = tree ? prefix() : draw(30) == 0 ? "" : key();
