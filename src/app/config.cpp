@@ -233,7 +233,8 @@ void warn_of_exposed_token(const LoadRequest& request, Config& config) {
   const auto variable = request.environment.find("CONSUL_HTTP_TOKEN");
   const bool has_variable = variable != request.environment.end() && !variable->second.empty();
   if (has_variable && !consul.token_file.empty() && request.mode != Mode::kClient) {
-    config.warnings.emplace_back("CONSUL_HTTP_TOKEN is used in place of consul.token_file; unset it");
+    config.warnings.emplace_back(
+        "CONSUL_HTTP_TOKEN is used in place of consul.token_file; unset it");
   }
   if (!consul.tls_verify) {
     config.warnings.emplace_back(
