@@ -210,8 +210,7 @@ void warn_of_refused_names(Config& config) {
   }
 }
 
-void warn_of_useless_processes(const LoadRequest& request, Config& config) {
-  if (request.only_type) return;  // for one task
+void warn_of_useless_processes(Config& config) {
   for (const QueueConfig& queue : config.queues) {
     for (const auto& [type, executor] : queue.executors) {
       const auto* worker = std::get_if<WorkerConfig>(&executor);
@@ -315,7 +314,8 @@ Result<void> build(const ConfigNode* top, const LoadRequest& request, Config& co
   config.warnings = unknown_variables(request.environment);
   warn_of_exposed_token(request, config);
   warn_of_refused_names(config);
-  if (request.mode != Mode::kClient) warn_of_useless_processes(request, config);
+  const bool serves = request.mode != Mode::kClient && !request.only_type;
+  if (serves) warn_of_useless_processes(config);
   warn_of_open_token("consul.token_file", config.consul.options.token_file, config);
   warn_of_open_token("consul.client_key", config.consul.options.client_key, config);
   warn_of_open_token("admin.token_file", config.admin.token_file, config);

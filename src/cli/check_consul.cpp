@@ -158,7 +158,7 @@ void check_names(Store& store, const std::string& prefix, Report& report) {
                                key, answer));
     }
     if (read.status >= 500 && !refuses_name(read)) {
-      return report.fail("consul", "it answers no reads now: " + by_txn.error().message,
+      return report.fail("consul", "Consul answers no reads now: " + by_txn.error().message,
                          "its servers elect a leader, or too few of them are up: see \"consul "
                          "operator raft list-peers\", then check again",
                          by_txn.error().code);

@@ -90,7 +90,7 @@ std::string idle_types(const TopView& view) {
   std::vector<std::string> idle;
   const json types = view.tasks.value("types", json::object());
   for (const auto& [type, count] : types.items()) {
-    if (type.empty() || has_executor(view.queue, type)) continue;  // a task without is not readable
+    if (type.empty() || has_executor(view.queue, type)) continue;  // unreadable tasks have none
     idle.push_back(fmt::format("\"{}\" ({})", type, count.dump()));
   }
   return cluster::some(idle);

@@ -55,8 +55,8 @@ std::string takers_text(const Candidates& candidates, const char* what, const ch
   return fmt::format("{} takes {}", one_of(*candidates), what);
 }
 
-// Of a lock that was not released. Where its key is gone, with what it said, the daemons wait for
-// the locks that they remember, of a divided queue after the number of partitions is written.
+// Of a lock that was not released. If its key was deleted, the daemons wait for the holders that
+// they remember; those of a divided queue first wait to write the number of partitions again.
 std::string delay_text(const LockView& lock, const Candidates& candidates) {
   if (lock.index == 0) {
     if (candidates && candidates->empty()) return {};  // perhaps nobody ever led
@@ -98,7 +98,8 @@ std::string takeover_if_dead(client::Store& store, const LockView& lock, const M
 std::string takeover_if_free(const client::Locks& locks, const Partitions& free,
                              const Candidates& candidates) {
   if (free.size() > 1) {
-    std::string delay;  // of one of them: all daemons should have the same
+    // Of one of them, since all daemons should have the same; of a deleted one only if all were.
+    std::string delay;
     for (const bool exists : {true, false}) {
       for (const std::uint32_t i : free) {
         if (delay.empty() && exists == (locks[i].index != 0)) {

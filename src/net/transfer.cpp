@@ -272,8 +272,7 @@ std::string Transfer::reason(CURLcode code, const std::string& server) const {
     return "no TLS connection: " + detail +
            (code == CURLE_SSL_CERTPROBLEM ? "; check client_cert, and that client_key is its key"
                                           : "; check ca_file and tls_server_name against the "
-                                            "server's certificate, and whether "
-                                            "that has expired");
+                                            "server's certificate, and whether that has expired");
   }
   return "not sent: " + detail + "; check that " + server + " listens there";
 }

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tcp_proxy.h"
 #include "world.h"
 
 namespace lictor::live {
@@ -79,6 +80,25 @@ TEST_CASE("a restart of Consul within the lease leaves a divided queue and its j
   }
   CHECK(world.journal.runs_of("long").size() == 1);
   CHECK(is_alive(world.journal.run("long")->pid));
+}
+
+// A refused connection tells the daemon that nothing was written; silence leaves it in doubt.
+TEST_CASE("what is given back while Consul is silent keeps its place before what waits behind it") {
+  World world;
+  TcpProxy network{world.port()};
+  DaemonSettings settings =
+      world.settings("a", {{"session_ttl", "60s"}, {"lock_delay", "15s"}, {"kill_grace", "1s"}});
+  settings.consul = {network.address()};
+  LictorDaemon daemon{settings};
+  world.submit("first", 1000, {{"sleep", 600'000}});
+  world.submit("second", 1001, {{"sleep", 600'000}});
+  REQUIRE(eventually([&] { return world.journal.run("first").has_value(); }));
+  network.cut();
+  REQUIRE(eventually([&] { return daemon.logged("given back to the queue"); }));
+  REQUIRE(eventually([&] { return daemon.logged("error=\"transaction: "); }));
+  network.heal();
+  REQUIRE(eventually([&] { return world.journal.runs().size() == 2; }));
+  CHECK(world.journal.runs()[1].task == "first");
 }
 
 TEST_CASE("a daemon that lives has lost no task, whoever leads after an outage of Consul") {

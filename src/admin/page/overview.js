@@ -33,7 +33,7 @@ function withLink(finding, base) {
 /** Names the types that no executor runs. They are contents of tasks, so the finding lacks them. */
 function withTypes(finding, queue, tasks) {
   if (finding.kind !== "no_executor" || !tasks || queue.types.includes("*")) return finding;
-  const idle = Object.entries(tasks.types).filter(([type]) => type && !queue.types.includes(type)); // a task without one is not readable
+  const idle = Object.entries(tasks.types).filter(([type]) => type && !queue.types.includes(type)); // unreadable tasks have none
   if (idle.length === 0) return finding;
   return { ...finding, what: `${finding.what}: ${idle.slice(0, 3).map(([type, tasks]) => `${type} (${count(tasks)})`).join(", ")}${idle.length > 3 ? ", …" : ""}` };
 }

@@ -83,6 +83,9 @@ TEST_CASE("processes that concurrency leaves without work are warned of") {
   CHECK(warnings(queue_of(four + R"(, "concurrency": 2})", R"("concurrency": 8, )")).size() == 1);
   CHECK(warnings(queue_of(four + "}", R"("concurrency": 4, )")).empty());
   CHECK(warnings(queue_of(four + "}"), Mode::kClient).empty());
+  LoadRequest trial;
+  trial.only_type = "A";
+  CHECK(parse_config(queue_of(four + "}"), "lictor.json", trial).value().warnings.empty());
 }
 
 TEST_CASE("what only other executors name need not be there for a trial") {

@@ -37,7 +37,7 @@ TEST_CASE("a name of unusual characters is asked for, by path and then by transa
                  "FAIL  names  a read of t/~:@ is answered by 400 no, and a transaction fails: "));
   const std::string elects = R"(500 rpc error making call: No cluster leader)";
   CHECK(contains(names_text({reply(500, elects), reply(500, elects)}),
-                 "FAIL  consul  it answers no reads now: "));
+                 "FAIL  consul  Consul answers no reads now: "));
   CHECK(contains(names_text({reply(404, "<html>nginx</html>")}), "without X-Consul-Index"));
   CHECK(names_text({reply(403, "Permission denied")}).empty());  // check_queue() reports it
 }

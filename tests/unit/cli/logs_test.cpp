@@ -142,6 +142,10 @@ TEST_CASE("without a log the error names what was tried, and the state of the ta
   CHECK_FALSE(contains(dead, "has not begun"));
   consul.remove("lictor/q/dead/7");
 
+  consul.put("lictor/q/done/7", R"({"cancelled_by":"root@vm"})");
+  CHECK_FALSE(contains(error_of(), "root@vm: no member"));
+  consul.remove("lictor/q/done/7");
+
   consul.put("lictor/q/tasks/7", R"({"taskType":"T"})");
   CHECK(contains(error_of(), "was never started; \"lictor why 7\""));
   consul.put("lictor/q/tasks/7", R"({"taskType":"T","taskAttempt":1})");

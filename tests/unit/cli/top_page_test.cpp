@@ -31,6 +31,17 @@ TEST_CASE("top marks a running task whose owner is gone, and not its time") {
   CHECK_FALSE(contains(lines["new"], "orphan"));
 }
 
+TEST_CASE("top names the types that nobody runs, and no task that has none") {
+  ModelConsul consul;
+  Stage stage{consul};
+  TopView view;
+  view.queue = {{"types", {"Mail"}},
+                {"findings", {{{"kind", "no_executor"}, {"what", "1 task"}, {"remedy", ""}}}}};
+  view.tasks = {{"types", {{"", 1}, {"Mail", 2}, {"Odd", 1}}}};
+  const std::string text = top_page({stage.client, view, "", {24, 80}}).text(false);
+  CHECK(contains(text, "1 task: \"Odd\" (1)\n"));
+}
+
 TEST_SUITE_END();
 
 }  // namespace lictor::cli::test
