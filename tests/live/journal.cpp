@@ -113,7 +113,6 @@ std::vector<std::string> Journal::falling_tokens() const {
 std::vector<std::string> Journal::lane_faults(const std::function<int(const Run&)>& lane_of) const {
   struct Lane {
     std::optional<Run> before;
-    std::set<std::string> begun;
     std::string latest;
   };
   std::map<int, Lane> lanes;
@@ -126,7 +125,7 @@ std::vector<std::string> Journal::lane_faults(const std::function<int(const Run&
     if (lane.before && run.token < lane.before->token) {
       faults.push_back(named(run) + " has a lower token than " + named(*lane.before));
     }
-    if (lane.begun.insert(run.task).second && !(run.task > lane.latest)) {
+    if (run.task < lane.latest) {
       faults.push_back(named(run) + " began after " + lane.latest);
     }
     lane.latest = std::max(lane.latest, run.task);

@@ -42,8 +42,8 @@ class Journal {
 
   /// Jobs that ran beside each other, in words; by the lock that each held, and by the clock.
   [[nodiscard]] std::vector<std::string> overlaps() const;
-  /// Runs of one lane that ran beside each other, with a lower token, or, at first, before an
-  /// earlier task, in words; tasks of a lane are in the order of their ids.
+  /// Runs of one lane that ran beside each other, with a lower token, or after a later task, in
+  /// words; tasks of a lane are in the order of their ids, and none of them fails.
   [[nodiscard]] std::vector<std::string> lane_faults(
       const std::function<int(const Run&)>& lane_of) const;
   /// How many tasks have begun.

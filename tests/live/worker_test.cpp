@@ -23,7 +23,8 @@ namespace {
 using nlohmann::json;
 
 // Notes the begin of each run and, while it lasts, that it lives: "<what> <task> <pid> <ns>". It
-// does not look at "cancel", as a simple worker does not.
+// does not look at "cancel", as a simple worker does not. "processes": the run lasts until the
+// journal knows that many.
 constexpr const char* kWorker = R"(#!/usr/bin/env python3
 import json, os, signal, sys, time
 
@@ -51,6 +52,8 @@ for line in sys.stdin:
     print("hello from", run["id"], flush=True)
     if para.get("die") and run["number"] == 1:
         os.kill(os.getpid(), signal.SIGKILL)
+    while len({line.split()[2] for line in open(sys.argv[1])}) < para.get("processes", 0):
+        time.sleep(0.005)
     if para.get("sleep_first") and run["number"] == 1 or para.get("sleep"):
         until = time.monotonic() + (para.get("sleep_first") or para.get("sleep")) / 1000
         while time.monotonic() < until:
@@ -128,7 +131,9 @@ TEST_CASE("two warm processes run many tasks; one that dies costs its task an at
   for (int i = 0; i < 100; ++i) {
     const std::string id = std::to_string(i);
     json para{{"key", world.root + "app/" + id}};
+    if (i == 0) para["processes"] = 2;
     if (i == 50) para["die"] = true;
+    if (i == 98) para["processes"] = 3;
     world.submit(id, 1000 + i, para);
   }
   REQUIRE(eventually([&] { return world.all_done(); }));
