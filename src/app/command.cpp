@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -105,6 +106,31 @@ std::variant<cli::Command, cli::ParseOutcome> read_arguments(cli::CommandLine& l
 
 namespace {
 
+// A word that a shell reads as `text`.
+std::string shell_word(const std::string& text) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '/' || c == '.' || c == '_' ||
+           c == '-' || c == ':' || c == ',' || c == '~' || c == '@' || c == '+' || c == '=';
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), is_plain)) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string{"'\\''"} : std::string{c};
+  return word + '\'';
+}
+
+// What names a file, a root or a Consul, as the user gave it: " --config ./lictor.json".
+std::string given_options(const Overrides& given) {
+  std::string options;
+  const auto add = [&](const char* flag, const std::optional<std::string>& value) {
+    if (value) options += fmt::format(" {} {}", flag, shell_word(*value));
+  };
+  add("--config", given.config);
+  add("--root", given.root);
+  add("--consul", given.consul_addresses);
+  add("--token-file", given.token_file);
+  return options;
+}
+
 int run_arguments(const std::vector<std::string>& arguments, const Registry& registry) {
   // In "lictor list | head" the write then fails, which Console handles, instead of killing us.
   signal(SIGPIPE, SIG_IGN);
@@ -123,6 +149,7 @@ int run_arguments(const std::vector<std::string>& arguments, const Registry& reg
     }
   } else {
     const auto& command = std::get<cli::Command>(read);
+    console.repeat_options(given_options(program.overrides));
     const auto result = command.alone ? command.alone() : run_on_queue(program, command);
     console.end_progress();
     if (result) {

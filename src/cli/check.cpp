@@ -61,8 +61,15 @@ void Report::fail(std::string name, const Error& error) {
 // The checks of a queue suggest commands without its name; only here is known whether they need it.
 void Report::name_queue(std::size_t first, const std::string& queue) {
   for (std::size_t i = first; i < lines_.size(); ++i) {
-    lines_[i].detail = cluster::with_queue(lines_[i].detail, queue);
-    lines_[i].remedy = cluster::with_queue(lines_[i].remedy, queue);
+    lines_[i].detail = cluster::with_options(lines_[i].detail, queue);
+    lines_[i].remedy = cluster::with_options(lines_[i].remedy, queue);
+  }
+}
+
+void Report::repeat_options(const Console& console) {
+  for (Line& line : lines_) {
+    line.detail = console.suggesting(line.detail);
+    line.remedy = console.suggesting(line.remedy);
   }
 }
 
@@ -235,6 +242,7 @@ Result<int> check(Console& console, const CheckOptions& options, bool json) {
     }
     console.end_progress();
   }
+  report.repeat_options(console);
   if (json) {
     console.print(report.json());
   } else {

@@ -101,6 +101,7 @@ class Report {
 
   /// Names the queue in the commands that the lines from `first` on suggest.
   void name_queue(std::size_t first, const std::string& queue);
+  void repeat_options(const Console& console);
 
   [[nodiscard]] const std::vector<Line>& lines() const { return lines_; }
   /// Of the first failure: the later ones often follow from it.

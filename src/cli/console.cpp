@@ -83,7 +83,7 @@ void Console::print(const Page& page) { print_bytes(page.text(out_terminal_.colo
 void Console::print_line(std::string_view line) { print_bytes(printable(line) + '\n'); }
 
 std::string Console::suggesting(std::string_view text) const {
-  return queue_.empty() ? std::string{text} : cluster::with_queue(text, queue_);
+  return cluster::with_options(text, queue_, options_);
 }
 
 // After the first failure nothing more is written: a reader that closed its pipe ends the output,

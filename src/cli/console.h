@@ -64,7 +64,9 @@ class Console {
   /// From now on the commands that note(), report_error() and suggesting() suggest name this queue,
   /// since without a name they would work on another one, or none.
   void name_queue(std::string queue) { queue_ = std::move(queue); }
-  /// `text` with that queue. Not for data, which stays as it is.
+  /// Likewise, these options of the command that runs: " --config ./lictor.json".
+  void repeat_options(std::string options) { options_ = std::move(options); }
+  /// `text` with that queue and those options. Not for data, which stays as it is.
   [[nodiscard]] std::string suggesting(std::string_view text) const;
 
   /// Lines.
@@ -112,7 +114,7 @@ class Console {
   std::FILE* err_;
   Terminal out_terminal_;
   Terminal err_terminal_;
-  std::string queue_;
+  std::string queue_, options_;
   int error_number_ = 0;  // the first failure of print()
   bool reported_ = false;
   bool progress_shown_ = false;

@@ -293,9 +293,7 @@ Findings diagnose(const std::vector<client::StoredSchedule>& schedules, const Ty
 }
 
 ordered_json findings_json(const Findings& findings, const std::string& queue) {
-  const auto text = [&](const std::string& said) {
-    return queue.empty() ? said : with_queue(said, queue);
-  };
+  const auto text = [&](const std::string& said) { return with_options(said, queue); };
   ordered_json list = ordered_json::array();
   for (const Finding& each : findings) {
     const bool is_error = each.severity == Finding::Severity::kError;
@@ -307,8 +305,9 @@ ordered_json findings_json(const Findings& findings, const std::string& queue) {
   return list;
 }
 
-// Without -q a suggested command would work on another queue, or on none.
-std::string with_queue(std::string_view text, std::string_view queue) {
+// Without them a suggested command would work on another queue or another cluster, or on none.
+std::string with_options(std::string_view text, std::string_view queue,
+                         std::string_view everywhere) {
   static constexpr std::array<std::string_view, 19> kOfOneQueue{
       "submit",  "list",     "show",  "why",    "logs",   "events",  "cancel",
       "retry",   "dead",     "pause", "resume", "leader", "members", "drain",
@@ -322,11 +321,12 @@ std::string with_queue(std::string_view text, std::string_view queue) {
     if (end == std::string_view::npos) return out.append(text.substr(at));
     const std::string_view command = text.substr(start, end - start);
     const std::string_view verb = command.substr(kStart.size());
-    const bool fits = std::find(kOfOneQueue.begin(), kOfOneQueue.end(),
-                                verb.substr(0, verb.find(' '))) != kOfOneQueue.end();
-    const bool named = command.find(" -q ") != std::string_view::npos;
+    const std::string_view name = verb.substr(0, verb.find(' '));
+    const bool fits = std::find(kOfOneQueue.begin(), kOfOneQueue.end(), name) != kOfOneQueue.end();
+    const bool named = queue.empty() || command.find(" -q ") != std::string_view::npos;
     out.append(text.substr(at, end - at));
     if (fits && !named) out.append(" -q ").append(queue);
+    if (fits || name == "check") out.append(everywhere);
     out += '"';
     at = end + 1;
   }

@@ -47,8 +47,10 @@ using Findings = std::vector<Finding>;
 [[nodiscard]] nlohmann::ordered_json findings_json(const Findings& findings,
                                                    const std::string& queue);
 
-/// `text`, with -q `queue` in each command of one queue that it suggests ("lictor why ID").
-[[nodiscard]] std::string with_queue(std::string_view text, std::string_view queue);
+/// `text` with the options that the commands in it need ("lictor why ID"): -q `queue` in those of
+/// one queue, if it is not empty, and `everywhere` (" --config ./lictor.json") also in "check".
+[[nodiscard]] std::string with_options(std::string_view text, std::string_view queue,
+                                       std::string_view everywhere = {});
 
 /// Partitions without a leader, members that may be dead, hosts that are configured otherwise.
 /// `queue`: whose numbers of partitions count.
@@ -84,8 +86,9 @@ class TaskFacts {
   std::map<std::string, std::size_t> types_;         // of those that wait
   std::map<std::string, std::size_t> again_, dead_;  // alike failures
   std::size_t orphans_ = 0, waiting_again_ = 0, all_dead_ = 0;
-  std::vector<std::string> unstarted_, unnameable_, unreadable_, too_large_;
-  std::string why_unstarted_;
+  std::vector<std::string> unnameable_, unreadable_, too_large_;
+  std::size_t all_unstarted_ = 0;
+  std::map<std::string, std::vector<std::string>> unstarted_;  ///< their ids, by cause
   std::string dead_example_;  // one that may be retried, if there is one
   bool example_is_readable_ = false;
 };

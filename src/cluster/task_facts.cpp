@@ -39,6 +39,17 @@ std::string parts_of(const std::map<std::string, std::size_t>& counts) {
   return some(texts);
 }
 
+// "42, 43: no such file; 44: no memory": the first causes.
+std::string ids_by_cause(const std::map<std::string, std::vector<std::string>>& by_cause) {
+  constexpr std::size_t kNamed = 3;
+  std::vector<std::string> texts;
+  for (const auto& [cause, ids] : by_cause) {
+    texts.push_back(texts.size() == kNamed ? "..." : some(ids) + ": " + cause);
+    if (texts.size() > kNamed) break;
+  }
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
 Finding warning(const char* kind, std::string what, std::string remedy) {
   return {kind, Finding::Severity::kWarning, std::move(what), std::move(remedy)};
 }
@@ -64,8 +75,8 @@ void TaskFacts::add(const TaskInfo& task) {
   if (waits || task.state == TaskState::kOrphan) ++types_[task.type];
   if (!waits || task.error.empty()) return;
   if (task.state == TaskState::kWaiting && task.error.starts_with(core::kNotStartedError)) {
-    unstarted_.push_back(task.id);
-    why_unstarted_ = task.error.substr(core::kNotStartedError.size());
+    ++all_unstarted_;
+    unstarted_[task.error.substr(core::kNotStartedError.size())].push_back(task.id);
   } else {
     ++waiting_again_;
     ++again_[failure_of(task)];
@@ -96,7 +107,9 @@ Findings TaskFacts::failures() const {
   }
   if (!unstarted_.empty()) {
     found.push_back(
-        warning("not_started", "could not be started: " + some(unstarted_) + ": " + why_unstarted_,
+        warning("not_started",
+                fmt::format("{} could not be started: {}", counted(all_unstarted_, "task"),
+                            ids_by_cause(unstarted_)),
                 "no attempt was counted, and the leader tries again; repair that host, or move "
                 "leadership (\"lictor leader --step-down\")"));
   }

@@ -135,20 +135,27 @@ void note_misspelt(std::string_view name, std::string& found) {
   }
 }
 
+bool is_empty_type(std::string_view name, std::string_view value) {
+  return name == "taskType" && value == R"("")";
+}
+
 // The field may be there under another spelling, which the error then names.
-tl::unexpected<Error> no_type(const std::string& misspelt) {
-  return fail(ErrorCode::kInvalid,
-              "taskType: expected a string that names the kind of task, got nothing" +
-                  (misspelt.empty() ? "" : "; " + misspelt));
+tl::unexpected<Error> no_type(bool is_empty, const std::string& misspelt) {
+  return fail(ErrorCode::kInvalid, std::string{"taskType: expected a string that names the kind of "
+                                               "task, got "} +
+                                       (is_empty ? "an empty one" : "nothing") +
+                                       (misspelt.empty() ? "" : "; " + misspelt));
 }
 
 Result<void> read_fields(std::string_view object, core::Task& task) {
+  bool is_empty = false;
   for (MemberWalk member{object}; member.next();) {
+    is_empty = is_empty || is_empty_type(member.name(), member.value_text());
     if (auto read = read_field(member.name(), member.value_text(), task); !read) {
       return bad_field(member.name(), read.error());
     }
   }
-  if (task.type.empty()) return no_type(misspelt_fields(object));
+  if (task.type.empty()) return no_type(is_empty, misspelt_fields(object));
   return {};
 }
 
@@ -365,8 +372,12 @@ Result<void> check_record(const std::vector<JsonMember>& members) {
   }
   if (!task.type.empty()) return {};
   std::string misspelt;
-  for (const JsonMember& member : members) note_misspelt(member.name, misspelt);
-  return no_type(misspelt);
+  bool is_empty = false;
+  for (const JsonMember& member : members) {
+    note_misspelt(member.name, misspelt);
+    is_empty = is_empty || is_empty_type(member.name, member.value_text);
+  }
+  return no_type(is_empty, misspelt);
 }
 
 std::size_t raw_size(std::string_view record) {

@@ -85,7 +85,10 @@ TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
   }));
   CHECK(world.dead() == 0);
   CHECK(world.journal.runs().size() == 1);
-  says(lictor(world, {"check"}), "could not be started: 1: cannot make the directory");
+  const Output checked = lictor(world, {"check"});
+  says(checked, "1 task could not be started: 1: cannot make the directory");
+  says(checked, "\"lictor leader --step-down --config " + world.folder.file("client.json") +
+                    " --root " + world.root + " --consul " + world.address() + '"');
 
   std::filesystem::remove(scratch);
   REQUIRE(eventually([&] { return world.all_done(); }));

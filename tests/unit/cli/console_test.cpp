@@ -51,16 +51,19 @@ TEST_CASE("progress is printed on terminals only, and is erased") {
   CHECK(content(terminal.get()) == "\r\x1b[K1 of 200...\r\x1b[Kdone\n");
 }
 
-TEST_CASE("the commands that a text suggests name the queue") {
+TEST_CASE("the commands that a text suggests name the queue and repeat the options") {
   CHECK(
-      cluster::with_queue(
+      cluster::with_options(
           R"(see "lictor why 42"; then "lictor dead purge"; "lictor check" says more)", "night") ==
       R"(see "lictor why 42 -q night"; then "lictor dead purge -q night"; "lictor check" says more)");
-  CHECK(cluster::with_queue(R"("lictor why 42 -q day")", "night") == R"("lictor why 42 -q day")");
+  CHECK(cluster::with_options(R"("lictor why 42 -q day")", "night") == R"("lictor why 42 -q day")");
   for (const char* text : {"", "lictor why 42", R"("lictor run")", R"("lictor help topics")",
                            R"(the end of "lictor why 42)"}) {
-    CHECK(cluster::with_queue(text, "night") == text);
+    CHECK(cluster::with_options(text, "night") == text);
   }
+  CHECK(cluster::with_options(R"("lictor check", "lictor list" or "lictor help jobs")", "",
+                              " --config a.json") ==
+        R"("lictor check --config a.json", "lictor list --config a.json" or "lictor help jobs")");
   const File out{std::tmpfile()};
   const File err{std::tmpfile()};
   Console console{out.get(), err.get(), {}, {}};
