@@ -34,7 +34,7 @@ NoteWords words_of(Note kind) {
     case Note::kNotDivided:
       return {Level::kWarn, "the queue is not divided until all members want it"};
     case Note::kWaits:
-      return {Level::kWarn, "waiting until the queue can be divided into partitions"};
+      return {Level::kInfo, "waiting until the queue can be divided into partitions"};
     case Note::kOldLocks:
       return {Level::kInfo, "waiting for the locks of another number of partitions to be free"};
     case Note::kStays:

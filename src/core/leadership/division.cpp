@@ -338,7 +338,7 @@ std::string Division::why_not_create(Instant now, const FleetRead& fleet) const 
   for (const FleetMember& each : fleet.members) {
     if (each.desired_partitions != wanted_ && each.member.id != node_) {
       return each.member.id + " asks for " + std::to_string(each.desired_partitions) +
-             " partitions, this daemon for " + std::to_string(wanted_);
+             " so far, this daemon for " + std::to_string(wanted_);
     }
   }
   return why_locked(now, 0);

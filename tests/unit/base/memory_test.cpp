@@ -9,6 +9,9 @@
 
 using namespace lictor;
 
+// The sanitizers bring a malloc of their own.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
 namespace {
 
 std::size_t allocated_kb() {
@@ -24,8 +27,6 @@ std::size_t allocated_kb() {
 
 TEST_SUITE_BEGIN("base");
 
-// The sanitizers bring a malloc of their own.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("memory that is free between pieces in use goes back to the system") {
   constexpr std::size_t kPieces = 8192;
   std::vector<std::unique_ptr<char[]>> pieces;
