@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,13 +22,14 @@
 namespace lictor::cli::test {
 
 /// A Consul of one agent in this process, one of whose answers may be another. Nothing that waits
-/// for a change waits longer than `on_wait` takes.
+/// for a change waits longer than `on_wait` takes. send() is thread safe, as that of any transport.
 class ModelConsul : public net::Transport {
  public:
   explicit ModelConsul(std::string node = "dev", bool refuses_names = false)
       : model_{{1, std::move(node), refuses_names}} {}
 
   RequestId send(net::Request request, net::Callback done) override {
+    const std::lock_guard lock{mutex_};
     const std::size_t number = asked_++;
     if (number == faulty) {
       done(fault);
@@ -97,9 +99,11 @@ class ModelConsul : public net::Transport {
     request.method = method;
     request.target = target;
     request.body = body;
+    const std::lock_guard lock{mutex_};
     return model_.handle(boot_now(), request).value().body;
   }
 
+  std::recursive_mutex mutex_;  // `on_wait` and `refuse` may ask as well
   dev::Model model_;
   std::size_t asked_ = 0;
 };

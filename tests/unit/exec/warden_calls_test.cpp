@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -328,6 +329,7 @@ TEST_CASE("no system call of the warden can wait") {
   options.hang_timeout = 1s;
   options.release_locks = [](const auto&) { return "given back"; };
   options.cgroups = cgroups;
+  std::fflush(stdout);  // or a sanitizer's end of the warden writes what we have printed
   MiniDaemon daemon{body, std::move(options)};
   Trace trace{daemon.warden()};
   write_file(dir / "go", "go");
