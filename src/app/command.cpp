@@ -4,7 +4,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -105,18 +104,6 @@ std::variant<cli::Command, cli::ParseOutcome> read_arguments(cli::CommandLine& l
 }
 
 namespace {
-
-// A word that a shell reads as `text`.
-std::string shell_word(const std::string& text) {
-  const auto is_plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '/' || c == '.' || c == '_' ||
-           c == '-' || c == ':' || c == ',' || c == '~' || c == '@' || c == '+' || c == '=';
-  };
-  if (!text.empty() && std::all_of(text.begin(), text.end(), is_plain)) return text;
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string{"'\\''"} : std::string{c};
-  return word + '\'';
-}
 
 // What names a file, a root or a Consul, as the user gave it: " --config ./lictor.json".
 std::string given_options(const Overrides& given) {

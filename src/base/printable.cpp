@@ -175,4 +175,19 @@ std::string byte_text(std::size_t bytes) {
   return fmt::format("{:.{}f} MB", number / 1e6, number < 1e7 ? 1 : 0);
 }
 
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kPlain{
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-:,@+="};
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string{text};
+  }
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string{"'\\''"} : std::string{c};
+  return word + '\'';
+}
+
+std::string shell_argument(std::string_view text) {
+  return (text.starts_with('-') ? "-- " : "") + shell_word(text);
+}
+
 }  // namespace lictor

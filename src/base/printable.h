@@ -18,6 +18,13 @@ namespace lictor {
 /// The same for JSON, which it leaves the same JSON; line feeds and tabs stay.
 [[nodiscard]] std::string printable_json(std::string_view json);
 
+/// A word that a shell reads as `text`.
+[[nodiscard]] std::string shell_word(std::string_view text);
+
+/// `text` as an argument of a command that is suggested, so that it can be pasted whoever chose it:
+/// shell_word(), after "-- " if it would be read as an option.
+[[nodiscard]] std::string shell_argument(std::string_view text);
+
 /// How many columns printable text takes: its code points. (Wide and combining characters are not
 /// looked up; a table may then be ragged, never wrong.)
 [[nodiscard]] std::size_t columns(std::string_view text);

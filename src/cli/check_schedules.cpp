@@ -47,7 +47,7 @@ cluster::Findings check_configured(const CheckOptions::Queue& queue,
                       stored->key,
                   fmt::format("\"lictor schedule remove {}\" lets the leader write that of the "
                               "configuration; else take it out of the configuration",
-                              name)));
+                              shell_argument(name))));
     }
   }
   return found;

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/host_name.h"
 #include "base/json_text.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
@@ -315,7 +316,7 @@ class Show {
           fmt::format("the output of attempt {} was lost on {}: {}; if the attempt failed, "
                       "\"lictor show "
                       "{}\" has the end of it",
-                      log_.attempt, place_.node, error, options_.id));
+                      log_.attempt, place_.node, error, shell_argument(options_.id)));
       return kDone;
     }
     client_.console.report_note(fmt::format("attempt {} on {} has printed nothing{}", log_.attempt,
@@ -388,9 +389,9 @@ tl::unexpected<Error> nothing_found(const Client& client, const LogsOptions& opt
                                     const Whereabouts& where, const Search& search) {
   if (where.waits_or_runs && where.attempt == 0) {
     return fail(ErrorCode::kNotFound,
-                fmt::format("task {0} in queue \"{1}\" was never started; \"lictor why {0}\" says "
+                fmt::format("task {} in queue \"{}\" was never started; \"lictor why {}\" says "
                             "what it waits for",
-                            options.id, client.queue));
+                            options.id, client.queue, shell_argument(options.id)));
   }
   std::string why = search.unheard();
   if (!why.empty()) why = "it is probably where nobody could be asked: " + why;

@@ -104,7 +104,8 @@ Result<int> set_paused(const Client& client, const std::string& name, bool pause
   if (!changed) {
     text += paused ? "already paused" : "not paused";
   } else if (paused) {
-    text += "paused: it makes no tasks until \"lictor schedule resume " + name + '"';
+    text +=
+        "paused: it makes no tasks until \"lictor schedule resume " + shell_argument(name) + '"';
   } else {
     text += "resumed; its \"missed\" decides about the ticks since it was paused";
   }
@@ -255,7 +256,7 @@ std::vector<std::string> tick_reasons(const Client& client, const std::string& i
   const WallTime now = wall_now();
   if (read.paused) {
     reasons.push_back(fmt::format("{0} is paused; \"lictor schedule resume {1}\" ends that",
-                                  named_schedule(name), name));
+                                  named_schedule(name), shell_argument(name)));
   }
   if (tick > now) {
     reasons.push_back("its tick comes at " + tick_line(tick, now));

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
+#include "base/printable.h"
 #include "base/try.h"
 #include "cli/input.h"
 #include "cli/json_output.h"
@@ -180,7 +181,7 @@ Result<int> schedule_next(const Client& client, const ScheduleNextOptions& optio
     client.console.note(named_schedule(options.name) +
                         " is paused: these ticks make no tasks until "
                         "\"lictor schedule resume " +
-                        options.name + '"');
+                        shell_argument(options.name) + '"');
   }
   return kDone;
 }

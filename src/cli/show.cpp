@@ -133,9 +133,9 @@ Result<int> show_task(const Client& client, const std::string& id, bool only_dea
   }
   std::erase_if(*found, [](const TaskInfo& task) { return task.state != TaskState::kDead; });
   if (!found->empty()) return print_tasks(client, id, *found);
-  return report_none(
-      client, id,
-      {ErrorCode::kNotFound, "task " + id + " is not dead; see \"lictor show " + id + '"'});
+  return report_none(client, id,
+                     {ErrorCode::kNotFound, "task " + id + " is not dead; see \"lictor show " +
+                                                shell_argument(id) + '"'});
 }
 
 void add_show(Commands& to) {

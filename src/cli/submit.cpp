@@ -87,7 +87,8 @@ Result<int> print_ending(const Client& client, const client::NewRecord& task,
     }
     std::string text = "task " + task.id + " has not ended within --wait-timeout";
     if (!info.id.empty()) text += " (" + client::described(info) + ")";
-    return fail(ErrorCode::kFailed, text + "; it goes on; see \"lictor show " + task.id + '"');
+    return fail(ErrorCode::kFailed,
+                text + "; it goes on; see \"lictor show " + shell_argument(task.id) + '"');
   }
   if (ending.how == Ending::How::kCancelled) {
     if (client.json) {

@@ -59,11 +59,11 @@ std::vector<std::string> dead_text(const TaskInfo& task, WallTime now) {
   const std::string retry =
       task.reason == "unreadable"
           ? "its producer has to write it again"
-          : fmt::format("\"lictor retry {}{}\" runs it again{}", task.id,
-                        expired ? " --drop-expiry" : "", expired ? ", without its expireAt" : "");
+          : fmt::format("\"lictor retry{} {}\" runs it again{}", expired ? " --drop-expiry" : "",
+                        shell_argument(task.id), expired ? ", without its expireAt" : "");
   return {text, fmt::format("{1}; \"lictor dead purge {0}\" deletes it; \"lictor show {0}\" shows "
                             "its record and the end of its output",
-                            task.id, retry)};
+                            shell_argument(task.id), retry)};
 }
 
 // Tells why the task does not run, as far as Consul knows; never empty. A reason that holds for all

@@ -34,8 +34,8 @@ Result<Submitted> create(client::Queue& queue, const NewRecord& task) {
     if (error.code == ErrorCode::kTimeout) {
       // Only the caller knows whether the task may run twice.
       error.message += fmt::format(
-          "; look with \"lictor show {0}\"; \"--id {0}\" submits it again, unless it exists",
-          printable(task.id));
+          "; look with \"lictor show {}\"; \"--id {}\" submits it again, unless it exists",
+          shell_argument(task.id), shell_word(task.id));
     }
     return tl::unexpected(std::move(error));
   }

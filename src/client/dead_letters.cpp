@@ -56,7 +56,7 @@ Result<std::string> retried_record(std::string_view letter, WallTime now, bool d
   if (!fields) {
     return fail(ErrorCode::kInvalid,
                 "its record is not a valid task, so a retry cannot succeed: submit a corrected "
-                "task, and purge the dead letter; \"lictor dead show\" shows the record");
+                "task, and purge the dead letter; \"lictor dead show ID\" shows the record");
   }
   ObjectText kept;
   for (const JsonMember& member : *fields) {

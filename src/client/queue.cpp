@@ -148,7 +148,7 @@ Result<std::vector<TaskInfo>> show_task(const Queue& queue, const std::string& i
                                       "gone, unless the queue keeps a history; so is one whose key "
                                       "was deleted: \"lictor events --task {}\" may know",
                                       printable(queue.layout.task_key(id)),
-                                      queue.layout.dead_prefix, printable(id))
+                                      queue.layout.dead_prefix, shell_word(id))
                         : "; " + hint));
 }
 
@@ -217,8 +217,8 @@ Error not_there(const Queue& queue, const std::string& id) {
   const auto letters = dead_letters_of(queue, id);
   if (letters && !letters->of_task.empty()) {
     return {ErrorCode::kNotFound,
-            fmt::format("{}: it is dead ({}); \"lictor dead purge\" deletes a dead letter", what,
-                        printable(letters->of_task.back().reason))};
+            fmt::format("{}: it is dead ({}); \"lictor dead purge {}\" deletes it", what,
+                        printable(letters->of_task.back().reason), shell_argument(id))};
   }
   const auto done = queue.store.get(queue.done_key(id));
   if (done && *done) {

@@ -317,10 +317,11 @@ Result<StoredSchedule> Schedules::get(const std::string& name) {
 Result<StoredSchedule> Schedules::readable(const std::string& name) {
   LICTOR_TRY(auto stored, get(name));
   if (stored.definition) return stored;
-  return fail(ErrorCode::kInvalid,
-              fmt::format("schedule {} cannot be read: {}; write it again with \"lictor schedule "
-                          "add --replace\"",
-                          in_quotes(name), stored.definition.error().message));
+  return fail(
+      ErrorCode::kInvalid,
+      fmt::format("schedule {} cannot be read: {}; write it again with \"lictor schedule "
+                  "add --replace {}\" and its rule",
+                  in_quotes(name), stored.definition.error().message, shell_argument(name)));
 }
 
 Result<Definition> Schedules::check(const std::string& name, std::string_view record) {
@@ -401,7 +402,7 @@ Result<std::string> Schedules::run(const std::string& name, WallTime now) {
     if (!refused) {
       Error error = refused.error();
       if (error.code == ErrorCode::kTimeout) {
-        error.message += fmt::format("; look with \"lictor show {}\"", printable(id));
+        error.message += fmt::format("; look with \"lictor show {}\"", shell_argument(id));
       }
       return tl::unexpected(std::move(error));
     }

@@ -265,7 +265,8 @@ Findings diagnose(const std::vector<client::StoredSchedule>& schedules, const Ty
     };
     if (!stored.definition) {
       warn("schedule_fault", "it makes no tasks: " + stored.definition.error().message,
-           fmt::format("correct {}, or \"lictor schedule remove {}\"", stored.key, stored.name));
+           fmt::format("correct {}, or \"lictor schedule remove {}\"", stored.key,
+                       shell_argument(stored.name)));
       continue;
     }
     if (const auto last = stored.definition->last_tick; last && *last > now + kClockGap) {
@@ -305,6 +306,20 @@ ordered_json findings_json(const Findings& findings, const std::string& queue) {
   return list;
 }
 
+namespace {
+
+// The '"' that ends it; one in single quotes belongs to a shell_word().
+std::size_t end_of_command(std::string_view text, std::size_t at) {
+  bool in_word = false;
+  for (; at < text.size(); ++at) {
+    if (text[at] == '\'') in_word = !in_word;
+    if (text[at] == '"' && !in_word) return at;
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace
+
 // Without them a suggested command would work on another queue or another cluster, or on none.
 std::string with_options(std::string_view text, std::string_view queue,
                          std::string_view everywhere) {
@@ -317,17 +332,18 @@ std::string with_options(std::string_view text, std::string_view queue,
   for (std::size_t at = 0;;) {
     const std::size_t start = text.find(kStart, at);
     const std::size_t end =
-        start == std::string_view::npos ? start : text.find('"', start + kStart.size());
+        start == std::string_view::npos ? start : end_of_command(text, start + kStart.size());
     if (end == std::string_view::npos) return out.append(text.substr(at));
     const std::string_view command = text.substr(start, end - start);
+    const std::size_t options = std::min(command.find(" -- "), command.size());
     const std::string_view verb = command.substr(kStart.size());
     const std::string_view name = verb.substr(0, verb.find(' '));
     const bool fits = std::find(kOfOneQueue.begin(), kOfOneQueue.end(), name) != kOfOneQueue.end();
     const bool named = queue.empty() || command.find(" -q ") != std::string_view::npos;
-    out.append(text.substr(at, end - at));
+    out.append(text.substr(at, start + options - at));
     if (fits && !named) out.append(" -q ").append(queue);
     if (fits || name == "check") out.append(everywhere);
-    out += '"';
+    out.append(command.substr(options)) += '"';
     at = end + 1;
   }
 }

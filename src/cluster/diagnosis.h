@@ -90,6 +90,7 @@ class TaskFacts {
   std::size_t all_unstarted_ = 0;
   std::map<std::string, std::vector<std::string>> unstarted_;  ///< their ids, by cause
   std::string dead_example_;  // one that may be retried, if there is one
+  bool example_is_expired_ = false;
   bool example_is_readable_ = false;
 };
 

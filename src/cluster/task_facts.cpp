@@ -63,6 +63,7 @@ void TaskFacts::add(const TaskInfo& task) {
     const bool readable = task.reason != "unreadable";
     if (dead_example_.empty() || (readable && !example_is_readable_)) {
       dead_example_ = task.id;
+      example_is_expired_ = task.reason == "expired";
       example_is_readable_ = readable;
     }
     return;
@@ -90,12 +91,13 @@ Findings TaskFacts::failures() const {
         "dead_letters", counted(all_dead_, "dead letter") + ": " + parts_of(dead_),
         example_is_readable_
             ? fmt::format("\"lictor list --state dead\" names them, \"lictor show {0}\" shows "
-                          "one; repair the cause, then \"lictor retry {0}\" or \"lictor dead "
+                          "one; repair the cause, then \"lictor retry{1} {0}\" or \"lictor dead "
                           "purge {0}\"",
-                          dead_example_)
+                          shell_argument(dead_example_),
+                          example_is_expired_ ? " --drop-expiry" : "")
             : fmt::format("\"lictor dead show {}\" shows one; their producers have to write them "
                           "again; then \"lictor dead purge --all --reason unreadable\"",
-                          dead_example_)));
+                          shell_argument(dead_example_))));
   }
   if (orphans_ != 0) {
     found.push_back(

@@ -25,6 +25,7 @@ constexpr std::chrono::milliseconds kPause{100};
 //
 //   unlock each --> all of a session are free --> session file removed --> session destroyed
 struct ReleasingLock {
+  const exec::HeldLock* held;
   const LockOwner* owner;
   wire::Binding binding;
   std::string session;
@@ -104,15 +105,19 @@ const LockOwner& owner_of(const exec::HeldLock& lock, const std::vector<LockOwne
                    [&](const LockOwner& owner) { return owner.first_slot > lock.slot; }));
 }
 
-std::string names_of(const std::vector<exec::HeldLock>& held,
-                     const std::vector<LockOwner>& owners) {
+// The others had another holder by then.
+std::string given_back_text(std::vector<const exec::HeldLock*> locks,
+                            const std::vector<LockOwner>& owners) {
+  if (locks.empty()) return "it held no lock any more";
+  std::sort(locks.begin(), locks.end(),
+            [](const auto* a, const auto* b) { return a->slot < b->slot; });
   std::string names;
-  for (const exec::HeldLock& lock : held) {
-    const LockOwner& owner = owner_of(lock, owners);
+  for (const exec::HeldLock* lock : locks) {
+    const LockOwner& owner = owner_of(*lock, owners);
     names += (names.empty() ? "" : ", ") + owner.binding.queue;
-    if (lock.partitions > 1) names += '/' + std::to_string(lock.slot - owner.first_slot);
+    if (lock->partitions > 1) names += '/' + std::to_string(lock->slot - owner.first_slot);
   }
-  return names;
+  return "gave back the lock of " + names;
 }
 
 }  // namespace
@@ -124,8 +129,12 @@ std::string release_locks(net::Options options, const std::vector<LockOwner>& ow
   for (const exec::HeldLock& one : held) {
     const LockOwner& owner = owner_of(one, owners);
     const core::Partition partition{one.partitions, one.slot - owner.first_slot};
-    ReleasingLock lock{
-        &owner, owner.binding, one.session, {one.session, one.index, partition}, one.keeps_session};
+    ReleasingLock lock{&one,
+                       &owner,
+                       owner.binding,
+                       one.session,
+                       {one.session, one.index, partition},
+                       one.keeps_session};
     lock.binding.leader_value = one.value;
     lock.binding.request_timeout = kRequestTimeout;
     locks.push_back(std::move(lock));
@@ -139,10 +148,14 @@ std::string release_locks(net::Options options, const std::vector<LockOwner>& ow
   if (!opened) return dead + "the lock is not given back: " + opened.error().message + later;
   // Never destroyed: the destructor would wait for a name server that does not answer.
   net::Transport& transport = *opened->release();
+  std::vector<const exec::HeldLock*> given_back;
   while (true) {
     const bool all_answered = step(transport, locks);
+    for (const ReleasingLock& lock : locks) {
+      if (lock.done() && lock.steps.gave_back()) given_back.push_back(lock.held);
+    }
     std::erase_if(locks, [](const ReleasingLock& lock) { return lock.done(); });
-    if (locks.empty()) return dead + "gave back the lock of " + names_of(held, owners);
+    if (locks.empty()) return dead + given_back_text(std::move(given_back), owners);
     if (boot_now() >= until) break;
     if (!all_answered) std::this_thread::sleep_for(kPause);
   }

@@ -22,6 +22,7 @@ Effect LockRelease::ask(RequestId id) const {
 // decides.
 bool LockRelease::on(const UnlockReplied& reply) {
   const bool applied = reply.outcome == Outcome::kApplied;
+  was_ours_ = was_ours_ || applied;
   step_ = applied ? Step::kDestroy : Step::kRead;
   return applied;
 }
@@ -29,6 +30,7 @@ bool LockRelease::on(const UnlockReplied& reply) {
 bool LockRelease::on(const LeaderRead& reply) {
   if (!reply.ok) return false;
   const bool ours = reply.session == session_;
+  was_ours_ = was_ours_ || ours;
   step_ = ours ? Step::kUnlock : Step::kDestroy;
   if (ours) index_ = reply.modify_index;
   return true;

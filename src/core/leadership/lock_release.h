@@ -44,6 +44,8 @@ class LockRelease {
   /// The lock is free, or another's. From now on no daemon may resume the session.
   [[nodiscard]] bool lock_is_free() const { return step_ == Step::kDestroy || done(); }
   [[nodiscard]] bool done() const { return step_ == Step::kDone; }
+  /// The session held the lock, and gave it back.
+  [[nodiscard]] bool gave_back() const { return was_ours_ && lock_is_free(); }
 
  private:
   enum class Step { kUnlock, kRead, kDestroy, kDone };
@@ -52,6 +54,7 @@ class LockRelease {
   std::uint64_t index_;
   Partition partition_;
   Step step_;
+  bool was_ours_ = false;
 };
 
 }  // namespace lictor::core

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/printable.h"
 #include "cluster/diagnosis.h"
 
 namespace lictor::cli {
@@ -64,6 +65,13 @@ TEST_CASE("the commands that a text suggests name the queue and repeat the optio
   CHECK(cluster::with_options(R"("lictor check", "lictor list" or "lictor help jobs")", "",
                               " --config a.json") ==
         R"("lictor check --config a.json", "lictor list --config a.json" or "lictor help jobs")");
+  // Whoever may write a task chooses its id.
+  const std::string hostile = "see \"lictor why " + shell_argument("a\"; reboot 'x'") + '"';
+  CHECK(hostile == R"(see "lictor why 'a"; reboot '\''x'\'''")");
+  CHECK(cluster::with_options(hostile, "night") ==
+        R"(see "lictor why 'a"; reboot '\''x'\''' -q night")");
+  CHECK(cluster::with_options("\"lictor show " + shell_argument("-rf") + '"', "night") ==
+        R"("lictor show -q night -- -rf")");
   const File out{std::tmpfile()};
   const File err{std::tmpfile()};
   Console console{out.get(), err.get(), {}, {}};

@@ -162,7 +162,7 @@ TEST_CASE("why of a dead letter names commands that exist and can succeed") {
                                    R"("record":{"taskType":"T","expireAt":1000}})");
   Stage expired{consul};
   REQUIRE(expired.run("why late") == 0);
-  CHECK(contains(expired.out(), "\"lictor retry late --drop-expiry\" runs it again"));
+  CHECK(contains(expired.out(), "\"lictor retry --drop-expiry late\" runs it again"));
   REQUIRE(expired.run("retry late --drop-expiry") == 0);
   expired.client.console.name_queue("q");
   consul.put("lictor/q/dead/of-q", R"({"reason":"failed","record":{"taskType":"T"}})");
