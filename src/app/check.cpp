@@ -62,8 +62,13 @@ Result<int> check(const Program& program, const CheckFlags& flags) {
     if (!for_daemon) options.daemon_error = for_daemon.error();
     if (for_daemon) options.workers = try_workers(*for_daemon);
     options.state_dir = config->state_dir;
-    options.state_dir_exposure = state_dir_exposure(config->state_dir);
     options.state_dir_owner = state_dir_owner(config->state_dir);
+    if (options.state_dir_owner.empty()) {
+      options.state_dir_warning = state_dir_fault(config->state_dir);
+    }
+    if (options.state_dir_warning.empty()) {
+      options.state_dir_warning = state_dir_exposure(config->state_dir);
+    }
     const std::string few = descriptor_shortage(*config, most_descriptors());
     if (!few.empty()) options.warnings.push_back(few);
   }

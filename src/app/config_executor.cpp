@@ -157,7 +157,7 @@ Reader user(std::optional<exec::User>& target, Mode mode) {
     if (auto read = text(name)(place); !read || mode == Mode::kClient) return read;
     auto found = exec::find_user(name);
     if (!found) {
-      return place.refuse(found.error().message + "; create the user or correct the name");
+      return place.missing(found.error().message + "; create the user or correct the name");
     }
     const uid_t own = ::geteuid();
     if (found->credentials.uid == own) return {};

@@ -161,6 +161,19 @@ std::string state_dir_exposure(const std::string& path) {
          (by_all ? "go-w " : "g-w ") + name;
 }
 
+std::string state_dir_fault(const std::string& path) {
+  std::filesystem::path there = path;
+  struct stat status {};
+  while (stat(there.c_str(), &status) != 0) {
+    if (errno != ENOENT || !there.has_relative_path())
+      return cannot("use", path, errno).value().message;
+    there = there.parent_path();
+  }
+  if (S_ISDIR(status.st_mode) && access(there.c_str(), W_OK | X_OK) == 0) return {};
+  const int error = S_ISDIR(status.st_mode) ? errno : ENOTDIR;
+  return cannot(there == path ? "write to" : "make", path, error).value().message;
+}
+
 std::string state_dir_owner(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0 || status.st_uid == geteuid()) return {};

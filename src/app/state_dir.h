@@ -27,6 +27,9 @@ namespace lictor::app {
 /// sets it.
 [[nodiscard]] std::string state_dir_exposure(const std::string& path);
 
+/// Why the calling user could not make or use the folder; empty: it seems that they can.
+[[nodiscard]] std::string state_dir_fault(const std::string& path);
+
 /// The folder's owner, if it is not the calling user; empty: it is, or there is no folder.
 [[nodiscard]] std::string state_dir_owner(const std::string& path);
 

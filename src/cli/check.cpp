@@ -149,7 +149,7 @@ void check_admin(const CheckOptions& options, Report& report) {
 // Root checks for whichever user the daemon runs as, any other user for itself.
 void check_state_dir(const CheckOptions& options, Report& report) {
   if (!options.serves) return;
-  if (!options.state_dir_exposure.empty()) report.warn("state", options.state_dir_exposure, {});
+  if (!options.state_dir_warning.empty()) report.warn("state", options.state_dir_warning, {});
   if (options.state_dir_owner.empty()) return;
   const std::string detail = options.state_dir + " belongs to " + options.state_dir_owner;
   if (::geteuid() == 0) return report.ok("state", detail + "; the daemon has to run as that user");
@@ -178,18 +178,25 @@ void check_workers(const CheckOptions& options, Report& report) {
 // Asks the daemon of this host: it may wait for a right, and be no member yet.
 void check_daemon(const CheckOptions& options, Report& report) {
   if (!options.serves) return;
+  std::string silent;
   for (const std::string& address : options.own_admin) {
     if (address.ends_with(":0")) continue;  // any port
     auto admin = cluster::AdminClient::open({address}, std::chrono::seconds{2});
     if (!admin) continue;
     http::Response ready = admin->ask("/readyz");
-    if (ready.delivery != http::Delivery::kReplied) continue;  // none runs here, or not there
+    if (ready.delivery != http::Delivery::kReplied) {
+      silent += (silent.empty() ? "" : ", ") + address;
+      continue;
+    }
     const std::string_view reason = trimmed(ready.body);
     const std::string daemon = "the daemon at " + address;
     if (ready.status == 200) return report.ok("daemon", daemon + " is ready");
     return report.warn("daemon", fmt::format("{} is not ready: {}", daemon, reason),
                        "it goes on when that is over; \"systemctl status lictor\" shows the same");
   }
+  if (silent.empty()) return;
+  report.warn("daemon", "none of this configuration runs on this host: nobody answers at " + silent,
+              "systemctl start lictor; its log says why it has ended");
 }
 
 // Only a daemon that registers its service needs this right.

@@ -45,8 +45,10 @@ class LeaderCheck {
       check_names();
     }
     if (serves_) {
-      report_.ok(name("takeover"),
-                 takeover_text(queue_.options, queue_.session_checks, queue_.hang_timeout));
+      report_.ok(
+          name("takeover"),
+          (members && members->size() < 2 ? "there is no second member now; with one, " : "") +
+              takeover_text(queue_.options, queue_.session_checks, queue_.hang_timeout));
     }
     return members;
   }

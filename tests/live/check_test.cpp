@@ -39,6 +39,25 @@ TEST_CASE("check asks for a name that newer versions refuse, and says what follo
   CHECK_FALSE(contains(refused, "FAIL  names"));
 }
 
+TEST_CASE("check says that no daemon runs on this host, and that nobody else could take over") {
+  World world;
+  DaemonSettings settings = world.settings("a");
+  settings.admin = {"127.0.0.1:" + std::to_string(free_port())};
+  LictorDaemon daemon{settings};
+  REQUIRE(eventually([&] { return world.leads(daemon); }));
+  const std::string well = check_of(daemon);
+  INFO(well);
+  CHECK(contains(well, "is ready"));
+  CHECK(contains(well, "no second member"));
+  const auto second = world.standby_daemon("b");
+  daemon.kill();
+  REQUIRE(eventually([&] { return world.leads(*second); }));
+  const std::string said = check_of(daemon);
+  INFO(said);
+  CHECK(contains(said, "warn  daemon"));
+  CHECK(contains(said, "nobody answers at http://" + settings.admin.front()));
+}
+
 TEST_CASE("check says of a client agent that it ends leadership when it is restarted") {
   const int serf = free_port();
   ConsulAgent server{{{"ports", {{"serf_lan", serf}}}}};

@@ -289,6 +289,7 @@ TEST_CASE("what is not there yet is no wrong text: a later start may find it") {
   };
   CHECK(code_of(R"({"exec": ["/no/such"]})") == ErrorCode::kFailed);
   CHECK(code_of(R"({"exec": ["/bin/true"], "cwd": "/no/such"})") == ErrorCode::kFailed);
+  CHECK(code_of(R"({"exec": ["/bin/true"], "user": "no-such-user"})") == ErrorCode::kFailed);
   CHECK(code_of(R"({"plugin": "/no/such.so"})") == ErrorCode::kFailed);
   CHECK(code_of(R"({"http": {"url": "http://h/", "token_file": "/no/such"}})") ==
         ErrorCode::kFailed);

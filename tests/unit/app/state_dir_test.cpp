@@ -67,6 +67,17 @@ TEST_CASE("the owner of another user's state_dir is named") {
   CHECK(state_dir_owner(folder.path()) == "user 4000000000");
 }
 
+TEST_CASE("a state_dir that cannot be made or written to is named before the daemon starts") {
+  const unit::TemporaryFolder folder;
+  CHECK(state_dir_fault(folder.path()).empty());
+  CHECK(state_dir_fault(folder / "none/nor/this").empty());
+  { const std::ofstream file{folder / "file"}; }
+  CHECK(contains(state_dir_fault(folder / "file"), "file: Not a directory; state_dir must be"));
+  CHECK(contains(state_dir_fault(folder / "file/state"), "file/state: Not a directory"));
+  if (::geteuid() == 0) return;
+  CHECK(contains(state_dir_fault("/no-such/state"), "cannot make /no-such/state: Permission"));
+}
+
 namespace {
 
 int end_of(pid_t pid) {

@@ -362,7 +362,7 @@ TEST_CASE("check prints hostile text safely before it asks a queue") {
     options.error.reset();
     options.daemon_error = Error{ErrorCode::kInvalid, kEvilBytes};
     options.serves = true;
-    options.state_dir = options.state_dir_exposure = options.state_dir_owner = kEvilBytes;
+    options.state_dir = options.state_dir_warning = options.state_dir_owner = kEvilBytes;
     options.consul.addresses = {"http://127.0.0.1:1/" + kEvil, "http://" + kEvilBytes};
     CHECK_FALSE(check(scene.client.console, options, as_json) == 0);
     CHECK(acting_part(scene.out()).empty());
