@@ -9,7 +9,7 @@
 #
 # Another queue: replace "lictor/default/". Another layout (examples/existing-layout): replace each
 # path by the one that the configuration names; two prefixes that overlap are resolved by Consul in
-# favour of the longer one. Several queues: repeat the rules from tasks/ to control for each.
+# favour of the longer one. Several queues: repeat the rules from tasks/ to partitions for each.
 # A prefix here ends in "/", or it would reach into its neighbours: "tasks" also matches "tasks2/x".
 
 # NODE is the name of the Consul agent that the daemon talks to (as "consul members" shows it), not

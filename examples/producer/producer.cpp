@@ -21,8 +21,10 @@ int main(int argc, char** argv) {
 
   const auto ending = client->wait(task->id, {.index = task->index});
   if (!ending) return failed(ending.error());
-  if (ending->how == lictor::Ending::How::kDead) {
-    std::cerr << "dead: " << ending->task.error << std::endl;
+  using How = lictor::Ending::How;
+  if (ending->how != How::kDone && ending->how != How::kGone) {
+    std::cerr << (ending->how == How::kDead ? "dead: " + ending->task.error : "cancelled")
+              << std::endl;
     return 1;
   }
   std::cout << "done " << ending->task.result << std::endl;

@@ -149,6 +149,9 @@ std::optional<WallTime> parse_rfc3339(std::string_view text) {
 
 std::string rfc3339_fault(std::string_view text) {
   const auto read = read_rfc3339(text);
+  if (!read && parse_rfc3339(std::string{text} + 'Z')) {
+    return "it has no zone: end it with Z for UTC, or with one such as +02:00";
+  }
   const std::string_view missing = read ? read->missing() : std::string_view{};
   return missing.empty() ? std::string{} : "there is no such " + std::string{missing};
 }

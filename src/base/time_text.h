@@ -19,7 +19,7 @@ namespace lictor {
 /// it is not, or names a day or time that does not exist.
 [[nodiscard]] std::optional<WallTime> parse_rfc3339(std::string_view text);
 
-/// Why a text in this form names no time: "there is no such day". Else empty.
+/// Why a text in this form, or nearly so, names no time: "there is no such day". Else empty.
 [[nodiscard]] std::string rfc3339_fault(std::string_view text);
 
 /// "2026-11-21T09:30:00.250Z"

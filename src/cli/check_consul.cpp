@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "cli/check.h"
 #include "cli/process.h"
+#include "client/retry.h"
 #include "wire/layout.h"
 
 namespace lictor::cli {
@@ -229,8 +230,11 @@ Reached check_consul(const CheckOptions& options, const Console& console, Report
     if (reached.transport) {
       report.warn("consul", error.message, "the other addresses are used meanwhile");
     } else {
+      const bool no_agent = client::is_temporary(error);
       report.fail("consul", error.message,
-                  "see to that agent; the queues are not looked at until it answers", error.code);
+                  no_agent ? "see to that agent; the queues are not looked at until it answers"
+                           : "the queues are not looked at until that is corrected",
+                  error.code);
     }
   }
   if (reached.transport) {

@@ -48,11 +48,13 @@ Result<std::string> AdminClient::get(std::string target, std::chrono::seconds wa
   }
   if (response.status == 200) return std::move(response.body);
   if (response.status == 401) {
-    return fail(ErrorCode::kPermissionDenied,
-                response.endpoint +
-                    (token_.empty() ? " asks for the admin token"
-                                    : " refuses the admin token that was sent") +
-                    "; --config must name a file whose admin.token_file holds that daemon's token");
+    return fail(
+        ErrorCode::kPermissionDenied,
+        response.endpoint +
+            (token_.empty() ? " asks for the admin token"
+                            : " refuses the admin token that was sent") +
+            "; --config must name a file whose admin.token_file holds that daemon's token, and "
+            "that you may read");
   }
   return fail(response.status == 404   ? ErrorCode::kNotFound
               : response.status == 403 ? ErrorCode::kPermissionDenied

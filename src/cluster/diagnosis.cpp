@@ -228,8 +228,8 @@ Findings diagnose(const Fleet& fleet, const std::string& queue) {
       out.warning(
           "reload_refused",
           member.node + " keeps an older configuration than its file: " + member.reload_error,
-          "repair the file there, then: systemctl reload lictor; what needs a restart: "
-          "systemctl restart lictor");
+          "if it says that a restart is needed, on that host: systemctl restart lictor; else "
+          "repair the file there, then: systemctl reload lictor");
     }
     const bool comparable =
         model != nullptr && !member.config.empty() && unresponsive_reason(member).empty();

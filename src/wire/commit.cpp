@@ -94,6 +94,9 @@ Result<core::KvWrite> read_entry(const json& entry, std::size_t number) {
                   "got " +
                       excerpt(write.key));
   }
+  if (entry.contains("value") && entry.contains("value_base64")) {
+    return refuse(number, "expected either \"value\" or \"value_base64\", got both");
+  }
   if (write.erase == has_value) {
     return refuse(number, "expected either a value or \"delete\": true, got " +
                               std::string{has_value ? "both" : "neither"});

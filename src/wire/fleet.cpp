@@ -221,7 +221,10 @@ core::DivisionReply decode(const Binding& binding, const core::ReadCount&,
                            const http::Response& response) {
   if (http::replied(response, 200)) return {Answer::kYes, {}};
   if (http::replied(response, 404) && response.consul_index != 0) return {Answer::kNo, {}};
-  if (!http::replied(response, 403)) return {Answer::kUnknown, describe(response)};
+  // A token that does not exist (yet, on this agent) tells nothing about the key.
+  const bool denied =
+      http::replied(response, 403) && response.body.find("ACL not found") == std::string::npos;
+  if (!denied) return {Answer::kUnknown, describe(response)};
   return {Answer::kRefused, R"(the token needs the rule key ")" + binding.layout.partitions_key +
                                 R"(" { policy = "read" })"};
 }

@@ -84,8 +84,8 @@ ReasonWords words_of(const Reason& reason, const Layout& layout) {
               "its key is not valid UTF-8, and Consul lists it under other bytes; delete it by the "
               "bytes it was written with, and write the task under another key"};
     case Kind::kNoExecutor:
-      return {"no_executor", "the leader has no executor for type " + text +
-                                 R"(; configure one, or "*" for all types)"};
+      return {"no_executor", "the leader has no executor for type \"" + excerpt(text) +
+                                 R"("; configure one, or "*" for all types)"};
     case Kind::kCannotStart:
       if (!reason.until) {
         return {"cannot_start",

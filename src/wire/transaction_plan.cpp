@@ -73,15 +73,19 @@ void each_step(const Layout& layout, const core::RestampOp& op, Take&& take) {
 template <class Take>
 void each_step(const Layout& layout, const core::FinishOp& op, Take&& take) {
   // delete-cas also succeeds on a key that is gone (consul.md 3.3); check-index makes the
-  // transaction fail then.
+  // transaction fail then, for the task's key and for what the job deletes.
   if (!op.writes.empty() || op.done) {
     take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index});
   }
   for (const core::KvWrite& write : op.writes) {
-    const std::string_view verb =
-        write.erase ? (write.cas ? "delete-cas" : "delete") : (write.cas ? "cas" : "set");
-    Step step{Part::kJobWrite, "what the job hands over", verb, {{}, write.key}};
+    Step step{Part::kJobWrite, "what the job hands over", {}, {{}, write.key}};
     step.index = write.cas.value_or(0);
+    if (write.erase && write.cas) {
+      step.verb = *write.cas == 0 ? "check-not-exists" : "check-index";
+      take(step);
+      if (*write.cas == 0) continue;
+    }
+    step.verb = write.erase ? (write.cas ? "delete-cas" : "delete") : (write.cas ? "cas" : "set");
     if (!write.erase) step.value = std::string_view{write.value};
     take(step);
   }

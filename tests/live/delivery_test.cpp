@@ -152,6 +152,25 @@ TEST_CASE("a write that is refused fails the attempt, and the next one may do be
   CHECK(world.leads(*daemon));
 }
 
+// Consul's delete-cas alone succeeds on a key that is gone.
+TEST_CASE("of many jobs that delete one key by its ModifyIndex, one is done") {
+  World world;
+  const std::string ticket = world.root + "app/ticket";
+  const std::uint64_t index = world.kv.set(ticket, "take me");
+  const auto daemon = world.daemon("a", {{"max_attempts", 1}, {"concurrency", 4}}, "none");
+  const json taking{{"key", ticket}, {"delete", true}, {"cas", index}};
+  for (int i = 0; i < 4; ++i) {
+    const json won{{"key", world.root + "app/winner/" + std::to_string(i)}, {"value", "me"}};
+    world.submit("t" + std::to_string(i), 1000, {{"commit", json::array({taking, won}).dump()}});
+  }
+  const json absent{{"key", world.root + "app/never"}, {"delete", true}, {"cas", 0}};
+  world.submit("absent", 1000, {{"commit", json::array({absent}).dump()}});
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.kv.list(world.root + "app/winner/").size() == 1);
+  CHECK(world.dead() == 3);
+  CHECK_FALSE(world.kv.has(world.dead_key("absent")));
+}
+
 TEST_CASE("history keeps what was finished, with its result, and no more than it is to") {
   World world;
   const auto daemon = world.daemon("a", {{"history", {{"keep", 5}}}});

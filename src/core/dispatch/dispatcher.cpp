@@ -139,18 +139,20 @@ std::size_t Dispatcher::most_claims() const {
 }
 
 // When the daemon dies, a task claimed ahead of a free slot counts a lost owner though it never
-// started.
+// started. So none is that this would end.
+bool Dispatcher::ends_if_lost(const Task& task) const {
+  const TypePolicy* policy = options_.policy_of(task.type);
+  return task.stamp.lost + 1 >= options_.max_losses ||
+         (policy != nullptr && policy->delivery == Delivery::kAtMostOnce);
+}
+
 std::size_t Dispatcher::ahead_of_slots(const Task& task) const {
-  if (task.stamp.taken) return 0;
+  if (task.stamp.taken || ends_if_lost(task)) return 0;
   const std::size_t early = table_.claimed_order().early_count();
   if (options_.prefetch > 0) return options_.prefetch < early ? 0 : options_.prefetch - early;
-  // Adaptive prefetch is our own idea: never use it where a lost owner would end the task, or where
-  // starts are counted.
-  const TypePolicy* policy = options_.policy_of(task.type);
-  if (policy == nullptr || options_.rate_limit) return 0;
-  const bool costs_it =
-      policy->delivery == Delivery::kAtMostOnce || task.stamp.lost + 1 >= options_.max_losses;
-  return costs_it ? 0 : adaptive_.size();
+  // Adaptive prefetch is our own idea: never use it where starts are counted.
+  if (options_.policy_of(task.type) == nullptr || options_.rate_limit) return 0;
+  return adaptive_.size();
 }
 
 // When tasks that adaptive prefetch claimed are given back, since no slot has come free.
@@ -201,8 +203,8 @@ TaskEntry* Dispatcher::next_ready(const Modes& modes) {
 
 // The next task that may be claimed before it is due, in order of due time: a task that must not be
 // claimed ahead is not overtaken. Not claimed ahead: a task with a serialKey, which it would block
-// for earlier ones; likewise one that takes a slot of its executor's; one that expires before it is
-// due; and any under a rate limit, which counts starts.
+// for earlier ones; likewise one that takes a slot of its executor's; one that a lost owner would
+// end, or that expires before it is due; and any under a rate limit, which counts starts.
 TaskEntry* Dispatcher::next_ahead(Instant now) {
   if (options_.prefetch == 0 || options_.preload <= Duration::zero() || options_.rate_limit) {
     return nullptr;
@@ -210,7 +212,7 @@ TaskEntry* Dispatcher::next_ahead(Instant now) {
   TaskEntry* entry = table_.waiting_order().first_delayed();
   if (entry == nullptr || entry->state == S::kRefused || entry->task->stamp.taken ||
       !entry->task->serial_key.empty() || table_.executor_slots().limit_of(*entry->task) != 0 ||
-      cannot_start_yet(*entry->task)) {
+      cannot_start_yet(*entry->task) || ends_if_lost(*entry->task)) {
     return nullptr;
   }
   // What is due and cannot be started would be overtaken.

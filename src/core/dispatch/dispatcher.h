@@ -119,6 +119,7 @@ class Dispatcher {
   /// Some job that runs now has not shown yet that it spares its host.
   [[nodiscard]] bool is_kept_apart(Instant now, const Task& task) const;
   [[nodiscard]] bool evict_prefetched(Instant now, const TaskEntry& entry, Effects& out);
+  [[nodiscard]] bool ends_if_lost(const Task& task) const;
   /// How many tasks beyond `concurrency` may be claimed, as far as this one is concerned.
   [[nodiscard]] std::size_t ahead_of_slots(const Task& task) const;
   [[nodiscard]] Instant held_too_long_at() const;

@@ -80,8 +80,8 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
         e.attempt->policy = policy;
       });
       make_dead(now, entry, "owner lost",
-                "the daemon that ran it died or lost leadership, " + std::to_string(stamp.lost) +
-                    (stamp.lost == 1 ? " time" : " times"),
+                "the daemon that had claimed it died or lost leadership, " +
+                    std::to_string(stamp.lost) + (stamp.lost == 1 ? " time" : " times"),
                 {}, out);
       return false;
     }
@@ -297,7 +297,10 @@ void Transitions::finish(Instant now, TaskEntry& entry, const JobExited& exit, E
         done.result.clear();
         done.result_left_out = true;
         fault = "result and record do not fit into the transaction that finishes the task";
-        if (!fits()) op.done = nullptr;
+        if (!fits()) {
+          op.done = nullptr;
+          fault = "its writes leave no room for a history entry in that transaction";
+        }
       }
     }
   }

@@ -90,6 +90,7 @@ TEST_CASE("RFC 3339 is read with its zone, to the millisecond") {
 
 TEST_CASE("of a time in the right form that does not exist it is told what there is not") {
   const std::pair<const char*, const char*> table[] = {
+      {"2026-11-30T10:00:00", "it has no zone: end it with Z for UTC, or with one such as +02:00"},
       {"2026-11-31T09:30:00Z", "there is no such day"},
       {"2026-02-29T09:30:00Z", "there is no such day"},
       {"2026-11-00T09:30:00Z", "there is no such day"},

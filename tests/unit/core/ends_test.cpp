@@ -257,7 +257,8 @@ TEST_CASE("what is claimed ahead is given back when the queue is paused, and not
     Alone a{options};
     for (const char* id : {"1", "2", "3", "4"}) a.cluster.put(id);
     a.cluster.run_for(1s);
-    CHECK(a.cluster.store.task("tasks/3")->stamp.taken);
+    // Not where a lost owner would end it.
+    CHECK(a.cluster.store.task("tasks/3")->stamp.taken == (delivery == Delivery::kAtLeastOnce));
     a.cluster.store.control(true, "");
     a.cluster.run_for(1s);
     for (const char* id : {"2", "3", "4"}) {

@@ -53,12 +53,14 @@ TEST_CASE("what is claimed ahead starts at the instant at which it is due, witho
   CHECK(a.started_at("tasks/1") == due);
 }
 
-TEST_CASE("nothing is claimed ahead without prefetch, without preload, or under a rate") {
+TEST_CASE("nothing is claimed ahead without prefetch or preload, under a rate, or at most once") {
   QueueOptions no_preload = ahead(2);
   no_preload.preload = 0s;
   QueueOptions rated = ahead(2);
   rated.rate_limit = Rate{1ms, 5};
-  for (const QueueOptions& options : {ahead(0), no_preload, rated}) {
+  QueueOptions once = ahead(2);
+  once.any_type->delivery = Delivery::kAtMostOnce;
+  for (const QueueOptions& options : {ahead(0), no_preload, rated, once}) {
     Timed a{options};
     a.put("1", 500ms);
     a.cluster.run_for(450ms);

@@ -56,6 +56,8 @@ TEST_CASE("a job's writes that make no sense are refused in words") {
         "entry 1: cas: expected a ModifyIndex (0: the key must not exist), got -1");
   CHECK(error_of(R"([{"key":"a","valeu":"b"}])") ==
         R"(entry 1: expected key, value, value_base64, delete or cas, got "valeu")");
+  CHECK(error_of(R"([{"key":"a","value":"1","value_base64":"MQ=="}])") ==
+        R"(entry 1: expected either "value" or "value_base64", got both)");
   CHECK(error_of(R"([{"key":"a","value_base64":"?"}])") ==
         R"(entry 1: value_base64: expected a string in base64, got "?")");
 }

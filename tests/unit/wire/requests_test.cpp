@@ -190,7 +190,8 @@ TEST_CASE("what a job writes stands between a look at its task and the task's en
   finish.writes = {{"app/x", "1", false, {}},
                    {"app/y", "2", false, 0},
                    {"app/z", {}, true, {}},
-                   {"app/w", {}, true, 9}};
+                   {"app/w", {}, true, 9},
+                   {"app/v", {}, true, 0}};
   DoneRecord done;
   done.record = bytes(R"({"taskType":"T","taskTaken":true,"taskAttempt":2})");
   done.result = "[1]";
@@ -213,7 +214,9 @@ TEST_CASE("what a job writes stands between a look at its task and the task's en
         R"({"KV":{"Verb":"set","Key":"app/x","Value":"MQ=="}},)"
         R"({"KV":{"Verb":"cas","Key":"app/y","Value":"Mg=="}},)"
         R"({"KV":{"Verb":"delete","Key":"app/z"}},)"
+        R"({"KV":{"Verb":"check-index","Key":"app/w","Index":9}},)"
         R"({"KV":{"Verb":"delete-cas","Key":"app/w","Index":9}},)"
+        R"({"KV":{"Verb":"check-not-exists","Key":"app/v"}},)"
         R"({"KV":{"Verb":"set","Key":"l/q/done/b","Value":")" +
             base64_encode(done_record(done, b.node)) +
             R"("}},{"KV":{"Verb":"delete-cas","Key":"l/q/tasks/b","Index":8}},)"
