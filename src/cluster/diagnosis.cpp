@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -54,6 +55,20 @@ void check_leads(const Fleet& fleet, List& out) {
                 ? "start a daemon that serves the queue: systemctl start lictor; if one runs, "
                   "its log says why it is not among the members"
                 : fleet.next + "; if nobody does, read the log of " + some(up));
+}
+
+// Somebody else's session on the lock keeps every daemon from leading.
+void check_strangers(const Fleet& fleet, List& out) {
+  std::set<std::string> strangers;
+  for (const Lead& lead : fleet.leads) {
+    const bool known = lead.node.empty() || find_member(fleet.members, lead.node) != nullptr;
+    if (!known && !fleet.members.empty()) strangers.insert(lead.node);
+  }
+  for (const std::string& node : strangers) {
+    out.warning("leader_silent", node + " leads, and is not among the members",
+                "if that is no daemon of lictor, nothing runs: find out whose session holds the "
+                "lock, and destroy it");
+  }
 }
 
 // The number changes only when all members ask for the same one. So members that differ keep the
@@ -216,6 +231,7 @@ void check_due(const std::vector<LeaderStatus>& leaders, List& out) {
 Findings diagnose(const Fleet& fleet, const std::string& queue) {
   List out;
   check_leads(fleet, out);
+  check_strangers(fleet, out);
   check_desired_partitions(fleet, queue, out);
   // A leader runs the tasks, so compare with it; without a leader, with the first member.
   const Member* model = nullptr;

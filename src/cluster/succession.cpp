@@ -87,7 +87,10 @@ std::string takeover_if_dead(client::Store& store, const LockView& lock, const M
     const auto left = [&](Duration end) {
       return rounded_duration(std::max<Duration>(end - since, 0s) + session->lock_delay);
     };
-    gone = fmt::format("in {} to {}", left(ttl), left(std::min(ttl * 7 / 3, since + 2 * ttl)));
+    // A session that is older than that has been given a new TTL: Consul's servers elected a leader.
+    gone = since <= ttl * 7 / 3
+               ? fmt::format("in {} to {}", left(ttl), left(std::min(ttl * 7 / 3, since + 2 * ttl)))
+               : "within " + rounded_duration(2 * ttl + session->lock_delay);
   }
   return "it may be dead, frozen or cut off; " + takers_text(others, "over", kNoOtherUp) +
          " within 1s of the end of its jobs if only the daemon died, hang_timeout later than that "

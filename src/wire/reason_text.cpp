@@ -104,7 +104,7 @@ ReasonWords words_of(const Reason& reason, const Layout& layout) {
                                      until, text.empty() ? "" : ": ", text)};
     case Kind::kRefused:
       return {"write_refused",
-              fmt::format("Consul refused its claim; the next try is at {}: {}", until, text)};
+              fmt::format("Consul refused what was to be written; the next try is at {}: {}", until, text)};
     case Kind::kSerial: {
       std::string words =
           fmt::format("task {} of the same serialKey ({}) has not ended yet", task, text);

@@ -28,6 +28,7 @@ struct Write {
   bool dropped = false;         // the partition was lost while this was on its way
   // The version that `op` goes on from, where another client wrote beside our claim.
   std::shared_ptr<const Task> rewritten{};
+  std::string refusal{};  // what Consul said of it last, if it refused it for a reason of its own
 };
 
 /// No task's state depends on these: one that is refused as stale is void, and one with an unknown

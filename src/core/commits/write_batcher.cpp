@@ -361,6 +361,13 @@ void WriteBatcher::for_each(Visit visit) const {
   std::for_each(refused_.begin(), refused_.end(), visit);
 }
 
+std::optional<std::pair<std::string, Instant>> WriteBatcher::refusal(const std::string& key) const {
+  const auto found = std::find_if(refused_.begin(), refused_.end(),
+                                  [&](const Write& each) { return key_of(*each.op) == key; });
+  if (found == refused_.end()) return std::nullopt;
+  return std::pair{found->refusal, refused_until_};
+}
+
 bool WriteBatcher::idle(std::uint32_t partition) const {
   bool any = false;
   for_each(

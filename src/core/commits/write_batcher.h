@@ -92,6 +92,10 @@ class WriteBatcher {
     return retry_after_ == Instant::min() ? std::nullopt : std::optional{retry_after_};
   }
 
+  /// What Consul said of the write about `key` that it refused, and when it is tried again.
+  [[nodiscard]] std::optional<std::pair<std::string, Instant>> refusal(
+      const std::string& key) const;
+
   /// Leadership is lost: forgets everything, the next leader decides.
   void clear(Effects& out);
   /// The same for one partition.

@@ -142,6 +142,7 @@ std::vector<Write> WriteBatcher::take_out(Batch& batch,
       result.settled.push_back(
           {std::move(write), Verdict::kRefused, 0, nullptr, std::move(errors[i])});
     } else if (fates[i] == Fate::kPostponed) {
+      write.refusal = std::move(errors[i]);
       refused_.push_back(std::move(write));
     } else if (is_minor(write.purpose)) {
       result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
@@ -194,6 +195,7 @@ void WriteBatcher::settle_refused(Instant now, const Committed::Failure& failure
     single_writes_.front().push_back(std::move(write));
   } else {
     out.emplace_back(Fact{Fact::Kind::kStoreTrouble, key_of(*write.op), failure.text});
+    write.refusal = failure.text;
     refused_.push_back(std::move(write));
     refused_until_ = now + kRefusedPause;
   }

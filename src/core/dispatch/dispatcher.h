@@ -132,6 +132,7 @@ class Dispatcher {
   [[nodiscard]] const TaskEntry* waits_for_probe(const Task& task) const;
   [[nodiscard]] bool is_spared(const TaskEntry& entry, const JobExited& exit);
 
+  void why_refused(const TaskEntry& entry, std::vector<Reason>& reasons) const;
   void why_queue(const Mode& mode, const std::string& paused_by,
                  std::vector<Reason>& reasons) const;
   void why_due_later(const TaskEntry& entry, std::vector<Reason>& reasons) const;

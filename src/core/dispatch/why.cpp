@@ -42,6 +42,7 @@ void Dispatcher::why(Instant now, const TaskEntry& entry, const Mode& mode,
       return reasons.push_back({Kind::kUnnameable});
     case S::kUnreadable:
     case S::kBurying:
+      why_refused(entry, reasons);
       return reasons.push_back({Kind::kBurying});
     case S::kClaiming:
     case S::kChecking:
@@ -66,11 +67,20 @@ void Dispatcher::why(Instant now, const TaskEntry& entry, const Mode& mode,
                                 .since = clock_.at(entry.attempt->started_at),
                                 .attempt = entry.attempt->id});
     case S::kEnding:
+      why_refused(entry, reasons);
       reasons.push_back({Kind::kSettling});
       return why_trouble(now, reasons);
     case S::kDeleted:
       return reasons.push_back({Kind::kUnknownTask});
   }
+}
+
+// Why it does not come to its end.
+void Dispatcher::why_refused(const TaskEntry& entry, std::vector<Reason>& reasons) const {
+  const auto refusal = commits_.refusal(entry.key);
+  if (!refusal) return;
+  reasons.push_back(
+      {.kind = Kind::kRefused, .text = refusal->first, .until = clock_.at(refusal->second)});
 }
 
 // What keeps every waiting task from being claimed.

@@ -154,6 +154,17 @@ TEST_CASE("a number of partitions that cannot be read is an error with the way o
   CHECK(report.first_failure() == ErrorCode::kFailed);  // not of the usage
 }
 
+TEST_CASE("who holds a lock and is no member is a finding, since nothing may run") {
+  cluster::Fleet fleet;
+  fleet.leads = {{"session 5e55", "", true}};
+  CHECK(cluster::diagnose(fleet, "q").empty());  // the members may be hidden
+  fleet.members.push_back({"a", "host"});
+  const auto findings = cluster::diagnose(fleet, "q");
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].kind == std::string{"leader_silent"});
+  CHECK(findings[0].what == "session 5e55 leads, and is not among the members");
+}
+
 TEST_CASE("members shows which partitions each leads, who is draining, and what is free") {
   Fleet fleet;
   fleet.add("a", {0, 1, 2, 3, 7});

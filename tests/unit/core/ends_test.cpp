@@ -73,6 +73,21 @@ TEST_CASE("a write that is not allowed fails its own task alone") {
   CHECK(a.dead("dead/1").error.find("Permission denied") != std::string::npos);
 }
 
+TEST_CASE("why a job's end is not written: Consul refuses it, and what it said") {
+  Alone a;
+  a.cluster.put("1");
+  a.cluster.run_for(1s);
+  a.cluster.store.no_right.insert("tasks/1");
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.run_for(1s);
+  const Reason reason = a.daemon.queue->why(a.cluster.now, "tasks/1").front();
+  CHECK(reason.kind == Reason::Kind::kRefused);
+  CHECK(reason.text.find("Permission denied") != std::string::npos);
+  CHECK(reason.until.has_value());
+  a.cluster.store.no_right.clear();
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 10s));
+}
+
 TEST_CASE("more writes than a transaction holds fail the attempt, in words") {
   QueueOptions options = options_of("a");
   options.any_type->max_attempts = 1;
