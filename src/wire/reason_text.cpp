@@ -8,6 +8,7 @@
 
 #include "base/json_text.h"
 #include "base/printable.h"
+#include "base/text.h"
 #include "base/time_text.h"
 
 namespace lictor::wire {
@@ -104,7 +105,8 @@ ReasonWords words_of(const Reason& reason, const Layout& layout) {
                                      until, text.empty() ? "" : ": ", text)};
     case Kind::kRefused:
       return {"write_refused",
-              fmt::format("Consul refused what was to be written; the next try is at {}: {}", until, text)};
+              fmt::format("Consul refused what was to be written; the next try is at {}: {}", until,
+                          text)};
     case Kind::kSerial: {
       std::string words =
           fmt::format("task {} of the same serialKey ({}) has not ended yet", task, text);

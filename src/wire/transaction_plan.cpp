@@ -7,6 +7,8 @@
 #include <utility>
 #include <variant>
 
+#include <nlohmann/json.hpp>
+
 #include "base/base64.h"
 #include "base/json_text.h"
 #include "base/overloaded.h"
