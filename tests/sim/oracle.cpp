@@ -369,8 +369,8 @@ void Oracle::check_order(const Daemon& daemon, const RestampOp& claim) {
     if (ended != term.ended.end() && cluster_.now < ended->second + kDoubted) continue;
     const Task* other = cluster_.store.task(key);
     if (other == nullptr || !first_answer(*other)) continue;
-    // Its key had another task, whose dead letter is refused again and again.
-    if (!takes_all() && daemon.queue->state_text(key) == "burying") continue;
+    // Its key had another task, whose dead letter is in doubt, or refused again and again.
+    if (daemon.queue->state_text(key) == "burying") continue;
     // One of another serialKey may wait behind a failed task of it.
     const bool has_order =
         other->serial_key == task.serial_key || (one_by_one && other->serial_key.empty());
