@@ -189,9 +189,17 @@ Result<int> run_on_queue(const Program& program, const cli::Command& command) {
     if (!unknown.empty() && !may_be_new) return fail(ErrorCode::kNotFound, unknown);
     if (!unknown.empty()) console.report_error(unknown + "; what is written waits for a daemon");
   }
-  return command.on_queue({console, api, store, target.queue, target.layout, program.json,
-                           admin_token_of(config), own_admin(config), config.node, config.state_dir,
-                           config.consul.options, local_schedules(config, target.queue)});
+  auto done =
+      command.on_queue({console, api, store, target.queue, target.layout, program.json,
+                        admin_token_of(config), own_admin(config), config.node, config.state_dir,
+                        config.consul.options, local_schedules(config, target.queue)});
+  // Perhaps "default" was not meant. Asked only now, since Consul walks all keys for the answer.
+  const bool none = done ? *done == cli::kNotFound : done.error().code == ErrorCode::kNotFound;
+  if (none && !program.queue && config.file.empty()) {
+    const std::string unknown = unknown_queue(store, config.root, target.queue);
+    if (!unknown.empty()) console.report_error(unknown + "; --queue names another one");
+  }
+  return done;
 }
 
 }  // namespace lictor::app

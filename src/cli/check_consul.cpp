@@ -15,8 +15,10 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/kv_name.h"
 #include "base/text.h"
+#include "base/time_text.h"
 #include "cli/check.h"
 #include "cli/process.h"
 #include "client/retry.h"
@@ -171,6 +173,8 @@ void check_names(Store& store, const std::string& prefix, Report& report) {
               "header on unchanged; or give tasks names of letters, digits and ,_./- alone");
 }
 
+constexpr Duration kSlow = std::chrono::seconds{1};  // for one answer
+
 // Each address through a transport of its own: one for all would hide an address that is down.
 Reached check_consul(const CheckOptions& options, const Console& console, Report& report) {
   Reached reached;
@@ -186,7 +190,9 @@ Reached check_consul(const CheckOptions& options, const Console& console, Report
     auto transport = std::move(*opened);
     report_slow_replies(*transport, {address}, console);
     Store store{*transport};
+    const Instant asked_at = boot_now();
     const auto leader = store.cluster_leader();
+    const Duration took = boot_now() - asked_at;
     if (!leader) {
       down.emplace_back(address, leader.error());
       continue;
@@ -207,7 +213,16 @@ Reached check_consul(const CheckOptions& options, const Console& console, Report
     }
     detail += "; the cluster's leader is " + *leader;
     if (agent && !is_tested(agent->version)) detail += fmt::format("; {}", kTested);
-    report.ok("consul", detail);
+    if (took < kSlow) {
+      report.ok("consul", detail);
+    } else {
+      report.warn("consul",
+                  fmt::format("{}; it took {} to answer", detail,
+                              format_duration(std::chrono::floor<std::chrono::milliseconds>(took))),
+                  fmt::format("a daemon gives up a request after {}, and its lease ends without "
+                              "answers: see to that agent, its servers and the network",
+                              format_duration(core::QueueOptions{}.request_timeout)));
+    }
     if (agent) check_agent(options, address, *agent, report);
     if (!agent && options.serves && agent.error().code == ErrorCode::kPermissionDenied) {
       report.warn(

@@ -1,10 +1,12 @@
 // What "lictor check" says of a Consul, and of what stands before it.
 
 #include <string>
+#include <thread>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "net/test_server.h"
 #include "process.h"
 #include "world.h"
 
@@ -56,6 +58,20 @@ TEST_CASE("check says that no daemon runs on this host, and that nobody else cou
   INFO(said);
   CHECK(contains(said, "warn  daemon"));
   CHECK(contains(said, "nobody answers at http://" + settings.admin.front()));
+}
+
+TEST_CASE("check says that Consul answers too slowly for a daemon") {
+  using net::test::Connection;
+  using net::test::Received;
+  net::test::TestServer slow{[](const Received& request, Connection& connection) {
+    if (request.target != "/v1/status/leader") return connection.reply(404, "");
+    std::this_thread::sleep_for(1100ms);
+    connection.reply(200, R"("127.0.0.1:8300")");
+  }};
+  const std::string said = run({LICTOR_COMMAND, "--consul", slow.address(), "check"}).out;
+  INFO(said);
+  CHECK(contains(said, "warn  consul"));
+  CHECK(contains(said, "; it took "));
 }
 
 TEST_CASE("check says of a client agent that it ends leadership when it is restarted") {

@@ -204,6 +204,18 @@ TEST_CASE("without a configuration an unknown --queue is told, with those that a
     CHECK(unknown.out.find("did you mean \"default\"?") != std::string::npos);
   }
   CHECK_FALSE(world.kv.has(world.root + "defualt/control"));
+  // Nor is it quiet about the others where the one that it takes by itself is not there.
+  world.kv.put(world.root + "orders/control", "{}");
+  const auto in = [&](const std::string& root) {
+    return run({LICTOR_COMMAND, "--consul", world.address(), "show", "42"},
+               {{"LICTOR_ROOT", root}});
+  };
+  CHECK(in(world.root).out.find("no queue") == std::string::npos);
+  world.kv.put("other-" + world.root + "orders/control", "{}");
+  const Output other = in("other-" + world.root);
+  INFO(other.out);
+  CHECK(other.exit_code == 3);
+  CHECK(other.out.find("it has orders; --queue names another one") != std::string::npos);
   // A producer may come before the first daemon of a queue.
   const Output early = lictor({"early", "submit", "Record"});
   INFO(early.out);
