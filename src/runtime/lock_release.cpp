@@ -105,7 +105,7 @@ const LockOwner& owner_of(const exec::HeldLock& lock, const std::vector<LockOwne
                    [&](const LockOwner& owner) { return owner.first_slot > lock.slot; }));
 }
 
-// The others had another holder by then.
+// Names the locks that were given back. The others had another holder by then.
 std::string given_back_text(std::vector<const exec::HeldLock*> locks,
                             const std::vector<LockOwner>& owners) {
   if (locks.empty()) return "it held no lock any more";

@@ -94,6 +94,9 @@ std::optional<core::Claim> read_claim(std::string_view text) {
 Result<void> read_field(std::string_view name, std::string_view text, core::Task& task) {
   if (text == "null" && name != "taskPara") return {};  // how many libraries write "not set"
   if (name == "taskId") return store(read_string(text), task.id);
+  if (name == "taskType" && text == R"("")") {
+    return unexpected_value("a string that names the kind of task", text);
+  }
   if (name == "taskType") return store(read_string(text), task.type);
   if (name == "taskTime") return store(read_time(text), task.task_time);
   if (name == "executeAt") return store(read_time(text), task.execute_at);
@@ -135,27 +138,20 @@ void note_misspelt(std::string_view name, std::string& found) {
   }
 }
 
-bool is_empty_type(std::string_view name, std::string_view value) {
-  return name == "taskType" && value == R"("")";
-}
-
 // The field may be there under another spelling, which the error then names.
-tl::unexpected<Error> no_type(bool is_empty, const std::string& misspelt) {
-  return fail(ErrorCode::kInvalid, std::string{"taskType: expected a string that names the kind of "
-                                               "task, got "} +
-                                       (is_empty ? "an empty one" : "nothing") +
-                                       (misspelt.empty() ? "" : "; " + misspelt));
+tl::unexpected<Error> no_type(const std::string& misspelt) {
+  return fail(ErrorCode::kInvalid,
+              "taskType: expected a string that names the kind of task, got nothing" +
+                  (misspelt.empty() ? "" : "; " + misspelt));
 }
 
 Result<void> read_fields(std::string_view object, core::Task& task) {
-  bool is_empty = false;
   for (MemberWalk member{object}; member.next();) {
-    is_empty = is_empty || is_empty_type(member.name(), member.value_text());
     if (auto read = read_field(member.name(), member.value_text(), task); !read) {
       return bad_field(member.name(), read.error());
     }
   }
-  if (task.type.empty()) return no_type(is_empty, misspelt_fields(object));
+  if (task.type.empty()) return no_type(misspelt_fields(object));
   return {};
 }
 
@@ -372,12 +368,8 @@ Result<void> check_record(const std::vector<JsonMember>& members) {
   }
   if (!task.type.empty()) return {};
   std::string misspelt;
-  bool is_empty = false;
-  for (const JsonMember& member : members) {
-    note_misspelt(member.name, misspelt);
-    is_empty = is_empty || is_empty_type(member.name, member.value_text);
-  }
-  return no_type(is_empty, misspelt);
+  for (const JsonMember& member : members) note_misspelt(member.name, misspelt);
+  return no_type(misspelt);
 }
 
 std::size_t raw_size(std::string_view record) {

@@ -196,12 +196,9 @@ class Fire {
   }
 
   std::unique_ptr<LictorDaemon> make_daemon(int host) {
-    DaemonSettings settings;
-    settings.node = "host-" + std::to_string(host);
-    settings.prefix = hosts_.on(host);
-    settings.consul = servers_.addresses(host);
+    DaemonSettings settings = servers_.settings_on(host);
     const auto executor = [&](const Journal& journal, const char* lock) {
-      return json{{"exec", {LICTOR_JOB_RECORDER, journal.file(), settings.node, lock}}};
+      return recorder(journal, settings.node, lock);
     };
     json once = executor(journal_, "queue");
     once["delivery"] = "at_most_once";

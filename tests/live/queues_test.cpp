@@ -204,7 +204,7 @@ TEST_CASE("without a configuration an unknown --queue is told, with those that a
     CHECK(unknown.out.find("did you mean \"default\"?") != std::string::npos);
   }
   CHECK_FALSE(world.kv.has(world.root + "defualt/control"));
-  // Nor is it quiet about the others where the one that it takes by itself is not there.
+  // Without --queue it takes "default", and names the others if that one is not there.
   world.kv.put(world.root + "orders/control", "{}");
   const auto in = [&](const std::string& root) {
     return run({LICTOR_COMMAND, "--consul", world.address(), "show", "42"},

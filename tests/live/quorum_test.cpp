@@ -31,17 +31,12 @@ class Cluster {
   }
 
   [[nodiscard]] std::unique_ptr<LictorDaemon> daemon(int host) const {
-    DaemonSettings settings;
-    settings.node = "host-" + std::to_string(host);
-    settings.prefix = hosts_.on(host);
-    settings.consul = servers_.addresses(host);
-    const auto executor = [&](const Journal& journal, const char* lock) {
-      return json{{"exec", {LICTOR_JOB_RECORDER, journal.file(), settings.node, lock}}};
-    };
-    settings.queue["executors"]["*"] = executor(journal_, "queue");
-    settings.more_queues.push_back({{"name", "wide"},
-                                    {"concurrency", 8},
-                                    {"executors", {{"*", executor(wide_journal_, "task")}}}});
+    DaemonSettings settings = servers_.settings_on(host);
+    settings.queue["executors"]["*"] = recorder(journal_, settings.node, "queue");
+    settings.more_queues.push_back(
+        {{"name", "wide"},
+         {"concurrency", 8},
+         {"executors", {{"*", recorder(wide_journal_, settings.node, "task")}}}});
     return std::make_unique<LictorDaemon>(settings);
   }
   [[nodiscard]] std::size_t running() const {

@@ -4,8 +4,6 @@
 
 #include <stdexcept>
 
-#include <nlohmann/json.hpp>
-
 #include "consul_agent.h"
 
 namespace lictor::live {
@@ -47,7 +45,7 @@ void Server::kill() {
   static_cast<void>(process_->wait());
 }
 
-Servers::Servers(const Hosts& hosts, int count) {
+Servers::Servers(const Hosts& hosts, int count) : hosts_(hosts) {
   for (int host = 0; host < count; ++host) {
     servers_.push_back(std::make_unique<Server>(hosts, host, count));
   }
@@ -57,14 +55,16 @@ Servers::Servers(const Hosts& hosts, int count) {
   if (!led) throw std::runtime_error{"the servers elect no leader"};
 }
 
-std::vector<std::string> Servers::addresses(int near) const {
-  std::vector<std::string> all;
+DaemonSettings Servers::settings_on(int host) const {
+  DaemonSettings settings;
+  settings.node = "host-" + std::to_string(host);
+  settings.prefix = hosts_.on(host);
   const int servers = static_cast<int>(count());
-  if (near < servers) all.emplace_back("http://127.0.0.1:8500");
-  for (int host = 0; host < servers; ++host) {
-    if (host != near) all.push_back("http://" + Hosts::address(host) + ":8500");
+  if (host < servers) settings.consul = {"http://127.0.0.1:8500"};
+  for (int other = 0; other < servers; ++other) {
+    if (other != host) settings.consul.push_back("http://" + Hosts::address(other) + ":8500");
   }
-  return all;
+  return settings;
 }
 
 void Servers::lose_quorum() {
@@ -73,6 +73,10 @@ void Servers::lose_quorum() {
 
 void Servers::regain_quorum() {
   for (std::size_t number = 1; number < count(); ++number) servers_[number]->start();
+}
+
+json recorder(const Journal& journal, const std::string& host, const char* lock) {
+  return {{"exec", {LICTOR_JOB_RECORDER, journal.file(), host, lock}}};
 }
 
 }  // namespace lictor::live

@@ -4,8 +4,12 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "hosts.h"
+#include "journal.h"
 #include "kv.h"
+#include "lictor_daemon.h"
 #include "process.h"
 #include "support.h"
 
@@ -39,8 +43,8 @@ class Servers {
 
   [[nodiscard]] Server& operator[](std::size_t number) { return *servers_[number]; }
   [[nodiscard]] std::size_t count() const { return servers_.size(); }
-  /// Their addresses, that of `near` first and as "127.0.0.1" if it is one of them.
-  [[nodiscard]] std::vector<std::string> addresses(int near) const;
+  /// A daemon on `host`, called "host-<host>", that uses them.
+  [[nodiscard]] DaemonSettings settings_on(int host) const;
   /// All but the first die, so that none of those that are left may lead.
   void lose_quorum();
   void regain_quorum();
@@ -59,7 +63,12 @@ class Servers {
   }
 
  private:
+  const Hosts& hosts_;
   std::vector<std::unique_ptr<Server>> servers_;
 };
+
+/// An executor that runs job_recorder; `lock`: see there.
+[[nodiscard]] nlohmann::json recorder(const Journal& journal, const std::string& host,
+                                      const char* lock);
 
 }  // namespace lictor::live

@@ -139,7 +139,7 @@ std::size_t Dispatcher::most_claims() const {
 }
 
 // When the daemon dies, a task claimed ahead of a free slot counts a lost owner though it never
-// started. So none is that this would end.
+// started. So a task that one more lost owner would end is never claimed ahead.
 bool Dispatcher::ends_if_lost(const Task& task) const {
   const TypePolicy* policy = options_.policy_of(task.type);
   return task.stamp.lost + 1 >= options_.max_losses ||

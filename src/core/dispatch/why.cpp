@@ -75,7 +75,7 @@ void Dispatcher::why(Instant now, const TaskEntry& entry, const Mode& mode,
   }
 }
 
-// Why it does not come to its end.
+// Whether Consul refuses to take its end or its dead letter.
 void Dispatcher::why_refused(const TaskEntry& entry, std::vector<Reason>& reasons) const {
   const auto refusal = commits_.refusal(entry.key);
   if (!refusal) return;
