@@ -132,13 +132,16 @@ admin::QueueStatus status_of(const runtime::QueueSupervisor& queue, bool stoppin
   status.cannot_start = core.cannot_start();
   admin::read_gauges(core, now, status);
   if (status.role == Role::kFollowing) return status;
-  for (std::size_t i = 0; i < core::kTaskStates; ++i) {
-    const auto state = static_cast<core::TaskState>(i);
-    // No longer a task, or another host's.
-    if (state == core::TaskState::kDeleted || state == core::TaskState::kForeign) continue;
-    // A key that cannot be read is of no partition, and every host knows it.
-    if (state == core::TaskState::kUnnameable && !core.leading(now, 0)) continue;
+  using enum core::TaskState;
+  for (const auto state : {kUnread, kDistant, kUnreadable, kClaiming, kChecking, kClaimed, kRunning,
+                           kEnding, kBurying, kLeftover}) {
     status.states.emplace_back(core::name_of(state), core.count(state));
+  }
+  for (std::size_t i = 0; i < core::kLacks; ++i) {
+    const auto lack = static_cast<core::Lack>(i);
+    // A key that cannot be read is of no partition, and every host knows it.
+    if (lack == core::Lack::kName && !core.leading(now, 0)) continue;
+    status.states.emplace_back(core::name_of(lack), core.count(lack));
   }
   const core::Scheduler::Stats schedules = core.schedules();
   status.schedules = {

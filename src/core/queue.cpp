@@ -135,9 +135,11 @@ Instant Queue::next_deadline() const {
 
 bool Queue::drained() const {
   using enum TaskState;
+  const std::size_t due =
+      table_.count(Lack::kNothing) + table_.count(Lack::kSerialKey) + table_.count(Lack::kSlot);
   return holds_lock() && source_.complete() && !source_.behind() && commits_.idle() &&
          table_.busy() == table_.claimed_order().early_count() &&
-         table_.count({kReady, kBlocked, kLimited, kEnding, kBurying, kUnreadable}) == 0;
+         due + table_.count(kEnding) + table_.count(kBurying) + table_.count(kUnreadable) == 0;
 }
 
 Duration Queue::oldest_due(Instant now) const {
@@ -157,7 +159,7 @@ Duration Queue::lease_left(Instant now) const {
 Duration Queue::longest_running(Instant now) const {
   Duration longest{};
   table_.for_each_ours([&](const TaskEntry& entry) {
-    const bool runs = is_running(entry.state);
+    const bool runs = entry.state == TaskState::kRunning;
     if (runs) longest = std::max(longest, now - entry.attempt->started_at);
   });
   return longest;
@@ -171,9 +173,10 @@ Queue::Stats Queue::stats() const {
   stats.claimed = table_.busy();
   stats.writes = commits_.writes();
   stats.in_flight = commits_.in_flight();
-  stats.refused = table_.count(TaskState::kRefused);
+  stats.refused = table_.count(Lack::kStore);
   using enum TaskState;
-  stats.notes = table_.count({kDeleted, kBurying, kTooLarge, kUnnameable, kUnreadable});
+  stats.notes = table_.count(kDeleted) + table_.count(kBurying) + table_.count(kIgnored) +
+                table_.count(kUnreadable);
   return stats;
 }
 

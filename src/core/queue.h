@@ -93,7 +93,7 @@ class Queue {
   [[nodiscard]] std::size_t claimed_ahead() const {
     return table_.count(TaskState::kChecking) + table_.count(TaskState::kClaimed);
   }
-  [[nodiscard]] std::size_t running() const { return table_.running(); }
+  [[nodiscard]] std::size_t running() const { return table_.count(TaskState::kRunning); }
   /// Nothing that is due is left, as far as a leader knows.
   [[nodiscard]] bool drained() const;
   [[nodiscard]] bool paused() const { return control_.paused(); }
@@ -108,6 +108,8 @@ class Queue {
 
   /// How many known keys are in this state.
   [[nodiscard]] std::size_t count(TaskState state) const { return table_.count(state); }
+  /// How many lack this, of those that wait or are ignored.
+  [[nodiscard]] std::size_t count(Lack lack) const { return table_.count(lack); }
   /// For how long the first task that may start has been due; zero: none is.
   [[nodiscard]] Duration oldest_due(Instant now) const;
   /// For how long the job that was started first has been running; zero: none runs.
@@ -137,7 +139,8 @@ class Queue {
   /// The state of the task in words; for tests.
   [[nodiscard]] std::string state_text(std::string_view key) const {
     const TaskEntry* entry = table_.find(key);
-    return std::string{entry == nullptr ? "unknown" : name_of(entry->state)};
+    if (entry == nullptr) return "unknown";
+    return std::string{has_lack(entry->state) ? name_of(entry->lack) : name_of(entry->state)};
   }
   [[nodiscard]] const TaskTable::Walked& walked() const { return table_.walked(); }
 

@@ -69,8 +69,7 @@ void Queue::emit(Fact::Kind kind, std::uint32_t partition, Effects& out, std::st
 // Asks the jobs of a partition to end. At the end of a lease those go on that may overlap.
 void Queue::stop_jobs(Instant now, std::uint32_t partition, StopReason why, Effects& out) {
   table_.for_each_ours([&](TaskEntry& entry) {
-    const bool runs = is_running(entry.state);
-    if (!runs || entry.partition != partition) return;
+    if (entry.state != TaskState::kRunning || entry.partition != partition) return;
     const bool goes_on =
         why == StopReason::kLease && entry.attempt->policy.on_lease_lost == OnLeaseLost::kFinish;
     if (!goes_on) transitions_.stop(now, entry, why, out);

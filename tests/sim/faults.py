@@ -194,9 +194,9 @@ EDITS = [
     (
         "core/tasks/transitions.cpp",
         """      if (index <= entry.index) return;
-      if (is_waiting""",
+      if (entry.state == S::kWaiting""",
         """      if (index <= entry.index && !FAULT(NoTombstone)) return;
-      if (is_waiting""",
+      if (entry.state == S::kWaiting""",
     ),
     (
         "core/tasks/transitions.cpp",
@@ -362,10 +362,10 @@ EDITS = [
     ),
     (
         "core/tasks/waiting_order.cpp",
-        """    case TaskState::kLimited:
+        """    case Lack::kSlot:
       return true;""",
         """      return true;
-    case TaskState::kLimited:
+    case Lack::kSlot:
       return !FAULT(LimitedLetsPass);""",
     ),
     (
@@ -709,9 +709,9 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
     ),
     (
         "core/tasks/task_table.cpp",
-        """if (TaskEntry* next = waiting_.unblocked(lane)) move(*next, TaskState::kReady);""",
+        """if (TaskEntry* next = waiting_.unblocked(lane)) wait(*next, Lack::kNothing);""",
         """if (FAULT(NobodyFollows)) return;
-  if (TaskEntry* next = waiting_.unblocked(lane)) move(*next, TaskState::kReady);""",
+  if (TaskEntry* next = waiting_.unblocked(lane)) wait(*next, Lack::kNothing);""",
     ),
     (
         "core/commits/write_batcher.cpp",

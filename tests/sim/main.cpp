@@ -217,17 +217,10 @@ Totals run_in_processes(const Arguments& arguments) {
 
 // Arrows that the core must have and that nothing here can walk.
 bool has_no_way(TaskState from, TaskState to) {
-  // Keys that are not UTF-8 come of Consul's JSON alone (tests/live/hostile_test.cpp).
-  if (from == TaskState::kUnnameable || to == TaskState::kUnnameable) return true;
   // Jobs that outlive the lease (tests/unit/core/partitions_test.cpp).
-  const bool runs = from == TaskState::kRunning || from == TaskState::kStopping;
-  if (runs && to == TaskState::kForeign) return true;
+  if (from == TaskState::kRunning && to == TaskState::kForeign) return true;
   // A lock lost within the milliseconds of that read: too rare to be met (the same test).
   if (from == TaskState::kChecking && to == TaskState::kForeign) return true;
-  // taskRetryAt is lictor's own: it is new to a key that is read first, and when an attempt ends.
-  // A producer could write it into any record (tests/unit/core/states_test.cpp).
-  if (to == TaskState::kRetrying) return from != TaskState::kUnread && from != TaskState::kEnding;
-  if (from == TaskState::kRetrying && to == TaskState::kBurying) return true;
   // Whatever was seen after our claim has another index than our claim.
   return from == TaskState::kChecking && to == TaskState::kClaimed;
 }

@@ -20,6 +20,10 @@ constexpr Duration kTrial = 10s;
 // A job that cannot be started ends within this, as a rule. One that still runs then was started.
 constexpr Duration kProbe = 2s;
 
+bool has_job(const TaskEntry& entry) {
+  return entry.state == S::kRunning || entry.state == S::kLeftover;
+}
+
 }  // namespace
 
 Dispatcher::Dispatcher(const QueueOptions& options, TaskTable& table, Transitions& transitions,
@@ -51,8 +55,7 @@ Instant Dispatcher::trials_end(bool last_chances_alone) const {
   Instant end = Instant::min();
   table_.for_each_ours([&](const TaskEntry& entry) {
     if (entry.state == S::kEnding || (last_chances_alone && !entry.attempt->last_chance)) return;
-    const bool runs = is_running(entry.state) || entry.state == S::kLeftover;
-    end = std::max(end, runs ? entry.attempt->started_at + kTrial : Instant::max());
+    end = std::max(end, has_job(entry) ? entry.attempt->started_at + kTrial : Instant::max());
   });
   return end;
 }
@@ -92,8 +95,7 @@ const TaskEntry* Dispatcher::probe_of(std::string_view executor,
   if (pause.active || pause.passed) return probe;
   table_.for_each_ours([&](const TaskEntry& ours) {
     if (ours.state == S::kEnding || options_.executor_of(ours.task->type) != executor) return;
-    const bool runs = is_running(ours.state) || ours.state == S::kLeftover;
-    if (!runs || ours.attempt->started_at >= pause.until) probe = &ours;
+    if (!has_job(ours) || ours.attempt->started_at >= pause.until) probe = &ours;
   });
   return probe;
 }
@@ -135,7 +137,8 @@ bool Dispatcher::may_claim(Instant now, const TaskEntry& entry, bool due) const 
 std::size_t Dispatcher::most_claims() const {
   const std::size_t busy = table_.busy() + table_.count(S::kLeftover);
   const std::size_t slots = options_.concurrency + options_.prefetch;
-  return std::max<std::size_t>(std::min(slots - std::min(busy, slots), table_.count(S::kReady)), 1);
+  return std::max<std::size_t>(
+      std::min(slots - std::min(busy, slots), table_.count(Lack::kNothing)), 1);
 }
 
 // When the daemon dies, a task claimed ahead of a free slot counts a lost owner though it never
@@ -176,12 +179,12 @@ bool Dispatcher::waits_for_executor(const Modes& modes, const TaskEntry& entry) 
 // The first ready task, or a limited one that comes before it and waits no more.
 TaskEntry* Dispatcher::first_ready(const Modes& modes) {
   TaskEntry* ready = table_.waiting_order().first_ready();
-  if (table_.count(S::kLimited) == 0) return ready;
+  if (table_.count(Lack::kSlot) == 0) return ready;
   TaskEntry* limited = table_.executor_slots().first_limited(
       [&](const TaskEntry& entry) { return !waits_for_executor(modes, entry); });
   if (limited == nullptr) return ready;
   if (ready != nullptr && starts_before(*ready->task, *limited->task)) return ready;
-  table_.move(*limited, S::kReady);
+  table_.wait(*limited, Lack::kNothing);
   return table_.waiting_order().first_ready();
 }
 
@@ -189,13 +192,13 @@ TaskEntry* Dispatcher::first_ready(const Modes& modes) {
 TaskEntry* Dispatcher::next_ready(const Modes& modes) {
   while (TaskEntry* entry = first_ready(modes)) {
     if (table_.waiting_order().lane_holder(*entry) != nullptr) {
-      table_.move(*entry, S::kBlocked);
+      table_.wait(*entry, Lack::kSerialKey);
     } else if (!waits_for_executor(modes, *entry)) {
       return entry;
     } else if (options_.concurrency == 1 && cannot_start_yet(*entry->task)) {
       return nullptr;  // nothing passes it
     } else {
-      table_.move(*entry, S::kLimited);
+      table_.wait(*entry, Lack::kSlot);
     }
   }
   return nullptr;
@@ -210,7 +213,7 @@ TaskEntry* Dispatcher::next_ahead(Instant now) {
     return nullptr;
   }
   TaskEntry* entry = table_.waiting_order().first_delayed();
-  if (entry == nullptr || entry->state == S::kRefused || entry->task->stamp.taken ||
+  if (entry == nullptr || entry->lack == Lack::kStore || entry->task->stamp.taken ||
       !entry->task->serial_key.empty() || table_.executor_slots().limit_of(*entry->task) != 0 ||
       cannot_start_yet(*entry->task) || ends_if_lost(*entry->task)) {
     return nullptr;
@@ -282,7 +285,7 @@ void Dispatcher::watch_probes(Instant now) {
   probe_at_ = Instant::max();
   for (auto& [executor, pause] : breaker_.all()) {
     const TaskEntry* probe = probe_of(executor, pause);
-    if (probe == nullptr || !(is_running(probe->state) || probe->state == S::kLeftover)) continue;
+    if (probe == nullptr || !has_job(*probe)) continue;
     const Instant passes = probe->attempt->started_at + kProbe;
     pause.passed = now >= passes;
     if (!pause.passed) probe_at_ = std::min(probe_at_, passes);
@@ -325,7 +328,7 @@ void Dispatcher::defer_writes(Instant now, std::size_t became_due) {
 
 // A task whose partition may not start it holds up those after it: that ends within the lease.
 void Dispatcher::start_claimed(Instant now, const Modes& modes, Effects& out) {
-  while (table_.running() + table_.count(S::kLeftover) < options_.concurrency &&
+  while (table_.count(S::kRunning) + table_.count(S::kLeftover) < options_.concurrency &&
          table_.count(S::kEnding) < options_.max_unacked) {
     // With concurrency above 1, only tasks of one serialKey have an order, and only one of them is
     // claimed.
@@ -377,7 +380,7 @@ void Dispatcher::claim_next(Instant now, const Modes& modes, const std::string& 
 
 void Dispatcher::stop_timed_out(Instant now, Effects& out) {
   while (TaskEntry* entry = table_.claimed_order().next_timed_out(now)) {
-    if (entry->state == S::kRunning) {
+    if (entry->attempt->stop == StopReason::kNone) {
       transitions_.stop(now, *entry, StopReason::kTimeout, out);
     } else {
       transitions_.on_overdue(now, *entry, out);
@@ -435,7 +438,8 @@ bool Dispatcher::is_stocked() const {
 }
 
 bool Dispatcher::busy() const {
-  return table_.count(S::kReady) + table_.claimed_order().ready_count() + table_.count(S::kEnding) >
+  return table_.count(Lack::kNothing) + table_.claimed_order().ready_count() +
+             table_.count(S::kEnding) >
          options_.max_operations;
 }
 

@@ -135,6 +135,7 @@ class Dispatcher {
   void why_refused(const TaskEntry& entry, std::vector<Reason>& reasons) const;
   void why_queue(const Mode& mode, const std::string& paused_by,
                  std::vector<Reason>& reasons) const;
+  void why_waiting(Instant now, const TaskEntry& entry, std::vector<Reason>& reasons) const;
   void why_due_later(const TaskEntry& entry, std::vector<Reason>& reasons) const;
   void why_not_next(Instant now, const TaskEntry& entry, std::vector<Reason>& reasons) const;
   void why_no_room(Instant now, const Task& task, std::vector<Reason>& reasons) const;

@@ -21,25 +21,12 @@ void Dispatcher::why(Instant now, const TaskEntry& entry, const Mode& mode,
     case S::kDistant:
       why_queue(mode, paused_by, reasons);
       return reasons.push_back({.kind = Kind::kNotDue, .until = entry.due});
-    case S::kScheduled:
-    case S::kRetrying:
-    case S::kRefused:
+    case S::kWaiting:
       why_queue(mode, paused_by, reasons);
-      return why_due_later(entry, reasons);
-    case S::kReady:
-    case S::kBlocked:
-    case S::kLimited:
-      why_queue(mode, paused_by, reasons);
-      return why_not_next(now, entry, reasons);
-    case S::kNoExecutor:
-      why_queue(mode, paused_by, reasons);
-      reasons.push_back({.kind = Kind::kNoExecutor, .text = entry.task->type});
-      if (entry.due > clock_.at(now)) why_due_later(entry, reasons);
-      return;
-    case S::kTooLarge:
+      return why_waiting(now, entry, reasons);
+    case S::kIgnored:
+      if (entry.lack == Lack::kName) return reasons.push_back({Kind::kUnnameable});
       return reasons.push_back({.kind = Kind::kTooLarge, .text = entry.notes->text});
-    case S::kUnnameable:
-      return reasons.push_back({Kind::kUnnameable});
     case S::kUnreadable:
     case S::kBurying:
       why_refused(entry, reasons);
@@ -59,7 +46,6 @@ void Dispatcher::why(Instant now, const TaskEntry& entry, const Mode& mode,
       }
       return why_trouble(now, reasons);
     case S::kRunning:
-    case S::kStopping:
     case S::kLeftover:
       return reasons.push_back({.kind = Kind::kRunning,
                                 .text = kStops[static_cast<std::size_t>(entry.attempt->stop)],
@@ -91,11 +77,27 @@ void Dispatcher::why_queue(const Mode& mode, const std::string& paused_by,
   if (!mode.ready) reasons.push_back({Kind::kReading});
 }
 
+void Dispatcher::why_waiting(Instant now, const TaskEntry& entry,
+                             std::vector<Reason>& reasons) const {
+  switch (entry.lack) {
+    case Lack::kTime:
+    case Lack::kBackoff:
+    case Lack::kStore:
+      return why_due_later(entry, reasons);
+    case Lack::kExecutor:
+      reasons.push_back({.kind = Kind::kNoExecutor, .text = entry.task->type});
+      if (entry.due > clock_.at(now)) why_due_later(entry, reasons);
+      return;
+    default:
+      return why_not_next(now, entry, reasons);
+  }
+}
+
 void Dispatcher::why_due_later(const TaskEntry& entry, std::vector<Reason>& reasons) const {
   const Task& task = *entry.task;
-  if (entry.state == S::kRefused) {
+  if (entry.lack == Lack::kStore) {
     reasons.push_back({.kind = Kind::kRefused, .text = entry.notes->text, .until = entry.due});
-  } else if (entry.state == S::kRetrying) {
+  } else if (entry.lack == Lack::kBackoff) {
     reasons.push_back({.kind = Kind::kBackoff,
                        .text = task.stamp.error,
                        .count = task.stamp.attempt,
@@ -125,7 +127,7 @@ void Dispatcher::why_not_next(Instant now, const TaskEntry& entry,
   const ExecutorSlots& slots = table_.executor_slots();
   const TaskEntry* const holder = table_.waiting_order().lane_holder(entry);
   const bool is_limited = holder == nullptr && slots.is_full(task);
-  const std::size_t count = entry.state == S::kLimited
+  const std::size_t count = entry.lack == Lack::kSlot
                                 ? slots.count_before(entry, first)
                                 : table_.waiting_order().count_before(entry, first);
   if (is_limited) {
@@ -174,7 +176,7 @@ void Dispatcher::why_trouble(Instant now, std::vector<Reason>& reasons) const {
 std::string Dispatcher::any_running(std::string_view executor) const {
   std::string key;
   table_.for_each_ours([&](const TaskEntry& entry) {
-    const bool runs = is_running(entry.state);
+    const bool runs = entry.state == S::kRunning;
     const bool counts = executor.empty() || options_.executor_of(entry.task->type) == executor;
     if (key.empty() && runs && counts) key = entry.key;
   });

@@ -8,7 +8,7 @@ bool is_being_claimed(const TaskEntry& entry) {
 }
 
 bool can_time_out(const TaskEntry& entry) {
-  return is_running(entry.state) && entry.attempt->timeout_at != Instant::max();
+  return entry.state == TaskState::kRunning && entry.attempt->timeout_at != Instant::max();
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 namespace lictor::core {
 namespace {
 
-bool has_job(TaskState state) { return is_running(state) || state == TaskState::kLeftover; }
+bool has_job(TaskState state) {
+  return state == TaskState::kRunning || state == TaskState::kLeftover;
+}
 
 bool takes_slot(TaskState state) {
   return (is_ours(state) && state != TaskState::kEnding) || has_job(state);
@@ -14,7 +16,7 @@ bool takes_slot(TaskState state) {
 }  // namespace
 
 bool ExecutorSlots::concerns(const TaskEntry& entry) const {
-  if (entry.state == TaskState::kLimited) return true;
+  if (entry.lacks(Lack::kSlot)) return true;
   if (!takes_slot(entry.state)) return false;
   const TypePolicy* policy = options_.policy_of(entry.task->type);
   return policy != nullptr && policy->concurrency != 0;
@@ -25,7 +27,7 @@ void ExecutorSlots::enter(TaskEntry& entry) {
   const std::string_view name = options_.executor_of(entry.task->type);
   auto it = executors_.find(name);
   if (it == executors_.end()) it = executors_.try_emplace(std::string{name}).first;
-  if (entry.state == TaskState::kLimited) {
+  if (entry.lacks(Lack::kSlot)) {
     it->second.limited[entry.partition].insert(&entry);
   } else {
     ++it->second.taken;
@@ -36,7 +38,7 @@ void ExecutorSlots::enter(TaskEntry& entry) {
 void ExecutorSlots::leave(TaskEntry& entry) {
   if (!concerns(entry)) return;
   const auto it = executors_.find(options_.executor_of(entry.task->type));
-  if (entry.state == TaskState::kLimited) {
+  if (entry.lacks(Lack::kSlot)) {
     const auto limited = it->second.limited.find(entry.partition);
     limited->second.erase(&entry);
     if (limited->second.empty()) it->second.limited.erase(limited);

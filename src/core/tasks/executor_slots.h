@@ -1,7 +1,7 @@
 #pragma once
 
 // The slots of executors that have a `concurrency` of their own. A task takes one from its claim to
-// the end of its job. Tasks in the state `limited` wait until their executor takes more, in an
+// the end of its job. Tasks that lack one (`limited`) wait until their executor takes more, in an
 // order for each executor and partition: a backlog of one type does not hold up the others, and is
 // not looked through when a slot becomes free.
 

@@ -43,6 +43,7 @@ struct Attempt {
 /// All that the core knows of one key. Only TaskTable::update() changes what its orders go by.
 struct TaskEntry : KnownKey {
   TaskState state = TaskState::kUnread;
+  Lack lack = Lack::kNothing;        // while has_lack(state)
   std::uint8_t partition = 0;        // once its record is read
   std::uint32_t tombstones = 0;      // entries in the table's list of deletions
   WallTime due = WallTime::min();    // not before this
@@ -58,6 +59,7 @@ struct TaskEntry : KnownKey {
   };
   std::unique_ptr<Notes> notes;  // what few entries need
 
+  [[nodiscard]] bool lacks(Lack one) const { return has_lack(state) && lack == one; }
   [[nodiscard]] Notes& note() {
     if (!notes) notes = std::make_unique<Notes>();
     return *notes;

@@ -10,30 +10,26 @@
 //                          | read, and where its order counts all of    |
 //                          | its generation: `placed` by its record     |
 //                          v                                            |
-//   +--> scheduled, retrying, ready, no executor, too large, unreadable, distant <--+
-//   |        |         |       |                               |                    |
-//   |        | due     | due   +--> blocked (its serialKey is busy) --> ready       |
-//   |        v         v       +--> limited (its executor takes no more) -------+   |
-//   |        +-------> ready <--------------------------------------------------+   |
-//   |                    |                                                          |
-//   |                    | claim                                                    |
-//   |                    v                                                          |
-//   |   refused <---- claiming --- a newer version was seen ---> checking ----------+
-//   |   (tried again)    | applied                                  | unchanged      |
-//   |                    v                                          |               |
-//   |                 claimed <-------------------------------------+   rewritten   |
-//   |                    |  -----------------------------------------------> placed +
-//   |                    | start
-//   |                    v
-//   |                 running --> stopping (withdrawn, timed out, drain, lease) --> leftover
-//   |                    |           |                              (leadership was lost)
-//   |                    | exit      | exit
-//   |                    v           v
-//   +-- to try again -- ending <-----+      burying (expired or unreadable: never claimed)
-//                        |                     |
-//                        | written             | written
-//                        v                     v
-//                     deleted (kept until no answer that is older can come) --> forgotten
+//   +--> waiting, ignored, unreadable, distant <------------------------+
+//   |       |                  |                                        |
+//   |       | lacks nothing:   +--> burying (also what expired): never  |
+//   |       | claim                    |         claimed                |
+//   |       v                          | written                        |
+//   |    claiming --- a newer version was seen ---> checking -----------+
+//   |       | applied                  |               | unchanged      |
+//   |       v                          |               |               |
+//   |    claimed <---------------------|---------------+   rewritten   |
+//   |       |  ------------------------|------------------> placed -----+
+//   |       | start                    |
+//   |       v                          |
+//   |    running ----------------------|--> leftover (leadership was lost)
+//   |       | exit                     |
+//   |       v                          v
+//   +--- ending -------------------> deleted (kept until no answer that is older can come)
+//    to try again      written         +--> forgotten
+//
+// A waiting task lacks at most one thing (Lack) and stands in the order of what it lacks; a freed
+// one wakes its first.
 //
 // A task of a partition that this host does not hold is `foreign`, in whatever state it is for its
 // own leader: read again when the partition is won, and foreign again, from any state, when it is
@@ -54,22 +50,13 @@ enum class TaskState : std::uint8_t {
   kUnread,      // its key is known, its value, or that of others of its generation, is being read
   kForeign,     // of a partition that this host does not hold: only its key and version are kept
   kDistant,     // due much later: only its key, version and time are kept
-  kScheduled,   // not before executeAt
-  kRetrying,    // not before taskRetryAt, after a failure
-  kRefused,     // Consul refused the claim; tried again a little later
-  kReady,       // due
-  kBlocked,     // due, behind another task of its serialKey
-  kLimited,     // due, but its executor takes no more: all its slots are taken, or this host could
-                // not start its last job; or its partition is being given up
-  kNoExecutor,  // the configuration has no executor for its type
-  kTooLarge,    // does not fit into a transaction: left where it is
-  kUnnameable,  // its key is not UTF-8, so that no request can name it: left where it is
+  kWaiting,     // for its turn, or for what it lacks
+  kIgnored,     // left where it is, for what it lacks
   kUnreadable,  // its value is no task: to become a dead letter
   kClaiming,    // the claim is on its way to Consul
   kChecking,    // claimed, but a newer version was seen: it is read again before it starts
   kClaimed,     // waits for a free slot, or, claimed ahead, for its time
-  kRunning,     // its job runs
-  kStopping,    // its job was asked to end
+  kRunning,     // its job runs, or was asked to end (Attempt::stop)
   kEnding,      // its end is on its way to Consul: finish, retry, given back, dead letter
   kBurying,     // on its way to the dead letters without ever having been claimed
   kLeftover,    // a job of an earlier term that still runs
@@ -78,28 +65,40 @@ enum class TaskState : std::uint8_t {
 
 inline constexpr std::size_t kTaskStates = static_cast<std::size_t>(TaskState::kDeleted) + 1;
 
-/// The state in words, as the manual and logs have it.
+/// What keeps a key from being claimed.
+enum class Lack : std::uint8_t {
+  kNothing,  // due, and the next of its order may be claimed
+  // Of a waiting task:
+  kTime,       // not before executeAt
+  kBackoff,    // not before taskRetryAt, after a failure
+  kStore,      // Consul refused the claim; tried again a little later
+  kSerialKey,  // due, behind another task of its serialKey
+  kSlot,       // due, but its executor takes no more: all its slots are taken, or this host could
+               // not start its last job; or its partition is being given up
+  kExecutor,   // the configuration has none for its type
+  // Of an ignored key:
+  kRoom,  // does not fit into a transaction
+  kName,  // its key is not UTF-8, so that no request can name it
+};
+
+inline constexpr std::size_t kLacks = static_cast<std::size_t>(Lack::kName) + 1;
+
+/// In words, as the manual and metrics have them. What waits or is ignored is named by its lack.
 [[nodiscard]] std::string_view name_of(TaskState state);
+[[nodiscard]] std::string_view name_of(Lack lack);
 
 /// Whether one step leads from one state to the other: the arrows of the diagram above.
 [[nodiscard]] bool may_become(TaskState from, TaskState to);
 
-/// Nothing of ours is under way for it, and its record is known.
-[[nodiscard]] constexpr bool is_waiting(TaskState state) {
-  return state == TaskState::kScheduled || state == TaskState::kRetrying ||
-         state == TaskState::kRefused || state == TaskState::kReady ||
-         state == TaskState::kBlocked || state == TaskState::kLimited ||
-         state == TaskState::kNoExecutor;
-}
-/// Its job runs, in this term.
-[[nodiscard]] constexpr bool is_running(TaskState state) {
-  return state == TaskState::kRunning || state == TaskState::kStopping;
+/// It has a Lack.
+[[nodiscard]] constexpr bool has_lack(TaskState state) {
+  return state == TaskState::kWaiting || state == TaskState::kIgnored;
 }
 /// From the claim to its end: it has an Attempt, and holds its serialKey.
 [[nodiscard]] constexpr bool is_ours(TaskState state) {
   return state == TaskState::kClaiming || state == TaskState::kChecking ||
          state == TaskState::kClaimed || state == TaskState::kRunning ||
-         state == TaskState::kStopping || state == TaskState::kEnding;
+         state == TaskState::kEnding;
 }
 
 }  // namespace lictor::core

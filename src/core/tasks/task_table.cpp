@@ -29,7 +29,7 @@ TaskEntry& TaskTable::obtain(std::string_view key) {
 
 // Returns the serialKey that others may take now.
 std::string TaskTable::leave(TaskEntry& entry) {
-  const bool frees = entry.state == TaskState::kReady || waiting_.holds_lane(entry);
+  const bool frees = entry.lacks(Lack::kNothing) || waiting_.holds_lane(entry);
   waiting_.leave(entry);
   claimed_.leave(entry);
   slots_.leave(entry);
@@ -44,6 +44,7 @@ std::string TaskTable::leave(TaskEntry& entry) {
     if (entry.attempt->returns) --returning_;
   }
   --counts_[static_cast<std::size_t>(entry.state)];
+  if (has_lack(entry.state)) --lacks_[static_cast<std::size_t>(entry.lack)];
   return frees && entry.task ? entry.task->serial_key : std::string{};
 }
 
@@ -60,6 +61,7 @@ void TaskTable::enter(TaskEntry& entry) {
   claimed_.enter(entry);
   slots_.enter(entry);
   ++counts_[static_cast<std::size_t>(entry.state)];
+  if (has_lack(entry.state)) ++lacks_[static_cast<std::size_t>(entry.lack)];
 }
 
 // Only the first blocked task becomes ready: of all, all but one would be blocked again, each time
@@ -67,24 +69,17 @@ void TaskTable::enter(TaskEntry& entry) {
 // another holder now, which would stay blocked for ever.
 void TaskTable::settle_lane(const std::string& lane) {
   if (lane.empty()) return;
-  if (TaskEntry* next = waiting_.unblocked(lane)) move(*next, TaskState::kReady);
+  if (TaskEntry* next = waiting_.unblocked(lane)) wait(*next, Lack::kNothing);
 }
 
 TaskTable::Busy TaskTable::busy_in(std::uint32_t partition) const {
   Busy busy;
   for_each_ours([&](const TaskEntry& entry) {
     if (entry.partition != partition) return;
-    const bool runs = is_running(entry.state);
-    if (runs) ++busy.running;
+    if (entry.state == TaskState::kRunning) ++busy.running;
     ++(entry.state == TaskState::kLeftover ? busy.leftovers : busy.ours);
   });
   return busy;
-}
-
-std::size_t TaskTable::waiting() const {
-  using enum TaskState;
-  return count({kUnread, kDistant, kScheduled, kRetrying, kRefused, kReady, kBlocked, kLimited,
-                kNoExecutor});
 }
 
 void TaskTable::bury(TaskEntry& entry, std::uint64_t index, Instant now) {
@@ -128,6 +123,7 @@ void TaskTable::clear() {
   ours_.clear();
   deletions_.clear();
   counts_ = {};
+  lacks_ = {};
   last_chances_ = returning_ = 0;
   for (TaskEntry* entry : leftovers) {
     entry->tombstones = 0;

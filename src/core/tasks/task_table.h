@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -53,6 +52,10 @@ class TaskTable {
   void move(TaskEntry& entry, TaskState to) {
     update(entry, to, [](TaskEntry&) {});
   }
+  /// A waiting task lacks this now.
+  void wait(TaskEntry& entry, Lack lack) {
+    update(entry, TaskState::kWaiting, [&](TaskEntry& e) { e.lack = lack; });
+  }
   /// The same; the state stays.
   template <class Change>
   void adjust(TaskEntry& entry, Change change) {
@@ -68,9 +71,8 @@ class TaskTable {
     change();
     keys_.for_each([&](KnownKey& known) { enter(entry_of(known)); });
     for_each([&](TaskEntry& entry) {
-      const bool free =
-          entry.state == TaskState::kBlocked && waiting_.lane_holder(entry) == nullptr;
-      if (free) move(entry, TaskState::kReady);
+      const bool free = entry.lacks(Lack::kSerialKey) && waiting_.lane_holder(entry) == nullptr;
+      if (free) wait(entry, Lack::kNothing);
     });
   }
 
@@ -86,19 +88,13 @@ class TaskTable {
   [[nodiscard]] std::size_t count(TaskState state) const {
     return counts_[static_cast<std::size_t>(state)];
   }
-  /// In one of these states.
-  [[nodiscard]] std::size_t count(std::initializer_list<TaskState> states) const {
-    std::size_t sum = 0;
-    for (const TaskState state : states) sum += count(state);
-    return sum;
+  [[nodiscard]] std::size_t count(Lack lack) const {
+    return lacks_[static_cast<std::size_t>(lack)];
   }
   /// Ours, and not ended.
   [[nodiscard]] std::size_t busy() const {
     using enum TaskState;
-    return count({kClaiming, kChecking, kClaimed, kRunning, kStopping});
-  }
-  [[nodiscard]] std::size_t running() const {
-    return count({TaskState::kRunning, TaskState::kStopping});
+    return count(kClaiming) + count(kChecking) + count(kClaimed) + count(kRunning);
   }
   /// How many of `partition` the host has: tasks that are ours, and jobs that run under them.
   struct Busy {
@@ -108,7 +104,10 @@ class TaskTable {
   };
   [[nodiscard]] Busy busy_in(std::uint32_t partition) const;
   /// Known tasks that are not ours, not being buried, and not ignored.
-  [[nodiscard]] std::size_t waiting() const;
+  [[nodiscard]] std::size_t waiting() const {
+    using enum TaskState;
+    return count(kUnread) + count(kDistant) + count(kWaiting);
+  }
   [[nodiscard]] bool any_last_chance() const { return last_chances_ != 0; }
   /// See Attempt::returns.
   [[nodiscard]] bool any_returning() const { return returning_ != 0; }
@@ -160,6 +159,7 @@ class TaskTable {
   std::map<AttemptId, TaskEntry*> ours_;
   std::deque<std::pair<Instant, TaskEntry*>> deletions_;
   std::array<std::size_t, kTaskStates> counts_{};
+  std::array<std::size_t, kLacks> lacks_{};  // of those that have one
   std::size_t last_chances_ = 0;
   std::size_t returning_ = 0;
   std::uint64_t discovered_ = 0;

@@ -50,7 +50,6 @@ void Transitions::on_record(Instant now, const StoredRecord& record, bool in_gen
   switch (entry.state) {
     case S::kClaiming:
     case S::kRunning:
-    case S::kStopping:
     case S::kEnding:
     case S::kBurying:
     case S::kLeftover:
@@ -68,7 +67,7 @@ void Transitions::on_record(Instant now, const StoredRecord& record, bool in_gen
       return place(now, entry, record, out);
     default:
       if (index <= entry.index) return;
-      if (is_waiting(entry.state) && entry.index != 0) {
+      if (entry.state == S::kWaiting && entry.index != 0) {
         emit(Fact::Kind::kChanged, entry, {}, out);
       }
       if (entry.state != S::kDeleted && is_another(entry, record)) {
@@ -86,16 +85,19 @@ void Transitions::on_generation_read(Instant now, Effects& out) {
 }
 
 bool Transitions::is_stable(const KnownKey& known) const {
-  const S state = static_cast<const TaskEntry&>(known).state;
-  switch (state) {
+  const auto& entry = static_cast<const TaskEntry&>(known);
+  switch (entry.state) {
     case S::kForeign:
     case S::kDistant:
-    case S::kTooLarge:
+    case S::kWaiting:
     case S::kClaimed:
-    case S::kRunning:
       return true;
+    case S::kIgnored:
+      return entry.lack != Lack::kName;
+    case S::kRunning:
+      return entry.attempt->stop == StopReason::kNone;
     default:
-      return is_waiting(state);
+      return false;
   }
 }
 
@@ -108,7 +110,6 @@ void Transitions::on_gone(Instant now, KnownKey& known, std::uint64_t index, Eff
       entry.note().newer_index = std::max(entry.newer_index(), index);
       return;
     case S::kRunning:
-    case S::kStopping:
       if (entry.attempt->stop != StopReason::kWithdrawn) {
         stop(now, entry, StopReason::kWithdrawn, out);
       }
@@ -116,8 +117,7 @@ void Transitions::on_gone(Instant now, KnownKey& known, std::uint64_t index, Eff
     case S::kDeleted:
     case S::kLeftover:
       return;
-    case S::kTooLarge:
-    case S::kUnnameable:
+    case S::kIgnored:
     case S::kUnreadable:
     case S::kUnread:
     case S::kForeign:
@@ -131,7 +131,7 @@ bool Transitions::on_missing(Instant now, const std::string& key, std::uint64_t 
                              Effects& out) {
   TaskEntry* entry = table_.find(key);
   if (entry == nullptr) {
-    if (is_unnameable(key)) ignore(table_.obtain(key), S::kUnnameable, index, {}, out);
+    if (is_unnameable(key)) ignore(table_.obtain(key), Lack::kName, index, {}, out);
     return false;
   }
   // This read came after our claim was applied.
@@ -211,25 +211,25 @@ void Transitions::place(Instant now, TaskEntry& entry, std::shared_ptr<const Tas
                         Effects& out) {
   // Once it is claimed, its end would not fit into one fenced transaction.
   if (const std::string why = commits_.too_large(*task); !why.empty()) {
-    return ignore(entry, S::kTooLarge, task->modify_index, why, out);
+    return ignore(entry, Lack::kRoom, task->modify_index, why, out);
   }
   const bool startable = options_.policy_of(task->type) != nullptr;
   if (!startable) emit_no_executor(*task, out);
   const WallTime due = due_at(now, *task);
-  S state = S::kReady;
+  const bool distant = startable && is_distant(now, *task, due);
+  Lack lack = Lack::kNothing;
   if (!startable) {
-    state = S::kNoExecutor;
-  } else if (is_distant(now, *task, due)) {
-    state = S::kDistant;
+    lack = Lack::kExecutor;
   } else if (due > clock_.at(now)) {
     const bool tomorrow = task->execute_at && *task->execute_at >= due;
-    state = tomorrow || !task->stamp.retry_at ? S::kScheduled : S::kRetrying;
+    lack = tomorrow || !task->stamp.retry_at ? Lack::kTime : Lack::kBackoff;
   }
   const bool same = task->modify_index == entry.index;
-  table_.update(entry, state, [&](TaskEntry& e) {
+  table_.update(entry, distant ? S::kDistant : S::kWaiting, [&](TaskEntry& e) {
+    e.lack = lack;
     e.index = task->modify_index;
     e.due = due;
-    e.task = state == S::kDistant ? nullptr : std::move(task);
+    e.task = distant ? nullptr : std::move(task);
     if (!e.notes) return;
     // An earlier claim of ours can only land on the version that it was made for.
     e.notes->text.clear();
@@ -242,7 +242,7 @@ void Transitions::place(Instant now, TaskEntry& entry, std::shared_ptr<const Tas
 
 void Transitions::place_bad(TaskEntry& entry, const BadRecord& record, Effects& out) {
   if (const std::string why = commits_.too_large(record); !why.empty()) {
-    return ignore(entry, S::kTooLarge, record.modify_index, why, out);
+    return ignore(entry, Lack::kRoom, record.modify_index, why, out);
   }
   table_.update(entry, S::kUnreadable, [&](TaskEntry& e) {
     e.index = record.modify_index;
@@ -252,15 +252,16 @@ void Transitions::place_bad(TaskEntry& entry, const BadRecord& record, Effects& 
   });
 }
 
-void Transitions::ignore(TaskEntry& entry, TaskState state, std::uint64_t index,
-                         const std::string& why, Effects& out) {
-  table_.update(entry, state, [&](TaskEntry& e) {
+void Transitions::ignore(TaskEntry& entry, Lack lack, std::uint64_t index, const std::string& why,
+                         Effects& out) {
+  table_.update(entry, S::kIgnored, [&](TaskEntry& e) {
+    e.lack = lack;
     e.index = index;
     e.task.reset();
     e.notes.reset();
     if (!why.empty()) e.note().text = why;
   });
-  const auto kind = state == S::kTooLarge ? Fact::Kind::kTooLarge : Fact::Kind::kUnnameable;
+  const auto kind = lack == Lack::kRoom ? Fact::Kind::kTooLarge : Fact::Kind::kUnnameable;
   emit(kind, entry, why, out);
 }
 
@@ -309,7 +310,7 @@ void Transitions::advance(Instant now) {
   const WaitingOrder& waiting = table_.waiting_order();
   while (TaskEntry* entry = waiting.first_delayed()) {
     if (entry->due > wall) break;
-    table_.move(*entry, S::kReady);
+    table_.wait(*entry, Lack::kNothing);
   }
   // Read many in one request.
   const TaskEntry* near = waiting.first_distant();
@@ -358,7 +359,7 @@ void Transitions::bury_some(Instant now, const std::function<bool(std::uint32_t)
 void Transitions::on_clock_set(Instant now) {
   constexpr std::chrono::seconds kStep{1};  // what it was slewed by changes no place
   table_.for_each([&](TaskEntry& entry) {
-    if (is_waiting(entry.state) && !entry.task->task_time && !entry.task->execute_at) {
+    if (entry.state == S::kWaiting && !entry.task->task_time && !entry.task->execute_at) {
       const WallTime seen = clock_.at(first_seen_.of(entry.task->create_index, now));
       if (std::chrono::abs(seen - entry.task->first_seen) >= kStep) {
         auto task = std::make_shared<Task>(*entry.task);
@@ -366,11 +367,11 @@ void Transitions::on_clock_set(Instant now) {
         table_.adjust(entry, [&](TaskEntry& e) { e.task = std::move(task); });
       }
     }
-    if (entry.state != S::kRetrying && entry.state != S::kRefused) return;
+    if (!entry.lacks(Lack::kBackoff) && !entry.lacks(Lack::kStore)) return;
     table_.adjust(entry, [&](TaskEntry& e) {
       const WallTime due = due_at(now, *e.task);
       const WallTime again = std::min(e.due, clock_.at(now + kRefusedPause));
-      e.due = e.state == S::kRefused ? std::max(due, again) : due;
+      e.due = e.lack == Lack::kStore ? std::max(due, again) : due;
     });
   });
 }
@@ -380,9 +381,9 @@ void Transitions::on_clock_set(Instant now) {
 void Transitions::on_reconfigured(Instant now, Effects& out) {
   no_executor_reported_.clear();
   table_.for_each([&](TaskEntry& entry) {
-    if (!is_waiting(entry.state)) return;
+    if (entry.state != S::kWaiting) return;
     const bool startable = options_.policy_of(entry.task->type) != nullptr;
-    if (startable != (entry.state == S::kNoExecutor)) return;
+    if (startable != (entry.lack == Lack::kExecutor)) return;
     place(now, entry, entry.task, out);
   });
 }
@@ -407,7 +408,7 @@ void Transitions::begin_term(std::uint32_t partition) {
 void Transitions::end_term(std::uint32_t partition, bool is_last, Effects& out) {
   table_.for_each_ours([&](TaskEntry& entry) {
     if (entry.partition != partition) return;
-    const bool runs = is_running(entry.state);
+    const bool runs = entry.state == S::kRunning;
     if (!runs && entry.state != S::kEnding) return;
     if (entry.attempt->stop != StopReason::kWithdrawn) {  // then there is nothing to be written
       emit(Fact::Kind::kUnwritten, entry, {}, out);

@@ -107,7 +107,7 @@ class Transitions : public TaskSource::Listener {
              bool in_generation = false);
   void place(Instant now, TaskEntry& entry, std::shared_ptr<const Task> task, Effects& out);
   void place_bad(TaskEntry& entry, const BadRecord& record, Effects& out);
-  void ignore(TaskEntry& entry, TaskState state, std::uint64_t index, const std::string& why,
+  void ignore(TaskEntry& entry, Lack lack, std::uint64_t index, const std::string& why,
               Effects& out);
   void emit_no_executor(const Task& task, Effects& out);
   void emit(Fact::Kind kind, const TaskEntry& entry, std::string text, Effects& out,

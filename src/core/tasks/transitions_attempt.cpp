@@ -133,7 +133,8 @@ void Transitions::on_claim_settled(Instant now, TaskEntry& entry,
     // This claim may have been sent before, and that one may still land.
     entry.remember_not_started(settled.write.claim->nonce);
     if (options_.policy_of(entry.task->type) == nullptr) return place(now, entry, entry.task, out);
-    table_.update(entry, S::kRefused, [&](TaskEntry& e) {
+    table_.update(entry, S::kWaiting, [&](TaskEntry& e) {
+      e.lack = Lack::kStore;
       e.due = std::max(clock_.at(now + kRefusedPause), e.due);
       e.notes->text = settled.error;
     });
@@ -169,7 +170,7 @@ void Transitions::on_void(Instant now, TaskEntry& entry, const WriteBatcher::Set
   const bool claiming = entry.state == S::kClaiming;
   const bool ended = entry.state == S::kEnding;
   if (!settled.stored && !ended && is_unnameable(entry.key)) {
-    return ignore(entry, S::kUnnameable, entry.index, {}, out);
+    return ignore(entry, Lack::kName, entry.index, {}, out);
   }
   if (claiming) {
     emit(settled.stored ? Fact::Kind::kChanged : Fact::Kind::kWithdrawn, entry,
@@ -204,18 +205,13 @@ void Transitions::start(Instant now, TaskEntry& entry, Effects& out) {
 }
 
 void Transitions::stop(Instant now, TaskEntry& entry, StopReason why, Effects& out) {
-  const auto change = [&](TaskEntry& e) {
+  table_.adjust(entry, [&](TaskEntry& e) {
     // The first reason counts. A withdrawal overrides it: then nothing must be written.
     if (e.attempt->stop == StopReason::kNone || why == StopReason::kWithdrawn) {
       e.attempt->stop = why;
     }
     e.attempt->timeout_at = now + options_.kill_grace + kEndsWithin;
-  };
-  if (entry.state == S::kRunning) {
-    table_.update(entry, S::kStopping, change);
-  } else {
-    table_.adjust(entry, change);
-  }
+  });
   out.emplace_back(StopJob{entry.attempt->id, options_.kill_grace});
 }
 

@@ -7,16 +7,16 @@ namespace {
 
 // expireAt is about the first start: what was begun goes on to its end.
 bool can_expire(const TaskEntry& entry) {
-  return is_waiting(entry.state) && entry.task->expire_at && entry.task->stamp.attempt == 0;
+  return entry.state == TaskState::kWaiting && entry.task->expire_at &&
+         entry.task->stamp.attempt == 0;
 }
 
 bool is_held(const TaskEntry& entry) {
   return entry.state == TaskState::kUnread && entry.task != nullptr;
 }
 
-bool is_delayed(TaskState state) {
-  return state == TaskState::kScheduled || state == TaskState::kRetrying ||
-         state == TaskState::kRefused;
+bool is_delayed(const TaskEntry& entry) {
+  return entry.lacks(Lack::kTime) || entry.lacks(Lack::kBackoff) || entry.lacks(Lack::kStore);
 }
 
 // As they are listed each is the last, as they are claimed the first.
@@ -37,46 +37,47 @@ void erase(Set& set, TaskEntry& entry) {
 
 bool WaitingOrder::holds_lane(const TaskEntry& entry) const {
   if (!entry.task || entry.task->serial_key.empty()) return false;
-  switch (entry.state) {
-    case TaskState::kRefused:
-    case TaskState::kLimited:
+  if (entry.state != TaskState::kWaiting) return is_ours(entry.state);
+  switch (entry.lack) {
+    case Lack::kStore:
+    case Lack::kSlot:
       return true;
-    case TaskState::kRetrying:
-    case TaskState::kReady:
-    case TaskState::kBlocked:
+    case Lack::kBackoff:
+    case Lack::kNothing:
+    case Lack::kSerialKey:
       return entry.task->stamp.taken ||
              (options_.serialize_retries && entry.task->stamp.attempt != 0);
     default:
-      return is_ours(entry.state);
+      return false;
   }
 }
 
 void WaitingOrder::enter(TaskEntry& entry) {
-  if (entry.state == TaskState::kReady) insert(ready_, entry);
+  if (entry.lacks(Lack::kNothing)) insert(ready_, entry);
   if (entry.state == TaskState::kDistant) insert(distant_, entry);
   if (entry.state == TaskState::kUnreadable) insert(unreadable_, entry);
   if (is_held(entry)) insert(held_, entry);
-  if (is_delayed(entry.state)) insert(delayed_, entry);
+  if (is_delayed(entry)) insert(delayed_, entry);
   if (can_expire(entry)) insert(expiring_, entry);
   if (holds_lane(entry)) lanes_[entry.task->serial_key].holders.insert(&entry);
-  if (entry.state == TaskState::kBlocked) {
+  if (entry.lacks(Lack::kSerialKey)) {
     lanes_[entry.task->serial_key].blocked.insert(&entry);
     ++blocked_;
   }
 }
 
 void WaitingOrder::leave(TaskEntry& entry) {
-  if (entry.state == TaskState::kReady) erase(ready_, entry);
+  if (entry.lacks(Lack::kNothing)) erase(ready_, entry);
   if (entry.state == TaskState::kDistant) erase(distant_, entry);
   if (entry.state == TaskState::kUnreadable) erase(unreadable_, entry);
   if (is_held(entry)) erase(held_, entry);
-  if (is_delayed(entry.state)) erase(delayed_, entry);
+  if (is_delayed(entry)) erase(delayed_, entry);
   if (can_expire(entry)) erase(expiring_, entry);
   if (!entry.task || entry.task->serial_key.empty()) return;
   const auto lane = lanes_.find(entry.task->serial_key);
   if (lane == lanes_.end()) return;
   if (holds_lane(entry)) lane->second.holders.erase(&entry);
-  if (entry.state == TaskState::kBlocked) blocked_ -= lane->second.blocked.erase(&entry);
+  if (entry.lacks(Lack::kSerialKey)) blocked_ -= lane->second.blocked.erase(&entry);
   drop_if_empty(lane);
 }
 
@@ -108,7 +109,7 @@ TaskEntry* WaitingOrder::unblocked(const std::string& serial_key) const {
   if (lane == lanes_.end()) return nullptr;
   TaskEntry* next = front(lane->second.holders);
   if (next == nullptr) next = front(lane->second.blocked);
-  return next != nullptr && next->state == TaskState::kBlocked ? next : nullptr;
+  return next != nullptr && next->lacks(Lack::kSerialKey) ? next : nullptr;
 }
 
 bool WaitingOrder::blocked_before(const std::string& serial_key, const TaskEntry& entry) const {

@@ -1,16 +1,16 @@
 #pragma once
 
-// The orders in which waiting tasks are looked at. Where an entry stands follows from its state:
+// The orders in which waiting tasks are looked at. Where an entry stands follows from what it lacks:
 //
-//   scheduled, retrying, refused: by due time    ready: in the order of starting
-//   distant: by due time and key                 blocked: with its lane
-//   limited: see ExecutorSlots
+//   a time: by due time                          nothing: in the order of starting
+//   its serialKey: with its lane                 a slot: see ExecutorSlots
+//   distant: by due time and key
 //   unread, but its value is known: held until its generation is read
 //   all that can still expire: by expireAt
 //
 // A lane is a serialKey. Tasks that hold it come first; the others of it are blocked. Ours hold
-// it, and so do begun tasks that wait for their next attempt, refused and limited ones, so that
-// order is kept. A task for tomorrow, or that has no executor here, holds nothing up.
+// it, and so do begun tasks that wait for their next attempt, and those that lack Consul's consent
+// or a slot, so that order is kept. A task for tomorrow, or that has no executor here, holds nothing up.
 
 #include <algorithm>
 #include <cstddef>

@@ -281,10 +281,7 @@ TEST_CASE("the manual: the states of a task are the core's, and so is what each 
         becomes.insert(next);
         continue;
       }
-      for (const char* placed : {"foreign", "distant", "scheduled", "retrying", "ready",
-                                 "no executor", "too large", "unreadable"}) {
-        becomes.insert(placed);
-      }
+      becomes.insert({"foreign", "distant", "waiting", "ignored", "unreadable"});
     }
     std::set<std::string> expected;
     for (const auto& [other, state] : by_name) {
@@ -293,6 +290,12 @@ TEST_CASE("the manual: the states of a task are the core's, and so is what each 
     CHECK(becomes == expected);
   }
   CHECK(told.size() == kTaskStates);
+
+  const auto lacks = table_of_manual("| shown as | what it lacks |");
+  REQUIRE(lacks.size() == kLacks + 1);
+  for (std::size_t i = 0; i < kLacks; ++i) {
+    CHECK(lacks[i + 1].at(0) == name_of(static_cast<Lack>(i)));
+  }
 }
 
 TEST_CASE("the manual: what becomes of a task, whatever happens in whichever state") {

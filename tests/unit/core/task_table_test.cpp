@@ -23,7 +23,7 @@ struct Draft {
 };
 
 struct Table {
-  TaskEntry& put(const Draft& draft, S state = S::kReady) {
+  TaskEntry& put(const Draft& draft, Lack lack = Lack::kNothing) {
     auto task = std::make_shared<Task>();
     task->key = draft.key;
     task->create_index = task->modify_index = draft.created;
@@ -32,7 +32,8 @@ struct Table {
     task->serial_key = draft.serial_key;
     task->stamp.attempt = draft.attempt;
     TaskEntry& entry = table.obtain(draft.key);
-    table.update(entry, state, [&](TaskEntry& e) {
+    table.update(entry, S::kWaiting, [&](TaskEntry& e) {
+      e.lack = lack;
       e.index = draft.created;
       e.task = std::move(task);
       e.due = due_of(*e.task).value_or(WallTime::min());
@@ -61,7 +62,7 @@ struct Table {
         claim(*entry);
         return entry->key;
       }
-      table.move(*entry, S::kBlocked);
+      table.wait(*entry, Lack::kSerialKey);
     }
     return "";
   }
@@ -89,19 +90,19 @@ TEST_CASE("ready tasks are in order of time, then creation, then key; the untime
 TEST_CASE(
     "a begun task keeps its serialKey while it waits to be tried again, a later one does not") {
   Table t;
-  TaskEntry& begun = t.put({"1", 1, {}, {}, "db", 1}, S::kRetrying);
+  TaskEntry& begun = t.put({"1", 1, {}, {}, "db", 1}, Lack::kBackoff);
   t.put({"2", 2, {}, {}, "db"});
   CHECK(t.take() == "");
   SUBCASE("for tomorrow") {
-    t.put({"1", 3, {}, at(10), "db", 1}, S::kScheduled);
+    t.put({"1", 3, {}, at(10), "db", 1}, Lack::kTime);
     CHECK(t.take() == "2");
   }
   SUBCASE("without an executor") {
-    t.table.move(begun, S::kNoExecutor);
+    t.table.wait(begun, Lack::kExecutor);
     CHECK(t.take() == "2");
   }
   SUBCASE("of another serialKey") {
-    t.put({"1", 3, {}, {}, "other", 1}, S::kRetrying);
+    t.put({"1", 3, {}, {}, "other", 1}, Lack::kBackoff);
     CHECK(t.take() == "2");
   }
   SUBCASE("gone") {
@@ -113,7 +114,7 @@ TEST_CASE(
     CHECK(t.take() == "2");
   }
   SUBCASE("due") {
-    t.table.move(begun, S::kReady);
+    t.table.wait(begun, Lack::kNothing);
     CHECK(t.take() == "1");
     CHECK(t.take() == "");
   }
@@ -129,7 +130,7 @@ TEST_CASE("the one that was offered for a serialKey makes way for the next when 
   TaskEntry& second = *t.table.find("2");
   t.table.move(first, S::kClaimed);
   t.end(first);
-  REQUIRE(second.state == S::kReady);
+  REQUIRE(second.lacks(Lack::kNothing));
   t.table.bury(second, 9, Instant{});
   CHECK(t.take() == "3");
 }
@@ -140,9 +141,8 @@ TEST_CASE("a begun task that falls behind another begun one of its serialKey let
   CHECK(t.take() == "2");
   t.put({.key = "1", .created = 1, .serial_key = "db", .attempt = 1});
   CHECK(t.take().empty());
-  for (const S state : {S::kClaimed, S::kRunning, S::kEnding, S::kRetrying}) {
-    t.table.move(later, state);
-  }
+  for (const S state : {S::kClaimed, S::kRunning, S::kEnding}) t.table.move(later, state);
+  t.table.wait(later, Lack::kBackoff);
   CHECK(t.take() == "1");
 }
 
@@ -217,7 +217,7 @@ TEST_CASE("a key that is deleted a hundred thousand times is remembered until th
   TaskEntry& entry = t.put({"a"});
   for (std::int64_t i = 1; i <= kTimes; ++i) {
     t.table.bury(entry, static_cast<std::uint64_t>(i), Instant{std::chrono::nanoseconds{i}});
-    t.table.move(entry, S::kTooLarge);
+    t.table.move(entry, S::kIgnored);
   }
   t.table.bury(entry, static_cast<std::uint64_t>(kTimes),
                Instant{std::chrono::nanoseconds{kTimes}});
