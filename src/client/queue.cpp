@@ -89,14 +89,13 @@ Result<void> gather_tasks(const Queue& queue, const TaskFilter& filter, TaskList
   }
   const Locks locks = locks_if_known(std::move(read));
   if (listed.hidden) gathered.hidden.push_back(queue.layout.tasks_prefix);
-  const UnnameableKeys unnameable{queue.store, listed.entries};
   gathered.tasks.reserve(listed.entries.size());
   for (wire::KvEntry& entry : listed.entries) {
     if (!queue.layout.task_id(entry.key)) continue;  // a folder
-    TaskInfo task = view_task(queue.layout, std::move(entry), locks, wall_now());
-    unnameable.mark(task);
-    if (wanted(task, filter)) gathered.tasks.push_back(std::move(task));
+    gathered.tasks.push_back(view_task(queue.layout, std::move(entry), locks, wall_now()));
   }
+  mark_unnameable(queue.store, gathered.tasks);
+  std::erase_if(gathered.tasks, [&](const TaskInfo& task) { return !wanted(task, filter); });
   return {};
 }
 
@@ -280,8 +279,7 @@ Error no_letter(const Queue& queue, const std::string& id) {
 Result<TaskList> list_letters(const Queue& queue, TaskFilter filter) {
   filter.state = TaskState::kDead;
   LICTOR_TRY(auto letters, list_tasks(queue, filter));
-  const UnnameableKeys unnameable{queue.store, letters.tasks};
-  for (TaskInfo& letter : letters.tasks) unnameable.mark(letter);
+  mark_unnameable(queue.store, letters.tasks);
   return letters;
 }
 
