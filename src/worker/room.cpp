@@ -81,7 +81,7 @@ Result<std::shared_ptr<Pool>> Room::join(WorkerOptions options) {
   const std::lock_guard lock{mutex_};
   if (auto opened = open(); !opened) return tl::unexpected(opened.error());
   const auto same = std::find_if(pools_.begin(), pools_.end(), [&](const auto& other) {
-    return other->has_users() && other->fingerprint() == pool->fingerprint();
+    return other->has_users() && other->options() == pool->options();
   });
   if (same != pools_.end()) {
     (*same)->join();
