@@ -25,7 +25,6 @@
 #include <nlohmann/json.hpp>
 
 #include "app/program.h"
-#include "app/queue_locks.h"
 #include "app/scratch_folder.h"
 #include "base/clock.h"
 #include "base/errno_text.h"
@@ -52,10 +51,6 @@ using nlohmann::ordered_json;
 constexpr std::uint64_t kToken = 1;  // no claim gives one here
 constexpr Duration kLook = 50ms;     // between two looks at the output
 constexpr Duration kYear = 24h * 365;
-
-struct TryOptions {
-  cli::TaskText task;  // its type is the executor's, or one for "*"
-};
 
 // The executor of `type`, alone in its queue. Errors: kNotFound.
 Result<QueueConfig> only_executor(const QueueConfig& queue, const std::string& type) {
@@ -240,7 +235,7 @@ int print_trial(cli::Console& console, const std::string& type, const Trial& tri
 }
 
 // Forks, so no thread may exist yet. Errors: kNotFound, no executor; kInvalid; kFailed.
-Result<int> run_try(const Program& program, const TryOptions& options, Config config,
+Result<int> run_try(const Program& program, const cli::TaskText& task, Config config,
                     const std::string& queue_name) {
   cli::Console& console = program.console;
   const QueueConfig* queue = config.find(queue_name);
@@ -248,12 +243,12 @@ Result<int> run_try(const Program& program, const TryOptions& options, Config co
     return fail(ErrorCode::kInvalid,
                 "--queue: the configuration has no queue \"" + excerpt(queue_name) + '"');
   }
-  const std::string& type = options.task.type;
+  const std::string& type = task.type;  // the executor's, or one for "*"
   client::TaskIds ids{random_seed()};
-  LICTOR_TRY(const auto record, cli::new_task(options.task, wall_now(), ids));
+  LICTOR_TRY(const auto record, cli::new_task(task, wall_now(), ids));
   LICTOR_TRY(const QueueConfig alone, only_executor(*queue, type));
   core::TypePolicy policy = *alone.options.policy_of(type);
-  if (options.task.timeout) policy.timeout = *parse_duration(*options.task.timeout);
+  if (task.timeout) policy.timeout = *parse_duration(*task.timeout);
   const ScratchFolder folder{"lictor-try"};
   if (!folder.made()) {
     return fail(ErrorCode::kFailed, "cannot make a folder below " +
@@ -309,22 +304,22 @@ Result<int> run_try(const Program& program, const TryOptions& options, Config co
   return print_trial(console, type, trial, policy, writes, program.json);
 }
 
-Result<int> try_task(const Program& program, const TryOptions& options) {
+Result<int> try_task(const Program& program, const cli::TaskText& task) {
   LoadRequest request = program.load_request(program.daemon_mode());
   request.refuse_untrusted = false;  // for trying out, with files of one's own
-  request.only_type = options.task.type;
+  request.only_type = task.type;
   LICTOR_TRY(auto config, load_config(request));
   LICTOR_TRY(config, with_registered(std::move(config), program.registry));
   for (const std::string& warning : config.warnings) program.console.report_error(warning);
   LICTOR_TRY(const auto target, target_of(config, program.queue));
   exec::leave_pid_1();
-  return run_try(program, options, std::move(config), target.queue);
+  return run_try(program, task, std::move(config), target.queue);
 }
 
 }  // namespace
 
 void add_try(cli::Commands& to, Program& program) {
-  auto [command, options] = to.add_alone<TryOptions>(
+  auto [command, task] = to.add_alone<cli::TaskText>(
       "try", "Run one task by its executor, here and now, without Consul",
       R"(Starts what the configuration gives to the type, as the daemon would, with the same user, limits,
 environment and timeout, and prints its output and what would have become of the task. Nothing is
@@ -336,14 +331,13 @@ Examples:
   lictor try CreateTableSpace --config ./lictor.json --para instanceId=db7 --para initSize:=8000
   lictor try Report --json | jq .result
 )",
-      [&program](const TryOptions& read) { return try_task(program, read); });
-  cli::TaskText& task = options.task;
+      [&program](const cli::TaskText& read) { return try_task(program, read); });
   command.argument("TYPE", task.type, "The kind of task; picks the executor").required();
   command.text("--id", task.id, "The task's id (default: a new one)", "ID");
   cli::add_parameters(command, task);
   command.text("--timeout", task.timeout,
                "End the attempt after this (default: the executor's setting)", "DURATION");
-  command.then([&task] { return cli::read_parameters(task); });
+  command.then([&task = task] { return cli::read_parameters(task); });
 }
 
 }  // namespace lictor::app

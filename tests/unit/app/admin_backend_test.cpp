@@ -184,7 +184,7 @@ TEST_CASE("a leader whose entry cannot be read is not called one without an admi
       "d could not be asked: its entry below members/ cannot be read"));
 }
 
-TEST_CASE("all other leaders are asked at once, and again only after a while") {
+TEST_CASE("all other leaders are asked") {
   std::atomic<int> asked_b = 0, asked_c = 0, asked_d = 0;
   const Face b{named("b", asked_b)}, c{named("c", asked_c)}, d{named("d", asked_d)};
   Scene scene;
@@ -198,7 +198,6 @@ TEST_CASE("all other leaders are asked at once, and again only after a while") {
   CHECK(answers[0].body.value() == "b /y");
   CHECK(answers[1].node == "d");
   CHECK(answers[1].body.error().message.starts_with("d could not be asked: its admin API is "));
-  CHECK(scene.backend->ask_leaders("q", "/y").size() == 2);
   CHECK(asked_b == 1);
   CHECK(asked_c == 0);
 }

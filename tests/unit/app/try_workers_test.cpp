@@ -1,7 +1,6 @@
-#include "app/try_workers.h"
-
 #include <doctest/doctest.h>
 
+#include "app/program.h"
 #include "config_text.h"
 #include "contains.h"
 #include "temporary_folder.h"
