@@ -61,8 +61,6 @@ class OneTransactionAtATime : public net::Transport {
     holds_first_ = true;
     others_ = others;
   }
-  /// The transaction that begins with `key` takes long, so that others may come before it.
-  void slow_down(const std::string& key) { slow_ = key; }
   /// Answered so in place of being carried out, once; called again: and so the next time.
   void refuse(const std::string& key, http::Response answer) {
     refused_[key].push_back(std::move(answer));
@@ -81,7 +79,6 @@ class OneTransactionAtATime : public net::Transport {
     std::unique_lock lock{mutex_};
     const auto operations = nlohmann::json::parse(request.body);
     const std::string first = operations[0]["KV"]["Key"];
-    if (first == slow_) turn_.wait_for(lock, 100ms, [&] { return !written.empty(); });
     held = held || waits_for_others_.contains(first);
     turn_.wait(lock, [&] { return !held || answered_ >= others_; });
     waits_for_others_.erase(first);
@@ -128,7 +125,6 @@ class OneTransactionAtATime : public net::Transport {
   std::set<std::string> waits_for_others_;
   bool holds_first_ = false;
   std::map<std::string, std::deque<http::Response>> refused_;
-  std::string slow_;
   std::size_t answered_ = 0;
   std::size_t others_ = 0;
   std::uint64_t index_ = 10;
@@ -273,7 +269,7 @@ TEST_CASE(
 
 TEST_CASE("a record that fills a transaction keeps its place") {
   Written scene;
-  scene.consul.slow_down(key(0));
+  scene.consul.hold_back(key(0), 1);
   for (std::size_t i = 0; i < 3; ++i) scene.writer.add(task(i));
   scene.writer.add(task(3, std::string(380'000, ' ')));
   for (std::size_t i = 4; i < 200; ++i) scene.writer.add(task(i));
