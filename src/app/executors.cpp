@@ -74,8 +74,7 @@ Result<std::unique_ptr<exec::Runner>> make(const RunnerParts& parts, const std::
   set_up(parts, type, options.program);
   options.queue = parts.queue.options.queue;
   options.type = type;
-  LICTOR_TRY(auto runner, worker::WorkerRunner::create(parts.workers, std::move(options)));
-  return std::unique_ptr<exec::Runner>{std::move(runner)};
+  return worker::WorkerRunner::create(parts.workers, std::move(options));
 }
 
 Result<std::unique_ptr<exec::Runner>> make(const RunnerParts&, const std::string&,
@@ -89,9 +88,7 @@ std::string place_of(const QueueConfig& queue, const std::string& type) {
 
 Result<std::unique_ptr<exec::Runner>> make(const RunnerParts& parts, const std::string& type,
                                            const HttpConfig& config) {
-  LICTOR_TRY(auto runner,
-             exec::HttpRunner::create(parts.host.board(), config, lease_of(parts, type)));
-  return std::unique_ptr<exec::Runner>{std::move(runner)};
+  return exec::HttpRunner::create(parts.host.board(), config, lease_of(parts, type));
 }
 
 std::unique_ptr<exec::Runner> make_function(const RunnerParts& parts, const std::string& type,

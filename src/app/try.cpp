@@ -101,29 +101,24 @@ class Output {
 };
 
 // What becomes of an attempt that ends like this.
-struct Verdict {
-  bool done = false;
-  std::string text;
-};
-
-Verdict verdict_of(const exec::Exit& exit, const std::string& stopped_by,
-                   const core::TypePolicy& policy) {
+std::string verdict_of(const exec::Exit& exit, const std::string& stopped_by,
+                       const core::TypePolicy& policy) {
   using exec::Ending;
   const std::string why = exit.error.empty() ? "" : ": " + exit.error;
   switch (exit.ending) {
     case Ending::kDone:
-      return {true, "done"};
+      return "done";
     case Ending::kPermanent:
-      return {false, "failed for good, a dead letter at once" + why};
+      return "failed for good, a dead letter at once" + why;
     case Ending::kNotStarted:
-      return {false, "not started on this host; the task would wait" + why};
+      return "not started on this host; the task would wait" + why;
     case Ending::kStopped:
     case Ending::kLost:
-      return {false, stopped_by.empty() ? "stopped" + why : stopped_by};
+      return stopped_by.empty() ? "stopped" + why : stopped_by;
     case Ending::kRetry:
       break;
   }
-  if (!stopped_by.empty()) return {false, stopped_by + why};
+  if (!stopped_by.empty()) return stopped_by + why;
   std::string text = fmt::format(
       "failed; {}{}",
       policy.max_attempts > 1 ? fmt::format("tried again, {} attempts in all", policy.max_attempts)
@@ -133,7 +128,7 @@ Verdict verdict_of(const exec::Exit& exit, const std::string& stopped_by,
     const Duration after = std::min<Duration>(*exit.retry_after, core::kLongestRetryAfter);
     text += fmt::format("; not before {}", format_duration(after));
   }
-  return {false, std::move(text)};
+  return text;
 }
 
 // The KV writes of a job that is done, as they would be made. Errors: why they would not.
@@ -207,23 +202,24 @@ Trial carry_out(exec::Runner& runner, exec::Attempt attempt, const core::TypePol
 int print_trial(cli::Console& console, const std::string& type, const Trial& trial,
                 const core::TypePolicy& policy, const ordered_json& writes, bool json) {
   const exec::Exit& exit = trial.exit;
-  const Verdict verdict = verdict_of(exit, trial.stopped_by, policy);
+  const std::string verdict = verdict_of(exit, trial.stopped_by, policy);
+  const bool done = exit.ending == exec::Ending::kDone;
   const auto took = std::chrono::floor<std::chrono::milliseconds>(trial.took);
   if (json) {
     console.print(cli::json_document(
         {{"type", type},
-         {"done", verdict.done},
-         {"ending", verdict.text},
+         {"done", done},
+         {"ending", verdict},
          {"error", cli::text_or_null(exit.error)},
          {"took_ms", took.count()},
          {"result", exit.result ? ordered_json::parse(*exit.result, nullptr, false) : nullptr},
          {"result_fault", cli::text_or_null(exit.result_fault)},
          {"writes", writes},
          {"output", to_utf8(trial.output)}}));
-    return verdict.done ? cli::kDone : cli::kFailed;
+    return done ? cli::kDone : cli::kFailed;
   }
-  console.note(fmt::format("{} (it took {})", verdict.text, format_duration(took)));
-  if (!verdict.done) return cli::kFailed;
+  console.note(fmt::format("{} (it took {})", verdict, format_duration(took)));
+  if (!done) return cli::kFailed;
   if (exit.result) console.note_lines("result:\n" + cli::record_text(*exit.result) + '\n');
   if (!exit.result_fault.empty())
     console.report_error("the result is left out: " + exit.result_fault);

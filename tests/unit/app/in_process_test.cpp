@@ -20,7 +20,9 @@ using nlohmann::json;
 class Run {
  public:
   template <class Function>
-  explicit Run(Function function, const std::string& record = R"({"taskPara": {"a": 1}})") {
+  explicit Run(Function function, const std::string& record = R"({"taskPara": {"a": 1}})",
+               bool stopped = false) {
+    if (stopped) stop.request_stop();
     exec::Attempt attempt;
     attempt.id = AttemptId{5};
     attempt.task_id = "7";
@@ -213,19 +215,15 @@ TEST_CASE("progress is kept as JSON, within its bounds") {
 }
 
 TEST_CASE("a stopped attempt that gives up was stopped, one that is done was done") {
-  const auto stopped = [](JobResult result) {
-    std::stop_source stop;
-    stop.request_stop();
-    exec::Attempt attempt;
-    attempt.record = std::make_shared<const std::string>("{}");
-    return run_in_process(*make_executor([&](const Context& context) {
+  const auto ending = [](const JobResult& result) {
+    const auto ask = [&](const Context& context) {
       CHECK(context.stop_requested());
       return result;
-    }),
-                          attempt, {stop.get_token(), Instant::max(), [](const std::string&) {}});
+    };
+    return Run{ask, "{}", true}.exit.ending;
   };
-  CHECK(stopped(JobResult::retry("stopped")).ending == exec::Ending::kStopped);
-  CHECK(stopped(JobResult::done()).ending == exec::Ending::kDone);
+  CHECK(ending(JobResult::retry("stopped")) == exec::Ending::kStopped);
+  CHECK(ending(JobResult::done()) == exec::Ending::kDone);
 }
 
 TEST_SUITE_END();
