@@ -27,7 +27,6 @@
 #include "app/program.h"
 #include "app/scratch_folder.h"
 #include "base/clock.h"
-#include "base/errno_text.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "base/time_text.h"
@@ -245,13 +244,8 @@ Result<int> run_try(const Program& program, const cli::TaskText& task, Config co
   LICTOR_TRY(const QueueConfig alone, only_executor(*queue, type));
   core::TypePolicy policy = *alone.options.policy_of(type);
   if (task.timeout) policy.timeout = *parse_duration(*task.timeout);
-  const ScratchFolder folder{"lictor-try"};
-  if (!folder.made()) {
-    return fail(ErrorCode::kFailed, "cannot make a folder below " +
-                                        std::filesystem::temp_directory_path().string() + ": " +
-                                        errno_text());
-  }
-  config.state_dir = folder.path();
+  LICTOR_TRY(const auto folder, ScratchFolder::make("lictor-try"));
+  config.state_dir = folder->path();
   runtime::set_up_log(runtime::LogStyle::kText, runtime::Level::kError);
   prepare_scratch(config);
   const exec::LeaseSlot first_worker = first_slot(config.queues.size());

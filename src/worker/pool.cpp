@@ -227,7 +227,7 @@ bool Pool::start_process(Outbox& out) {
     return false;
   }
   auto process =
-      Process::start(room_.host(), options_, program_, *identity, room_.callbacks_of(*identity));
+      Process::start(room_.host(), options_, program_, *identity, room_.launch_of(*identity));
   if (!process) {
     room_.release(*identity);
     fail_waiting(process.error().message, out);
