@@ -27,7 +27,6 @@ constexpr auto kConsulPatience = 1500ms;
 constexpr auto kConsulAnswerHolds = 1s;
 constexpr auto kConsulAskedLately = 15s;  // an open page asks every 5 s
 constexpr auto kFleetHolds = 2s;
-constexpr auto kAnswersHold = 1s;
 
 // The result of `work` on the loop's thread. std::nullopt: later than kPatience, or the loop ended.
 // `work` may still run after that, so the promise is shared, and all that `work` refers to must
@@ -148,22 +147,15 @@ std::vector<AdminBackend::Answer> AdminBackend::ask_leaders(const std::string& q
                                                             const std::string& target) {
   const auto fleet = this->fleet(queue);
   if (!fleet) return {};
-  LeaderAnswers& leaders = fleets_.at(queue).leaders;
-  const std::lock_guard lock{leaders.mutex};
-  if (leaders.target == target && boot_now() - leaders.asked_at < kAnswersHold) {
-    return leaders.answers;
-  }
   std::vector<const cluster::Member*> others;
   for (const cluster::Member& member : fleet->members) {
     if (member.leads && member.node != node_) others.push_back(&member);
   }
-  leaders.answers.assign(others.size(), {});
+  std::vector<Answer> answers(others.size());
   cluster::ask_each(others.size(), [&](std::size_t i) {
-    leaders.answers[i] = {others[i]->node, answer_of(*others[i], target)};
+    answers[i] = {others[i]->node, answer_of(*others[i], target)};
   });
-  leaders.target = target;
-  leaders.asked_at = boot_now();
-  return leaders.answers;
+  return answers;
 }
 
 // Asks who leads Consul: the agent answers that whatever the token may do, and the answer is empty

@@ -9,8 +9,8 @@
 //   fleet()               Consul and the members of the queue
 //   ask_...()             the admin APIs of other members
 //
-// Many open pages ask the same within a second. So consul_trouble(), fleet() and ask_leaders() keep
-// their answers for 1 or 2 s. Each holds a mutex while its question is under way; whoever asks
+// Many open pages ask the same within a second. So consul_trouble() and fleet() keep their answers
+// for 1 or 2 s. Each holds a mutex while its question is under way; whoever asks
 // meanwhile waits for that answer. Many pages cost Consul and the members as much as one.
 
 #include <functional>
@@ -54,17 +54,10 @@ class AdminBackend : public admin::Backend {
                                                 const std::string& target) override;
 
  private:
-  struct LeaderAnswers {
-    std::mutex mutex;  // held while they are asked, so that one asks for all
-    Instant asked_at{};
-    std::string target;
-    std::vector<Answer> answers;
-  };
   struct KnownFleet {
     std::mutex mutex;  // held while Consul and the members are asked
     Instant asked_at = Instant::min();
     Result<cluster::Fleet> fleet = cluster::Fleet{};
-    LeaderAnswers leaders;
   };
   [[nodiscard]] const admin::StoredQueue* find(const std::string& queue) const;
   /// Asks the admin API of a member. Errors: also where the member is this daemon, which has no

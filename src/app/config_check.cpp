@@ -106,6 +106,17 @@ Result<void> check_capacity(const ConfigNode& place, const core::QueueOptions& o
           options.concurrency + options.prefetch));
 }
 
+// Of all workers together.
+std::uint64_t worker_processes(const std::vector<QueueConfig>& queues) {
+  std::uint64_t all = 0;
+  for (const QueueConfig& queue : queues) {
+    for (const auto& [type, executor] : queue.executors) {
+      if (const auto* worker = std::get_if<WorkerConfig>(&executor)) all += worker->processes;
+    }
+  }
+  return all;
+}
+
 // One KV path of one queue.
 struct Path {
   std::string_view path;
@@ -183,12 +194,7 @@ Result<void> check_layout(const ConfigNode& place, const std::vector<QueueConfig
 }
 
 Result<void> check_workers(const ConfigNode& place, const std::vector<QueueConfig>& queues) {
-  std::uint64_t all = 0;
-  for (const QueueConfig& queue : queues) {
-    for (const auto& [type, executor] : queue.executors) {
-      if (const auto* worker = std::get_if<WorkerConfig>(&executor)) all += worker->processes;
-    }
-  }
+  const std::uint64_t all = worker_processes(queues);
   if (all <= worker::kMostConfigured) return {};
   return place.refuse(fmt::format(
       "all workers together have up to {} processes, and a host may have {}; lower processes", all,
@@ -233,13 +239,8 @@ std::string descriptor_shortage(const Config& config, std::uint64_t most) {
   // pipe.
   constexpr std::uint64_t kAnyway = 320;
   constexpr std::uint64_t kEach = 3;
-  std::uint64_t tasks = 0;
+  std::uint64_t tasks = worker_processes(config.queues);
   for (const QueueConfig& queue : config.queues) tasks += queue.options.concurrency;
-  for (const QueueConfig& queue : config.queues) {
-    for (const auto& [type, executor] : queue.executors) {
-      if (const auto* worker = std::get_if<WorkerConfig>(&executor)) tasks += worker->processes;
-    }
-  }
   const std::uint64_t needed = kAnyway + kEach * tasks;
   if (needed <= most) return {};
   return fmt::format(

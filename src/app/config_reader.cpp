@@ -260,11 +260,7 @@ Reader json_pointer(std::string& target) {
   const std::string what = R"(a JSON pointer into the record, such as "/taskPara/instanceId")";
   return into(target, what, [what](const ConfigNode& place) -> Result<std::string> {
     auto pointer = take_text(place, what);
-    bool valid = pointer && pointer->front() == '/';
-    for (std::size_t at = 0; valid && (at = pointer->find('~', at)) != std::string::npos; ++at) {
-      valid = at + 1 < pointer->size() && ((*pointer)[at + 1] == '0' || (*pointer)[at + 1] == '1');
-    }
-    return valid ? pointer : place.expected(what);
+    return pointer && client::is_json_pointer(*pointer) ? pointer : place.expected(what);
   });
 }
 

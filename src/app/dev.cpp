@@ -170,11 +170,7 @@ Result<int> run_dev(const Program& program, const DevOptions& options) {
   LoadRequest request = program.load_request(Mode::kEmbedded);
   request.refuse_untrusted = false;  // for trying out, with files of one's own
   const bool built_in = !request.flags.config && !request.environment.contains("LICTOR_CONFIG");
-  const ScratchFolder folder{"lictor-dev"};
-  if (!folder.made()) {
-    return fail(ErrorCode::kFailed, "cannot make the folder " + folder.path() + ": " +
-                                        errno_text() + "; set TMPDIR to a writable one");
-  }
+  LICTOR_TRY(const auto folder, ScratchFolder::make("lictor-dev"));
   Registry executors = program.registry;
   if (built_in) executors.try_emplace("print", printer());
 
@@ -204,7 +200,7 @@ Result<int> run_dev(const Program& program, const DevOptions& options) {
     config.consul.options = net::Options{};
     config.consul.options.addresses = {url};
     // The session saved by a daemon of another store does not exist in this one.
-    config.state_dir = folder.path();
+    config.state_dir = folder->path();
     return config;
   };
   LICTOR_TRY(auto config, configure());

@@ -60,32 +60,15 @@ class CursorIterator {
   Cursor* cursor_;
 };
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (std::size_t at = text.find(from); at != std::string::npos;
-       at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-}
-
 // "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error while parsing
-// object - unexpected '}'; expected string literal" says twice where it is, and leaves out that a
-// comma would do.
+// object - unexpected '}'; expected string literal" says twice where it is.
 std::string describe_syntax_error(std::string_view what) {
-  std::string_view said = what;
-  if (const auto dash = said.find(" - "); dash != std::string_view::npos) {
-    said.remove_prefix(dash + 3);
-  } else if (const auto bracket = said.find("] "); bracket != std::string_view::npos) {
-    said.remove_prefix(bracket + 2);
+  if (const auto dash = what.find(" - "); dash != std::string_view::npos) {
+    what.remove_prefix(dash + 3);
+  } else if (const auto bracket = what.find("] "); bracket != std::string_view::npos) {
+    what.remove_prefix(bracket + 2);
   }
-  std::string text{said};
-  // The library's own words since 3.11.3.
-  if (text.find("parse an empty input") != std::string::npos) {
-    text = "unexpected end of input; expected a value";
-  }
-  replace_all(text, "; expected '}'", "; expected \",\" or \"}\"");
-  replace_all(text, "; expected ']'", "; expected \",\" or \"]\"");
-  replace_all(text, "expected '[', '{', or a literal", "expected a value");
-  return "not JSON: " + excerpt(text, 160);
+  return "not JSON: " + excerpt(what, 160);
 }
 
 // The handler of nlohmann's SAX interface, whose function names it takes.
@@ -147,19 +130,13 @@ class TreeBuilder {
   bool parse_error(std::size_t position, const std::string& /*token*/,
                    const nlohmann::json::exception& error) {
     // `position` counts the end of the input as a character. Reports the last character read.
-    const std::string_view what = error.what();
     const std::size_t end = std::min(position, text_.size());
     const std::size_t start = end - std::min<std::size_t>(end, 1);
     const std::string_view before = text_.substr(0, start);
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
     const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
     error_ = std::string{file_} + ":" + std::to_string(line) + ":" +
-             std::to_string(start - line_start + 1) + ": ";
-    if (is_after_comma(what)) {
-      error_ += "a comma before \"" + std::string{text_.substr(start, 1)} + "\"; remove the comma";
-    } else {
-      error_ += describe_syntax_error(what);
-    }
+             std::to_string(start - line_start + 1) + ": " + describe_syntax_error(error.what());
     return false;
   }
 
@@ -205,16 +182,6 @@ class TreeBuilder {
     JsonValue node = std::move(levels_.back().value);
     levels_.pop_back();
     return add(std::move(node));
-  }
-
-  // Whether what the parser did not expect closes what a comma would go on with.
-  [[nodiscard]] bool is_after_comma(std::string_view what) const {
-    if (levels_.empty() || levels_.back().value.items.empty()) return false;
-    const Level& level = levels_.back();
-    if (level.value.kind == JsonKind::kArray) {
-      return what.find("unexpected ']'; expected '['") != std::string_view::npos;
-    }
-    return what.find("unexpected '}'; expected string literal") != std::string_view::npos;
   }
 
   bool refuse(const std::string& message) {

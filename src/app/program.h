@@ -8,6 +8,7 @@
 
 #include "app/config.h"
 #include "app/executors.h"
+#include "cli/check.h"
 #include "cli/command_line.h"
 #include "cli/command_table.h"
 #include "cli/console.h"
@@ -50,6 +51,11 @@ struct Target {
 [[nodiscard]] std::vector<std::string> own_admin(const Config& config);
 /// Empty: there is none, or it may not be read.
 [[nodiscard]] std::string admin_token_of(const Config& config);
+
+/// For "lictor check": starts a process of each worker, waits until it is ready, and ends it. Call it
+/// while this process has no other thread. Blocks for each worker's start_timeout at most, and for
+/// its kill_grace.
+[[nodiscard]] std::vector<cli::CheckOptions::Worker> try_workers(const Config& config);
 
 /// Adds all commands, and the options that every command takes.
 void add_commands(cli::CommandLine& line, Program& program);

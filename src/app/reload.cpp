@@ -8,6 +8,17 @@
 #include "app/config_internal.h"
 
 namespace lictor::app {
+namespace {
+
+constexpr std::pair<const char*, Duration core::QueueOptions::*> kKeptTimes[]{
+    {"session_ttl", &core::QueueOptions::session_ttl},
+    {"renew_interval", &core::QueueOptions::renew_interval},
+    {"lock_delay", &core::QueueOptions::lock_delay},
+    {"request_timeout", &core::QueueOptions::request_timeout},
+    {"kill_grace", &core::QueueOptions::kill_grace}};
+
+}  // namespace
+
 // A session, a lock, a socket or a thread keeps what it was made with. This function and
 // for_running() belong together: what one names, the other holds back.
 std::vector<std::string> needs_restart(const Config& running, const Config& next) {
@@ -30,8 +41,6 @@ std::vector<std::string> needs_restart(const Config& running, const Config& next
       changed.push_back(place + " (gone)");
       continue;
     }
-    const core::QueueOptions& a = queue.options;
-    const core::QueueOptions& b = other->options;
     const auto note_of_queue = [&](std::string_view setting, bool same) {
       if (!same) changed.push_back(fmt::format("{}: {}", place, setting));
     };
@@ -40,11 +49,9 @@ std::vector<std::string> needs_restart(const Config& running, const Config& next
     }
     note_of_queue("serialize_by", queue.layout.serialize_by == other->layout.serialize_by);
     note_of_queue("session_checks", queue.session_checks == other->session_checks);
-    note_of_queue("session_ttl", a.session_ttl == b.session_ttl);
-    note_of_queue("renew_interval", a.renew_interval == b.renew_interval);
-    note_of_queue("lock_delay", a.lock_delay == b.lock_delay);
-    note_of_queue("request_timeout", a.request_timeout == b.request_timeout);
-    note_of_queue("kill_grace", a.kill_grace == b.kill_grace);
+    for (const auto& [setting, time] : kKeptTimes) {
+      note_of_queue(setting, queue.options.*time == other->options.*time);
+    }
   }
   if (next.queues.size() > running.queues.size()) changed.emplace_back("queues (new ones)");
   // Last: where it is not set it follows from session_ttl, which comes first.
@@ -59,11 +66,7 @@ Config for_running(const Config& running, Config next) {
     QueueConfig& taken = queues.emplace_back(other == nullptr ? queue : *other);
     taken.layout = queue.layout;
     taken.session_checks = queue.session_checks;
-    taken.options.session_ttl = queue.options.session_ttl;
-    taken.options.renew_interval = queue.options.renew_interval;
-    taken.options.lock_delay = queue.options.lock_delay;
-    taken.options.request_timeout = queue.options.request_timeout;
-    taken.options.kill_grace = queue.options.kill_grace;
+    for (const auto& [setting, time] : kKeptTimes) taken.options.*time = queue.options.*time;
   }
   next.queues = std::move(queues);
   next.node = running.node;

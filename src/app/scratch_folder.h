@@ -2,31 +2,36 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <system_error>
+
+#include "base/errno_text.h"
+#include "lictor/result.h"
 
 namespace lictor::app {
 
 /// A folder for temporary files, removed at the end of its life.
 class ScratchFolder {
  public:
-  explicit ScratchFolder(const std::string& name)
-      : path_((std::filesystem::temp_directory_path() / (name + ".XXXXXX")).string()),
-        made_(mkdtemp(path_.data()) != nullptr) {}
+  [[nodiscard]] static Result<std::unique_ptr<ScratchFolder>> make(const std::string& name) {
+    std::string path = (std::filesystem::temp_directory_path() / (name + ".XXXXXX")).string();
+    if (mkdtemp(path.data()) != nullptr) return std::make_unique<ScratchFolder>(std::move(path));
+    return fail(ErrorCode::kFailed, "cannot make the folder " + path + ": " + errno_text() +
+                                        "; set TMPDIR to a writable one");
+  }
+  explicit ScratchFolder(std::string path) : path_(std::move(path)) {}
   ~ScratchFolder() {
     std::error_code ignored;
-    if (made_) std::filesystem::remove_all(path_, ignored);
+    std::filesystem::remove_all(path_, ignored);
   }
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
 
-  /// False: errno said why when it was made.
-  [[nodiscard]] bool made() const { return made_; }
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  std::string path_;
-  bool made_;
+  const std::string path_;
 };
 
 }  // namespace lictor::app

@@ -25,10 +25,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/program.h"
-#include "app/queue_locks.h"
 #include "app/scratch_folder.h"
 #include "base/clock.h"
-#include "base/errno_text.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "base/time_text.h"
@@ -52,10 +50,6 @@ using nlohmann::ordered_json;
 constexpr std::uint64_t kToken = 1;  // no claim gives one here
 constexpr Duration kLook = 50ms;     // between two looks at the output
 constexpr Duration kYear = 24h * 365;
-
-struct TryOptions {
-  cli::TaskText task;  // its type is the executor's, or one for "*"
-};
 
 // The executor of `type`, alone in its queue. Errors: kNotFound.
 Result<QueueConfig> only_executor(const QueueConfig& queue, const std::string& type) {
@@ -106,29 +100,24 @@ class Output {
 };
 
 // What becomes of an attempt that ends like this.
-struct Verdict {
-  bool done = false;
-  std::string text;
-};
-
-Verdict verdict_of(const exec::Exit& exit, const std::string& stopped_by,
-                   const core::TypePolicy& policy) {
+std::string verdict_of(const exec::Exit& exit, const std::string& stopped_by,
+                       const core::TypePolicy& policy) {
   using exec::Ending;
   const std::string why = exit.error.empty() ? "" : ": " + exit.error;
   switch (exit.ending) {
     case Ending::kDone:
-      return {true, "done"};
+      return "done";
     case Ending::kPermanent:
-      return {false, "failed for good, a dead letter at once" + why};
+      return "failed for good, a dead letter at once" + why;
     case Ending::kNotStarted:
-      return {false, "not started on this host; the task would wait" + why};
+      return "not started on this host; the task would wait" + why;
     case Ending::kStopped:
     case Ending::kLost:
-      return {false, stopped_by.empty() ? "stopped" + why : stopped_by};
+      return stopped_by.empty() ? "stopped" + why : stopped_by;
     case Ending::kRetry:
       break;
   }
-  if (!stopped_by.empty()) return {false, stopped_by + why};
+  if (!stopped_by.empty()) return stopped_by + why;
   std::string text = fmt::format(
       "failed; {}{}",
       policy.max_attempts > 1 ? fmt::format("tried again, {} attempts in all", policy.max_attempts)
@@ -138,7 +127,7 @@ Verdict verdict_of(const exec::Exit& exit, const std::string& stopped_by,
     const Duration after = std::min<Duration>(*exit.retry_after, core::kLongestRetryAfter);
     text += fmt::format("; not before {}", format_duration(after));
   }
-  return {false, std::move(text)};
+  return text;
 }
 
 // The KV writes of a job that is done, as they would be made. Errors: why they would not.
@@ -212,23 +201,24 @@ Trial carry_out(exec::Runner& runner, exec::Attempt attempt, const core::TypePol
 int print_trial(cli::Console& console, const std::string& type, const Trial& trial,
                 const core::TypePolicy& policy, const ordered_json& writes, bool json) {
   const exec::Exit& exit = trial.exit;
-  const Verdict verdict = verdict_of(exit, trial.stopped_by, policy);
+  const std::string verdict = verdict_of(exit, trial.stopped_by, policy);
+  const bool done = exit.ending == exec::Ending::kDone;
   const auto took = std::chrono::floor<std::chrono::milliseconds>(trial.took);
   if (json) {
     console.print(cli::json_document(
         {{"type", type},
-         {"done", verdict.done},
-         {"ending", verdict.text},
+         {"done", done},
+         {"ending", verdict},
          {"error", cli::text_or_null(exit.error)},
          {"took_ms", took.count()},
          {"result", exit.result ? ordered_json::parse(*exit.result, nullptr, false) : nullptr},
          {"result_fault", cli::text_or_null(exit.result_fault)},
          {"writes", writes},
          {"output", to_utf8(trial.output)}}));
-    return verdict.done ? cli::kDone : cli::kFailed;
+    return done ? cli::kDone : cli::kFailed;
   }
-  console.note(fmt::format("{} (it took {})", verdict.text, format_duration(took)));
-  if (!verdict.done) return cli::kFailed;
+  console.note(fmt::format("{} (it took {})", verdict, format_duration(took)));
+  if (!done) return cli::kFailed;
   if (exit.result) console.note_lines("result:\n" + cli::record_text(*exit.result) + '\n');
   if (!exit.result_fault.empty())
     console.report_error("the result is left out: " + exit.result_fault);
@@ -240,7 +230,7 @@ int print_trial(cli::Console& console, const std::string& type, const Trial& tri
 }
 
 // Forks, so no thread may exist yet. Errors: kNotFound, no executor; kInvalid; kFailed.
-Result<int> run_try(const Program& program, const TryOptions& options, Config config,
+Result<int> run_try(const Program& program, const cli::TaskText& task, Config config,
                     const std::string& queue_name) {
   cli::Console& console = program.console;
   const QueueConfig* queue = config.find(queue_name);
@@ -248,19 +238,14 @@ Result<int> run_try(const Program& program, const TryOptions& options, Config co
     return fail(ErrorCode::kInvalid,
                 "--queue: the configuration has no queue \"" + excerpt(queue_name) + '"');
   }
-  const std::string& type = options.task.type;
+  const std::string& type = task.type;  // the executor's, or one for "*"
   client::TaskIds ids{random_seed()};
-  LICTOR_TRY(const auto record, cli::new_task(options.task, wall_now(), ids));
+  LICTOR_TRY(const auto record, cli::new_task(task, wall_now(), ids));
   LICTOR_TRY(const QueueConfig alone, only_executor(*queue, type));
   core::TypePolicy policy = *alone.options.policy_of(type);
-  if (options.task.timeout) policy.timeout = *parse_duration(*options.task.timeout);
-  const ScratchFolder folder{"lictor-try"};
-  if (!folder.made()) {
-    return fail(ErrorCode::kFailed, "cannot make a folder below " +
-                                        std::filesystem::temp_directory_path().string() + ": " +
-                                        errno_text());
-  }
-  config.state_dir = folder.path();
+  if (task.timeout) policy.timeout = *parse_duration(*task.timeout);
+  LICTOR_TRY(const auto folder, ScratchFolder::make("lictor-try"));
+  config.state_dir = folder->path();
   runtime::set_up_log(runtime::LogStyle::kText, runtime::Level::kError);
   prepare_scratch(config);
   const exec::LeaseSlot first_worker = first_slot(config.queues.size());
@@ -309,22 +294,22 @@ Result<int> run_try(const Program& program, const TryOptions& options, Config co
   return print_trial(console, type, trial, policy, writes, program.json);
 }
 
-Result<int> try_task(const Program& program, const TryOptions& options) {
+Result<int> try_task(const Program& program, const cli::TaskText& task) {
   LoadRequest request = program.load_request(program.daemon_mode());
   request.refuse_untrusted = false;  // for trying out, with files of one's own
-  request.only_type = options.task.type;
+  request.only_type = task.type;
   LICTOR_TRY(auto config, load_config(request));
   LICTOR_TRY(config, with_registered(std::move(config), program.registry));
   for (const std::string& warning : config.warnings) program.console.report_error(warning);
   LICTOR_TRY(const auto target, target_of(config, program.queue));
   exec::leave_pid_1();
-  return run_try(program, options, std::move(config), target.queue);
+  return run_try(program, task, std::move(config), target.queue);
 }
 
 }  // namespace
 
 void add_try(cli::Commands& to, Program& program) {
-  auto [command, options] = to.add_alone<TryOptions>(
+  auto [command, task] = to.add_alone<cli::TaskText>(
       "try", "Run one task by its executor, here and now, without Consul",
       R"(Starts what the configuration gives to the type, as the daemon would, with the same user, limits,
 environment and timeout, and prints its output and what would have become of the task. Nothing is
@@ -336,14 +321,13 @@ Examples:
   lictor try CreateTableSpace --config ./lictor.json --para instanceId=db7 --para initSize:=8000
   lictor try Report --json | jq .result
 )",
-      [&program](const TryOptions& read) { return try_task(program, read); });
-  cli::TaskText& task = options.task;
+      [&program](const cli::TaskText& read) { return try_task(program, read); });
   command.argument("TYPE", task.type, "The kind of task; picks the executor").required();
   command.text("--id", task.id, "The task's id (default: a new one)", "ID");
   cli::add_parameters(command, task);
   command.text("--timeout", task.timeout,
                "End the attempt after this (default: the executor's setting)", "DURATION");
-  command.then([&task] { return cli::read_parameters(task); });
+  command.then([&task = task] { return cli::read_parameters(task); });
 }
 
 }  // namespace lictor::app

@@ -72,7 +72,7 @@ class Site {
     std::vector<Store::Record> batch;
     for (std::size_t i = 0; i < count; ++i) {
       batch.push_back({key(i), task_record(i, "Noop", due_ms)});
-      if (batch.size() < store_.max_operations() && i + 1 < count) continue;
+      if (batch.size() < Store::kMaxOperations && i + 1 < count) continue;
       if (auto on = go_on(); !on) return on;
       if (auto created = store_.create(batch); !created) return tl::unexpected(created.error());
       batch.clear();
@@ -193,7 +193,7 @@ class Site {
     std::vector<Store::Change> changes;
     for (const auto& entry : left->entries) {
       changes.push_back({{Verb::kDeleteCas, entry.key, entry.modify_index}});
-      if (changes.size() < store_.max_operations() && &entry != &left->entries.back()) continue;
+      if (changes.size() < Store::kMaxOperations && &entry != &left->entries.back()) continue;
       static_cast<void>(store_.apply(changes));
       changes.clear();
     }
@@ -240,11 +240,13 @@ Result<double> raw_rate(const Client& client, const BenchOptions& options, std::
                         std::size_t connections) {
   Site site{client.store, client.consul};
   if (auto loaded = site.load(options.tasks, {}); !loaded) return tl::unexpected(loaded.error());
-  batch = std::min(batch, client.store.max_operations() - 1);  // as the loading has taught
   double spent = 0;
   for (const Verb verb : {Verb::kCas, Verb::kDeleteCas}) {
     const Instant begin = boot_now();
     auto done = rewrite_all(client.store, site.tasks_prefix(), verb, batch, connections);
+    if (!done && done.error().code == ErrorCode::kTooLarge && batch >= limits::kLeastOperations) {
+      return raw_rate(client, options, limits::kLeastOperations - 1, connections);  // before 1.14
+    }
     if (!done) return tl::unexpected(done.error());
     spent += seconds(begin);
   }
@@ -332,7 +334,8 @@ Result<std::vector<Measured>> measure(const Client& client, const BenchOptions& 
   progress("raw transactions");
   double best = 0;
   for (const std::size_t connections : {1, 2, 4}) {
-    LICTOR_TRY(const double rate, raw_rate(client, options, limits::kMostOperations, connections));
+    LICTOR_TRY(const double rate,
+               raw_rate(client, options, limits::kMostOperations - 1, connections));
     best = std::max(best, rate);
   }
   BenchOptions few = options;  // for the slow measurements: one transaction a task

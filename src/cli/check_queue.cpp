@@ -307,7 +307,7 @@ class QueueCheck {
     std::vector<std::string> folders;
     std::size_t total = 0, bytes = 0;
     const WallTime now = wall_now();
-    const client::UnnameableKeys unnameable_keys{store_, listed->entries};
+    std::vector<TaskInfo> tasks;
     for (wire::KvEntry& entry : listed->entries) {
       if (!queue_.layout.task_id(entry.key)) {
         if (!entry.value.empty()) folders.push_back(entry.key);
@@ -315,8 +315,10 @@ class QueueCheck {
       }
       ++total;
       bytes += entry.value.size();
-      TaskInfo task = client::view_task(queue_.layout, std::move(entry), locks, now);
-      unnameable_keys.mark(task);
+      tasks.push_back(client::view_task(queue_.layout, std::move(entry), locks, now));
+    }
+    client::mark_unnameable(store_, tasks);
+    for (const TaskInfo& task : tasks) {
       ++counts[task.state];
       facts_.add(task);
     }

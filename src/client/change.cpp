@@ -98,8 +98,8 @@ class Bulk {
 
   void add(TaskInfo task, Store::Change change) {
     const std::size_t bytes = Store::batch_bytes(change);
-    if (!batch_.tasks.empty() && (ops_ + change.size() > queue_.store.max_operations() ||
-                                  bytes_ + bytes > limits::kBatchBytes)) {
+    if (!batch_.tasks.empty() &&
+        (ops_ + change.size() > Store::kMaxOperations || bytes_ + bytes > limits::kBatchBytes)) {
       send();
     }
     if (stopped_) return refuse(task.id, not_tried(*stopped_));

@@ -73,15 +73,6 @@ Result<void> check_path(const char* name, const std::string& path, bool is_prefi
                           is_prefix ? " that ends in \"/\"" : "", printable(path)));
 }
 
-// RFC 6901.
-bool is_json_pointer(const std::string& text) {
-  if (!text.empty() && text.front() != '/') return false;
-  for (std::size_t at = 0; (at = text.find('~', at)) != std::string::npos; ++at) {
-    if (at + 1 == text.size() || (text[at + 1] != '0' && text[at + 1] != '1')) return false;
-  }
-  return true;
-}
-
 // Errors: kInvalid, naming the option.
 Result<wire::Layout> layout_of(const ClientOptions& options) {
   if (auto checked = check_path("root", options.root, true); !checked) {
@@ -106,7 +97,7 @@ Result<wire::Layout> layout_of(const ClientOptions& options) {
     }
     *path = *given;
   }
-  if (!is_json_pointer(options.serialize_by)) {
+  if (!options.serialize_by.empty() && !client::is_json_pointer(options.serialize_by)) {
     return fail(ErrorCode::kInvalid,
                 fmt::format("serialize_by: expected a JSON pointer, such as /taskPara/host, got "
                             "\"{}\"",

@@ -1,7 +1,7 @@
 #pragma once
 
 // The inside of include/lictor/client.h: one transport, one queue, and the state that outlives a
-// call. The methods of Client are in client.cpp (submitting) and queue.cpp (everything else).
+// call. The methods of Client are in client.cpp (submitting), control.cpp and queue.cpp.
 //
 //   submit()      --> make_record() --> one transaction of one record
 //   submit_many() --> make_record() --> RecordWriter: many a transaction, several under way

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <vector>
@@ -13,11 +14,14 @@
 #include "base/clock.h"
 #include "base/host_name.h"
 #include "base/json_text.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
 #include "client/change.h"
+#include "client/client.h"
 #include "client/new_record.h"
+#include "client/queue.h"
 #include "client/retry.h"
 #include "wire/consul.h"
 
@@ -131,4 +135,71 @@ Result<bool> end_drain(Store& store, const wire::Layout& layout, const std::stri
   });
 }
 
+namespace {
+
+// `change` gets the value of the control key, empty if there is none, and returns the new one, or
+// nothing where there is nothing to do: then the result is false. Other switches in the value stay,
+// since `change` adds to what was read, and the CAS fails if it has changed.
+Result<bool> change_control(
+    const Queue& queue,
+    const std::function<Result<std::optional<std::string>>(std::string_view control)>& change) {
+  const std::string& key = queue.layout.control_key;
+  return retry_conflicts(key, [&]() -> std::optional<Result<bool>> {
+    LICTOR_TRY(const auto control, queue.store.get(key));
+    const auto value = change(control ? std::string_view{control->value} : "");
+    if (!value) return fail(value.error().code, key + ": " + value.error().message);
+    if (!*value) return false;
+    LICTOR_TRY(const auto written,
+               queue.store.replace(key, control ? control->modify_index : 0, **value));
+    if (written) return true;
+    return std::nullopt;
+  });
+}
+
+std::string whoever(const std::string& by) { return by.empty() ? who_asks() : by; }
+
+}  // namespace
+
+Result<PauseState> pause_state(const Queue& queue) {
+  LICTOR_TRY(const auto control, queue.store.get(queue.layout.control_key));
+  return control ? read_pause(control->value) : PauseState{};
+}
+
 }  // namespace lictor::client
+
+namespace lictor {
+
+using namespace client;
+
+Result<bool> Client::pause(const std::string& reason, const std::string& by) {
+  return change_control(impl_->queue, [&](auto control) -> std::optional<std::string> {
+    if (wire::control_fault(control).empty() && read_pause(control).paused) return std::nullopt;
+    return with_pause(control, whoever(by), wall_now(), reason);
+  });
+}
+
+Result<bool> Client::resume(const std::string& by) {
+  return change_control(impl_->queue, [&](auto control) -> std::optional<std::string> {
+    if (!read_pause(control).paused) return std::nullopt;
+    return with_resume(control, whoever(by), wall_now());
+  });
+}
+
+Result<PauseState> Client::paused() { return pause_state(impl_->queue); }
+
+// The new id makes this a new request: a leader acts on an id that it has not seen before.
+Result<void> Client::step_down() {
+  const std::string id = Random{random_seed()}.hex();
+  const auto asked =
+      change_control(impl_->queue, [&](auto control) -> Result<std::optional<std::string>> {
+        if (const std::string fault = wire::control_fault(control); !fault.empty()) {
+          return fail(ErrorCode::kInvalid, fault +
+                                               "; the leader reads no request in it: run \"lictor "
+                                               "resume\" or \"lictor pause\" to correct it");
+        }
+        return with_step_down(control, id, who_asks(), wall_now());
+      });
+  return asked.map([](bool) {});
+}
+
+}  // namespace lictor

@@ -153,7 +153,7 @@ Result<NewRecord> complete_record(std::string_view text, const std::string& type
     return fail(ErrorCode::kInvalid, "expected a JSON object, got bytes that are not UTF-8");
   }
   LICTOR_TRY(std::vector<JsonMember> members, std::move(split));
-  bool as_written = !wire::unstamp(members);
+  wire::unstamp(members);
 
   const auto has = [&](std::string_view name) {
     return std::any_of(members.begin(), members.end(), [&](const JsonMember& member) {
@@ -164,41 +164,36 @@ Result<NewRecord> complete_record(std::string_view text, const std::string& type
   LICTOR_TRY(task.id, id_among(members));
   const bool without_id = task.id.empty(), without_time = !has("taskTime");
   const bool without_type = !type.empty() && !has("taskType");
-  const std::size_t nulls = std::erase_if(members, [&](const JsonMember& member) {
+  std::erase_if(members, [&](const JsonMember& member) {
     return member.value_text == "null" && (member.name == "taskId" || member.name == "taskTime" ||
                                            (member.name == "taskType" && !type.empty()));
   });
-  as_written = as_written && nulls == 0 && text.starts_with('{') && text.ends_with('}');
 
   // Added members come first.
   ObjectText record{text.size() + kAddedBytes};
   const std::size_t kept = members.size();
-  const auto put_in = [&](std::string_view name, std::string_view quoted, std::string_view json) {
-    record.add_raw(quoted, json);
-    members.push_back({std::string{name}, quoted, json});
+  const auto put_in = [&](const char* name, std::string_view json) {
+    record.add(name, json);
+    members.push_back({name, {}, json});
   };
   std::string id_text, time_text, type_text;
   std::size_t time_at = 0;
   if (without_id) {
     task.id = ids.next(now);
     id_text = json_quoted(task.id);
-    put_in("taskId", R"("taskId")", id_text);
+    put_in("taskId", id_text);
   }
   if (without_time) {
     time_text = ms_text(now);
-    put_in("taskTime", R"("taskTime")", time_text);
+    put_in("taskTime", time_text);
     time_at = record.size() - time_text.size();
   }
   if (without_type) {
     type_text = json_quoted(type);
-    put_in("taskType", R"("taskType")", type_text);
+    put_in("taskType", type_text);
   }
-  if (as_written && kept != 0) {
-    record.add_members(text.substr(1, text.size() - 2));
-  } else {
-    for (std::size_t i = 0; i < kept; ++i) {
-      record.add_raw(members[i].name_text, members[i].value_text);
-    }
+  for (std::size_t i = 0; i < kept; ++i) {
+    record.add_raw(members[i].name_text, members[i].value_text);
   }
   task.record = record.take();
   if (without_time) task.made_time = {now, time_at};

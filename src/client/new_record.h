@@ -9,9 +9,9 @@
 // Both ways refuse what the daemon would refuse, by the daemon's own code (wire/record.h): a
 // producer learns of a mistake from submit(), and not hours later from a dead letter.
 //
-// A producer's text is kept as it is, to the byte where no member is missing or removed: parsed and
-// printed again, a long number would change. Only members that lictor alone may set are removed, so
-// that an exported record can be submitted again.
+// The members of a producer's text are kept to the byte: parsed and printed again, a long number
+// would change. Only members that lictor alone may set are removed, so that an exported record can
+// be submitted again.
 //
 // A generated taskTime keeps its offset in the text. RecordWriter moves such times on to keep the
 // order of many records; restamp() then rewrites the digits in place.

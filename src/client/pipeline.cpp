@@ -19,7 +19,6 @@ void Pipeline::add(http::Request request) {
   send(lock);
 }
 
-// Sends, too: with `in_turn` the turn of a request may come while no answer does.
 Pipeline::Answer Pipeline::next() {
   Lock lock{mutex_};
   const std::shared_ptr<PendingRequest> oldest = calls_.front();
@@ -27,11 +26,7 @@ Pipeline::Answer Pipeline::next() {
     if (oldest->state == State::kWaiting) held_up_ = false;  // it may be set again
     send(lock);
     if (oldest->state == State::kAnswered) break;
-    if (may_send() && !sending_) {
-      changed_.wait_for(lock, next_turn() - boot_now());
-    } else {
-      changed_.wait(lock);
-    }
+    changed_.wait(lock);
   }
   calls_.pop_front();
   return std::move(*oldest->answer);
@@ -53,19 +48,14 @@ bool Pipeline::may_send() {
   return !held_up_ && under_way_ < at_once_ && next_waiting() != calls_.end();
 }
 
-Instant Pipeline::next_turn() const {
-  return under_way_ == 0 || !in_turn_ ? Instant{} : last_sent_ + usual_time_ / 3;
-}
-
 // Sends what may be sent. Unlocks meanwhile, so answers may come before it returns.
 void Pipeline::send(Lock& lock) {
   if (sending_) return;  // the sending thread looks again
   sending_ = true;
-  while (may_send() && boot_now() >= next_turn()) {
+  while (may_send()) {
     const std::shared_ptr<PendingRequest> call = *next_waiting();
     ++under_way_;
     call->state = State::kUnderWay;
-    call->sent_at = last_sent_ = boot_now();
     http::Request request = std::move(call->request);
     lock.unlock();
     transport_.send(std::move(request),
@@ -79,16 +69,10 @@ void Pipeline::send(Lock& lock) {
 // Runs on the network's thread, which sends the next request.
 void Pipeline::answered(const std::shared_ptr<PendingRequest>& call, http::Response response) {
   Lock lock{mutex_};
-  const Instant now = boot_now();
   --under_way_;
   call->state = State::kAnswered;
-  if (response.delivery == http::Delivery::kReplied && response.status == 200) {
-    const Duration time = now - call->sent_at;
-    usual_time_ = usual_time_ == Duration::zero() ? time : (usual_time_ * 7 + time) / 8;
-  } else {
-    held_up_ = true;
-  }
-  call->answer = Answer{std::move(response), now};
+  if (response.delivery != http::Delivery::kReplied || response.status != 200) held_up_ = true;
+  call->answer = Answer{std::move(response), boot_now()};
   send(lock);
   changed_.notify_all();
 }

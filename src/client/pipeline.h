@@ -19,10 +19,6 @@ inline constexpr std::size_t kAtOnce = 16;
 /// Sends requests in order, a few at once. The network thread sends the next one as soon as an
 /// answer arrives. next() returns the answers in the order of the requests.
 ///
-/// `in_turn`: each request depends on the one before it, and requests that are sent together race
-/// in Consul. So each is sent a third of the usual answer time after the one before it (30 of 800
-/// transactions overtake the one before then, instead of 110 to 150).
-///
 /// An answer other than 200 stops further sending until next() has returned it: its meaning may
 /// decide about the rest.
 ///
@@ -31,8 +27,8 @@ inline constexpr std::size_t kAtOnce = 16;
 class Pipeline {
  public:
   /// `transport` must outlive it.
-  Pipeline(net::Transport& transport, std::size_t at_once, bool in_turn = false)
-      : transport_(transport), at_once_(at_once), in_turn_(in_turn) {}
+  Pipeline(net::Transport& transport, std::size_t at_once)
+      : transport_(transport), at_once_(at_once) {}
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
@@ -52,7 +48,6 @@ class Pipeline {
   struct PendingRequest {
     http::Request request;
     State state = State::kWaiting;
-    Instant sent_at{};
     std::optional<Answer> answer{};
   };
   using Lock = std::unique_lock<std::mutex>;
@@ -60,21 +55,17 @@ class Pipeline {
   void send(Lock& lock);
   [[nodiscard]] std::deque<std::shared_ptr<PendingRequest>>::iterator next_waiting();
   [[nodiscard]] bool may_send();
-  [[nodiscard]] Instant next_turn() const;
   void answered(const std::shared_ptr<PendingRequest>& call, http::Response response);
 
   net::Transport& transport_;
   const std::size_t at_once_;
-  const bool in_turn_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<PendingRequest>> calls_;
   std::size_t under_way_ = 0;
   bool held_up_ = false;
-  Instant last_sent_{};
-  Duration usual_time_{};  // of an answer
-  bool sending_ = false;   // one thread at a time sends, to keep the order
+  bool sending_ = false;  // one thread at a time sends, to keep the order
 };
 
 }  // namespace lictor::client

@@ -1,7 +1,6 @@
 #include "client/queue.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -14,7 +13,6 @@
 #include "base/clock.h"
 #include "base/json_text.h"
 #include "base/printable.h"
-#include "base/random.h"
 #include "base/time_text.h"
 #include "base/try.h"
 #include "client/change.h"
@@ -89,18 +87,75 @@ Result<void> gather_tasks(const Queue& queue, const TaskFilter& filter, TaskList
   }
   const Locks locks = locks_if_known(std::move(read));
   if (listed.hidden) gathered.hidden.push_back(queue.layout.tasks_prefix);
-  const UnnameableKeys unnameable{queue.store, listed.entries};
   gathered.tasks.reserve(listed.entries.size());
   for (wire::KvEntry& entry : listed.entries) {
     if (!queue.layout.task_id(entry.key)) continue;  // a folder
-    TaskInfo task = view_task(queue.layout, std::move(entry), locks, wall_now());
-    unnameable.mark(task);
-    if (wanted(task, filter)) gathered.tasks.push_back(std::move(task));
+    gathered.tasks.push_back(view_task(queue.layout, std::move(entry), locks, wall_now()));
   }
+  mark_unnameable(queue.store, gathered.tasks);
+  std::erase_if(gathered.tasks, [&](const TaskInfo& task) { return !wanted(task, filter); });
   return {};
 }
 
+// Whether lictor may have made `key` from the name `first` of a task's first dead letter:
+// "<first>,<index>", and "<first>~2" in versions that counted them.
+bool is_later_name(std::string_view key, std::string_view first) {
+  return key.size() > first.size() && key.starts_with(first) &&
+         (key[first.size()] == ',' || key[first.size()] == '~');
+}
+
 }  // namespace
+
+Result<Letters> dead_letters_of(const Queue& queue, const std::string& id) {
+  const std::string key = queue.layout.dead_prefix + id;
+  // Read alone: only a single key tells a missing right from a missing key.
+  LICTOR_TRY(auto first, queue.store.get(key));
+  LICTOR_TRY(auto names, queue.store.names(key));
+  std::erase_if(names, [&](const std::string& name) { return !is_later_name(name, key); });
+  LICTOR_TRY(auto entries, queue.store.get_all(names));
+  entries.push_back(std::move(first));
+  Letters letters;
+  for (auto& entry : entries) {
+    if (!entry) continue;
+    TaskInfo letter = view_dead_letter(queue.layout, *std::move(entry));
+    if (letter.task_id == id) {
+      letters.of_task.push_back(std::move(letter));
+    } else if (letter.id == id) {
+      letters.named = std::move(letter);
+    }
+  }
+  std::sort(letters.of_task.begin(), letters.of_task.end(),
+            [](const auto& a, const auto& b) { return a.create_index < b.create_index; });
+  return letters;
+}
+
+Result<std::string> retried_record(std::string_view letter, WallTime now, bool drop_expiry) {
+  const auto members = split_object(letter);
+  std::string record;
+  for (const JsonMember& member : members.value_or(std::vector<JsonMember>{})) {
+    const bool is_object = member.value_text.starts_with('{');
+    if (member.name == "record" && is_object) record = wire::unstamped_record(member.value_text);
+  }
+  const auto fields = split_object(record);
+  if (!fields) {
+    return fail(ErrorCode::kInvalid,
+                "its record is not a valid task, so a retry cannot succeed: submit a corrected "
+                "task, and purge the dead letter; \"lictor dead show ID\" shows the record");
+  }
+  ObjectText kept;
+  for (const JsonMember& member : *fields) {
+    if (member.name == "expireAt" && member.value_text != "null") {
+      if (drop_expiry) continue;
+      const auto expiry = wire::read_time(member.value_text);
+      if (expiry && *expiry <= now) {
+        return fail(ErrorCode::kInvalid, "its expireAt, " + format_rfc3339(*expiry) +
+                                             ", has passed; --drop-expiry removes it");
+      }
+    }
+    kept.add_raw(member.name_text, member.value_text);
+  }
+  return kept.take();
+}
 
 Result<TaskList> list_tasks(const Queue& queue, const TaskFilter& filter) {
   TaskList gathered;
@@ -280,8 +335,7 @@ Error no_letter(const Queue& queue, const std::string& id) {
 Result<TaskList> list_letters(const Queue& queue, TaskFilter filter) {
   filter.state = TaskState::kDead;
   LICTOR_TRY(auto letters, list_tasks(queue, filter));
-  const UnnameableKeys unnameable{queue.store, letters.tasks};
-  for (TaskInfo& letter : letters.tasks) unnameable.mark(letter);
+  mark_unnameable(queue.store, letters.tasks);
   return letters;
 }
 
@@ -303,33 +357,7 @@ BulkResult change_all(const Queue& queue, const char* verb, const std::string& p
   return result;
 }
 
-// `change` gets the value of the control key, empty if there is none, and returns the new one, or
-// nothing where there is nothing to do: then the result is false. Other switches in the value stay,
-// since `change` adds to what was read, and the CAS fails if it has changed.
-Result<bool> change_control(
-    const Queue& queue,
-    const std::function<Result<std::optional<std::string>>(std::string_view control)>& change) {
-  const std::string& key = queue.layout.control_key;
-  return retry_conflicts(key, [&]() -> std::optional<Result<bool>> {
-    LICTOR_TRY(const auto control, queue.store.get(key));
-    const auto value = change(control ? std::string_view{control->value} : "");
-    if (!value) return fail(value.error().code, key + ": " + value.error().message);
-    if (!*value) return false;
-    LICTOR_TRY(const auto written,
-               queue.store.replace(key, control ? control->modify_index : 0, **value));
-    if (written) return true;
-    return std::nullopt;
-  });
-}
-
-std::string whoever(const std::string& by) { return by.empty() ? who_asks() : by; }
-
 }  // namespace
-
-Result<PauseState> pause_state(const Queue& queue) {
-  LICTOR_TRY(const auto control, queue.store.get(queue.layout.control_key));
-  return control ? read_pause(control->value) : PauseState{};
-}
 
 }  // namespace lictor::client
 
@@ -447,37 +475,6 @@ Result<BulkResult> Client::purge_all(const TaskFilter& filter, const Progress& p
   LICTOR_TRY(auto listed, list_letters(queue, filter));
   return change_all(queue, "purge", queue.layout.dead_prefix, std::move(listed.tasks),
                     purge_plan(queue), progress);
-}
-
-Result<bool> Client::pause(const std::string& reason, const std::string& by) {
-  return change_control(impl_->queue, [&](auto control) -> std::optional<std::string> {
-    if (wire::control_fault(control).empty() && read_pause(control).paused) return std::nullopt;
-    return with_pause(control, whoever(by), wall_now(), reason);
-  });
-}
-
-Result<bool> Client::resume(const std::string& by) {
-  return change_control(impl_->queue, [&](auto control) -> std::optional<std::string> {
-    if (!read_pause(control).paused) return std::nullopt;
-    return with_resume(control, whoever(by), wall_now());
-  });
-}
-
-Result<PauseState> Client::paused() { return pause_state(impl_->queue); }
-
-// The new id makes this a new request: a leader acts on an id that it has not seen before.
-Result<void> Client::step_down() {
-  const std::string id = Random{random_seed()}.hex();
-  const auto asked =
-      change_control(impl_->queue, [&](auto control) -> Result<std::optional<std::string>> {
-        if (const std::string fault = wire::control_fault(control); !fault.empty()) {
-          return fail(ErrorCode::kInvalid, fault +
-                                               "; the leader reads no request in it: run \"lictor "
-                                               "resume\" or \"lictor pause\" to correct it");
-        }
-        return with_step_down(control, id, who_asks(), wall_now());
-      });
-  return asked.map([](bool) {});
 }
 
 }  // namespace lictor

@@ -1,7 +1,7 @@
 #pragma once
 
 // Questions to a queue and changes of it by way of Consul, without a leader's help: queue.cpp
-// has the rest as methods of Client, follow.cpp and dead_letters.cpp what their names say. Each
+// has the rest as methods of Client, follow.cpp and control.cpp what their names say. Each
 // call blocks; the errors are those of lictor/client.h.
 //
 //   cancel   tasks/<id>  -- check-index, delete-cas, set done/<id> -------> done/<id>, which goes

@@ -26,13 +26,13 @@ RecordWriter::RecordWriter(const Queue& queue, std::function<void(const Settled&
       settled_(std::move(settled)),
       trouble_(std::move(trouble)),
       in_order_(order == SubmitOrder::kAsGiven),
-      pipeline_(queue_.store.transport(), at_once_, in_order_) {}
+      pipeline_(queue_.store.transport(), at_once_) {}
 
 void RecordWriter::add(NewRecord task) {
   Store::Record record{queue_.layout.task_key(task.id), {}};
   const std::size_t bytes = Store::batch_bytes(record.key, task.record.size());
-  const std::size_t most = queue_.store.max_operations() - 1;  // and a look at the one before
-  if (!gathered_.empty() && (gathered_.size() >= most || bytes_ + bytes > limits::kBatchBytes)) {
+  constexpr std::size_t kMost = Store::kMaxOperations - 1;  // and a look at the one before
+  if (!gathered_.empty() && (gathered_.size() >= kMost || bytes_ + bytes > limits::kBatchBytes)) {
     send();
   }
   if (stopped_) return;

@@ -95,6 +95,7 @@ std::size_t tick_bytes(const wire::Layout& layout, const std::string& name, std:
   return cost.bytes;
 }
 
+// Reads a record as a leader does.
 Result<Definition> checked(const wire::Layout& layout, schedule::Zones& zones,
                            const std::string& name, std::string_view record) {
   LICTOR_TRY(auto read, wire::read_schedule(name, record, zones));
@@ -266,7 +267,7 @@ StoredSchedule Schedules::view(wire::KvEntry entry) {
   stored.flags = entry.flags;
   stored.create_index = entry.create_index;
   stored.modify_index = entry.modify_index;
-  stored.definition = check(stored.name, stored.record);
+  stored.definition = checked(layout_, zones_, stored.name, stored.record);
   const json record = parse_json(stored.record).value_or(json{});
   if (!record.is_object()) return stored;
   stored.rule = rule_text(record);
@@ -322,10 +323,6 @@ Result<StoredSchedule> Schedules::readable(const std::string& name) {
       fmt::format("schedule {} cannot be read: {}; write it again with \"lictor schedule "
                   "add --replace {}\" and its rule",
                   in_quotes(name), stored.definition.error().message, shell_argument(name)));
-}
-
-Result<Definition> Schedules::check(const std::string& name, std::string_view record) {
-  return checked(layout_, zones_, name, record);
 }
 
 Result<StoredSchedule> Schedules::add(const std::string& name, const std::string& record) {

@@ -120,9 +120,6 @@ class Schedules {
   [[nodiscard]] StoredSchedule view(wire::KvEntry entry);
 
  private:
-  // Reads a record as a leader does.
-  [[nodiscard]] Result<schedule::Definition> check(const std::string& name,
-                                                   std::string_view record);
   [[nodiscard]] Result<StoredSchedule> readable(const std::string& name);
   [[nodiscard]] Error not_found(const std::string& name);
 

@@ -159,10 +159,7 @@ Result<std::vector<std::optional<wire::KvEntry>>> Store::get_chunk(std::vector<s
     const http::Response response = ask("PUT", "/v1/txn?consistent", std::move(txn).body());
     auto reply = txn_reply(response);
     const std::string doing = "read " + shown(keys.front());
-    if (!reply) {
-      learn(response);
-      return tl::unexpected(read_error(doing, response));
-    }
+    if (!reply) return tl::unexpected(read_error(doing, response));
     if (response.status == 200) {
       if (reply->results.size() < keys.size()) return tl::unexpected(no_right(doing, response));
       found = std::move(reply->results);
@@ -198,20 +195,11 @@ Result<std::vector<std::optional<wire::KvEntry>>> Store::get_all(
   std::vector<std::optional<wire::KvEntry>> all;
   while (all.size() < keys.size()) {
     const auto begin = keys.begin() + static_cast<std::ptrdiff_t>(all.size());
-    const std::size_t count = std::min(keys.size() - all.size(), max_operations());
-    auto chunk = get_chunk({begin, begin + static_cast<std::ptrdiff_t>(count)});
-    if (!chunk && count > max_operations()) continue;  // it was refused for that, and taught so
-    if (!chunk) return tl::unexpected(std::move(chunk.error()));
-    std::move(chunk->begin(), chunk->end(), std::back_inserter(all));
+    const std::size_t count = std::min(keys.size() - all.size(), kMaxOperations);
+    LICTOR_TRY(auto chunk, get_chunk({begin, begin + static_cast<std::ptrdiff_t>(count)}));
+    std::move(chunk.begin(), chunk.end(), std::back_inserter(all));
   }
   return all;
-}
-
-// Another agent may take more; that is not asked for again.
-bool Store::learn(const http::Response& response) {
-  const std::size_t most = wire::most_operations(response);
-  if (most != 0 && most < max_operations_) max_operations_ = most;
-  return most != 0;
 }
 
 Result<Store::Listed> Store::list(const std::string& prefix) {
@@ -237,9 +225,11 @@ Result<Store::Listed> Store::list(const std::string& prefix) {
 }
 
 // Asks for a beginning of the prefix that fits a path, and leaves out what lies beside the prefix.
-Result<std::vector<std::string>> Store::names(const std::string& prefix) {
+Result<std::vector<std::string>> Store::names(const std::string& prefix, bool folders) {
   const http::Response response =
-      ask("GET", wire::kv_path(part_that_fits_path(prefix)) + "?keys&consistent", {}, kListTimeout);
+      folders ? ask("GET", wire::kv_path(prefix) + "?keys&separator=/")
+              : ask("GET", wire::kv_path(part_that_fits_path(prefix)) + "?keys&consistent", {},
+                    kListTimeout);
   std::vector<std::string> names;
   if (replied(response, 404) && response.consul_index != 0) return names;
   if (!replied(response, 200)) {
@@ -253,17 +243,12 @@ Result<std::vector<std::string>> Store::names(const std::string& prefix) {
 }
 
 Result<std::vector<std::string>> Store::folders(const std::string& prefix) {
-  const http::Response response = ask("GET", wire::kv_path(prefix) + "?keys&separator=/");
-  std::vector<std::string> folders;
-  if (replied(response, 404) && response.consul_index != 0) return folders;
-  if (!replied(response, 200)) {
-    return tl::unexpected(read_error("list " + shown(prefix), response));
-  }
-  LICTOR_TRY(const auto listed, wire::read_key_names(response.body));
-  for (const std::string_view name : listed.in_order()) {
-    if (!name.starts_with(prefix) || !name.ends_with('/') || name.size() == prefix.size()) continue;
-    folders.emplace_back(name.substr(prefix.size(), name.size() - prefix.size() - 1));
-  }
+  LICTOR_TRY(auto folders, names(prefix, true));
+  std::erase_if(folders, [&](const std::string& name) {
+    return !name.ends_with('/') || name.size() == prefix.size();
+  });
+  for (std::string& name : folders)
+    name = name.substr(prefix.size(), name.size() - prefix.size() - 1);
   return folders;
 }
 

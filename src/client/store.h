@@ -9,9 +9,8 @@
 //   rights     a listing and a transaction leave out what the token may not read, and answer 200
 //              (consul.md 7.2): list() and get_all() find that out, and tell
 //   names      newer versions refuse some keys in a path (base/kv_name.h): those go by transactions
-//   size       an agent tells by a refusal how many it takes (3.1): learn() then sends fewer
+//   size       a transaction has what every version takes (3.1), so none is refused for its size
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -75,16 +74,18 @@ class Store {
     std::chrono::nanoseconds lock_delay{};
   };
 
-  /// `transport` must outlive it. `max_operations`: of a transaction, to begin with.
-  explicit Store(net::Transport& transport, std::size_t max_operations = limits::kMostOperations)
-      : transport_(transport), max_operations_(max_operations) {}
+  /// Operations of a transaction, a condition included.
+  static constexpr std::size_t kMaxOperations = limits::kLeastOperations;
+
+  /// `transport` must outlive it.
+  explicit Store(net::Transport& transport) : transport_(transport) {}
 
   [[nodiscard]] net::Transport& transport() const { return transport_; }
 
   /// std::nullopt if the key does not exist.
   [[nodiscard]] Result<std::optional<wire::KvEntry>> get(const std::string& key);
 
-  /// In the order of `keys`; up to max_operations() of them are of one moment. A key that the token
+  /// In the order of `keys`; up to kMaxOperations of them are of one moment. A key that the token
   /// may not read is an error only if it exists.
   [[nodiscard]] Result<std::vector<std::optional<wire::KvEntry>>> get_all(
       const std::vector<std::string>& keys);
@@ -99,8 +100,9 @@ class Store {
   [[nodiscard]] Result<Listed> list(const std::string& prefix);
 
   /// The names of the keys that begin with `prefix`, in their order, without those that the token
-  /// may not read.
-  [[nodiscard]] Result<std::vector<std::string>> names(const std::string& prefix);
+  /// may not read. `folders`: up to the next '/'.
+  [[nodiscard]] Result<std::vector<std::string>> names(const std::string& prefix,
+                                                       bool folders = false);
 
   /// The parts of names up to the next '/' below `prefix`, each once: "default" of
   /// "lictor/default/tasks/1". Without folders in which the token may read nothing.
@@ -112,9 +114,8 @@ class Store {
   [[nodiscard]] Result<Watched> watch(const std::string& key, std::uint64_t index,
                                       std::chrono::milliseconds wait);
 
-  /// Writes those of `records` that do not exist yet, in one transaction: at most max_operations()
-  /// of them, and limits::kBatchBytes of batch_bytes(), or a single one of any size. What an agent
-  /// refuses for its number of operations goes again in parts, one after the other. Reads back
+  /// Writes those of `records` that do not exist yet, in one transaction: at most kMaxOperations
+  /// of them, and limits::kBatchBytes of batch_bytes(), or a single one of any size. Reads back
   /// after a lost reply. Errors: kUnavailable, nothing was written; kTimeout, the result is
   /// unknown.
   [[nodiscard]] Result<Created> create(const std::vector<Record>& records);
@@ -126,9 +127,6 @@ class Store {
   [[nodiscard]] Result<Created> create_from(const http::Response& response, Instant answered_at,
                                             const std::vector<Record>& records,
                                             const std::string& after);
-  /// Operations of a transaction, a condition included: as many as today's Consul takes, until an
-  /// agent has refused that.
-  [[nodiscard]] std::size_t max_operations() const { return max_operations_; }
   [[nodiscard]] static std::size_t batch_bytes(std::string_view key, std::size_t value_size);
 
   /// Writes `value` and `flags` if the key's ModifyIndex is `index` (0: the key does not exist).
@@ -149,7 +147,7 @@ class Store {
   using Change = std::vector<Op>;
   /// For each change: nothing if it was applied, else the operation that was refused.
   using Refused = std::vector<std::optional<std::size_t>>;
-  /// Applies `changes` in one transaction, without those that Consul refuses. Limits and parts as
+  /// Applies `changes` in one transaction, without those that Consul refuses. Limits as
   /// create().
   /// Errors: kUnavailable, nothing was changed; kTimeout, the result is unknown.
   [[nodiscard]] Result<Refused> apply(const std::vector<Change>& changes);
@@ -187,14 +185,7 @@ class Store {
       const std::vector<Record>& records, const std::vector<std::size_t>& left,
       const http::Response& lost, Instant lost_at);
 
-  [[nodiscard]] Result<Created> create_in_parts(const std::vector<Record>& records,
-                                                const std::string& after);
-  [[nodiscard]] Result<Refused> apply_in_parts(const std::vector<Change>& changes);
-  /// Whether Consul refused more operations than it takes; then fewer are sent from now on.
-  bool learn(const http::Response& response);
-
   net::Transport& transport_;
-  std::atomic<std::size_t> max_operations_;
 };
 
 }  // namespace lictor::client

@@ -2,7 +2,6 @@
 //
 //   transaction --200------------------------------> applied
 //       ^  |----409, names what failed ------------> those are refused; the others go again
-//       |  |----413, too many operations ----------> learn(): goes again in parts
 //       |  +----no whole reply, or a 5xx ----------> unknown
 //       |                                               |
 //       |           create(), replace(): read back -----+--- the value is there --> applied
@@ -108,7 +107,6 @@ Result<Store::Created> Store::create(const std::vector<Record>& records) {
 Result<Store::Created> Store::create_from(const http::Response& response, Instant answered_at,
                                           const std::vector<Record>& records,
                                           const std::string& after) {
-  if (learn(response) && records.size() > 1) return create_in_parts(records, after);
   const bool conditional = !after.empty();
   Created created;
   std::vector<std::size_t> left(records.size());
@@ -123,28 +121,6 @@ Result<Store::Created> Store::create_from(const http::Response& response, Instan
   }
   std::sort(created.existing.begin(), created.existing.end());
   return read.map([&] { return std::move(created); });
-}
-
-// One after the other, so that they are seen in order also without the condition. That is for the
-// first of them, and for all: those after it are written whatever holds by then.
-Result<Store::Created> Store::create_in_parts(const std::vector<Record>& records,
-                                              const std::string& after) {
-  Created all;
-  for (std::size_t at = 0; at < records.size();) {
-    const bool conditional = at == 0 && !after.empty();
-    const std::size_t room =
-        std::clamp<std::size_t>(max_operations() - (conditional ? 1 : 0), 1, records.size() - at);
-    const auto begin = records.begin() + static_cast<std::ptrdiff_t>(at);
-    const std::vector<Record> part{begin, begin + static_cast<std::ptrdiff_t>(room)};
-    const std::string now = conditional ? after : "";
-    const http::Response response = transport_.perform(create_request(part, now));
-    LICTOR_TRY(const Created created, create_from(response, boot_now(), part, now));
-    if (created.unmet) return created;
-    if (at == 0) all.index = created.index;
-    for (const std::size_t i : created.existing) all.existing.push_back(at + i);
-    at += room;
-  }
-  return all;
 }
 
 // Reads the answer to one transaction. Removes from `left` what is written or exists already.
@@ -305,28 +281,6 @@ Result<bool> read_refusals(const http::Response& response,
 
 }  // namespace
 
-// Errors after the first part are kTimeout, whatever they were: some changes were applied, so the
-// caller must not take the whole for undone.
-Result<Store::Refused> Store::apply_in_parts(const std::vector<Change>& changes) {
-  Refused all;
-  while (all.size() < changes.size()) {
-    std::vector<Change> part;
-    std::size_t operations = 0;
-    for (std::size_t i = all.size(); i < changes.size(); ++i) {
-      operations += changes[i].size();
-      if (!part.empty() && operations > max_operations()) break;
-      part.push_back(changes[i]);
-    }
-    auto refused = apply(part);
-    if (!refused) {
-      if (!all.empty()) refused.error().code = ErrorCode::kTimeout;  // of some it is known
-      return refused;
-    }
-    all.insert(all.end(), refused->begin(), refused->end());
-  }
-  return all;
-}
-
 http::Request Store::change_request(const std::vector<Change>& changes) {
   return request_for(changes, places_left(changes, Refused(changes.size())));
 }
@@ -338,7 +292,6 @@ Result<Store::Refused> Store::apply(const std::vector<Change>& changes) {
 
 Result<Store::Refused> Store::apply_from(const http::Response& response,
                                          const std::vector<Change>& changes) {
-  if (learn(response) && changes.size() > 1) return apply_in_parts(changes);
   Refused refused(changes.size());
   Places places = places_left(changes, refused);
   auto done = read_refusals(response, changes, places, refused);

@@ -5,6 +5,8 @@
 #include <cinttypes>
 #include <cstddef>
 #include <cstdio>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -62,29 +64,31 @@ std::string id_fault(std::string_view id) {
   return key_fault(id);
 }
 
-void UnnameableKeys::add_if_suspect(const std::string& key, std::uint64_t create_index) {
-  if (may_be_unnameable(key)) keys_.emplace(key, create_index);
+bool is_json_pointer(std::string_view text) {
+  if (!text.starts_with('/')) return false;
+  for (std::size_t at = 0; (at = text.find('~', at)) != std::string_view::npos; ++at) {
+    if (at + 1 == text.size() || (text[at + 1] != '0' && text[at + 1] != '1')) return false;
+  }
+  return true;
 }
 
-void UnnameableKeys::keep_unnameable(Store& store) {
-  std::vector<std::string> asked;
-  for (const auto& [key, create_index] : keys_) {
-    // Keys that differ only in such bytes are listed under one name.
-    if (asked.empty() || asked.back() != key) asked.push_back(key);
+void mark_unnameable(Store& store, std::vector<TaskInfo>& tasks) {
+  std::set<std::string> suspects;
+  for (const TaskInfo& task : tasks) {
+    if (may_be_unnameable(task.key)) suspects.insert(task.key);
   }
-  if (asked.empty()) return;
-  const auto found = store.get_all(asked);
-  if (!found) keys_.clear();
+  const auto found = store.get_all({suspects.begin(), suspects.end()});
   if (!found) return;
+  // Keys that differ only in such bytes are listed under one name; one of them may have it.
+  std::set<std::pair<std::string, std::uint64_t>> named;
   for (const auto& entry : *found) {
-    if (entry) keys_.erase({entry->key, entry->create_index});
+    if (entry) named.emplace(entry->key, entry->create_index);
   }
-}
-
-void UnnameableKeys::mark(TaskInfo& task) const {
-  if (!keys_.contains({task.key, task.create_index})) return;
-  task.state = TaskState::kUnnameable;
-  task.error = "its key is not UTF-8";
+  for (TaskInfo& task : tasks) {
+    if (!suspects.contains(task.key) || named.contains({task.key, task.create_index})) continue;
+    task.state = TaskState::kUnnameable;
+    task.error = "its key is not UTF-8";
+  }
 }
 
 std::string unnameable_hint(const std::string& prefix, const std::string& id) {

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -36,27 +34,13 @@ class TaskIds {
 /// Why `id` cannot be the id of a new task or the name of a schedule; empty: it can.
 [[nodiscard]] std::string id_fault(std::string_view id);
 
-/// The keys of a listing that are not UTF-8. Consul's JSON shows U+FFFD for each bad byte, which
-/// names another key (consul.md 9.2), so no JSON client can claim, run or delete them.
-class UnnameableKeys {
- public:
-  /// Looks up the suspects of `listed`, entries or TaskInfos. If that fails, they count as ordinary
-  /// keys.
-  template <class Listed>
-  UnnameableKeys(Store& store, const std::vector<Listed>& listed) {
-    for (const Listed& each : listed) add_if_suspect(each.key, each.create_index);
-    keep_unnameable(store);
-  }
+/// Whether `text` is a JSON pointer (RFC 6901), not to the whole document.
+[[nodiscard]] bool is_json_pointer(std::string_view text);
 
-  /// Sets the state of a listed task to kUnnameable if its key is one of them.
-  void mark(TaskInfo& task) const;
-
- private:
-  void add_if_suspect(const std::string& key, std::uint64_t create_index);
-  void keep_unnameable(Store& store);
-
-  std::set<std::pair<std::string, std::uint64_t>> keys_;  ///< with their CreateIndex
-};
+/// Sets the state of listed tasks whose keys are not UTF-8 to kUnnameable. Consul's JSON shows U+FFFD
+/// for each bad byte, which names another key (consul.md 9.2), so no JSON client can claim, run or
+/// delete them. Looks up the suspects; if that fails, they count as ordinary keys.
+void mark_unnameable(Store& store, std::vector<TaskInfo>& tasks);
 
 /// Advice for a key `prefix` + `id` that was not found; empty, unless it may not be UTF-8.
 [[nodiscard]] std::string unnameable_hint(const std::string& prefix, const std::string& id);

@@ -13,6 +13,8 @@ struct User {
   std::string home;
   std::string shell;
   Credentials credentials;
+
+  friend bool operator==(const User&, const User&) = default;
 };
 
 /// Looks up a user by name or number. Blocks: a directory service may answer.

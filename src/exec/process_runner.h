@@ -52,6 +52,8 @@ struct ProcessOptions {
   std::size_t log_cap = 1 << 20U;  ///< bytes of one attempt's output in its log
   std::shared_ptr<ActiveLogs> active_logs = std::make_shared<ActiveLogs>();  ///< not null
   std::string scratch_directory;  ///< for LICTOR_COMMIT and LICTOR_RESULT; "": neither
+
+  friend bool operator==(const ProcessOptions&, const ProcessOptions&) = default;
 };
 
 /// What execve(2) needs, but for the environment.

@@ -31,6 +31,8 @@ struct Credentials {
   uid_t uid = 0;
   gid_t gid = 0;
   std::vector<gid_t> groups;
+
+  friend bool operator==(const Credentials&, const Credentials&) = default;
 };
 
 /// One setrlimit(2): `resource` is RLIMIT_NOFILE and the like.
@@ -38,6 +40,8 @@ struct Limit {
   int resource = 0;
   rlim_t soft = RLIM_INFINITY;
   rlim_t hard = RLIM_INFINITY;
+
+  friend bool operator==(const Limit&, const Limit&) = default;
 };
 
 /// What execve(2) needs.

@@ -34,10 +34,6 @@ void add(const CLI::App& app, const std::string& path, std::vector<Command>& to)
   }
 }
 
-}  // namespace
-
-namespace {
-
 // The program's, to be asked what there is.
 class Program {
  public:

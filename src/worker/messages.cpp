@@ -80,11 +80,6 @@ Result<std::string> attempt_of(const Members& members) {
   return attempt;
 }
 
-std::optional<std::string> optional_text(std::string_view value) {
-  if (value.empty()) return std::nullopt;
-  return std::string{value};
-}
-
 Result<Reply> ready(const Members& members) {
   LICTOR_TRY(const double protocol, number_of("protocol", members.protocol));
   if (members.protocol.empty()) return expected("protocol", "a number", "");
@@ -100,8 +95,8 @@ Result<Reply> done(const Members& members) {
   Done reply;
   LICTOR_TRY(reply.attempt, attempt_of(members));
   LICTOR_TRY(reply.output, text_of("output", members.output));
-  reply.result = optional_text(members.result);
-  reply.commit = optional_text(members.commit);
+  if (!members.result.empty()) reply.result = members.result;
+  if (!members.commit.empty()) reply.commit = members.commit;
   return reply;
 }
 

@@ -20,6 +20,8 @@ struct WorkerOptions {
   // Not the configuration's:
   std::string queue;
   std::string type;
+
+  friend bool operator==(const WorkerOptions&, const WorkerOptions&) = default;
 };
 
 /// The most processes of all workers of a daemon: each takes a lease slot, and the warden looks at

@@ -39,34 +39,10 @@ exec::Program program_of(const WorkerOptions& options) {
   return program;
 }
 
-// All that a running process was started with, or that decides about it. After a reload, a pool
-// with the same fingerprint goes on, so a change elsewhere in the file restarts no worker.
-std::string fingerprint_of(const WorkerOptions& options, const exec::Program& program) {
-  std::string all;
-  const auto add = [&all](const auto&... each) {
-    (all.append(fmt::format("{}", each)).push_back('\0'), ...);
-  };
-  add(options.queue, options.type, options.processes, options.tasks_per_process, options.max_tasks,
-      options.idle_timeout.count(), options.start_timeout.count(), options.program.slot,
-      options.program.ends_with_lease, options.program.grace.count(), options.program.log_directory,
-      options.program.log_cap, program.directory);
-  for (const auto& argument : program.argv) add("a", argument);
-  for (const auto& variable : program.environment) add("e", variable);
-  for (const auto& limit : program.limits) add("l", limit.resource, limit.soft, limit.hard);
-  if (program.user) {
-    add("u", program.user->uid, program.user->gid);
-    for (const gid_t group : program.user->groups) add("g", group);
-  }
-  return all;
-}
-
 }  // namespace
 
 Pool::Pool(Room& room, WorkerOptions options)
-    : room_(room),
-      options_(std::move(options)),
-      program_(program_of(options_)),
-      fingerprint_(fingerprint_of(options_, program_)) {}
+    : room_(room), options_(std::move(options)), program_(program_of(options_)) {}
 
 // ---- Attempts ----
 
@@ -251,7 +227,7 @@ bool Pool::start_process(Outbox& out) {
     return false;
   }
   auto process =
-      Process::start(room_.host(), options_, program_, *identity, room_.callbacks_of(*identity));
+      Process::start(room_.host(), options_, program_, *identity, room_.launch_of(*identity));
   if (!process) {
     room_.release(*identity);
     fail_waiting(process.error().message, out);

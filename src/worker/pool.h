@@ -98,8 +98,8 @@ class Pool {
   [[nodiscard]] std::pair<std::string, std::string> name() const {
     return {options_.queue, options_.type};
   }
-  /// Equal for what would have the same processes.
-  [[nodiscard]] const std::string& fingerprint() const { return fingerprint_; }
+  /// Equal for what would have the same processes: after a reload such a pool goes on.
+  [[nodiscard]] const WorkerOptions& options() const { return options_; }
 
   // For the room's thread.
 
@@ -160,7 +160,6 @@ class Pool {
   Room& room_;
   const WorkerOptions options_;
   exec::Program program_;
-  std::string fingerprint_;
   std::size_t users_ = 0;
   bool retired_ = false;
   std::deque<Job> waiting_;

@@ -41,7 +41,7 @@ const char* name_of(EndReason reason) {
 
 Result<std::unique_ptr<Process>> Process::start(exec::ProcessHost& host,
                                                 const WorkerOptions& options, exec::Program program,
-                                                Identity identity, Callbacks callbacks) {
+                                                Identity identity, exec::Launch launch) {
   LICTOR_TRY(Pipe input, make_pipe());
   LICTOR_TRY(Pipe output, make_pipe());
   LICTOR_TRY(Pipe replies, make_pipe());
@@ -53,7 +53,6 @@ Result<std::unique_ptr<Process>> Process::start(exec::ProcessHost& host,
   for (const UniqueFd* ours : {&process->input_, &process->output_, &process->replies_}) {
     fcntl(ours->get(), F_SETFL, O_NONBLOCK);
   }
-  exec::Launch launch;
   launch.streams = exec::WorkerStreams{std::move(input.reader), std::move(output.writer),
                                        UniqueFd{fcntl(process->output_.get(), F_DUPFD_CLOEXEC, 0)},
                                        std::move(replies.writer)};
@@ -74,8 +73,6 @@ Result<std::unique_ptr<Process>> Process::start(exec::ProcessHost& host,
   launch.spawn.grace = options.program.grace;
   launch.spawn.is_worker = true;
   launch.spawn.program = std::move(program);
-  launch.on_end = std::move(callbacks.on_end);
-  launch.on_pid = std::move(callbacks.on_pid);
   process->since = boot_now();
   if (auto started = host.start(std::move(launch)); !started) {
     return tl::unexpected(started.error());

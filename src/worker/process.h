@@ -76,22 +76,18 @@ class Process {
     int epoll = -1;
     char* buffer = nullptr;  ///< kReadBytes of the room's
   };
-  struct Callbacks {
-    std::function<void(exec::ProcessEnd)> on_end;  ///< on the host's thread
-    std::function<void(pid_t)> on_pid;             ///< likewise
-  };
   /// The source of an epoll event of the process `number`.
   enum class Source : std::uint64_t { kInput, kOutput, kReplies };
   static constexpr std::uint64_t kSources = 4;
   /// A pipe's usual capacity: one read empties it.
   static constexpr std::size_t kReadBytes = 65536;
 
-  /// Errors: kFailed, kUnavailable: as ProcessHost::start().
+  /// `launch` has the callbacks. Errors: kFailed, kUnavailable: as ProcessHost::start().
   [[nodiscard]] static Result<std::unique_ptr<Process>> start(exec::ProcessHost& host,
                                                               const WorkerOptions& options,
                                                               exec::Program program,
                                                               Identity identity,
-                                                              Callbacks callbacks);
+                                                              exec::Launch launch);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;

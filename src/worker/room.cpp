@@ -81,7 +81,7 @@ Result<std::shared_ptr<Pool>> Room::join(WorkerOptions options) {
   const std::lock_guard lock{mutex_};
   if (auto opened = open(); !opened) return tl::unexpected(opened.error());
   const auto same = std::find_if(pools_.begin(), pools_.end(), [&](const auto& other) {
-    return other->has_users() && other->fingerprint() == pool->fingerprint();
+    return other->has_users() && other->options() == pool->options();
   });
   if (same != pools_.end()) {
     (*same)->join();
@@ -141,7 +141,7 @@ void Room::release(const Process::Identity& identity) {
 
 // These run on the host's thread, which must not run a pool's code: they note what happened, and
 // the room's thread does the rest.
-Process::Callbacks Room::callbacks_of(const Process::Identity& identity) {
+exec::Launch Room::launch_of(const Process::Identity& identity) {
   const auto note = [this](std::vector<std::uint64_t>& list, std::uint64_t number, auto change) {
     {
       const std::lock_guard lock{mutex_};
@@ -152,12 +152,14 @@ Process::Callbacks Room::callbacks_of(const Process::Identity& identity) {
     }
     wake();
   };
-  return {[this, note, number = identity.number](exec::ProcessEnd end) {
-            note(ended_, number, [&](Process& process) { process.ended = std::move(end); });
-          },
-          [this, note, number = identity.number](pid_t pid) {
-            note(started_, number, [&](Process& process) { process.pid = pid; });
-          }};
+  exec::Launch launch;
+  launch.on_end = [this, note, number = identity.number](exec::ProcessEnd end) {
+    note(ended_, number, [&](Process& process) { process.ended = std::move(end); });
+  };
+  launch.on_pid = [this, note, number = identity.number](pid_t pid) {
+    note(started_, number, [&](Process& process) { process.pid = pid; });
+  };
+  return launch;
 }
 
 void Room::wake() const {

@@ -83,7 +83,8 @@ class Room {
   /// std::nullopt if there are too many processes.
   [[nodiscard]] std::optional<Process::Identity> take_identity();
   void release(const Process::Identity& identity);
-  [[nodiscard]] Process::Callbacks callbacks_of(const Process::Identity& identity);
+  /// With the callbacks of its process.
+  [[nodiscard]] exec::Launch launch_of(const Process::Identity& identity);
   /// Its thread has a timer to set: a pool changed a deadline in a turn of another thread.
   void wake() const;
   /// For its thread only.

@@ -112,10 +112,6 @@ TEST_CASE("bad usage is one line that names the help") {
         "lictor: no option \"--pra\"; did you mean --para?; see \"lictor submit --help\"\n");
 }
 
-TEST_CASE("the help of check does not hide that it starts programs") {
-  CHECK(contains(help({"check", "--help"}), "Starts each worker"));
-}
-
 TEST_CASE("every command has a help with examples") {
   std::vector<std::vector<std::string>> commands;
   for (const std::string& name : Reading{{"version"}}.line.names()) commands.push_back({name});

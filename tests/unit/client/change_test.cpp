@@ -31,7 +31,7 @@ struct Scene {
   Result<TaskInfo> change() { return change_one(queue, "lictor/q/tasks/42", plan); }
 
   test::FakeConsul consul;
-  Store store{consul, limits::kLeastOperations};
+  Store store{consul};
   Queue queue{store, "q", wire::Layout::under("lictor/", "q")};
   Plan plan{[this](wire::KvEntry from) {
               return view_task(queue.layout, std::move(from), Locks::unknown(), {});
@@ -102,13 +102,6 @@ TEST_CASE(
   CHECK_FALSE(contains(scene.consul.asked[1].body, "tasks/1\""));
   CHECK(contains(scene.consul.asked[1].body, "tasks/31\""));
   CHECK_FALSE(contains(scene.consul.asked[1].body, "tasks/32\""));
-}
-
-TEST_CASE("when Consul stops answering, the rest is not tried") {
-  Scene scene{{undelivered(Delivery::kNotSent)}};
-  const BulkResult result = change_many(scene.queue, tasks(100), scene.plan, {}, 1);
-  CHECK(result.tasks.empty());
-  CHECK(result.refused.size() == 100);
 }
 
 TEST_CASE("changes under way when Consul stops answering are in doubt, the others are not") {

@@ -1,22 +1,17 @@
 #include "client/pipeline.h"
 
-#include <algorithm>
-#include <chrono>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
-#include "base/clock.h"
 #include "fake_consul.h"
 
 namespace lictor::client {
 namespace {
 
-using namespace std::chrono_literals;
 using test::reply;
 using test::undelivered;
 
@@ -33,7 +28,6 @@ class Held : public net::Transport {
     {
       const std::lock_guard lock{mutex_};
       sent += request.target;
-      last_sent = boot_now();
       if (!at_once) waiting.emplace_back(request.target, std::exchange(done, {}));
     }
     if (done) done(reply(200, request.target));
@@ -49,13 +43,7 @@ class Held : public net::Transport {
     done(status == 0 ? undelivered(http::Delivery::kLost) : reply(status, target));
   }
 
-  [[nodiscard]] std::size_t count() {
-    const std::lock_guard lock{mutex_};
-    return sent.size();
-  }
-
   std::string sent;
-  Instant last_sent{};
   bool at_once = false;
   std::vector<std::pair<std::string, net::Callback>> waiting;
 
@@ -70,55 +58,13 @@ TEST_CASE("a request is sent when an answer has come, with a limit on requests u
   CHECK(network.sent == "ab");
   network.answer(1);
   network.answer(0);
-  // The fourth may have to wait a moment, so as not to leave together with the third.
-  CHECK(network.sent.starts_with("abc"));
+  CHECK(network.sent == "abcd");
   CHECK(pipeline.next().response.body == "a");  // in their order, whichever was answered first
   CHECK(pipeline.next().response.body == "b");
-  network.at_once = true;
+  network.answer(1);
   network.answer(0);
   CHECK(pipeline.next().response.body == "c");
-  if (!network.waiting.empty()) network.answer(0);
   CHECK(pipeline.next().response.body == "d");
-  CHECK(network.sent == "abcd");
-}
-
-TEST_CASE("two dependent requests are not sent at the same moment") {
-  Held network;
-  Pipeline pipeline{network, 2, true};
-  pipeline.add(request("a"));
-  std::this_thread::sleep_for(60ms);  // so long an answer takes, at least
-  network.answer(0);
-  CHECK(pipeline.next().response.body == "a");
-  network.at_once = true;
-  pipeline.add(request("b"));
-  CHECK(pipeline.next().response.body ==
-        "b");  // alone it leaves at once, and makes answers quicker
-  network.at_once = false;
-  const Instant begin = boot_now();
-  pipeline.add(request("c"));
-  network.at_once = true;
-  pipeline.add(request("d"));
-  std::thread answerer{[&] {
-    while (network.count() < 4) std::this_thread::sleep_for(1ms);
-    network.answer(0);
-  }};
-  CHECK(pipeline.next().response.body == "c");
-  answerer.join();
-  CHECK(network.last_sent - begin >= 60ms * 7 / 8 / 3);
-}
-
-TEST_CASE("independent requests are sent at once") {
-  Held network;
-  Pipeline pipeline{network, 3};
-  pipeline.add(request("a"));
-  std::this_thread::sleep_for(60ms);
-  network.answer(0);
-  CHECK(pipeline.next().response.body == "a");
-  for (const char* target : {"b", "c", "d", "e"}) pipeline.add(request(target));
-  CHECK(network.sent == "abcd");
-  network.answer(2);
-  CHECK(network.sent == "abcde");
-  while (!network.waiting.empty()) network.answer(0);
 }
 
 TEST_CASE("answers within the sending call are handled") {

@@ -33,7 +33,7 @@ using test::reply;
 using test::txn_error;
 using test::undelivered;
 
-// Carries transactions and single writes out, one at a time, each when it is let: on threads of its
+// Carries transactions out, one at a time, each when it is let: on threads of its
 // own, as the network would.
 class OneTransactionAtATime : public net::Transport {
  public:
@@ -43,15 +43,9 @@ class OneTransactionAtATime : public net::Transport {
   RequestId send(net::Request request, net::Callback done) override {
     const std::lock_guard lock{mutex_};
     ++sent;
-    const bool held = request.target == "/v1/txn" && std::exchange(holds_first_, false);
-    most_under_way = std::max(most_under_way, ++under_way_);
+    const bool held = std::exchange(holds_first_, false);
     threads_.emplace_back([this, held, request = std::move(request), done = std::move(done)] {
-      http::Response response = serve(request, held);
-      {
-        const std::lock_guard served{mutex_};
-        --under_way_;
-      }
-      done(std::move(response));
+      done(serve(request, held));
     });
     return RequestId{1};
   }
@@ -67,13 +61,10 @@ class OneTransactionAtATime : public net::Transport {
     holds_first_ = true;
     others_ = others;
   }
-  /// The transaction that begins with `key` takes long, so that others may come before it.
-  void slow_down(const std::string& key) { slow_ = key; }
   /// Answered so in place of being carried out, once; called again: and so the next time.
   void refuse(const std::string& key, http::Response answer) {
     refused_[key].push_back(std::move(answer));
   }
-  std::size_t takes = limits::kMostOperations;  ///< of operations in a transaction
 
   std::vector<std::string> written;  // in the order in which they came to be there
   std::map<std::string, std::string> values;
@@ -82,18 +73,12 @@ class OneTransactionAtATime : public net::Transport {
   std::size_t most_operations = 0;
   std::size_t out_of_order = 0;
   std::size_t sent = 0;
-  std::size_t most_under_way = 0;
 
  private:
   http::Response serve(const net::Request& request, bool held) {
     std::unique_lock lock{mutex_};
-    if (request.target != "/v1/txn") {
-      turn_.notify_all();
-      return carry_out_single(request);
-    }
     const auto operations = nlohmann::json::parse(request.body);
     const std::string first = operations[0]["KV"]["Key"];
-    if (first == slow_) turn_.wait_for(lock, 100ms, [&] { return !written.empty(); });
     held = held || waits_for_others_.contains(first);
     turn_.wait(lock, [&] { return !held || answered_ >= others_; });
     waits_for_others_.erase(first);
@@ -101,24 +86,12 @@ class OneTransactionAtATime : public net::Transport {
     turn_.notify_all();
     return carry_out(operations);
   }
-  http::Response carry_out_single(const net::Request& request) {
-    const std::string path = request.target.substr(0, request.target.find('?'));
-    const std::string key = path.substr(std::string{"/v1/kv/"}.size());
-    CHECK(request.target == path + "?cas=0");
-    written.push_back(key);
-    return reply(200, "true");
-  }
   http::Response carry_out(const nlohmann::json& operations) {
     const std::string first = operations[0]["KV"]["Key"];
     if (auto& answers = refused_[first]; !answers.empty()) {
       http::Response answer = std::move(answers.front());
       answers.pop_front();
       return answer;
-    }
-    if (operations.size() > takes) {
-      return reply(413, "Transaction contains too many operations (" +
-                            std::to_string(operations.size()) + " > " + std::to_string(takes) +
-                            ")");
     }
     most_operations = std::max(most_operations, operations.size());
     std::set<std::string> there{written.begin(), written.end()};
@@ -149,11 +122,9 @@ class OneTransactionAtATime : public net::Transport {
   std::mutex mutex_;
   std::condition_variable turn_;
   std::vector<std::thread> threads_;
-  std::size_t under_way_ = 0;
   std::set<std::string> waits_for_others_;
   bool holds_first_ = false;
   std::map<std::string, std::deque<http::Response>> refused_;
-  std::string slow_;
   std::size_t answered_ = 0;
   std::size_t others_ = 0;
   std::uint64_t index_ = 10;
@@ -171,7 +142,7 @@ NewRecord task(std::size_t i, std::string record = "{}") { return {id(i), std::m
 
 struct Written {
   OneTransactionAtATime consul;
-  Store store{consul, limits::kLeastOperations};
+  Store store{consul};
   Queue queue{store, "q", wire::Layout::under("", "q")};
   std::vector<RecordWriter::Settled> settled;
   RecordWriter writer;
@@ -205,40 +176,6 @@ TEST_CASE("many records go in transactions of Consul's size and are settled in o
   CHECK(scene.consul.most_operations <= limits::kLeastOperations);
   scene.check_settled(1'000);
   CHECK_FALSE(scene.writer.stopped());
-}
-
-TEST_CASE("an older Consul refuses the first transactions, and takes the rest") {
-  OneTransactionAtATime consul;
-  SubmitOrder order = SubmitOrder::kAsGiven;
-  SUBCASE("while somebody leads") {}
-  SUBCASE("in any order") { order = SubmitOrder::kAny; }
-  consul.takes = limits::kLeastOperations;
-  consul.written = {key(70)};
-  Store store{consul};
-  const Queue queue{store, "q", wire::Layout::under("", "q")};
-  std::size_t count = 0;
-  std::vector<std::size_t> existing;
-  RecordWriter writer{queue,
-                      [&](const RecordWriter::Settled& settled) {
-                        REQUIRE(settled.created);
-                        CHECK(settled.first == count);
-                        count += settled.count;
-                        for (const std::size_t i : settled.created->existing) {
-                          existing.push_back(settled.first + i);
-                        }
-                      },
-                      {},
-                      order};
-  for (std::size_t i = 0; i < 2'000; ++i) writer.add(task(i));
-  writer.finish();
-  CHECK_FALSE(writer.stopped());
-  CHECK(count == 2'000);
-  CHECK(existing == std::vector<std::size_t>{70});
-  CHECK(consul.written.size() == 2'000);
-  CHECK(consul.most_operations <= limits::kLeastOperations);
-  CHECK(store.max_operations() == limits::kLeastOperations);
-  if (order == SubmitOrder::kAny) return;
-  CHECK(std::is_sorted(consul.written.begin() + 1, consul.written.end()));
 }
 
 TEST_CASE("a transaction that overtakes the one before it is refused and written again") {
@@ -332,7 +269,7 @@ TEST_CASE(
 
 TEST_CASE("a record that fills a transaction keeps its place") {
   Written scene;
-  scene.consul.slow_down(key(0));
+  scene.consul.hold_back(key(0), 1);
   for (std::size_t i = 0; i < 3; ++i) scene.writer.add(task(i));
   scene.writer.add(task(3, std::string(380'000, ' ')));
   for (std::size_t i = 4; i < 200; ++i) scene.writer.add(task(i));
@@ -378,50 +315,22 @@ TEST_CASE("what is submitted after many tasks has a later time than they have") 
   CHECK(record["taskTime"] < wall_now().time_since_epoch().count());
 }
 
-TEST_CASE("tasks without a time start in order across transactions") {
-  OneTransactionAtATime consul;
-  lictor::Client client = test::client_of(consul);
-  const auto results = client.submit_many(std::vector<NewTask>(200, NewTask{.type = "T"}));
-  REQUIRE(results.size() == 200);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    REQUIRE(results[i]);
-    CHECK(results[i]->index != 0);
-    CHECK(consul.written[i] == "lictor/q/tasks/" + results[i]->id);
-    if (i > 0) CHECK(results[i - 1]->id < results[i]->id);
-  }
-}
-
-TEST_CASE("tasks may be submitted in any order") {
-  OneTransactionAtATime consul;
-  lictor::Client client = test::client_of(consul);
-  std::vector<NewTask> tasks(300, NewTask{.type = "T"});
-  for (std::size_t i = 0; i < tasks.size(); ++i) tasks[i].id = std::to_string(i);
-  consul.hold_back("lictor/q/tasks/0", 2);
-  const auto results = client.submit_many(tasks, {}, SubmitOrder::kAny);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    REQUIRE(results[i]);
-    CHECK(results[i]->id == std::to_string(i));
-  }
-  CHECK(consul.written.size() == 300);
-  CHECK(consul.written.front() != "lictor/q/tasks/0");
-}
-
 TEST_CASE("a refusal by Consul is reported for each task") {
   OneTransactionAtATime consul;
   lictor::Client client = test::client_of(consul);
-  consul.refuse("lictor/q/tasks/127", reply(409, txn_error(0, "Permission denied")));
+  consul.refuse("lictor/q/tasks/63", reply(409, txn_error(0, "Permission denied")));
   std::vector<NewTask> tasks(500, NewTask{.type = "T"});
   for (std::size_t i = 0; i < tasks.size(); ++i) tasks[i].id = std::to_string(i);
   const auto results = client.submit_many(tasks);
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (i < 127) {
+    if (i < 63) {
       CHECK(results[i]);
     } else {
       REQUIRE_FALSE(results[i]);
       CHECK(results[i].error().code == ErrorCode::kPermissionDenied);
     }
   }
-  CHECK(consul.written.size() == 127);
+  CHECK(consul.written.size() == 63);
 }
 
 }  // namespace

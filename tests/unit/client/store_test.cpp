@@ -31,13 +31,6 @@ TEST_CASE("a task is created by cas with index 0, and its index is returned") {
   CHECK(consul.asked[0].body == R"([{"KV":{"Verb":"cas","Key":"t/42","Value":"e30="}}])");
 }
 
-TEST_CASE("the index is returned also from a large answer") {
-  FakeConsul consul{{reply(200, result("t/42", std::string(70'000, 'x'), 9))}};
-  const auto created = Store{consul}.create({{"t/42", "{}"}});
-  REQUIRE(created);
-  CHECK(created->index == 9);
-}
-
 TEST_CASE("existing records are left out and the others are written") {
   FakeConsul consul{
       {reply(409, R"({"Results":null,"Errors":[)"
@@ -199,35 +192,6 @@ TEST_CASE("rights to write are read from the refusals of an impossible transacti
   CHECK(*may == std::vector<bool>{true, false});
   CHECK(contains(consul.asked[0].body, R"("check-not-exists","Key":"a")"));
   CHECK(contains(consul.asked[0].body, R"("check-index","Key":"a","Index":1)"));
-}
-
-TEST_CASE("what an agent refuses for its number of operations goes again in parts") {
-  const auto refused = reply(413, "Transaction contains too many operations (128 > 64)");
-  const std::vector<std::string> keys(128, "k");
-  std::string entries, one = entry("k", "v");
-  one = one.substr(1, one.size() - 2);
-  for (int i = 0; i < 64; ++i) entries += std::string{i == 0 ? "" : ","} + R"({"KV":)" + one + "}";
-  const auto half = reply(200, R"({"Results":[)" + entries + R"(],"Errors":null})");
-  FakeConsul reads{{refused, half, half}};
-  Store store{reads};
-  REQUIRE(store.get_all(keys));
-  CHECK(store.max_operations() == 64);
-  CHECK(reads.asked.size() == 3);
-
-  const auto written = reply(200, R"({"Results":[],"Errors":null})");
-  FakeConsul changes{{refused, written, written}};
-  Store other{changes};
-  const Store::Change change{{Store::Op::Verb::kDeleteCas, "k", 7}};
-  const auto done = other.apply(std::vector<Store::Change>(128, change));
-  REQUIRE(done);
-  CHECK(done->size() == 128);
-  CHECK(changes.asked.size() == 3);
-
-  // One of them was carried out, so that not nothing is known of.
-  FakeConsul broken{{refused, written, reply(403, "ACL not found")}};
-  const auto in_doubt = Store{broken}.apply(std::vector<Store::Change>(128, change));
-  REQUIRE_FALSE(in_doubt);
-  CHECK(in_doubt.error().code == ErrorCode::kTimeout);
 }
 
 TEST_CASE("a lost replace is resolved by the value and the index") {

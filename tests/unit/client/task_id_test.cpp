@@ -1,13 +1,19 @@
 #include "client/task_id.h"
 
+#include <optional>
+#include <set>
 #include <string>
 
 #include <doctest/doctest.h>
+
+#include "cli/model_consul.h"
+#include "fake_consul.h"
 
 namespace lictor::client {
 namespace {
 
 using namespace std::chrono_literals;
+using test::contains;
 
 TEST_CASE("ids of one millisecond are in the order of creation") {
   TaskIds ids{1};
@@ -47,6 +53,89 @@ TEST_CASE("an id that no HTTP client could reach is refused") {
     CHECK_FALSE(id_fault(bad).empty());
   }
   CHECK_FALSE(id_fault(std::string(513, 'a')).empty());
+}
+
+const std::string kBad = "bad\xef\xbf\xbdnow";  // as Consul lists a key that is not UTF-8
+constexpr const char* kBadPath = "bad%FFnow";
+constexpr const char* kRecordOfT = R"({"taskType":"T"})";
+
+// A queue with the tasks "good" and kBad.
+struct Unnameable {
+  Unnameable() {
+    consul.put_bytes(std::string{"lictor/q/tasks/"} + kBadPath, kRecordOfT);
+    consul.put("lictor/q/tasks/good", kRecordOfT);
+  }
+  // Of those that are listed under this id.
+  std::multiset<TaskState> states(const std::string& id) {
+    const auto listed = client.list();
+    REQUIRE(listed);
+    std::multiset<TaskState> states;
+    for (const TaskInfo& task : listed->tasks) {
+      if (task.id == id) states.insert(task.state);
+    }
+    return states;
+  }
+
+  cli::test::ModelConsul consul;
+  lictor::Client client = test::client_of(consul);
+};
+
+TEST_CASE("a key that is listed but cannot be read is unnameable") {
+  Unnameable scene;
+  CHECK(scene.states(kBad) == std::multiset{TaskState::kUnnameable});
+  CHECK(scene.states("good") == std::multiset{TaskState::kWaiting});
+  // Somebody may have named a task so, whose key reads the same.
+  scene.consul.put("lictor/q/tasks/" + kBad, kRecordOfT);
+  CHECK(scene.states(kBad) == std::multiset{TaskState::kWaiting, TaskState::kUnnameable});
+  scene.consul.refuse = [](const net::Request& request) -> std::optional<http::Response> {
+    if (!request.target.starts_with("/v1/txn")) return std::nullopt;
+    return test::reply(403, "Permission denied");
+  };
+  CHECK(scene.states(kBad) == std::multiset{TaskState::kWaiting, TaskState::kWaiting});
+}
+
+TEST_CASE("dead purge --all refuses unnameable dead letters, too") {
+  Unnameable scene;
+  scene.consul.put_bytes(std::string{"lictor/q/dead/"} + kBadPath, R"({"reason":"failed"})");
+  scene.consul.put("lictor/q/dead/good", R"({"reason":"failed"})");
+  const auto purged = scene.client.purge_all({});
+  REQUIRE(purged);
+  REQUIRE(purged->tasks.size() == 1);
+  CHECK(purged->tasks.front().id == "good");
+  REQUIRE(purged->refused.size() == 1);
+  CHECK(contains(purged->refused.front().error.message, "/v1/kv/lictor/q/dead/bad%FFnow"));
+}
+
+TEST_CASE("cancel --all refuses unnameable tasks without a try") {
+  for (const bool waiting : {true, false}) {
+    Unnameable scene;
+    TaskFilter filter;
+    if (waiting) filter.state = TaskState::kWaiting;
+    const auto done = scene.client.cancel_all(filter);
+    REQUIRE(done);
+    REQUIRE(done->tasks.size() == 1);
+    CHECK(done->tasks[0].id == "good");
+    CHECK(scene.states(kBad).size() == 1);
+    REQUIRE(done->refused.size() == (waiting ? 0 : 1));
+    if (waiting) continue;
+    CHECK(done->refused[0].error.code == ErrorCode::kFailed);
+    CHECK(contains(done->refused[0].error.message, kBadPath));
+  }
+}
+
+TEST_CASE("naming a key that is not UTF-8 gives advice on how to delete it") {
+  Unnameable scene;
+  for (const std::string& id : {kBad, std::string{"bad\xffnow"}}) {
+    for (const auto& refused : {scene.client.show(id).map([](const auto&) {}),
+                                scene.client.cancel(id).map([](const auto&) {})}) {
+      REQUIRE_FALSE(refused);
+      CHECK(refused.error().code == ErrorCode::kNotFound);
+      CHECK(contains(refused.error().message, "not UTF-8"));
+      CHECK(contains(refused.error().message, "/v1/kv/lictor/q/tasks/bad%FFnow"));
+    }
+  }
+  CHECK(unnameable_hint("lictor/q/tasks/", "good").empty());
+  CHECK(contains(unnameable_hint("lictor/q/tasks/", "a\xfe\xef\xbf\xbd"), "/a%FE%EF%BF%BD"));
 }
 
 }  // namespace

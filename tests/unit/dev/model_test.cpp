@@ -1,5 +1,6 @@
-// The oddities of Consul that lictor must live with, in the order of consul.md. That they are
-// Consul's, tests/live/model_test.cpp shows.
+// The oddities of Consul that lictor must live with, in the order of consul.md: those that need
+// time, a seed or a large body. tests/live/model_test.cpp holds all others against a real agent, by
+// random scripts.
 
 #include "dev/model.h"
 
@@ -108,80 +109,6 @@ TEST_CASE("the lock-delay follows an invalidation, not a release, and bars the l
   CHECK(consul.put("/v1/kv/k?acquire=" + first) == "true");
 }
 
-TEST_CASE("Behavior delete takes the keys along in one index") {
-  Consul consul;
-  const std::string session = consul.session(R"({"Behavior":"delete","LockDelay":"0s"})");
-  for (const char* key : {"a", "b"})
-    consul.put(std::string{"/v1/kv/"} + key + "?acquire=" + session);
-  const std::uint64_t index = consul.model.index();
-  CHECK(consul.put("/v1/session/destroy/" + session) == "true");
-  CHECK(consul.model.index() == index + 1);
-  CHECK(consul.ask("GET", "/v1/kv/a").status == 404);
-  CHECK(consul.ask("GET", "/v1/kv/b").status == 404);
-}
-
-TEST_CASE("a plain write keeps the session and resets LockIndex") {
-  Consul consul;
-  const std::string session = consul.session();
-  consul.put("/v1/kv/k?acquire=" + session, "1");
-  CHECK(consul.get("/v1/kv/k")[0]["LockIndex"] == 1);
-  consul.put("/v1/kv/k", "2");
-  CHECK(consul.get("/v1/kv/k")[0]["LockIndex"] == 0);
-  CHECK(consul.get("/v1/kv/k")[0]["Session"] == session);
-}
-
-TEST_CASE("a write of what is there already succeeds, moves no index and wakes nobody") {
-  Consul consul;
-  consul.put("/v1/kv/k", "1");
-  const std::uint64_t index = consul.index_of("k");
-  const std::string query = "/v1/kv/k?index=" + std::to_string(index);
-  for (int i = 0; i < 2; ++i) {
-    CHECK(consul.put("/v1/kv/k?cas=" + std::to_string(index), "1") == "true");
-    CHECK(consul.index_of("k") == index);
-    CHECK(consul.waits(query));
-  }
-  consul.put("/v1/kv/k", "2");
-  CHECK_FALSE(consul.waits(query));
-}
-
-TEST_CASE(
-    "delete-cas of a missing key succeeds, and so does an empty check-session of a free one") {
-  Consul consul;
-  consul.put("/v1/kv/k", "1");
-  CHECK(consul.ask("DELETE", "/v1/kv/none?cas=7").body == "true");
-  CHECK(consul.ask("DELETE", "/v1/kv/k?cas=0").body == "false");
-  const auto txn = [&](const std::string& op) {
-    return consul.ask("PUT", "/v1/txn", "[{\"KV\":" + op + "}]").status;
-  };
-  CHECK(txn(R"({"Verb":"delete-cas","Key":"none","Index":7})") == 200);
-  CHECK(txn(R"({"Verb":"check-session","Key":"k"})") == 200);
-  CHECK(txn(R"({"Verb":"check-session","Key":"k","Session":"x"})") == 409);
-}
-
-TEST_CASE("a refused transaction names every operation that failed and leaves no trace") {
-  Consul consul;
-  consul.put("/v1/kv/k", "1");
-  const json before = consul.get("/v1/kv/?recurse");
-  const auto answer = consul.ask(
-      "PUT", "/v1/txn",
-      R"([{"KV":{"Verb":"set","Key":"new","Value":"MQ=="}},{"KV":{"Verb":"delete-tree","Key":"k"}},)"
-      R"({"KV":{"Verb":"cas","Key":"new","Index":1}},{"KV":{"Verb":"check-index","Key":"k"}}])");
-  CHECK(answer.status == 409);
-  CHECK(
-      answer.body ==
-      R"({"Results":null,"Errors":[{"OpIndex":2,"What":"failed to set key \"new\", index is stale"},)"
-      R"({"OpIndex":3,"What":"failed to check index, key \"k\" doesn't exist"}]})");
-  CHECK(consul.get("/v1/kv/?recurse") == before);
-  CHECK(consul.waits("/v1/kv/k?recurse&index=" + std::to_string(consul.index_of("k"))));
-}
-
-TEST_CASE("what is no operation is passed over, and what has no verb refused") {
-  Consul consul;
-  CHECK(consul.ask("PUT", "/v1/txn", "[{}]").status == 200);
-  CHECK(consul.put("/v1/txn", R"([{},{"KV":{"Key":"k"}}])")
-            .find(R"({"OpIndex":0,"What":"unknown KV verb \"\""})") != std::string::npos);
-}
-
 TEST_CASE("a transaction takes 64 operations and 524288 bytes") {
   Consul consul;
   std::string ops = R"({"KV":{"Verb":"get-tree","Key":"x"}})";
@@ -231,17 +158,6 @@ TEST_CASE("a wait is bounded, and 300 s where none is given") {
   CHECK(wait_of("?index=7&wait=0s") == Duration{300s});
   CHECK(wait_of("?index=7&wait=55s") == Duration{55s});
   CHECK(wait_of("?index=7&wait=20m") == Duration{600s});
-}
-
-TEST_CASE("numbers below 1000 are seconds of lock-delay, others nanoseconds") {
-  Consul consul;
-  for (const auto& [sent, kept_ns] : {std::pair{"999", 999'000'000'000},
-                                      {"1000", 1000L},
-                                      {"0", 0L},
-                                      {"\"1h\"", 3'600'000'000'000}}) {
-    const std::string id = consul.session(std::string{R"({"LockDelay":)"} + sent + '}');
-    CHECK(consul.get("/v1/session/info/" + id)[0]["LockDelay"] == kept_ns);
-  }
 }
 
 TEST_CASE("the same seed and the same requests give the same answers") {
