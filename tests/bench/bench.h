@@ -1,21 +1,202 @@
 #pragma once
 
-// One part is one function: it measures both sides of its ratios and adds them to the report.
+// One part is one function: it measures both sides of its ratios and adds them to the report. What
+// the parts share: tasks, the daemon that is measured, what it notes down, and Consul without
+// lictor: the same writes, made as cheaply as a program can make them.
 
+#include <sys/types.h>
+
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/bench.h"
 #include "consul_agent.h"
-#include "report.h"
-#include "site.h"
+#include "kv.h"
+#include "process.h"
+#include "support.h"
 
 namespace lictor::bench {
 
 using namespace std::chrono_literals;
+
+/// One line of the table: what lictor reached, and what was measured beside it in the same run.
+struct Row {
+  enum class Wanted { kNothing, kRatioAtLeast, kRatioAtMost, kAtMost };
+
+  std::string name;
+  std::string unit;
+  double lictor = 0;
+  std::optional<double> other{};
+  std::string against{};  ///< what `other` is
+  Wanted wanted = Wanted::kNothing;
+  double limit = 0;  ///< of the ratio; of kAtMost, of lictor's own figure
+
+  [[nodiscard]] std::optional<double> ratio() const;
+  /// std::nullopt where nothing is wanted.
+  [[nodiscard]] std::optional<bool> met() const;
+};
+
+/// What all parts have measured. Not thread safe.
+class Report {
+ public:
+  void add(Row row) { rows_.push_back(std::move(row)); }
+
+  [[nodiscard]] std::string table() const;
+  /// One document: the machine, and the rows with stable field names.
+  [[nodiscard]] std::string json() const;
+
+ private:
+  std::vector<Row> rows_;
+};
+
+/// The processor, the number of cores, kernel, load, and how long the disk below the temporary
+/// folder takes for a sync: Consul waits for one at every write, so a busy disk is seen there
+/// first.
+[[nodiscard]] std::string machine();
+
+inline constexpr const char* kTasksPrefix = "lictor/default/tasks/";
+inline constexpr const char* kLeaderKey = "lictor/default/leader";
+
+[[nodiscard]] double median(std::vector<double> values);
+struct Latency {
+  double median_ms = 0;
+  double p99_ms = 0;
+};
+[[nodiscard]] Latency summary(std::vector<double> ms);
+
+/// What draining has cost, and how fast it went.
+struct Drained {
+  double rate = 0;       ///< tasks/s
+  double consul_us = 0;  ///< processor time a task
+  double daemon_us = 0;  ///< lictor's; of raw transactions nothing
+};
+
+/// Fails the whole run: a figure of something that went wrong is worth nothing.
+void require(bool condition, const std::string& what);
+
+using cli::task_key;
+using cli::task_record;
+using MakeRecord = std::function<std::string(std::size_t i)>;
+/// Writes `count` tasks below `prefix`, 64 in a transaction, on 4 connections.
+void load(const live::ConsulAgent& consul, const std::string& prefix, std::size_t count,
+          const MakeRecord& record);
+[[nodiscard]] std::int64_t wall_ms();
+/// The keys below `prefix`, folder keys aside.
+[[nodiscard]] std::vector<std::string> names_below(live::Kv& kv, const std::string& prefix);
+
+/// Processor time of a process and its children so far, in nanoseconds.
+[[nodiscard]] std::int64_t cpu_ns(pid_t pid);
+/// That time as percent of a core during `span`.
+[[nodiscard]] double core_percent(std::int64_t cpu_ns, std::chrono::milliseconds span);
+[[nodiscard]] double ms_between(std::int64_t from_ns, std::int64_t until_ns);
+/// Resident memory of a process, and what its children have of their own.
+[[nodiscard]] std::size_t resident_bytes(pid_t pid);
+
+/// Shared with the daemon: what its C++ executors have run.
+struct Board {
+  static constexpr std::size_t kMarks = 200'000;
+  struct Mark {
+    std::int64_t task;      ///< the number at the end of its id
+    std::int64_t began_ns;  ///< CLOCK_MONOTONIC
+  };
+  std::atomic<std::uint64_t> runs;   ///< of all tasks; counted after the mark is written
+  std::atomic<std::uint64_t> marks;  ///< taken
+  Mark mark[kMarks];                 ///< in the order of their begin, about
+};
+
+/// This program as a daemon with executors in C++: "Noop", and "Mark", which notes when it began,
+/// and "Spawn", which calls run_program(); and in its configuration "True", which runs /bin/true,
+/// and "Program", which runs job_recorder.
+class Worker {
+ public:
+  /// `queue`: its settings, JSON text. Returns when it leads, or with `leader` false when it is a
+  /// member.
+  explicit Worker(const live::ConsulAgent& consul, const std::string& queue = "{}",
+                  const std::string& node = "bench-1", bool leader = true);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  [[nodiscard]] const Board& board() const { return *board_; }
+  [[nodiscard]] pid_t pid() const { return process_->pid(); }
+  [[nodiscard]] std::string journal() const { return folder_.file("journal"); }
+  /// When it was started, CLOCK_MONOTONIC.
+  [[nodiscard]] std::int64_t started_ns() const { return started_ns_; }
+  void wait_for_runs(std::size_t count) const;
+  /// Until nothing is left below the tasks' prefix; asks Consul only at the end.
+  void wait_until_drained(live::Kv& kv, const std::string& last_key) const;
+  /// As a service manager does it, so that the next one leads at once.
+  void stop();
+
+ private:
+  live::TemporaryFolder folder_;
+  Board* board_ = nullptr;
+  std::int64_t started_ns_ = 0;
+  std::unique_ptr<live::Process> process_;
+};
+/// Runs job_recorder once with posix_spawn, as one would without lictor, and waits for its end.
+void run_program(std::string journal, const std::string& task);
+/// The command `lictor` with those executors, for the Worker and for the commands of producers.
+[[nodiscard]] int run_lictor(int argc, char** argv);
+
+/// A lock of one's own, which fences the raw writes as lictor's is fenced.
+class RawLock {
+ public:
+  explicit RawLock(const live::ConsulAgent& consul);
+  ~RawLock();
+  RawLock(const RawLock&) = delete;
+  RawLock& operator=(const RawLock&) = delete;
+
+  [[nodiscard]] const std::string& key() const { return key_; }
+  [[nodiscard]] const std::string& session() const { return session_; }
+
+ private:
+  live::Kv kv_;
+  std::string key_ = "raw/leader";
+  std::string session_;
+};
+
+/// `record` as lictor's claim of it would be written.
+[[nodiscard]] std::string claimed(std::string record, const std::string& session);
+/// The ModifyIndex that a transaction gave to what it wrote last. Throws if it was refused.
+[[nodiscard]] std::uint64_t written_index(const live::HttpAnswer& answer);
+
+/// Where tasks of the raw measurements lie.
+inline constexpr const char* kRawPrefix = "raw/tasks/";
+
+struct RawTask {
+  std::string key;
+  std::uint64_t index = 0;
+};
+[[nodiscard]] std::vector<RawTask> raw_tasks(const live::ConsulAgent& consul,
+                                             const std::string& prefix);
+/// Runs `part` in each of so many threads, each with a connection that is open; seconds.
+[[nodiscard]] double in_parallel(const live::ConsulAgent& consul, std::size_t connections,
+                                 const std::function<void(live::Kv&)>& part);
+/// Carries out the bodies, on so many connections at once; seconds.
+[[nodiscard]] double send_all(const live::ConsulAgent& consul,
+                              const std::vector<std::string>& bodies, std::size_t connections);
+
+/// How many operations this Consul takes in a transaction.
+[[nodiscard]] std::size_t operations_taken(const live::ConsulAgent& consul);
+/// `count` tasks are claimed (cas and a check-session, as many as a transaction takes) and then
+/// deleted (delete-cas and a check-session). Loads them first.
+[[nodiscard]] Drained raw_drain(const live::ConsulAgent& consul, std::size_t count,
+                                std::size_t connections);
+/// Tasks a second on one connection, one after the other: check-session, cas of the next,
+/// delete-cas of the one before.
+[[nodiscard]] double raw_single_rate(const live::ConsulAgent& consul, std::size_t count);
+/// Tasks a second of the loop that one writes first: list; then for each task, in order, one PUT
+/// with cas, the (empty) job, DELETE, and a renewal of its session.
+[[nodiscard]] double plain_loop_rate(const live::ConsulAgent& consul, std::size_t count);
 
 /// How much is measured: by default what the wanted figures are meant for.
 struct Sizes {
@@ -26,7 +207,6 @@ struct Sizes {
   std::size_t drained_singly = 2'000;
   std::size_t picked_up = 200;
   std::size_t programs = 3'000;
-  std::size_t scripts = 200;
   std::size_t due = 10'000;
   std::vector<std::chrono::milliseconds> preload{1s, 5s};
   std::size_t backlog = 100'000;
@@ -36,7 +216,6 @@ struct Sizes {
   std::chrono::milliseconds write_load = 60s;
   std::size_t writes_a_second = 1'000;
   std::size_t killed = 50, hung = 5;
-  std::size_t schedules = 10'000, ticks = 1'000;
   std::vector<std::size_t> scale{1'000, 10'000, 100'000};
   std::vector<std::size_t> daemons{1, 2, 4, 8};
   std::chrono::seconds worked = 15s;
@@ -73,11 +252,9 @@ class Bench {
 void measure_drain(Bench& bench);
 void measure_pickup(Bench& bench);
 void measure_programs(Bench& bench);
-void measure_workers(Bench& bench);
 void measure_due(Bench& bench);
 void measure_backlog(Bench& bench);
 void measure_producers(Bench& bench);
-void measure_schedules(Bench& bench);
 void measure_takeover(Bench& bench);
 void measure_write_load(Bench& bench);
 void measure_scale(Bench& bench);
@@ -87,14 +264,6 @@ void measure_scale_out(Bench& bench);
 /// `queue`: its settings, JSON text. Throws unless every task was run once.
 [[nodiscard]] Drained drain(const live::ConsulAgent& consul, std::size_t count,
                             const std::string& queue, const std::string& type = "Noop");
-
-/// The same of a daemon that is up and whose queue is paused.
-[[nodiscard]] Drained drain_waiting(const live::ConsulAgent& consul, const Worker& worker,
-                                    std::size_t count);
-
-/// From a task's PUT, on an idle daemon, to the begin of a function in C++; waits for its end.
-[[nodiscard]] double pick_up(const live::ConsulAgent& consul, const Worker& worker, live::Kv& kv,
-                             std::size_t i);
 
 using Runs = std::vector<Drained>;
 /// The median of one figure of the runs.

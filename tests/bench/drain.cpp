@@ -5,7 +5,6 @@
 #include <map>
 
 #include "bench.h"
-#include "raw.h"
 
 namespace lictor::bench {
 namespace {
@@ -91,14 +90,6 @@ Drained drain(const live::ConsulAgent& consul, std::size_t count, const std::str
   kv.put("lictor/default/control", std::string{R"({"paused": {"by": "bench"}})"});
   load(consul, kTasksPrefix, count, [&](std::size_t i) { return task_record(i, type); });
   Worker worker{consul, queue};
-  const Drained drained = drain_waiting(consul, worker, count);
-  require(type != "Noop" || worker.board().runs == count, "not every task was run once");
-  worker.stop();
-  return drained;
-}
-
-Drained drain_waiting(const live::ConsulAgent& consul, const Worker& worker, std::size_t count) {
-  live::Kv kv{consul.address()};
   const std::int64_t consul_before = cpu_ns(consul.pid()), daemon_before = cpu_ns(worker.pid());
   const std::int64_t begin = live::monotonic_ns();
   kv.put("lictor/default/control", std::string{"{}"});
@@ -107,8 +98,12 @@ Drained drain_waiting(const live::ConsulAgent& consul, const Worker& worker, std
   const auto us = [&](std::int64_t spent_ns) {
     return static_cast<double>(spent_ns) / 1e3 / static_cast<double>(count);
   };
-  return {static_cast<double>(count) / seconds, us(cpu_ns(consul.pid()) - consul_before),
-          us(cpu_ns(worker.pid()) - daemon_before)};
+  const Drained drained{static_cast<double>(count) / seconds,
+                        us(cpu_ns(consul.pid()) - consul_before),
+                        us(cpu_ns(worker.pid()) - daemon_before)};
+  require(type != "Noop" || worker.board().runs == count, "not every task was run once");
+  worker.stop();
+  return drained;
 }
 
 void measure_drain(Bench& bench) {

@@ -4,12 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "bench.h"
 
@@ -25,13 +26,10 @@ constexpr std::array kParts{
     Part{"drain", measure_drain, "waiting tasks, beside raw transactions and the plain loop"},
     Part{"pickup", measure_pickup, "one task on an idle daemon, from its PUT to its start"},
     Part{"programs", measure_programs, "/bin/true, beside posix_spawn and wait"},
-    Part{"workers", measure_workers, "warm workers, beside C++ executors and the same by exec"},
     Part{"due", measure_due, "many tasks due at one instant"},
     Part{"takeover", measure_takeover,
          "the leader killed, or hung, until its job starts elsewhere"},
     Part{"backlog", measure_backlog, "what many tasks that wait for tomorrow cost"},
-    Part{"schedules", measure_schedules,
-         "an idle leader with many, and their ticks at one instant"},
     Part{"producers", measure_producers, "writing and cancelling many"},
     Part{"writes", measure_write_load, "Consul's processor time while producers write"},
     Part{"scale", measure_scale, "drain rate over the number of waiting tasks"},
@@ -40,21 +38,8 @@ constexpr std::array kParts{
 struct Options {
   Sizes sizes;
   std::string json;
-  std::vector<std::string_view> parts;
-  bool help = false;
+  std::vector<std::string> parts;
 };
-
-void usage() {
-  std::printf(
-      "bench [--quick | --smoke] [--runs N] [--json FILE] [PART...]\n"
-      "  --quick   a small version of everything, within a minute: for the work on lictor\n"
-      "  --smoke   a tiny one: whether it still works; its figures mean nothing\n"
-      "  --runs    of which the median counts, where a measurement is short (3)\n"
-      "  --json    where the table goes as JSON\n");
-  for (const Part& part : kParts) {
-    std::printf("  %-14s%s\n", part.name.data(), part.what.data());
-  }
-}
 
 Sizes quick() {
   Sizes sizes;
@@ -65,14 +50,11 @@ Sizes quick() {
   sizes.drained_singly = 1'000;
   sizes.picked_up = 100;
   sizes.programs = 1'000;
-  sizes.scripts = 60;
   sizes.due = 5'000;
   sizes.killed = 20;
   sizes.hung = 2;
   sizes.backlog = 20'000;
   sizes.backlog_picked_up = 30;
-  sizes.schedules = 2'000;
-  sizes.ticks = 300;
   sizes.idle = 3s;
   sizes.produced = 10'000;
   sizes.write_load = 5s;
@@ -87,10 +69,8 @@ Sizes smoke() {
   sizes.connections = {2};
   sizes.drained = sizes.programs = 100;
   sizes.drained_singly = 30;
-  sizes.scripts = 5;
   sizes.picked_up = sizes.backlog_picked_up = 5;
   sizes.due = sizes.produced = 200;
-  sizes.schedules = sizes.ticks = 20;
   sizes.killed = 2;
   sizes.hung = 1;
   sizes.preload = {1s};
@@ -103,32 +83,24 @@ Sizes smoke() {
   return sizes;
 }
 
-// Returns false where the arguments make no sense.
-bool read_options(int argc, char** argv, Options& options) {
-  std::size_t runs = 0;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    const auto value = [&] { return i + 1 < argc ? argv[++i] : ""; };
-    if (word == "--help") {
-      options.help = true;
-    } else if (word == "--quick") {
-      options.sizes = quick();
-    } else if (word == "--smoke") {
-      options.sizes = smoke();
-    } else if (word == "--runs") {
-      runs = static_cast<std::size_t>(std::atoi(value()));
-      if (runs < 1 || runs > 100) return false;
-    } else if (word == "--json") {
-      options.json = value();
-    } else if (std::any_of(kParts.begin(), kParts.end(),
-                           [&](const Part& part) { return part.name == word; })) {
-      options.parts.push_back(word);
-    } else {
-      return false;
-    }
+void add_options(CLI::App& app, Options& options) {
+  app.add_flag_callback(
+      "--quick", [&] { options.sizes = quick(); },
+      "a small version of everything, within a minute: for the work on lictor");
+  app.add_flag_callback(
+      "--smoke", [&] { options.sizes = smoke(); },
+      "a tiny one: whether it still works; its figures mean nothing");
+  app.add_option("--runs", options.sizes.runs, "of which the median counts, where one is short")
+      ->check(CLI::Range(1, 100));
+  app.add_option("--json", options.json, "where the table goes as JSON");
+  std::vector<std::string> names;
+  std::string footer = "Parts:\n";
+  for (const Part& part : kParts) {
+    names.emplace_back(part.name);
+    footer += fmt::format("  {:14}{}\n", part.name, part.what);
   }
-  if (runs != 0) options.sizes.runs = runs;
-  return true;
+  app.add_option("PART", options.parts, "single parts")->check(CLI::IsMember(names));
+  app.footer(footer);
 }
 
 int run(const Options& options) {
@@ -174,13 +146,11 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view{argv[1]} == "lictor") {
     return lictor::bench::run_lictor(argc - 1, argv + 1);
   }
+  CLI::App app{"Measures lictor beside Consul itself, and beside a plain program without lictor."};
+  lictor::bench::Options options;
+  lictor::bench::add_options(app, options);
+  CLI11_PARSE(app, argc, argv)
   try {
-    lictor::bench::Options options;
-    const bool understood = lictor::bench::read_options(argc, argv, options);
-    if (!understood || options.help) {
-      lictor::bench::usage();
-      return understood ? 0 : 2;
-    }
     return lictor::bench::run(options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench: %s\n", error.what());

@@ -10,7 +10,6 @@
 
 #include "bench.h"
 #include "journal.h"
-#include "raw.h"
 #include "wire/txn.h"
 
 namespace lictor::bench {
@@ -97,8 +96,7 @@ double spawn_program(const live::TemporaryFolder& folder, std::size_t i) {
   return ms_between(begin, run->begin_ns);
 }
 
-}  // namespace
-
+// To the begin of a function in C++; waits for its end.
 double pick_up(const live::ConsulAgent& consul, const Worker& worker, live::Kv& kv, std::size_t i) {
   const std::string key = task_key(kTasksPrefix, i) + "-mark";
   const std::uint64_t before = worker.board().runs;
@@ -109,6 +107,8 @@ double pick_up(const live::ConsulAgent& consul, const Worker& worker, live::Kv& 
   require(live::eventually([&] { return !kv.has(key); }), "the task was not finished");
   return ms_between(begin, mark.began_ns);
 }
+
+}  // namespace
 
 void measure_pickup(Bench& bench) {
   bench.progress("pick-up");

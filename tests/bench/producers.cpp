@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "bench.h"
-#include "raw.h"
 #include "wire/txn.h"
 
 namespace lictor::bench {

@@ -1,5 +1,3 @@
-#include "raw.h"
-
 #include <atomic>
 #include <cstdlib>
 #include <functional>
@@ -9,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/limits.h"
+#include "bench.h"
 #include "wire/txn.h"
 
 namespace lictor::bench {

@@ -1,5 +1,3 @@
-#include "report.h"
-
 #include <stdlib.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -14,6 +12,8 @@
 #include <thread>
 
 #include <nlohmann/json.hpp>
+
+#include "bench.h"
 
 namespace lictor::bench {
 namespace {

@@ -1,5 +1,3 @@
-#include "site.h"
-
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -18,6 +16,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench.h"
 #include "lictor/worker.h"
 #include "wire/txn.h"
 
@@ -87,12 +86,6 @@ json configuration(const live::ConsulAgent& consul, const std::string& queue,
   settings["executors"]["True"] = {{"exec", {"/bin/true"}}};
   settings["executors"]["Program"] = {
       {"exec", {LICTOR_JOB_RECORDER, folder.file("journal"), "bench", "none"}}};
-  settings["executors"]["Warm"] = {{"worker", {LICTOR_NOOP_WORKER}}, {"processes", 2}};
-  settings["executors"]["Wide"] = {
-      {"worker", {LICTOR_NOOP_WORKER}}, {"processes", 2}, {"tasks_per_process", 32}};
-  settings["executors"]["WarmPython"] = {{"worker", {LICTOR_BENCH_WORKER, folder.file("journal")}},
-                                         {"processes", 2}};
-  settings["executors"]["ColdPython"] = {{"exec", {LICTOR_BENCH_WORKER, folder.file("journal")}}};
   return {{"node", node},
           {"state_dir", folder.file("state")},
           {"log", {{"level", "warn"}}},

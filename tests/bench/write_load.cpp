@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "bench.h"
-#include "raw.h"
 #include "wire/txn.h"
 
 namespace lictor::bench {

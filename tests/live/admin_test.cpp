@@ -1,9 +1,6 @@
 // The admin API, the members, and what programs printed, asked from elsewhere.
 
-#include <algorithm>
-#include <filesystem>
 #include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -15,8 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-const char* const kCommand = LICTOR_COMMAND;
-
 std::string member_key(const World& world, const LictorDaemon& daemon) {
   return world.root + "default/members/" + daemon.node();
 }
@@ -25,17 +20,6 @@ std::string member_key(const World& world, const LictorDaemon& daemon) {
 json member(World& world, const LictorDaemon& daemon) {
   const auto entry = world.kv.get(member_key(world, daemon));
   return entry && !entry->session.empty() ? json::parse(entry->value) : json{};
-}
-
-std::string member_session(World& world, const LictorDaemon& daemon) {
-  const auto entry = world.kv.get(member_key(world, daemon));
-  return entry ? entry->session : "";
-}
-
-Output lictor(const LictorDaemon& daemon, std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), kCommand);
-  arguments.insert(arguments.end(), {"--config", daemon.config_file()});
-  return run(arguments);
 }
 
 // A program that prints, and goes on until the file is there.
@@ -87,42 +71,6 @@ TEST_CASE(
   CHECK(lictor(a, {"members"}).out.find("LEADS") != std::string::npos);
 }
 
-TEST_CASE("a member is gone when it stops, and back when it was killed or its session was ended") {
-  World world;
-  LictorDaemon a{world.settings_with_admin("a")};
-  REQUIRE(eventually([&] { return !member(world, a).is_null(); }));
-  const std::string session = member_session(world, a);
-
-  a.kill();
-  a.start();  // takes up the session that still lives
-  REQUIRE(eventually([&] { return member(world, a).value("pid", 0) == a.pid(); }));
-  CHECK(member_session(world, a) == session);
-
-  world.kv.destroy_session(session);
-  REQUIRE(eventually([&] {
-    const std::string now = member_session(world, a);
-    return !now.empty() && now != session;
-  }));
-  REQUIRE(eventually([&] { return world.leads(a); }));
-
-  CHECK(a.stop() == 0);
-  CHECK_FALSE(world.kv.has(member_key(world, a)));
-}
-
-TEST_CASE("readyz says that Consul is out of reach, healthz that the daemon lives") {
-  ConsulAgent consul;
-  World world{consul};
-  LictorDaemon a{world.settings_with_admin("a")};
-  REQUIRE(eventually([&] { return !member(world, a).is_null(); }));
-  Kv face{member(world, a).at("admin").at(0)};
-  REQUIRE(eventually([&] { return face.request("GET", "/readyz").status == 200; }));
-  consul.pause();
-  REQUIRE(eventually([&] { return face.request("GET", "/readyz").status == 503; }));
-  CHECK(face.request("GET", "/healthz").status == 200);
-  consul.resume();
-  CHECK(eventually([&] { return face.request("GET", "/readyz").status == 200; }));
-}
-
 TEST_CASE("what a program prints is read from another host's configuration, also while it runs") {
   World world;
   const std::string go = world.folder.file("go");
@@ -133,7 +81,7 @@ TEST_CASE("what a program prints is read from another host's configuration, also
   submit_print(world, "x/1");
 
   const std::string followed = world.folder.file("followed");
-  Process follow{{kCommand, "logs", "x/1", "-f", "--config", b.config_file()}, followed};
+  Process follow{{LICTOR_COMMAND, "logs", "x/1", "-f", "--config", b.config_file()}, followed};
   REQUIRE(eventually([&] { return read_text(followed) == "begin\n"; }));
   CHECK(follow.runs());
   const Output now = lictor(b, {"logs", "x/1"});
@@ -165,7 +113,7 @@ TEST_CASE("logs -f follows a task over the death of its leader to its end") {
   REQUIRE(eventually([&] { return world.stands_by(b) && !member(world, b).is_null(); }));
   submit_print(world, "1");
   const std::string followed = world.folder.file("followed");
-  Process follow{{kCommand, "logs", "1", "-f", "--config", b.config_file()}, followed};
+  Process follow{{LICTOR_COMMAND, "logs", "1", "-f", "--config", b.config_file()}, followed};
   REQUIRE(eventually([&] { return read_text(followed) == "begin\n"; }));
   a->kill();
   CHECK(eventually([&] {
@@ -194,25 +142,6 @@ TEST_CASE("logs -f goes on with the next attempt, and says how the task ended") 
   CHECK(output.out.find("task 1 is dead") != std::string::npos);
 }
 
-TEST_CASE("the output of a task that failed for good is found, and on this host without a daemon") {
-  World world;
-  DaemonSettings settings = world.settings_with_admin("a");
-  settings.admin.clear();
-  LictorDaemon a{settings};
-  world.submit("1", 1000, {{"print", "it broke\n"}, {"exit", 64}});
-  REQUIRE(eventually([&] { return world.dead() == 1 && !member(world, a).is_null(); }));
-  CHECK(member(world, a).at("admin").empty());
-  CHECK(lictor(a, {"logs", "1"}).out == "it broke\n");  // its face is off: from the disk
-
-  LictorDaemon b{world.settings_with_admin("b")};
-  const Output elsewhere = lictor(b, {"logs", "1", "--node", a.node()});
-  CHECK(elsewhere.exit_code == 3);
-  CHECK(elsewhere.out.find("set admin.listen") != std::string::npos);
-
-  CHECK(a.stop() == 0);
-  CHECK(lictor(a, {"logs", "1"}).out == "it broke\n");
-}
-
 TEST_CASE("a daemon stops at once while its admin API is being asked") {
   World world;
   const std::string go = world.folder.file("go");
@@ -220,7 +149,7 @@ TEST_CASE("a daemon stops at once while its admin API is being asked") {
   submit_print(world, "1");
   REQUIRE(eventually([&] { return !member(world, a).is_null(); }));
   const std::string out = world.folder.file("out");
-  Process follow{{kCommand, "logs", "1", "-f", "--config", a.config_file()}, out};
+  Process follow{{LICTOR_COMMAND, "logs", "1", "-f", "--config", a.config_file()}, out};
   REQUIRE(eventually([&] { return read_text(out) == "begin\n"; }));
   write_text(go, "");
   const std::int64_t stopped_ns = monotonic_ns();

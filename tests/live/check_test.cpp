@@ -17,28 +17,10 @@ using nlohmann::json;
 
 TEST_SUITE_BEGIN("live");
 
-std::string check_of(const LictorDaemon& daemon) {
-  return run({LICTOR_COMMAND, "--config", daemon.config_file(), "check"}).out;
-}
+std::string check_of(const LictorDaemon& daemon) { return lictor(daemon, {"check"}).out; }
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
-}
-
-TEST_CASE("check asks for a name that newer versions refuse, and says what follows") {
-  World plain{shared_consul(), {}, {}};
-  const auto daemon = plain.daemon("a");
-  const std::string taken = check_of(*daemon);
-  INFO(taken);
-  CHECK(contains(taken, "Consul takes every name of a task"));
-  CHECK_FALSE(contains(taken, "warn  agent"));
-
-  World strict{shared_consul(), {}, Strictness::parse("names-1.21.5")};
-  const auto other = strict.daemon("b");
-  const std::string refused = check_of(*other);
-  INFO(refused);
-  CHECK(contains(refused, "/v1/kv refuses some names"));
-  CHECK_FALSE(contains(refused, "FAIL  names"));
 }
 
 TEST_CASE("check says that no daemon runs on this host, and that nobody else could take over") {

@@ -114,25 +114,6 @@ TEST_CASE("a daemon that was killed and is started again at once leads again, wi
   CHECK(world.journal.overlaps() == std::vector<std::string>{});
 }
 
-TEST_CASE("a task that loses its owner again and again becomes a dead letter") {
-  World world;
-  const auto daemon = world.daemon("a", {{"max_losses", 2}});
-  world.submit("1", 1000, {{"sleep", 300'000}});
-  world.submit("2", 1001);
-  for (int attempt = 1; attempt <= 2; ++attempt) {
-    REQUIRE(eventually([&] { return world.journal.run("1", attempt).has_value(); }));
-    daemon->kill();
-    daemon->start();
-  }
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  const json letter = world.kv.get_json(world.dead_key("1"));
-  INFO(letter.dump());
-  CHECK(letter.value("reason", "") == "owner lost");
-  CHECK(world.journal.runs_of("1").size() == 2);
-  CHECK(world.journal.runs_of("2").size() == 1);
-  CHECK(world.journal.overlaps() == std::vector<std::string>{});
-}
-
 TEST_SUITE_END();
 
 }  // namespace

@@ -126,32 +126,6 @@ TEST_CASE("effectively once: whenever its owner is killed, what a task writes is
   }
 }
 
-TEST_CASE("a write that is refused fails the attempt, and the next one may do better") {
-  World world;
-  const std::string key = world.root + "app/x";
-  const std::uint64_t index = world.kv.set(key, "old");
-  const auto daemon = world.daemon("a", {{"max_attempts", 2}, {"backoff", {{"initial", "100ms"}}}});
-  json writes = json::array({{{"key", key}, {"value", "new"}, {"cas", index}},
-                             {{"key", world.root + "app/y"}, {"value", "also"}}});
-  world.submit("good", 1000, {{"commit", writes.dump()}});
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  CHECK(world.kv.get(key)->value == "new");
-  CHECK(world.kv.get(world.root + "app/y")->value == "also");
-
-  writes[1]["value"] = "never";
-  world.submit("stale", 1001, {{"commit", writes.dump()}});
-  world.submit("ours", 1002,
-               {{"commit", R"([{"key":")" + world.leader_key() + R"(","delete":true}])"}});
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  CHECK(world.kv.get(world.root + "app/y")->value == "also");
-  const json stale = world.kv.get_json(world.dead_key("stale"));
-  CHECK(stale["error"].get<std::string>().find("its writes were refused") == 0);
-  CHECK(stale["attempts"] == 2);
-  const json ours = world.kv.get_json(world.dead_key("ours"));
-  CHECK(ours["error"].get<std::string>().find("which a job may not write") != std::string::npos);
-  CHECK(world.leads(*daemon));
-}
-
 // Consul's delete-cas alone succeeds on a key that is gone.
 TEST_CASE("of many jobs that delete one key by its ModifyIndex, one is done") {
   World world;
@@ -169,36 +143,6 @@ TEST_CASE("of many jobs that delete one key by its ModifyIndex, one is done") {
   CHECK(world.kv.list(world.root + "app/winner/").size() == 1);
   CHECK(world.dead() == 3);
   CHECK_FALSE(world.kv.has(world.dead_key("absent")));
-}
-
-TEST_CASE("history keeps what was finished, with its result, and no more than it is to") {
-  World world;
-  const auto daemon = world.daemon("a", {{"history", {{"keep", 5}}}});
-  for (int i = 1; i <= 20; ++i) {
-    world.submit(std::to_string(100 + i), 1000 + i,
-                 {{"result", R"({"n": )" + std::to_string(i) + "}"}});
-  }
-  const std::string done = world.root + "default/done/";
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  REQUIRE(eventually([&] { return world.kv.list(done).size() == 5; }));
-  const json last = world.kv.get_json(done + "120");
-  INFO(last.dump());
-  CHECK(last["result"] == json{{"n", 20}});
-  CHECK(last["record"]["taskId"] == "120");
-  CHECK(last["record"]["taskTaken"] == "false");
-  CHECK_FALSE(last["record"].contains("taskClaim"));
-  CHECK(last["attempts"] == 1);
-  CHECK(last["node"] == daemon->node());
-  CHECK(world.kv.list(done).front().key == done + "116");
-
-  // The next leader goes on with what it finds.
-  CHECK(daemon->stop() == 0);
-  daemon->start();
-  world.submit("200", 2000, {{"result", "not JSON"}});
-  world.submit("201", 2001);
-  REQUIRE(eventually([&] { return world.kv.has(done + "201"); }));
-  REQUIRE(eventually([&] { return world.kv.list(done).size() == 5; }));
-  CHECK_FALSE(world.kv.get_json(done + "201").contains("result"));
 }
 
 TEST_SUITE_END();

@@ -15,7 +15,6 @@
 #include <doctest/doctest.h>
 
 #include "hosts.h"
-#include "servers.h"
 #include "skip.h"
 #include "world.h"
 
@@ -59,16 +58,14 @@ class Fire {
       }
       kinds_[id_of(i)] = kind;
       put("default", i, {{"taskType", kind}, {"taskTime", 1000 + i}, {"taskPara", para}});
-      put("wide", i,
-          {{"taskType", "Record"},
-           {"taskTime", 1000 + i},
-           {"serialKey", "db" + std::to_string(i % kSerialKeys)},
-           {"taskPara", record}});
-      put("shared", i,
-          {{"taskType", "Record"},
-           {"taskTime", 1000 + i},
-           {"serialKey", "db" + std::to_string(i % kSharedSerialKeys)},
-           {"taskPara", record}});
+      for (const auto& [queue, keys] :
+           {std::pair{"wide", kSerialKeys}, {"shared", kSharedSerialKeys}}) {
+        put(queue, i,
+            {{"taskType", "Record"},
+             {"taskTime", 1000 + i},
+             {"serialKey", "db" + std::to_string(i % keys)},
+             {"taskPara", record}});
+      }
     }
   }
 
@@ -198,17 +195,16 @@ class Fire {
   std::unique_ptr<LictorDaemon> make_daemon(int host) {
     DaemonSettings settings = servers_.settings_on(host);
     const auto executor = [&](const Journal& journal, const char* lock) {
-      return recorder(journal, settings.node, lock);
+      return json{{"exec", {LICTOR_JOB_RECORDER, journal.file(), settings.node, lock}}};
     };
     json once = executor(journal_, "queue");
     once["delivery"] = "at_most_once";
+    once["max_attempts"] = 1;
     // What is lost is not given up, however often it is.
     settings.queue = {{"max_losses", 1000},
                       {"max_attempts", 1000},
                       {"backoff", {{"initial", "50ms"}, {"max", "1s"}}},
                       {"executors", {{"*", executor(journal_, "queue")}, {"Once", once}}}};
-    once["max_attempts"] = 1;
-    settings.queue["executors"]["Once"] = once;
     settings.more_queues.push_back({{"name", "wide"},
                                     {"concurrency", 4},
                                     {"prefetch", 8},

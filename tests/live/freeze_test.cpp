@@ -1,6 +1,9 @@
 // A leader that hangs: its jobs must not outlive its lease.
 
-#include <thread>
+#include <signal.h>
+
+#include <algorithm>
+#include <sstream>
 
 #include <doctest/doctest.h>
 
@@ -9,8 +12,6 @@
 
 namespace lictor::live {
 namespace {
-
-using nlohmann::json;
 
 TEST_SUITE_BEGIN("live");
 
@@ -97,53 +98,54 @@ TEST_CASE(
   CHECK(world.journal.overlaps() == std::vector<std::string>{});
 }
 
-TEST_CASE("a freeze that is shorter than lease and hang_timeout harms no job") {
-  World world;
-  DaemonSettings settings = world.settings("a", {{"lock_delay", "30s"}});
-  settings.hang_timeout = "10s";
-  const auto daemon = std::make_unique<LictorDaemon>(settings);
-  world.submit("1", 1000, {{"sleep", 5000}});
-  world.submit("2", 1001);
-  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
-  daemon->freeze();
-  std::this_thread::sleep_for(3s);
-  daemon->thaw();
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  CHECK(world.journal.order() == std::vector<std::string>{"1", "2"});
-  CHECK(world.journal.ended() == 2);
-  CHECK(world.dead() == 0);
+// The process, its children, and theirs.
+std::vector<pid_t> family_of(pid_t pid) {
+  std::vector<pid_t> family{pid};
+  for (std::size_t i = 0; i < family.size(); ++i) {
+    const std::string id = std::to_string(family[i]);
+    std::istringstream children{read_text("/proc/" + id + "/task/" + id + "/children")};
+    for (pid_t child = 0; children >> child;) family.push_back(child);
+  }
+  return family;
 }
 
-TEST_CASE("while a frozen leader's lock is still held, the commands say when it was last seen") {
+TEST_CASE("what a host began before it slept is ended when it wakes up, and finishes nothing") {
   World world;
-  DaemonSettings settings = world.settings("a", {{"session_ttl", "60s"}});  // two minutes, then
-  settings.hang_timeout = "0s";
-  const auto daemon = std::make_unique<LictorDaemon>(settings);
-  REQUIRE(eventually([&] {
-    return world.leads(*daemon) && !world.kv.list(world.root + "default/members/").empty();
-  }));
-  const auto output_of = [&](const std::vector<std::string>& command) {
-    std::vector<std::string> line{LICTOR_COMMAND, "--config", daemon->config_file()};
-    line.insert(line.end(), command.begin(), command.end());
-    return run(line).out;
-  };
-  CHECK(output_of({"check"}).find(daemon->node() + " leads, last seen ") != std::string::npos);
-  const json output = json::parse(output_of({"leader", "--json"}), nullptr, false);
-  CHECK(output.value("seen", "") ==
-        world.kv.get_json(world.root + "default/members/" + daemon->node()).value("seen", "?"));
+  const auto sleeper = world.leading_daemon("a", {}, "none");
+  const auto second = world.standby_daemon("b", {}, "none");
+  world.submit("1", 1000, {{"sleep_first", 300'000}, {"sleep", 100}});
+  world.submit("2", 1001, {{"sleep", 100}});
+  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
+  const Run first = *world.journal.run("1");
 
-  daemon->freeze();
-  CHECK(eventually([&] {
-    return output_of({"check"}).find(daemon->node() + " leads, but was last seen ") !=
-           std::string::npos;
-  }));
-  CHECK(world.leads(*daemon));
-  CHECK(output_of({"leader"}).find("\nseen ") != std::string::npos);
-  CHECK(output_of({"members"}).find("SEEN") != std::string::npos);
-  daemon->thaw();
-  CHECK(eventually([&] {
-    return output_of({"check"}).find(daemon->node() + " leads, last seen ") != std::string::npos;
-  }));
+  const std::vector<pid_t> family = family_of(sleeper->pid());
+  CHECK(std::find(family.begin(), family.end(), first.pid) != family.end());
+  for (const pid_t pid : family) kill(pid, SIGSTOP);
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.journal.run("1", 2)->host == second->node());
+  // The same name again, while the old attempt still sleeps.
+  world.submit("1", 1002, {{"sleep_first", 3000}, {"version", "again"}});
+  REQUIRE(eventually([&] { return world.journal.runs_of("1").size() == 3; }));
+
+  const std::int64_t woken_ns = monotonic_ns();
+  for (const pid_t pid : family) kill(pid, SIGCONT);
+  CHECK(eventually([&] { return !is_alive(first.pid); }));
+  const double lasted = seconds_between(woken_ns, monotonic_ns());
+  MESSAGE("the old job was gone " << lasted << " s after its host woke up");
+  CHECK(lasted < 6.0);
+  REQUIRE(eventually([&] { return world.stands_by(*sleeper); }));
+  REQUIRE(eventually([&] { return world.all_done(); }));
+
+  const std::vector<Run> runs = world.journal.runs_of("1");
+  REQUIRE(runs.size() == 3);
+  CHECK_FALSE(runs[0].ended);
+  CHECK(runs[1].ended);
+  CHECK(runs[2].ended);  // the old attempt's end did not end it
+  CHECK(runs[2].version == "again");
+  CHECK(runs[2].attempt == 1);
+  CHECK(world.journal.falling_tokens() == std::vector<std::string>{});
+  CHECK(world.dead() == 0);
+  CHECK(world.leads(*second));
 }
 
 TEST_SUITE_END();

@@ -1,6 +1,5 @@
 // Leadership passes on in order, and the leader key in the hands of others.
 
-#include <algorithm>
 #include <csignal>
 #include <thread>
 
@@ -72,39 +71,6 @@ TEST_CASE("a second TERM, a second later, stops the daemon and its jobs at once"
   CHECK(eventually([&] { return !is_alive(world.journal.run("1")->pid); }));
 }
 
-TEST_CASE("while another client of Consul holds the leader key, nothing is run") {
-  World world;
-  const std::string session = world.kv.create_session("stranger", "3s");
-  REQUIRE(world.kv.acquire(world.leader_key(), session, "a stranger"));
-  world.submit("1", 1000);
-  const auto daemon = world.daemon("a");
-  REQUIRE(eventually([&] { return !world.kv.sessions(daemon->session_name()).empty(); }));
-  CHECK(throughout(2s, [&] { return world.journal.runs().empty(); }));
-  CHECK(world.leader_session() == session);
-  CHECK(world.kv.get(world.leader_key())->value == "a stranger");
-
-  SUBCASE("released, it is taken at once") {
-    const std::int64_t released_ns = monotonic_ns();
-    REQUIRE(world.kv.release(world.leader_key(), session));
-    REQUIRE(eventually([&] { return world.all_done(); }));
-    const double gap = seconds_between(released_ns, world.journal.run("1")->begin_ns);
-    MESSAGE("from the release to the first job: " << gap << " s");
-    CHECK(gap < 5.0);
-    CHECK_FALSE(daemon->logged(kWaitsForLockDelay));
-  }
-  SUBCASE("its session gone, it is taken after the lock-delay of that session") {
-    const std::int64_t destroyed_ns = monotonic_ns();
-    world.kv.destroy_session(session);
-    REQUIRE(eventually([&] { return world.all_done(); }));
-    const double gap = seconds_between(destroyed_ns, world.journal.run("1")->begin_ns);
-    MESSAGE("from the end of the session to the first job: " << gap << " s");
-    CHECK(gap >= 3.0);
-    CHECK(daemon->logged(kWaitsForLockDelay));
-  }
-  CHECK(world.leads(*daemon));
-  CHECK(world.journal.runs().size() == 1);
-}
-
 TEST_CASE("a stranger who overwrites the leader key takes nothing away") {
   World world;
   const auto daemon = world.daemon("a");
@@ -133,27 +99,6 @@ TEST_CASE("a leader whose key is deleted stops its job at once and runs the task
   CHECK(world.journal.runs().at(1).attempt == 1);  // it did not fail
   CHECK(world.journal.overlaps() == std::vector<std::string>{});
   CHECK(world.leads(*daemon));
-}
-
-// Which of them it is, and whether the first job was over when the second began, nobody can
-// promise: the policies in consul/ keep this key from everybody else.
-TEST_CASE("when the leader key is deleted, one of two daemons leads and nothing is lost") {
-  World world;
-  auto first = world.leading_daemon("a", {}, "none");
-  auto second = world.standby_daemon("b", {}, "none");
-  world.submit("1", 1000, {{"sleep_first", 300'000}});
-  for (int i = 2; i <= 10; ++i) world.submit(std::to_string(i), 1000 + i, {{"sleep", 20}});
-  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
-  const Run orphan = *world.journal.run("1");
-  world.kv.remove(world.leader_key());
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  CHECK_FALSE(is_alive(orphan.pid));
-  CHECK(world.dead() == 0);
-  CHECK(world.journal.order() ==
-        std::vector<std::string>{"1", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"});
-  CHECK((world.leads(*first) || world.leads(*second)));
-  CHECK(first->runs());
-  CHECK(second->runs());
 }
 
 TEST_SUITE_END();

@@ -1,5 +1,3 @@
-#include "known_differences.h"
-
 #include <cstdio>
 #include <functional>
 #include <regex>
@@ -12,6 +10,7 @@
 
 #include "consul_agent.h"
 #include "process.h"
+#include "same_answers.h"
 
 namespace lictor::live {
 namespace {

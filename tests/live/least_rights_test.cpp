@@ -152,9 +152,7 @@ Trial make_trial(GuardedConsul& consul, int number, const Change& change) {
 }
 
 // What "lictor check" says with the daemon's own configuration.
-Output check(const Trial& trial) {
-  return run({LICTOR_COMMAND, "--config", trial.daemon->config_file(), "check"});
-}
+Output check(const Trial& trial) { return lictor(*trial.daemon, {"check"}); }
 
 TEST_SUITE_BEGIN("live");
 

@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
@@ -207,8 +205,7 @@ TEST_CASE(
 
 // `lictor leader --step-down`, which waits until another leads.
 bool step_down(const LictorDaemon& daemon) {
-  const Output output = run({LICTOR_COMMAND, "--config", daemon.config_file(), "leader",
-                             "--step-down", "--timeout", "60s"});
+  const Output output = lictor(daemon, {"leader", "--step-down", "--timeout", "60s"});
   INFO(output.out);
   CHECK(output.exit_code == 0);
   return output.exit_code == 0;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -41,51 +40,6 @@ struct Prometheus {
   Process process;
   Kv api{"http://" + listen};
 };
-
-TEST_CASE("a Prometheus scrapes what the leader and a follower count") {
-  if (std::system("command -v prometheus >/dev/null") != 0) {
-    return tell_skipped("no prometheus (Debian's package of that name)");
-  }
-  World world;
-  LictorDaemon a{world.settings_with_admin("a")};
-  REQUIRE(eventually([&] { return world.leads(a) && !admin_url(world, a).empty(); }));
-  LictorDaemon b{world.settings_with_admin("b")};
-  REQUIRE(eventually([&] { return !admin_url(world, b).empty(); }));
-  for (int i = 0; i < 5; ++i) world.submit("task-" + std::to_string(i), 1000 + i);
-  REQUIRE(eventually([&] { return world.all_done(); }));
-
-  const std::string config = world.folder.file("prometheus.yml");
-  const json targets{address(admin_url(world, a)), address(admin_url(world, b))};
-  write_text(config,
-             json{{"global", {{"scrape_interval", "1s"}}},
-                  {"scrape_configs",
-                   {{{"job_name", "lictor"}, {"static_configs", {{{"targets", targets}}}}}}}}
-                 .dump());
-  Prometheus prometheus{world, config};
-  Kv& api = prometheus.api;
-  const auto query = [&](const std::string& expression) -> std::string {
-    const auto answer = api.request("GET", "/api/v1/query?query=" + expression);
-    if (answer.status != 200) return "";
-    const json result = answer.json().at("data").at("result");
-    return result.empty() ? "" : result[0].at("value").at(1).get<std::string>();
-  };
-  const auto is = [&](const std::string& expression, const std::string& value) {
-    CAPTURE(expression);
-    const bool found = eventually([&] { return query(expression) == value; });
-    INFO(query(expression));
-    CHECK(found);
-  };
-  is("sum(up)", "2");
-  is("sum(lictor_leading)", "1");
-  // The executor is "*": the configuration does not name the type.
-  is("sum(lictor_tasks_total%7Boutcome=%22done%22,type=%22other%22%7D)", "5");
-  is("sum(lictor_attempts_started_total)", "5");
-  is("sum(lictor_pickup_seconds_count)", "5");
-  is("sum(lictor_tasks%7Bstate=%22ready%22%7D)", "0");
-  is("sum(lictor_leader_changes_total)", "1");
-  is("count(lictor_lease_remaining_seconds%3E0)", "1");
-  is("count(lictor_consul_requests_total%7Brequest=%22transaction%22,outcome=%22ok%22%7D)", "1");
-}
 
 // The rules of examples/monitoring with spans short enough for a test.
 std::string quick_rules() {
@@ -200,17 +154,12 @@ TEST_CASE("a client of the events sees a task from its claim to its end") {
   CHECK(text.find("\"task\":\"" + world.task_key("seen") +
                   "\",\"task_id\":\"seen\",\"type\":\"Record\"") != std::string::npos);
 
-  const auto lictor = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), LICTOR_COMMAND);
-    arguments.insert(arguments.end(), {"--config", a.config_file()});
-    return run(arguments);
-  };
-  const Output output = lictor({"events"});
+  const Output output = lictor(a, {"events"});
   CHECK(output.exit_code == 0);
   CHECK(output.out.find("  done  seen  Record") != std::string::npos);
   const auto events = [&](std::vector<std::string> options) {
     options.insert(options.begin(), {"events", "--json"});
-    return lictor(options).out;
+    return lictor(a, options).out;
   };
   const std::string own = events({"--task", "seen"});
   CHECK(own.find("\"done\"") != std::string::npos);
@@ -223,16 +172,16 @@ TEST_CASE("a client of the events sees a task from its claim to its end") {
   const std::string last = events({"--task", "seen", "-n", "1"});
   CHECK(std::count(last.begin(), last.end(), '\n') == 1);
   CHECK(own.ends_with(last));
-  CHECK(lictor({"events", "--since", "soon"}).exit_code == 2);
-  const Output none = lictor({"events", "--task", "nobody"});
+  CHECK(lictor(a, {"events", "--since", "soon"}).exit_code == 2);
+  const Output none = lictor(a, {"events", "--task", "nobody"});
   CHECK(none.exit_code == 0);
   CHECK(none.out.find("no such event is kept") != std::string::npos);
-  const Output counted = lictor({"stats", "--json"});
+  const Output counted = lictor(a, {"stats", "--json"});
   CHECK(counted.exit_code == 0);
   const json stats = json::parse(counted.out);
   CHECK(stats.at("leader") == a.node());
   CHECK(stats.at("lease_left_ms") > 0);
-  CHECK(lictor({"stats"}).out.find("lease left") != std::string::npos);
+  CHECK(lictor(a, {"stats"}).out.find("lease left") != std::string::npos);
 
   const std::string followed = world.folder.file("followed");
   Process follower{{LICTOR_COMMAND, "events", "--follow", "--json", "--config", a.config_file()},
@@ -267,7 +216,7 @@ TEST_CASE("events --follow does not go back in time when another daemon takes le
   // What the old leader tells while it steps down is not lost.
   world.submit("last", 1000, {{"sleep", 1000}});
   REQUIRE(eventually([&] { return world.journal.run("last").has_value(); }));
-  CHECK(run({LICTOR_COMMAND, "leader", "--step-down", "--config", a.config_file()}).exit_code == 0);
+  CHECK(lictor(a, {"leader", "--step-down"}).exit_code == 0);
   REQUIRE(eventually([&] { return world.leads(b); }));
   world.submit("second", 1000);
   REQUIRE(eventually(

@@ -19,7 +19,6 @@
 #include "base/random.h"
 #include "consul_agent.h"
 #include "dev/model.h"
-#include "known_differences.h"
 #include "net/transport.h"
 #include "same_answers.h"
 #include "support.h"

@@ -9,7 +9,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "commands.h"
+#include "world.h"
 
 namespace lictor::live {
 namespace {
@@ -78,11 +78,11 @@ void check_names(const std::string& rules, const std::vector<std::string>& ids) 
 
   for (const std::string& id : ids) {
     CAPTURE(id);
-    const Output shown = lictor(world, {"show", "--", id}, world.address());
+    const Output shown = lictor(world, {"show", "--", id});
     CHECK_MESSAGE(shown.exit_code == 0, shown.out);
-    const Output retried = lictor(world, {"retry", "--", id}, world.address());
+    const Output retried = lictor(world, {"retry", "--", id});
     CHECK_MESSAGE(retried.exit_code == 0, retried.out);
-    const Output why = lictor(world, {"why", "--", id}, world.address());
+    const Output why = lictor(world, {"why", "--", id});
     CHECK_MESSAGE(why.exit_code == 0, why.out);
   }
   REQUIRE(eventually([&] { return world.all_done(); }));
@@ -110,10 +110,9 @@ TEST_CASE("tasks whose names /v1/kv refuses run, fail and are shown as others") 
 TEST_CASE("a new leader reads a long list of names that /v1/kv refuses, and runs it") {
   constexpr int kTasks = 30'000;
   World world{shared_consul(), {}, Strictness::parse("names-1.21.5")};
-  const Output written = lictor(
-      world,
-      {"submit", "--ndjson", many_records(world, kTasks, "nightly@2026-11-24T09:30:00Z~", 8)},
-      world.consul.address());
+  const std::string records = many_records(world, kTasks, "nightly@2026-11-24T09:30:00Z~", 8);
+  const Output written =
+      run(command_line(world, {"submit", "--ndjson", records}, world.consul.address()));
   REQUIRE_MESSAGE(written.exit_code == 0, written.out);
   const auto daemon = world.daemon(
       "a", {{"executors", {{"Noop", {{"noop", json::object()}}}}}, {"concurrency", 64}});
@@ -174,20 +173,6 @@ TEST_CASE("where one client may hold 200 connections, a hundred queues leave roo
   // 32, the other client's, and some that were closed and are still counted.
   CHECK(counts.most_connections <= 40);
   CHECK(counts.connections_refused == 0);
-}
-
-TEST_CASE("at 2 MB a second a new leader reads a list of 10 MB, and keeps leadership meanwhile") {
-  constexpr int kTasks = 20'000;
-  World world{shared_consul(), {}, Strictness::parse("bytes=2000000")};
-  const Output written = lictor(
-      world, {"submit", "--ndjson", many_records(world, kTasks, "t", 250)}, world.consul.address());
-  REQUIRE_MESSAGE(written.exit_code == 0, written.out);
-  const auto daemon = world.leading_daemon(
-      "a", {{"executors", {{"Noop", {{"noop", json::object()}}}}}, {"concurrency", 64}});
-  const std::string session = world.leader_session();
-  REQUIRE(drained(world));
-  CHECK(world.leader_session() == session);
-  CHECK(world.dead() == 0);
 }
 
 TEST_CASE("a write of a job that no transaction may hold fails that job alone") {

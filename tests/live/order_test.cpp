@@ -1,11 +1,9 @@
 // One after the other, in order, each version once, whoever writes meanwhile.
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <numeric>
 #include <random>
-#include <thread>
 
 #include <doctest/doctest.h>
 
@@ -58,53 +56,6 @@ TEST_CASE("five hundred tasks run in the order of their time, and urgent ones go
   CHECK(urgent == expected);
   CHECK(world.journal.overlaps() == std::vector<std::string>{});
   CHECK(world.journal.falling_tokens() == std::vector<std::string>{});
-}
-
-// A long list is watched by its names, which do not show that a task was rewritten in place. That
-// must come to light all the same, also while our own finishes change the list all the time.
-TEST_CASE("a task that is rewritten to be urgent goes to the front of a long and busy queue") {
-  World world;
-  constexpr int kTasks = 1500;
-  for (int i = 0; i < kTasks; ++i) {
-    world.kv.put_json(world.task_key("t" + std::to_string(i)),
-                      json{{"taskType", "Wait"}, {"taskTime", 1000}});
-  }
-  world.kv.put_json(world.task_key("late"),
-                    json{{"taskType", "Record"}, {"executeAt", "2099-01-01T00:00:00Z"}});
-  const auto daemon =
-      world.daemon("a", {{"executors", {{"Wait", {{"noop", {{"sleep", "10ms"}}}}}}}});
-  REQUIRE(eventually([&] { return world.waiting() < kTasks - 100; }));
-  world.kv.put_json(world.task_key("late"), json{{"taskType", "Record"}, {"taskTime", 1}});
-  std::size_t left = 0;
-  REQUIRE(eventually([&] {
-    left = world.waiting();
-    return world.journal.run("late").has_value();
-  }));
-  MESSAGE("it went ahead of " << left << " of " << kTasks);
-  // A shorter list than a few hundred is read whole, each time.
-  CHECK(left > 400);
-}
-
-// What happens beside our own finish must not be mistaken for a part of it.
-TEST_CASE("a task that is rewritten in the moment of another's finish is noticed at once") {
-  World world;
-  constexpr int kRounds = 30;
-  for (int i = 0; i < kRounds; ++i) {
-    world.kv.put_json(world.task_key("late" + std::to_string(i)),
-                      json{{"taskType", "Record"},
-                           {"executeAt", "2099-01-01T00:00:00Z"},
-                           {"ballast", std::string(10'000, 'x')}});  // a long list, watched by name
-  }
-  const auto daemon = world.daemon("a");
-  for (int i = 0; i < kRounds / 2; ++i) {
-    const std::string quick = "quick" + std::to_string(i);
-    const std::string late = "late" + std::to_string(i);
-    world.submit(quick, 1000);
-    REQUIRE(eventually([&] { return world.journal.run(quick).has_value(); }));
-    world.kv.put_json(world.task_key(late), json{{"taskType", "Record"}});
-    CAPTURE(i);
-    REQUIRE(eventually([&] { return world.journal.run(late).has_value(); }, 20s));
-  }
 }
 
 // A claim is of the version that it was made of: had somebody written after that version was read,

@@ -58,43 +58,6 @@ TEST_CASE(
   REQUIRE(eventually([&] { return world.leads(first); }));
 }
 
-TEST_CASE("a cut that is shorter than the lease harms no job") {
-  World world;
-  TcpProxy network{world.port()};
-  DaemonSettings settings = world.settings("a");
-  settings.consul = {network.address()};
-  settings.queue["lock_delay"] = "30s";
-  LictorDaemon daemon{settings};
-  world.submit("1", 1000, {{"sleep", 10'000}});
-  world.submit("2", 1001);
-  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
-  network.cut();
-  CHECK(throughout(5s, [&] { return is_alive(world.journal.run("1")->pid); }));
-  network.heal();
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  CHECK(world.journal.order() == std::vector<std::string>{"1", "2"});
-  CHECK(world.journal.ended() == 2);
-}
-
-TEST_CASE("a job that ends during a cut is finished once, when the network is back") {
-  World world;
-  TcpProxy network{world.port()};
-  DaemonSettings settings = world.settings("a");
-  settings.consul = {network.address()};
-  settings.queue["lock_delay"] = "30s";
-  LictorDaemon daemon{settings};
-  world.submit("1", 1000, {{"sleep", 3000}});
-  world.submit("2", 1001);
-  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
-  network.cut();
-  REQUIRE(eventually([&] { return world.journal.run("1")->ended; }));
-  CHECK(throughout(4s, [&] { return world.kv.has(world.task_key("1")); }));
-  network.heal();
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  CHECK(world.journal.order() == std::vector<std::string>{"1", "2"});
-  CHECK(world.dead() == 0);
-}
-
 TEST_SUITE_END();
 
 }  // namespace

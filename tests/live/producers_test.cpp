@@ -1,7 +1,5 @@
 // Who writes tasks, and how: any HTTP client is a producer.
 
-#include <map>
-
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -56,43 +54,6 @@ TEST_CASE("the task of the manual, written with curl, is run with its parameters
     CHECK(environment.find(variable) != std::string::npos);
   }
   CHECK(environment.find("LICTOR_FENCING_TOKEN=") != std::string::npos);
-}
-
-TEST_CASE("the consul command and programs in other languages are producers") {
-  World world;
-  const auto daemon = world.leading_daemon("a");
-
-  const std::string record = R"({"taskType": "Record", "taskPara": {"version": "1"}})";
-  const Output consul = run({consul_binary(), "kv", "put", "-http-addr=" + world.address(),
-                             world.task_key("from-consul"), record});
-  INFO(consul.out);
-  REQUIRE(consul.exit_code == 0);
-
-  std::vector<std::string> expected{"from-consul"};
-  const std::string program = R"(
-import json, sys, urllib.request
-url, record = sys.argv[1:]
-opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-request = urllib.request.Request(url, data=json.dumps(json.loads(record)).encode(), method="PUT")
-assert opener.open(request).read().strip() == b"true"
-)";
-  if (run({"python3", "--version"}).exit_code == 0) {
-    const Output python =
-        run({"python3", "-c", program, world.address() + "/v1/kv/" + world.task_key("from-python"),
-             record});
-    INFO(python.out);
-    REQUIRE(python.exit_code == 0);
-    expected.emplace_back("from-python");
-  } else {
-    MESSAGE("python3 is not here; its part is left out");
-  }
-  for (const std::string& id : expected) {
-    CAPTURE(id);
-    REQUIRE(eventually([&] { return world.journal.run(id).has_value(); }));
-    REQUIRE(eventually([&] { return !world.kv.has(world.task_key(id)); }));
-    CHECK(world.journal.runs_of(id).size() == 1);
-    CHECK(world.journal.run(id)->version == "1");
-  }
 }
 
 TEST_SUITE_END();

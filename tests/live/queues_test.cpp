@@ -1,11 +1,6 @@
 // Several queues in one daemon, several daemons on one host, tasks of a certain time.
 
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
-#include <set>
-#include <sstream>
-#include <string_view>
 
 #include <doctest/doctest.h>
 
@@ -15,31 +10,6 @@ namespace lictor::live {
 namespace {
 
 using nlohmann::json;
-
-// Of a process, to a port of this host.
-std::size_t connections(pid_t pid, int port) {
-  std::set<std::string> sockets;
-  std::error_code gone;
-  const std::string folder = "/proc/" + std::to_string(pid);
-  for (const auto& fd : std::filesystem::directory_iterator{folder + "/fd", gone}) {
-    const std::string target = std::filesystem::read_symlink(fd.path(), gone).string();
-    constexpr std::string_view kBegin = "socket:[";
-    if (target.starts_with(kBegin)) {
-      sockets.insert(target.substr(kBegin.size(), target.size() - kBegin.size() - 1));
-    }
-  }
-  std::size_t count = 0;
-  std::istringstream table{read_text(folder + "/net/tcp")};  // sl local remote st ... inode
-  for (std::string line; std::getline(table, line);) {
-    std::istringstream fields{line};
-    std::vector<std::string> words;
-    for (std::string word; fields >> word;) words.push_back(word);
-    if (words.size() < 10 || words[2].size() < 5) continue;
-    const bool there = std::strtol(words[2].c_str() + words[2].find(':') + 1, nullptr, 16) == port;
-    if (there && sockets.contains(words[9])) ++count;
-  }
-  return count;
-}
 
 TEST_SUITE_BEGIN("live");
 
@@ -80,110 +50,6 @@ TEST_CASE("each queue has a leader of its own, so hosts share the queues") {
   CHECK(world.journal.run("long")->host == first->node());
   CHECK(world.journal.run("4")->host == other->node());
   CHECK_FALSE(world.journal.run("long")->ended);
-}
-
-TEST_CASE("one daemon runs jobs of several queues side by side") {
-  World world;
-  DaemonSettings settings = world.settings("a", {}, "none");
-  for (const char* name : {"second", "third"}) {
-    json more = settings.queue;
-    more["name"] = name;
-    settings.more_queues.push_back(more);
-  }
-  LictorDaemon daemon{settings};
-  for (const char* queue : {"default", "second", "third"}) {
-    for (int i = 0; i < 3; ++i) {
-      world.kv.put_json(world.root + queue + "/tasks/" + queue + std::to_string(i),
-                        {{"taskType", "Record"}, {"taskPara", {{"sleep", i == 0 ? 6000 : 10}}}});
-    }
-  }
-  // The first of each at the same time.
-  REQUIRE(eventually([&] { return world.journal.runs().size() == 3; }));
-  CHECK(world.journal.ended() == 0);
-  REQUIRE(eventually([&] { return world.journal.ended() == 9; }));
-  for (const char* queue : {"default", "second", "third"}) {
-    REQUIRE(eventually([&] { return world.kv.list(world.root + queue + "/tasks/").empty(); }));
-  }
-  CHECK(daemon.runs());
-}
-
-TEST_CASE(
-    "257 queues of one daemon take 32 connections, run all tasks, and leave the rest to others") {
-  // Consul's own default, which it counts by address: the tests' agent allows more.
-  ConsulAgent consul{{{"limits", {{"http_max_conns_per_client", 200}}}}};
-  World world{consul};
-  DaemonSettings settings = world.settings("a", {}, "none");
-  std::vector<std::string> names{"default"};
-  for (int i = 2; i <= 257; ++i) {
-    json more = settings.queue;
-    more["name"] = names.emplace_back("q" + std::to_string(i));
-    settings.more_queues.push_back(more);
-  }
-  // The other programs of the host.
-  std::vector<std::unique_ptr<Kv>> others;
-  for (int i = 0; i < 150; ++i) others.push_back(std::make_unique<Kv>(consul.address()));
-  LictorDaemon daemon{settings};
-  std::size_t most = 0;
-  std::size_t refused = 0;
-  const auto look = [&] {
-    most = std::max(most, connections(daemon.pid(), consul.port()));
-    for (auto& other : others) {
-      if (other->request("GET", "/v1/status/leader").status != 200) ++refused;
-    }
-  };
-  REQUIRE(eventually([&] {
-    look();
-    return world.leads(daemon) || !daemon.runs();
-  }));
-  for (const std::string& queue : names) {
-    world.kv.put_json(world.root + queue + "/tasks/" + queue, {{"taskType", "Record"}});
-  }
-  CHECK(eventually([&] {
-    look();
-    return world.journal.ended() == names.size() || !daemon.runs();
-  }));
-  CHECK(daemon.runs());
-  CHECK(world.journal.run("q257").has_value());
-  CHECK(refused == 0);
-  CHECK(most > 0);
-  CHECK(most <= 32);
-}
-
-TEST_CASE("tasks of a certain time start at it, in order, also when they are moved") {
-  World world;
-  const auto daemon = world.leading_daemon("a");
-  const auto now_ms = [] {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(
-               std::chrono::system_clock::now().time_since_epoch())
-        .count();
-  };
-  const auto put = [&](const std::string& id, std::int64_t due_ms) {
-    world.kv.put_json(world.task_key(id), {{"taskType", "Record"}, {"executeAt", due_ms}});
-  };
-  const std::int64_t due_ms = now_ms() + 10'000;  // all are written by then, on a slow disk too
-  const std::int64_t due_ns = monotonic_ns() + (due_ms - now_ms()) * 1'000'000;
-  put("later", due_ms);
-  put("earlier", due_ms + 3'600'000);
-  put("last", due_ms + 500);
-  for (int i = 0; i < 100; ++i) put("t" + std::to_string(100 + i), due_ms);
-  put("later", due_ms + 1000);
-  put("earlier", due_ms - 3'600'000);  // it is late: at once
-  REQUIRE(eventually([&] { return world.journal.run("earlier").has_value(); }));
-  REQUIRE(eventually([&] { return world.all_done(); }));
-
-  std::vector<std::string> expected{"earlier"};
-  for (int i = 0; i < 100; ++i) expected.push_back("t" + std::to_string(100 + i));
-  expected.insert(expected.end(), {"last", "later"});
-  CHECK(world.journal.order() == expected);
-  // The clock counts in milliseconds, and the two clocks were read one after the other.
-  const std::int64_t early_ns = 5'000'000;
-  CHECK(world.journal.run("t100")->begin_ns >= due_ns - early_ns);
-  CHECK(world.journal.run("last")->begin_ns >= due_ns + 500'000'000 - early_ns);
-  CHECK(world.journal.run("later")->begin_ns >= due_ns + 1'000'000'000 - early_ns);
-  MESSAGE("the first of 100 tasks due at one instant began "
-          << seconds_between(due_ns, world.journal.run("t100")->begin_ns) * 1000
-          << " ms after it, the last "
-          << seconds_between(due_ns, world.journal.run("t199")->begin_ns) * 1000 << " ms");
 }
 
 TEST_CASE("without a configuration an unknown --queue is told, with those that are there") {

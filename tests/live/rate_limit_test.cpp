@@ -8,7 +8,6 @@
 #include <doctest/doctest.h>
 
 #include "guarded_consul.h"
-#include "process.h"
 #include "world.h"
 
 namespace lictor::live {
@@ -53,22 +52,6 @@ TEST_CASE("a rate_limit holds over a daemon's restarts, by TERM and by KILL") {
   CHECK(world.kv.get_json(world.root + "default/rate").contains("fullAt"));
 }
 
-TEST_CASE("hosts that share a queue in partitions share its rate_limit") {
-  World world;
-  const json queue{{"partitions", 4}, {"rate_limit", {{"tasks", 10}, {"per", "5s"}, {"burst", 2}}}};
-  const auto first = world.daemon("a", queue, "none");
-  const auto second = world.daemon("b", queue, "none");
-  REQUIRE(eventually([&] { return world.kv.list(world.root + "default/leader/").size() == 4; }));
-  for (int i = 0; i < 200; ++i) world.submit(std::to_string(i), 1000 + i);
-  REQUIRE(eventually([&] { return world.journal.runs().size() >= 25; }));
-  const std::vector<Run> runs = world.journal.runs();
-  // Any 12 in a row: 2 at once, and 10 in 5 s.
-  for (std::size_t i = 12; i < runs.size(); ++i) {
-    CHECK(seconds_between(runs[i - 12].begin_ns, runs[i].begin_ns) > 4.5);
-  }
-  CHECK(seconds_between(runs.front().begin_ns, runs[24].begin_ns) < 20.0);
-}
-
 TEST_CASE("without the right to its key a rate_limit counts in each leader, and check says so") {
   GuardedConsul guarded;
   World world{guarded.agent, "lictor/"};
@@ -86,9 +69,7 @@ TEST_CASE("without the right to its key a rate_limit counts in each leader, and 
   submit("2");
   REQUIRE(eventually([&] { return world.journal.ended() == 2; }));
   CHECK(daemon.logged("rate_limit counts in each leader alone"));
-  const auto check = [&] {
-    return run({LICTOR_COMMAND, "--config", daemon.config_file(), "check"});
-  };
+  const auto check = [&] { return lictor(daemon, {"check"}); };
   CHECK(check().out.find(R"(key "lictor/default/rate" { policy = "write" })") != std::string::npos);
 
   // The policy has the rule as a comment.

@@ -1,11 +1,16 @@
 // How tasks end that do not end well: failures, and tasks that are withdrawn.
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
 
 #include <doctest/doctest.h>
 
-#include "commands.h"
+#include "net/test_server.h"
 #include "process.h"
 #include "world.h"
 
@@ -13,6 +18,7 @@ namespace lictor::live {
 namespace {
 
 using nlohmann::json;
+using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("live");
 
@@ -30,39 +36,6 @@ TEST_CASE("each attempt gets what the producer wrote, whoever has made those bef
   const auto daemon = world.daemon("a", {{"executors", {{"Show", show}}}});
   REQUIRE(eventually([&] { return world.dead() == 2; }));
   CHECK(read_text(seen) == record + '\n' + record + '\n' + record + '\n');
-}
-
-TEST_CASE("a task that fails is tried again after a growing pause, then it is a dead letter") {
-  World world;
-  const auto daemon = world.daemon(
-      "a", {{"max_attempts", 3},
-            {"backoff", {{"initial", "300ms"}, {"factor", 3}, {"max", "1h"}, {"jitter", 0}}}});
-  world.submit("1", 1000, {{"exit", 1}, {"print", "the disk is full"}});
-  world.submit("2", 1001);
-  REQUIRE(eventually([&] { return world.all_done(); }));
-
-  const std::vector<Run> runs = world.journal.runs_of("1");
-  REQUIRE(runs.size() == 3);
-  CHECK(runs[0].attempt == 1);
-  CHECK(runs[1].attempt == 2);
-  CHECK(runs[2].attempt == 3);
-  CHECK(runs[1].token > runs[0].token);
-  CHECK(runs[2].token > runs[1].token);
-  // taskRetryAt is in milliseconds.
-  CHECK(seconds_between(runs[0].last_ns, runs[1].begin_ns) >= 0.298);
-  CHECK(seconds_between(runs[1].last_ns, runs[2].begin_ns) >= 0.898);
-  // A task that waits for its next try holds up nobody.
-  REQUIRE(world.journal.run("2").has_value());
-  CHECK(world.journal.run("2")->begin_ns < runs[2].begin_ns);
-
-  const json letter = world.kv.get_json(world.dead_key("1"));
-  INFO(letter.dump());
-  CHECK(letter.value("reason", "") == "failed");
-  CHECK(letter.value("attempts", 0) == 3);
-  CHECK(letter.value("node", "") == daemon->node());
-  CHECK(letter.value("output_tail", "").find("the disk is full") != std::string::npos);
-  CHECK(letter["record"]["taskPara"]["print"] == "the disk is full");
-  CHECK_FALSE(letter["record"].contains("taskClaim"));
 }
 
 TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
@@ -110,6 +83,73 @@ TEST_CASE("a job that outlives its time is ended with all of its processes, and 
   CHECK(world.journal.overlaps() == std::vector<std::string>{});
   REQUIRE(runs[0].child != 0);
   CHECK(eventually([&] { return !is_alive(runs[0].child); }));
+}
+
+// With the defaults, three attempts and their backoffs took less.
+constexpr auto kAway = 8s;
+
+// Of the tasks that wait, those that count an attempt.
+std::size_t attempted(World& world) {
+  std::size_t count = 0;
+  for (const KvEntry& entry : world.kv.list(world.root + "default/tasks/")) {
+    const json record = json::parse(entry.value, nullptr, false);
+    const bool is_task = record.is_object() && record.contains("taskTaken");
+    if (!is_task || record["taskTaken"].dump().find("true") != std::string::npos) continue;
+    count += record.value("taskAttempt", 0) != 0 ? 1 : 0;
+  }
+  return count;
+}
+
+// A daemon that `lictor why` can ask, with this executor for all types.
+std::unique_ptr<LictorDaemon> daemon_with(const World& world, const json& executor,
+                                          int concurrency = 1) {
+  DaemonSettings settings = world.settings_with_admin("a", {{"concurrency", concurrency}});
+  settings.queue["executors"] = {{"*", executor}};
+  return std::make_unique<LictorDaemon>(std::move(settings));
+}
+
+TEST_CASE("a program whose folder is away: its tasks wait, and run when it is back") {
+  World world;
+  const std::string share = world.folder.file("share");
+  const std::string program = share + "/job";
+  std::filesystem::create_directory(share);
+  std::filesystem::copy_file(LICTOR_JOB_RECORDER, program);
+  const auto daemon = daemon_with(world, {{"exec", {program, world.journal.file(), "a", ""}}}, 4);
+  REQUIRE(eventually([&] { return world.leads(*daemon); }));
+  std::filesystem::rename(share, share + ".away");
+
+  for (int i = 0; i < 40; ++i) world.submit(std::to_string(i), 1000 + i);
+  REQUIRE(eventually([&] { return daemon->logged("the job cannot be started"); }));
+  std::this_thread::sleep_for(kAway);
+  CHECK(world.dead() == 0);
+  CHECK(attempted(world) == 0);
+  const Output why = lictor(world, {"why", "39", "--json"});
+  CHECK(says(why, "cannot_start"));
+  CHECK(says(why, "No such file or directory"));
+
+  std::filesystem::rename(share + ".away", share);
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.dead() == 0);
+  CHECK(world.journal.runs().size() == 40);
+}
+
+TEST_CASE("a receiver that is away for 8 s: its tasks wait, and are sent when it is back") {
+  World world;
+  const int port = free_port();
+  const std::string url = "http://127.0.0.1:" + std::to_string(port) + "/notify";
+  const auto daemon = daemon_with(world, {{"http", url}});
+  for (int i = 0; i < 20; ++i) world.submit(std::to_string(i), 1000 + i);
+  REQUIRE(eventually([&] { return daemon->logged("no connection"); }));
+  std::this_thread::sleep_for(kAway);
+  CHECK(world.dead() == 0);
+  CHECK(attempted(world) == 0);
+  CHECK(says(lictor(world, {"why", "19"}), "no connection"));
+
+  net::test::TestServer receiver{
+      [](const net::test::Received&, net::test::Connection& c) { c.reply(204, ""); }, "", port};
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK(world.dead() == 0);
+  CHECK(receiver.requests().size() == 20);
 }
 
 TEST_SUITE_END();

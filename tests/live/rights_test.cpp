@@ -1,6 +1,8 @@
 // A Consul with ACLs: the policies in consul/ grant what is needed, and no more.
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -81,26 +83,6 @@ TEST_CASE("the lock of a daemon that was killed is given back with the token of 
   CHECK_FALSE(daemon.logged(second));
 }
 
-TEST_CASE("a daemon without the right to claim runs nothing, says so, and goes on when it has it") {
-  GuardedConsul guarded;
-  ConsulAgent& consul = guarded.agent;
-  Kv& operator_kv = guarded.kv;
-  World world{consul, "lictor/"};
-  const std::string token_file = world.folder.file("token");
-  write_secret(token_file, guarded.make_token_of("reader"));
-  DaemonSettings settings = world.settings("a");
-  settings.token_file = token_file;
-  LictorDaemon daemon{settings};
-  operator_kv.put_json("lictor/default/tasks/1", json{{"taskType", "Record"}});
-  REQUIRE(eventually([&] { return daemon.logged("403"); }));
-  CHECK(throughout(2s, [&] { return world.journal.runs().empty(); }));
-  CHECK(daemon.runs());
-
-  write_secret(token_file, guarded.make_token_of("daemon"));
-  REQUIRE(eventually([&] { return operator_kv.list("lictor/default/tasks/").empty(); }));
-  CHECK(world.journal.order() == std::vector<std::string>{"1"});
-}
-
 TEST_CASE("a daemon that may not write the number of partitions leads on, and says what to grant") {
   GuardedConsul guarded;
   World world{guarded.agent, "lictor/"};
@@ -127,6 +109,50 @@ TEST_CASE("a daemon that may not write the number of partitions leads on, and sa
   daemon.start();
   guarded.kv.put_json("lictor/default/tasks/2", json{{"taskType", "Record"}});
   CHECK(eventually([&] { return guarded.kv.list("lictor/default/tasks/").empty(); }));
+}
+
+TEST_CASE("the token is in no job, log, answer or key") {
+  GuardedConsul consul;
+  World world{consul.agent, "lictor/"};
+  const std::string seen = world.folder.file("seen");  // the job's environment
+  const std::string secret = consul.make_token_of("daemon");
+  const std::string admin = "http://127.0.0.1:" + std::to_string(free_port());
+  DaemonSettings settings = world.settings("a");
+  settings.queue["executors"] = {
+      {"*",
+       {{"exec", {"/bin/sh", "-c", R"(cp /proc/$$/environ "$0.new" && mv "$0.new" "$0")", seen}}}}};
+  settings.environment = {{"CONSUL_HTTP_TOKEN", secret}, {"LICTOR_LOG_LEVEL", "trace"}};
+  settings.registers = true;
+  settings.admin = {admin.substr(7)};
+  LictorDaemon daemon{settings};
+  consul.kv.put_json("lictor/default/tasks/1", json{{"taskType", "Any"}});
+  consul.kv.put("lictor/default/tasks/bad", "bad");
+  REQUIRE(eventually([&] {
+    return !read_text(seen).empty() && consul.kv.list("lictor/default/tasks/").empty() &&
+           consul.kv.has("lictor/default/members/" + daemon.node());
+  }));
+
+  CHECK(read_text(seen).find("CONSUL_") == std::string::npos);
+  std::map<std::string, std::string> texts{{"log", daemon.log()}, {"job", read_text(seen)}};
+  for (const KvEntry& entry : consul.kv.list("")) texts["key " + entry.key] = entry.value;
+  Kv face{admin};
+  for (const char* path : {"/v1/status", "/healthz", "/readyz", "/v1/tasks/1/why?queue=default",
+                           "/v1/logs?queue=default&id=1"}) {
+    const HttpAnswer answer = face.request("GET", path);
+    CHECK(answer.status != 0);
+    texts[path] = answer.body;
+  }
+  for (const char* command : {"check", "leader", "members", "list", "version"}) {
+    const std::vector<std::string> line{LICTOR_COMMAND, "--config", daemon.config_file(), command,
+                                        "--json"};
+    const Output output = run(line, {{"CONSUL_HTTP_TOKEN", secret}});
+    CHECK_MESSAGE(output.exit_code == 0, command << ": " << output.out);
+    texts[command] = output.out;
+  }
+  for (const auto& [where, text] : texts) {
+    CHECK_FALSE(text.empty());
+    CHECK_MESSAGE(text.find(secret) == std::string::npos, where);
+  }
 }
 
 TEST_SUITE_END();

@@ -6,7 +6,6 @@
 // but a blocking query that it has opened goes on to its end. A service in the agent's hands keeps
 // the token that it was registered with, until it is registered again.
 
-#include <set>
 #include <string>
 
 #include <doctest/doctest.h>

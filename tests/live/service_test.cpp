@@ -13,7 +13,6 @@
 
 #include <doctest/doctest.h>
 
-#include "guarded_consul.h"
 #include "world.h"
 
 namespace lictor::live {
@@ -82,38 +81,6 @@ TEST_CASE("a daemon is ready without Consul, and says that it waits for Consul")
   CHECK(eventually([&] { return manager.received("STATUS=leading default"); }));
   CHECK(eventually([&] { return face.request("GET", "/readyz").status == 200; }));
   CHECK(face.request("GET", "/v1/status").json().at("waits_for").is_null());
-}
-
-TEST_CASE("a daemon that Consul refuses is not ready, and check says so") {
-  GuardedConsul guarded;
-  World world{guarded.agent, "lictor/"};
-  Manager manager{world.folder.file("notify")};
-  const std::string rules = policy_text("daemon", guarded.agent.node());
-  const std::string lock = R"(key "lictor/default/leader")";
-  std::string without = rules;
-  REQUIRE(without.find('\n' + lock) != std::string::npos);
-  without.replace(without.find('\n' + lock), 1, "\n# ");
-  const std::string policy = guarded.make_policy("daemon", without);
-  DaemonSettings settings = world.settings("a");
-  settings.admin = {"127.0.0.1:" + std::to_string(free_port())};
-  settings.token_file = world.folder.file("token");
-  settings.environment["NOTIFY_SOCKET"] = manager.path();
-  write_secret(settings.token_file, guarded.make_token(policy).secret);
-  LictorDaemon daemon{settings};
-  Kv face{"http://" + settings.admin.front()};
-  const auto ready = [&] { return face.request("GET", "/readyz"); };
-  REQUIRE(eventually([&] {
-    return ready().body.find("queue default: Consul refuses reading the lock") != std::string::npos;
-  }));
-  CHECK(ready().status == 503);
-  CHECK(eventually([&] { return manager.received("STATUS=queue default: Consul refuses"); }));
-  const Output report = run({LICTOR_COMMAND, "--config", daemon.config_file(), "check"});
-  INFO(report.out);
-  CHECK(report.out.find(settings.admin.front() + " is not ready: queue default: Consul refuses") !=
-        std::string::npos);
-  guarded.change_policy(policy, "daemon", rules);
-  CHECK(eventually([&] { return ready().status == 200; }));
-  CHECK(eventually([&] { return manager.received("STATUS=leading default"); }));
 }
 
 TEST_CASE("a stop says what it waits for") {

@@ -19,7 +19,6 @@ struct Link {
   int client = -1;
   int server = -1;  ///< -1: made while the network was cut
   bool was_cut = false;
-  bool lost_reply = false;
 
   void end() const {
     close(client);
@@ -69,7 +68,7 @@ bool TcpProxy::pass_request(int from, int to, bool is_cut) {
   const bool goes_on = pass(bytes, to, is_cut || lost);
   if (said) {
     word_.clear();
-    (before_ == Before::kReplies ? loses_replies_ : is_cut_) = true;
+    is_cut_ = true;
   }
   return goes_on;
 }
@@ -78,12 +77,10 @@ void TcpProxy::run() {
   std::list<Link> links;
   while (!stopping_) {
     const bool is_cut = is_cut_;
-    const bool loses_replies = loses_replies_;
     std::erase_if(links, [&](Link& link) {
       link.was_cut = link.was_cut || is_cut;
-      if (is_cut || loses_replies || (!link.was_cut && !link.lost_reply)) return false;
+      if (is_cut || !link.was_cut) return false;
       link.end();
-      ++resets_;
       return true;
     });
     std::vector<pollfd> polled{{listener_, POLLIN, 0}};
@@ -97,11 +94,9 @@ void TcpProxy::run() {
       const bool from_client = polled[i].revents != 0;
       const bool from_server = polled[i + 1].revents != 0;
       i += 2;
-      if (from_server && loses_replies && !std::exchange(link.lost_reply, true)) ++lost_replies_;
       const bool goes_on =
           (!from_client || pass_request(link.client, link.server, link.was_cut || is_cut_)) &&
-          (!from_server ||
-           pass(received(link.server), link.client, link.was_cut || link.lost_reply || is_cut_));
+          (!from_server || pass(received(link.server), link.client, link.was_cut || is_cut_));
       if (!goes_on) link.end();
       return !goes_on;
     });

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -19,17 +18,13 @@ class TcpProxy {
   [[nodiscard]] std::string address() const;
   /// From now on nothing comes through, and nobody is told: bytes are swallowed, connections stay.
   void cut() { is_cut_ = true; }
-  /// From now on requests come through, and no reply does.
-  void lose_replies() { loses_replies_ = true; }
-  [[nodiscard]] std::size_t lost_replies() const { return lost_replies_; }
-  [[nodiscard]] std::size_t resets() const { return resets_; }
-  /// Connections from before the cut, or that lost a reply, are reset; new ones come through.
-  void heal() { is_cut_ = loses_replies_ = false; }
+  /// Connections from before the cut are reset; new ones come through.
+  void heal() { is_cut_ = false; }
   [[nodiscard]] bool is_cut() const { return is_cut_; }
 
-  enum class Before { kRequest, kReply, kReplies };
+  enum class Before { kRequest, kReply };
   /// Cuts when a client next says `word`: what says it, or the reply to it, is the first that does
-  /// not come through. kReplies: only replies do not.
+  /// not come through.
   void cut_at(std::string word, Before before);
 
  private:
@@ -40,9 +35,6 @@ class TcpProxy {
   int port_ = 0;
   int listener_ = -1;
   std::atomic<bool> is_cut_ = false;
-  std::atomic<bool> loses_replies_ = false;
-  std::atomic<std::size_t> lost_replies_ = 0;
-  std::atomic<std::size_t> resets_ = 0;
   std::mutex mutex_;
   std::string word_;  // empty: none is waited for
   Before before_ = Before::kRequest;

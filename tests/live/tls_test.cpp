@@ -137,10 +137,9 @@ TEST_CASE("daemon, commands and client library work with a client certificate") 
                            {"client_cert", own.certificate},
                            {"client_key", own.key}};
   LictorDaemon daemon{settings};
-  const Output submitted = run({LICTOR_COMMAND, "--config", daemon.config_file(), "submit",
-                                "Record", "--id", "1", "--wait"});
+  const Output submitted = lictor(daemon, {"submit", "Record", "--id", "1", "--wait"});
   CHECK_MESSAGE(submitted.exit_code == 0, submitted.out);
-  const Output listed = run({LICTOR_COMMAND, "--config", daemon.config_file(), "check"});
+  const Output listed = lictor(daemon, {"check"});
   CHECK_MESSAGE(listed.exit_code == 0, listed.out);
 
   const Variables variables = variables_of(authority.certificate(), own);

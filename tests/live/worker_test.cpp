@@ -150,57 +150,6 @@ TEST_CASE("two warm processes run many tasks; one that dies costs its task an at
   for (const pid_t pid : pids_in(world)) CHECK_FALSE(is_alive(pid));
 }
 
-TEST_CASE("a reload lets a worker finish what it runs, and starts a new one where it has changed") {
-  World world;
-  LictorDaemon daemon{settings_of(world, "a", worker_of(world, 2), 2)};
-  REQUIRE(eventually([&] { return world.leads(daemon); }));
-  world.submit("warm", 1000);
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  const pid_t first = *pids_in(world).begin();
-
-  daemon.reload({{"max_losses", 5}});
-  REQUIRE(eventually([&] { return daemon.logged("configuration reloaded"); }));
-  world.submit("same", 1001);
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  CHECK(pids_in(world) == std::set<pid_t>{first});
-
-  world.submit("long", 1002, {{"sleep", 2000}});
-  REQUIRE(eventually([&] { return has_begun(world, "long"); }));
-  json changed = worker_of(world, 2);
-  changed["env"] = {{"VERSION", "2"}};
-  daemon.reload({{"executors", {{"*", changed}}}});
-  REQUIRE(eventually([&] { return daemon.logged("env differs"); }));
-  world.submit("new", 1003);
-  REQUIRE(eventually([&] { return !world.kv.has(world.task_key("new")); }));
-  CHECK(is_alive(first));
-  CHECK(world.kv.has(world.task_key("long")));
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  const auto version = [&](const std::string& id) {
-    return world.kv.get_json(world.root + "default/done/" + id)["result"].value("env", "?");
-  };
-  CHECK(version("new") == "2");
-  CHECK(version("long") == "");
-  CHECK(eventually([&] { return !is_alive(first); }));
-  CHECK_FALSE(has_begun(world, "long", 2));
-}
-
-TEST_CASE("a task that times out has its process killed, and the next task gets a fresh one") {
-  World world;
-  json worker = worker_of(world);
-  worker["timeout"] = "200ms";
-  worker["max_attempts"] = 1;
-  LictorDaemon daemon{settings_of(world, "a", worker, 1)};
-  REQUIRE(eventually([&] { return world.leads(daemon); }));
-  world.submit("slow", 1000, {{"sleep", 300'000}});
-  world.submit("next", 1001);
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  CHECK(world.dead() == 1);
-  const json dead = world.kv.get_json(world.dead_key("slow"));
-  CHECK(dead.value("error", "").find("timed out after 200ms") != std::string::npos);
-  CHECK(has_begun(world, "next"));
-  CHECK(pids_in(world).size() == 2);
-}
-
 TEST_CASE("when a daemon is killed or hangs, its warm workers are dead before the next leader's") {
   for (const bool freezes : {false, true}) {
     CAPTURE(freezes);

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 #include "kv.h"
 #include "lictor_daemon.h"
 #include "newer_consul.h"
+#include "process.h"
 #include "support.h"
 
 namespace lictor::live {
@@ -92,5 +94,16 @@ class World {
   /// It has a session and could take over.
   [[nodiscard]] bool stands_by(const LictorDaemon& daemon);
 };
+
+/// A command line on the queue of `world`, whatever is configured on this host.
+[[nodiscard]] std::vector<std::string> command_line(const World& world,
+                                                    const std::vector<std::string>& arguments,
+                                                    const std::string& consul);
+/// `lictor ...` to its end; reaches Consul as the world's daemons do.
+Output lictor(const World& world, const std::vector<std::string>& arguments);
+/// The same with the configuration of `daemon`.
+Output lictor(const LictorDaemon& daemon, std::vector<std::string> arguments);
+/// Checks that `text` is in the output, which is shown if it is not.
+bool says(const Output& output, const std::string& text);
 
 }  // namespace lictor::live

@@ -7,20 +7,15 @@
 //
 // Commands, one a line; '#' begins a remark:
 //
-//   start NODE [concurrency=N] [prefetch=N] [max_attempts=N] [max_losses=N]
+//   start NODE [prefetch=N]
 //   put KEY RECORD          a producer writes a task, or what it takes for one
-//   delete KEY              a stranger deletes
 //   advance DURATION
-//   job NODE KEY exits done|retry|permanent [ERROR]
+//   job NODE KEY exits done|retry|permanent|unstarted [ERROR]
 //   stops take DURATION     how long a job needs to end when it is told to
-//   lose requests|replies NODE commit|renew|lock|unlock|all    the next one; "all": until heal
+//   lose requests|replies NODE commit|all    the next one; "all": until heal
 //   heal
-//   kill session            of the leader, as Consul does when its node is lost
-//   delete leader key
-//   crash NODE | restart NODE | stop NODE | hang NODE DURATION
-//   pause | resume | step down
+//   crash NODE | stop NODE | step down
 //   show                    the tasks, the dead letters, who holds the lock, what runs
-//   noise on|off            renewals, proofs, watches and listings too
 
 #include <cstdlib>
 #include <fstream>
@@ -49,7 +44,7 @@ class Scenario {
     };
     cluster_.stopping = [this](Duration grace) { return std::min(stopping_, grace); };
     cluster_.on_effect = [this](const Daemon& daemon, const Effect& effect) {
-      if (noise_ || (!is_noise(effect) && !polls(daemon, effect))) {
+      if (!is_noise(effect) && !polls(daemon, effect)) {
         say(daemon.name + ": " + effect_text(effect));
       }
     };
@@ -69,33 +64,18 @@ class Scenario {
     std::string a;
     std::string b;
     line >> a >> b;
-    if (verb == "delete" && a == "leader") {
-      cluster_.store.remove_leader_key();
-    } else if (verb == "delete") {
-      cluster_.store.remove(a);
-    } else if (verb == "kill") {
-      cluster_.kill_session();
-    } else if (verb == "heal") {
+    if (verb == "heal") {
       losing_.clear();
-    } else if (verb == "pause" || verb == "resume") {
-      cluster_.store.control(verb == "pause", step_down_);
     } else if (verb == "step") {
-      step_down_ += '!';
-      cluster_.store.control(false, step_down_);
-    } else if (verb == "noise") {
-      noise_ = a == "on";
+      cluster_.store.control(false, "please");
     } else if (verb == "stops") {
       stopping_ = parse_duration(b).value_or(Duration::zero());
     } else if (Daemon* daemon = find(a); daemon == nullptr) {
       return "no such command or node: " + text;
     } else if (verb == "crash") {
       cluster_.crash(*daemon);
-    } else if (verb == "restart") {
-      cluster_.restart_after(*daemon, Duration::zero());
     } else if (verb == "stop") {
       cluster_.tell(*daemon, StopRequested{});
-    } else if (verb == "hang") {
-      cluster_.pause(*daemon, parse_duration(b).value_or(Duration::zero()));
     } else {
       return "no such command: " + text;
     }
@@ -182,15 +162,8 @@ class Scenario {
       const auto value =
           static_cast<std::uint32_t>(std::strtoul(setting.c_str() + equals + 1, nullptr, 10));
       const std::string key = setting.substr(0, equals);
-      if (key == "concurrency") {
-        options.concurrency = value;
-        cluster_.exclusive = value == 1;
-      } else if (key == "prefetch") {
+      if (key == "prefetch") {
         options.prefetch = value;
-      } else if (key == "max_attempts") {
-        options.any_type->max_attempts = value;
-      } else if (key == "max_losses") {
-        options.max_losses = value;
       } else {
         return "no such setting: " + setting;
       }
@@ -280,11 +253,7 @@ class Scenario {
   Fault fault(const Daemon& daemon, const Effect& effect) {
     Fault f;
     for (auto it = losing_.begin(); it != losing_.end(); ++it) {
-      const bool hit = it->kind == "all" ||
-                       (it->kind == "commit" && std::holds_alternative<Commit>(effect)) ||
-                       (it->kind == "renew" && std::holds_alternative<RenewSession>(effect)) ||
-                       (it->kind == "lock" && std::holds_alternative<AcquireLock>(effect)) ||
-                       (it->kind == "unlock" && std::holds_alternative<ReleaseLock>(effect));
+      const bool hit = it->kind == "all" || std::holds_alternative<Commit>(effect);
       if (!hit || it->node != daemon.name) continue;
       (it->requests ? f.lose_request : f.lose_reply) = true;
       if (it->kind != "all") losing_.erase(it);
@@ -302,8 +271,6 @@ class Scenario {
   std::size_t told_ = 0;
   std::vector<Loss> losing_;
   Duration stopping_ = 10ms;
-  std::string step_down_;
-  bool noise_ = false;
 };
 
 struct Played {

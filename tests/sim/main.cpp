@@ -1,21 +1,12 @@
 // sim: many runs of the simulation, by seed.
 
-#include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
-#include <chrono>
-#include <climits>
-#include <cstdlib>
-#include <functional>
 #include <iomanip>
 #include <iostream>
 #include <string>
 #include <string_view>
-#include <type_traits>
-#include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "fault.h"
 #include "simulation.h"
@@ -32,20 +23,10 @@ constexpr const char* kProgram = "sim";
 #endif
 constexpr std::uint64_t kEnoughSeeds = 100;
 constexpr std::uint64_t kAllArrows = 50'000;
-constexpr std::chrono::seconds kProgress{10};
-
-constexpr std::string_view kUsage =
-    "sim: daemons, a store, a network and clocks that fail, in virtual time; by seed.\n"
-    "  sim [--first N] [--seeds N] [--jobs N]  run the seeds; exit 1 if anything is found\n"
-    "      [--stats]                           how often what went wrong\n"
-    "  sim --seed N [--trace]                  replay one, with all that happens\n"
-    "  sim --faults [--seeds N]                find each deliberate fault (faults.py)\n"
-    "  --fault NAME                            with such a fault\n";
 
 struct Arguments {
   std::uint64_t first = 1;
   std::uint64_t seeds = 100;
-  unsigned jobs = 1;
   bool trace = false;
   bool faults = false;
   bool stats = false;
@@ -66,151 +47,59 @@ constexpr Named kFaults[] = {
 #undef X
 };
 
-[[noreturn]] void bad_usage(const std::string& what) {
-  std::cerr << "sim: " << what << '\n' << kUsage;
-  std::exit(2);
+void add_options(CLI::App& app, Arguments& arguments) {
+  app.add_option("--first", arguments.first, "the first seed");
+  app.add_option("--seeds", arguments.seeds, "how many are run; exit 1 if anything is found");
+  app.add_option_function<std::uint64_t>(
+      "--seed",
+      [&](std::uint64_t seed) {
+        arguments.first = seed;
+        arguments.seeds = 1;
+      },
+      "replay one");
+  app.add_flag("--trace", arguments.trace, "with all that happens");
+  app.add_flag("--stats", arguments.stats, "how often what went wrong");
+  app.add_flag("--faults", arguments.faults, "find each deliberate fault (faults.py)");
+  app.add_option_function<std::string>(
+      "--fault",
+      [](const std::string& name) {
+        for (const Named& named : kFaults) {
+          if (name == named.name) active_fault = named.fault;
+        }
+        if (active_fault == Fault::kNone) throw CLI::ValidationError{"no such fault: " + name};
+      },
+      "with such a fault");
 }
 
-Arguments read_arguments(const std::vector<std::string>& words) {
-  Arguments arguments;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    const auto value = [&]() -> const std::string& {
-      if (i + 1 == words.size()) bad_usage(word + ": a value is missing");
-      return words[++i];
-    };
-    const auto number = [&] {
-      const std::string& text = value();
-      char* end = nullptr;
-      const std::uint64_t read = std::strtoull(text.c_str(), &end, 10);
-      if (text.empty() || *end != '\0') bad_usage(word + ": expected a number, got " + text);
-      return read;
-    };
-    if (word == "--seed") {
-      arguments.first = number();
-      arguments.seeds = 1;
-    } else if (word == "--first") {
-      arguments.first = number();
-    } else if (word == "--seeds") {
-      arguments.seeds = number();
-    } else if (word == "--jobs") {
-      arguments.jobs = static_cast<unsigned>(std::max<std::uint64_t>(1, number()));
-    } else if (word == "--trace") {
-      arguments.trace = true;
-    } else if (word == "--stats") {
-      arguments.stats = true;
-    } else if (word == "--faults") {
-      arguments.faults = true;
-    } else if (word == "--fault") {
-      const std::string& name = value();
-      for (const Named& named : kFaults) {
-        if (name == named.name) active_fault = named.fault;
-      }
-      if (active_fault == Fault::kNone) bad_usage("no such fault: " + name);
-    } else if (word == "--help") {
-      std::cout << kUsage;
-      std::exit(0);
-    } else {
-      bad_usage("unknown argument " + word);
-    }
-  }
-  return arguments;
-}
-
-// What a process did; small enough for a pipe to take it whole.
 struct Totals {
   std::size_t seeds = 0, failed = 0, jobs = 0, losses = 0, effects = 0, dead = 0;
   std::array<std::size_t, test::kMisfortunes> misfortunes{};
   TaskTable::Walked walked{};
 
-  void add(const Totals& other) {
-    seeds += other.seeds;
-    failed += other.failed;
-    jobs += other.jobs;
-    losses += other.losses;
-    effects += other.effects;
-    dead += other.dead;
-    for (std::size_t i = 0; i < misfortunes.size(); ++i) misfortunes[i] += other.misfortunes[i];
-    for (std::size_t i = 0; i < walked.size(); ++i) walked[i] |= other.walked[i];
+  void add(const Simulation& simulation, bool has_failed) {
+    ++seeds;
+    failed += has_failed ? 1 : 0;
+    jobs += simulation.oracle().starts();
+    losses += simulation.oracle().losses();
+    effects += simulation.oracle().effects();
+    dead += simulation.oracle().dead();
+    const auto struck = simulation.misfortunes();
+    for (std::size_t i = 0; i < misfortunes.size(); ++i) misfortunes[i] += struck[i];
+    const auto arrows = simulation.walked();
+    for (std::size_t i = 0; i < walked.size(); ++i) walked[i] |= arrows[i];
   }
 };
-static_assert(sizeof(Totals) <= PIPE_BUF && std::is_trivially_copyable_v<Totals>);
 
-// One process's share of the seeds: every `of`th. Tells `tell` about each second.
-Totals run_seeds(const Arguments& arguments, unsigned share,
-                 const std::function<void(const Totals&)>& tell) {
+Totals run_seeds(const Arguments& arguments) {
   Totals totals;
-  auto told_at = std::chrono::steady_clock::now();
-  for (std::uint64_t i = share; i < arguments.seeds && totals.failed < 10; i += arguments.jobs) {
+  for (std::uint64_t i = 0; i < arguments.seeds && totals.failed < 10; ++i) {
     const std::uint64_t seed = arguments.first + i;
     Simulation simulation{seed, arguments.trace};
     const std::string found = simulation.run();
-    const auto& oracle = simulation.oracle();
-    totals.add({1, found.empty() ? 0U : 1U, oracle.starts(), oracle.losses(), oracle.effects(),
-                oracle.dead(), simulation.misfortunes(), simulation.walked()});
-    if (!found.empty()) {
-      std::cout << "seed " + std::to_string(seed) + ": " + found + " (" + kProgram + " --seed " +
-                       std::to_string(seed) + " --trace)\n"
-                << std::flush;
-    }
-    const auto now = std::chrono::steady_clock::now();
-    if (now - told_at < std::chrono::seconds{1}) continue;
-    told_at = now;
-    tell(totals);
-  }
-  tell(totals);
-  return totals;
-}
-
-// Each share in a process of its own, which writes its totals into a pipe.
-Totals run_in_processes(const Arguments& arguments) {
-  struct Child {
-    pid_t pid = 0;
-    Totals totals;
-  };
-  std::vector<Child> children(arguments.jobs);
-  std::vector<pollfd> pipes;
-  for (unsigned share = 0; share < arguments.jobs; ++share) {
-    int ends[2];
-    if (pipe(ends) != 0) bad_usage("pipe failed");
-    children[share].pid = fork();
-    if (children[share].pid < 0) bad_usage("fork failed");
-    if (children[share].pid == 0) {
-      run_seeds(arguments, share, [&](const Totals& totals) {
-        if (write(ends[1], &totals, sizeof totals) != sizeof totals) _exit(1);
-      });
-      _exit(0);
-    }
-    close(ends[1]);
-    pipes.push_back({ends[0], POLLIN, 0});
-  }
-  const auto sum = [&] {
-    Totals totals;
-    for (const Child& child : children) totals.add(child.totals);
-    return totals;
-  };
-  auto printed_at = std::chrono::steady_clock::now();
-  for (unsigned open = arguments.jobs; open != 0;) {
-    if (poll(pipes.data(), pipes.size(), -1) < 0 && errno != EINTR) break;
-    for (std::size_t i = 0; i < pipes.size(); ++i) {
-      if (pipes[i].revents == 0) continue;
-      if (read(pipes[i].fd, &children[i].totals, sizeof(Totals)) == sizeof(Totals)) continue;
-      close(pipes[i].fd);
-      pipes[i].fd = -1;
-      --open;
-    }
-    const auto now = std::chrono::steady_clock::now();
-    if (now - printed_at < kProgress) continue;
-    printed_at = now;
-    const Totals so_far = sum();
-    std::cerr << so_far.seeds << " of " << arguments.seeds << " seeds, " << so_far.failed
-              << " failed" << std::endl;
-  }
-  Totals totals = sum();
-  for (const Child& child : children) {
-    int status = 0;
-    // One that died has found something, too.
-    if (waitpid(child.pid, &status, 0) != child.pid || status != 0) ++totals.failed;
+    totals.add(simulation, !found.empty());
+    if (found.empty()) continue;
+    std::cout << "seed " << seed << ": " << found << " (" << kProgram << " --seed " << seed
+              << " --trace)" << std::endl;
   }
   return totals;
 }
@@ -292,9 +181,10 @@ bool find_faults(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Arguments arguments = read_arguments({argv + 1, argv + argc});
+  CLI::App app{"Daemons, a store, a network and clocks that fail, in virtual time; by seed."};
+  Arguments arguments;
+  add_options(app, arguments);
+  CLI11_PARSE(app, argc, argv)
   if (arguments.faults) return find_faults(arguments) ? 0 : 1;
-  const Totals totals = arguments.jobs > 1 ? run_in_processes(arguments)
-                                           : run_seeds(arguments, 0, [](const Totals&) {});
-  return report(arguments, totals) ? 0 : 1;
+  return report(arguments, run_seeds(arguments)) ? 0 : 1;
 }

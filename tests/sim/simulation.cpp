@@ -165,8 +165,7 @@ std::string Simulation::draw_record() {
 // All of them for a day after the simulation.
 void Simulation::produce_crowd(std::size_t count, Duration interval) {
   for (std::size_t i = 0; i < count && !failed(); ++i) {
-    Task& task = cluster_.make("crowd" + std::to_string(random_.next()));
-    task.record = std::make_shared<const std::string>("record " + std::to_string(++serial_));
+    Task& task = make("crowd" + std::to_string(random_.next()));
     task.execute_at = cluster_.wall() + std::chrono::hours{24 * 30} +
                       std::chrono::seconds{random_.next() % 100'000};
     put(task);
@@ -430,6 +429,18 @@ void Simulation::withdraw(const std::string& key) {
   if (const Task* old = cluster_.store.task(key)) oracle_.withdrawn(*old->record);
 }
 
+// By a producer who takes it back.
+void Simulation::remove(const std::string& key) {
+  withdraw(key);
+  cluster_.store.remove(key);
+}
+
+Task& Simulation::make(const std::string& id) {
+  Task& task = cluster_.make(id);
+  task.record = std::make_shared<const std::string>("record " + std::to_string(++serial_));
+  return task;
+}
+
 void Simulation::put(Task& task) {
   withdraw(task.key);
   if (chance(0.2)) task.flags = random_.next() % 1'000;
@@ -442,8 +453,7 @@ void Simulation::produce() {
   const std::string id = prefix_ + number;
   const std::string key = std::string{kTasks} + id;
   if (cluster_.store.has(key) && strikes(Misfortune::kWithdraw)) {
-    withdraw(key);
-    cluster_.store.remove(key);
+    remove(key);
     return;
   }
   if (strikes(Misfortune::kNonsense)) {
@@ -512,8 +522,7 @@ void Simulation::heal() {
     if (!waits && task->stamp != Stamp{}) {
       cluster_.violation(key + " was claimed, and is too large to be");
     }
-    withdraw(key);
-    cluster_.store.remove(key);
+    remove(key);
   }
   if (!cluster_.run_until([&] { return store.task_keys().empty(); }, kSettles) && !failed()) {
     std::string left = "not ended although nothing fails any more:";
@@ -588,8 +597,7 @@ void Simulation::try_order() {
 void Simulation::try_limits() {
   phase_ = Phase::kHang;
   for (int i = 0; i < 10; ++i) {
-    Task& task = cluster_.make("h" + std::to_string(i));
-    task.record = std::make_shared<const std::string>("record " + std::to_string(++serial_));
+    Task& task = make("h" + std::to_string(i));
     put(task);
   }
   cluster_.run_for(5s);
@@ -610,10 +618,7 @@ void Simulation::try_limits() {
     cluster_.violation("there are tasks to run, and " + std::to_string(cluster_.running()) +
                        " of " + std::to_string(slots) + " slots are taken");
   }
-  for (const std::string& key : cluster_.store.task_keys()) {
-    oracle_.withdrawn(*cluster_.store.task(key)->record);
-    cluster_.store.remove(key);
-  }
+  for (const std::string& key : cluster_.store.task_keys()) remove(key);
   cluster_.run_for(5s);
   if (cluster_.running() != 0) cluster_.violation("a job of a withdrawn task runs on");
 }
@@ -632,8 +637,7 @@ void Simulation::try_anew() {
   };
   static_cast<void>(cluster_.run_until(all_led, kMostLockDelay));
   for (int i = 0; i < 2; ++i) {
-    Task& task = cluster_.make("again");
-    task.record = std::make_shared<const std::string>("record " + std::to_string(++serial_));
+    Task& task = make("again");
     const std::string key = task.key;
     put(task);
     if (!cluster_.run_until([&] { return !cluster_.store.has(key); }, 10s) && !failed()) {
@@ -648,18 +652,14 @@ void Simulation::try_pace() {
   if (!crowded_) return;
   produce_crowd(3'000, {});
   produce_crowd(500, 2ms);
-  for (const std::string& key : cluster_.store.task_keys()) {
-    withdraw(key);
-    cluster_.store.remove(key);
-  }
+  for (const std::string& key : cluster_.store.task_keys()) remove(key);
   cluster_.run_for(5s);
 }
 
 // Nothing happens for a while: few requests, and a new task is picked up at once.
 void Simulation::try_rest() {
   phase_ = Phase::kRest;
-  Task& later = cluster_.make("later");
-  later.record = std::make_shared<const std::string>("record " + std::to_string(++serial_));
+  Task& later = make("later");
   later.execute_at = cluster_.wall() + std::chrono::hours{24 * 30};
   const std::string later_key = later.key;
   put(later);
@@ -675,8 +675,7 @@ void Simulation::try_rest() {
                          " requests a minute");
     }
   }
-  Task& task = cluster_.make("quiet");
-  task.record = std::make_shared<const std::string>("record " + std::to_string(++serial_));
+  Task& task = make("quiet");
   const std::string key = task.key;
   const std::size_t started = cluster_.started.size();
   put(task);
@@ -684,8 +683,7 @@ void Simulation::try_rest() {
     cluster_.violation("after a quiet minute a task is not picked up within 500 ms");
   }
   cluster_.run_until([&] { return !cluster_.store.has(key); }, 10s);
-  withdraw(later_key);
-  cluster_.store.remove(later_key);
+  remove(later_key);
   cluster_.run_for(1s);
 }
 

@@ -104,6 +104,8 @@ class Simulation {
   void produce();
   void produce_crowd(std::size_t count, Duration interval);
   [[nodiscard]] std::string draw_record();
+  /// A task with a record of its own, to be changed before put().
+  [[nodiscard]] Task& make(const std::string& id);
   void put(Task& task);
 
   void run_with_faults();
@@ -130,6 +132,7 @@ class Simulation {
   [[nodiscard]] KvWrite follower();
   void delete_leader_key();
   void withdraw(const std::string& key);
+  void remove(const std::string& key);
   void check_leftovers();
   [[nodiscard]] Duration between(Duration least, Duration most);
 

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
 #include "base/random.h"
 #include "cluster.h"
 #include "fault.h"
@@ -363,12 +365,6 @@ constexpr Named kFaults[] = {
 #undef X
 };
 
-constexpr std::string_view kUsage =
-    "sim_ticks: recurring tasks in virtual time, by seed.\n"
-    "  sim_ticks [--first N] [--seeds N] [--days N]  run them; exit 1 if anything is found\n"
-    "  sim_ticks --faults [--seeds N] [--days N]     find each deliberate fault (faults.py)\n"
-    "  LICTOR_TRACE=1                                prints every effect\n";
-
 bool find_faults(std::uint64_t first, std::uint64_t seeds, int days) {
   bool all = true;
   for (const Named& named : kFaults) {
@@ -391,25 +387,15 @@ bool find_faults(std::uint64_t first, std::uint64_t seeds, int days) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  CLI::App app{"Recurring tasks in virtual time, by seed. LICTOR_TRACE=1 prints every effect."};
   std::uint64_t first = 1, seeds = 1;
   int days = 365;
   bool faults = false;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    const bool has_value = i + 1 < argc;
-    if (word == "--faults") {
-      faults = true;
-    } else if (word == "--first" && has_value) {
-      first = std::strtoull(argv[++i], nullptr, 10);
-    } else if (word == "--seeds" && has_value) {
-      seeds = std::strtoull(argv[++i], nullptr, 10);
-    } else if (word == "--days" && has_value) {
-      days = std::atoi(argv[++i]);
-    } else {
-      std::cerr << kUsage;
-      return word == "--help" ? 0 : 2;
-    }
-  }
+  app.add_option("--first", first, "the first seed");
+  app.add_option("--seeds", seeds, "how many are run; exit 1 if anything is found");
+  app.add_option("--days", days, "of each");
+  app.add_flag("--faults", faults, "find each deliberate fault (faults.py)");
+  CLI11_PARSE(app, argc, argv)
   if (faults) return find_faults(first, seeds, days) ? 0 : 1;
   std::size_t made = 0, skipped = 0, terms = 0, failed = 0;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {

@@ -513,33 +513,6 @@ TEST_CASE("a member that leaves and comes back moves no more than its share, twi
   }
 }
 
-TEST_CASE("hosts that are all new to the partitions share them within a minute") {
-  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    CAPTURE(seed);
-    const auto ids = names(2 + seed % 4);
-    Fleet fleet{seed, 16, ids, 1s};
-    fleet.renew(6s);
-    fleet.run(1min);
-    CHECK(fleet.owned_by("") == 0);
-    CHECK(spread(fleet, ids) <= 1);
-    CHECK(*std::max_element(fleet.moves.begin(), fleet.moves.end()) <= 2);
-  }
-}
-
-TEST_CASE("what a slow host did not take is offered to it again") {
-  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    CAPTURE(seed);
-    const auto ids = names(3);
-    Fleet fleet{seed, 16, ids, 1s};
-    fleet.renew(6s);
-    fleet.run(7s);
-    fleet.freeze(ids[seed % 3], 20s);
-    fleet.run(3min);
-    CHECK(fleet.owned_by("") == 0);
-    CHECK(spread(fleet, ids) <= 1);
-  }
-}
-
 TEST_CASE("a member that gave up what is its own does not get it back at once") {
   BalancerView view = view_of({"a", "b"}, 4);
   view.owners = {"a", "b", "a", "b"};
@@ -584,23 +557,6 @@ TEST_CASE("what stays with its host for now does not keep others from being hand
   busy.show(0s);
   REQUIRE(busy.given());
   CHECK(busy.given() != first);
-}
-
-TEST_CASE("a member that stays away is made up for") {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    CAPTURE(seed);
-    auto ids = names(5);
-    Fleet fleet{seed, 32, ids, 10min};
-    fleet.lose(ids[1]);
-    // Those of a lost host are free when its TTL and the lock-delay are over. Then all ask at once.
-    fleet.run(2 * kTtl + kLockDelay + 1s);
-    CHECK(fleet.owned_by("") == 0);
-    ids.erase(ids.begin() + 1);
-    fleet.run(2min);
-    CHECK(spread(fleet, ids) <= 1);
-    fleet.run(10min);
-    CHECK(spread(fleet, ids) <= 1);
-  }
 }
 
 TEST_CASE("a draining host ends with none, and gets them back") {

@@ -186,6 +186,15 @@ class Cluster {
     store.put(task);
   }
 
+  /// The same as usual, and then time passes.
+  void put_and_run(const std::string& id, Duration duration) {
+    put(id);
+    run_for(duration);
+  }
+  void reload(Daemon& daemon, const QueueOptions& options) {
+    tell(daemon, Reconfigured{std::make_shared<const QueueOptions>(options)});
+  }
+
   [[nodiscard]] WallTime wall() const { return wall_at(now); }
   [[nodiscard]] static WallTime wall_at(Instant at) {
     return kWallStart + std::chrono::floor<std::chrono::milliseconds>(at - kStart);
@@ -357,6 +366,12 @@ class Cluster {
 
 /// One daemon with the options of the tests: concurrency 1, types "*".
 [[nodiscard]] QueueOptions options_of(const std::string& node);
+/// `options` of node "a" with a change.
+[[nodiscard]] inline QueueOptions options_with(const std::function<void(QueueOptions&)>& change,
+                                               QueueOptions options = options_of("a")) {
+  change(options);
+  return options;
+}
 
 // What a daemon did, out of its log.
 template <class E>

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "two.h"
+#include "alone.h"
 
 using namespace lictor;
 using namespace lictor::core;
@@ -10,41 +10,11 @@ using namespace lictor::core::test;
 
 TEST_SUITE_BEGIN("core");
 
-TEST_CASE("a new leader starts nothing before it knows whether the queue is paused") {
-  for (const bool refused : {false, true}) {
-    Two two;
-    two.cluster.store.control(true, "");
-    two.cluster.put("1");
-    two.cluster.run_for(1s);
-    REQUIRE(two.cluster.started.empty());
-    two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
-      Fault f;
-      const bool first = all<WatchControl>(daemon).size() <= 1;
-      if (&daemon == two.b && std::holds_alternative<WatchControl>(e) && first) {
-        f.refused = refused;
-        f.back = 2s;
-      }
-      return f;
-    };
-    two.cluster.tell(two.a, StopRequested{});
-    CHECK(two.until_leader(*two.b) < 100ms);
-    two.cluster.run_for(1s);
-    CHECK(two.b->queue->why(two.cluster.now, "tasks/1").front().kind == Reason::Kind::kReading);
-    two.cluster.run_for(10s);
-    CHECK(two.cluster.started.empty());
-    CHECK_FALSE(two.cluster.store.task("tasks/1")->stamp.taken);
-    two.cluster.store.control(false, "");
-    two.cluster.run_for(1s);
-    CHECK(two.cluster.started == Keys{"tasks/1"});
-  }
-}
-
 TEST_CASE(
     "a control key that holds nonsense holds the queue, whoever leads, until it is put right") {
   Two two;
   two.cluster.store.control(true, "");
-  two.cluster.put("1");
-  two.cluster.run_for(1s);
+  two.cluster.put_and_run("1", 1s);
   two.cluster.store.overwrite_control();
   two.cluster.run_for(1s);
   two.cluster.tell(two.a, StopRequested{});
@@ -60,20 +30,6 @@ TEST_CASE(
   two.cluster.run_for(1s);
   CHECK(two.cluster.started == Keys{"tasks/1"});
   CHECK(count(*two.b, Fact::Kind::kResumed) == 1);
-}
-
-TEST_CASE("who leads again reads again whether the queue is paused") {
-  Cluster cluster;
-  Daemon& a = cluster.add(options_of("a"));
-  cluster.run_for(1s);
-  cluster.store.control(true, "");
-  cluster.put("1");
-  cluster.run_for(1s);
-  cluster.kill_session();
-  cluster.run_for(60s);
-  REQUIRE(count(a, Fact::Kind::kLeading) == 2);
-  CHECK(cluster.started.empty());
-  CHECK(a.queue->paused());
 }
 
 TEST_CASE("a step-down is for who leads when it is asked for, and for nobody later") {
@@ -154,8 +110,7 @@ TEST_CASE("a paused queue goes on when its control key is deleted") {
   cluster.run_for(1s);
   cluster.store.control(true, "");
   cluster.run_for(5s);
-  cluster.put("1");
-  cluster.run_for(5s);
+  cluster.put_and_run("1", 5s);
   REQUIRE(cluster.started.empty());
   cluster.store.remove_control();
   cluster.run_for(5s);
@@ -168,8 +123,7 @@ TEST_CASE("a step-down whose leader is lost meanwhile is over") {
   options.drain_timeout = 1h;
   Cluster cluster;
   Daemon& a = cluster.add(options);
-  cluster.put("1");
-  cluster.run_for(1s);
+  cluster.put_and_run("1", 1s);
   cluster.store.control(false, "please");
   cluster.run_for(1s);
   REQUIRE(a.queue->draining());
@@ -182,14 +136,64 @@ TEST_CASE("a step-down whose leader is lost meanwhile is over") {
 
 TEST_CASE("a step-down that is asked for while the daemon stops does not keep it") {
   Two two;
-  two.cluster.put("1");
-  two.cluster.run_for(1s);
+  two.cluster.put_and_run("1", 1s);
   two.cluster.tell(two.a, StopRequested{});
   two.cluster.run_for(1s);
   two.cluster.store.control(false, "please");
   two.cluster.run_for(1s);
   two.cluster.end_job(two.a, "tasks/1");
   two.until_leader(*two.b);
+  CHECK(two.a.stopped);
+}
+
+TEST_CASE("a job that will not end: the lock is left to its TTL, and nothing is begun any more") {
+  Two two{options_with([](QueueOptions& o) { o.concurrency = 2; })};
+  two.cluster.stopping = [](Duration) { return Duration{1h}; };
+  two.cluster.put_and_run("1", 1s);
+  two.cluster.tell(two.a, StopRequested{});
+  two.cluster.run_for(10s);
+  two.cluster.put("2");
+  CHECK(two.cluster.run_until([&] { return two.a.stopped; }, 60s));
+  CHECK(all<ReleaseLock>(two.a).empty());
+  CHECK(two.cluster.store.leader_session() == "s1");
+  CHECK_FALSE(two.cluster.store.task("tasks/2")->stamp.taken);
+}
+
+TEST_CASE("a stop during an outage ends, and leaves the session to its TTL") {
+  for (const bool leads : {true, false}) {
+    Two two;
+    Daemon& daemon = leads ? two.a : *two.b;
+    two.cut_off = &daemon;
+    two.cluster.tell(daemon, StopRequested{});
+    CHECK(two.cluster.run_until([&] { return daemon.stopped; }, 10s));
+  }
+}
+
+TEST_CASE("a stop before anything was reached ends") {
+  for (const Duration after : {0ms, 1ms, 2ms, 3ms, 4ms, 5ms, 6ms, 7ms}) {
+    Cluster cluster;
+    Daemon& a = cluster.add(options_of("a"));
+    cluster.run_for(after);
+    cluster.tell(a, StopRequested{});
+    CHECK(cluster.run_until([&] { return a.stopped; }, 10s));
+    cluster.run_for(1min);
+    CHECK(all<Stopped>(a).size() == 1);
+    CHECK(cluster.store.leader_session().empty());
+    CHECK(cluster.violations().empty());
+  }
+}
+
+TEST_CASE("a stop while the lock was lost waits for the jobs") {
+  Two two;
+  two.cluster.stopping = [](Duration grace) { return grace; };
+  two.cluster.put_and_run("1", 1s);
+  two.cluster.kill_session();
+  two.cluster.run_for(100ms);
+  two.cluster.tell(two.a, StopRequested{});
+  two.cluster.run_for(3500ms);
+  CHECK(two.cluster.running() == 1);
+  CHECK_FALSE(two.a.stopped);
+  two.cluster.run_for(5s);
   CHECK(two.a.stopped);
 }
 

@@ -140,28 +140,6 @@ TEST_CASE("a task of much later that is withdrawn is forgotten") {
   CHECK(a.cluster.started == Keys{"tasks/1"});
 }
 
-TEST_CASE("a task of much later that is gone when it is read, and written again, is read again") {
-  Distant a;
-  a.put("1", 3min);
-  bool read = false;
-  const auto reads = [](const Effect& effect) {
-    const auto* fetch = std::get_if<FetchTasks>(&effect);
-    return fetch != nullptr && fetch->keys == Keys{"tasks/1"};
-  };
-  a.cluster.fault = [&](const Daemon&, const Effect& effect) {
-    Fault fault;
-    if (reads(effect) && !read) a.cluster.store.remove("tasks/1");
-    // No names tell that it was gone.
-    fault.lose_reply = !read && std::holds_alternative<ListTasks>(effect);
-    return fault;
-  };
-  a.cluster.on_served = [&](const Daemon&, const Effect& effect, const Event&) {
-    if (reads(effect) && !std::exchange(read, true)) a.cluster.put("1");
-  };
-  CHECK(a.cluster.run_until([&] { return a.cluster.started == Keys{"tasks/1"}; }, 5min));
-  CHECK(read);
-}
-
 TEST_CASE("a task that loses its executor by a reload is reported, though it is for much later") {
   QueueOptions options = options_of("a");
   options.types["T"] = *options.any_type;
@@ -174,7 +152,7 @@ TEST_CASE("a task that loses its executor by a reload is reported, though it is 
   REQUIRE(a.why("1")[0].kind == Kind::kNotDue);
   const auto before = a.held();
   const auto reconfigure = [&] {
-    a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(options)});
+    a.cluster.reload(a.daemon, options);
     a.cluster.run_for(1s);
   };
   options.types.erase("T");
@@ -214,17 +192,4 @@ TEST_CASE("what is tried again, or expires first, is held") {
   a.cluster.run_for(1h);
   CHECK(a.cluster.started == Keys{"tasks/slow", "tasks/slow"});
   CHECK(a.dead("dead/stale").reason == "expired");
-}
-
-TEST_CASE("what is for much later is read although Consul does not answer at first") {
-  Distant a;
-  a.put("1", 1h);
-  a.cluster.run_for(57min);
-  a.cluster.spoil({.refused = true}, [](const Daemon&, const Effect& effect) {
-    return std::holds_alternative<ListTasks>(effect) || std::holds_alternative<FetchTasks>(effect);
-  });
-  a.cluster.run_for(90s);
-  a.cluster.heal();
-  a.cluster.run_for(5min);
-  CHECK(a.cluster.started == Keys{"tasks/1"});
 }

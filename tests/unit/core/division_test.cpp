@@ -11,6 +11,21 @@ FleetMember member(const std::string& id, std::uint32_t desired_partitions) {
   return {{id}, desired_partitions};
 }
 
+bool serves(const DivisionActs& acts) {
+  return std::any_of(acts.begin(), acts.end(), [](const DivisionAct& act) {
+    return std::holds_alternative<ServeQueue>(act);
+  });
+}
+
+// What there is of a queue that host c wants in three partitions.
+FleetRead fleet(std::optional<std::uint32_t> count = {}, std::uint64_t count_index = 0) {
+  FleetRead read;
+  read.members = {member("c", 3)};
+  read.count = count;
+  read.count_index = count_index;
+  return read;
+}
+
 TEST_SUITE_BEGIN("core");
 
 TEST_CASE("the number of partitions stays until all want the same") {
@@ -67,15 +82,10 @@ TEST_CASE("a number is served when no lock of another one is held, nor was just 
     now += wait;
     DivisionActs acts;
     division.on_time(now, {}, acts);
-    FleetRead read;
-    read.members = {member("c", 3)};
-    read.count = 3;
-    read.count_index = 9;
+    FleetRead read = fleet(3, 9);
     read.locks = locks;
     division.on(now, read, acts);
-    return std::any_of(acts.begin(), acts.end(), [](const DivisionAct& act) {
-      return std::holds_alternative<ServeQueue>(act);
-    });
+    return serves(acts);
   };
   const auto lock = [](const std::string& key, const std::string& session, bool released) {
     FleetRead::Lock found{key, {}, 2};
@@ -99,28 +109,22 @@ TEST_CASE("a leader that was lost before the number changed is waited for") {
   Division division{"c", 1, 3};
   Instant now{1h};
   Division::Service service;
-  const auto serves = [&](std::uint32_t count) {
+  const auto is_served = [&](std::uint32_t count) {
     DivisionActs acts;
     division.on_time(now, service, acts);
-    FleetRead read;
-    read.members = {member("c", 3)};
-    read.count = count;
-    read.count_index = 5 + count;
-    division.on(now, read, acts);
-    return std::any_of(acts.begin(), acts.end(), [](const DivisionAct& act) {
-      return std::holds_alternative<ServeQueue>(act);
-    });
+    division.on(now, fleet(count, 5 + count), acts);
+    return serves(acts);
   };
-  REQUIRE(serves(3));
+  REQUIRE(is_served(3));
   service.locks_free_from = now + 30s;
   service.count_changed = service.stopped = true;
   now += 1s;
-  CHECK_FALSE(serves(5));
+  CHECK_FALSE(is_served(5));
   service = {};
   now += 28s;
-  CHECK_FALSE(serves(5));
+  CHECK_FALSE(is_served(5));
   now += 2s;
-  CHECK(serves(5));
+  CHECK(is_served(5));
 }
 
 // A stranger may just have deleted the number.
@@ -153,10 +157,7 @@ TEST_CASE("a lost lock of another number is waited for once, and deleted") {
     CAPTURE(static_cast<int>(answer));
     Division division{"c", 1, 3};
     Instant now{1h};
-    FleetRead read;
-    read.members = {member("c", 3)};
-    read.count = 3;
-    read.count_index = 9;
+    FleetRead read = fleet(3, 9);
     read.locks = {{"leader/2/0", {}, 2}, {"leader/3/0", {}, 3}};
     read.locks[0].read.modify_index = read.locks[1].read.modify_index = 8;
     const auto acts_after = [&](Duration wait) {
@@ -176,11 +177,8 @@ TEST_CASE("a lost lock of another number is waited for once, and deleted") {
     division.on(now, DivisionReply{answer, {}}, none);
     CHECK(none.empty());
     const auto next = acts_after(2s);
-    const bool serves = std::any_of(next.begin(), next.end(), [](const DivisionAct& act) {
-      return std::holds_alternative<ServeQueue>(act);
-    });
-    CHECK(serves == (answer == Answer::kRefused));
-    CHECK(std::holds_alternative<DeleteLocks>(next.back()) == !serves);
+    CHECK(serves(next) == (answer == Answer::kRefused));
+    CHECK(std::holds_alternative<DeleteLocks>(next.back()) == !serves(next));
   }
 }
 
@@ -189,8 +187,7 @@ TEST_CASE("a host that is second to write the number says nothing, and reads it"
   for (const Answer answer : {Answer::kNo, Answer::kRefused, Answer::kUnknown}) {
     CAPTURE(static_cast<int>(answer));
     Division division{"c", 1, 3};
-    FleetRead read;
-    read.members = {member("c", 3)};
+    const FleetRead read = fleet();
     DivisionActs acts;
     division.on_time(Instant{1h}, {}, acts);
     division.on(Instant{1h}, read, acts);
@@ -205,50 +202,6 @@ TEST_CASE("a host that is second to write the number says nothing, and reads it"
     division.on_time(Instant{1h} + 1s, {}, acts);
     CHECK(std::holds_alternative<ReadFleet>(acts.back()));
   }
-}
-
-TEST_CASE("the number changes under load, and every task runs once") {
-  Cluster cluster;
-  cluster.exclusive = false;
-  cluster.divides = true;
-  for (const char* name : {"a", "b", "c"}) {
-    QueueOptions options = options_of(name);
-    options.partitions = 4;
-    cluster.add(options);
-  }
-  cluster.plan = [](const Task&) { return JobPlan{50ms, JobEnding::kDone, {}}; };
-  cluster.run_for(20s);
-  for (int i = 0; i < 200; ++i) {
-    Task& task = cluster.make("t" + std::to_string(100 + i));
-    task.serial_key = "key" + std::to_string(i % 7);
-    cluster.store.put(task);
-    if (i == 60) cluster.resize(7);
-    if (i == 120) cluster.resize(1);
-    cluster.run_for(100ms);
-  }
-  REQUIRE(cluster.run_until([&] { return cluster.store.task_keys().empty(); }, 2min));
-  CHECK(cluster.run_until([&] { return cluster.is_resized(); }, 1min));
-  CHECK(cluster.started.size() == 200);
-  CHECK(cluster.violations() == std::vector<std::string>{});
-}
-
-TEST_CASE("a leader of one partition notices a number that a stranger writes") {
-  Cluster cluster;
-  cluster.exclusive = false;
-  cluster.divides = true;
-  const QueueOptions options = options_of("a");
-  Daemon& daemon = cluster.add(options);
-  cluster.plan = [](const Task&) { return JobPlan{50ms, JobEnding::kDone, {}}; };
-  cluster.run_for(20s);
-  REQUIRE(daemon.queue->holds_lock(0));
-  cluster.store.make_partitions(3);
-  cluster.run_for(15s);
-  REQUIRE(daemon.queue);
-  CHECK(daemon.options.partitions == 3);
-  cluster.put("t");
-  CHECK(cluster.run_until([&] { return cluster.store.task_keys().empty(); }, 10s));
-  CHECK(cluster.run_until([&] { return cluster.is_resized(); }, 1min));
-  CHECK(cluster.violations() == std::vector<std::string>{});
 }
 
 TEST_SUITE_END();

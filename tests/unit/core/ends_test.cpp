@@ -1,8 +1,13 @@
 // What is written with a task's end, what is kept of it, and how fast tasks may be taken.
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <doctest/doctest.h>
 
 #include "alone.h"
+#include "cluster.h"
 #include "core/history.h"
 
 using namespace lictor;
@@ -24,22 +29,6 @@ QueueOptions with_history(HistoryLimits limits) {
 }  // namespace
 
 TEST_SUITE_BEGIN("core");
-
-TEST_CASE("what a job writes is committed with its finish, or not at all") {
-  Alone a;
-  a.cluster.plan = [](const Task&) { return writing({{"app/x", "1", false, {}}}); };
-  a.cluster.put("1");
-  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
-  CHECK(a.cluster.store.app.at("app/x").first == "1");
-
-  // Its reply is lost: it is found out, not done again.
-  a.once({.lose_reply = true}, [](const Effect& effect) { return finishes(effect, "tasks/2"); });
-  a.cluster.plan = [](const Task&) { return writing({{"app/x", "2", false, {}}}); };
-  a.cluster.put("2");
-  CHECK(a.cluster.run_until([&] { return a.idle(); }, 20s));
-  CHECK(a.cluster.store.app_writes.at("app/x=2") == 1);
-  CHECK(a.cluster.started.size() == 2);
-}
 
 TEST_CASE("a write whose condition does not hold fails the attempt, and writes nothing") {
   Alone a;
@@ -75,8 +64,7 @@ TEST_CASE("a write that is not allowed fails its own task alone") {
 
 TEST_CASE("why a job's end is not written: Consul refuses it, and what it said") {
   Alone a;
-  a.cluster.put("1");
-  a.cluster.run_for(1s);
+  a.cluster.put_and_run("1", 1s);
   a.cluster.store.no_right.insert("tasks/1");
   a.cluster.end_job(a.daemon, "tasks/1");
   a.cluster.run_for(1s);
@@ -89,9 +77,7 @@ TEST_CASE("why a job's end is not written: Consul refuses it, and what it said")
 }
 
 TEST_CASE("more writes than a transaction holds fail the attempt, in words") {
-  QueueOptions options = options_of("a");
-  options.any_type->max_attempts = 1;
-  Alone a{options};
+  Alone a{options_with([](QueueOptions& o) { o.any_type->max_attempts = 1; })};
   a.cluster.plan = [](const Task&) {
     std::vector<KvWrite> writes;
     for (std::size_t i = 0; i < limits::kMostOperations - 2; ++i)
@@ -102,23 +88,6 @@ TEST_CASE("more writes than a transaction holds fail the attempt, in words") {
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
   CHECK(a.dead("dead/1").error.find("do not fit") != std::string::npos);
   CHECK(a.cluster.store.app.empty());
-}
-
-TEST_CASE("a task that is deleted as it ends leaves nothing of what its job wrote") {
-  Alone a;
-  a.cluster.put("1");
-  a.cluster.run_for(100ms);
-  // The finish is on its way while somebody deletes the key.
-  a.once({.out = 100ms}, [](const Effect& effect) { return finishes(effect, "tasks/1"); });
-  for (auto& [id, job] : a.daemon.jobs) {
-    job.plan = writing({{"app/x", "v", false, {}}});
-    job.ends = a.cluster.now;
-  }
-  a.cluster.run_for(50ms);
-  a.cluster.store.remove("tasks/1");
-  a.cluster.run_for(2s);
-  CHECK(a.cluster.store.app.empty());
-  CHECK(a.idle());
 }
 
 TEST_CASE("a finished task is kept with its result, the oldest beyond the limit are not") {
@@ -228,36 +197,12 @@ TEST_CASE("a result that cannot be kept is left out and said, with history and w
   }
 }
 
-TEST_CASE("a failed task holds back its serialKey until its end, unless it is to let pass") {
-  for (const bool hold : {true, false}) {
-    CAPTURE(hold);
-    QueueOptions options = options_of("a");
-    options.serialize_retries = hold;
-    options.any_type->backoff.jitter = 0;
-    Alone a{options};
-    a.cluster.plan = [](const Task& task) {
-      const bool fails = task.key == "tasks/1" && task.stamp.attempt == 1;
-      return JobPlan{10ms, fails ? JobEnding::kRetry : JobEnding::kDone, "no luck"};
-    };
-    a.cluster.store.control(true, "");
-    a.cluster.run_for(100ms);
-    for (const char* id : {"1", "2", "3"}) {
-      a.cluster.put(id, [&](Task& task) { task.serial_key = "db"; });
-    }
-    a.cluster.store.control(false, "");
-    CHECK(a.cluster.run_until([&] { return a.idle(); }, 10s));
-    CHECK(a.cluster.started == (hold ? Keys{"tasks/1", "tasks/1", "tasks/2", "tasks/3"}
-                                     : Keys{"tasks/1", "tasks/2", "tasks/3", "tasks/1"}));
-  }
-}
-
 TEST_CASE("at most once: a job that a drain stopped is not run again") {
   QueueOptions options = options_of("a");
   options.any_type->delivery = Delivery::kAtMostOnce;
   options.drain_timeout = 1s;
   Alone a{options};
-  a.cluster.put("1");
-  a.cluster.run_for(100ms);
+  a.cluster.put_and_run("1", 100ms);
   a.cluster.tell(a.daemon, StopRequested{});
   a.cluster.run_for(10s);
   CHECK(a.idle());
@@ -291,9 +236,7 @@ TEST_CASE("what is claimed ahead is given back when the queue is paused, and not
 }
 
 TEST_CASE("a task that is rewritten while it is claimed ahead runs as it is then, in its place") {
-  QueueOptions options = options_of("a");
-  options.prefetch = 2;
-  Alone a{options};
+  Alone a{options_with([](QueueOptions& o) { o.prefetch = 2; })};
   for (const char* id : {"1", "2", "3"}) a.cluster.put(id);
   a.cluster.run_for(1s);
   // One again, without our claim, and later; one edited beside it.
@@ -312,35 +255,134 @@ TEST_CASE("a task that is rewritten while it is claimed ahead runs as it is then
   CHECK(a.cluster.store.dead.empty());
 }
 
-TEST_CASE("limits and types change while it leads; what runs goes on") {
+namespace {
+
+// When jobs started, in order.
+void watch_starts(Cluster& cluster, std::vector<Instant>& starts) {
+  cluster.plan = [&](const Task&) {
+    starts.push_back(cluster.now);
+    return JobPlan{.after = 1ms, .error = {}};
+  };
+}
+
+std::size_t count_within(const std::vector<Instant>& starts, Instant from, Duration span) {
+  return static_cast<std::size_t>(std::count_if(starts.begin(), starts.end(), [&](Instant start) {
+    return start >= from && start < from + span;
+  }));
+}
+
+std::size_t bucket_reads(const Daemon& daemon) { return all<ReadRate>(daemon).size(); }
+
+}  // namespace
+
+TEST_CASE("another host goes on with the bucket, and does not wait when it is full") {
+  Two two{options_with([](QueueOptions& o) { o.rate_limit = Rate{10s, 3}; })};
+  std::vector<Instant> starts;
+  watch_starts(two.cluster, starts);
+  for (int i = 0; i < 5; ++i) two.cluster.put(std::to_string(i));
+  two.cluster.run_for(1s);
+  CHECK(starts.size() == 3);
+  two.cluster.tell(two.a, StopRequested{});
+  two.until_leader(*two.b);
+  CHECK(two.cluster.run_until([&] { return starts.size() == 5; }, 25s));
+  CHECK(starts[3] - starts[0] >= 10s - 10ms);
+  CHECK(starts[4] - starts[0] >= 20s - 10ms);
+  two.cluster.run_for(1min);
+  two.cluster.put("x");
+  CHECK(two.cluster.run_until([&] { return starts.size() == 6; }, 100ms));
+}
+
+TEST_CASE("a rate costs one read a term, and no request or transaction a claim") {
   QueueOptions options = options_of("a");
-  options.types["T"] = *options.any_type;
-  options.any_type.reset();
-  options.prefetch = 1;
+  const auto commits = [](const QueueOptions& of) {
+    Alone a{of};
+    a.all_end_after(1ms);
+    const std::size_t before = all<Commit>(a.daemon).size();
+    for (int i = 0; i < 10; ++i) {
+      a.cluster.put(std::to_string(i));
+      CHECK(a.cluster.run_until([&] { return a.idle(); }, 10s));
+    }
+    CHECK(bucket_reads(a.daemon) == (of.rate_limit ? 1 : 0));
+    return all<Commit>(a.daemon).size() - before;
+  };
+  const std::size_t without = commits(options);
+  options.rate_limit = Rate{1ms, 10};
+  CHECK(commits(options) == without);
+}
+
+TEST_CASE("a burst takes two round trips, not one for each task") {
+  QueueOptions options = options_of("a");
+  options.rate_limit = Rate{1s, 50};
+  options.concurrency = 50;
   Alone a{options};
+  std::vector<Instant> starts;
+  watch_starts(a.cluster, starts);
   a.cluster.exclusive = false;
-  for (const char* id : {"1", "2", "3"}) {
-    a.cluster.put(id, [&](Task& task) { task.type = id == std::string{"3"} ? "U" : "T"; });
+  a.cluster.store.control(true, "");
+  a.cluster.run_for(1s);
+  for (int i = 0; i < 60; ++i) a.cluster.put(std::to_string(i));
+  a.cluster.run_for(1s);
+  a.cluster.store.control(false, "");
+  CHECK(a.cluster.run_until([&] { return starts.size() == 50; }, 100ms));
+  a.cluster.run_for(500ms);
+  CHECK(starts.size() == 50);
+}
+
+TEST_CASE("several leaders take from one bucket, and each gets its turn") {
+  Cluster cluster;
+  cluster.exclusive = false;
+  cluster.store.make_partitions(4);
+  for (const char* node : {"a", "b"}) {
+    QueueOptions options = options_of(node);
+    options.partitions = 4;
+    options.partitions_index = 7;
+    options.rate_limit = Rate{1s, 2};
+    cluster.add(options);
   }
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started == Keys{"tasks/1"});
+  std::vector<Instant> starts;
+  watch_starts(cluster, starts);
+  cluster.run_for(1min);  // both lead
+  for (int i = 0; i < 400; ++i) cluster.put(std::to_string(i));
+  const Instant from = cluster.now;
+  cluster.run_for(1min);
+  for (Duration at{}; at < 50s; at += 100ms) {
+    CHECK(count_within(starts, from + at, 10s) <= 12);
+  }
+  CHECK(starts.size() >= 50);
+  for (const auto& daemon : cluster.daemons()) {
+    CHECK(all<StartJob>(*daemon).size() >= 10);
+    CHECK(bucket_reads(*daemon) < 200);
+  }
+}
 
-  QueueOptions next = options;  // T is gone, U is there, two at a time
-  next.concurrency = 2;
-  next.types.clear();
-  next.types["U"] = options.types["T"];
-  a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(next)});
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/3"});
-  CHECK_FALSE(a.cluster.store.task("tasks/2")->stamp.taken);  // it was claimed ahead
-  a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.store.task("tasks/1")->stamp.error == "no luck");  // by its old policy
+TEST_CASE("a clock that was days ahead stops the queue for as long as the bucket takes to fill") {
+  Alone a{options_with([](QueueOptions& o) { o.rate_limit = Rate{10s, 2}; })};
+  std::vector<Instant> starts;
+  watch_starts(a.cluster, starts);
+  a.cluster.store.rate = {1, a.cluster.wall() + 48h};
+  for (int i = 0; i < 3; ++i) a.cluster.put(std::to_string(i));
+  CHECK(a.cluster.run_until([&] { return starts.size() == 3; }, 31s));
+  CHECK(starts.front() - (a.cluster.now - 30s) >= 0s);
+}
 
-  a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(options)});
-  a.cluster.end_job(a.daemon, "tasks/3");
-  a.cluster.run_for(5s);
-  CHECK(a.cluster.started.back() == "tasks/1");  // it is older than tasks/2
+TEST_CASE("without the right to the key each leader counts by itself, and says so once") {
+  for (const bool may_read : {true, false}) {
+    Alone a{options_with([](QueueOptions& o) { o.rate_limit = Rate{1s, 1}; })};
+    std::vector<Instant> starts;
+    watch_starts(a.cluster, starts);
+    a.cluster.store.no_right.insert(may_read ? "rate" : "rate, to read");
+    for (int i = 0; i < 100; ++i) a.cluster.put(std::to_string(i));
+    a.cluster.run_for(90500ms);
+    CHECK(starts.size() >= 89);
+    CHECK(starts.size() <= 92);
+    CHECK(count(a.daemon, Fact::Kind::kDenied) == 1);
+    // Once the right is granted, it is used.
+    a.cluster.store.no_right.clear();
+    CHECK(a.cluster.run_until([&] { return a.idle(); }, 30s));
+    a.cluster.run_for(1min);
+    a.cluster.put_and_run("x", 1s);
+    CHECK(a.cluster.store.rate.index != 0);
+  }
 }
 
 TEST_SUITE_END();

@@ -78,27 +78,6 @@ TEST_CASE("what could not be started does not count, and is tried again after 1s
   CHECK(a.cluster.started.size() == starts + 3);
 }
 
-TEST_CASE("one at a time, nothing passes what cannot be started") {
-  QueueOptions options = with_types(1);
-  options.prefetch = 8;
-  Ill a{options};
-  a.pause(true);
-  a.put("1", "program");
-  a.put("2", "function");
-  a.put("3", "function");
-  a.pause(false);
-  a.cluster.run_for(10s);
-  CHECK(a.done().empty());
-  CHECK(a.cluster.started == Keys(a.cluster.started.size(), "tasks/1"));
-  CHECK(a.daemon.queue->cannot_start() == "no process");
-  CHECK(a.daemon.queue->claimed_ahead() == 0);  // another leader would find nothing lost
-  a.ill = false;
-  a.cluster.started.clear();
-  REQUIRE(a.cluster.run_until([&] { return a.idle(); }, 61s));
-  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2", "tasks/3"});
-  CHECK(a.daemon.queue->cannot_start().empty());
-}
-
 TEST_CASE("one at a time, others go on once what cannot be started is withdrawn") {
   Ill a{with_types(1)};
   a.put("1", "program");
@@ -118,9 +97,7 @@ TEST_CASE("one at a time, others go on once what cannot be started is withdrawn"
 }
 
 TEST_CASE("one at a time, nothing is claimed ahead of its time beside what cannot be started") {
-  QueueOptions options = with_types(1);
-  options.prefetch = 8;
-  Ill a{options};
+  Ill a{options_with([](QueueOptions& o) { o.prefetch = 8; }, with_types(1))};
   a.put("1", "program");
   a.cluster.run_for(4s);
   a.cluster.put("2", [&](Task& task) {
@@ -205,16 +182,14 @@ TEST_CASE("a reload may be what it waits for") {
   a.cluster.run_for(1min);
   a.ill = false;
   const std::size_t starts = a.cluster.started.size();
-  a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(a.daemon.options)});
+  a.cluster.reload(a.daemon, a.daemon.options);
   a.cluster.run_for(100ms);
   CHECK(a.cluster.started.size() == starts + 1);
   CHECK(a.idle());
 }
 
 TEST_CASE("after a pause one task is tried, and the others follow it") {
-  QueueOptions options = with_types(8);
-  options.prefetch = 4;
-  Ill a{options};
+  Ill a{options_with([](QueueOptions& o) { o.prefetch = 4; }, with_types(8))};
   a.cluster.exclusive = false;
   for (int i = 0; i < 30; ++i) a.put(std::to_string(i), "program");
   a.cluster.run_for(500ms);
@@ -320,9 +295,7 @@ TEST_CASE("what was hardly taken counts where it is always the same task") {
 }
 
 TEST_CASE("a job that its time-out stops before it was started counts no attempt") {
-  QueueOptions options = with_types(1);
-  options.types["program"].timeout = 2s;
-  Ill a{options};
+  Ill a{options_with([](QueueOptions& o) { o.types["program"].timeout = 2s; }, with_types(1))};
   a.cluster.plan = [](const Task&) { return JobPlan{2001ms, JobEnding::kNotStarted, "unsent"}; };
   a.put("1", "program");
   a.cluster.run_for(2500ms);

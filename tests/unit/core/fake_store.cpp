@@ -159,7 +159,7 @@ TasksListed FakeStore::list(const ListTasks& effect) const {
   reply.ok = true;
   reply.consul_index = unreadable ? index_ : tasks_index();
   if (unreadable) return reply;
-  reply.marker = marker_.exists && !hide_marker;
+  reply.marker = marker_.exists;
   std::vector<std::string> names;
   names.reserve(tasks_.size());
   for (const auto& [key, record] : tasks_) names.push_back(key);

@@ -166,8 +166,7 @@ class FakeStore {
   std::map<std::string, SchedulesListed::Entry> schedules;  // by name
   std::map<std::string, std::size_t> ticks;                 // how often each tick's task was made
   std::set<std::string, std::less<>> no_right;              // writing these keys is denied
-  bool unreadable = false;   // a listing shows nothing, as for a token without rights
-  bool hide_marker = false;  // the folder key alone is unreadable
+  bool unreadable = false;  // a listing shows nothing, as for a token without rights
 
  private:
   struct Session {

@@ -2,21 +2,11 @@
 
 #include <doctest/doctest.h>
 
-#include "two.h"
+#include "alone.h"
 
 using namespace lictor;
 using namespace lictor::core;
 using namespace lictor::core::test;
-
-namespace {
-
-Instant last_extension(const Daemon& daemon) {
-  const auto extensions = all<ExtendLease>(daemon);
-  REQUIRE_FALSE(extensions.empty());
-  return extensions.back().until;
-}
-
-}  // namespace
 
 TEST_SUITE_BEGIN("core");
 
@@ -39,41 +29,9 @@ TEST_CASE("who leads and who waits renew their sessions at the interval that is 
   }
 }
 
-TEST_CASE("the lease is trusted from when its proof was sent") {
-  Cluster cluster;
-  cluster.spoil<AcquireLock>({.back = 2s});
-  Daemon& a = cluster.add(options_of("a"));
-  Instant sent{};
-  cluster.on_effect = [&](const Daemon&, const Effect& e) {
-    if (std::holds_alternative<AcquireLock>(e)) sent = cluster.now;
-  };
-  REQUIRE(cluster.run_until([&] { return cluster.leader() != nullptr; }, 10s));
-  CHECK(all<ExtendLease>(a).front().until == sent + a.options.lease_span());
-}
-
-TEST_CASE("renewals that succeed prove nothing: the jobs end in time") {
-  Two two;
-  two.cluster.put("1");
-  two.cluster.run_for(1s);
-  REQUIRE(two.cluster.running() == 1);
-  two.cluster.spoil({.lose_request = true}, [&](const Daemon& daemon, const Effect& e) {
-    return &daemon == &two.a && !std::holds_alternative<RenewSession>(e);
-  });
-  const Instant end = last_extension(two.a);
-  two.cluster.run_until([] { return false; }, end - two.cluster.now - 1ms);
-  CHECK(two.cluster.running() == 1);
-  two.cluster.run_for(20ms);
-  CHECK(two.cluster.running() == 0);
-  CHECK(count(two.a, Fact::Kind::kLeaseExpired) == 1);
-  CHECK(all<StopJob>(two.a).size() == 1);  // not by the warden alone
-  two.cluster.run_for(60s);
-  CHECK(two.cluster.store.leader_session() == "s1");  // kept alive, as far as Consul goes
-}
-
 TEST_CASE("a lease that is proved again goes on, and its stopped task is run again") {
   Two two;
-  two.cluster.put("1");
-  two.cluster.run_for(1s);
+  two.cluster.put_and_run("1", 1s);
   bool cut = true;
   two.cluster.spoil({.lose_reply = true}, [&](const Daemon& daemon, const Effect& e) {
     return cut && &daemon == &two.a && !std::holds_alternative<RenewSession>(e);
@@ -88,47 +46,9 @@ TEST_CASE("a lease that is proved again goes on, and its stopped task is run aga
   CHECK(two.cluster.store.task("tasks/1")->stamp.lost == 0);
 }
 
-TEST_CASE("a partition: the jobs of the old leader are dead before the next one leads") {
-  Two two;
-  two.cluster.stopping = [](Duration grace) { return grace; };  // they need all of it
-  two.cluster.put("1");
-  two.cluster.run_for(1s);
-  two.cut_off = &two.a;
-  bool died_first = false;
-  two.cluster.on_effect = [&](const Daemon& daemon, const Effect& e) {
-    const auto* fact = std::get_if<Fact>(&e);
-    if (&daemon == two.b && fact != nullptr && fact->kind == Fact::Kind::kLeading) {
-      died_first = two.cluster.running() == 0;
-    }
-  };
-  const Duration gap = two.until_leader(*two.b);
-  CHECK(died_first);
-  CHECK(gap > 15s + 30s - 5s);  // one TTL since the last renewal, and the lock-delay
-  CHECK(gap < 2 * 15s + 30s + 1s);
-  two.cluster.run_for(1s);
-  CHECK(two.cluster.job("tasks/1") != nullptr);
-  two.cut_off = nullptr;
-  two.cluster.run_for(10s);
-  CHECK(count(two.a, Fact::Kind::kLeaseLost) == 1);
-  CHECK(two.cluster.started.size() == 2);
-}
-
-TEST_CASE("a daemon that hangs: its warden ends the jobs, and it starts none when it wakes") {
-  Two two;
-  two.cluster.put("1");
-  two.cluster.put("2");
-  two.cluster.run_for(1s);
-  two.cluster.pause(two.a, 5min);
-  two.until_leader(*two.b);
-  two.cluster.run_for(6min);
-  CHECK(two.cluster.leader() == two.b);
-  CHECK(count(two.a, Fact::Kind::kStarted) == 1);
-}
-
 TEST_CASE("the lock is lost with its session, seen by the watch, and barred for the lock-delay") {
   Two two;
-  two.cluster.put("1");
-  two.cluster.run_for(1s);
+  two.cluster.put_and_run("1", 1s);
   const Instant killed = two.cluster.now;
   two.cluster.kill_session();
   two.cluster.run_for(100ms);
@@ -174,8 +94,7 @@ TEST_CASE("the lock is lost: a renewal that is refused makes the leader look") {
 
 TEST_CASE("a renewal that is refused wrongly costs nothing") {
   Two two;
-  two.cluster.put("1");
-  two.cluster.run_for(1s);
+  two.cluster.put_and_run("1", 1s);
   // A server that lags behind says so of a session that lives.
   two.cluster.fault = [&](const Daemon&, const Effect&) { return Fault{}; };
   bool lie = true;
@@ -190,26 +109,6 @@ TEST_CASE("a renewal that is refused wrongly costs nothing") {
   CHECK_FALSE(lie);
   CHECK(two.cluster.leader() == &two.a);
   CHECK(two.cluster.running() == 1);
-}
-
-TEST_CASE("a proof that was long on its way extends the lease from its sending") {
-  Two two;
-  Instant sent{};
-  two.cluster.on_effect = [&](const Daemon& daemon, const Effect& e) {
-    const auto* read = std::get_if<ReadLeader>(&e);
-    if (&daemon == &two.a && read && read->consistent) sent = two.cluster.now;
-    const auto* extension = std::get_if<ExtendLease>(&e);
-    if (&daemon == &two.a && extension) CHECK(extension->until == sent + 24s);
-  };
-  two.cluster.fault = [](const Daemon&, const Effect& e) {
-    Fault f;
-    const auto* read = std::get_if<ReadLeader>(&e);
-    if (read && read->consistent) f.back = 2s;
-    return f;
-  };
-  const std::size_t before = all<ExtendLease>(two.a).size();
-  two.cluster.run_for(1min);
-  CHECK(all<ExtendLease>(two.a).size() > before + 5);
 }
 
 TEST_CASE("the session is lost while waiting: a new one is made, and a late answer spares it") {
@@ -239,23 +138,9 @@ TEST_CASE("a session that is gone while waiting is replaced by the next renewal"
   CHECK(two.until_leader(*two.b) < 1s);
 }
 
-TEST_CASE("a daemon that comes back takes up its session, and leads without lock-delay") {
-  Two two;
-  two.cluster.put("1");
-  two.cluster.run_for(1s);
-  two.cluster.crash(two.a);
-  two.cluster.restart_after(two.a, 1s);
-  CHECK(two.until_leader(two.a) < 2s);
-  two.cluster.run_for(1s);
-  CHECK(two.cluster.store.leader_session() == "s1");
-  CHECK(two.cluster.store.task("tasks/1")->stamp.lost == 1);
-  CHECK(two.cluster.running() == 1);
-}
-
 TEST_CASE("after a snapshot from before the leader's time a restarted daemon waits, too") {
   Two two;
-  two.cluster.put("1");
-  two.cluster.run_for(1s);
+  two.cluster.put_and_run("1", 1s);
   REQUIRE(two.cluster.running() == 1);
   two.cluster.crash(*two.b);
   two.cluster.store.restore_release(two.cluster.store.leader_index({}) - 1);
@@ -277,16 +162,6 @@ TEST_CASE("after a snapshot from before the leader's time a restarted daemon wai
   CHECK(two.until_leader(other) < 1s);
 }
 
-TEST_CASE("a daemon that comes back too late makes a new session") {
-  Two two;
-  two.cluster.crash(two.a);
-  two.cluster.restart_after(two.a, 2min);
-  two.until_leader(*two.b);
-  two.cluster.run_for(2min);
-  CHECK(two.a.remembered == "s3");
-  CHECK(two.cluster.leader() == two.b);
-}
-
 // No lock-delay of Consul's follows: who has seen a leader keeps it by its own clock.
 TEST_CASE("the leader key is deleted by a stranger: the leader notices, and one leads again") {
   Two two;
@@ -298,28 +173,11 @@ TEST_CASE("the leader key is deleted by a stranger: the leader notices, and one 
   CHECK(two.cluster.leader() == nullptr);
   two.cluster.run_for(2s);
   REQUIRE(two.cluster.leader() != nullptr);
-  two.cluster.put("1");
-  two.cluster.run_for(1s);
+  two.cluster.put_and_run("1", 1s);
   CHECK(two.cluster.running() == 1);
   const std::size_t before = two.a.log.size() + two.b->log.size();
   two.cluster.run_for(10s);
   CHECK(two.a.log.size() + two.b->log.size() - before < 40);
-}
-
-TEST_CASE("the leader key is overwritten by a stranger: the leader leads on, and can step down") {
-  Two two;
-  const auto holder = [&] { return two.cluster.store.read_leader({{}, true, 0}).holder; };
-  two.cluster.run_for(1s);
-  two.cluster.store.overwrite_leader_key();
-  REQUIRE(holder() == "a stranger");
-  two.cluster.run_for(10ms);
-  CHECK(holder() == "a");
-  CHECK(count(two.a, Fact::Kind::kLeaderRestored) == 1);
-  two.cluster.run_for(1min);
-  CHECK(count(two.a, Fact::Kind::kLeaderRestored) == 1);
-  CHECK(two.cluster.leader() == &two.a);
-  two.cluster.store.control(false, "now");
-  CHECK(two.until_leader(*two.b) < 1s);
 }
 
 TEST_CASE("a stranger who writes to the leader key all the time is answered at a measured pace") {
@@ -335,21 +193,6 @@ TEST_CASE("a stranger who writes to the leader key all the time is answered at a
   two.cluster.run_for(1s);
   CHECK(two.cluster.store.read_leader({{}, true, 0}).holder == "a");
   CHECK(two.cluster.leader() == &two.a);
-}
-
-TEST_CASE("what is written to the leader key while it is being restored is found, too") {
-  Two two;
-  two.cluster.run_for(1s);
-  two.cluster.spoil({.back = 300ms}, [&](const Daemon&, const Effect& e) {
-    const auto* lock = std::get_if<AcquireLock>(&e);
-    return lock != nullptr && lock->held_at != 0;
-  });
-  two.cluster.store.overwrite_leader_key();
-  two.cluster.run_for(200ms);
-  REQUIRE(two.cluster.store.read_leader({{}, true, 0}).holder == "a");
-  two.cluster.store.overwrite_leader_key();  // the watch tells of it before that answer comes
-  two.cluster.run_for(2s);
-  CHECK(two.cluster.store.read_leader({{}, true, 0}).holder == "a");
 }
 
 TEST_CASE("a leader key that was freed and taken meanwhile is not restored") {
@@ -388,17 +231,6 @@ TEST_CASE("an acquisition whose reply was lost is found out by asking again") {
   Daemon& a = cluster.add(options_of("a"));
   cluster.run_for(5s);
   CHECK(cluster.leader() == &a);
-}
-
-TEST_CASE("jobs that may overlap go on when the lease is lost") {
-  QueueOptions options = options_of("a");
-  options.any_type->on_lease_lost = OnLeaseLost::kFinish;
-  Two two{options};
-  two.cluster.put("1");
-  two.cluster.run_for(1s);
-  two.cluster.kill_session();
-  two.cluster.run_for(10s);
-  CHECK(two.cluster.running() == 1);
 }
 
 TEST_CASE("while the lease is in doubt nothing spins, whatever falls due") {

@@ -4,7 +4,6 @@
 
 #include "alone.h"
 #include "core/leadership/trust.h"
-#include "two.h"
 
 using namespace lictor;
 using namespace lictor::core;
@@ -28,30 +27,9 @@ void lose_lock(Two& two, Daemon& daemon) {
 
 TEST_SUITE_BEGIN("core");
 
-TEST_CASE("a candidate waits for the holder's lock_delay itself, also where Consul forgot it") {
-  Two two;
-  two.cluster.stopping = [](Duration grace) { return grace; };
-  two.cluster.put("1");
-  two.cluster.run_for(1s);
-  lose_lock(two, two.a);
-  const Duration gap = two.until_leader(*two.b);
-  CHECK(gap >= 30s);
-  CHECK(gap < 30s + 100ms);
-  CHECK(count(*two.b, Fact::Kind::kLockDelay) == 1);
-  const auto facts = all<Fact>(*two.b);
-  const auto waits = std::find_if(facts.begin(), facts.end(),
-                                  [](const Fact& f) { return f.kind == Fact::Kind::kLockDelay; });
-  REQUIRE(waits != facts.end());
-  CHECK(waits->took == 30s);
-  two.cluster.run_for(1s);
-  CHECK(two.cluster.job("tasks/1") != nullptr);  // and no job of a beside it: see ~Two()
-}
-
 TEST_CASE("the lock_delay that counts is the holder's, and 60 s where it asked for more") {
   for (const auto& [asked, waited] : {std::pair{20s, 20s}, std::pair{120s, 60s}}) {
-    QueueOptions options = options_of("a");
-    options.lock_delay = asked;
-    Two two{options};
+    Two two{options_with([&](QueueOptions& o) { o.lock_delay = asked; })};
     QueueOptions others = options_of("c");
     others.lock_delay = 45s;
     Daemon& c = two.cluster.add(others);
@@ -139,17 +117,13 @@ TEST_CASE("the lock is acquired as it was seen only: what was written meanwhile 
 
 TEST_CASE("a step of the clock costs one consistent read, and no job that runs") {
   for (const auto step : {5s, -5s, 100'000s}) {
-    QueueOptions options = options_of("a");
-    options.concurrency = 2;
-    Alone alone{options};
+    Alone alone{options_with([](QueueOptions& o) { o.concurrency = 2; })};
     alone.cluster.exclusive = false;
-    alone.cluster.put("1");
-    alone.cluster.run_for(1s);
+    alone.cluster.put_and_run("1", 1s);
     REQUIRE(alone.cluster.running() == 1);
     const std::size_t before = alone.daemon.log.size();
     alone.cluster.step_clock(alone.daemon, step);
-    alone.cluster.put("2");
-    alone.cluster.run_for(10ms);
+    alone.cluster.put_and_run("2", 10ms);
     CHECK(alone.cluster.running() == 2);
     const auto reads = std::count_if(alone.daemon.log.begin() + static_cast<std::ptrdiff_t>(before),
                                      alone.daemon.log.end(),
@@ -158,50 +132,6 @@ TEST_CASE("a step of the clock costs one consistent read, and no job that runs")
     CHECK(all<StopJob>(alone.daemon).empty());
     CHECK(count(alone.daemon, Fact::Kind::kLeaseExpired) == 0);
   }
-}
-
-TEST_CASE("after a step of the clock nothing starts without a new proof, until the deadline") {
-  QueueOptions options = options_of("a");
-  options.concurrency = 2;
-  Alone alone{options};
-  alone.cluster.exclusive = false;
-  alone.cluster.put("1");
-  alone.cluster.run_for(1s);
-  bool cut = true;
-  alone.cluster.spoil({.lose_request = true},
-                      [&](const Daemon&, const Effect& e) { return cut && proves(e); });
-  alone.cluster.step_clock(alone.daemon, 5s);
-  alone.cluster.put("2");
-  alone.cluster.run_for(15s);
-  CHECK(alone.cluster.running() == 1);
-  CHECK(all<StopJob>(alone.daemon).empty());
-  CHECK(alone.daemon.queue->leading(alone.cluster.now));  // as others see it
-  cut = false;
-  alone.cluster.run_for(4s);
-  CHECK(alone.cluster.running() == 2);
-  cut = true;
-  alone.cluster.step_clock(alone.daemon, 5s);
-  alone.cluster.run_for(30s);
-  CHECK(count(alone.daemon, Fact::Kind::kLeaseExpired) == 1);
-  CHECK(all<StopJob>(alone.daemon).size() == 2);
-}
-
-TEST_CASE("a host that stood still with its clock starts nothing before it knows that it leads") {
-  QueueOptions options = options_of("a");
-  options.prefetch = 1;
-  Two two{options};
-  two.cluster.exclusive = false;
-  two.cluster.put("1");
-  two.cluster.put("2");
-  two.cluster.run_for(1s);
-  REQUIRE(two.cluster.running() == 1);
-  two.cluster.end_job(two.a, "tasks/1");  // so that a's next step starts "2", which it has claimed
-  two.cluster.stand_still(two.a, 5min);
-  two.until_leader(*two.b);
-  two.cluster.run_for(5min);
-  CHECK(count(two.a, Fact::Kind::kStarted) == 1);
-  CHECK(count(two.a, Fact::Kind::kLeaseLost) == 1);
-  CHECK(two.cluster.leader() == two.b);
 }
 
 TEST_CASE("trust ends with its span, and begins again with what was sent since the clock stepped") {

@@ -36,7 +36,7 @@ void put(Alone& a, const char* id, const char* type, const char* serial_key = ""
 }
 
 void reload(Alone& a, const QueueOptions& options) {
-  a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(options)});
+  a.cluster.reload(a.daemon, options);
   a.cluster.run_for(100ms);
 }
 
@@ -79,8 +79,7 @@ TEST_CASE("what a record asks for is bounded by what the configuration allows") 
 
 TEST_CASE("what is called cannot ask for less than the backoff, nor for more than a day") {
   Alone a;
-  a.cluster.put("1");
-  a.cluster.run_for(100ms);
+  a.cluster.put_and_run("1", 100ms);
   JobExited exit{{}, JobEnding::kRetry, "503", {}};
   exit.retry_after = 1ms;
   exits(a, "tasks/1", exit);
@@ -97,9 +96,7 @@ TEST_CASE("what is called cannot ask for less than the backoff, nor for more tha
 TEST_CASE("a record cannot ask for less than the configured wait") {
   for (const Backoff& impatient :
        {Backoff{Duration::zero(), Duration::zero(), 1, 0}, Backoff{1ms, 1h, 1, 1}}) {
-    QueueOptions options = options_of("a");
-    options.any_type->backoff = {1s, 5min, 2, 0.2};
-    Alone a{options};
+    Alone a{options_with([](QueueOptions& o) { o.any_type->backoff = {1s, 5min, 2, 0.2}; })};
     a.all_end_after(1ms, JobEnding::kRetry);
     Task& task = a.cluster.make("1");
     task.max_attempts = 1000;
@@ -203,24 +200,6 @@ TEST_CASE("a type at its concurrency waits in order, and the others pass") {
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 10s));
 }
 
-TEST_CASE("a task that waits for a slot of its type keeps the order of its serialKey") {
-  Alone a{limited(1)};
-  a.cluster.exclusive = false;
-  put(a, "1", "slow");
-  a.cluster.run_for(100ms);
-  put(a, "2", "slow", "db");
-  put(a, "3", "other", "db");
-  put(a, "4", "other");
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/4"});
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(100ms);
-  CHECK(a.cluster.started.back() == "tasks/2");
-  a.cluster.end_job(a.daemon, "tasks/2");
-  a.cluster.run_for(100ms);
-  CHECK(a.cluster.started.back() == "tasks/3");
-}
-
 TEST_CASE("the concurrency of \"*\" counts all types that it runs together") {
   QueueOptions options = limited(4);
   options.any_type->concurrency = 1;
@@ -248,21 +227,6 @@ TEST_CASE("a reload raises, lowers and lifts the concurrency of a type") {
   CHECK(a.cluster.running() == 1);
   reload(a, limited(0));
   CHECK(a.cluster.running() == 2);
-}
-
-TEST_CASE("what was claimed is given back if the concurrency of its type was lowered since") {
-  Alone a{limited(3)};
-  a.cluster.exclusive = false;
-  a.cluster.fault = [](const Daemon&, const Effect& effect) {
-    return Fault{.out = std::holds_alternative<Commit>(effect) ? Duration{1s} : Duration{1ms}};
-  };
-  for (const char* id : {"1", "2", "3"}) put(a, id, "slow");
-  a.cluster.run_for(100ms);
-  reload(a, limited(1));
-  a.cluster.run_for(5s);
-  CHECK(a.cluster.started == Keys{"tasks/1"});
-  CHECK_FALSE(a.cluster.store.task("tasks/2")->stamp.taken);
-  CHECK_FALSE(a.cluster.store.task("tasks/3")->stamp.taken);
 }
 
 TEST_CASE("with concurrency 1 that of a type changes nothing: the order is strict") {
@@ -316,14 +280,11 @@ TEST_CASE("with too much that ended and is not written nothing more is claimed o
 }
 
 TEST_CASE("a task that was begun in time does not expire while it is claimed ahead again") {
-  QueueOptions options = options_of("a");
-  options.prefetch = 1;
-  Alone a{options};
+  Alone a{options_with([](QueueOptions& o) { o.prefetch = 1; })};
   a.cluster.put("1", [&](Task& task) { task.expire_at = a.cluster.wall() + 5s; });
   a.cluster.run_for(100ms);
   a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
-  a.cluster.put("0");
-  a.cluster.run_for(4s);
+  a.cluster.put_and_run("0", 4s);
   REQUIRE(a.cluster.started == Keys{"tasks/1", "tasks/0"});
   REQUIRE(a.cluster.store.task("tasks/1")->stamp.taken);
   a.cluster.run_for(5s);
@@ -334,9 +295,7 @@ TEST_CASE("a task that was begun in time does not expire while it is claimed ahe
 }
 
 TEST_CASE("a job that timed out has failed, also when the drain would have stopped it") {
-  QueueOptions options = options_of("a");
-  options.drain_timeout = 100ms;
-  Alone a{options};
+  Alone a{options_with([](QueueOptions& o) { o.drain_timeout = 100ms; })};
   a.cluster.stopping = [](Duration grace) { return grace; };
   a.cluster.put("1", [&](Task& task) { task.timeout = 1s; });
   a.cluster.run_for(1500ms);
@@ -357,8 +316,7 @@ TEST_CASE("a job that ends well although it was asked to stop has ended well") {
   CHECK(a.cluster.store.dead.empty());
   CHECK(a.cluster.store.finished.size() == 1);
   CHECK(count(a.daemon, Fact::Kind::kDoneLate) == 1);
-  a.cluster.put("2");
-  a.cluster.run_for(5s);
+  a.cluster.put_and_run("2", 5s);
   CHECK(count(a.daemon, Fact::Kind::kDone) == 2);
   CHECK(count(a.daemon, Fact::Kind::kDoneLate) == 1);
 }
@@ -383,19 +341,15 @@ TEST_CASE("a job that goes on after kill_grace is reported, once, and one that e
   CHECK(all<Fact>(a.daemon).back().text == "timed out");
   a.cluster.run_for(60s);
   CHECK(count(a.daemon, Fact::Kind::kGoesOn) == 1);
-  a.cluster.put("3");
-  a.cluster.run_for(1s);
+  a.cluster.put_and_run("3", 1s);
   a.cluster.store.remove("tasks/3");
   a.cluster.run_for(10s);
   CHECK(count(a.daemon, Fact::Kind::kGoesOn) == 2);
 }
 
 TEST_CASE("a job whose warden died counts a lost owner, up to max_losses") {
-  QueueOptions options = options_of("a");
-  options.max_losses = 2;
-  Alone a{options};
-  a.cluster.put("1");
-  a.cluster.run_for(100ms);
+  Alone a{options_with([](QueueOptions& o) { o.max_losses = 2; })};
+  a.cluster.put_and_run("1", 100ms);
   exits(a, "tasks/1", {{}, JobEnding::kStopped, "its lease ran out", {}});
   REQUIRE(a.cluster.run_until([&] { return a.cluster.started.size() == 2; }, 1s));
   CHECK(a.cluster.store.task("tasks/1")->stamp.lost == 0);
@@ -413,9 +367,7 @@ TEST_CASE("a job whose warden died counts a lost owner, up to max_losses") {
 }
 
 TEST_CASE("a dead letter holds the end of the output, unless a transaction could not hold both") {
-  QueueOptions options = options_of("a");
-  options.max_transaction_bytes = 13'000;
-  Alone a{options};
+  Alone a{options_with([](QueueOptions& o) { o.max_transaction_bytes = 13'000; })};
   for (const std::size_t bytes : {1'000U, 2'000U}) {
     Task& task = a.cluster.make(std::to_string(bytes));
     task.record = std::make_shared<const std::string>(std::string(8'000, '.'));
@@ -449,45 +401,6 @@ TEST_CASE("a task with a thousand dead letters costs a refusal each time") {
   }
   CHECK(a.cluster.store.dead.size() == 1'005);
   CHECK(refused == 5);
-}
-
-TEST_CASE(
-    "a store that takes less than was thought gets all that it can hold, and is not pressed") {
-  QueueOptions options = options_of("a");
-  options.concurrency = 20;
-  options.history = HistoryLimits{100, 1h};
-  Alone a{options};
-  a.cluster.exclusive = false;
-  a.cluster.store.most_bytes = 3'000;
-  std::size_t refused = 0;
-  a.cluster.on_served = [&](const Daemon&, const Effect&, const Event& reply) {
-    const auto* committed = std::get_if<Committed>(&reply);
-    if (committed != nullptr && committed->outcome == Outcome::kRejected) ++refused;
-  };
-  a.cluster.plan = [](const Task& task) {
-    JobPlan plan{10ms, JobEnding::kDone, {}};
-    if (task.id == "writes") plan.writes.push_back({"app/x", std::string(3'000, 'x'), false, {}});
-    if (task.id == "dies") plan = {10ms, JobEnding::kPermanent, std::string(100, 'e')};
-    if (task.id == "result") plan.result = '"' + std::string(3'000, 'x') + '"';
-    return plan;
-  };
-  for (int i = 0; i < 40; ++i) a.cluster.put(std::to_string(100 + i));
-  for (const char* id : {"writes", "dies", "result"}) a.cluster.put(id);
-  a.cluster.put("large", with_record(std::string(4'000, '.')));
-  CHECK(
-      a.cluster.run_until([&] { return a.cluster.store.task_keys() == Keys{"tasks/large"}; }, 20s));
-  CHECK(a.dead("dead/writes").error.find("its writes were refused") != std::string::npos);
-  CHECK(a.dead("dead/dies").reason == "permanent");
-  CHECK(a.cluster.store.history.at("tasks/result").first->result_left_out);
-  CHECK(a.cluster.store.history.size() == 41);
-  const auto why = a.daemon.queue->why(a.cluster.now, "tasks/large");
-  CHECK(std::any_of(why.begin(), why.end(),
-                    [](const Reason& reason) { return reason.kind == Reason::Kind::kRefused; }));
-  refused = 0;
-  a.cluster.run_for(60s);
-  CHECK(refused <= 13);  // the one task's claim, every five seconds
-  a.cluster.store.most_bytes = 1'000'000;
-  CHECK(a.cluster.run_until([&] { return a.idle(); }, 10s));
 }
 
 TEST_SUITE_END();

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "two.h"
+#include "alone.h"
 
 namespace lictor::core {
 namespace {

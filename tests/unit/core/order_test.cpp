@@ -50,8 +50,7 @@ TEST_CASE("a task without a time has the right place once a clock that was a day
   a.cluster.store.control(true, "");
   a.cluster.step_clock(a.daemon, 24h);
   a.cluster.run_for(1s);
-  a.cluster.put("untimed");
-  a.cluster.run_for(1s);
+  a.cluster.put_and_run("untimed", 1s);
   a.cluster.step_clock(a.daemon, -24h);
   a.cluster.run_for(1s);
   a.cluster.put("later", [&](Task& task) { task.task_time = a.cluster.wall() + 1h; });
@@ -62,9 +61,7 @@ TEST_CASE("a task without a time has the right place once a clock that was a day
 }
 
 TEST_CASE("a blocked task goes before one of its serialKey whose place a set clock has changed") {
-  QueueOptions options = options_of("a");
-  options.concurrency = 2;
-  Alone a{options};
+  Alone a{options_with([](QueueOptions& o) { o.concurrency = 2; })};
   const auto with_key = [](Task& task) { task.serial_key = "s"; };
   a.cluster.step_clock(a.daemon, -24h);
   a.cluster.put("first", with_key);
@@ -100,8 +97,7 @@ TEST_CASE("when a task is first seen never falls with its CreateIndex, and does 
 
 TEST_CASE("a start says how long the task waited, and how late it is") {
   Alone a;
-  a.cluster.put("first");
-  a.cluster.run_for(100ms);
+  a.cluster.put_and_run("first", 100ms);
   a.cluster.put("timed", [&](Task& task) { task.execute_at = a.cluster.wall() + 1s; });
   a.cluster.run_for(3s);  // the first one is in the way
   a.cluster.end_job(a.daemon, "tasks/first");
@@ -121,26 +117,8 @@ TEST_CASE("a start says how long the task waited, and how late it is") {
   CHECK(late.late.value() < 2200ms);
 }
 
-TEST_CASE("the finish of a task and the claim of the next share a transaction") {
-  Alone a;
-  a.cluster.put("1");
-  a.cluster.put("2");
-  a.cluster.run_for(100ms);
-  REQUIRE(a.cluster.started == Keys{"tasks/1"});
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(100ms);
-  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
-  bool shared = false;
-  for (const Commit& commit : all<Commit>(a.daemon)) {
-    shared = shared || (finishes(commit, "tasks/1") && claims(commit, "tasks/2"));
-  }
-  CHECK(shared);
-}
-
 TEST_CASE("the finishes of the last do not wait for those before them") {
-  QueueOptions options = options_of("a");
-  options.concurrency = 64;
-  Alone a{options};
+  Alone a{options_with([](QueueOptions& o) { o.concurrency = 64; })};
   a.cluster.exclusive = false;
   // One ends first, and Consul takes long over it.
   a.cluster.plan = [](const Task& task) {
@@ -152,9 +130,7 @@ TEST_CASE("the finishes of the last do not wait for those before them") {
 }
 
 TEST_CASE("tasks that were claimed ahead start in order, one at a time") {
-  QueueOptions options = options_of("a");
-  options.prefetch = 3;
-  Alone a{options};
+  Alone a{options_with([](QueueOptions& o) { o.prefetch = 3; })};
   a.all_end_after(50ms);
   for (const char* id : {"1", "2", "3", "4", "5", "6"}) a.cluster.put(id);
   a.cluster.run_for(20ms);
@@ -196,8 +172,7 @@ TEST_CASE("a task that is due in a thousand years makes nobody look") {
 TEST_CASE("while the queue is paused running jobs go on, and nothing starts") {
   Alone a;
   a.cluster.put("1");
-  a.cluster.put("2");
-  a.cluster.run_for(100ms);
+  a.cluster.put_and_run("2", 100ms);
   a.cluster.store.control(true, "");
   a.cluster.run_for(100ms);
   Task& due = a.cluster.make("3");
@@ -213,32 +188,8 @@ TEST_CASE("while the queue is paused running jobs go on, and nothing starts") {
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
 }
 
-TEST_CASE("a failed task is tried again after a growing backoff until it is dead") {
-  Alone a;
-  a.all_end_after(10ms, JobEnding::kRetry);
-  a.daemon.options.any_type->max_attempts = 3;
-  a.cluster.put("1");
-  a.cluster.run_for(500ms);
-  CHECK(a.cluster.started.size() == 1);
-  CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 1);
-  CHECK_FALSE(a.cluster.store.task("tasks/1")->stamp.taken);
-  CHECK(a.cluster.store.task("tasks/1")->stamp.error == "no luck");
-  a.cluster.run_for(1s);  // after 1 s
-  CHECK(a.cluster.started.size() == 2);
-  a.cluster.run_for(1500ms);
-  CHECK(a.cluster.started.size() == 2);
-  a.cluster.run_for(1s);  // after 2 s
-  CHECK(a.cluster.started.size() == 3);
-  CHECK(a.idle());
-  CHECK(a.dead("dead/1").reason == "failed");
-  CHECK(a.dead("dead/1").error == "no luck");
-  CHECK(a.dead("dead/1").stamp.attempt == 3);
-}
-
 TEST_CASE("the backoff is jittered, capped, and survives a factor beyond all numbers") {
-  QueueOptions options = options_of("a");
-  options.any_type->max_attempts = 1000;
-  Alone a{options};
+  Alone a{options_with([](QueueOptions& o) { o.any_type->max_attempts = 1000; })};
   a.all_end_after(1ms, JobEnding::kRetry);
   Task& task = a.cluster.make("1");
   task.backoff = Backoff{Duration::zero(), 1s, 100.0, 0.5};
@@ -253,8 +204,7 @@ TEST_CASE("what cannot be read is a dead letter, and never over another one") {
   Alone a;
   a.all_end_after(1ms);
   a.cluster.store.put_bad("tasks/1", "{", "expected a JSON object");
-  a.cluster.put("2");
-  a.cluster.run_for(1s);
+  a.cluster.put_and_run("2", 1s);
   CHECK(a.dead("dead/1").reason == "unreadable");
   CHECK_FALSE(a.dead("dead/1").readable);
   CHECK(a.idle());
@@ -288,13 +238,12 @@ TEST_CASE("a waiting task whose executor is taken away is reported") {
   const QueueOptions options = options_of("a");
   Alone a{options};
   a.cluster.put("1");
-  a.cluster.put("2");
-  a.cluster.run_for(1s);
+  a.cluster.put_and_run("2", 1s);
   REQUIRE(a.cluster.started == Keys{"tasks/1"});
   CHECK(count(a.daemon, Fact::Kind::kNoExecutor) == 0);
   QueueOptions next = options;
   next.any_type.reset();
-  a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(next)});
+  a.cluster.reload(a.daemon, next);
   a.cluster.run_for(1s);
   CHECK(count(a.daemon, Fact::Kind::kNoExecutor) == 1);
 }
@@ -303,8 +252,7 @@ TEST_CASE("a record too large for one fenced transaction is left alone, readable
   Alone a;
   a.cluster.put("1", with_record(std::string(393'000, '.')));
   a.cluster.store.put_bad("tasks/bad", std::string(300'000, '.'), "not a task");
-  a.cluster.put("2");
-  a.cluster.run_for(1s);
+  a.cluster.put_and_run("2", 1s);
   CHECK(a.cluster.started == Keys{"tasks/2"});
   CHECK(count(a.daemon, Fact::Kind::kTooLarge) == 2);
   CHECK(a.cluster.store.has("tasks/1"));
@@ -341,8 +289,7 @@ TEST_CASE("a task that may not be written is set aside, and holds up nobody") {
   a.cluster.store.no_right.insert("tasks/1");
   a.all_end_after(10ms);
   a.cluster.put("1");
-  a.cluster.put("2");
-  a.cluster.run_for(4s);
+  a.cluster.put_and_run("2", 4s);
   CHECK(a.cluster.started == Keys{"tasks/2"});
   CHECK(count(a.daemon, Fact::Kind::kDenied) == 1);
   a.cluster.store.no_right.clear();

@@ -1,6 +1,7 @@
 // One queue in several partitions: who leads each, and what becomes of tasks whose partition moves.
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <string>
@@ -93,27 +94,6 @@ TEST_CASE("one host leads all partitions, and runs the tasks of all in their ord
   CHECK(hosts.begun == expected);
 }
 
-TEST_CASE("each partition is fenced by its own lock") {
-  Hosts hosts;
-  Daemon& a = hosts.cluster.add(in_four("a"));
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
-  hosts.put(1, 40);
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.idle(); }, 10s));
-  std::set<std::uint32_t> fenced;
-  for (const Commit& commit : all<Commit>(a)) {
-    CHECK(commit.partition_count == kCount);
-    CHECK(commit.count_index == hosts.cluster.store.partitions_index());
-    for (const Op& op : commit.ops) {
-      const auto* restamp = std::get_if<RestampOp>(&op);
-      if (restamp == nullptr) continue;
-      const std::uint32_t of = partition_of(restamp->key.substr(kTasks.size()), kCount);
-      CHECK(std::count(commit.partitions.begin(), commit.partitions.end(), of) == 1);
-      fenced.insert(of);
-    }
-  }
-  CHECK(fenced.size() == kCount);
-}
-
 TEST_CASE("a lock that is lost takes its partition alone") {
   Hosts hosts;
   Daemon& a = hosts.cluster.add(in_four("a"));
@@ -187,33 +167,6 @@ TEST_CASE("a partition that is lost while a claimed task of it is read again is 
   CHECK(hosts.begun.size() == 1);
 }
 
-TEST_CASE("one request proves all partitions, and nothing else is asked while nothing happens") {
-  Hosts hosts;
-  QueueOptions options = in_four("a");
-  options.session_ttl = 10min;  // it outlives the leases
-  Daemon& a = hosts.cluster.add(options);
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
-  hosts.cluster.run_for(1min);
-  a.log.clear();
-  hosts.cluster.run_for(1min);
-  const Duration span = a.options.proof_interval();
-  std::vector<std::uint32_t> proved;  // by the lock of which partition
-  for (const ReadLeader& read : all<ReadLeader>(a)) {
-    if (read.consistent) proved.push_back(read.partition.number);
-  }
-  CHECK(proved.size() >= static_cast<std::size_t>(60s / span - 1));
-  CHECK(proved.size() <= static_cast<std::size_t>(60s / span + 1));
-  CHECK(std::set(proved.begin(), proved.end()).size() == kCount);  // each in its turn
-  CHECK(hosts.led_by(a) == kCount);
-  // Without an answer every lease runs out.
-  hosts.cluster.spoil({.lose_request = true}, [](const Daemon&, const Effect&) { return true; });
-  hosts.cluster.run_for(a.options.lease_span() + 1s);
-  CHECK(count(a, Fact::Kind::kLeaseExpired) == kCount);
-  hosts.cluster.heal();
-  hosts.cluster.run_for(5s);
-  CHECK(count(a, Fact::Kind::kLeaseRegained) == kCount);
-}
-
 TEST_CASE("one host proves 256 partitions, and runs their tasks, whatever a transaction takes") {
   for (const std::size_t most : {limits::kLeastOperations, limits::kMostOperations}) {
     CAPTURE(most);
@@ -268,47 +221,6 @@ TEST_CASE("with another number of partitions no lock is asked for again and agai
   hosts.cluster.run_for(10s);
   CHECK(a.queue->count_changed());
   CHECK(all<AcquireLock>(a).size() <= 3);
-}
-
-TEST_CASE(
-    "when a host dies, another takes its partitions, and nothing is lost or run twice at once") {
-  Hosts hosts;
-  Daemon& a = hosts.cluster.add(in_four("a"));
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
-  Daemon& b = hosts.cluster.add(in_four("b"));
-  hosts.runs_for = 300ms;
-  hosts.put(1, 30, "one key");
-  hosts.put(31, 60);
-  hosts.cluster.crash(a);
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 3min));
-  CHECK(hosts.led_by(b) == kCount);
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.idle(); }, 1min));
-  for (int i = 1; i <= 60; ++i) {
-    CHECK(std::count(hosts.begun.begin(), hosts.begun.end(), std::to_string(i)) >= 1);
-  }
-}
-
-TEST_CASE("two hosts share the partitions, run each task once, and those of one key in order") {
-  Hosts hosts;
-  Daemon& a = hosts.cluster.add(in_four("a"));
-  Daemon& b = hosts.cluster.add(in_four("b"));
-  const auto shared = [&] { return hosts.led_by(a) == 2 && hosts.led_by(b) == 2; };
-  REQUIRE(hosts.cluster.run_until(shared, 1min));
-  hosts.put(1, 40);
-  hosts.put(41, 80, "one key");
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.idle(); }, 1min));
-  CHECK(hosts.begun.size() == 80);
-  std::vector<int> of_key;
-  for (const std::string& id : hosts.begun) {
-    if (std::stoi(id) > 40) of_key.push_back(std::stoi(id));
-  }
-  CHECK(std::is_sorted(of_key.begin(), of_key.end()));
-  CHECK(of_key.size() == 40);
-  std::set<const Daemon*> ran;
-  for (const Daemon* each : {&a, &b}) {
-    if (count(*each, Fact::Kind::kDone) > 0) ran.insert(each);
-  }
-  CHECK(ran.size() == 2);
 }
 
 TEST_CASE("a stop drains every partition, releases every lock, and then ends the session") {
@@ -436,6 +348,49 @@ TEST_CASE("a fair share is not worth a long job: its partition stays where it ru
   for (auto& [id, job] : a.jobs) job.ends = hosts.cluster.now;
   hosts.runs_for = 10ms;
   CHECK(hosts.cluster.run_until([&] { return hosts.led_by(b) == 2; }, 30min));
+}
+
+// Made by another implementation of SipHash (in Python), of which "db7" was compared with
+// "openssl mac -macopt size:8 -macopt hexkey:000102030405060708090a0b0c0d0e0f SIPHASH".
+TEST_CASE("a task's partition follows from its serialKey or id, on every host and version alike") {
+  struct Vector {
+    std::string text;
+    std::uint64_t hash;
+    std::array<std::uint32_t, 4> partitions;  // of 2, 3, 16, 256
+  };
+  const std::array<Vector, 11> vectors{{
+      {"42", 0x20626087b15d6d13, {1, 0, 3, 19}},
+      {"db7", 0x1d02c1a5efe79550, {0, 2, 0, 80}},
+      {"a", 0x2ba3e8e9a71148ca, {0, 1, 10, 202}},
+      {"0123456", 0x11f655cd8ce1b332, {0, 1, 2, 50}},
+      {"01234567", 0xbf01f08d01c1cb98, {0, 0, 8, 152}},
+      {"order/42", 0xbd30a9d38ead801e, {0, 1, 14, 30}},
+      {"schedule/nightly", 0x964fbb89854aa4e8, {0, 1, 8, 232}},
+      {"nightly@2026-11-24T01:30:00Z", 0x65099dfa01230a39, {1, 2, 9, 57}},
+      {"m\u00fcller", 0x359f1b9977481792, {0, 2, 2, 146}},
+      {"\U0001f600", 0x4445257f49b3e86d, {1, 0, 13, 109}},
+      {std::string(300, 'x'), 0x11a8091bcf4bc254, {0, 1, 4, 84}},
+  }};
+  for (const Vector& vector : vectors) {
+    CAPTURE(vector.text);
+    CHECK(siphash<2, 4>(kPartitionKey, vector.text) == vector.hash);
+    CHECK(partition_of(vector.text, 0) == 0);
+    CHECK(partition_of(vector.text, 1) == 0);
+    CHECK(partition_of(vector.text, 2) == vector.partitions[0]);
+    CHECK(partition_of(vector.text, 3) == vector.partitions[1]);
+    CHECK(partition_of(vector.text, 16) == vector.partitions[2]);
+    CHECK(partition_of(vector.text, 256) == vector.partitions[3]);
+  }
+  // The published vectors (Aumasson and Bernstein, appendix A, and their vectors.h).
+  CHECK(siphash<2, 4>(kPartitionKey, "") == 0x726fdb47dd0e0e31);
+  CHECK(siphash<2, 4>(kPartitionKey, std::string_view{"\0\1\2\3\4\5\6\7\10\11\12\13\14\15\16",
+                                                      15}) == 0xa129ca6149be45e5);
+}
+
+TEST_CASE("a serialKey goes before the id") {
+  CHECK(partition_of("db7", "42", 256) == 80);
+  CHECK(partition_of("", "42", 256) == 19);
+  static_assert(partition_of("db7", "42", 256) == 80);
 }
 
 TEST_SUITE_END();

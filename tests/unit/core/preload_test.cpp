@@ -1,5 +1,7 @@
 // Tasks are claimed ahead of their time, and start at it.
 
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "alone.h"
@@ -78,8 +80,7 @@ TEST_CASE("what is claimed ahead takes no slot from what is due") {
   CHECK(a.taken("1"));
   CHECK(a.taken("2"));
   CHECK_FALSE(a.taken("3"));  // prefetch
-  a.cluster.put("now");
-  a.cluster.run_for(50ms);
+  a.cluster.put_and_run("now", 50ms);
   CHECK(a.cluster.started == Keys{"tasks/now"});
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
   CHECK(a.cluster.started == Keys{"tasks/now", "tasks/1", "tasks/2", "tasks/3"});
@@ -87,8 +88,7 @@ TEST_CASE("what is claimed ahead takes no slot from what is due") {
 
 TEST_CASE("a task that is due before one that was claimed ahead takes its place") {
   Timed a{ahead(1)};
-  a.cluster.put("long");
-  a.cluster.run_for(100ms);
+  a.cluster.put_and_run("long", 100ms);
   a.put("later", 900ms);
   a.cluster.run_for(100ms);
   REQUIRE(a.taken("later"));
@@ -152,36 +152,6 @@ TEST_CASE("of many that are due together the last starts before the first end is
   }
 }
 
-TEST_CASE("what is claimed ahead is given back on a pause, and started when due after it") {
-  Timed a{ahead(2)};
-  a.put("1", 900ms);
-  a.cluster.run_for(100ms);
-  REQUIRE(a.taken("1"));
-  a.cluster.store.control(true, "");
-  a.cluster.run_for(100ms);
-  CHECK_FALSE(a.taken("1"));
-  CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 0);
-  a.cluster.run_for(2s);
-  CHECK(a.cluster.started.empty());
-  a.cluster.store.control(false, "");
-  a.cluster.run_for(100ms);
-  CHECK(a.cluster.started == Keys{"tasks/1"});
-}
-
-TEST_CASE("what is claimed ahead and then moved, or deleted, is let go") {
-  Timed a{ahead(2)};
-  a.put("moved", 900ms);
-  a.put("deleted", 900ms);
-  a.cluster.run_for(100ms);
-  REQUIRE(a.taken("moved"));
-  a.put("moved", 10s);
-  a.cluster.store.remove("tasks/deleted");
-  a.cluster.run_for(9s);
-  CHECK(a.cluster.started.empty());
-  a.cluster.run_for(2s);
-  CHECK(a.cluster.started == Keys{"tasks/moved"});
-}
-
 TEST_CASE("a wall clock that was set back gives back what is early again") {
   Timed a{ahead(2)};
   a.put("1", 900ms);
@@ -199,8 +169,7 @@ TEST_CASE("a retry that is claimed ahead keeps its time, should its owner be los
   QueueOptions options = ahead(2);
   options.any_type->backoff = Backoff{10s, 10s, 1.0, 0.0};
   Timed a{options};
-  a.cluster.put("1");
-  a.cluster.run_for(100ms);
+  a.cluster.put_and_run("1", 100ms);
   a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
   a.cluster.run_for(9500ms);
   REQUIRE(a.taken("1"));
@@ -227,19 +196,6 @@ TEST_CASE("a task of a serialKey is claimed when it is due, and not overtaken") 
   CHECK(a.cluster.started == Keys{"tasks/keyed", "tasks/free"});
 }
 
-TEST_CASE("what was claimed ahead and expires before a slot is free becomes a dead letter") {
-  Timed a{ahead(2)};
-  a.cluster.put("long");
-  a.cluster.run_for(100ms);
-  a.put("1", 500ms, [&](Task& task) { task.expire_at = a.cluster.wall() + 2s; });
-  a.cluster.run_for(3s);
-  a.cluster.end_job(a.daemon, "tasks/long");
-  a.cluster.run_for(100ms);
-  CHECK(a.cluster.started == Keys{"tasks/long"});
-  CHECK(a.dead("dead/1").reason == "expired");
-  CHECK(a.dead("dead/1").stamp.attempt == 0);
-}
-
 TEST_CASE("a task that may be what killed its owners does not run beside what was claimed ahead") {
   Timed a{ahead(2)};
   a.put("1", 900ms);
@@ -263,6 +219,146 @@ TEST_CASE("why: claimed ahead, with the time at which it is due") {
   REQUIRE(reasons.size() == 1);
   CHECK(reasons[0].kind == Reason::Kind::kPrefetched);
   CHECK(reasons[0].until == a.cluster.store.task("tasks/1")->execute_at);
+}
+
+namespace {
+
+QueueOptions by_their_time(std::uint32_t concurrency = 2) {
+  QueueOptions options = options_of("a");
+  options.concurrency = concurrency;
+  options.prefetch_horizon = 20ms;
+  return options;
+}
+
+void put(Cluster& cluster, const std::string& name, int count) {
+  for (int i = 0; i < count; ++i) {
+    Task& task = cluster.make(name + std::to_string(1000 + i));
+    task.task_time = WallTime{std::chrono::seconds{2}};
+    cluster.store.put(task);
+  }
+}
+
+std::size_t taken(Cluster& cluster) {
+  const Keys keys = cluster.store.task_keys();
+  return static_cast<std::size_t>(std::count_if(keys.begin(), keys.end(), [&](const auto& key) {
+    return cluster.store.task(key)->stamp.taken;
+  }));
+}
+
+std::size_t most_taken_until_idle(Alone& a) {
+  std::size_t most = 0;
+  REQUIRE(a.cluster.run_until(
+      [&] {
+        most = std::max(most, taken(a.cluster));
+        return a.idle();
+      },
+      60s));
+  return most;
+}
+
+struct Drain {
+  std::size_t most_taken = 0;
+  std::size_t transactions = 0;
+};
+
+Drain drain(QueueOptions options, Duration job) {
+  Alone a{std::move(options)};
+  a.cluster.exclusive = false;
+  a.all_end_after(job);
+  put(a.cluster, "t", 100);
+  Drain drained;
+  drained.most_taken = most_taken_until_idle(a);
+  drained.transactions = all<Commit>(a.daemon).size();
+  return drained;
+}
+
+// A hundred short jobs, and then two that run for long, with many claimed behind them.
+void hold_ahead(Alone& a) {
+  a.cluster.exclusive = false;
+  a.cluster.plan = [](const Task& task) {
+    return JobPlan{task.key < "tasks/u" ? Duration{1ms} : Duration{1h}, JobEnding::kDone, {}};
+  };
+  put(a.cluster, "t", 100);
+  put(a.cluster, "u", 100);
+  REQUIRE(a.cluster.run_until([&] { return a.cluster.started.size() == 102; }, 60s));
+  a.cluster.run_for(100ms);
+}
+
+}  // namespace
+
+TEST_CASE("jobs of milliseconds are claimed ahead, and share their transactions") {
+  QueueOptions without = by_their_time();
+  without.prefetch_horizon = {};
+  const Drain plain = drain(without, 1ms);
+  CHECK(plain.most_taken <= 2 * without.concurrency);  // claimed, or ended and not yet written
+  const Drain ahead = drain(by_their_time(), 1ms);
+  CHECK(ahead.most_taken > 20);
+  CHECK(3 * ahead.transactions < plain.transactions);
+}
+
+TEST_CASE("jobs that take their time are claimed when there is room") {
+  CHECK(drain(by_their_time(), 100ms).most_taken <= 4);
+  CHECK(drain(by_their_time(1), 1ms).most_taken <= 2);  // one at a time: strictly in order
+}
+
+TEST_CASE("what finds no slot after all is given back, and has lost nothing") {
+  Alone a{by_their_time()};
+  hold_ahead(a);
+  CHECK(taken(a.cluster) > 10);
+  CHECK(a.daemon.queue->claimed_ahead() > 10);
+  a.cluster.run_for(2s);
+  CHECK(taken(a.cluster) == 2);
+  CHECK(a.daemon.queue->claimed_ahead() == 0);
+  for (const std::string& key : a.cluster.store.task_keys()) {
+    const Task& task = *a.cluster.store.task(key);
+    CHECK(task.stamp.attempt == (task.stamp.taken ? 1 : 0));
+    CHECK(task.stamp.lost == 0);
+  }
+  // One that comes first from now on is the next.
+  a.cluster.put("early", [&](Task& task) { task.task_time = WallTime{std::chrono::seconds{1}}; });
+  a.cluster.run_for(100ms);
+  a.cluster.end_job(a.daemon, "tasks/u1000");
+  a.cluster.run_for(100ms);
+  REQUIRE(a.cluster.started.size() > 102);
+  CHECK(a.cluster.started[102] == "tasks/early");
+}
+
+TEST_CASE("a reload that ends claims ahead gives back those that are held") {
+  const auto held_after = [](std::uint32_t concurrency, std::uint32_t prefetch) {
+    Alone a{by_their_time()};
+    hold_ahead(a);
+    REQUIRE(a.daemon.queue->claimed_ahead() > 10);
+    QueueOptions next = options_of("a");
+    next.concurrency = concurrency;
+    next.prefetch = prefetch;
+    a.cluster.reload(a.daemon, next);
+    a.cluster.run_for(100ms);
+    CHECK(taken(a.cluster) == 2 + a.daemon.queue->claimed_ahead());
+    return a.daemon.queue->claimed_ahead();
+  };
+  CHECK(held_after(2, 0) == 0);
+  CHECK(held_after(1, 0) == 0);
+  CHECK(held_after(2, 5) > 0);
+}
+
+TEST_CASE("what a lost owner would end is not claimed ahead unasked") {
+  QueueOptions once = by_their_time();
+  once.any_type->delivery = Delivery::kAtMostOnce;
+  CHECK(drain(once, 1ms).most_taken <= 4);
+  QueueOptions no_second = by_their_time();
+  no_second.max_losses = 1;
+  CHECK(drain(no_second, 1ms).most_taken <= 4);
+  QueueOptions slow = by_their_time();
+  slow.rate_limit = Rate{1ms, 10};
+  CHECK(drain(slow, 1ms).most_taken <= 4);
+}
+
+TEST_CASE("never more than may end and not be written") {
+  QueueOptions options = by_their_time();
+  options.max_unacked = 9;
+  CHECK(drain(options, 1ms).most_taken <= 9 + 9);
+  options.max_unacked = 2;
+  CHECK(drain(options, 1ms).most_taken <= 4);
 }
 
 TEST_SUITE_END();

@@ -1,8 +1,6 @@
 // What happens to a key while something of ours is under way for it, and what a lane, the control
 // key and a flood of expiries do to the other tasks.
 
-#include <algorithm>
-
 #include <doctest/doctest.h>
 
 #include "alone.h"
@@ -16,19 +14,6 @@ namespace {
 // The reply to the claim of `key` takes 300 ms, so that the watch shows what happens meanwhile.
 void delay_claim_reply(Alone& a, const std::string& key) {
   a.once(Fault{.back = 300ms}, [=](const Effect& effect) { return claims(effect, key); });
-}
-
-// Fails its first attempt and would be tried again in an hour.
-void fail_slowly(Alone& a, const std::string& id, const std::string& type,
-                 const std::string& serial_key) {
-  Task& task = a.cluster.make(id);
-  task.type = type;
-  task.serial_key = serial_key;
-  task.backoff = Backoff{1h, 1h, 1, 0};
-  a.cluster.store.put(task);
-  a.cluster.run_for(100ms);
-  a.cluster.end_job(a.daemon, "tasks/" + id, JobEnding::kRetry, "no luck");
-  a.cluster.run_for(100ms);
 }
 
 std::size_t commits_before(const Daemon& daemon, const std::string& finished_key) {
@@ -48,23 +33,20 @@ TEST_SUITE_BEGIN("core");
 TEST_CASE("a task deleted while its claim is under way is not started") {
   Alone a;
   delay_claim_reply(a, "tasks/1");
-  a.cluster.put("1");
-  a.cluster.run_for(50ms);
+  a.cluster.put_and_run("1", 50ms);
   REQUIRE(a.cluster.store.task("tasks/1")->stamp.taken);
   a.cluster.store.remove("tasks/1");
   a.cluster.run_for(1s);
   CHECK(a.cluster.started.empty());
   CHECK(count(a.daemon, Fact::Kind::kWithdrawn) == 1);
-  a.cluster.put("1");
-  a.cluster.run_for(1s);
+  a.cluster.put_and_run("1", 1s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
 }
 
 TEST_CASE("a task rewritten while its claim is under way runs in its new version afterwards") {
   Alone a;
   delay_claim_reply(a, "tasks/1");
-  a.cluster.put("1");
-  a.cluster.run_for(50ms);
+  a.cluster.put_and_run("1", 50ms);
   REQUIRE(a.cluster.store.task("tasks/1")->stamp.taken);
   a.cluster.put("1", with_record("another record"));
   a.cluster.run_for(1s);
@@ -104,48 +86,6 @@ TEST_CASE("a claimed task that is read again runs, also where Consul was restore
   CHECK(a.cluster.started.size() == 1);
 }
 
-TEST_CASE("a task written again while the claim of the one before it is under way runs once") {
-  Alone a;
-  delay_claim_reply(a, "tasks/1");
-  a.cluster.put("1");
-  a.cluster.run_for(50ms);
-  a.cluster.store.remove("tasks/1");
-  a.cluster.run_for(50ms);
-  a.cluster.put("1");
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started == Keys{"tasks/1"});
-}
-
-TEST_CASE("a task that waits for its retry does not block its serialKey once it is rewritten") {
-  QueueOptions options = options_of("a");
-  options.types["T"] = *options.any_type;
-  options.types["U"] = *options.any_type;
-  options.any_type.reset();
-  Alone a{options};
-  fail_slowly(a, "1", "U", "db");
-  Task& second = a.cluster.make("2");
-  second.type = "T";
-  second.serial_key = "db";
-  a.cluster.store.put(second);
-  a.cluster.run_for(1s);
-  REQUIRE(a.cluster.started == Keys{"tasks/1"});
-
-  Task rewritten = *a.cluster.store.task("tasks/1");
-  SUBCASE("to run tomorrow") { rewritten.execute_at = a.cluster.wall() + 24h; }
-  SUBCASE("to run tomorrow, again") {
-    rewritten.execute_at = a.cluster.wall() + 24h;
-    rewritten.stamp = {};
-  }
-  SUBCASE("to a type that nobody runs") { rewritten.type = "nobody's"; }
-  SUBCASE("its executor goes away by a reload") {
-    options.types.erase("U");
-    a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(options)});
-  }
-  a.cluster.store.put(rewritten);
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
-}
-
 TEST_CASE("a task whose claim is refused after its executor went waits for an executor") {
   QueueOptions options = options_of("a");
   options.types["T"] = *options.any_type;
@@ -157,7 +97,7 @@ TEST_CASE("a task whose claim is refused after its executor went waits for an ex
   a.cluster.run_for(20ms);
   REQUIRE(a.daemon.queue->state_text("tasks/1") == "claiming");
   options.types.clear();
-  a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(options)});
+  a.cluster.reload(a.daemon, options);
   a.cluster.run_for(10s);
   CHECK(a.daemon.queue->state_text("tasks/1") == "no executor");
 }
@@ -173,11 +113,8 @@ TEST_CASE("a task written again while its old record goes to the dead letters ru
 }
 
 TEST_CASE("many tasks that expire together do not hold up the end of one that runs") {
-  QueueOptions options = options_of("a");
-  options.transactions_in_flight = 1;
-  Alone a{options};
-  a.cluster.put("1");
-  a.cluster.run_for(100ms);
+  Alone a{options_with([](QueueOptions& o) { o.transactions_in_flight = 1; })};
+  a.cluster.put_and_run("1", 100ms);
   REQUIRE(a.cluster.running() == 1);
   const WallTime at = a.cluster.wall() + 10s;
   constexpr int kMany = 3'000;
@@ -191,38 +128,6 @@ TEST_CASE("many tasks that expire together do not hold up the end of one that ru
   a.cluster.run_for(1s);
   CHECK(commits_before(a.daemon, "tasks/1") < 5);
   CHECK(a.cluster.run_until([&] { return a.cluster.store.dead.size() == kMany; }, 1min));
-}
-
-TEST_CASE("many records that cannot be read do not hold up the end of a task that runs") {
-  QueueOptions options = options_of("a");
-  options.transactions_in_flight = 1;
-  Alone a{options};
-  a.cluster.put("1");
-  a.cluster.run_for(100ms);
-  REQUIRE(a.cluster.running() == 1);
-  constexpr int kMany = 1'000;
-  for (int i = 0; i < kMany; ++i) {
-    a.cluster.store.put_bad("tasks/x" + std::to_string(i), "?", "not JSON");
-  }
-  a.cluster.run_for(20ms);
-  a.daemon.log.clear();
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(1s);
-  CHECK(commits_before(a.daemon, "tasks/1") < 5);
-  CHECK(a.cluster.run_until([&] { return a.cluster.store.dead.size() == kMany; }, 1min));
-}
-
-TEST_CASE("a queue whose control key is deleted while it is paused goes on") {
-  Alone a;
-  a.cluster.store.control(true, {});
-  a.cluster.run_for(100ms);
-  a.cluster.put("1");
-  a.cluster.run_for(1s);
-  REQUIRE(a.cluster.started.empty());
-  a.cluster.store.remove_control();
-  a.cluster.run_for(5s);
-  CHECK(a.cluster.started == Keys{"tasks/1"});
-  CHECK(count(a.daemon, Fact::Kind::kResumed) == 1);
 }
 
 TEST_CASE(
@@ -243,12 +148,49 @@ TEST_CASE(
   SUBCASE("that somebody asks for a step-down") { old.step_down = "of long ago"; }
   SUBCASE("that there is none") { old.found = false; }
   a.cluster.tell(a.daemon, old);
-  a.cluster.put("1");
-  a.cluster.run_for(5s);
+  a.cluster.put_and_run("1", 5s);
   CHECK(a.daemon.queue->paused());
   CHECK(a.cluster.started.empty());
   CHECK(count(a.daemon, Fact::Kind::kSteppingDown) == 0);
   CHECK(count(a.daemon, Fact::Kind::kResumed) == 0);
+}
+
+TEST_CASE("a task deleted while it runs has its job stopped, and one written again runs") {
+  Alone a;
+  a.cluster.put_and_run("1", 100ms);
+  REQUIRE(a.cluster.running() == 1);
+  a.cluster.store.remove("tasks/1");
+  a.cluster.run_for(5ms);
+  a.cluster.put("1");  // while the job is being stopped
+  a.cluster.run_for(100ms);
+  CHECK(count(a.daemon, Fact::Kind::kWithdrawn) == 1);
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1"});
+  CHECK(a.cluster.store.dead.empty());
+}
+
+TEST_CASE(
+    "of a job that is being stopped for a deleted task a lost lead leaves nothing unwritten") {
+  Alone a;
+  a.cluster.put_and_run("1", 100ms);
+  a.cluster.store.remove("tasks/1");
+  a.cluster.run_for(5ms);
+  REQUIRE(a.cluster.running() == 1);
+  a.cluster.kill_session();
+  a.cluster.run_for(100ms);
+  CHECK(count(a.daemon, Fact::Kind::kLeaseLost) == 1);
+  CHECK(count(a.daemon, Fact::Kind::kUnwritten) == 0);
+}
+
+TEST_CASE("a task deleted while its finish is under way, and written again, runs again") {
+  Alone a;
+  a.cluster.put_and_run("1", 100ms);
+  a.cluster.spoil({.out = 500ms},
+                  [](const Daemon&, const Effect& e) { return finishes(e, "tasks/1"); });
+  a.cluster.end_job(a.daemon, "tasks/1");
+  a.cluster.run_for(100ms);
+  a.cluster.store.remove("tasks/1");
+  a.cluster.put_and_run("1", 1s);
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1"});
 }
 
 TEST_SUITE_END();

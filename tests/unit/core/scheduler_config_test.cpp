@@ -1,7 +1,6 @@
 // Recurring tasks of the configuration: the leader keeps what is stored as its configuration has
 // it.
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,7 +8,6 @@
 #include <doctest/doctest.h>
 
 #include "alone.h"
-#include "two.h"
 
 using namespace lictor;
 using namespace lictor::core;
@@ -53,7 +51,7 @@ QueueOptions with(ConfiguredSchedule schedule) {
 void reload(Cluster& cluster, Daemon& daemon, QueueOptions options) {
   options.costs = daemon.options.costs;
   daemon.options.schedules = options.schedules;
-  cluster.tell(daemon, Reconfigured{std::make_shared<const QueueOptions>(daemon.options)});
+  cluster.reload(daemon, daemon.options);
 }
 
 void run_to(Cluster& cluster, Duration since_start) {
@@ -89,19 +87,6 @@ TEST_CASE("a schedule of the configuration is written once, and makes its ticks"
   CHECK(a.cluster.store.ticks.size() == 3);
   CHECK(told(a.daemon, kConfigured) == Texts{"added"});
   CHECK(a.daemon.queue->schedules().active == 1);
-}
-
-TEST_CASE("a lost reply to the writing of a schedule makes no second one") {
-  Alone a;
-  Fault fault;
-  SUBCASE("it was applied") { fault.lose_reply = true; }
-  SUBCASE("it was not") { fault.lose_request = true; }
-  a.once(fault, begins_with<ScheduleOp>);
-  a.all_end_after(1ms);
-  reload(a.cluster, a.daemon, with(wants(every(10s, "v1"))));
-  run_to(a.cluster, 35s);
-  CHECK(stored(a.cluster).configured == "v1");
-  CHECK(a.cluster.store.ticks.size() == 3);
 }
 
 TEST_CASE("a change in the configuration is written; what leader and operator did stays") {
@@ -146,16 +131,6 @@ TEST_CASE("what the configuration has no longer is deleted") {
   CHECK(a.daemon.queue->schedules().active == 1);
 }
 
-TEST_CASE("what somebody deletes is written again") {
-  Alone a{with(wants(every(10s, "v1")))};
-  a.all_end_after(1ms);
-  run_to(a.cluster, 15s);
-  a.cluster.store.remove_schedule("s");
-  run_to(a.cluster, 25s);
-  CHECK(stored(a.cluster).configured == "v1");
-  CHECK(a.cluster.store.ticks.size() == 2);
-}
-
 TEST_CASE("a schedule of another client keeps its name, and the configuration's waits") {
   Alone a;
   a.all_end_after(1ms);
@@ -169,23 +144,6 @@ TEST_CASE("a schedule of another client keeps its name, and the configuration's 
   a.cluster.store.remove_schedule("s");
   run_to(a.cluster, 38s);
   CHECK(stored(a.cluster).configured == "v1");
-}
-
-TEST_CASE("hosts whose configurations differ write their own while they lead; no tick is lost") {
-  Two two{with(wants(every(10s, "v1")))};
-  two.b->options.schedules.clear();
-  two.b->options.schedules.emplace("s", wants(every(10s, "v2")));
-  two.cluster.crash(*two.b);
-  two.cluster.restart_after(*two.b, 1s);
-  two.cluster.plan = [](const Task&) { return JobPlan{10ms, JobEnding::kDone, {}}; };
-  run_to(two.cluster, 15s);
-  CHECK(stored(two.cluster).configured == "v1");
-  two.cluster.crash(two.a);
-  REQUIRE(two.until_leader(*two.b) < 2min);
-  run_to(two.cluster, 2min + 5s);
-  CHECK(stored(two.cluster).configured == "v2");
-  CHECK(two.cluster.store.ticks.size() == 12);
-  for (const auto& [tick, count] : two.cluster.store.ticks) CHECK_MESSAGE(count == 1, tick);
 }
 
 TEST_CASE("one that may not be written is tried again, and does not count as stored") {

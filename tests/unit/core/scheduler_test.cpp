@@ -9,7 +9,6 @@
 #include <doctest/doctest.h>
 
 #include "alone.h"
-#include "two.h"
 
 using namespace lictor;
 using namespace lictor::core;
@@ -111,44 +110,6 @@ TEST_CASE("own writes have the schedules read once a second at most, an idle lea
   idle.cluster.run_for(10min);
   CHECK(all<ListSchedules>(idle.daemon).size() <= before + 11);  // as blocking queries end
   CHECK(all<Commit>(idle.daemon).size() == commits);
-}
-
-TEST_CASE("a tick during a change of leader is made by the next leader, once") {
-  for (const bool lost : {false, true}) {
-    Two two;
-    two.cluster.plan = [](const Task&) { return JobPlan{10ms, JobEnding::kDone, {}}; };
-    two.cluster.store.put_schedule("s", every(10s));
-    run_to(two.cluster, kStart + 15s);
-    if (lost) {  // the tick's transaction is applied, and its sender dies
-      two.cluster.spoil({.lose_reply = true}, [&](const Daemon& daemon, const Effect& effect) {
-        return &daemon == &two.a && begins_with<ScheduleOp>(effect);
-      });
-      run_to(two.cluster, kStart + 20s + 10ms);
-      REQUIRE(two.cluster.store.ticks.contains(id(20s)));
-    } else {
-      run_to(two.cluster, kStart + 20s - 1ms);
-    }
-    two.cluster.crash(two.a);
-    REQUIRE(two.until_leader(*two.b) < 2min);
-    two.cluster.run_for(1s);
-    CHECK(made(two.cluster).at(1) == id(20s));
-    run_to(two.cluster, kStart + 3min + 5s);
-    CHECK(made(two.cluster).size() == 18);
-    CHECK(skipped(*two.b, Fact::Kind::kTicksMissed) == 0);
-  }
-}
-
-TEST_CASE("a tick's transaction without a reply is repeated, and makes no second task") {
-  Alone a;
-  a.all_end_after(1ms);
-  a.cluster.store.put_schedule("s", every(10s));
-  run_to(a.cluster, kStart + 5s);
-  Fault fault;
-  SUBCASE("it was applied") { fault.lose_reply = true; }
-  SUBCASE("it was not") { fault.lose_request = true; }
-  a.once(fault, begins_with<ScheduleOp>);
-  run_to(a.cluster, kStart + 35s);
-  CHECK(made(a.cluster) == std::vector{id(10s), id(20s), id(30s)});
 }
 
 TEST_CASE("ticks that nobody made in time are skipped, or made up for as the schedule says") {
@@ -393,7 +354,7 @@ TEST_CASE("after a reload the schedules are read again, for time zones may have 
   stored.definition = std::make_shared<const Definition>(std::move(moved));
   run_to(a.cluster, kStart + 15s);
   CHECK(made(a.cluster).empty());
-  a.cluster.tell(a.daemon, Reconfigured{std::make_shared<const QueueOptions>(a.daemon.options)});
+  a.cluster.reload(a.daemon, a.daemon.options);
   run_to(a.cluster, kStart + 25s);
   CHECK(made(a.cluster) == std::vector{id(10s), id(20s)});
 }

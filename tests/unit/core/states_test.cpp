@@ -1,7 +1,6 @@
 // The manual, concepts.md, "The states": its tables name the core's states and no others, its
 // arrows are the core's, and each cell of what happens in which state is tried here.
 
-#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -77,10 +76,7 @@ struct World : Alone {
     }
     return state();
   }
-  void occupy() {
-    cluster.put("0");
-    cluster.run_for(100ms);
-  }
+  void occupy() { cluster.put_and_run("0", 100ms); }
   void put(std::function<void(Task&)> change = {}) {
     Task& task = cluster.make("1");
     if (expires) task.expire_at = cluster.wall() + 1h;

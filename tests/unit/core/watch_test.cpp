@@ -1,12 +1,19 @@
 // How the leader learns of tasks: by their names.
 
+#include <algorithm>
+#include <utility>
+
 #include <doctest/doctest.h>
 
 #include "alone.h"
+#include "core/control.h"
+#include "core/leadership/lock.h"
+#include "core/requests.h"
 
 using namespace lictor;
 using namespace lictor::core;
 using namespace lictor::core::test;
+using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("core");
 
@@ -30,8 +37,7 @@ TEST_CASE("a task written again under a name that was just deleted is found in a
   Alone a;
   put_for_tomorrow(a.cluster, 1'000, 200);
   a.cluster.run_for(1s);
-  a.cluster.put("1");
-  a.cluster.run_for(1s);
+  a.cluster.put_and_run("1", 1s);
   REQUIRE(a.cluster.started == Keys{"tasks/1"});
 
   SUBCASE("while we do not know that it is deleted") {
@@ -93,8 +99,7 @@ TEST_CASE("what is new waits while more is ready than can be started, and no lon
 TEST_CASE("a listing that a token may not read withdraws nothing") {
   Alone a;
   a.cluster.put("1");
-  a.cluster.put("2");
-  a.cluster.run_for(100ms);
+  a.cluster.put_and_run("2", 100ms);
   a.cluster.store.unreadable = true;
   a.cluster.store.control(false, "");  // some write, for the watch to wake
   a.cluster.run_for(1s);
@@ -135,6 +140,186 @@ TEST_CASE("a control key that may not be made is asked for now and then, not eve
   for (const Commit& commit : all<Commit>(daemon)) most = std::max(most, commit.ops.size());
   CHECK(most <= 2);
   CHECK(all<Commit>(daemon).size() < 300);
+}
+
+namespace {
+
+template <class Effect>
+Effect last(const Effects& out) {
+  REQUIRE(std::holds_alternative<Effect>(out.back()));
+  return std::get<Effect>(out.back());
+}
+
+}  // namespace
+
+TEST_CASE("the control key's watch keeps its index over one failure, and over refusals by limits") {
+  Requests requests;
+  Control control{requests};
+  Effects out;
+  Instant now{1h};
+  const auto answer = [&](ControlRead reply) {
+    reply.request = last<WatchControl>(out).request;
+    static_cast<void>(control.on(now, reply, out));
+    if (!reply.ok) {
+      now = control.next_deadline();
+      control.on_time(now, out);
+    }
+    return last<WatchControl>(out).index;
+  };
+  ControlRead read;
+  read.ok = read.found = true;
+  read.consul_index = 9;
+  ControlRead lost;
+  ControlRead refused;
+  refused.over_limit = true;
+
+  control.start(out);
+  CHECK(answer(lost) == 0);  // by a quorum, until there was an answer
+  CHECK(answer(read) == 9);
+  CHECK(answer(lost) == 9);
+  CHECK(answer(read) == 9);
+  CHECK(answer(lost) == 9);
+  for (int i = 0; i < 5; ++i) CHECK(answer(refused) == 9);
+  CHECK(answer(lost) == 0);
+  CHECK(answer(read) == 9);
+  CHECK(answer(lost) == 9);
+}
+
+TEST_CASE("the leader key's watch keeps its index over one failure, and over refusals by limits") {
+  const QueueOptions options;
+  Requests requests;
+  StoreTrouble trouble;
+  Lock lock{options, {}, requests, trouble};
+  Effects out;
+  Instant now{1h};
+  const auto answer = [&](LeaderRead reply) {
+    reply.request = last<ReadLeader>(out).request;
+    static_cast<void>(lock.on(now, reply, out));
+    if (!reply.ok) {
+      now = lock.next_deadline();
+      lock.on_time(now, out);
+    }
+    return last<ReadLeader>(out).index;
+  };
+  LeaderRead held;
+  held.ok = held.found = true;
+  held.session = "another";
+  held.holder = "b";
+  held.modify_index = 5;
+  held.consul_index = 9;
+  LeaderRead refused;
+  refused.over_limit = true;
+
+  lock.campaign(now, "ours", out);
+  CHECK(answer(held) == 9);
+  CHECK(answer({}) == 9);
+  CHECK(answer(held) == 9);
+  for (int i = 0; i < 5; ++i) CHECK(answer(refused) == 9);
+  CHECK(answer({}) == 9);
+  CHECK(answer({}) == 0);
+  CHECK(answer(held) == 9);
+}
+
+TEST_CASE(
+    "a lock whose acquisition Consul's limits refused is asked for again, and nothing is read") {
+  const QueueOptions options;
+  Requests requests;
+  StoreTrouble trouble;
+  Lock lock{options, {}, requests, trouble};
+  Effects out;
+  const Instant now{1h};
+  lock.campaign(now, "ours", out);
+  LeaderRead released;
+  released.ok = released.found = released.released = true;
+  released.modify_index = released.consul_index = 9;
+  released.request = last<ReadLeader>(out).request;
+  static_cast<void>(lock.on(now, released, out));
+  LockReplied refused;
+  refused.request = last<AcquireLock>(out).request;
+  refused.answer = LockReplied::Answer::kOverLimit;
+  const std::size_t asked = out.size();
+  static_cast<void>(lock.on(now, refused, out));
+  for (std::size_t i = asked; i < out.size(); ++i) CHECK(std::holds_alternative<Fact>(out[i]));
+  const Instant again = lock.next_deadline();
+  CHECK(again >= now + 500ms);
+  lock.on_time(again, out);
+  CHECK(last<AcquireLock>(out).free_at == 9);
+}
+
+namespace {
+
+constexpr int kList = 500;
+
+// Waits for a leader, which is to read a long list.
+struct Long {
+  Long() {
+    cluster.plan = [](const Task&) { return JobPlan{.after = 1ms, .error = {}}; };
+    put_for_tomorrow(cluster, 1'000, kList);
+    daemon = &cluster.add(options_of("a"));
+  }
+  ~Long() { CHECK(cluster.violations().empty()); }
+
+  // A task that is due, the oldest first.
+  void due(const std::string& id, std::chrono::seconds age) {
+    cluster.put(id, [&](Task& task) { task.execute_at = cluster.wall() - age; });
+  }
+  // Each reading takes so long.
+  void slow(Duration duration) {
+    cluster.fault = [duration](const Daemon&, const Effect& effect) {
+      return std::holds_alternative<FetchTasks>(effect) ? Fault{.back = duration} : Fault{};
+    };
+  }
+  bool lead() {
+    return cluster.run_until([&] { return cluster.leader() != nullptr; }, 1s);
+  }
+  std::vector<FetchTasks> parts() { return all<FetchTasks>(*daemon); }
+  std::size_t known() {
+    const auto held = daemon->queue->stats();
+    return held.tasks + held.distant;
+  }
+
+  Cluster cluster;
+  Daemon* daemon = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("a long list is read in batches, all of it before anything starts") {
+  Long l;
+  std::string oldest = "1001-first", other = "1498-last";  // in the first part and in the last
+  SUBCASE("the oldest is in the first") {}
+  SUBCASE("the oldest is in the last") { std::swap(oldest, other); }
+  l.due(oldest, 2s);
+  l.due(other, 1s);
+  l.slow(10ms);
+  REQUIRE(l.lead());
+  CHECK(l.cluster.run_until([&] { return !l.cluster.started.empty(); }, 2s));
+  const auto parts = l.parts();
+  CHECK(parts.size() > 4);
+  for (const FetchTasks& part : parts) CHECK(part.keys.size() <= limits::kMostOperations);
+  l.cluster.run_for(2s);
+  CHECK(l.cluster.started == Keys{"tasks/" + oldest, "tasks/" + other});
+  CHECK(l.known() == kList);
+}
+
+TEST_CASE("what comes, goes or changes while a long list is read is seen") {
+  Long l;
+  l.slow(20ms);
+  REQUIRE(l.lead());
+  REQUIRE(l.cluster.run_until([&] { return l.parts().size() == 3; }, 5s));
+  REQUIRE(l.cluster.started.empty());
+  REQUIRE_FALSE(l.daemon->queue->drained());
+  l.cluster.store.remove("tasks/1001");
+  l.cluster.store.remove("tasks/1450");
+  l.due("1002", 3s);
+  l.due("1451", 2s);
+  l.due("12345", 1s);
+  CHECK(l.cluster.run_until([&] { return l.cluster.started.size() == 3; }, 5s));
+  auto started = l.cluster.started;
+  std::sort(started.begin(), started.end());
+  CHECK(started == Keys{"tasks/1002", "tasks/12345", "tasks/1451"});
+  l.cluster.run_for(1s);
+  CHECK(l.known() == kList - 4);
 }
 
 TEST_SUITE_END();

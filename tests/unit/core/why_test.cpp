@@ -109,17 +109,14 @@ TEST_CASE("why: the rate, the last chance, a write that is refused") {
   Asked a{options};
   a.cluster.exclusive = false;
   a.all_end_after(1ms);
-  a.cluster.put("1");
-  a.cluster.run_for(1s);
-  a.cluster.put("2");
-  a.cluster.run_for(1s);
+  a.cluster.put_and_run("1", 1s);
+  a.cluster.put_and_run("2", 1s);
   REQUIRE(a.kinds("2") == std::vector{Kind::kRate});
   CHECK(*a.why("2")[0].until > a.cluster.wall() + 50s);
 
   Asked b;
   b.cluster.store.no_right.insert("tasks/locked");
-  b.cluster.put("locked");
-  b.cluster.run_for(1s);
+  b.cluster.put_and_run("locked", 1s);
   REQUIRE(b.kinds("locked") == std::vector{Kind::kRefused});
   CHECK(b.why("locked")[0].text == "Permission denied");
 
@@ -150,9 +147,7 @@ TEST_CASE("what was refused is forgotten with the task") {
 }
 
 TEST_CASE("types without an executor are reported once, and not kept without end") {
-  QueueOptions options = options_of("a");
-  options.any_type.reset();
-  Asked a{options};
+  Asked a{options_with([](QueueOptions& o) { o.any_type.reset(); })};
   const auto put = [&](const std::string& id, const std::string& type) {
     a.cluster.put(id, [&](Task& task) { task.type = type; });
   };

@@ -63,13 +63,8 @@ struct Fixture {
     note(out);
     return sent;
   }
-  WriteBatcher::Result reply(Committed event, Instant now = kNow) {
-    Effects out;
-    auto result = commits.on(now, event, out);
-    note(out);
-    return result;
-  }
-  WriteBatcher::Result reply(TasksFetched event, Instant now = kNow) {
+  template <class Event>
+  WriteBatcher::Result reply(const Event& event, Instant now = kNow) {
     Effects out;
     auto result = commits.on(now, event, out);
     note(out);
@@ -89,6 +84,13 @@ struct Fixture {
 
 Committed rejected(const Commit& commit, std::vector<Committed::Failure> failures) {
   return {commit.request, Outcome::kRejected, 0, std::move(failures), {}};
+}
+// As a whole.
+Committed refused(const Commit& commit, OpFailure why) {
+  return rejected(commit, {{Committed::kFence, why, Committed::Part::kTask, "no"}});
+}
+Committed applied(const Commit& commit, std::uint64_t index = 9) {
+  return {commit.request, Outcome::kApplied, index, {}, {}};
 }
 Committed unknown(const Commit& commit) {
   return {commit.request, Outcome::kUnknown, 0, {}, "no answer"};
@@ -145,7 +147,7 @@ TEST_CASE("what waits goes out together, and a little waits for the transaction 
   f.commits.add(kNow, finish("c"));
   CHECK(f.send().empty());
   CHECK(f.commits.has_room(kNow));
-  const auto result = f.reply(Committed{first[0].request, Outcome::kApplied, 42, {}, {}});
+  const auto result = f.reply(applied(first[0], 42));
   CHECK(result.settled.size() == 2);
   CHECK(result.settled[1].modify_index == 42);
   CHECK(result.proof == kNow);
@@ -245,10 +247,9 @@ TEST_CASE("a transaction of more operations than Consul takes goes again in what
   auto sent = f.send();
   REQUIRE(sent.size() == 1);
   CHECK(sent[0].ops.size() == 100);
-  Committed refused = rejected(
-      sent[0], {{Committed::kFence, OpFailure::kTooLarge, Committed::Part::kTask, "> 64"}});
-  refused.most_operations = f.options.max_operations = 64;  // as Queue learns it
-  const auto result = f.reply(refused);
+  Committed too_many = refused(sent[0], OpFailure::kTooLarge);
+  too_many.most_operations = f.options.max_operations = 64;  // as Queue learns it
+  const auto result = f.reply(too_many);
   CHECK(result.settled.empty());
   sent = f.send();
   REQUIRE(sent.size() == 1);
@@ -299,7 +300,7 @@ TEST_CASE("writes of several partitions share a transaction, under the fence of 
   CHECK(sent[0].partitions == std::vector<std::uint32_t>{3, 5});
   CHECK(sent[0].partition_count == 16);
   CHECK(sent[0].count_index == 77);
-  const auto result = f.reply({sent[0].request, Outcome::kApplied, 90, {}, {}});
+  const auto result = f.reply(applied(sent[0], 90));
   CHECK(result.settled.size() == 3);
   CHECK(result.proof == kNow);
 }
@@ -326,7 +327,7 @@ TEST_CASE("each fence takes its place in a transaction") {
     for (const Commit& commit : sent) {
       CHECK(commit.ops.size() + commit.partitions.size() + 1 <= f.options.max_operations);
       written += commit.ops.size();
-      f.reply({commit.request, Outcome::kApplied, 90, {}, {}});
+      f.reply(applied(commit, 90));
     }
   }
   CHECK(written == 256);
@@ -477,7 +478,7 @@ TEST_CASE("what is forgotten is forgotten: late replies find nobody") {
   f.commits.clear(out);
   CHECK(f.commits.idle());
   CHECK(f.commits.next_deadline() == Instant::max());
-  const auto result = f.reply(Committed{sent[0].request, Outcome::kApplied, 42, {}, {}});
+  const auto result = f.reply(applied(sent[0], 42));
   CHECK(result.settled.empty());
   CHECK_FALSE(result.proof.has_value());
   CHECK(f.send(kNow + 1h).empty());
@@ -508,22 +509,18 @@ TEST_CASE("a transaction refused for its size goes again in halves, at once") {
   for (int i = 0; i < 8; ++i) f.commits.add(kNow, finish("k" + std::to_string(i)));
   auto sent = f.send();
   REQUIRE(sent.size() == 1);
-  const auto whole = [](const Commit& commit) {
-    return rejected(commit,
-                    {{Committed::kFence, OpFailure::kTooLarge, Committed::Part::kTask, "413"}});
-  };
-  CHECK(f.reply(whole(sent[0])).settled.empty());
+  CHECK(f.reply(refused(sent[0], OpFailure::kTooLarge)).settled.empty());
   sent = f.send();
   REQUIRE(sent.size() == 2);
   CHECK(sent[0].ops.size() == 4);
   CHECK(key_of(sent[0].ops[0]) == "k0");
   CHECK(sent[1].ops.size() == 4);
-  CHECK(f.reply(Committed{sent[0].request, Outcome::kApplied, 9, {}, {}}).settled.size() == 4);
-  f.reply(whole(sent[1]));
+  CHECK(f.reply(applied(sent[0])).settled.size() == 4);
+  f.reply(refused(sent[1], OpFailure::kTooLarge));
   sent = f.send();
   REQUIRE(sent.size() == 2);
   for (const Commit& commit : sent) {
-    CHECK(f.reply(Committed{commit.request, Outcome::kApplied, 9, {}, {}}).settled.size() == 2);
+    CHECK(f.reply(applied(commit)).settled.size() == 2);
   }
   CHECK(f.commits.idle());
   // What comes later is no larger than what passed.
@@ -535,9 +532,6 @@ TEST_CASE("a transaction refused for its size goes again in halves, at once") {
 
 TEST_CASE("a write that is refused alone goes on with less in it, or is given up") {
   using Verdict = WriteBatcher::Verdict;
-  const auto refused = [](const Commit& commit, OpFailure why) {
-    return rejected(commit, {{Committed::kFence, why, Committed::Part::kTask, "no"}});
-  };
   Fixture f;
   f.commits.add(kNow, claim("a"));
   auto result = f.reply(refused(f.send().at(0), OpFailure::kTooLarge));
@@ -570,7 +564,7 @@ TEST_CASE("a write that is refused alone goes on with less in it, or is given up
   CHECK(f.commits.has_room(kNow));
   sent = f.send(kNow + 5s);
   REQUIRE(sent.size() == 1);
-  f.reply(Committed{sent[0].request, Outcome::kApplied, 9, {}, {}});
+  f.reply(applied(sent[0]));
 
   auto done = std::make_shared<DoneRecord>();
   done->result = "1";
@@ -583,7 +577,7 @@ TEST_CASE("a write that is refused alone goes on with less in it, or is given up
   sent = f.send();
   REQUIRE(sent.size() == 1);
   CHECK(std::get<FinishOp>(sent[0].ops[0]).done == nullptr);
-  f.reply(Committed{sent[0].request, Outcome::kApplied, 0, {}, {}});
+  f.reply(applied(sent[0], 0));
   CHECK(f.commits.idle());
 
   f.commits.add(kNow, claim("e"));
@@ -614,7 +608,7 @@ TEST_CASE("a dead letter whose name is taken gets one by the index of what it en
   sent = f.send();
   REQUIRE(sent.size() == 1);
   CHECK(letter_of(sent[0]).name_end() == "," + index + "," + index);
-  f.reply(Committed{sent[0].request, Outcome::kApplied, 9, {}, {}});
+  f.reply(applied(sent[0]));
   CHECK(f.commits.idle());
 }
 

@@ -1,6 +1,5 @@
 #include "wire/transaction_plan.h"
 
-#include <algorithm>
 #include <memory>
 #include <vector>
 
