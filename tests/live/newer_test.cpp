@@ -218,6 +218,21 @@ TEST_CASE(
   CHECK(seconds_between(put_ns, world.journal.run("second")->begin_ns) < 2);
 }
 
+TEST_CASE("at 2 MB a second a new leader reads a list of 10 MB, and keeps leadership meanwhile") {
+  constexpr int kTasks = 20'000;
+  World world{shared_consul(), {}, Strictness::parse("bytes=2000000")};
+  const std::string records = many_records(world, kTasks, "t", 250);
+  const Output written =
+      run(command_line(world, {"submit", "--ndjson", records}, world.consul.address()));
+  REQUIRE_MESSAGE(written.exit_code == 0, written.out);
+  const auto daemon = world.leading_daemon(
+      "a", {{"executors", {{"Noop", {{"noop", json::object()}}}}}, {"concurrency", 64}});
+  const std::string session = world.leader_session();
+  REQUIRE(drained(world));
+  CHECK(world.leader_session() == session);
+  CHECK(world.dead() == 0);
+}
+
 TEST_SUITE_END();
 
 }  // namespace

@@ -1,6 +1,11 @@
 // Several queues in one daemon, several daemons on one host, tasks of a certain time.
 
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <set>
+#include <sstream>
+#include <string_view>
 
 #include <doctest/doctest.h>
 
@@ -10,6 +15,31 @@ namespace lictor::live {
 namespace {
 
 using nlohmann::json;
+
+// Of a process, to a port of this host.
+std::size_t connections(pid_t pid, int port) {
+  std::set<std::string> sockets;
+  std::error_code gone;
+  const std::string folder = "/proc/" + std::to_string(pid);
+  for (const auto& fd : std::filesystem::directory_iterator{folder + "/fd", gone}) {
+    const std::string target = std::filesystem::read_symlink(fd.path(), gone).string();
+    constexpr std::string_view kBegin = "socket:[";
+    if (target.starts_with(kBegin)) {
+      sockets.insert(target.substr(kBegin.size(), target.size() - kBegin.size() - 1));
+    }
+  }
+  std::size_t count = 0;
+  std::istringstream table{read_text(folder + "/net/tcp")};  // sl local remote st ... inode
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream fields{line};
+    std::vector<std::string> words;
+    for (std::string word; fields >> word;) words.push_back(word);
+    if (words.size() < 10 || words[2].size() < 5) continue;
+    const bool there = std::strtol(words[2].c_str() + words[2].find(':') + 1, nullptr, 16) == port;
+    if (there && sockets.contains(words[9])) ++count;
+  }
+  return count;
+}
 
 TEST_SUITE_BEGIN("live");
 
@@ -87,6 +117,48 @@ TEST_CASE("without a configuration an unknown --queue is told, with those that a
   INFO(early.out);
   CHECK(early.exit_code == 0);
   CHECK(early.out.find("waits for a daemon") != std::string::npos);
+}
+
+TEST_CASE(
+    "257 queues of one daemon take 32 connections, run all tasks, and leave the rest to others") {
+  // Consul's own default, which it counts by address: the tests' agent allows more.
+  ConsulAgent consul{{{"limits", {{"http_max_conns_per_client", 200}}}}};
+  World world{consul};
+  DaemonSettings settings = world.settings("a", {}, "none");
+  std::vector<std::string> names{"default"};
+  for (int i = 2; i <= 257; ++i) {
+    json more = settings.queue;
+    more["name"] = names.emplace_back("q" + std::to_string(i));
+    settings.more_queues.push_back(more);
+  }
+  // The other programs of the host.
+  std::vector<std::unique_ptr<Kv>> others;
+  for (int i = 0; i < 150; ++i) others.push_back(std::make_unique<Kv>(consul.address()));
+  LictorDaemon daemon{settings};
+  std::size_t most = 0;
+  std::size_t refused = 0;
+  const auto look = [&] {
+    most = std::max(most, connections(daemon.pid(), consul.port()));
+    for (auto& other : others) {
+      if (other->request("GET", "/v1/status/leader").status != 200) ++refused;
+    }
+  };
+  REQUIRE(eventually([&] {
+    look();
+    return world.leads(daemon) || !daemon.runs();
+  }));
+  for (const std::string& queue : names) {
+    world.kv.put_json(world.root + queue + "/tasks/" + queue, {{"taskType", "Record"}});
+  }
+  CHECK(eventually([&] {
+    look();
+    return world.journal.ended() == names.size() || !daemon.runs();
+  }));
+  CHECK(daemon.runs());
+  CHECK(world.journal.run("q257").has_value());
+  CHECK(refused == 0);
+  CHECK(most > 0);
+  CHECK(most <= 32);
 }
 
 TEST_SUITE_END();

@@ -87,6 +87,22 @@ TEST_CASE("without the right to its key a rate_limit counts in each leader, and 
   CHECK(check().exit_code == 0);
 }
 
+TEST_CASE("hosts that share a queue in partitions share its rate_limit") {
+  World world;
+  const json queue{{"partitions", 4}, {"rate_limit", {{"tasks", 10}, {"per", "5s"}, {"burst", 2}}}};
+  const auto first = world.daemon("a", queue, "none");
+  const auto second = world.daemon("b", queue, "none");
+  REQUIRE(eventually([&] { return world.kv.list(world.root + "default/leader/").size() == 4; }));
+  for (int i = 0; i < 200; ++i) world.submit(std::to_string(i), 1000 + i);
+  REQUIRE(eventually([&] { return world.journal.runs().size() >= 25; }));
+  const std::vector<Run> runs = world.journal.runs();
+  // Any 12 in a row: 2 at once, and 10 in 5 s.
+  for (std::size_t i = 12; i < runs.size(); ++i) {
+    CHECK(seconds_between(runs[i - 12].begin_ns, runs[i].begin_ns) > 4.5);
+  }
+  CHECK(seconds_between(runs.front().begin_ns, runs[24].begin_ns) < 20.0);
+}
+
 TEST_SUITE_END();
 
 }  // namespace

@@ -13,10 +13,21 @@ namespace {
 
 using nlohmann::json;
 
+// Longer than the lease of a test's daemon: lock_delay less kill_grace and margin.
+constexpr auto kBeyondLease = 13s;
+
 // A file that cannot be read until somebody writes to it.
 void replace_by_fifo(const std::string& file) {
   REQUIRE(::unlink(file.c_str()) == 0);
   REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+}
+
+std::size_t count(const std::string& text, const std::string& words) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) {
+    ++found;
+  }
+  return found;
 }
 
 TEST_SUITE_BEGIN("live");
@@ -61,6 +72,38 @@ TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
   CHECK(world.journal.run("third")->host == "again");
 }
 
+TEST_CASE("SIGHUP takes over the schedules of the configuration; a paused one stays so") {
+  World world;
+  const auto schedule = [](const char* which) {
+    return json{{"every", "1s"},
+                {"overlap", "allow"},
+                {"task", {{"taskType", "Record"}, {"taskPara", {{"sleep", 1}, {"which", which}}}}}};
+  };
+  const auto daemon = world.daemon("a", {{"schedules", {{"s", schedule("first")}}}});
+  const std::string key = world.root + "default/schedules/s";
+  const auto stored = [&] { return world.kv.get_json(key); };
+  REQUIRE(eventually([&] { return world.journal.ended() >= 2; }));
+  CHECK(stored()["fromConfig"] == true);
+  CHECK(daemon->logged("this schedule is as the configuration has it"));
+
+  REQUIRE(eventually([&] {  // the leader writes it, too
+    const auto entry = world.kv.get(key);
+    if (!entry) return false;
+    json record = json::parse(entry->value);
+    record["paused"] = true;
+    const std::string path = "/v1/kv/" + key + "?cas=" + std::to_string(entry->modify_index);
+    return world.kv.request("PUT", path, record.dump()).body == "true";
+  }));
+  daemon->reload({{"schedules", {{"s", schedule("second")}}}});
+  REQUIRE(eventually([&] { return stored()["task"]["taskPara"]["which"] == "second"; }));
+  CHECK(stored()["paused"] == true);
+  CHECK(stored().contains("lastTask"));
+  REQUIRE(eventually([&] { return world.all_done(); }));
+
+  daemon->reload({{"schedules", {{"s", nullptr}}}});
+  REQUIRE(eventually([&] { return !world.kv.has(key); }));
+}
+
 TEST_CASE("SIGHUP keeps the old configuration when the new one is bad, and says so") {
   World world;
   const auto daemon = world.leading_daemon("a");
@@ -93,6 +136,34 @@ TEST_CASE("of a reload, what needs a restart waits for one, and the rest is take
   CHECK(eventually([&] { return pending().empty(); }));
 }
 
+TEST_CASE("a configuration that cannot be read for long costs neither lease nor running job") {
+  World world;
+  const auto daemon = world.daemon("a", {}, "none");
+  world.submit("long", 1000, {{"sleep", 300'000}});
+  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
+  const pid_t job = world.journal.run("long")->pid;
+  const std::string session = world.leader_session();
+
+  replace_by_fifo(daemon->config_file());
+  daemon->hang_up();
+  REQUIRE(throughout(kBeyondLease, [&] { return is_alive(job) && world.leads(*daemon); }));
+  CHECK(world.leader_session() == session);
+  CHECK_FALSE(daemon->logged("configuration reloaded"));
+
+  // What was asked for meanwhile is done once, after that.
+  daemon->hang_up();
+  daemon->hang_up();
+  write_text(daemon->config_file(), daemon->config_with({{"concurrency", 2}}));
+  REQUIRE(eventually([&] { return daemon->logged("configuration reloaded"); }));
+  world.submit("second", 1001, {{"sleep", 300'000}});
+  REQUIRE(eventually([&] { return world.journal.run("second").has_value(); }));
+  write_text(daemon->config_file(), daemon->config_with({{"concurrency", 3}}));
+  REQUIRE(eventually([&] { return count(daemon->log(), "configuration reloaded") == 2; }));
+  world.submit("third", 1002, {{"sleep", 300'000}});
+  REQUIRE(eventually([&] { return world.journal.run("third").has_value(); }));
+  CHECK(is_alive(job));
+}
+
 TEST_CASE("a daemon whose reload does not end still stops orderly") {
   World world;
   const auto daemon = world.leading_daemon("a", {{"drain_timeout", "0s"}}, "none");
@@ -102,6 +173,21 @@ TEST_CASE("a daemon whose reload does not end still stops orderly") {
   CHECK(daemon->stop() == 0);
   CHECK(daemon->logged("stopped"));
   CHECK(world.leader().empty());
+}
+
+TEST_CASE("a plug-in that is slow to load costs neither lease nor running job") {
+  World world;
+  const auto daemon = world.daemon("a", {}, "none");
+  world.submit("long", 1000, {{"sleep", 300'000}});
+  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
+  const pid_t job = world.journal.run("long")->pid;
+
+  daemon->reload({{"concurrency", 2}, {"executors", {{"Slow", {{"plugin", LICTOR_SLOW_PLUGIN}}}}}});
+  REQUIRE(throughout(kBeyondLease, [&] { return is_alive(job) && world.leads(*daemon); }));
+  REQUIRE(eventually([&] { return daemon->logged("configuration reloaded"); }));
+  world.kv.put_json(world.task_key("slow"), {{"taskType", "Slow"}});
+  REQUIRE(eventually([&] { return !world.kv.has(world.task_key("slow")); }));
+  CHECK(is_alive(job));
 }
 
 TEST_SUITE_END();

@@ -126,6 +126,35 @@ TEST_CASE("the number of partitions changes while tasks run, from one and back t
   shared.check();
 }
 
+TEST_CASE("a number of partitions that a stranger writes has no task run twice at a time") {
+  Shared shared;
+  const auto a = shared.daemon("a", 1);
+  REQUIRE(eventually([&] { return !shared.world.leader().empty(); }));
+  const auto b = shared.daemon("b", 1);
+  REQUIRE(eventually([&] { return b->logged("session created"); }));  // it serves one partition
+  b->reload(settings_of(4));
+  REQUIRE(eventually([&] { return b->logged("not divided until all members want it"); }));
+  const std::string number = shared.world.root + "default/partitions";
+  // None before, so that no transaction of the leader checks it; then one partition, and several.
+  for (const char* written : {"7", "1", "3"}) {
+    CAPTURE(written);
+    shared.submit(6, 1500);
+    const std::size_t before = shared.world.journal.runs().size();
+    REQUIRE(eventually([&] { return shared.world.journal.runs().size() > before + 1; }));
+    shared.world.kv.put(number, written);
+    const int count = std::atoi(written);
+    REQUIRE(eventually([&] {
+      return count == 1 ? !shared.world.leader().empty() : !shared.shares(count).empty();
+    }));
+    REQUIRE(eventually([&] { return shared.world.all_done(); }));
+  }
+  CHECK(shared.world.dead() == 0);
+  CHECK(shared.world.journal.tasks() == static_cast<std::size_t>(shared.submitted));
+  CHECK(shared.world.journal.lane_faults([](const Run& run) {
+    return std::atoi(run.task.c_str() + 1);
+  }) == std::vector<std::string>{});
+}
+
 TEST_SUITE_END();
 
 }  // namespace

@@ -204,6 +204,25 @@ TEST_CASE("a host that is second to write the number says nothing, and reads it"
   }
 }
 
+TEST_CASE("a leader of one partition notices a number that a stranger writes") {
+  Cluster cluster;
+  cluster.exclusive = false;
+  cluster.divides = true;
+  const QueueOptions options = options_of("a");
+  Daemon& daemon = cluster.add(options);
+  cluster.plan = [](const Task&) { return JobPlan{50ms, JobEnding::kDone, {}}; };
+  cluster.run_for(20s);
+  REQUIRE(daemon.queue->holds_lock(0));
+  cluster.store.make_partitions(3);
+  cluster.run_for(15s);
+  REQUIRE(daemon.queue);
+  CHECK(daemon.options.partitions == 3);
+  cluster.put("t");
+  CHECK(cluster.run_until([&] { return cluster.store.task_keys().empty(); }, 10s));
+  CHECK(cluster.run_until([&] { return cluster.is_resized(); }, 1min));
+  CHECK(cluster.violations() == std::vector<std::string>{});
+}
+
 TEST_SUITE_END();
 
 }  // namespace

@@ -336,4 +336,61 @@ TEST_CASE("after two watches that failed names are read by a quorum: Consul may 
   CHECK(lists.back().index != 0);
 }
 
+TEST_CASE("an outage of Consul that outlives the lease is no lost owner, however often it comes") {
+  Alone alone{short_lease()};
+  alone.cluster.put("1");
+  alone.cluster.run_for(1s);
+  for (int i = 0; i < 5; ++i) {
+    outage(alone.cluster, 12s);
+    alone.cluster.run_for(20s);
+    REQUIRE(alone.cluster.job("tasks/1") != nullptr);
+  }
+  CHECK(count(alone.daemon, Fact::Kind::kLeaseExpired) == 5);
+  CHECK(alone.cluster.started.size() == 6);
+  const Stamp& stamp = alone.cluster.store.task("tasks/1")->stamp;
+  CHECK(stamp.lost == 0);
+  CHECK(stamp.attempt == 1);
+}
+
+TEST_CASE("what an outage gave back comes before what waits behind it, also if it was rewritten") {
+  for (const std::uint32_t concurrency : {1U, 4U}) {
+    for (const bool rewritten : {false, true}) {
+      QueueOptions options = short_lease();
+      options.concurrency = concurrency;
+      Alone alone{options};
+      for (const char* id : {"1", "2", "3"}) {
+        alone.cluster.put(id, [](Task& task) { task.serial_key = "s"; });
+        alone.cluster.run_for(10ms);
+      }
+      alone.cluster.run_for(1s);
+      REQUIRE(alone.cluster.started == Keys{"tasks/1"});
+      if (rewritten) alone.cluster.store.touch("tasks/1", "a record with a remark");
+      outage(alone.cluster, 12s);
+      alone.all_end_after(1s);
+      REQUIRE(alone.cluster.run_until([&] { return alone.idle(); }, 1min));
+      CHECK(alone.cluster.started == Keys{"tasks/1", "tasks/1", "tasks/2", "tasks/3"});
+      CHECK(alone.cluster.store.finished.front() ==
+            (rewritten ? "a record with a remark" : "record 1"));
+    }
+  }
+}
+
+TEST_CASE("with concurrency 1 what an outage gave back comes before what waits behind it") {
+  for (const std::uint32_t prefetch : {0U, 3U}) {
+    QueueOptions options = short_lease();
+    options.prefetch = prefetch;
+    Alone alone{options};
+    for (const char* id : {"1", "2", "3", "4"}) {
+      alone.cluster.put(id);
+      alone.cluster.run_for(10ms);
+    }
+    alone.cluster.run_for(1s);
+    REQUIRE(alone.cluster.started == Keys{"tasks/1"});
+    outage(alone.cluster, 12s);
+    alone.all_end_after(1s);
+    REQUIRE(alone.cluster.run_until([&] { return alone.idle(); }, 1min));
+    CHECK(alone.cluster.started == Keys{"tasks/1", "tasks/1", "tasks/2", "tasks/3", "tasks/4"});
+  }
+}
+
 TEST_SUITE_END();

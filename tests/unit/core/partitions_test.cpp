@@ -393,4 +393,31 @@ TEST_CASE("a serialKey goes before the id") {
   static_assert(partition_of("db7", "42", 256) == 80);
 }
 
+TEST_CASE("one request proves all partitions, and nothing else is asked while nothing happens") {
+  Hosts hosts;
+  QueueOptions options = in_four("a");
+  options.session_ttl = 10min;  // it outlives the leases
+  Daemon& a = hosts.cluster.add(options);
+  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
+  hosts.cluster.run_for(1min);
+  a.log.clear();
+  hosts.cluster.run_for(1min);
+  const Duration span = a.options.proof_interval();
+  std::vector<std::uint32_t> proved;  // by the lock of which partition
+  for (const ReadLeader& read : all<ReadLeader>(a)) {
+    if (read.consistent) proved.push_back(read.partition.number);
+  }
+  CHECK(proved.size() >= static_cast<std::size_t>(60s / span - 1));
+  CHECK(proved.size() <= static_cast<std::size_t>(60s / span + 1));
+  CHECK(std::set(proved.begin(), proved.end()).size() == kCount);  // each in its turn
+  CHECK(hosts.led_by(a) == kCount);
+  // Without an answer every lease runs out.
+  hosts.cluster.spoil({.lose_request = true}, [](const Daemon&, const Effect&) { return true; });
+  hosts.cluster.run_for(a.options.lease_span() + 1s);
+  CHECK(count(a, Fact::Kind::kLeaseExpired) == kCount);
+  hosts.cluster.heal();
+  hosts.cluster.run_for(5s);
+  CHECK(count(a, Fact::Kind::kLeaseRegained) == kCount);
+}
+
 TEST_SUITE_END();

@@ -310,4 +310,60 @@ TEST_CASE("a batch of which one is missing is asked for again without it") {
   CHECK_FALSE(values.will_read("tasks/b"));
 }
 
+TEST_CASE("a list of large tasks is read over a slow link") {
+  Cluster cluster;
+  cluster.plan = [](const Task&) { return JobPlan{.after = 1ms, .error = {}}; };
+  cluster.exclusive = false;
+  std::size_t count = 300, bytes = 150'000;
+  cluster.link = 12.5e6;  // 100 Mbit/s
+  SUBCASE("100 Mbit/s") {}
+  SUBCASE("one record comes in time, two do not") {
+    cluster.link = 150'000;
+    count = 20;
+  }
+  SUBCASE("small ones among them") { bytes = 0; }
+  for (std::size_t i = 0; i < count; ++i) {
+    Task& task = cluster.make(std::to_string(1'000 + i));
+    const std::size_t size = bytes != 0 ? bytes : i % 10 == 0 ? 380'000 : 100;
+    task.record = std::make_shared<const std::string>(std::to_string(i) + std::string(size, '.'));
+    cluster.store.put(task);
+  }
+  cluster.add(wide());
+  CHECK(cluster.run_until([&] { return cluster.started.size() == count; }, 120s));
+  CHECK(cluster.largest_answer < 4'000'000);
+}
+
+TEST_CASE("producers do not pay for the leader's reading") {
+  constexpr Duration kCost = 200us + 2'000 * 400ns;  // of a list of so many names
+  Reading r;
+  put_for_tomorrow(r.cluster, 10'000, 2'000);
+  r.cluster.run_for(5s);
+  const std::size_t before = r.lists();
+  for (int i = 0; i < 5'000; ++i) {  // each of them wakes the watch
+    Task& task = r.cluster.make("new" + std::to_string(i % 10));
+    task.execute_at = r.cluster.wall() + 24h;
+    r.cluster.store.put(task);
+    r.cluster.run_for(2ms);
+  }
+  const auto spent = static_cast<std::int64_t>(r.lists() - before) * kCost;
+  CHECK(spent < 10s / 10 + 30ms);
+  r.cluster.run_for(1s);
+  const Instant put_at = r.cluster.now;
+  r.cluster.put("now");
+  CHECK(r.cluster.run_until([&] { return !r.cluster.started.empty(); }, 1s));
+  CHECK(r.cluster.now - put_at < 20ms);
+}
+
+TEST_CASE("tasks that were written during an outage start in order") {
+  Reading r;
+  put_for_tomorrow(r.cluster, 1'000, 100);
+  r.cluster.run_for(1s);
+  r.cluster.spoil<ListTasks>({.refused = true});
+  r.put_in_lanes(1'000, 10);
+  r.cluster.run_for(3s);
+  r.cluster.heal();
+  CHECK(r.all_start(60s));
+  CHECK(r.overtaken() == 0);
+}
+
 TEST_SUITE_END();
