@@ -155,7 +155,7 @@ class ConsulClient {
   const Client client_;
   const Tuning tuning_;
   TokenSource token_;
-  TokenSource ca_bundle_{read_ca_path, TokenSource::Look::kAlways};
+  TokenSource ca_bundle_{read_ca_path};
   std::uint64_t last_id_ = 0;  // of send() without an id
   UniqueFd epoll_;
   UniqueFd wake_;
