@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/errno_text.h"
-#include "runtime/log.h"
 
 namespace lictor::runtime {
 namespace {
@@ -87,11 +86,10 @@ void Loop::check_clocks() {
 }
 
 Instant Loop::turn() {
-  const LogBatch together;
   check_clocks();
   const Instant now = boot_now();
   for (LoopMember* member : members_) member->step(now);
-  run_posted(false);
+  run_posted();
   if (on_turn_) on_turn_();
   // After all steps, since a step may give another member something to do.
   Instant deadline = Instant::max();

@@ -67,34 +67,27 @@ QueueSupervisor::QueueSupervisor(QueueDriver::Parts parts, std::uint32_t weight,
       loop_(loop),
       transport_(transport),
       commits_(commits),
-      host_(host),
-      inbox_(std::make_shared<Inbox>()) {
-  inbox_->loop = &loop_;
-}
+      host_(host) {}
 
-QueueSupervisor::~QueueSupervisor() {
-  const std::lock_guard lock{inbox_->mutex};
-  inbox_->loop = nullptr;
-  inbox_->replies.clear();
-}
-
-// `name`: of the request, in the metrics. The reply is decoded with the inbox's mutex held, so the
-// destructor waits for that, and `this` lives as long as it is used.
+// `name`: of the request, in the metrics. The acts of each reply are carried out before the next
+// reply is judged, since an act may make or end the driver.
 template <class Ask, class... Time>
 void QueueSupervisor::ask(const char* name, const Ask& ask, Time... at) {
-  transport_.send(wire::encode(parts_.binding, ask, at...), [this, name, ask, inbox = inbox_](
-                                                                const http::Response& response) {
-    const std::lock_guard lock{inbox->mutex};
-    if (inbox->loop == nullptr) return;  // `this` is gone
-    const Duration took = boot_now() - response.sent_at;
-    for (Observer* observer : parts_.observers) {
-      observer->on_reply(this->name(), name, response, took);
-    }
-    inbox->replies.emplace_back(
-        [this, reply = wire::decode(parts_.binding, ask, response)](
-            Instant now, core::DivisionActs& acts) { division_.on(now, reply, acts); });
-    inbox->loop->wake();
-  });
+  transport_.send(
+      wire::encode(parts_.binding, ask, at...),
+      [this, name, ask, &loop = loop_, alive = std::weak_ptr{alive_}](http::Response response) {
+        const Duration took = boot_now() - response.sent_at;
+        loop.post([this, name, ask, alive, took, response = std::move(response)] {
+          if (alive.expired()) return;  // and so is `this`
+          for (Observer* observer : parts_.observers) {
+            observer->on_reply(this->name(), name, response, took);
+          }
+          core::DivisionActs acts;
+          division_.on(now_, wire::decode(parts_.binding, ask, response), acts);
+          carry_out(acts);
+          step(now_);
+        });
+      });
 }
 
 void QueueSupervisor::read_wall_clock() {
@@ -132,19 +125,8 @@ std::string QueueSupervisor::waits_for() const {
   return std::string{words_of(note->kind).message} + ": " + note->error;
 }
 
-// The acts of each reply are carried out before the next reply is judged, since an act may make or
-// end the driver.
 void QueueSupervisor::step(Instant now) {
-  std::vector<std::function<void(Instant, core::DivisionActs&)>> replies;
-  {
-    const std::lock_guard lock{inbox_->mutex};
-    replies.swap(inbox_->replies);
-  }
-  for (const auto& reply : replies) {
-    core::DivisionActs acts;
-    reply(now, acts);
-    carry_out(acts);
-  }
+  now_ = now;
   if (driver_) driver_->step(now);
   core::DivisionActs acts;
   division_.on_time(now, service(), acts);

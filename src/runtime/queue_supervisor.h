@@ -10,19 +10,12 @@
 //      |                                             are freed or kept)                |
 //      +---- the next driver gets the runners and the attempt numbers of the last -----+
 //
-// A step takes the replies about the number first, then steps the driver, then shows Division the
-// driver's state (core::Division::Service) and the time. Division is pure: it never sees the driver
-// itself, so a unit test plays both the driver and Consul.
-//
-// Replies are decoded on the network thread and wait in the Inbox for the loop. The closures refer
-// to the supervisor. Its destructor clears the inbox under the mutex; a later reply then finds no
-// loop there and does nothing.
+// A step steps the driver, then shows Division the driver's state (core::Division::Service) and the
+// time. A reply about the number is posted to the loop, and followed by a step. Division is pure: it
+// never sees the driver itself, so a unit test plays both the driver and Consul.
 
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <vector>
 
 #include "core/leadership/division.h"
 #include "net/consul_client.h"
@@ -39,7 +32,6 @@ class QueueSupervisor : public LoopMember {
   /// `parts.options.partitions`: how many there should be. The references must outlive it.
   QueueSupervisor(QueueDriver::Parts parts, std::uint32_t weight, Loop& loop,
                   net::Transport& transport, net::ConsulClient& commits, exec::ProcessHost& host);
-  ~QueueSupervisor() override;
 
   /// Call it when the wall clock was set.
   void read_wall_clock();
@@ -67,13 +59,8 @@ class QueueSupervisor : public LoopMember {
   [[nodiscard]] std::string waits_for() const;
 
  private:
-  // Shared with callbacks that may come after the supervisor's end.
-  struct Inbox {
-    std::mutex mutex;
-    std::vector<std::function<void(Instant, core::DivisionActs&)>> replies;
-    Loop* loop = nullptr;
-  };
-  /// Sends the request that the act `ask` stands for; its reply goes to Division in a later step.
+  /// Sends the request that the act `ask` stands for; its reply goes to Division on the
+  /// loop's thread.
   template <class Ask, class... Time>
   void ask(const char* name, const Ask& ask, Time... at);
   void carry_out(const core::DivisionActs& acts);
@@ -92,9 +79,10 @@ class QueueSupervisor : public LoopMember {
   net::Transport& transport_;
   net::ConsulClient& commits_;
   exec::ProcessHost& host_;
-  const std::shared_ptr<Inbox> inbox_;
   std::unique_ptr<QueueDriver> driver_;
+  Instant now_{};          // of the last step
   bool stopping_ = false;  // request_stop() was called; without a driver the stop is over at once
+  const std::shared_ptr<const bool> alive_ = std::make_shared<bool>(true);  // ends with this
 };
 
 }  // namespace lictor::runtime

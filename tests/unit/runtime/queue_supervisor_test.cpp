@@ -32,8 +32,6 @@ class Scene {
   explicit Scene(std::uint32_t wanted) : wanted_(wanted) {
     auto warden = exec::start_warden(board_, {.cgroups = false}).value();
     host_ = exec::ProcessHost::create(std::move(warden), board_, {}).value();
-    loop_->post([this] { loop_->stop(); });
-    loop_->run();  // so that this is the loop's thread
   }
 
   void start() {
@@ -56,14 +54,20 @@ class Scene {
     supervisor_ =
         std::make_unique<QueueSupervisor>(std::move(parts), 1, *loop_, consul, *commits_, *host_);
   }
-  void step() { supervisor_->step(now_); }
+  void step() {
+    supervisor_->step(now_);
+    loop_->run_posted();
+  }
   void request_stop() { supervisor_->request_stop(); }
   [[nodiscard]] bool stopped() const { return supervisor_->stopped(); }
   void pass(Duration time) {
     for (Duration passed{};; passed += 1s, now_ += 1s) {
       if (publishes) member("a", supervisor_->desired_partitions());
       // A driver is made at the time that it is: no clock may go back.
-      for (int i = 0; i < 10; ++i) supervisor_->step(now_ = std::max(now_, boot_now()));
+      for (int i = 0; i < 10; ++i) {
+        now_ = std::max(now_, boot_now());
+        step();
+      }
       if (passed >= time) return;
     }
   }
