@@ -12,7 +12,7 @@ set -euo pipefail
 say() { printf 'install-deps: %s\n' "$*" >&2; }
 
 packages=(g++ dpkg-dev file cmake ninja-build pkg-config ca-certificates curl
-  nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libexpected-dev libcurl4-openssl-dev libsystemd-dev
+  nlohmann-json3-dev libfmt-dev libcli11-dev libexpected-dev libcurl4-openssl-dev libsystemd-dev
   libmicrohttpd-dev libsimdjson-dev libmimalloc-dev prometheus-cpp-dev tzdata
   libcmark-gfm-dev libcmark-gfm-extensions-dev)
 case "${1-}" in
