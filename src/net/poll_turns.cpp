@@ -49,17 +49,6 @@ void PollTurns::remove(RequestId query) {
   queries_.erase(at);
 }
 
-// 1, but for very many queries.
-double PollTurns::stretch() const {
-  const double rate =
-      static_cast<double>(prompt_) / ms(kPromptRound) + static_cast<double>(others()) / ms(kRound);
-  return std::max(1.0, rate * ms(kLeastSlice) / static_cast<double>(places_));
-}
-
-milliseconds PollTurns::round(bool prompt) const {
-  return milliseconds{std::llround(ms(prompt ? kPromptRound : kRound) * stretch())};
-}
-
 // Places that are theirs alone.
 std::size_t PollTurns::for_prompt() const {
   const double needed = std::ceil(static_cast<double>(others()) * ms(kModestSlice) / ms(kRound));
@@ -78,7 +67,7 @@ milliseconds PollTurns::slice(bool prompt) const {
   const std::size_t places = prompt ? for_prompt() : places_ - for_prompt();
   const std::size_t count = prompt ? prompt_ : others();
   const double share = static_cast<double>(places) / static_cast<double>(count);
-  const milliseconds longest = round(prompt);
+  const milliseconds longest = round_of(prompt);
   return std::clamp(milliseconds{std::llround(kShare * share * ms(longest))}, kLeastSlice, longest);
 }
 
@@ -106,7 +95,7 @@ void PollTurns::ended(Instant now, RequestId query, Duration cost) {
   LICTOR_ASSERT(at != queries_.end() && at->second.running);
   at->second.running = false;
   --running(at->second.prompt);
-  const Duration after = all_fit() ? kEarly : round(at->second.prompt);
+  const Duration after = all_fit() ? kEarly : round_of(at->second.prompt);
   wait(at, std::max({now, at->second.started + after, now + cost * kPrice}));
 }
 

@@ -34,7 +34,7 @@ class PollTurns {
  public:
   static constexpr std::chrono::milliseconds kPromptRound{2'000};
   static constexpr std::chrono::milliseconds kRound{6'000};
-  /// Where even this is too long, because there are so many, the rounds are longer.
+  /// Where even this is too long, because there are so many, a turn comes later than its round.
   static constexpr std::chrono::milliseconds kLeastSlice{50};
 
   /// `expected`: as many queries as there may be. If they do not all fit, none waits for longer
@@ -73,11 +73,11 @@ class PollTurns {
   [[nodiscard]] bool all_fit() const { return std::max(expected_, queries_.size()) <= places_; }
   using Waiting = std::set<std::tuple<bool, Instant, RequestId>>;  // by place_of()
 
-  /// The factor by which the rounds are longer, so that a slice is at least kLeastSlice.
-  [[nodiscard]] double stretch() const;
   [[nodiscard]] std::size_t for_prompt() const;
   [[nodiscard]] bool has_place(bool prompt) const;
-  [[nodiscard]] std::chrono::milliseconds round(bool prompt) const;
+  [[nodiscard]] static std::chrono::milliseconds round_of(bool prompt) {
+    return prompt ? kPromptRound : kRound;
+  }
   [[nodiscard]] std::chrono::milliseconds slice(bool prompt) const;
   [[nodiscard]] std::size_t others() const { return queries_.size() - prompt_; }
   void wait(Queries::iterator at, Instant due);

@@ -25,9 +25,8 @@ namespace lictor::net {
 /// connection is for nobody.
 [[nodiscard]] std::thread start_thread(std::function<void()> run);
 
-/// The ACL token of the next request: fixed, or from a file that may be replaced at any time (Vault
-/// agent does). Likewise the certificates of a folder. Thread safe, but for open(). Its errors
-/// never contain a token.
+/// The ACL token of the next request, fixed or from a file, or the certificates of a folder. Thread
+/// safe, but for open(). Its errors never contain a token.
 class TokenSource {
  public:
   using Read = std::function<Result<std::string>(const std::string& path)>;
