@@ -29,10 +29,6 @@ Result<void> NoopRunner::start(Attempt attempt, Instant, ExitCallback on_exit) {
   return {};
 }
 
-void NoopRunner::stop(AttemptId attempt, std::chrono::milliseconds) {
-  end(attempt, Ending::kStopped);
-}
-
 void NoopRunner::end(AttemptId attempt, Ending ending) {
   std::unique_lock lock{mutex_};
   const auto sleeper = sleepers_.extract(attempt);

@@ -21,7 +21,9 @@ class NoopRunner : public Runner {
 
   [[nodiscard]] Result<void> start(Attempt attempt, Instant deadline,
                                    ExitCallback on_exit) override;
-  void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
+  void stop(AttemptId attempt, std::chrono::milliseconds) override {
+    end(attempt, Ending::kStopped);
+  }
 
  private:
   void end(AttemptId attempt, Ending ending);
