@@ -44,10 +44,6 @@ void Call::answer(Response response) {
   shared_->post(shared_from_this());
 }
 
-void Call::later(std::chrono::milliseconds delay, std::function<void()> job) {
-  shared_->workers.post(std::move(job), delay);
-}
-
 // A client that does not read is dropped: the sender must not wait for it, and its bytes must not
 // fill the memory.
 bool Call::send(std::string_view bytes) {

@@ -64,7 +64,9 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
   [[nodiscard]] const Request& request() const override { return asked; }
   void answer(Response response) override;
   [[nodiscard]] bool gone() const override { return gone_ || shared_->stopping; }
-  void later(std::chrono::milliseconds delay, std::function<void()> job) override;
+  void later(std::chrono::milliseconds delay, std::function<void()> job) override {
+    shared_->workers.post(std::move(job), delay);
+  }
   [[nodiscard]] bool send(std::string_view bytes) override;
   void end() override;
 

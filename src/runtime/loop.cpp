@@ -16,10 +16,6 @@
 namespace lictor::runtime {
 namespace {
 
-// Longer waits use a timerfd: the kernel may delay a poll timeout by a thousandth of it
-// (fs/select.c, select_estimate_accuracy()), which is 60 ms after a quiet minute.
-constexpr Duration kLongWait = std::chrono::milliseconds{20};
-
 timespec to_timespec(Duration duration) {
   timespec spec{};
   spec.tv_sec = static_cast<time_t>(duration.count() / 1'000'000'000);
@@ -101,20 +97,18 @@ void Loop::wait(Instant deadline) {
   const Instant now = boot_now();
   const Duration left =
       deadline <= now ? Duration::zero() : std::min<Duration>(deadline - now, turn_interval_);
-  const bool is_long = left > kLongWait;
-  if (is_long) {
+  if (left > Duration::zero()) {
+    // Not a time-out of poll(2): the kernel may delay that by a thousandth of it (fs/select.c,
+    // select_estimate_accuracy()), which is 60 ms after a quiet minute.
     const itimerspec once{{}, to_timespec(left)};
     timerfd_settime(timer_.get(), 0, &once, nullptr);
   }
-  const timespec timeout = to_timespec(left);
   polled_.clear();
   for (const UniqueFd* fd : {&wake_, &signals_, &timer_}) {
     polled_.push_back({fd->get(), POLLIN, 0});
   }
   for (const int fd : watched_) polled_.push_back({fd, POLLIN, 0});
-  const bool ready =
-      ppoll(polled_.data(), polled_.size(), is_long ? nullptr : &timeout, nullptr) > 0;
-  if (ready) read_polled();
+  if (poll(polled_.data(), polled_.size(), left > Duration::zero() ? -1 : 0) > 0) read_polled();
 }
 
 void Loop::read_polled() {

@@ -15,46 +15,36 @@ using Note = core::DivisionNote::Kind;
 
 // Division only names the kind of a note: the core has no texts for people.
 struct NoteWords {
+  Note kind;
   Level level;
   const char* message;
 };
 
-NoteWords words_of(Note kind) {
-  switch (kind) {
-    case Note::kRequestFailed:
-      return {Level::kWarn, "a request to Consul failed; trying again"};
-    case Note::kCountUnreadable:
-      return {Level::kWarn, "the number of partitions may not be read; this daemon takes it for 1"};
-    case Note::kFleetUnreadable:
-      return {Level::kWarn, "the members and partitions of the queue cannot be read"};
-    case Note::kMayNotChange:
-      return {Level::kError,
-              "this daemon may not change the number of partitions; it goes on with the number "
-              "that there is"};
-    case Note::kNotDivided:
-      return {Level::kWarn, "the queue is not divided until all members want it"};
-    case Note::kWaits:
-      return {Level::kInfo, "waiting until the queue can be divided into partitions"};
-    case Note::kOldLocks:
-      return {Level::kInfo, "waiting for the locks of another number of partitions to be free"};
-    case Note::kStays:
-      return {Level::kWarn, "the number of partitions stays until all members want another one"};
-    case Note::kNotWritten:
-      return {Level::kWarn, "the number of partitions could not be written"};
-    case Note::kNotChanged:
-      return {Level::kWarn, "the number of partitions could not be changed"};
-    case Note::kDivided:
-      return {Level::kInfo, "the queue is divided into partitions"};
-    case Note::kFinishes:
-      return {Level::kInfo,
-              "the number of partitions changes: this daemon holds all and ends its jobs"};
-    case Note::kChanged:
-      return {Level::kInfo, "the number of partitions has changed"};
-    case Note::kGone:
-      return {Level::kInfo, "the number of partitions is gone"};
-  }
-  return {};
-}
+constexpr NoteWords kNotes[] = {
+    {Note::kRequestFailed, Level::kWarn, "a request to Consul failed; trying again"},
+    {Note::kCountUnreadable, Level::kWarn,
+     "the number of partitions may not be read; this daemon takes it for 1"},
+    {Note::kFleetUnreadable, Level::kWarn,
+     "the members and partitions of the queue cannot be read"},
+    {Note::kMayNotChange, Level::kError,
+     "this daemon may not change the number of partitions; it goes on with the number that there "
+     "is"},
+    {Note::kNotDivided, Level::kWarn, "the queue is not divided until all members want it"},
+    {Note::kWaits, Level::kInfo, "waiting until the queue can be divided into partitions"},
+    {Note::kOldLocks, Level::kInfo,
+     "waiting for the locks of another number of partitions to be free"},
+    {Note::kStays, Level::kWarn,
+     "the number of partitions stays until all members want another one"},
+    {Note::kNotWritten, Level::kWarn, "the number of partitions could not be written"},
+    {Note::kNotChanged, Level::kWarn, "the number of partitions could not be changed"},
+    {Note::kDivided, Level::kInfo, "the queue is divided into partitions"},
+    {Note::kFinishes, Level::kInfo,
+     "the number of partitions changes: this daemon holds all and ends its jobs"},
+    {Note::kChanged, Level::kInfo, "the number of partitions has changed"},
+    {Note::kGone, Level::kInfo, "the number of partitions is gone"},
+};
+
+const NoteWords& words_of(Note kind) { return *std::ranges::find(kNotes, kind, &NoteWords::kind); }
 
 }  // namespace
 
@@ -90,17 +80,11 @@ void QueueSupervisor::ask(const char* name, const Ask& ask, Time... at) {
       });
 }
 
-void QueueSupervisor::read_wall_clock() {
-  if (driver_) driver_->read_wall_clock();
-}
-
 void QueueSupervisor::request_stop() {
   stopping_ = true;
   division_.stop();
   if (driver_) driver_->request_stop();
 }
-
-bool QueueSupervisor::stopped() const { return stopping_ && (!driver_ || driver_->stopped()); }
 
 // Names, paths and the timing of leases stay as they were made (QueueOptions::take_limits). Without
 // a driver the new runners wait here for the next one.
@@ -188,7 +172,7 @@ void QueueSupervisor::drop_driver() {
 }
 
 void QueueSupervisor::write_note(const core::DivisionNote& note) const {
-  const NoteWords words = words_of(note.kind);
+  const NoteWords& words = words_of(note.kind);
   const auto number = [](std::uint32_t count) { return count == 0 ? "" : std::to_string(count); };
   const bool is_change =
       note.kind == Note::kFinishes || note.kind == Note::kChanged || note.kind == Note::kGone;

@@ -34,7 +34,9 @@ class QueueSupervisor : public LoopMember {
                   net::Transport& transport, net::ConsulClient& commits, exec::ProcessHost& host);
 
   /// Call it when the wall clock was set.
-  void read_wall_clock();
+  void read_wall_clock() {
+    if (driver_) driver_->read_wall_clock();
+  }
   /// Begins an orderly stop; stopped() says when it is over.
   void request_stop();
   /// Replaces limits and executors; running jobs continue under the old ones.
@@ -44,7 +46,7 @@ class QueueSupervisor : public LoopMember {
   [[nodiscard]] Instant next_deadline() const override;
 
   [[nodiscard]] const std::string& name() const { return parts_.options.queue; }
-  [[nodiscard]] bool stopped() const;
+  [[nodiscard]] bool stopped() const { return stopping_ && (!driver_ || driver_->stopped()); }
   [[nodiscard]] Duration drain_timeout() const { return parts_.options.drain_timeout; }
   /// Null while the number of partitions is not known.
   [[nodiscard]] const QueueDriver* driver() const { return driver_.get(); }

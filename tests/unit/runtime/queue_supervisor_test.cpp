@@ -196,23 +196,6 @@ TEST_CASE("the first number is written when all members want it and nobody leads
   CHECK(scene.driven() == 4);
 }
 
-TEST_CASE("a lock of another number that a lost leader left is waited for once") {
-  for (const std::uint32_t wanted : {1U, 4U}) {
-    CAPTURE(wanted);
-    Scene scene{wanted};
-    if (wanted != 1) scene.consul.put(kCountKey, "4");
-    scene.consul.put("lictor/q/leader/2/1", R"({"node":"b"})");
-    scene.consul.put("lictor/q/leader/2/0", R"({"node":"b","released":"2026-11-21T00:00:00Z"})");
-    scene.start();
-    scene.pass(core::kMostLockDelay - 5s);
-    CHECK(scene.driven() == 0);
-    scene.pass(10s);
-    CHECK(scene.driven() == wanted);
-    CHECK(scene.value("lictor/q/leader/2/1").empty());
-    CHECK_FALSE(scene.value("lictor/q/leader/2/0").empty());
-  }
-}
-
 TEST_CASE("a stop before there is a driver lasts, whatever is answered afterwards") {
   for (const std::uint32_t wanted : {1U, 4U}) {
     for (const int steps : {0, 1, 2}) {
