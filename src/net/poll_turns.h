@@ -69,22 +69,21 @@ class PollTurns {
     Instant due{};      // when not running
   };
   using Queries = std::map<RequestId, Query>;
+  struct Kind {
+    std::size_t count = 0;
+    std::size_t running = 0;
+    std::set<std::tuple<bool, Instant, RequestId>> waiting{};  // by place_of()
+  };
 
   [[nodiscard]] bool all_fit() const { return std::max(expected_, queries_.size()) <= places_; }
-  using Waiting = std::set<std::tuple<bool, Instant, RequestId>>;  // by place_of()
-
   [[nodiscard]] std::size_t for_prompt() const;
   [[nodiscard]] bool has_place(bool prompt) const;
   [[nodiscard]] static std::chrono::milliseconds round_of(bool prompt) {
     return prompt ? kPromptRound : kRound;
   }
   [[nodiscard]] std::chrono::milliseconds slice(bool prompt) const;
-  [[nodiscard]] std::size_t others() const { return queries_.size() - prompt_; }
   void wait(Queries::iterator at, Instant due);
-  [[nodiscard]] std::size_t& running(bool prompt) {
-    return prompt ? prompt_running_ : others_running_;
-  }
-  [[nodiscard]] Waiting& waiting(bool prompt) { return prompt ? waiting_prompt_ : waiting_others_; }
+  [[nodiscard]] Kind& kind(bool prompt) { return prompt ? prompt_ : others_; }
   [[nodiscard]] static auto place_of(Queries::const_iterator at) {
     return std::tuple{!at->second.is_new, at->second.due, at->first};
   }
@@ -92,10 +91,7 @@ class PollTurns {
   const std::size_t places_;
   const std::size_t expected_;
   Queries queries_;
-  Waiting waiting_prompt_, waiting_others_;
-  std::size_t prompt_ = 0;
-  std::size_t prompt_running_ = 0;
-  std::size_t others_running_ = 0;
+  Kind prompt_, others_;
 };
 
 }  // namespace lictor::net
