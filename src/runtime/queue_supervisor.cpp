@@ -123,15 +123,13 @@ Instant QueueSupervisor::next_deadline() const {
 }
 
 core::Division::Service QueueSupervisor::service() const {
-  core::Division::Service service;
-  if (!driver_) return service;
-  service.count_changed = driver_->count_changed();
-  service.holds_all = division_.is_writer() && driver_->holds_all();
-  service.stopped = driver_->stopped();
-  service.any_job = driver_->any_job();
-  service.kept_by = driver_->locks_kept_by();
-  service.locks_free_from = driver_->locks_free_from();
-  return service;
+  if (!driver_) return {};
+  return {.count_changed = driver_->count_changed(),
+          .holds_all = division_.is_writer() && driver_->holds_all(),
+          .stopped = driver_->stopped(),
+          .any_job = driver_->any_job(),
+          .kept_by = driver_->locks_kept_by(),
+          .locks_free_from = driver_->locks_free_from()};
 }
 
 void QueueSupervisor::carry_out(const core::DivisionActs& acts) {
