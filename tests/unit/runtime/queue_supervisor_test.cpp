@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../cli/model_consul.h"
+#include "../client/fake_consul.h"
 #include "base/clock.h"
 #include "exec/lease_board.h"
 #include "exec/warden.h"
@@ -132,11 +133,7 @@ std::optional<http::Response> refuse_number(const net::Request& request) {
     errors.push_back({{"OpIndex", i}, {"What", "Permission denied"}});
   }
   if (errors.empty()) return std::nullopt;
-  http::Response response;
-  response.delivery = http::Delivery::kReplied;
-  response.status = 409;
-  response.body = nlohmann::json{{"Results", nullptr}, {"Errors", errors}}.dump();
-  return response;
+  return client::test::reply(409, nlohmann::json{{"Results", nullptr}, {"Errors", errors}}.dump());
 }
 
 }  // namespace
@@ -323,11 +320,7 @@ TEST_CASE("a change that Consul refuses again and again is tried less and less o
     const auto operations = nlohmann::json::parse(request.body);
     if (operations.back().at("KV").at("Key") != kCountKey) return std::nullopt;
     ++tries;
-    http::Response response;
-    response.delivery = http::Delivery::kReplied;
-    response.status = 403;
-    response.body = "Permission denied";
-    return response;
+    return client::test::reply(403, "Permission denied");
   };
   scene.want(8);
   scene.pass(50s);
