@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace lictor {
 namespace {

@@ -8,8 +8,6 @@
 #include <system_error>
 #include <vector>
 
-#include "base/utf8.h"
-
 namespace lictor {
 
 /// How many letters must be replaced, added or left out to make `b` of `a` (Levenshtein).
@@ -43,6 +41,22 @@ template <class Number>
 
 /// Whether the two differ in nothing but the case of ASCII letters: names of HTTP headers.
 [[nodiscard]] bool equal_but_for_case(std::string_view a, std::string_view b);
+
+/// How many bytes the character at the start of `text`, which is not empty, takes in UTF-8; 0: it
+/// is not UTF-8.
+[[nodiscard]] std::size_t utf8_length(std::string_view text);
+
+/// Whether `text` is UTF-8 as RFC 3629 has it: no overlong forms, surrogates or values over
+/// U+10FFFF.
+[[nodiscard]] bool is_utf8(std::string_view text);
+
+/// Whether all of `text` is from ' ' to '~', which a terminal shows unchanged.
+[[nodiscard]] bool is_printable_ascii(std::string_view text);
+/// The same, and needs no escape in a JSON string.
+[[nodiscard]] bool is_plain_in_json(std::string_view text);
+
+/// `text` with every byte that is not part of valid UTF-8 replaced by U+FFFD.
+[[nodiscard]] std::string to_utf8(std::string_view text);
 
 /// One line: `text` made printable and cut to `limit` bytes, with "..." where it was cut.
 [[nodiscard]] std::string excerpt(std::string_view text, std::size_t limit = 60);

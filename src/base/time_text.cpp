@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <system_error>
 
+#include <fmt/format.h>
+
 #include "base/text.h"
 
 namespace lictor {
@@ -80,13 +82,11 @@ struct Rfc3339 {
     return std::chrono::year{year} / std::chrono::month{static_cast<unsigned>(month)} /
            std::chrono::day{static_cast<unsigned>(day)};
   }
-  // The field that is out of range; empty: none.
+  // What of it does not exist; empty: all does.
   [[nodiscard]] std::string_view missing() const {
-    if (!date().month().ok()) return "month";
     if (!date().ok()) return "day";
-    if (hour > 23) return "hour";
-    if (minute > 59) return "minute";
-    return second > 60 ? "second" : "";  // a leap second is the next one
+    const bool ok = hour <= 23 && minute <= 59 && second <= 60;  // a leap second is the next one
+    return ok ? "" : "time of day";
   }
 };
 
@@ -157,27 +157,14 @@ std::string rfc3339_fault(std::string_view text) {
 }
 
 std::string format_rfc3339(WallTime time) {
-  const auto days_part = floor<days>(time);
-  const year_month_day date{days_part};
-  const hh_mm_ss clock{time - days_part};
+  const auto day = floor<days>(time);
+  const year_month_day date{day};
+  const hh_mm_ss clock{time - day};
   const int year = static_cast<int>(date.year());
-  std::array<char, 32> text{};
-  char* begin = text.end();  // It is written backwards.
-  const auto put = [&begin](auto number, int digits, char after) {
-    *--begin = after;
-    for (auto rest = static_cast<unsigned>(number); rest != 0 || digits > 0; rest /= 10, --digits) {
-      *--begin = static_cast<char>('0' + rest % 10);
-    }
-  };
-  put(clock.subseconds().count(), 3, 'Z');
-  put(clock.seconds().count(), 2, '.');
-  put(clock.minutes().count(), 2, ':');
-  put(clock.hours().count(), 2, ':');
-  put(static_cast<unsigned>(date.day()), 2, 'T');
-  put(static_cast<unsigned>(date.month()), 2, '-');
-  put(std::abs(year), 4, '-');
-  if (year < 0) *--begin = '-';
-  return {begin, text.end()};
+  return fmt::format("{}{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", year < 0 ? "-" : "",
+                     std::abs(year), static_cast<unsigned>(date.month()),
+                     static_cast<unsigned>(date.day()), clock.hours().count(),
+                     clock.minutes().count(), clock.seconds().count(), clock.subseconds().count());
 }
 
 }  // namespace lictor

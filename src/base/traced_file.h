@@ -10,7 +10,7 @@
 
 namespace lictor {
 
-/// A file that was opened step by step, and whether others could have chosen what lies there.
+/// A file that was opened, and whether others could have chosen what lies there.
 struct TracedFile {
   UniqueFd fd;
   struct stat status {};  ///< of `fd`
@@ -20,13 +20,12 @@ struct TracedFile {
   std::string culprit;  ///< the path that `fault` is about
 };
 
-/// Opens `path` as open(2) does with `flags` (O_CLOEXEC is added, nothing is created), one folder
-/// and one symbolic link after the other, and checks each by its descriptor, so that nothing can be
-/// swapped between check and use. Whoever may change a step chooses the file: a fault is a file,
-/// folder or link of another user than root or `owner`, or a file or folder that its group or
-/// everybody may write. A folder with the sticky bit may be writable: nobody can replace another
-/// user's files there. A descriptor that this process was given (/dev/stdin, /dev/fd/63) is checked
-/// by itself, since no path leads to it.
+/// Opens `path` as open(2) does with `flags` (O_CLOEXEC is added, nothing is created), and checks
+/// each folder and symbolic link on the way to the file that was opened. Whoever may change a step
+/// chooses the file: a fault is a file, folder or link of another user than root or `owner`, or a
+/// file or folder that its group or everybody may write. A folder with the sticky bit may be
+/// writable: nobody can replace another user's files there. A descriptor that this process was
+/// given (/dev/stdin, /dev/fd/63) is checked by itself, since no path leads to it.
 ///
 /// A path whose file had no fault leads to the same file until root changes that, so it may be
 /// handed to what takes no descriptor: execve(2) of a script, dlopen(3).

@@ -90,17 +90,6 @@ void add_members(int folder, std::vector<pid_t>& pids) {
   });
 }
 
-// Removes the groups of daemons that were killed together with their wardens.
-void remove_abandoned(int parent) {
-  for_each_folder(parent, [parent](const char* name) {
-    const std::string_view text{name};
-    if (!text.starts_with(kPrefix)) return;
-    const std::string_view daemon = text.substr(kPrefix.size());
-    const auto pid = to_number<pid_t>(daemon.substr(0, daemon.find('.')));
-    if (pid && ::kill(*pid, 0) != 0 && errno == ESRCH) remove_tree(parent, name);
-  });
-}
-
 std::string name_of(pid_t daemon, const std::string& run_id) {
   return std::string{kPrefix} + std::to_string(daemon) + '.' + run_id;
 }
@@ -127,7 +116,6 @@ Cgroups Cgroups::create(const std::string& run_id) {
   if (!is_delegated(groups.own_.get())) {
     return without("systemd has not delegated " + *folder + " (Delegate=yes)");
   }
-  remove_abandoned(groups.own_.get());
   groups.name_ = name_of(getpid(), run_id);
   if (mkdirat(groups.own_.get(), groups.name_.c_str(), 0755) != 0 && errno != EEXIST) {
     return without("cannot make a cgroup in " + *folder + ": " + errno_text());

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -114,6 +116,25 @@ bool is_dead(pid_t pid) {
   const UniqueFd process{static_cast<int>(syscall(SYS_pidfd_open, pid, 0))};
   pollfd end{process.get(), POLLIN, 0};
   return process && poll(&end, 1, 0) == 1;
+}
+
+pid_t Helpers::start(const std::function<void()>& work, int kept) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    prctl(PR_SET_NAME, "lictor-helper");
+    const bool keeps = kept >= 0 && dup2(kept, kKept) >= 0;
+    syscall(SYS_close_range, keeps ? 4U : 3U, ~0U, 0);
+    work();
+    _exit(EXIT_SUCCESS);
+  }
+  if (pid > 0) pids_.insert(pid);
+  return pid;
+}
+
+bool Helpers::owns(pid_t pid) {
+  if (!pids_.contains(pid)) return false;
+  if (reap(pid)) pids_.erase(pid);
+  return true;
 }
 
 Strays::Strays(const Cgroups& cgroups, std::string run_id)

@@ -56,6 +56,24 @@ void kill_with_group(pid_t pid);
 /// show such a child, its pidfd does.
 [[nodiscard]] bool is_dead(pid_t pid);
 
+/// Children of the warden that do what may wait: for a disk, or for a reader of standard error. The
+/// warden waits for none of them, not even at its end.
+class Helpers {
+ public:
+  /// Runs `work` in a child. It has no descriptors but 0, 1 and 2, so that it keeps no lock, and
+  /// `kept`, if that is given, as kKept. Returns its pid; -1: none could be made.
+  pid_t start(const std::function<void()>& work, int kept = -1);
+  static constexpr int kKept = 3;
+
+  /// Whether `pid` is a helper; reaps it if it has ended.
+  [[nodiscard]] bool owns(pid_t pid);
+  /// Whether owns() has not reaped it yet.
+  [[nodiscard]] bool runs(pid_t pid) const { return pids_.contains(pid); }
+
+ private:
+  std::set<pid_t> pids_;
+};
+
 /// The processes that the programs of attempts started and that outlive their parents. The warden
 /// is a subreaper: a process that loses its parent becomes the warden's child, and when it dies,
 /// its children follow. So an attempt is gone once its program is a zombie and no stray is its.

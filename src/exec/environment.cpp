@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
 
@@ -34,52 +34,19 @@ std::string parameter_variable(std::string_view name) {
   return variable;
 }
 
-// Reads the record as a stream, which gives numbers as they are written.
-class ParameterReader : public nlohmann::json_sax<nlohmann::json> {
- public:
-  explicit ParameterReader(Variables& out) : out_(out) {}
-
-  bool null() override { return scalar(""); }
-  bool boolean(bool value) override { return scalar(value ? "true" : "false"); }
-  bool number_integer(std::int64_t value) override { return scalar(std::to_string(value)); }
-  bool number_unsigned(std::uint64_t value) override { return scalar(std::to_string(value)); }
-  bool number_float(double, const std::string& text) override { return scalar(text); }
-  bool string(std::string& value) override { return scalar(value); }
-  bool binary(nlohmann::json::binary_t&) override { return true; }
-
-  bool start_object(std::size_t) override { return nest(1); }
-  bool start_array(std::size_t) override { return nest(1); }
-  bool end_object() override { return nest(-1); }
-  bool end_array() override { return nest(-1); }
-
-  bool key(std::string& name) override {
-    if (depth_ == 1) in_parameters_ = name == "taskPara";
-    if (depth_ == 2 && in_parameters_) parameter_ = name;
-    return true;
-  }
-
-  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
-    return false;
-  }
-
- private:
-  bool nest(int by) {
-    depth_ += by;
-    parameter_.clear();
-    return true;
-  }
-  bool scalar(std::string_view value) {
-    if (depth_ == 2 && in_parameters_ && !parameter_.empty()) {
-      set(out_, parameter_variable(parameter_), value);
+// Numbers stay as they are written.
+void set_parameters(Variables& variables, std::string_view object) {
+  for (MemberWalk parameter{object}; parameter.next();) {
+    const std::string_view text = parameter.value_text();
+    if (parameter.name().empty() || text.front() == '{' || text.front() == '[') continue;
+    const std::string name = parameter_variable(parameter.name());
+    if (text.front() == '"') {
+      set(variables, name, nlohmann::json::parse(text, nullptr, false).get<std::string>());
+    } else {
+      set(variables, name, text == "null" ? "" : text);
     }
-    return true;
   }
-
-  Variables& out_;
-  int depth_ = 0;
-  bool in_parameters_ = false;
-  std::string parameter_;
-};
+}
 
 }  // namespace
 
@@ -115,10 +82,12 @@ std::vector<std::string> job_environment(
   set(variables, "LICTOR_ATTEMPT", std::to_string(attempt.number));
   set(variables, "LICTOR_FENCING_TOKEN", std::to_string(attempt.fencing_token));
   set(variables, "LICTOR_DEADLINE", deadline ? format_rfc3339(*deadline) : "");
-  if (attempt.record) {
-    ParameterReader reader{variables};
-    // Only valid JSON becomes an attempt.
-    (void)nlohmann::json::sax_parse(*attempt.record, &reader);
+  if (attempt.record && check_object(*attempt.record)) {
+    for (MemberWalk member{*attempt.record}; member.next();) {
+      const bool has_parameters =
+          member.name() == "taskPara" && member.value_text().starts_with('{');
+      if (has_parameters) set_parameters(variables, member.value_text());
+    }
   }
   std::vector<std::string> environment;
   environment.reserve(variables.size());

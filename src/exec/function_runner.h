@@ -1,16 +1,13 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <stop_token>
-#include <thread>
 #include <unordered_map>
-#include <vector>
 
+#include "base/workers.h"
 #include "exec/lease_board.h"
 #include "exec/runner.h"
 
@@ -26,8 +23,7 @@ struct JobTools {
 /// A job inside the daemon. The Exit's `attempt` may stay empty. An exception counts as kRetry.
 using JobFunction = std::function<Exit(Attempt attempt, const JobTools& tools)>;
 
-/// Runs a function for each attempt, on its own threads. A job that finds no idle thread starts a
-/// new one, up to a limit; threads are kept.
+/// Runs a function for each attempt, on threads of its own (base/workers.h).
 ///
 ///   start() --admitted by the lease board--> waiting --a thread takes it--> runs --> on_exit
 ///      |                                        |                             |
@@ -50,7 +46,7 @@ class FunctionRunner : public Runner {
   FunctionRunner(const FunctionRunner&) = delete;
   FunctionRunner& operator=(const FunctionRunner&) = delete;
 
-  /// Errors: kUnavailable, the lease has run out; kFailed, the first thread cannot be started.
+  /// Errors: kUnavailable, the lease has run out; kFailed, no thread can be started.
   [[nodiscard]] Result<void> start(Attempt attempt, Instant deadline,
                                    ExitCallback on_exit) override;
   void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
@@ -58,40 +54,26 @@ class FunctionRunner : public Runner {
 
  private:
   struct Job {
-    AttemptId id;
     LeaseSlot slot;
     Attempt attempt;  // until it runs
     Instant deadline;
     ExitCallback on_exit;
-    std::stop_source stop;
-    std::string progress;  // under the runner's mutex
+    std::stop_source stop{};
+    // Under the runner's mutex:
+    std::string progress{};
+    bool began = false;
   };
 
-  struct Worker {
-    std::condition_variable wake;
-    bool called = false;
-  };
-
-  [[nodiscard]] Worker* next_to_wake();
-  void work(Worker& self);
-  void run(Job& job);
-  void finish(Job& job, Exit exit);
+  void run(AttemptId id, Job& job);
+  void finish(AttemptId id, const Job& job, Exit exit);
 
   const JobFunction function_;
   LeaseBoard& board_;
-  const std::size_t most_threads_;
   const LeaseSlot first_slot_;
 
   std::mutex mutex_;
-  std::deque<std::shared_ptr<Job>> waiting_;
   std::unordered_map<AttemptId, std::shared_ptr<Job>> jobs_;  // waiting and running
-  // A woken thread has not taken a job yet; it will wake the next one. So few threads do short
-  // jobs, without a wake-up for each.
-  bool waking_ = false;
-  std::vector<Worker*> idle_;  // the last to become idle is used first: its memory is cached
-  bool closing_ = false;
-  std::deque<Worker> workers_;
-  std::vector<std::thread> threads_;
+  Workers workers_;
 };
 
 }  // namespace lictor::exec

@@ -28,24 +28,16 @@ constexpr long kConnectTimeoutMs = 10'000;
 constexpr KeepAlive kKeepAlive{std::chrono::seconds{60}, std::chrono::seconds{15}};
 // Servers answer 431 to headers of more than 8 KiB together, some to more than 4.
 constexpr std::size_t kMaxHeaderValueBytes = 2048;
-constexpr std::size_t kTailBytes = 4096;
 constexpr std::chrono::hours kLongestRetryAfter{24 * 366};
 // A request that is dropped unread is dropped at once. What cuts a connection later, such as a
 // firewall that sees no bytes for minutes, may cut off a job that is being carried out.
 constexpr std::chrono::seconds kDroppedWithin{5};
 
-bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
-
-// Keeps both ends: an error page says what matters at its start, a stack trace at its end.
-std::string shorten(std::string_view body) {
-  std::string text = to_utf8(body);
-  if (text.size() <= kTailBytes) return text;
-  constexpr std::string_view kGap = "\n...\n";
-  std::size_t head = (kTailBytes - kGap.size()) / 2;
-  std::size_t tail = text.size() - head;
-  while (is_continuation(text[head])) --head;
-  while (tail < text.size() && is_continuation(text[tail])) ++tail;
-  return text.substr(0, head).append(kGap).append(text, tail);
+// The last bytes of it, as of a program's output.
+std::string tail_of(std::string_view body) {
+  OutputLog output{"", 0};
+  (void)output.write(body);
+  return output.tail();
 }
 
 // Whether the reply's Content-Type is `expected`.
@@ -74,12 +66,9 @@ int port_of(curl_socket_t socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
   if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
-  if (address.ss_family == AF_INET) {
-    return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
-  }
-  return address.ss_family == AF_INET6
-             ? ntohs(reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port)
-             : 0;
+  const bool has_port = address.ss_family == AF_INET || address.ss_family == AF_INET6;
+  // Both kinds have it at the same place.
+  return has_port ? ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port) : 0;
 }
 
 // `value` for a header: '%' and every byte but visible ASCII as "%XX".
@@ -238,7 +227,7 @@ bool HttpPost::on_body(std::string_view bytes) {
 Exit HttpPost::conclude(CURLcode code) {
   Exit exit{};
   exit.attempt = attempt_.id;
-  exit.output_tail = shorten(body_);
+  exit.output_tail = tail_of(body_);
   long status = 0;
   curl_easy_getinfo(easy(), CURLINFO_RESPONSE_CODE, &status);
   // libcurl accepts a head that breaks off. The status of a failure counts also if the body is not

@@ -64,6 +64,8 @@ class HttpPost : private CurlRequest {
   /// The end of an attempt that was stopped.
   [[nodiscard]] Exit stopped() const;
 
+  bool sent = false;  ///< the runner's: libcurl has it
+
   using CurlRequest::easy;
   [[nodiscard]] AttemptId id() const { return attempt_.id; }
   [[nodiscard]] const Attempt& attempt() const { return attempt_; }

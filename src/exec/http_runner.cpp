@@ -1,6 +1,5 @@
 #include "exec/http_runner.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/assert.h"
@@ -83,64 +82,57 @@ bool HttpRunner::take_orders() {
     stops.swap(stops_);
     closing = closing_;
   }
-  for (Post& post : arrivals) waiting_.push_back(std::move(post));
+  for (Post& post : arrivals) {
+    waiting_.push_back(post->id());
+    posts_.emplace(post->id(), std::move(post));
+  }
   for (const AttemptId attempt : stops) abort(attempt);
-  while (closing && !waiting_.empty()) abort(waiting_.front()->id());
   while (closing && !posts_.empty()) abort(posts_.begin()->first);
-  while (!waiting_.empty() &&
-         (call_.max_connections == 0 || posts_.size() < call_.max_connections)) {
-    Post next = std::move(waiting_.front());
+  while (!waiting_.empty() && (call_.max_connections == 0 || sent_ < call_.max_connections)) {
+    send(waiting_.front());
     waiting_.pop_front();
-    send(std::move(next));
   }
   return !closing;
 }
 
-void HttpRunner::send(Post post) {
-  const AttemptId id = post->id();
-  if (auto ready = post->prepare(call_, owners_); !ready) {
-    Exit exit = ended(id, Ending::kNotStarted, std::move(ready.error().message));
-    return finish(std::move(post), std::move(exit));
+void HttpRunner::send(AttemptId attempt) {
+  const auto found = posts_.find(attempt);
+  if (found == posts_.end()) return;  // It was stopped.
+  HttpPost& post = *found->second;
+  auto ready = post.prepare(call_, owners_);
+  const CURLMcode added = ready ? curl_multi_add_handle(multi_.get(), post.easy()) : CURLM_OK;
+  if (!ready || added != CURLM_OK) {
+    const std::string error = ready ? curl_multi_strerror(added) : ready.error().message;
+    return finish(attempt, ended(attempt, Ending::kNotStarted, error));
   }
-  if (const CURLMcode code = curl_multi_add_handle(multi_.get(), post->easy()); code != CURLM_OK) {
-    return finish(std::move(post), ended(id, Ending::kNotStarted, curl_multi_strerror(code)));
-  }
-  posts_.emplace(id, std::move(post));
+  post.sent = true;
+  ++sent_;
 }
 
 void HttpRunner::abort(AttemptId attempt) {
-  const auto waits = std::find_if(waiting_.begin(), waiting_.end(),
-                                  [&](const Post& post) { return post->id() == attempt; });
-  if (waits != waiting_.end()) {
-    Post post = std::move(*waits);
-    waiting_.erase(waits);
-    Exit exit = post->stopped();
-    return finish(std::move(post), std::move(exit));
-  }
-  auto node = posts_.extract(attempt);
-  if (node.empty()) return;
-  LICTOR_ASSERT(curl_multi_remove_handle(multi_.get(), node.mapped()->easy()) == CURLM_OK);
-  Exit exit = node.mapped()->stopped();
-  finish(std::move(node.mapped()), std::move(exit));
+  const auto found = posts_.find(attempt);
+  if (found != posts_.end()) finish(attempt, found->second->stopped());
 }
 
 void HttpRunner::collect() {
   int ignored = 0;
   while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &ignored)) {
     if (message->msg != CURLMSG_DONE) continue;
-    CURL* const easy = message->easy_handle;
     const CURLcode code = message->data.result;  // read before the handle is removed
     void* self = nullptr;
-    curl_easy_getinfo(easy, CURLINFO_PRIVATE, &self);
-    auto node = posts_.extract(static_cast<HttpPost*>(self)->id());
-    Exit exit = node.mapped()->conclude(code);
-    LICTOR_ASSERT(curl_multi_remove_handle(multi_.get(), easy) == CURLM_OK);
-    finish(std::move(node.mapped()), std::move(exit));
+    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &self);
+    auto& post = *static_cast<HttpPost*>(self);
+    finish(post.id(), post.conclude(code));
     if (!waiting_.empty()) curl_multi_wakeup(multi_.get());
   }
 }
 
-void HttpRunner::finish(Post post, Exit exit) {
+void HttpRunner::finish(AttemptId attempt, Exit exit) {
+  const Post post = std::move(posts_.extract(attempt).mapped());
+  if (post->sent) {
+    LICTOR_ASSERT(curl_multi_remove_handle(multi_.get(), post->easy()) == CURLM_OK);
+    --sent_;
+  }
   board_.release(slot_of(first_slot_, post->attempt()));
   post->on_exit()(std::move(exit));
 }

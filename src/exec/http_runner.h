@@ -20,7 +20,7 @@ namespace lictor::exec {
 /// no .netrc, none of Consul's variables.
 ///
 ///   start() --> arrivals_ ----+
-///                             +--the runner's thread--> waiting_ --> posts_ --> on_exit
+///                             +--the runner's thread--> waiting_ --> sent --> on_exit
 ///   stop()  --> stops_  ------+   (waiting_: while max_connections requests are under way)
 ///
 /// 2xx is done, with a JSON body as the result; 408, 425, 429, 5xx and a failure before the whole
@@ -51,10 +51,10 @@ class HttpRunner : public Runner {
 
   void work();
   [[nodiscard]] bool take_orders();
-  void send(Post post);
+  void send(AttemptId attempt);
   void abort(AttemptId attempt);
   void collect();
-  void finish(Post post, Exit exit);
+  void finish(AttemptId attempt, Exit exit);
 
   LeaseBoard& board_;
   const HttpCall call_;
@@ -67,8 +67,10 @@ class HttpRunner : public Runner {
   std::vector<AttemptId> stops_;
   bool closing_ = false;
 
-  std::map<AttemptId, Post> posts_;  // only the thread uses it
-  std::deque<Post> waiting_;         // likewise: for a connection of max_connections
+  // Only the thread uses these:
+  std::map<AttemptId, Post> posts_;
+  std::deque<AttemptId> waiting_;  // for a connection of max_connections; some may be stopped
+  std::size_t sent_ = 0;
   std::thread thread_;
 };
 

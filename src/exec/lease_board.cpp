@@ -44,20 +44,6 @@ bool LeaseBoard::extend(LeaseSlot slot, Instant deadline, Duration grace) noexce
   return (boot_now() + kTooNear).time_since_epoch().count() >= previous_ns;
 }
 
-void LeaseBoard::clear(LeaseSlot slot) noexcept { at(slot).given_up.store(true); }
-
-Instant LeaseBoard::deadline(LeaseSlot slot) const noexcept {
-  return Instant{Duration{at(slot).deadline_ns.load()}};
-}
-
-Duration LeaseBoard::grace(LeaseSlot slot) const noexcept {
-  return Duration{at(slot).grace_ns.load()};
-}
-
-bool LeaseBoard::holds(LeaseSlot slot, Instant now) const noexcept {
-  return slot == kNoLease || (now < deadline(slot) && !at(slot).given_up.load());
-}
-
 bool LeaseBoard::admit(LeaseSlot slot) noexcept {
   if (slot == kNoLease) return true;
   // Count first, then read the lease: the warden reads the lease first, then the count, so one of
@@ -66,14 +52,6 @@ bool LeaseBoard::admit(LeaseSlot slot) noexcept {
   if (holds(slot, boot_now())) return true;
   --at(slot).in_process_jobs;
   return false;
-}
-
-void LeaseBoard::release(LeaseSlot slot) noexcept {
-  if (slot != kNoLease) --at(slot).in_process_jobs;
-}
-
-std::uint32_t LeaseBoard::in_process_jobs(LeaseSlot slot) const noexcept {
-  return at(slot).in_process_jobs.load();
 }
 
 }  // namespace lictor::exec

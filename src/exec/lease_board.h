@@ -43,19 +43,27 @@ class LeaseBoard {
   [[nodiscard]] bool extend(LeaseSlot slot, Instant deadline, Duration grace) noexcept;
 
   /// Releases the lease: nothing starts under it any more. Jobs may run on until the deadline.
-  void clear(LeaseSlot slot) noexcept;
+  void clear(LeaseSlot slot) noexcept { at(slot).given_up.store(true); }
 
   /// The last deadline, also of a released lease; the epoch if there was none.
-  [[nodiscard]] Instant deadline(LeaseSlot slot) const noexcept;
-  [[nodiscard]] Duration grace(LeaseSlot slot) const noexcept;
+  [[nodiscard]] Instant deadline(LeaseSlot slot) const noexcept {
+    return Instant{Duration{at(slot).deadline_ns.load()}};
+  }
+  [[nodiscard]] Duration grace(LeaseSlot slot) const noexcept {
+    return Duration{at(slot).grace_ns.load()};
+  }
 
   /// Whether a job may start under `slot` at `now`. Always true for kNoLease.
-  [[nodiscard]] bool holds(LeaseSlot slot, Instant now) const noexcept;
+  [[nodiscard]] bool holds(LeaseSlot slot, Instant now) const noexcept {
+    return slot == kNoLease || (now < deadline(slot) && !at(slot).given_up.load());
+  }
 
   /// Counts a job that is about to run inside the daemon, until release(). False, and not counted:
   /// the lease does not hold. kNoLease is always admitted and never counted.
   [[nodiscard]] bool admit(LeaseSlot slot) noexcept;
-  void release(LeaseSlot slot) noexcept;
+  void release(LeaseSlot slot) noexcept {
+    if (slot != kNoLease) --at(slot).in_process_jobs;
+  }
 
   /// The daemon's loop makes progress. From the first beat on the warden checks it (HangWatch).
   void beat() noexcept { head_->heartbeat.store(++beats_); }
@@ -65,7 +73,9 @@ class LeaseBoard {
   [[nodiscard]] std::uint64_t heartbeat() const noexcept { return head_->heartbeat.load(); }
 
   /// The jobs that run inside the daemon and can only be killed with it.
-  [[nodiscard]] std::uint32_t in_process_jobs(LeaseSlot slot) const noexcept;
+  [[nodiscard]] std::uint32_t in_process_jobs(LeaseSlot slot) const noexcept {
+    return at(slot).in_process_jobs.load();
+  }
 
  private:
   // A cache line each: the loop's thread writes one slot without delaying readers of the others.

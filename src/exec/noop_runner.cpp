@@ -1,22 +1,19 @@
 #include "exec/noop_runner.h"
 
-#include <algorithm>
+#include <cerrno>
 #include <utility>
 
-#include "base/clock.h"
+#include "base/errno_text.h"
 
 namespace lictor::exec {
 
-NoopRunner::NoopRunner(Duration sleep) : sleep_(sleep) {
-  if (sleep_ == Duration::zero()) return;
-  thread_ = std::jthread{[this](const std::stop_token& closing) { work(closing); }};
-}
-
 NoopRunner::~NoopRunner() {
-  thread_ = {};
-  for (const Sleeper& sleeper : sleepers_) {
-    sleeper.on_exit(ended(sleeper.attempt, Ending::kStopped, "stopped"));
+  std::map<AttemptId, ExitCallback> left;
+  {
+    const std::lock_guard lock{mutex_};
+    left.swap(sleepers_);
   }
+  for (const auto& [id, on_exit] : left) on_exit(ended(id, Ending::kStopped, "stopped"));
 }
 
 Result<void> NoopRunner::start(Attempt attempt, Instant, ExitCallback on_exit) {
@@ -25,38 +22,19 @@ Result<void> NoopRunner::start(Attempt attempt, Instant, ExitCallback on_exit) {
     return {};
   }
   const std::lock_guard lock{mutex_};
-  sleepers_.push_back({attempt.id, boot_now() + sleep_, std::move(on_exit)});
-  if (sleepers_.size() == 1) changed_.notify_one();
+  if (!workers_.post([this, id = attempt.id] { end(id, Ending::kDone); }, sleep_)) {
+    return fail(ErrorCode::kFailed, "cannot start a thread: " + errno_text(EAGAIN));
+  }
+  sleepers_.emplace(attempt.id, std::move(on_exit));
   return {};
 }
 
-void NoopRunner::stop(AttemptId attempt, std::chrono::milliseconds) {
-  ExitCallback on_exit;
-  {
-    const std::lock_guard lock{mutex_};
-    const auto sleeper = std::ranges::find(sleepers_, attempt, &Sleeper::attempt);
-    if (sleeper == sleepers_.end()) return;
-    on_exit = std::move(sleeper->on_exit);
-    sleepers_.erase(sleeper);
-  }
-  on_exit(ended(attempt, Ending::kStopped, "stopped"));
-}
-
-void NoopRunner::work(const std::stop_token& closing) {
+void NoopRunner::end(AttemptId attempt, Ending ending) {
   std::unique_lock lock{mutex_};
-  while (!closing.stop_requested()) {
-    changed_.wait(lock, closing, [this] { return !sleepers_.empty(); });
-    const Instant now = boot_now();
-    if (!sleepers_.empty() && sleepers_.front().wakes <= now) {
-      const Sleeper sleeper = std::move(sleepers_.front());
-      sleepers_.pop_front();
-      lock.unlock();
-      sleeper.on_exit(ended(sleeper.attempt, Ending::kDone));
-      lock.lock();
-    } else if (!sleepers_.empty()) {
-      changed_.wait_for(lock, closing, sleepers_.front().wakes - now, [] { return false; });
-    }
-  }
+  const auto sleeper = sleepers_.extract(attempt);
+  lock.unlock();
+  if (sleeper.empty()) return;  // It was stopped.
+  sleeper.mapped()(ended(attempt, ending, ending == Ending::kStopped ? "stopped" : ""));
 }
 
 }  // namespace lictor::exec

@@ -1,11 +1,9 @@
 #pragma once
 
-#include <condition_variable>
-#include <deque>
+#include <map>
 #include <mutex>
-#include <stop_token>
-#include <thread>
 
+#include "base/workers.h"
 #include "exec/runner.h"
 
 namespace lictor::exec {
@@ -14,7 +12,7 @@ namespace lictor::exec {
 class NoopRunner : public Runner {
  public:
   /// Without a `sleep` there is no thread, and on_exit runs inside start().
-  explicit NoopRunner(Duration sleep);
+  explicit NoopRunner(Duration sleep) : sleep_(sleep) {}
 
   /// Stops all attempts.
   ~NoopRunner() override;
@@ -23,22 +21,17 @@ class NoopRunner : public Runner {
 
   [[nodiscard]] Result<void> start(Attempt attempt, Instant deadline,
                                    ExitCallback on_exit) override;
-  void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
+  void stop(AttemptId attempt, std::chrono::milliseconds) override {
+    end(attempt, Ending::kStopped);
+  }
 
  private:
-  struct Sleeper {
-    AttemptId attempt;
-    Instant wakes;
-    ExitCallback on_exit;
-  };
-
-  void work(const std::stop_token& closing);
+  void end(AttemptId attempt, Ending ending);
 
   const Duration sleep_;
   std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::deque<Sleeper> sleepers_;  // all sleep equally long: the first wakes first
-  std::jthread thread_;
+  std::map<AttemptId, ExitCallback> sleepers_;
+  Workers workers_{1};
 };
 
 }  // namespace lictor::exec

@@ -19,6 +19,7 @@
 #include "base/errno_text.h"
 #include "base/read_file.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace lictor::exec {
 namespace {
@@ -58,7 +59,24 @@ tl::unexpected<Error> cannot(const char* what, const std::string& path, int numb
   const bool denied = number == EACCES || number == EPERM;
   return fail(denied ? ErrorCode::kPermissionDenied : ErrorCode::kFailed,
               std::string{"cannot "} + what + " " + path + ": " + errno_text(number) +
-                  (denied ? "; ask for the right to read it" : ""));
+                  (denied ? "; ask for the right to it" : ""));
+}
+
+// The entries of the folder; none if it is none: files and links beside the queues' folders are not
+// lictor's.
+Result<std::vector<std::string>> paths_in(const std::string& folder) {
+  std::vector<std::string> paths;
+  struct stat info {};
+  const bool is_folder = lstat(folder.c_str(), &info) == 0 ? S_ISDIR(info.st_mode)
+                                                           : errno != ENOENT && errno != ENOTDIR;
+  if (!is_folder) return paths;
+  std::error_code error;
+  std::filesystem::directory_iterator entry{folder, error};
+  for (; !error && entry != std::filesystem::directory_iterator{}; entry.increment(error)) {
+    paths.push_back(entry->path().string());
+  }
+  if (error) return cannot("read the folder", folder, error.value());
+  return paths;
 }
 
 // "<attempt>.<token>.log", which follows the task's name.
@@ -257,13 +275,8 @@ Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::st
   for (const std::string& path : active ? active->below(stem) : std::vector<std::string>{}) {
     if (StoredLog* log = log_at(path)) log->running = true;
   }
-  const std::string folder = stem.substr(0, stem.rfind('/'));
-  std::error_code error;
-  std::filesystem::directory_iterator entry{folder, error};
-  const bool missing = error.value() == ENOENT || error.value() == ENOTDIR;
-  if (error && !missing) return cannot("read the folder", folder, error.value());
-  for (; !error && entry != std::filesystem::directory_iterator{}; entry.increment(error)) {
-    const std::string path = entry->path().string();
+  LICTOR_TRY(const auto paths, paths_in(stem.substr(0, stem.rfind('/'))));
+  for (const std::string& path : paths) {
     if (!path.starts_with(stem)) continue;  // looks at no file of the many other tasks
     struct stat info {};
     if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
@@ -314,32 +327,18 @@ struct File {
   std::string path;
 };
 
-void note_error(const char* what, const std::string& path, int number, std::string& error) {
-  if (error.empty()) error = std::string{"cannot "} + what + " " + path + ": " + errno_text(number);
-}
-
-// The entries of the folder; empty if it is none, since files and links beside the queues'
-// folders are not lictor's.
-std::vector<std::string> paths_in(const std::string& folder, std::string& error) {
-  std::vector<std::string> paths;
-  struct stat info {};
-  if (lstat(folder.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) return paths;
-  std::error_code failure;
-  std::filesystem::directory_iterator entry{folder, failure};
-  for (; !failure && entry != std::filesystem::directory_iterator{}; entry.increment(failure)) {
-    paths.push_back(entry->path().string());
-  }
-  if (failure && failure.value() != ENOENT) note_error("read", folder, failure.value(), error);
-  return paths;
-}
-
-// All logs, the oldest first.
+// All logs, the oldest first. `error`: the first.
 std::vector<File> all_logs(const std::string& directory, std::string& error) {
+  const auto entries = [&](const std::string& folder) {
+    auto paths = paths_in(folder);
+    if (!paths && error.empty()) error = std::move(paths.error().message);
+    return std::move(paths).value_or(std::vector<std::string>{});
+  };
   std::vector<File> files;
-  for (const std::string& queue : paths_in(directory, error)) {
-    for (const std::string& path : paths_in(queue, error)) {
+  for (const std::string& queue : entries(directory)) {
+    for (const std::string& path : entries(queue)) {
       struct stat info {};
-      const bool is_log = path.ends_with(".log") && lstat(path.c_str(), &info) == 0;
+      const bool is_log = path.ends_with(kSuffix) && lstat(path.c_str(), &info) == 0;
       if (!is_log || !S_ISREG(info.st_mode)) continue;
       files.push_back({wall_time(info.st_mtim), space_of(info), path});
     }
@@ -360,7 +359,7 @@ Pruned prune_logs(const std::string& directory, const LogLimits& limits, WallTim
     if (file.modified >= now - limits.max_age && pruned.kept_bytes <= limits.max_bytes) break;
     if (active.contains(file.path)) continue;
     if (unlink(file.path.c_str()) != 0 && errno != ENOENT) {
-      note_error("remove", file.path, errno, pruned.error);
+      if (pruned.error.empty()) pruned.error = cannot("remove", file.path, errno).value().message;
       continue;
     }
     ++pruned.removed;

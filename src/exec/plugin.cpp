@@ -15,7 +15,6 @@
 #include <map>
 #include <mutex>
 #include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -126,18 +125,13 @@ Result<std::shared_ptr<Executor>> plugin_executor(const std::string& file,
   }
   if (executor.empty() && executors.size() == 1) return executors.begin()->second;
 
-  std::vector<std::string_view> names;
   std::string all;
   for (const auto& [name, ignored] : executors) {
-    names.push_back(name);
     all += (all.empty() ? "\"" : ", \"") + excerpt(name) + '"';
   }
-  if (executor.empty()) {
-    return refuse(file, "has several executors; name one with \"executor\": " + all);
-  }
-  const std::string near = nearest(executor, names);
-  return refuse(file, "has no executor \"" + excerpt(executor) + "\"; " +
-                          (near.empty() ? "it has " + all : "did you mean \"" + near + "\"?"));
+  return refuse(file, executor.empty()
+                          ? "has several executors; name one with \"executor\": " + all
+                          : "has no executor \"" + excerpt(executor) + "\"; it has " + all);
 }
 
 }  // namespace lictor::exec

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -31,29 +30,6 @@ std::string exit_text(const Exited& exited) {
                      exited.code == CLD_DUMPED ? ", core dumped" : "");
 }
 
-// The limit of the configuration that may have ended the program; empty: none.
-std::string limit_text(const Exited& exited, const std::vector<Limit>& limits) {
-  const auto has = [&](int resource) {
-    return std::any_of(limits.begin(), limits.end(),
-                       [&](const Limit& limit) { return limit.resource == resource; });
-  };
-  if (exited.code == CLD_EXITED || exited.cause != StopCause::kNone) return {};
-  switch (exited.status) {
-    case SIGXCPU:
-      return has(RLIMIT_CPU) ? " (limits.cpu_time is used up)" : "";
-    case SIGXFSZ:
-      return has(RLIMIT_FSIZE) ? " (a file would exceed limits.file_size)" : "";
-    case SIGABRT:
-    case SIGSEGV:
-    case SIGTRAP:
-      return has(RLIMIT_DATA) ? " (perhaps out of memory, by limits.memory)" : "";
-    case SIGKILL:
-      return has(RLIMIT_CPU) ? " (perhaps since limits.cpu_time is used up)" : "";
-    default:
-      return {};
-  }
-}
-
 std::string cause_text(StopCause cause) {
   static constexpr std::array kTexts{
       "", "stopped: ", "stopped since the lease ran out: ", "stopped since the daemon went down: "};
@@ -76,20 +52,6 @@ Ending ending_of(const Exited& exited) {
 // of this host: only arguments and environment that are too large may be the task's.
 bool is_tasks_fault(const SpawnFailed& failed) {
   return failed.step == Step::kRun && failed.error == E2BIG;
-}
-
-// Why the kernel does not find a program that is there: its interpreter or loader is missing.
-std::string missing_interpreter(const std::string& path) {
-  constexpr std::size_t kMostRead = 256;  // as much as the kernel reads for the first line
-  if (!path.starts_with('/')) return {};
-  const UniqueFd file{open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
-  struct stat info {};
-  if (!file || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
-  const std::string head = read_up_to(file.get(), kMostRead).value_or("");
-  if (!head.starts_with("#!")) return " (the file is there; the loader that it names is missing)";
-  const std::string_view line = std::string_view{head}.substr(0, head.find('\n'));
-  return " (the file is there; the interpreter in its first line, \"" + excerpt(line) +
-         "\", is missing)";
 }
 
 // What failed before the program could run; empty: running the program itself.
@@ -119,7 +81,9 @@ std::string failure_text(const SpawnFailed& failed, const Program& program, std:
       "cannot run " + path + ": " + step_text(failed.step, program) + errno_text(failed.error);
   if (failed.step != Step::kRun) return text;
   if (failed.error == ENOEXEC) return text + " (a script needs a first line like #!/bin/sh)";
-  if (failed.error == ENOENT) return text + missing_interpreter(path);
+  if (failed.error == ENOENT && access(path.c_str(), F_OK) == 0) {
+    return text + " (the file is there; the interpreter in its first line, or its loader, is not)";
+  }
   if (failed.error != EACCES) return text;
   return fmt::format(
       "{} (to {}{}; make the program executable with chmod +x, and its folders passable)", text,
@@ -219,10 +183,7 @@ Exit to_exit(AttemptId attempt, const Program& program, ProcessEnd end, std::str
   exit.output_tail = std::move(end.output_tail);
   if (const auto* exited = std::get_if<Exited>(&end.how)) {
     exit.ending = ending_of(*exited);
-    if (exit.ending != Ending::kDone) {
-      exit.error =
-          cause_text(exited->cause) + exit_text(*exited) + limit_text(*exited, program.limits);
-    }
+    if (exit.ending != Ending::kDone) exit.error = cause_text(exited->cause) + exit_text(*exited);
     const bool failed = exit.ending == Ending::kRetry || exit.ending == Ending::kPermanent;
     const std::string said = failed ? last_line(exit.output_tail) : std::string{};
     if (!said.empty()) exit.error += ": " + said;
@@ -332,10 +293,6 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
   auto started = host_.start(std::move(launch));
   if (!started) logs->remove(log_path);
   return started;
-}
-
-void ProcessRunner::stop(AttemptId attempt, std::chrono::milliseconds grace) {
-  host_.stop(attempt, grace);
 }
 
 }  // namespace lictor::exec

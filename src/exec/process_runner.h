@@ -70,7 +70,9 @@ class ProcessRunner : public Runner {
   /// Errors: those of ProcessHost::start(). `on_exit` reports a program that cannot be run.
   [[nodiscard]] Result<void> start(Attempt attempt, Instant deadline,
                                    ExitCallback on_exit) override;
-  void stop(AttemptId attempt, std::chrono::milliseconds grace) override;
+  void stop(AttemptId attempt, std::chrono::milliseconds grace) override {
+    host_.stop(attempt, grace);
+  }
   [[nodiscard]] bool reports_pid() const override { return true; }
 
  private:

@@ -164,7 +164,6 @@ struct Plan {
   int cgroup = -1;  // the child joins it
   pid_t parent = 0;
   bool drops_capabilities = false;
-  rlim_t open_files = 0;  // the soft limit; 0: ours
   const Limit* limits = nullptr;
   std::size_t limit_count = 0;
   const char* handover_folder = nullptr;  // null: none to give
@@ -186,6 +185,11 @@ struct Plan {
   plan->outcome->error = static_cast<int>(-result);
   plan->outcome->step = step;
   while (true) call(SYS_exit_group, 127);
+}
+
+// Ends the child where the step has failed.
+LICTOR_BARE void must(Plan* plan, Step step, long result) {
+  if (result < 0) give_up(plan, step, result);
 }
 
 // Gives the folder of handover files to the job's user, as whom the child cannot do it any more.
@@ -231,8 +235,7 @@ LICTOR_BARE long take_streams(const Spawning::Streams& streams) {
 // Runs in the child, on its own stack, in the parent's memory or in a copy of it.
 LICTOR_BARE int run_child(void* argument) {
   auto* plan = static_cast<Plan*>(argument);
-  long result = call(SYS_setsid);
-  if (result < 0) give_up(plan, Step::kSession, result);
+  must(plan, Step::kSession, call(SYS_setsid));
 
   if (plan->is_protected) leave_protection();
 
@@ -242,43 +245,29 @@ LICTOR_BARE int run_child(void* argument) {
     if (file >= 0) call(SYS_write, file, as_long("0"), 1);
   }
   if (plan->handover_folder != nullptr) {
-    result = give_folder(plan->handover_folder, plan->uid);
-    if (result < 0) give_up(plan, Step::kHandover, result);
+    must(plan, Step::kHandover, give_folder(plan->handover_folder, plan->uid));
   }
-  result = take_streams(plan->streams);
-  if (result < 0) give_up(plan, Step::kInputOutput, result);
-
-  struct {
-    std::uint64_t soft, hard;
-  } value;
-  if (plan->open_files != 0 && call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, as_long(&value)) >= 0) {
-    value.soft = plan->open_files;
-    result = call(SYS_prlimit64, 0, RLIMIT_NOFILE, as_long(&value), 0);
-    if (result < 0) give_up(plan, Step::kLimits, result);
-  }
+  must(plan, Step::kInputOutput, take_streams(plan->streams));
   for (std::size_t i = 0; i < plan->limit_count; ++i) {
     const Limit& limit = plan->limits[i];
-    value = {limit.soft, limit.hard};
-    if ((result = call(SYS_prlimit64, 0, limit.resource, as_long(&value), 0)) < 0) {
-      give_up(plan, Step::kLimits, result);
-    }
+    const struct { std::uint64_t soft, hard; } value{limit.soft, limit.hard};
+    must(plan, Step::kLimits, call(SYS_prlimit64, 0, limit.resource, as_long(&value), 0));
   }
   if (plan->other_user) {
     const auto uid = static_cast<long>(plan->uid);
     const auto gid = static_cast<long>(plan->gid);
-    result = call(SYS_setgroups, static_cast<long>(plan->group_count), as_long(plan->groups));
-    if (result < 0) give_up(plan, Step::kGroups, result);
-    if ((result = call(SYS_setresgid, gid, gid, gid)) < 0) give_up(plan, Step::kGroups, result);
-    if ((result = call(SYS_setresuid, uid, uid, uid)) < 0) give_up(plan, Step::kUser, result);
+    const auto group_count = static_cast<long>(plan->group_count);
+    must(plan, Step::kGroups, call(SYS_setgroups, group_count, as_long(plan->groups)));
+    must(plan, Step::kGroups, call(SYS_setresgid, gid, gid, gid));
+    must(plan, Step::kUser, call(SYS_setresuid, uid, uid, uid));
     // The change of user has reset it to fs.suid_dumpable, and this memory is the warden's.
     call(SYS_prctl, PR_SET_DUMPABLE, 0);
   }
   if (plan->drops_capabilities) {
-    result = call(SYS_capset, as_long(&kCapabilityVersion), as_long(kNoCapabilities));
-    if (result < 0) give_up(plan, Step::kUser, result);
+    must(plan, Step::kUser,
+         call(SYS_capset, as_long(&kCapabilityVersion), as_long(kNoCapabilities)));
   }
-  if ((result = call(SYS_chdir, as_long(plan->directory))) < 0)
-    give_up(plan, Step::kDirectory, result);
+  must(plan, Step::kDirectory, call(SYS_chdir, as_long(plan->directory)));
 
   // After the change of user, which would clear it.
   call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
@@ -287,7 +276,8 @@ LICTOR_BARE int run_child(void* argument) {
   call(SYS_rt_sigprocmask, SIG_SETMASK, as_long(&kNoSignals), 0, sizeof(kNoSignals));
   long error = -ENOENT;
   for (const char* const* path = plan->paths; *path != nullptr; ++path) {
-    result = call(SYS_execve, as_long(*path), as_long(plan->argv), as_long(plan->environment));
+    const long result =
+        call(SYS_execve, as_long(*path), as_long(plan->argv), as_long(plan->environment));
     const bool absent = result == -ENOENT || result == -ENOTDIR;
     if (!plan->looked_up || (!absent && result != -EACCES)) {
       error = result;
@@ -338,11 +328,16 @@ Spawning::Spawning(Program program, std::string_view path, std::string handover_
   block.argv = pointers(block.program.argv);
   block.environment = pointers(block.program.environment);
 
+  if (const rlim_t soft = programs_descriptor_limit(); soft != 0) {
+    // Those of the configuration come after it.
+    auto& limits = block.program.limits;
+    limits.insert(limits.begin(), {RLIMIT_NOFILE, soft, most_descriptors()});
+  }
+
   Plan& plan = block.plan;
   plan.parent = getpid();
   // Root's capabilities go with its uid, and come back with an exec as root.
   plan.drops_capabilities = geteuid() != 0 && block.program.user.has_value();
-  plan.open_files = programs_descriptor_limit();
   plan.limits = block.program.limits.data();
   plan.limit_count = block.program.limits.size();
   if (block.program.user) {

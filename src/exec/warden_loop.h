@@ -34,7 +34,6 @@
 #include "exec/cgroups.h"
 #include "exec/channel.h"
 #include "exec/children.h"
-#include "exec/helpers.h"
 #include "exec/lease_board.h"
 #include "exec/lock_keeper.h"
 #include "exec/spawn.h"
@@ -44,7 +43,7 @@
 namespace lictor::exec {
 
 /// The loop of the warden (warden.h): one thread, which only blocks in epoll_wait(2). It never
-/// waits for another process, a disk or a reader: helpers do (helpers.h), and the programs' own
+/// waits for another process, a disk or a reader: helpers do (Helpers), and the programs' own
 /// processes before their execve. A debugger that has a program by ptrace(2) keeps its SIGCHLD and
 /// its zombie, so the loop looks again for whatever it has killed.
 class WardenLoop {

@@ -3,66 +3,9 @@
 #include <microhttpd.h>
 #include <unistd.h>
 
-#include <system_error>
 #include <utility>
 
-#include "base/clock.h"
-
 namespace lictor::httpd {
-
-Workers::Workers(std::size_t max_threads) : max_threads_(max_threads) {
-  threads_.emplace_back([this] { run(); });
-}
-
-// Starts one more thread where fewer are idle than jobs wait: a slow handler must not delay the
-// next request. Threads are kept, since requests come in bursts.
-void Workers::post(std::chrono::milliseconds delay, Job job) {
-  const std::lock_guard lock{mutex_};
-  if (stopped_) return;
-  jobs_.emplace(boot_now() + delay, std::move(job));
-  if (idle_ < jobs_.size() && threads_.size() < max_threads_ && !stopping_) {
-    try {
-      threads_.emplace_back([this] { run(); });
-    } catch (const std::system_error&) {  // Out of threads: the existing ones do it.
-    }
-  }
-  wake_.notify_one();
-}
-
-void Workers::stop() {
-  std::vector<std::thread> threads;
-  {
-    const std::lock_guard lock{mutex_};
-    stopping_ = true;
-    threads = std::exchange(threads_, {});
-  }
-  wake_.notify_all();
-  for (std::thread& thread : threads) thread.join();
-  const std::lock_guard lock{mutex_};
-  stopped_ = true;
-  jobs_.clear();
-}
-
-// A job that is not due yet is waited for by an idle thread, so no timer thread is needed.
-void Workers::run() {
-  std::unique_lock lock{mutex_};
-  while (true) {
-    if (jobs_.empty() && stopping_) return;
-    const Instant at = jobs_.empty() ? Instant::max() : jobs_.begin()->first;
-    const Instant now = boot_now();
-    if (at > now && !stopping_) {
-      ++idle_;
-      at == Instant::max() ? wake_.wait(lock) : void(wake_.wait_for(lock, at - now));
-      --idle_;
-      continue;
-    }
-    auto job = jobs_.extract(jobs_.begin());
-    lock.unlock();
-    job.mapped()();
-    job = {};
-    lock.lock();
-  }
-}
 
 // After close() nothing is kept: the server's thread, which would drop it, is gone.
 void Shared::post(std::shared_ptr<Call> call) {
@@ -99,10 +42,6 @@ void Call::answer(Response response) {
     response_ = std::move(response);
   }
   shared_->post(shared_from_this());
-}
-
-void Call::later(std::chrono::milliseconds delay, std::function<void()> job) {
-  shared_->workers.post(delay, std::move(job));
 }
 
 // A client that does not read is dropped: the sender must not wait for it, and its bytes must not

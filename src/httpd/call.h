@@ -17,54 +17,22 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "base/workers.h"
 #include "httpd/exchange.h"
-#include "lictor/time.h"
 
 struct MHD_Connection;
 
 namespace lictor::httpd {
-
-/// Threads that run jobs, each at its time. The first starts at once, the others when a job finds
-/// no thread idle.
-class Workers {
- public:
-  using Job = std::function<void()>;
-
-  explicit Workers(std::size_t max_threads);
-  ~Workers() { stop(); }
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
-
-  /// Dropped after stop().
-  void post(std::chrono::milliseconds delay, Job job);
-  /// Runs all jobs that wait, whatever their time, and joins the threads. Not from a job.
-  void stop();
-
- private:
-  void run();
-
-  const std::size_t max_threads_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::multimap<Instant, Job> jobs_;
-  std::vector<std::thread> threads_;
-  std::size_t idle_ = 0;
-  bool stopping_ = false;
-  bool stopped_ = false;
-};
 
 class Call;
 
@@ -96,7 +64,9 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
   [[nodiscard]] const Request& request() const override { return asked; }
   void answer(Response response) override;
   [[nodiscard]] bool gone() const override { return gone_ || shared_->stopping; }
-  void later(std::chrono::milliseconds delay, std::function<void()> job) override;
+  void later(std::chrono::milliseconds delay, std::function<void()> job) override {
+    shared_->workers.post(std::move(job), delay);
+  }
   [[nodiscard]] bool send(std::string_view bytes) override;
   void end() override;
 

@@ -386,13 +386,14 @@ MHD_Result Server::Loop::begin(Connection& connection, MHD_Connection* mhd, cons
 // An exception of a handler must not end the daemon.
 void Server::Loop::dispatch(const std::shared_ptr<Call>& call) {
   const bool is_quick = quick_ && options_.is_quick(call->asked);
-  (is_quick ? *quick_ : shared_->workers).post(0ms, [this, call] {
+  const bool posted = (is_quick ? *quick_ : shared_->workers).post([this, call] {
     try {
       options_.handle(call);
     } catch (...) {
       call->answer(error(500, "the daemon could not answer; its host may be out of memory"));
     }
   });
+  if (!posted) call->answer(error(503, "the daemon cannot start a thread"));
 }
 
 MHD_Result Server::Loop::queue(Connection& connection, MHD_Connection* mhd, Response response,

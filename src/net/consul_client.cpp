@@ -23,7 +23,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kPooledTransfers = 128;  // handles and buffers that are used again
 constexpr std::size_t kSocketsAtOnce = 32;
 
 // Consul's words for "this agent has no leader to ask" (its agent/structs/errors.go), and a limit
@@ -147,14 +146,7 @@ RequestId ConsulClient::send(Request request, Callback done) {
 
 void ConsulClient::send(RequestId id, Request request, Callback done, Instant sent_at) {
   LICTOR_ASSERT(done != nullptr);
-  TransferPtr transfer;
-  if (pool_.empty()) {
-    transfer = std::make_unique<Transfer>();
-  } else {
-    transfer = std::move(pool_.back());
-    pool_.pop_back();
-  }
-  transfer->begin(id, std::move(request), std::move(done), sent_at);
+  auto transfer = std::make_unique<Transfer>(id, std::move(request), std::move(done), sent_at);
   const Instant now = boot_now();
   const Request& asked = transfer->request;
   if (asked.watch) {
@@ -366,10 +358,6 @@ void ConsulClient::attempt(Instant now, TransferPtr transfer) {
   }
   transfer->prepare(client_, *endpoint, {token_.current(), ca_bundle_.current()},
                     std::chrono::ceil<milliseconds>(left));
-  launch(now, std::move(transfer));
-}
-
-void ConsulClient::launch(Instant now, TransferPtr transfer) {
   LICTOR_ASSERT(curl_multi_add_handle(multi_.get(), transfer->easy()) == CURLM_OK);
   transfer->running = true;
   transfer->launched = now;
@@ -451,8 +439,7 @@ void ConsulClient::finish(TransferPtr transfer) {
   turns_.remove(transfer->id);
   const Callback done = std::move(transfer->done);
   Response response = std::move(transfer->response);
-  transfer->reset();
-  if (pool_.size() < kPooledTransfers) pool_.push_back(std::move(transfer));
+  transfer.reset();
   done(std::move(response));
 }
 

@@ -10,10 +10,10 @@
 //   long polls  blocking queries that say themselves how long they wait; they start at once
 //
 //   a request: send() --> place? --> next address --> libcurl --> conclude()
-//                           |             ^                          |
-//                           | no          +---- kNotSent ------------+--> finish(): callback
-//                           v
-//                      time-out: kNotSent
+//                           |  ^          ^                          |
+//                        no |  |          +---- kNotSent ------------+--> finish(): callback
+//                           v  +--- a watch without news ------------+
+//                      time-out: kNotSent; cancel(): kCancelled
 //
 // The rule above all others: a write is sent once. A request goes to the next address only if
 // Consul has read nothing of it (kNotSent). Else a failure is kLost: the write may have been
@@ -81,13 +81,6 @@ class Failover {
 ///
 /// Not thread safe, but for wake(): everything else on one thread. Nothing in it blocks.
 ///
-///   send() --> waiting (for a place, or while Consul's limits hold it back; urgent ones first)
-///      |         |  ^                    | time-out: kNotSent; cancel(): kCancelled
-///      |         |  | a watch whose index did not change: its next turn
-///      +---------+--+-> running --> done: callback
-///       long polls        |  ^
-///       without a watch   +--+ kNotSent and an address left: there, at once
-///
 /// Destruction ends all of them with kCancelled. A callback that answers kCancelled with another
 /// send() would keep the destructor from ever returning.
 class ConsulClient {
@@ -143,7 +136,6 @@ class ConsulClient {
   [[nodiscard]] bool takes_turns(const Transfer& transfer, Instant now) const;
   void expire_waiting(Instant now);
   void attempt(Instant now, TransferPtr transfer);
-  void launch(Instant now, TransferPtr transfer);
   void collect_done();
   /// One attempt is over: tells failover and backoff. Then it tries the next address, lets a watch
   /// wait for its next turn, or finishes.
@@ -155,12 +147,11 @@ class ConsulClient {
   const Client client_;
   const Tuning tuning_;
   TokenSource token_;
-  TokenSource ca_bundle_{read_ca_path, TokenSource::Look::kAlways};
+  TokenSource ca_bundle_{read_ca_path};
   std::uint64_t last_id_ = 0;  // of send() without an id
   UniqueFd epoll_;
   UniqueFd wake_;
 
-  std::vector<TransferPtr> pool_;  // before multi_: handles are freed after they left it
   CurlMulti multi_;
   Instant timer_ = Instant::max();                   // when libcurl wants to be called
   bool uncollected_ = false;                         // something may be done

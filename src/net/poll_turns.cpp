@@ -28,72 +28,63 @@ void PollTurns::add(Instant now, RequestId query, const http::Watch& watch) {
   LICTOR_ASSERT(is_new);
   at->second.prompt = watch.prompt;
   at->second.until = now + watch.wait;
-  if (watch.prompt) ++prompt_;
+  ++kind(watch.prompt).count;
   wait(at, now);
 }
 
 void PollTurns::wait(Queries::iterator at, Instant due) {
   at->second.due = due;
-  waiting(at->second.prompt).insert(place_of(at));
+  kind(at->second.prompt).waiting.insert(place_of(at));
 }
 
 void PollTurns::remove(RequestId query) {
   const auto at = queries_.find(query);
   if (at == queries_.end()) return;
+  Kind& own = kind(at->second.prompt);
+  --own.count;
   if (at->second.running) {
-    --running(at->second.prompt);
+    --own.running;
   } else {
-    waiting(at->second.prompt).erase(place_of(at));
+    own.waiting.erase(place_of(at));
   }
-  if (at->second.prompt) --prompt_;
   queries_.erase(at);
-}
-
-// 1, but for very many queries.
-double PollTurns::stretch() const {
-  const double rate =
-      static_cast<double>(prompt_) / ms(kPromptRound) + static_cast<double>(others()) / ms(kRound);
-  return std::max(1.0, rate * ms(kLeastSlice) / static_cast<double>(places_));
-}
-
-milliseconds PollTurns::round(bool prompt) const {
-  return milliseconds{std::llround(ms(prompt ? kPromptRound : kRound) * stretch())};
 }
 
 // Places that are theirs alone.
 std::size_t PollTurns::for_prompt() const {
-  const double needed = std::ceil(static_cast<double>(others()) * ms(kModestSlice) / ms(kRound));
+  const double needed =
+      std::ceil(static_cast<double>(others_.count) * ms(kModestSlice) / ms(kRound));
   const std::size_t kept = std::min(static_cast<std::size_t>(needed), places_ / 2);
-  return std::min(prompt_, places_ - kept);
+  return std::min(prompt_.count, places_ - kept);
 }
 
 bool PollTurns::has_place(bool prompt) const {
   // The running queries of a kind may exceed its share, from before there were others.
-  if (prompt_running_ + others_running_ >= places_) return false;
-  return prompt ? prompt_running_ < for_prompt() : others_running_ < places_ - for_prompt();
+  if (prompt_.running + others_.running >= places_) return false;
+  return prompt ? prompt_.running < for_prompt() : others_.running < places_ - for_prompt();
 }
 
 // As long as the places allow, if each query is asked once a round.
 milliseconds PollTurns::slice(bool prompt) const {
   const std::size_t places = prompt ? for_prompt() : places_ - for_prompt();
-  const std::size_t count = prompt ? prompt_ : others();
+  const std::size_t count = prompt ? prompt_.count : others_.count;
   const double share = static_cast<double>(places) / static_cast<double>(count);
-  const milliseconds longest = round(prompt);
+  const milliseconds longest = round_of(prompt);
   return std::clamp(milliseconds{std::llround(kShare * share * ms(longest))}, kLeastSlice, longest);
 }
 
 std::optional<PollTurns::Turn> PollTurns::next(Instant now) {
   for (const bool prompt : {true, false}) {
-    Waiting& each = waiting(prompt);
-    if (each.empty() || !has_place(prompt)) continue;
-    const auto& [had_turn, due, query] = *each.begin();
+    Kind& each = kind(prompt);
+    if (each.waiting.empty() || !has_place(prompt)) continue;
+    const auto& [had_turn, due, query] = *each.waiting.begin();
     if (due > now) continue;
     const auto at = queries_.find(query);
-    each.erase(each.begin());
+    each.waiting.erase(each.waiting.begin());
     at->second.running = true;
     at->second.is_new = false;
     at->second.started = now;
-    ++running(prompt);
+    ++each.running;
     const auto left =
         std::max(std::chrono::ceil<milliseconds>(at->second.until - now), kLeastSlice);
     return Turn{at->first, all_fit() ? left : std::min(left, slice(prompt))};
@@ -105,17 +96,17 @@ void PollTurns::ended(Instant now, RequestId query, Duration cost) {
   const auto at = queries_.find(query);
   LICTOR_ASSERT(at != queries_.end() && at->second.running);
   at->second.running = false;
-  --running(at->second.prompt);
-  const Duration after = all_fit() ? kEarly : round(at->second.prompt);
+  --kind(at->second.prompt).running;
+  const Duration after = all_fit() ? kEarly : round_of(at->second.prompt);
   wait(at, std::max({now, at->second.started + after, now + cost * kPrice}));
 }
 
 Instant PollTurns::next_deadline() const {
   Instant next = Instant::max();
   for (const bool prompt : {true, false}) {
-    const Waiting& each = prompt ? waiting_prompt_ : waiting_others_;
-    if (each.empty() || !has_place(prompt)) continue;
-    next = std::min(next, std::get<Instant>(*each.begin()));
+    const Kind& each = prompt ? prompt_ : others_;
+    if (each.waiting.empty() || !has_place(prompt)) continue;
+    next = std::min(next, std::get<Instant>(*each.waiting.begin()));
   }
   return next;
 }

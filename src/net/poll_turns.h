@@ -34,7 +34,7 @@ class PollTurns {
  public:
   static constexpr std::chrono::milliseconds kPromptRound{2'000};
   static constexpr std::chrono::milliseconds kRound{6'000};
-  /// Where even this is too long, because there are so many, the rounds are longer.
+  /// Where even this is too long, because there are so many, a turn comes later than its round.
   static constexpr std::chrono::milliseconds kLeastSlice{50};
 
   /// `expected`: as many queries as there may be. If they do not all fit, none waits for longer
@@ -69,22 +69,21 @@ class PollTurns {
     Instant due{};      // when not running
   };
   using Queries = std::map<RequestId, Query>;
+  struct Kind {
+    std::size_t count = 0;
+    std::size_t running = 0;
+    std::set<std::tuple<bool, Instant, RequestId>> waiting{};  // by place_of()
+  };
 
   [[nodiscard]] bool all_fit() const { return std::max(expected_, queries_.size()) <= places_; }
-  using Waiting = std::set<std::tuple<bool, Instant, RequestId>>;  // by place_of()
-
-  /// The factor by which the rounds are longer, so that a slice is at least kLeastSlice.
-  [[nodiscard]] double stretch() const;
   [[nodiscard]] std::size_t for_prompt() const;
   [[nodiscard]] bool has_place(bool prompt) const;
-  [[nodiscard]] std::chrono::milliseconds round(bool prompt) const;
-  [[nodiscard]] std::chrono::milliseconds slice(bool prompt) const;
-  [[nodiscard]] std::size_t others() const { return queries_.size() - prompt_; }
-  void wait(Queries::iterator at, Instant due);
-  [[nodiscard]] std::size_t& running(bool prompt) {
-    return prompt ? prompt_running_ : others_running_;
+  [[nodiscard]] static std::chrono::milliseconds round_of(bool prompt) {
+    return prompt ? kPromptRound : kRound;
   }
-  [[nodiscard]] Waiting& waiting(bool prompt) { return prompt ? waiting_prompt_ : waiting_others_; }
+  [[nodiscard]] std::chrono::milliseconds slice(bool prompt) const;
+  void wait(Queries::iterator at, Instant due);
+  [[nodiscard]] Kind& kind(bool prompt) { return prompt ? prompt_ : others_; }
   [[nodiscard]] static auto place_of(Queries::const_iterator at) {
     return std::tuple{!at->second.is_new, at->second.due, at->first};
   }
@@ -92,10 +91,7 @@ class PollTurns {
   const std::size_t places_;
   const std::size_t expected_;
   Queries queries_;
-  Waiting waiting_prompt_, waiting_others_;
-  std::size_t prompt_ = 0;
-  std::size_t prompt_running_ = 0;
-  std::size_t others_running_ = 0;
+  Kind prompt_, others_;
 };
 
 }  // namespace lictor::net

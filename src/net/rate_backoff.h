@@ -10,6 +10,7 @@
 // them: a request counts only if it was sent after the last pause. Urgent requests are sent all the
 // same, since a session that is not renewed costs more than a refusal.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <mutex>
@@ -29,15 +30,29 @@ class RateBackoff {
   explicit RateBackoff(Random random) : random_(random) {}
 
   /// Only urgent requests may be sent before this.
-  [[nodiscard]] Instant held_until() const;
+  [[nodiscard]] Instant held_until() const {
+    const std::lock_guard lock{mutex_};
+    return held_until_;
+  }
 
   /// Consul counts reads and writes apart: an accepted read says nothing of the next write.
   enum class Kind { kRead, kWrite };
   /// A request that was sent at `sent` was refused. One that was sent before the last pause was
   /// over says nothing new.
-  void refused(Instant now, Instant sent, Kind kind);
+  void refused(Instant now, Instant sent, Kind kind) {
+    const std::lock_guard lock{mutex_};
+    if (sent < held_until_) return;
+    Duration& pause = pauses_[static_cast<std::size_t>(kind)];
+    pause = std::clamp(pause * 2, kFirst, kLongest);
+    const double chance = 0.75 + random_.fraction() / 2;
+    const Duration drawn{static_cast<Duration::rep>(static_cast<double>(pause.count()) * chance)};
+    held_until_ = now + std::clamp(drawn, kFirst, kLongest);
+  }
   /// It was not.
-  void accepted(Instant sent, Kind kind);
+  void accepted(Instant sent, Kind kind) {
+    const std::lock_guard lock{mutex_};
+    if (sent >= held_until_) pauses_[static_cast<std::size_t>(kind)] = {};
+  }
 
  private:
   mutable std::mutex mutex_;

@@ -3,8 +3,8 @@
 // Secrets that change while the daemon runs. Vault's agent replaces a token file at any time, and a
 // folder of CAs changes when a certificate is renewed; neither may need a restart.
 //
-//   open(): the file is read --> a thread looks every check_every --changed, usable--> current()
-//                                     ^                          --unusable, gone----> as before
+//   open(): the file is read --> a thread reads it every check_every --usable--------> current()
+//                                     ^                             --unusable, gone-> as before
 //                                     +--------------------------------------------------+
 //
 // No caller of current() waits for a file, since current() is called for each request. A file
@@ -25,24 +25,20 @@ namespace lictor::net {
 /// connection is for nobody.
 [[nodiscard]] std::thread start_thread(std::function<void()> run);
 
-/// The ACL token of the next request: fixed, or from a file that may be replaced at any time (Vault
-/// agent does). Likewise the certificates of a folder. Thread safe, but for open(). Its errors
-/// never contain a token.
+/// The ACL token of the next request, fixed or from a file, or the certificates of a folder. Thread
+/// safe, but for open(). Its errors never contain a token.
 class TokenSource {
  public:
   using Read = std::function<Result<std::string>(const std::string& path)>;
 
-  /// A folder does not show that a file in it has changed.
-  enum class Look { kIfChanged, kAlways };
-
-  explicit TokenSource(Read read = read_token_file, Look look = Look::kIfChanged);
+  explicit TokenSource(Read read = read_token_file);
   /// Does not wait for a read under way: a dead file system never ends it.
   ~TokenSource();
   TokenSource(const TokenSource&) = delete;
   TokenSource& operator=(const TokenSource&) = delete;
 
   /// `file` wins over `token`; both may be empty. Reads the file, and blocks for that; then a
-  /// thread checks it every `check_every`, and calls `on_new` after it has read another token.
+  /// thread reads it every `check_every`, and calls `on_new` after it has read another token.
   /// Errors: kInvalid, when the file cannot be read, is empty, or what it holds cannot be a header.
   [[nodiscard]] Result<void> open(const std::string& token, std::string file, Duration check_every,
                                   std::function<void(const std::string& file)> on_new = {});

@@ -26,13 +26,10 @@ constexpr std::array kTlsFailures{CURLE_SSL_CONNECT_ERROR,  CURLE_PEER_FAILED_VE
 
 }  // namespace
 
-Transfer::Transfer() { LICTOR_ASSERT(easy() != nullptr); }
-
-void Transfer::begin(RequestId new_id, Request new_request, Callback new_done, Instant sent_at) {
-  id = new_id;
-  request = std::move(new_request);
+Transfer::Transfer(RequestId new_id, Request new_request, Callback new_done, Instant sent_at)
+    : id(new_id), request(std::move(new_request)), done(std::move(new_done)) {
+  LICTOR_ASSERT(easy() != nullptr);
   request.timeout = std::clamp(request.timeout, std::chrono::milliseconds{0}, kLongestTimeout);
-  done = std::move(new_done);
   response.sent_at = sent_at;
   time_ = request.timeout;
   deadline = sent_at + time_;
@@ -46,20 +43,6 @@ void Transfer::begin_turn(Instant now, std::chrono::milliseconds wait) {
   wait_ = "&wait=" + std::to_string(wait.count()) + "ms";
   time_ = wait * 17 / 16 + request.timeout;  // Consul adds up to a sixteenth (4.1)
   deadline = now + time_;
-}
-
-void Transfer::reset() {
-  forget();
-  connect_to_.reset();
-  id = {};
-  request = {};
-  done = {};
-  response = {};
-  deadline = launched = {};
-  wait_.clear();
-  endpoint = 0;
-  tried = 0;
-  running = false;
 }
 
 void Transfer::prepare(const Client& client, std::size_t to, const FileTexts& files,
@@ -145,8 +128,6 @@ void Transfer::set_headers(const Options& options, const std::string& token) {
   }
 }
 
-bool Transfer::on_handover(int) { return hand_over(is_read()); }
-
 bool Transfer::on_header(std::string_view line) {
   if (line.starts_with("HTTP/")) {
     response.consul_index = 0;
@@ -172,12 +153,6 @@ bool Transfer::on_body(std::string_view bytes) {
   std::string& body = response.body;
   too_large_ = body.size() + bytes.size() > kMaxBodyBytes;
   if (too_large_) return false;
-  // Large bodies grow in large steps: each step copies the body to fresh memory, and pages that
-  // stay unused cost nothing.
-  constexpr std::size_t kLarge = 256 * 1024;
-  if (body.size() + bytes.size() > body.capacity() && body.capacity() >= kLarge) {
-    body.reserve(std::min(8 * body.capacity(), kMaxBodyBytes));
-  }
   body.append(bytes);
   return true;
 }

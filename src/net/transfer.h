@@ -24,13 +24,12 @@ struct FileTexts {
   std::string ca_bundle;  ///< PEM, of ca_path
 };
 
-/// One request on its way, with the libcurl handle that carries it; both are used again. A passive
-/// object of the network thread.
+/// One request on its way, with the libcurl handle that carries it. A passive object of the network
+/// thread.
 ///
-///          prepare()                   the connection stands
-///   idle ------------> not handed over ----------------------> handed over
-///     ^                       | failed: kNotSent                    | failed: kLost
-///     +-----------------------+-------------------------------------+ whole reply: kReplied
+///      prepare()                   the connection stands
+///   ------------> not handed over ----------------------> handed over --whole reply--> kReplied
+///                         | failed: kNotSent                    | failed: kLost
 ///
 /// on_handover() is the line between kNotSent and kLost. A transaction that libcurl sent a second
 /// time, and that was carried out the first time, would come back as rejected.
@@ -39,10 +38,8 @@ class Transfer : private CurlRequest {
   /// More than any sensible state of Consul; a longer body would exhaust the daemon's memory.
   static constexpr std::size_t kMaxBodyBytes = std::size_t{512} << 20U;
 
-  Transfer();
+  Transfer(RequestId id, Request request, Callback done, Instant sent_at);
 
-  /// Takes a new request.
-  void begin(RequestId id, Request request, Callback done, Instant sent_at);
   /// Asks a watch, again after an answer, to be held by Consul for `wait`.
   void begin_turn(Instant now, std::chrono::milliseconds wait);
 
@@ -60,15 +57,12 @@ class Transfer : private CurlRequest {
   /// one that only reads.
   [[nodiscard]] std::string doubt() const;
 
-  /// Forgets the request, keeps the handle and its buffers.
-  void reset();
-
   /// Changes nothing in Consul.
   [[nodiscard]] bool is_read() const;
 
   using CurlRequest::easy;
 
-  RequestId id;
+  const RequestId id;
   Request request;
   Callback done;
   Response response;
@@ -80,7 +74,7 @@ class Transfer : private CurlRequest {
 
  private:
   friend CurlRequest;
-  bool on_handover(int local_port);
+  bool on_handover(int) { return hand_over(is_read()); }
   bool on_header(std::string_view line);
   bool on_body(std::string_view bytes);
 

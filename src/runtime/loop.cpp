@@ -12,14 +12,9 @@
 
 #include "base/clock.h"
 #include "base/errno_text.h"
-#include "runtime/log.h"
 
 namespace lictor::runtime {
 namespace {
-
-// Longer waits use a timerfd: the kernel may delay a poll timeout by a thousandth of it
-// (fs/select.c, select_estimate_accuracy()), which is 60 ms after a quiet minute.
-constexpr Duration kLongWait = std::chrono::milliseconds{20};
 
 timespec to_timespec(Duration duration) {
   timespec spec{};
@@ -87,11 +82,10 @@ void Loop::check_clocks() {
 }
 
 Instant Loop::turn() {
-  const LogBatch together;
   check_clocks();
   const Instant now = boot_now();
   for (LoopMember* member : members_) member->step(now);
-  run_posted(false);
+  run_posted();
   if (on_turn_) on_turn_();
   // After all steps, since a step may give another member something to do.
   Instant deadline = Instant::max();
@@ -103,20 +97,18 @@ void Loop::wait(Instant deadline) {
   const Instant now = boot_now();
   const Duration left =
       deadline <= now ? Duration::zero() : std::min<Duration>(deadline - now, turn_interval_);
-  const bool is_long = left > kLongWait;
-  if (is_long) {
+  if (left > Duration::zero()) {
+    // Not a time-out of poll(2): the kernel may delay that by a thousandth of it (fs/select.c,
+    // select_estimate_accuracy()), which is 60 ms after a quiet minute.
     const itimerspec once{{}, to_timespec(left)};
     timerfd_settime(timer_.get(), 0, &once, nullptr);
   }
-  const timespec timeout = to_timespec(left);
   polled_.clear();
   for (const UniqueFd* fd : {&wake_, &signals_, &timer_}) {
     polled_.push_back({fd->get(), POLLIN, 0});
   }
   for (const int fd : watched_) polled_.push_back({fd, POLLIN, 0});
-  const bool ready =
-      ppoll(polled_.data(), polled_.size(), is_long ? nullptr : &timeout, nullptr) > 0;
-  if (ready) read_polled();
+  if (poll(polled_.data(), polled_.size(), left > Duration::zero() ? -1 : 0) > 0) read_polled();
 }
 
 void Loop::read_polled() {

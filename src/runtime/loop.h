@@ -72,6 +72,9 @@ class Loop {
   /// From any thread: runs `work` on the loop's thread soon, in the order of the calls. Accepted
   /// work runs before run() returns. False: the loop has ended and `work` is dropped.
   bool post(std::function<void()> work);
+  /// Runs what was posted, after the members of a turn are stepped. run() does it; call it in place
+  /// of run() only.
+  void run_posted(bool last = false);
 
   /// Handlers, on the loop's thread.
   void on_signal(std::function<void(int)> handler) { on_signal_ = std::move(handler); }
@@ -91,7 +94,6 @@ class Loop {
   void wait(Instant deadline);
   void read_polled();
   void check_clocks();
-  void run_posted(bool last);
 
   std::vector<LoopMember*> members_;
   std::vector<int> watched_;

@@ -41,39 +41,23 @@ Membership::Membership(Options options, Loop& loop, net::Transport& transport)
       file_(options_.state_dir, "~member", options_.node, kTtl, {}),
       loop_(loop),
       transport_(transport),
-      inbox_(std::make_shared<Inbox>()),
-      session_(file_.load().value_or("")) {
-  inbox_->loop = &loop_;
-}
+      session_(file_.load().value_or("")) {}
 
-Membership::~Membership() {
-  const std::lock_guard lock{inbox_->mutex};
-  inbox_->loop = nullptr;
-  inbox_->replies.clear();
-}
-
-void Membership::send(http::Request request,
-                      std::function<void(Instant, const http::Response&)> on_reply) {
+void Membership::send(http::Request request, std::function<void(const http::Response&)> on_reply) {
   ++waiting_;
-  transport_.send(std::move(request), [this, inbox = inbox_,
+  transport_.send(std::move(request), [this, &loop = loop_, alive = std::weak_ptr{alive_},
                                        on_reply = std::move(on_reply)](http::Response response) {
-    const std::lock_guard lock{inbox->mutex};
-    if (inbox->loop == nullptr) return;  // `this` is gone
-    inbox->replies.emplace_back([this, on_reply, response = std::move(response)](Instant now) {
+    loop.post([this, alive, on_reply, response = std::move(response)] {
+      if (alive.expired()) return;  // and so is `this`
       --waiting_;
-      on_reply(now, response);
+      on_reply(response);
+      step(now_);
     });
-    inbox->loop->wake();
   });
 }
 
 void Membership::step(Instant now) {
-  std::vector<std::function<void(Instant)>> replies;
-  {
-    const std::lock_guard lock{inbox_->mutex};
-    replies.swap(inbox_->replies);
-  }
-  for (const auto& reply : replies) reply(now);
+  now_ = now;
   if (held_ && waiting_ == 0 && std::exchange(changed_, false)) next_at_ = Instant::min();
   if (waiting_ != 0 || now < next_at_) return;
   next_at_ = Instant::max();  // until the replies are there
@@ -81,8 +65,7 @@ void Membership::step(Instant now) {
   if (session_.empty()) return create();
   http::Request renewal = put("/v1/session/renew/" + wire::query_value(session_));
   renewal.urgent = true;
-  send(std::move(renewal),
-       [this](Instant at, const http::Response& response) { on_renewed(at, response); });
+  send(std::move(renewal), [this](const http::Response& response) { on_renewed(response); });
 }
 
 void Membership::create() {
@@ -93,40 +76,40 @@ void Membership::create() {
                      {"Behavior", "delete"},
                      {"NodeChecks", options_.session_checks}};
   send(put("/v1/session/create", session.dump(-1, ' ', false, json::error_handler_t::replace)),
-       [this](Instant now, const http::Response& response) { on_created(now, response); });
+       [this](const http::Response& response) { on_created(response); });
 }
 
-void Membership::on_created(Instant now, const http::Response& response) {
+void Membership::on_created(const http::Response& response) {
   const json answer = replied(response, 200) ? json::parse(response.body, nullptr, false) : json{};
   const std::string id = text_member(answer, "ID");
   if (id.empty()) {
     report_error("session", "no session for this member's entry; it is not shown among the members",
                  wire::describe(response));
     trouble_ = wire::describe(response);
-    return retry(now);
+    return retry();
   }
   reported_.erase("session");
   session_ = id;
   file_.save(session_);
-  acquire(now);
+  acquire();
 }
 
-void Membership::on_renewed(Instant now, const http::Response& response) {
-  if (replied(response, 404)) return lose(now);
+void Membership::on_renewed(const http::Response& response) {
+  if (replied(response, 404)) return lose();
   if (!replied(response, 200)) {
     report_error("session", "this member's session could not be renewed", wire::describe(response));
     // A remembered session may belong to another daemon; a new one serves as well.
     if (!held_ && replied(response, 403)) session_.clear();
     if (!held_) trouble_ = wire::describe(response);
-    return retry(now);
+    return retry();
   }
   reported_.erase("session");
-  acquire(now);
+  acquire();
 }
 
 // With each renewal: the entry says when this daemon was last seen, and a client may have deleted
 // it. Consul accepts the holder's own acquire.
-void Membership::acquire(Instant now) {
+void Membership::acquire() {
   json value = json::parse(options_.value);
   value["seen"] = format_rfc3339(wall_now());
   const std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -134,16 +117,14 @@ void Membership::acquire(Instant now) {
   changed_ = false;
   trouble_.clear();
   backoff_ = {};
-  next_at_ = now + kRenewInterval;
+  next_at_ = now_ + kRenewInterval;
   for (const std::string& key : options_.keys) {
     send(put(wire::kv_path(key) + "?acquire=" + wire::query_value(session_), text),
-         [this, key](Instant at, const http::Response& response) {
-           on_acquired(at, key, response);
-         });
+         [this, key](const http::Response& response) { on_acquired(key, response); });
   }
 }
 
-void Membership::on_acquired(Instant now, const std::string& key, const http::Response& response) {
+void Membership::on_acquired(const std::string& key, const http::Response& response) {
   if (replied(response, 200) && response.body.starts_with("true")) {
     reported_.erase(key);
     return;
@@ -157,16 +138,16 @@ void Membership::on_acquired(Instant now, const std::string& key, const http::Re
         key);
   }
   if (replied(response, 500) && response.body.find("invalid session") != std::string::npos) {
-    return lose(now);
+    return lose();
   }
   report_error(key, "this member's entry could not be written; it is not shown among the members",
                wire::describe(response));
 }
 
-void Membership::lose(Instant now) {
+void Membership::lose() {
   if (!session_.empty()) lost_session_ = std::exchange(session_, {});
   held_ = false;
-  next_at_ = now;
+  next_at_ = now_;
 }
 
 // A server that has just started may report a live session as gone. A new session would then find
@@ -174,12 +155,12 @@ void Membership::lose(Instant now) {
 // one before Consul has answered.
 void Membership::destroy_lost() {
   send(put("/v1/session/destroy/" + wire::query_value(lost_session_)),
-       [this](Instant now, const http::Response& response) {
+       [this](const http::Response& response) {
          const bool is_answered =
              response.delivery == http::Delivery::kReplied && response.status < 500;
-         if (!is_answered) return retry(now);
+         if (!is_answered) return retry();
          lost_session_.clear();
-         next_at_ = now;
+         next_at_ = now_;
        });
 }
 
@@ -192,9 +173,9 @@ void Membership::set_value(std::string value) {
   }
 }
 
-void Membership::retry(Instant now) {
+void Membership::retry() {
   backoff_ = std::clamp<Duration>(backoff_ * 2, kFirstBackoff, kMaxBackoff);
-  next_at_ = now + backoff_;
+  next_at_ = now_ + backoff_;
 }
 
 void Membership::report_error(const std::string& about, const std::string& message,

@@ -13,7 +13,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -38,7 +37,6 @@ class Membership : public LoopMember {
 
   /// `loop` and `transport` must outlive it.
   Membership(Options options, Loop& loop, net::Transport& transport);
-  ~Membership() override;
 
   void step(Instant now) override;
   [[nodiscard]] Instant next_deadline() const override { return next_at_; }
@@ -55,32 +53,27 @@ class Membership : public LoopMember {
   void withdraw();
 
  private:
-  // Shared with callbacks that may come after the membership's end.
-  struct Inbox {
-    std::mutex mutex;
-    std::vector<std::function<void(Instant)>> replies;
-    Loop* loop = nullptr;
-  };
-  /// `on_reply` runs in a later step(), on the loop's thread. While a request is under way no other
-  /// round begins (waiting_).
-  void send(http::Request request, std::function<void(Instant, const http::Response&)> on_reply);
+  /// `on_reply` runs on the loop's thread, after a step. While a request is under way no other round
+  /// begins (waiting_).
+  void send(http::Request request, std::function<void(const http::Response&)> on_reply);
   void create();
   /// Writes all entries, with the session as the holder of each.
-  void acquire(Instant now);
-  void on_created(Instant now, const http::Response& response);
-  void on_renewed(Instant now, const http::Response& response);
-  void on_acquired(Instant now, const std::string& key, const http::Response& response);
-  void lose(Instant now);
+  void acquire();
+  void on_created(const http::Response& response);
+  void on_renewed(const http::Response& response);
+  void on_acquired(const std::string& key, const http::Response& response);
+  void lose();
   void destroy_lost();
-  void retry(Instant now);
+  void retry();
   void report_error(const std::string& about, const std::string& message, const std::string& error);
 
   Options options_;
   const SessionFile file_;
   Loop& loop_;
   net::Transport& transport_;
-  const std::shared_ptr<Inbox> inbox_;
 
+  Instant now_{};                                                           // of the last step
+  const std::shared_ptr<const bool> alive_ = std::make_shared<bool>(true);  // ends with this
   bool held_ = false;
   bool changed_ = false;  // the value, while requests were under way
   std::string trouble_;

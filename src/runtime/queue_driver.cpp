@@ -1,12 +1,12 @@
 #include "runtime/queue_driver.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <iterator>
-#include <type_traits>
 #include <utility>
 
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/random.h"
 #include "runtime/fact_log.h"
 #include "runtime/log.h"
@@ -16,8 +16,18 @@
 #include "wire/record.h"
 #include "wire/transaction_plan.h"
 
+// Of mimalloc; absent where the program is not linked with it.
+extern "C" void mi_collect(bool force) __attribute__((weak));
+
 namespace lictor::runtime {
 namespace {
+
+// Returns all free memory of the allocator to the system, also small scattered pieces. Of
+// mimalloc's only what this thread has allocated.
+void trim_memory() {
+  if (mi_collect != nullptr) return mi_collect(true);
+  malloc_trim(0);
+}
 
 bool is_about_jobs(const core::Effect& effect) {
   return std::holds_alternative<core::StartJob>(effect) ||
@@ -98,11 +108,9 @@ void notify(const std::vector<Observer*>& observers, const std::string& queue, c
 template <class Effect>
 core::Event decode_reply(const wire::Binding& binding, const Effect& effect,
                          http::Response response) {
-  if constexpr (std::is_same_v<Effect, core::ListTasks>) {
+  if constexpr (requires { wire::decode(binding.layout, effect, std::move(response)); }) {
     return wire::decode(binding.layout, effect, std::move(response));
-  } else if constexpr (requires { wire::decode(binding.layout, effect, response); }) {
-    return wire::decode(binding.layout, effect, response);
-  } else if constexpr (std::is_same_v<Effect, core::ReadOwners>) {
+  } else if constexpr (requires { wire::decode(binding, effect, response); }) {
     return wire::decode(binding, effect, response);
   } else {
     return wire::decode(effect, response);
@@ -153,17 +161,11 @@ void QueueDriver::start() {
 
 void QueueDriver::read_wall_clock() { inbox_->put(core::WallClockRead{wall_now(), boot_now()}); }
 
-void QueueDriver::request_stop(bool keeps_locks) { inbox_->put(core::StopRequested{keeps_locks}); }
-
 bool QueueDriver::holds_all() const {
   for (std::uint32_t i = 0; i < options_.partitions; ++i) {
     if (!core_.holds_lock(i)) return false;
   }
   return true;
-}
-
-void QueueDriver::members_seen(std::vector<core::BalancerMember> members) {
-  inbox_->put(core::MembersSeen{std::move(members)});
 }
 
 // The old runners stay until the last of their jobs has ended; new attempts go to the new ones.
@@ -436,10 +438,6 @@ void QueueDriver::carry_out(const core::EndLease& effect) {
   keep_lock(effect.partition, locks_[effect.partition].kept_session, 0);
 }
 
-void QueueDriver::carry_out(const core::RememberSession& effect) {
-  session_file_.save(effect.session);
-}
-
 void QueueDriver::carry_out(const core::RememberHolder& effect) {
   held_[effect.partition] = effect.index;
   session_file_.save_held(held_);
@@ -455,9 +453,5 @@ void QueueDriver::carry_out(const core::Fact& effect) {
   }
   for (Observer* observer : *observers_) observer->on_fact(options_.queue, effect);
 }
-
-void QueueDriver::carry_out(const core::Drained& effect) { kept_by_ = effect.session; }
-
-void QueueDriver::carry_out(const core::Stopped&) { stopped_ = true; }
 
 }  // namespace lictor::runtime

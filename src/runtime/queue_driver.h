@@ -74,13 +74,15 @@ class QueueDriver : public LoopMember {
   void read_wall_clock();
   /// Begins an orderly stop; stopped() says when it is over. `keeps_locks`: it pauses when no job
   /// runs, see locks_kept_by().
-  void request_stop(bool keeps_locks = false);
+  void request_stop(bool keeps_locks = false) { inbox_->put(core::StopRequested{keeps_locks}); }
   /// The session that still holds locks when all jobs have ended; std::nullopt before that.
   [[nodiscard]] const std::optional<std::string>& locks_kept_by() const { return kept_by_; }
   /// The queue has another number of partitions than this driver was made for.
   [[nodiscard]] bool count_changed() const { return core_.count_changed(); }
   /// Who takes part in the queue, this host included.
-  void members_seen(std::vector<core::BalancerMember> members);
+  void members_seen(std::vector<core::BalancerMember> members) {
+    inbox_->put(core::MembersSeen{std::move(members)});
+  }
   [[nodiscard]] bool holds_all() const;
   [[nodiscard]] Instant locks_free_from() const { return core_.locks_free_from(); }
   /// Jobs that have not ended, of a stopped queue too.
@@ -129,12 +131,12 @@ class QueueDriver : public LoopMember {
   void carry_out(const core::StopJob& effect);
   void carry_out(const core::ExtendLease& effect);
   void carry_out(const core::EndLease& effect);
-  void carry_out(const core::RememberSession& effect);
+  void carry_out(const core::RememberSession& effect) { session_file_.save(effect.session); }
   void carry_out(const core::RememberHolder& effect);
   void carry_out(const core::Fact& effect);
   void carry_out(const core::ReadLeader& effect);
-  void carry_out(const core::Drained& effect);
-  void carry_out(const core::Stopped& effect);
+  void carry_out(const core::Drained& effect) { kept_by_ = effect.session; }
+  void carry_out(const core::Stopped&) { stopped_ = true; }
   // With one partition each ReadLeader is a request of its own. With several, one blocking query
   // (LockWatch) serves them all, so the number of connections does not grow with the partitions.
   void watch_locks();

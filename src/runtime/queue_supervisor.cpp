@@ -15,46 +15,36 @@ using Note = core::DivisionNote::Kind;
 
 // Division only names the kind of a note: the core has no texts for people.
 struct NoteWords {
+  Note kind;
   Level level;
   const char* message;
 };
 
-NoteWords words_of(Note kind) {
-  switch (kind) {
-    case Note::kRequestFailed:
-      return {Level::kWarn, "a request to Consul failed; trying again"};
-    case Note::kCountUnreadable:
-      return {Level::kWarn, "the number of partitions may not be read; this daemon takes it for 1"};
-    case Note::kFleetUnreadable:
-      return {Level::kWarn, "the members and partitions of the queue cannot be read"};
-    case Note::kMayNotChange:
-      return {Level::kError,
-              "this daemon may not change the number of partitions; it goes on with the number "
-              "that there is"};
-    case Note::kNotDivided:
-      return {Level::kWarn, "the queue is not divided until all members want it"};
-    case Note::kWaits:
-      return {Level::kInfo, "waiting until the queue can be divided into partitions"};
-    case Note::kOldLocks:
-      return {Level::kInfo, "waiting for the locks of another number of partitions to be free"};
-    case Note::kStays:
-      return {Level::kWarn, "the number of partitions stays until all members want another one"};
-    case Note::kNotWritten:
-      return {Level::kWarn, "the number of partitions could not be written"};
-    case Note::kNotChanged:
-      return {Level::kWarn, "the number of partitions could not be changed"};
-    case Note::kDivided:
-      return {Level::kInfo, "the queue is divided into partitions"};
-    case Note::kFinishes:
-      return {Level::kInfo,
-              "the number of partitions changes: this daemon holds all and ends its jobs"};
-    case Note::kChanged:
-      return {Level::kInfo, "the number of partitions has changed"};
-    case Note::kGone:
-      return {Level::kInfo, "the number of partitions is gone"};
-  }
-  return {};
-}
+constexpr NoteWords kNotes[] = {
+    {Note::kRequestFailed, Level::kWarn, "a request to Consul failed; trying again"},
+    {Note::kCountUnreadable, Level::kWarn,
+     "the number of partitions may not be read; this daemon takes it for 1"},
+    {Note::kFleetUnreadable, Level::kWarn,
+     "the members and partitions of the queue cannot be read"},
+    {Note::kMayNotChange, Level::kError,
+     "this daemon may not change the number of partitions; it goes on with the number that there "
+     "is"},
+    {Note::kNotDivided, Level::kWarn, "the queue is not divided until all members want it"},
+    {Note::kWaits, Level::kInfo, "waiting until the queue can be divided into partitions"},
+    {Note::kOldLocks, Level::kInfo,
+     "waiting for the locks of another number of partitions to be free"},
+    {Note::kStays, Level::kWarn,
+     "the number of partitions stays until all members want another one"},
+    {Note::kNotWritten, Level::kWarn, "the number of partitions could not be written"},
+    {Note::kNotChanged, Level::kWarn, "the number of partitions could not be changed"},
+    {Note::kDivided, Level::kInfo, "the queue is divided into partitions"},
+    {Note::kFinishes, Level::kInfo,
+     "the number of partitions changes: this daemon holds all and ends its jobs"},
+    {Note::kChanged, Level::kInfo, "the number of partitions has changed"},
+    {Note::kGone, Level::kInfo, "the number of partitions is gone"},
+};
+
+const NoteWords& words_of(Note kind) { return *std::ranges::find(kNotes, kind, &NoteWords::kind); }
 
 }  // namespace
 
@@ -67,38 +57,27 @@ QueueSupervisor::QueueSupervisor(QueueDriver::Parts parts, std::uint32_t weight,
       loop_(loop),
       transport_(transport),
       commits_(commits),
-      host_(host),
-      inbox_(std::make_shared<Inbox>()) {
-  inbox_->loop = &loop_;
-}
+      host_(host) {}
 
-QueueSupervisor::~QueueSupervisor() {
-  const std::lock_guard lock{inbox_->mutex};
-  inbox_->loop = nullptr;
-  inbox_->replies.clear();
-}
-
-// `name`: of the request, in the metrics. The reply is decoded with the inbox's mutex held, so the
-// destructor waits for that, and `this` lives as long as it is used.
+// `name`: of the request, in the metrics. The acts of each reply are carried out before the next
+// reply is judged, since an act may make or end the driver.
 template <class Ask, class... Time>
 void QueueSupervisor::ask(const char* name, const Ask& ask, Time... at) {
-  transport_.send(wire::encode(parts_.binding, ask, at...), [this, name, ask, inbox = inbox_](
-                                                                const http::Response& response) {
-    const std::lock_guard lock{inbox->mutex};
-    if (inbox->loop == nullptr) return;  // `this` is gone
-    const Duration took = boot_now() - response.sent_at;
-    for (Observer* observer : parts_.observers) {
-      observer->on_reply(this->name(), name, response, took);
-    }
-    inbox->replies.emplace_back(
-        [this, reply = wire::decode(parts_.binding, ask, response)](
-            Instant now, core::DivisionActs& acts) { division_.on(now, reply, acts); });
-    inbox->loop->wake();
-  });
-}
-
-void QueueSupervisor::read_wall_clock() {
-  if (driver_) driver_->read_wall_clock();
+  transport_.send(
+      wire::encode(parts_.binding, ask, at...),
+      [this, name, ask, &loop = loop_, alive = std::weak_ptr{alive_}](http::Response response) {
+        const Duration took = boot_now() - response.sent_at;
+        loop.post([this, name, ask, alive, took, response = std::move(response)] {
+          if (alive.expired()) return;  // and so is `this`
+          for (Observer* observer : parts_.observers) {
+            observer->on_reply(this->name(), name, response, took);
+          }
+          core::DivisionActs acts;
+          division_.on(now_, wire::decode(parts_.binding, ask, response), acts);
+          carry_out(acts);
+          step(now_);
+        });
+      });
 }
 
 void QueueSupervisor::request_stop() {
@@ -106,8 +85,6 @@ void QueueSupervisor::request_stop() {
   division_.stop();
   if (driver_) driver_->request_stop();
 }
-
-bool QueueSupervisor::stopped() const { return stopping_ && (!driver_ || driver_->stopped()); }
 
 // Names, paths and the timing of leases stay as they were made (QueueOptions::take_limits). Without
 // a driver the new runners wait here for the next one.
@@ -132,19 +109,8 @@ std::string QueueSupervisor::waits_for() const {
   return std::string{words_of(note->kind).message} + ": " + note->error;
 }
 
-// The acts of each reply are carried out before the next reply is judged, since an act may make or
-// end the driver.
 void QueueSupervisor::step(Instant now) {
-  std::vector<std::function<void(Instant, core::DivisionActs&)>> replies;
-  {
-    const std::lock_guard lock{inbox_->mutex};
-    replies.swap(inbox_->replies);
-  }
-  for (const auto& reply : replies) {
-    core::DivisionActs acts;
-    reply(now, acts);
-    carry_out(acts);
-  }
+  now_ = now;
   if (driver_) driver_->step(now);
   core::DivisionActs acts;
   division_.on_time(now, service(), acts);
@@ -157,15 +123,13 @@ Instant QueueSupervisor::next_deadline() const {
 }
 
 core::Division::Service QueueSupervisor::service() const {
-  core::Division::Service service;
-  if (!driver_) return service;
-  service.count_changed = driver_->count_changed();
-  service.holds_all = division_.is_writer() && driver_->holds_all();
-  service.stopped = driver_->stopped();
-  service.any_job = driver_->any_job();
-  service.kept_by = driver_->locks_kept_by();
-  service.locks_free_from = driver_->locks_free_from();
-  return service;
+  if (!driver_) return {};
+  return {.count_changed = driver_->count_changed(),
+          .holds_all = division_.is_writer() && driver_->holds_all(),
+          .stopped = driver_->stopped(),
+          .any_job = driver_->any_job(),
+          .kept_by = driver_->locks_kept_by(),
+          .locks_free_from = driver_->locks_free_from()};
 }
 
 void QueueSupervisor::carry_out(const core::DivisionActs& acts) {
@@ -206,7 +170,7 @@ void QueueSupervisor::drop_driver() {
 }
 
 void QueueSupervisor::write_note(const core::DivisionNote& note) const {
-  const NoteWords words = words_of(note.kind);
+  const NoteWords& words = words_of(note.kind);
   const auto number = [](std::uint32_t count) { return count == 0 ? "" : std::to_string(count); };
   const bool is_change =
       note.kind == Note::kFinishes || note.kind == Note::kChanged || note.kind == Note::kGone;

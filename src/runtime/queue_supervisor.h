@@ -10,19 +10,12 @@
 //      |                                             are freed or kept)                |
 //      +---- the next driver gets the runners and the attempt numbers of the last -----+
 //
-// A step takes the replies about the number first, then steps the driver, then shows Division the
-// driver's state (core::Division::Service) and the time. Division is pure: it never sees the driver
-// itself, so a unit test plays both the driver and Consul.
-//
-// Replies are decoded on the network thread and wait in the Inbox for the loop. The closures refer
-// to the supervisor. Its destructor clears the inbox under the mutex; a later reply then finds no
-// loop there and does nothing.
+// A step steps the driver, then shows Division the driver's state (core::Division::Service) and the
+// time. A reply about the number is posted to the loop, and followed by a step. Division is pure: it
+// never sees the driver itself, so a unit test plays both the driver and Consul.
 
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <vector>
 
 #include "core/leadership/division.h"
 #include "net/consul_client.h"
@@ -39,10 +32,11 @@ class QueueSupervisor : public LoopMember {
   /// `parts.options.partitions`: how many there should be. The references must outlive it.
   QueueSupervisor(QueueDriver::Parts parts, std::uint32_t weight, Loop& loop,
                   net::Transport& transport, net::ConsulClient& commits, exec::ProcessHost& host);
-  ~QueueSupervisor() override;
 
   /// Call it when the wall clock was set.
-  void read_wall_clock();
+  void read_wall_clock() {
+    if (driver_) driver_->read_wall_clock();
+  }
   /// Begins an orderly stop; stopped() says when it is over.
   void request_stop();
   /// Replaces limits and executors; running jobs continue under the old ones.
@@ -52,7 +46,7 @@ class QueueSupervisor : public LoopMember {
   [[nodiscard]] Instant next_deadline() const override;
 
   [[nodiscard]] const std::string& name() const { return parts_.options.queue; }
-  [[nodiscard]] bool stopped() const;
+  [[nodiscard]] bool stopped() const { return stopping_ && (!driver_ || driver_->stopped()); }
   [[nodiscard]] Duration drain_timeout() const { return parts_.options.drain_timeout; }
   /// Null while the number of partitions is not known.
   [[nodiscard]] const QueueDriver* driver() const { return driver_.get(); }
@@ -67,13 +61,8 @@ class QueueSupervisor : public LoopMember {
   [[nodiscard]] std::string waits_for() const;
 
  private:
-  // Shared with callbacks that may come after the supervisor's end.
-  struct Inbox {
-    std::mutex mutex;
-    std::vector<std::function<void(Instant, core::DivisionActs&)>> replies;
-    Loop* loop = nullptr;
-  };
-  /// Sends the request that the act `ask` stands for; its reply goes to Division in a later step.
+  /// Sends the request that the act `ask` stands for; its reply goes to Division on the
+  /// loop's thread.
   template <class Ask, class... Time>
   void ask(const char* name, const Ask& ask, Time... at);
   void carry_out(const core::DivisionActs& acts);
@@ -92,9 +81,10 @@ class QueueSupervisor : public LoopMember {
   net::Transport& transport_;
   net::ConsulClient& commits_;
   exec::ProcessHost& host_;
-  const std::shared_ptr<Inbox> inbox_;
   std::unique_ptr<QueueDriver> driver_;
+  Instant now_{};          // of the last step
   bool stopping_ = false;  // request_stop() was called; without a driver the stop is over at once
+  const std::shared_ptr<const bool> alive_ = std::make_shared<bool>(true);  // ends with this
 };
 
 }  // namespace lictor::runtime

@@ -40,6 +40,15 @@ int replace_file(const std::string& path, const MakeValue& make_value) {
   return error;
 }
 
+// Null where there is none, or what it holds is no JSON. `identity`: of the file, if asked for.
+json read_json(const std::string& path, std::string* identity = nullptr) {
+  constexpr std::size_t kMostBytes = 16384;
+  const UniqueFd file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  const auto text = file ? read_up_to(file.get(), kMostBytes) : std::nullopt;
+  if (identity != nullptr) *identity = file_identity(file.get());
+  return json::parse(text.value_or("null"), nullptr, false);
+}
+
 }  // namespace
 
 SessionFile::SessionFile(std::string state_dir, const std::string& name, std::string node,
@@ -52,12 +61,10 @@ SessionFile::SessionFile(std::string state_dir, const std::string& name, std::st
 // Every member must match. "file" names this very file on this boot, so a copy of state_dir resumes
 // nothing.
 std::optional<std::string> SessionFile::load() const {
-  constexpr std::size_t kMostBytes = 4096;
-  const UniqueFd file{open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  const auto text = file ? read_up_to(file.get(), kMostBytes) : std::nullopt;
-  const json saved = json::parse(text.value_or(""), nullptr, false);
+  std::string identity;
+  const json saved = read_json(path_, &identity);
   std::string session = text_member(saved, "session");
-  if (session.empty() || text_member(saved, "file") != file_identity(file.get()) ||
+  if (session.empty() || text_member(saved, "file") != identity ||
       text_member(saved, "node") != node_ ||
       text_member(saved, "session_ttl") != format_duration(ttl_) ||
       text_member(saved, "lock_delay") != format_duration(lock_delay_)) {
@@ -85,11 +92,8 @@ void SessionFile::save(const std::string& session) const {
 
 // A file of another number of partitions says nothing about the present locks.
 std::vector<std::uint64_t> SessionFile::load_held(std::size_t partitions) const {
-  constexpr std::size_t kMostBytes = 16384;
-  const UniqueFd file{open(held_path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  const auto text = file ? read_up_to(file.get(), kMostBytes) : std::nullopt;
   std::vector<std::uint64_t> indexes(partitions);
-  const json saved = json::parse(text.value_or(""), nullptr, false);
+  const json saved = read_json(held_path());
   if (!saved.is_array() || saved.size() != partitions) return indexes;
   for (std::size_t i = 0; i < partitions; ++i) {
     if (saved[i].is_number_unsigned()) indexes[i] = saved[i].get<std::uint64_t>();

@@ -11,15 +11,11 @@ using namespace lictor;
 TEST_SUITE_BEGIN("base");
 
 TEST_CASE("base64 is that of RFC 4648") {
-  const std::pair<const char*, const char*> vectors[] = {{"", ""},
-                                                         {"f", "Zg=="},
-                                                         {"fo", "Zm8="},
-                                                         {"foo", "Zm9v"},
-                                                         {"foob", "Zm9vYg=="},
-                                                         {"fooba", "Zm9vYmE="},
-                                                         {"foobar", "Zm9vYmFy"},
-                                                         {"\xff\xfe\xfd", "//79"}};
-  for (const auto& [bytes, text] : vectors) {
+  using Row = std::pair<const char*, const char*>;
+  for (const auto& [bytes, text] :
+       {Row{"", ""}, Row{"f", "Zg=="}, Row{"fo", "Zm8="}, Row{"foo", "Zm9v"},
+        Row{"foob", "Zm9vYg=="}, Row{"fooba", "Zm9vYmE="}, Row{"foobar", "Zm9vYmFy"},
+        Row{"\xff\xfe\xfd", "//79"}}) {
     CHECK(base64_encode(bytes) == text);
     CHECK(base64_decode(text) == bytes);
   }

@@ -384,17 +384,16 @@ TEST_CASE("http: of replies without end a part is read, and no more") {
   CHECK(body.output_tail.size() <= 4096);
 
   const Exit page = treated([](const Received&, Connection& c) {
-    c.write("HTTP/1.1 500 Oh\r\n\r\nfirst ");
+    c.write("HTTP/1.1 500 Oh\r\n\r\n");
     // Three bytes a character, so that a cut between them would show.
     for (int i = 0; i < 4096; ++i) c.write("\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac");
     c.write(" last");
     c.close_when_done();
   });
   CHECK(page.error.find("status 500: ") != std::string::npos);
-  CHECK(page.output_tail.starts_with("first \xe2\x82\xac"));
   CHECK(page.output_tail.ends_with("\xe2\x82\xac last"));
   CHECK(page.output_tail.size() <= 4096);
-  CHECK(page.output_tail.find("\xef\xbf\xbd") == std::string::npos);
+  CHECK(page.output_tail.starts_with("\xe2\x82\xac"));
   CHECK(is_utf8(page.output_tail));
 
   const Exit head = treated([](const Received&, Connection& c) {
@@ -514,17 +513,6 @@ TEST_CASE("http: a CA file that is replaced soon counts, and the one before no m
   CHECK(eventually([&] { return !trusted(); }));
   REQUIRE(net::test::run("cp " + folder / "server.cert" + ' ' + folder / "ca.pem"));
   CHECK(eventually(trusted));
-}
-
-TEST_CASE("http: the environment names no proxy for it") {
-  TestServer server{[](const Received&, Connection& connection) { connection.reply(200, ""); }};
-  const std::string nowhere = "http://127.0.0.1:" + std::to_string(net::test::closed_port());
-  ::setenv("http_proxy", nowhere.c_str(), 1);
-  ::setenv("ALL_PROXY", nowhere.c_str(), 1);
-  const Exit exit = Client{server.address()}.run();
-  ::unsetenv("http_proxy");
-  ::unsetenv("ALL_PROXY");
-  CHECK(exit.ending == Ending::kDone);
 }
 
 TEST_CASE("http: what is no URL of http is refused, and not quoted") {

@@ -8,6 +8,32 @@ namespace lictor::exec {
 
 using namespace std::chrono_literals;
 
+namespace {
+
+constexpr Duration kTimeout = 5s;
+
+struct Looks {
+  HangWatch watch{kTimeout};
+  Instant now = Instant{} + 1h;
+  std::uint64_t heartbeat = 1;
+
+  // A look so long after the last one.
+  bool after(Duration wait) {
+    now += wait;
+    return watch.look(now, heartbeat);
+  }
+  // How long until it is said to hang, with a look each `every`; kTimeout * 100 if never.
+  Duration until_found(Duration every) {
+    const Instant begin = now;
+    while (now - begin < kTimeout * 100) {
+      if (after(every)) return now - begin;
+    }
+    return kTimeout * 100;
+  }
+};
+
+}  // namespace
+
 TEST_SUITE_BEGIN("exec");
 
 TEST_CASE("the warden is told of a lease that is new or shorter, or that may have run out") {
@@ -48,6 +74,48 @@ TEST_CASE("each of a thousand queues has a lease of its own") {
   CHECK(board.holds(999, deadline - 1ns));
   CHECK_FALSE(board.holds(998, deadline - 1ns));
   CHECK(board.admit(256) == false);
+}
+
+// --- The watch of the heartbeat
+
+TEST_CASE("a heartbeat that does not change for the timeout is a hang, but not earlier") {
+  Looks looks;
+  CHECK_FALSE(looks.after(0s));  // the first
+  const Duration found = looks.until_found(looks.watch.period());
+  CHECK(found >= kTimeout);
+  CHECK(found <= kTimeout + 500ms);
+}
+
+TEST_CASE("each beat restarts the timeout, and a resting daemon needs no beats") {
+  Looks looks;
+  for (int i = 0; i < 10; ++i) {
+    ++looks.heartbeat;
+    for (Duration silent{}; silent < kTimeout - 500ms; silent += looks.watch.period()) {
+      CHECK_FALSE(looks.after(looks.watch.period()));
+    }
+  }
+  looks.heartbeat = 0;
+  CHECK(looks.until_found(looks.watch.period()) == kTimeout * 100);
+}
+
+TEST_CASE("time in which the watcher was stopped too does not count as silence") {
+  Looks looks;
+  CHECK_FALSE(looks.after(0s));
+  while (looks.now < Instant{} + 1h + kTimeout - 500ms) {
+    CHECK_FALSE(looks.after(looks.watch.period()));
+  }
+  CHECK_FALSE(looks.after(8h));  // suspended
+  // Whoever woke up later than the watcher has the whole time-out.
+  CHECK(looks.until_found(looks.watch.period()) >= kTimeout);
+}
+
+TEST_CASE("a watcher that is late at each look counts only the time that it ran") {
+  Looks looks;
+  CHECK_FALSE(looks.after(0s));
+  const Duration found = looks.until_found(3 * looks.watch.period());
+  CHECK(found >= 2 * kTimeout);
+  CHECK(found <= 2 * kTimeout + 2s);
+  CHECK(Looks{}.until_found(5 * looks.watch.period()) == kTimeout * 100);
 }
 
 TEST_SUITE_END();

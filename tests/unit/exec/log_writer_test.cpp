@@ -1,16 +1,25 @@
 #include "exec/log_writer.h"
 
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/unique_fd.h"
 #include "exec/privileges.h"
-#include "frozen_disk.h"
 #include "skip.h"
 #include "support.h"
 
@@ -45,6 +54,77 @@ class StuckWriter {
     warnings_.push_back(std::move(text));
   }};
 };
+
+// A small file system of its own on a loop device, which can stand still: whoever writes to it
+// then waits. Needs root and loop devices.
+class FrozenDisk {
+ public:
+  // Null, and told as skipped, where there can be none.
+  [[nodiscard]] static std::unique_ptr<FrozenDisk> make();
+  ~FrozenDisk();
+  FrozenDisk(const FrozenDisk&) = delete;
+  FrozenDisk& operator=(const FrozenDisk&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  void freeze();
+  void thaw();
+
+ private:
+  FrozenDisk() = default;
+
+  TemporaryFolder folder_;
+  std::string path_;
+  bool mounted_ = false;
+  bool frozen_ = false;
+  pid_t rescuer_ = 0;
+};
+
+constexpr unsigned kLongestFreezeSeconds = 45;
+
+std::unique_ptr<FrozenDisk> FrozenDisk::make() {
+  if (!is_root()) return nullptr;
+  std::unique_ptr<FrozenDisk> disk{new FrozenDisk};
+  disk->path_ = disk->folder_ / "mount";
+  const std::string image = disk->folder_ / "image";
+  const std::string line = "truncate -s 16M " + image + " && mkfs.ext4 -q " + image + " && mkdir " +
+                           disk->path_ + " && mount -o loop " + image + " " + disk->path_ +
+                           " && chmod 755 " + disk->path_;
+  disk->mounted_ = std::system(("(" + line + ") >/dev/null 2>&1").c_str()) == 0;
+  if (disk->mounted_) {
+    disk->freeze();
+    const bool frozen = disk->frozen_;
+    disk->thaw();
+    if (frozen) return disk;
+  }
+  tell_skipped("no file system can be mounted on a loop device and frozen here");
+  return nullptr;
+}
+
+FrozenDisk::~FrozenDisk() {
+  thaw();
+  // Lazily: whoever has waited for it may still have a file open.
+  if (mounted_) CHECK(std::system(("umount -l " + path_).c_str()) == 0);
+}
+
+void FrozenDisk::freeze() {
+  const UniqueFd root{open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  frozen_ = ioctl(root.get(), FIFREEZE, 0) == 0;
+  if (!frozen_) return;
+  // A process that waits for a frozen disk cannot be killed: so a test that fails must not keep it.
+  rescuer_ = fork();
+  if (rescuer_ != 0) return;
+  sleep(kLongestFreezeSeconds);
+  ioctl(root.get(), FITHAW, 0);
+  _exit(0);
+}
+
+void FrozenDisk::thaw() {
+  if (!frozen_) return;
+  const UniqueFd root{open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  frozen_ = ioctl(root.get(), FITHAW, 0) != 0 && errno != EINVAL;  // it was thawed already
+  kill(rescuer_, SIGKILL);
+  waitpid(rescuer_, nullptr, 0);
+}
 
 }  // namespace
 

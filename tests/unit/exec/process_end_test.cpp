@@ -1,7 +1,4 @@
-#include <sys/wait.h>
-
 #include <cerrno>
-#include <csignal>
 #include <string>
 #include <utility>
 
@@ -43,24 +40,6 @@ TEST_CASE("a program that this host cannot run is not started: that is not the t
       to_exit(AttemptId{7}, program, {SpawnFailed{AttemptId{7}, Step::kClone, EAGAIN}, {}});
   CHECK(exit.attempt == AttemptId{7});
   CHECK(exit.error == "cannot run /opt/x: new process: Resource temporarily unavailable");
-}
-
-TEST_CASE("an end that a limit may have caused names the limit") {
-  Program program;
-  program.argv = {"/opt/x"};
-  const auto error = [&](int signal, StopCause cause = StopCause::kNone) {
-    const Exit exit =
-        to_exit(AttemptId{1}, program, {Exited{AttemptId{1}, CLD_KILLED, signal, cause}, {}});
-    CHECK(exit.ending == (cause == StopCause::kNone ? Ending::kRetry : Ending::kStopped));
-    return exit.error;
-  };
-  CHECK(error(SIGABRT) == "killed by signal 6 (SIGABRT)");
-  program.limits = {{RLIMIT_DATA, 1, 1}, {RLIMIT_CPU, 1, 6}, {RLIMIT_FSIZE, 1, 1}};
-  CHECK(error(SIGABRT) == "killed by signal 6 (SIGABRT) (perhaps out of memory, by limits.memory)");
-  CHECK(error(SIGXCPU) == "killed by signal 24 (SIGXCPU) (limits.cpu_time is used up)");
-  CHECK(error(SIGXFSZ) == "killed by signal 25 (SIGXFSZ) (a file would exceed limits.file_size)");
-  CHECK(error(SIGTERM) == "killed by signal 15 (SIGTERM)");
-  CHECK(error(SIGKILL, StopCause::kStop) == "stopped: killed by signal 9 (SIGKILL)");
 }
 
 TEST_SUITE_END();

@@ -112,9 +112,9 @@ TEST_CASE("a program that cannot be run ends its attempt with the reason") {
   write_file(dir / "windows", "#!/bin/sh\r\necho\n");
   chmod((dir / "windows").c_str(), 0755);
   const std::string interpreter = rig.run({dir / "windows"}, attempt(6)).error;
-  CHECK(interpreter.starts_with("cannot run " + (dir / "windows") +
-                                ": No such file or directory (the file is there; the interpreter "
-                                "in its first line, \"#!/bin/sh"));
+  CHECK(interpreter == "cannot run " + (dir / "windows") +
+                           ": No such file or directory (the file is there; the interpreter in its "
+                           "first line, or its loader, is not)");
 
   ProcessOptions options;
   options.argv = {"/bin/true"};
@@ -448,18 +448,6 @@ TEST_CASE("what a job could not hand over, for its directory is gone, is not pas
   // The next finds one.
   rig.start(*runner, 2);
   CHECK(rig.of(2).commit == "[1]\n");
-}
-
-TEST_CASE("1000 runs of /bin/true, eight at a time") {
-  Rig rig;
-  const auto runner = rig.runner({"/bin/true"});
-  for (std::uint64_t id = 1; id <= 1000; ++id) {
-    if (id > 8) rig.exits.wait_for(id - 8);
-    rig.start(*runner, id);
-  }
-  for (std::uint64_t id = 1; id <= 1000; ++id) {
-    CHECK(rig.of(id).ending == Ending::kDone);
-  }
 }
 
 TEST_CASE("a warden that is held up loses neither orders nor ends") {

@@ -130,37 +130,22 @@ struct Call {
   }
 };
 
-// Those that wait whatever their arguments are for nothing.
-constexpr long kNever[] = {SYS_epoll_ctl,
-                           SYS_close,
-                           SYS_fcntl,
-                           SYS_lseek,
-                           SYS_fstat,
-                           SYS_getdents64,
-                           SYS_kill,
-                           SYS_pidfd_send_signal,
-                           SYS_pidfd_open,
-                           SYS_getpid,
-                           SYS_getppid,
-                           SYS_getpgid,
-                           SYS_getsid,
-                           SYS_gettid,
-                           SYS_geteuid,
-                           SYS_mmap,
-                           SYS_munmap,
-                           SYS_brk,
-                           SYS_mprotect,
-                           SYS_mremap,
-                           SYS_madvise,
-                           SYS_rt_sigprocmask,
-                           SYS_sigaltstack,  // as AddressSanitizer ends a thread
-                           SYS_timerfd_settime,
-                           SYS_clock_gettime,
-                           SYS_getrandom,
-                           SYS_pipe2,
-                           SYS_shutdown,
-                           SYS_exit_group,
-                           SYS_restart_syscall,
+// Those that wait whatever their arguments are for nothing. sigaltstack(2) is AddressSanitizer's.
+constexpr long kNever[] = {SYS_epoll_ctl,     SYS_close,
+                           SYS_fcntl,         SYS_lseek,
+                           SYS_fstat,         SYS_getdents64,
+                           SYS_kill,          SYS_pidfd_send_signal,
+                           SYS_pidfd_open,    SYS_getpid,
+                           SYS_getppid,       SYS_getpgid,
+                           SYS_getsid,        SYS_gettid,
+                           SYS_geteuid,       SYS_mmap,
+                           SYS_munmap,        SYS_brk,
+                           SYS_mprotect,      SYS_mremap,
+                           SYS_madvise,       SYS_rt_sigprocmask,
+                           SYS_sigaltstack,   SYS_timerfd_settime,
+                           SYS_clock_gettime, SYS_getrandom,
+                           SYS_pipe2,         SYS_shutdown,
+                           SYS_exit_group,    SYS_restart_syscall,
                            SYS_epoll_pwait};
 
 bool cannot_wait(const Call& call) {

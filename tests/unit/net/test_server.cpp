@@ -135,11 +135,6 @@ bool TestServer::wait_for_requests(std::size_t count) {
   return changed_.wait_for(lock, kPatience, [&] { return requests_.size() >= count; });
 }
 
-bool TestServer::wait_for_closed(std::size_t count) {
-  std::unique_lock lock{mutex_};
-  return changed_.wait_for(lock, kPatience, [&] { return closed_by_client_ >= count; });
-}
-
 void TestServer::accept_all() {
   for (;;) {
     const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);

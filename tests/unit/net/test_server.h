@@ -64,9 +64,8 @@ class TestServer {
   [[nodiscard]] std::vector<Received> requests() const;
   [[nodiscard]] std::size_t closed_by_client() const;
 
-  /// Wait for at least so many; false after a generous limit.
+  /// Waits for at least so many; false after a generous limit.
   [[nodiscard]] bool wait_for_requests(std::size_t count);
-  [[nodiscard]] bool wait_for_closed(std::size_t count);
 
  private:
   struct Peer {

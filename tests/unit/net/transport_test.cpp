@@ -144,15 +144,6 @@ TEST_CASE("a redirect is returned, not followed") {
   CHECK(server.requests().size() == 1);
 }
 
-TEST_CASE("one connection serves one request after the other") {
-  TestServer server{answer};
-  const auto transport = open_for({server.address()});
-  for (int i = 0; i < 50; ++i) {
-    CHECK(transport->perform(request(i % 2 == 0 ? "GET" : "PUT", "/", "")).status == 200);
-  }
-  CHECK(server.connections() == 1);
-}
-
 TEST_CASE("long polls neither hold up short requests nor cost them their connection") {
   TestServer server{hold_polls};
   Tuning tuning;
@@ -247,20 +238,6 @@ TEST_CASE("cancel() ends a running request at once and closes its connection") {
   transport->cancel(RequestId{999});
   CHECK(transport->perform(request("GET", "/")).status == 200);
   CHECK(server.connections() == 2);  // The first was closed, not used again.
-}
-
-TEST_CASE("the server sees the connection of a cancelled request close") {
-  std::promise<bool> closed;
-  TestServer server{[&](const Received&, Connection& connection) {
-    closed.set_value(connection.wait_until_closed());
-  }};
-  const auto transport = open_for({server.address()});
-  Pending poll = send(*transport, request("GET", "/poll"));
-  REQUIRE(server.wait_for_requests(1));
-  transport->cancel(poll.id);
-  auto seen = closed.get_future();
-  REQUIRE(seen.wait_for(kGenerous) == std::future_status::ready);
-  CHECK(seen.get());
 }
 
 TEST_CASE("a request waiting for a place can be cancelled, and its time-out counts meanwhile") {

@@ -44,7 +44,10 @@ class Members {
   }
   // Until nothing more is asked at this time.
   void settle(Membership& membership) {
-    for (int i = 0; i < 10; ++i) membership.step(now);
+    for (int i = 0; i < 10; ++i) {
+      membership.step(now);
+      loop_->run_posted();
+    }
   }
   [[nodiscard]] std::string asked(std::size_t i) const {
     REQUIRE(i < consul.asked.size());

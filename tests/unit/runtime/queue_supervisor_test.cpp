@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../cli/model_consul.h"
+#include "../client/fake_consul.h"
 #include "base/clock.h"
 #include "exec/lease_board.h"
 #include "exec/warden.h"
@@ -32,8 +33,6 @@ class Scene {
   explicit Scene(std::uint32_t wanted) : wanted_(wanted) {
     auto warden = exec::start_warden(board_, {.cgroups = false}).value();
     host_ = exec::ProcessHost::create(std::move(warden), board_, {}).value();
-    loop_->post([this] { loop_->stop(); });
-    loop_->run();  // so that this is the loop's thread
   }
 
   void start() {
@@ -56,14 +55,20 @@ class Scene {
     supervisor_ =
         std::make_unique<QueueSupervisor>(std::move(parts), 1, *loop_, consul, *commits_, *host_);
   }
-  void step() { supervisor_->step(now_); }
+  void step() {
+    supervisor_->step(now_);
+    loop_->run_posted();
+  }
   void request_stop() { supervisor_->request_stop(); }
   [[nodiscard]] bool stopped() const { return supervisor_->stopped(); }
   void pass(Duration time) {
     for (Duration passed{};; passed += 1s, now_ += 1s) {
       if (publishes) member("a", supervisor_->desired_partitions());
       // A driver is made at the time that it is: no clock may go back.
-      for (int i = 0; i < 10; ++i) supervisor_->step(now_ = std::max(now_, boot_now()));
+      for (int i = 0; i < 10; ++i) {
+        now_ = std::max(now_, boot_now());
+        step();
+      }
       if (passed >= time) return;
     }
   }
@@ -128,11 +133,7 @@ std::optional<http::Response> refuse_number(const net::Request& request) {
     errors.push_back({{"OpIndex", i}, {"What", "Permission denied"}});
   }
   if (errors.empty()) return std::nullopt;
-  http::Response response;
-  response.delivery = http::Delivery::kReplied;
-  response.status = 409;
-  response.body = nlohmann::json{{"Results", nullptr}, {"Errors", errors}}.dump();
-  return response;
+  return client::test::reply(409, nlohmann::json{{"Results", nullptr}, {"Errors", errors}}.dump());
 }
 
 }  // namespace
@@ -190,23 +191,6 @@ TEST_CASE("the first number is written when all members want it and nobody leads
   scene.pass(5s);
   CHECK(scene.count() == "4");
   CHECK(scene.driven() == 4);
-}
-
-TEST_CASE("a lock of another number that a lost leader left is waited for once") {
-  for (const std::uint32_t wanted : {1U, 4U}) {
-    CAPTURE(wanted);
-    Scene scene{wanted};
-    if (wanted != 1) scene.consul.put(kCountKey, "4");
-    scene.consul.put("lictor/q/leader/2/1", R"({"node":"b"})");
-    scene.consul.put("lictor/q/leader/2/0", R"({"node":"b","released":"2026-11-21T00:00:00Z"})");
-    scene.start();
-    scene.pass(core::kMostLockDelay - 5s);
-    CHECK(scene.driven() == 0);
-    scene.pass(10s);
-    CHECK(scene.driven() == wanted);
-    CHECK(scene.value("lictor/q/leader/2/1").empty());
-    CHECK_FALSE(scene.value("lictor/q/leader/2/0").empty());
-  }
 }
 
 TEST_CASE("a stop before there is a driver lasts, whatever is answered afterwards") {
@@ -336,11 +320,7 @@ TEST_CASE("a change that Consul refuses again and again is tried less and less o
     const auto operations = nlohmann::json::parse(request.body);
     if (operations.back().at("KV").at("Key") != kCountKey) return std::nullopt;
     ++tries;
-    http::Response response;
-    response.delivery = http::Delivery::kReplied;
-    response.status = 403;
-    response.body = "Permission denied";
-    return response;
+    return client::test::reply(403, "Permission denied");
   };
   scene.want(8);
   scene.pass(50s);

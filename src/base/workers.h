@@ -1,0 +1,51 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "lictor/time.h"
+
+namespace lictor {
+
+/// Threads that run jobs, each at its time. One is started when a job finds none idle, up to a
+/// limit, and is kept.
+///
+/// A burst wakes one thread, which wakes the next if jobs are left when it has taken its own. So
+/// few threads do short jobs, without a wake-up for each.
+class Workers {
+ public:
+  using Job = std::function<void()>;
+
+  explicit Workers(std::size_t max_threads) : max_threads_(max_threads) {}
+  ~Workers() { stop(); }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  /// From any thread. False, and `job` is dropped: there is no thread and none can be started, or
+  /// stop() is over.
+  bool post(Job job, Duration delay = {});
+  /// Runs all jobs that wait, whatever their time, and joins the threads. Not from a job.
+  void stop();
+
+ private:
+  // Both with the mutex.
+  void wake_one();
+  void run(std::unique_lock<std::mutex>& lock);
+
+  const std::size_t max_threads_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::multimap<Instant, Job> jobs_;
+  std::vector<std::thread> threads_;
+  std::size_t idle_ = 0;
+  bool waking_ = false;  // a thread was woken, or started, and has not looked at the jobs yet
+  bool stopping_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace lictor
