@@ -1,7 +1,7 @@
 // Two ways for a line, of which none may wait for long: a daemon that waits for its log loses its
 // lease.
 //
-//   text, json   word() --> Output --write(2)--> standard error; 1 s of waiting in 10 s
+//   text, json   word() --> spdlog --> Output --write(2)--> standard error; 1 s of waiting in 10 s
 //   journal      journal_fields() --> Journal::send() --> journald; no waiting
 //                   no journald --> as text
 //
@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cctype>
 #include <cerrno>
 #include <chrono>
@@ -31,6 +30,8 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/spdlog.h>
 
 #include "base/clock.h"
 #include "base/printable.h"
@@ -42,8 +43,9 @@ namespace lictor::runtime {
 namespace {
 
 LogStyle g_style = LogStyle::kText;
-std::atomic<Level> g_least = Level::kInfo;
 bool g_to_journal = false;  // journald stamps each line, and reads its level from a prefix
+
+thread_local bool t_gathers = false;
 
 // Gives the line that says how many are lost.
 void emit_lost(std::size_t lines,
@@ -51,6 +53,13 @@ void emit_lost(std::size_t lines,
   emit(Level::kWarn, "lines of this log are lost: they could not be written",
        {{"lines", std::to_string(lines)}});
 }
+
+// Both enums have the same order.
+constexpr spdlog::level::level_enum to_spdlog(Level level) {
+  return static_cast<spdlog::level::level_enum>(level);
+}
+static_assert(to_spdlog(Level::kTrace) == spdlog::level::trace);
+static_assert(to_spdlog(Level::kError) == spdlog::level::err);
 
 const char* name_of(Level level) {
   static constexpr const char* kNames[] = {"trace", "debug", "info", "warn", "error"};
@@ -101,7 +110,7 @@ void append_text(std::string& line, std::string_view message, Fields fields) {
   }
 }
 
-std::string word_json(Level level, std::string_view message, Fields fields) {
+void word_json(std::string& line, Level level, std::string_view message, Fields fields) {
   using nlohmann::json;
   json object;
   object["time"] = format_rfc3339(wall_now());
@@ -112,37 +121,66 @@ std::string word_json(Level level, std::string_view message, Fields fields) {
     const auto number = is_number(name) ? to_number<std::uint64_t>(value) : std::nullopt;
     object[std::string{name}] = number ? json(*number) : json(value);
   }
-  return printable_json(object.dump(-1, ' ', false, json::error_handler_t::replace));
+  line = printable_json(object.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
-// The whole line.
-std::string word(Level level, std::string_view message, Fields fields) {
-  if (g_style == LogStyle::kJson) return word_json(level, message, fields) + '\n';
-  std::string line = g_to_journal
-                         ? fmt::format("<{}>", priority_of(level))
-                         : fmt::format("{} {:5} ", format_rfc3339(wall_now()), name_of(level));
+void word_text(std::string& line, Level level, std::string_view message, Fields fields) {
+  line =
+      g_to_journal ? fmt::format("<{}>", priority_of(level)) : fmt::format("{:5} ", name_of(level));
   append_text(line, message, fields);
-  return line + '\n';
+}
+
+void word(std::string& line, Level level, std::string_view message, Fields fields) {
+  if (g_style == LogStyle::kJson) {
+    word_json(line, level, message, fields);
+  } else {
+    word_text(line, level, message, fields);
+  }
 }
 
 // Writes to standard error in pieces of at most PIPE_BUF bytes, which no other process's output can
 // split (pipe(7)). Drops and counts lines that cannot be written, because the disk is full or
 // nobody reads: a daemon that waited would lose its lease and handle no signal.
-class Output {
+class Output : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  void write(std::string_view line) {
+  void end_batch() {
     const std::lock_guard lock{mutex_};
-    if (lost_ != 0) {
-      std::string loss = cut_ ? "\n" : "";
-      emit_lost(lost_, [&](Level level, std::string_view message, Fields fields) {
-        loss += word(level, message, fields);
-      });
-      if (write_some(loss) == loss.size()) lost_ = 0;
-    }
-    if (lost_ != 0 || write_some(line) != line.size()) ++lost_;
+    flush_();
   }
 
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    const std::size_t before = gathered_.size();
+    formatter_->format(message, gathered_);
+    if (gathered_.size() > PIPE_BUF) write_out(before);
+    if (!t_gathers || message.level >= spdlog::level::warn) flush_();
+  }
+
+  void flush_() override { write_out(gathered_.size()); }
+
  private:
+  // The first `size` gathered bytes.
+  void write_out(std::size_t size) {
+    if (size == 0) return;
+    if (lost_ != 0) report_lost();
+    std::string_view text{gathered_.data(), size};
+    if (lost_ == 0) text.remove_prefix(write_some(text));
+    lost_ += static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+    std::copy(gathered_.begin() + size, gathered_.end(), gathered_.begin());
+    gathered_.resize(gathered_.size() - size);
+  }
+
+  void report_lost() {
+    std::string line;
+    emit_lost(lost_, [&](Level level, std::string_view message, Fields fields) {
+      word(line, level, message, fields);
+    });
+    spdlog::memory_buf_t text;
+    if (cut_) text.push_back('\n');
+    formatter_->format({"lictor", spdlog::level::warn, line}, text);
+    if (write_some({text.data(), text.size()}) == text.size()) lost_ = 0;
+  }
+
   // Returns how many bytes of `text` were written.
   std::size_t write_some(std::string_view text) {
     const std::size_t size = text.size();
@@ -181,7 +219,7 @@ class Output {
     return true;
   }
 
-  std::mutex mutex_;
+  spdlog::memory_buf_t gathered_;
   std::size_t lost_ = 0;  // lines dropped and not reported yet
   bool cut_ = false;      // the last line was written in part
   bool is_stuck_ = false;
@@ -189,7 +227,13 @@ class Output {
   Duration waited_{};  // in that window
 };
 
-std::unique_ptr<Output> g_output = std::make_unique<Output>();
+std::shared_ptr<Output> g_output;
+
+void write_line(Level level, std::string_view message, Fields fields) {
+  thread_local std::string line;
+  word(line, level, message, fields);
+  spdlog::default_logger_raw()->log(to_spdlog(level), line);
+}
 
 using JournalFields = std::vector<std::pair<std::string, std::string>>;
 
@@ -236,7 +280,7 @@ void log_journal(Level level, std::string_view message, Fields fields) {
     sent = g_journal->journal.send(journal_fields(level, message, fields));
   }
   if (sent == Journal::Sent::kFull) ++lost;
-  if (sent == Journal::Sent::kAbsent) g_output->write(word(level, message, fields));
+  if (sent == Journal::Sent::kAbsent) write_line(level, message, fields);
 }
 
 }  // namespace
@@ -244,9 +288,13 @@ void log_journal(Level level, std::string_view message, Fields fields) {
 void set_up_log(LogStyle style, Level least, const std::string& journal) {
   g_style = style;
   if (style == LogStyle::kJournal) g_journal = std::make_unique<JournalLog>(journal);
-  g_output = std::make_unique<Output>();
+  g_output = std::make_shared<Output>();
+  auto logger = std::make_shared<spdlog::logger>("lictor", g_output);
   g_to_journal = style == LogStyle::kText && stderr_is_journal();
-  g_least = least;
+  const bool bare = style == LogStyle::kJson || g_to_journal;
+  logger->set_pattern(bare ? "%v" : "%Y-%m-%dT%H:%M:%S.%e%z %v");
+  logger->set_level(to_spdlog(least));
+  spdlog::set_default_logger(std::move(logger));
 }
 
 bool stderr_is_journal() {
@@ -256,17 +304,26 @@ bool stderr_is_journal() {
   return stream == fmt::format("{}:{}", error.st_dev, error.st_ino);
 }
 
-void set_log_level(Level least) { g_least = least; }
+void set_log_level(Level least) { spdlog::default_logger_raw()->set_level(to_spdlog(least)); }
 
-bool logs(Level level) noexcept { return level >= g_least; }
+bool logs(Level level) noexcept {
+  return spdlog::default_logger_raw()->should_log(to_spdlog(level));
+}
 
 void log(Level level, std::string_view message, Fields fields) {
   if (!logs(level)) return;
   if (g_style == LogStyle::kJournal) {
     log_journal(level, message, fields);
   } else {
-    g_output->write(word(level, message, fields));
+    write_line(level, message, fields);
   }
+}
+
+LogBatch::LogBatch() { t_gathers = true; }
+
+LogBatch::~LogBatch() {
+  t_gathers = false;
+  if (g_output) g_output->end_batch();
 }
 
 }  // namespace lictor::runtime

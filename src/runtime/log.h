@@ -42,4 +42,14 @@ void set_log_level(Level least);
 /// second, or the journal does not read, are dropped; a later line says how many.
 void log(Level level, std::string_view message, Fields fields = {});
 
+/// While one exists, its thread's lines below kWarn are written together at its end: thousands of
+/// lines a second would take as many system calls, and wake the reader as often. Not nested.
+class LogBatch {
+ public:
+  LogBatch();
+  ~LogBatch();
+  LogBatch(const LogBatch&) = delete;
+  LogBatch& operator=(const LogBatch&) = delete;
+};
+
 }  // namespace lictor::runtime

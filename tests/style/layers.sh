@@ -13,7 +13,7 @@ while IFS='|' read -r _ folder _ names _; do
   may[${folder#src/}]="${names//\`/} lictor"
 done < <(grep '^| `src/' CONTRIBUTING.md)
 # Threads, clocks, sockets, JSON and logs do not belong into decisions that a simulation replays.
-pure_bans='<(thread|mutex|shared_mutex|condition_variable|future|atomic|iostream|fstream|filesystem|random|unistd\.h|time\.h|ctime|sys/.*|poll\.h|fcntl\.h|curl/.*|nlohmann/.*|simdjson.*|microhttpd\.h)>|"base/(clock|json_text|curl_request)\.h"'
+pure_bans='<(thread|mutex|shared_mutex|condition_variable|future|atomic|iostream|fstream|filesystem|random|unistd\.h|time\.h|ctime|sys/.*|poll\.h|fcntl\.h|curl/.*|nlohmann/.*|simdjson.*|spdlog/.*|microhttpd\.h)>|"base/(clock|json_text|curl_request)\.h"'
 
 bad=0
 tell() { echo "$1" >&2; bad=1; }

@@ -179,19 +179,82 @@ TEST_CASE("what others wrote cannot act on the terminal that shows the log") {
   }
 }
 
+TEST_CASE("the lines of a batch go out together, at its end") {
+  Captured captured;
+  {
+    const LogBatch together;
+    for (int i = 0; i < 3; ++i) log(Level::kInfo, "done");
+    CHECK(captured.read_some().empty());
+  }
+  CHECK(lines_of(captured.read_some()) == 3);
+  log(Level::kInfo, "after it");
+  CHECK(lines_of(captured.read_some()) == 1);
+}
+
+TEST_CASE("what somebody is to look at does not wait for a batch to end, nor does another thread") {
+  Captured captured;
+  const LogBatch together;
+  log(Level::kInfo, "done");
+  SUBCASE("a warning") { log(Level::kWarn, "failed"); }
+  SUBCASE("another thread") {
+    std::thread{[] { log(Level::kInfo, "hello"); }}.join();
+  }
+  const std::string text = captured.read_some();
+  CHECK(lines_of(text) == 2);
+  CHECK(text.find("done") < text.find('\n'));  // in their order
+}
+
+TEST_CASE("a large batch goes out in pieces that nobody else's lines can come between") {
+  Captured captured;
+  constexpr long kLines = 1'000;
+  long lines = 0;
+  const auto read_all = [&] {
+    for (std::string text = captured.read_some(); !text.empty(); text = captured.read_some()) {
+      CHECK(text.ends_with('\n'));
+      lines += lines_of(text);
+    }
+  };
+  {
+    const LogBatch together;
+    for (long i = 0; i < kLines; ++i) {
+      log(Level::kInfo, "done", {{"task", std::to_string(i)}});
+      read_all();
+    }
+    CHECK(lines > kLines / 2);
+    CHECK(lines < kLines);
+  }
+  read_all();
+  CHECK(lines == kLines);
+}
+
 TEST_CASE("a line that is longer than a piece is written whole") {
   Captured captured;
   const std::string value(1'900, 'x');
-  log(Level::kInfo, "long", {{"a", value}, {"b", value}, {"c", value}});
+  {
+    const LogBatch together;
+    log(Level::kInfo, "before");
+    log(Level::kInfo, "long", {{"a", value}, {"b", value}, {"c", value}});
+    log(Level::kInfo, "after");
+  }
   const std::string text = captured.read_all();
-  CHECK(lines_of(text) == 1);
+  CHECK(lines_of(text) == 3);
+  CHECK(text.find("before") < text.find("long"));
+  CHECK(text.find("long") < text.find("after"));
   CHECK(text.size() > 3 * value.size());
 }
 
 TEST_CASE("a reader that stops holds up nobody, and gets the number of lost lines") {
   Captured captured;
   constexpr long kLines = 3'000;
-  for (long i = 0; i < kLines; ++i) log(Level::kInfo, "done", {{"task", std::to_string(i)}});
+  long in_turn = 1;
+  SUBCASE("one by one") {}
+  SUBCASE("a few together") { in_turn = 7; }
+  SUBCASE("more than fit into a piece") { in_turn = 100; }
+  for (long i = 0; i < kLines;) {
+    const LogBatch together;
+    for (const long end = std::min(i + in_turn, kLines); i < end; ++i)
+      log(Level::kInfo, "done", {{"task", std::to_string(i)}});
+  }
   const long arrived = lines_of(captured.read_all());
   CHECK(arrived > 100);
   CHECK(arrived < kLines);
