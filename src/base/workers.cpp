@@ -7,14 +7,23 @@
 
 namespace lictor {
 
-// An idle thread waits for the first job. So a later one need not wake it.
 bool Workers::post(Job job, Duration delay) {
   const std::lock_guard lock{mutex_};
+  return add(std::move(job), delay, true);
+}
+
+bool Workers::post_next(Job job) {
+  const std::lock_guard lock{mutex_};
+  return add(std::move(job), {}, !jobs_.empty());
+}
+
+// An idle thread waits for the first job. So a later one need not wake it.
+bool Workers::add(Job job, Duration delay, bool wakes) {
   if (stopped_) return false;
-  const auto posted = jobs_.emplace(boot_now() + delay, std::move(job));
-  if (posted == jobs_.begin() || idle_ == 0) wake_one();
+  const auto added = jobs_.emplace(boot_now() + delay, std::move(job));
+  if (wakes && (added == jobs_.begin() || idle_ == 0)) wake_one();
   if (!threads_.empty() || stopping_) return true;
-  jobs_.erase(posted);
+  jobs_.erase(added);
   return false;
 }
 

@@ -29,11 +29,14 @@ class Workers {
   /// From any thread. False, and `job` is dropped: there is no thread and none can be started, or
   /// stop() is over.
   bool post(Job job, Duration delay = {});
+  /// The same from a job that is about to end: if no other waits, its thread takes it next.
+  bool post_next(Job job);
   /// Runs all jobs that wait, whatever their time, and joins the threads. Not from a job.
   void stop();
 
  private:
-  // Both with the mutex.
+  // All with the mutex.
+  bool add(Job job, Duration delay, bool wakes);
   void wake_one();
   void run(std::unique_lock<std::mutex>& lock);
 

@@ -13,6 +13,9 @@ namespace {
 // A job's error may be of any length, and is logged. A record keeps 2,000 bytes of it.
 constexpr std::size_t kMaxErrorBytes = 4'000;
 
+// The runner one of whose jobs has ended on this thread, which calls on_exit().
+thread_local const FunctionRunner* t_ends_job = nullptr;
+
 Exit not_started(AttemptId attempt) {
   return ended(attempt, Ending::kNotStarted, "stopped before it started");
 }
@@ -42,7 +45,10 @@ Result<void> FunctionRunner::start(Attempt attempt, Instant deadline, ExitCallba
     const std::lock_guard lock{mutex_};
     jobs_[id] = job;
   }
-  if (workers_.post([this, id, job] { run(id, *job); })) return {};
+  auto work = [this, id, job] { run(id, *job); };
+  const bool posted =
+      t_ends_job == this ? workers_.post_next(std::move(work)) : workers_.post(std::move(work));
+  if (posted) return {};
   {
     const std::lock_guard lock{mutex_};
     jobs_.erase(id);
@@ -97,7 +103,10 @@ void FunctionRunner::run(AttemptId id, Job& job) {
   if (exit.error.size() > kMaxErrorBytes) exit.error = excerpt(exit.error, kMaxErrorBytes);
   const bool failed = exit.ending == Ending::kRetry || exit.ending == Ending::kPermanent;
   if (failed && exit.error.empty()) exit.error = "it gave no reason";
+  exit.spares_thread = true;
+  t_ends_job = this;
   finish(id, job, std::move(exit));
+  t_ends_job = nullptr;
 }
 
 // The job leaves the lease board before on_exit(), so that the core never sees an end whose job

@@ -58,6 +58,9 @@ struct Exit {
   JobTaken taken = JobTaken::kYes;  ///< if not, `ending` counts only where that goes on
   /// On kDone: why the result that there was is left out, one line.
   std::string result_fault;
+  /// The thread that runs on_exit holds no lock and has no other job: on_exit may go on working on
+  /// it, and may call start() and stop().
+  bool spares_thread = false;
 };
 
 /// An end without output.

@@ -82,15 +82,33 @@ void Loop::check_clocks() {
 }
 
 Instant Loop::turn() {
+  const LogBatch together;
   check_clocks();
   const Instant now = boot_now();
   for (LoopMember* member : members_) member->step(now);
-  run_posted();
+  if (std::this_thread::get_id() == own_thread_) run_posted();
   if (on_turn_) on_turn_();
   // After all steps, since a step may give another member something to do.
   Instant deadline = Instant::max();
   for (const LoopMember* member : members_) deadline = std::min(deadline, member->next_deadline());
   return deadline;
+}
+
+void Loop::acquire() {
+  while (turning_.exchange(true)) turning_.wait(true);
+}
+
+void Loop::release() {
+  turning_ = false;
+  turning_.notify_one();
+}
+
+void Loop::lend() {
+  if (turning_.exchange(true)) return wake();  // perhaps this thread is making the turn
+  const Instant deadline = turn();
+  const bool is_earlier = stopped_ || deadline < sleeps_until_;
+  release();
+  if (is_earlier) wake();
 }
 
 void Loop::wait(Instant deadline) {
@@ -108,7 +126,9 @@ void Loop::wait(Instant deadline) {
     polled_.push_back({fd->get(), POLLIN, 0});
   }
   for (const int fd : watched_) polled_.push_back({fd, POLLIN, 0});
-  if (poll(polled_.data(), polled_.size(), left > Duration::zero() ? -1 : 0) > 0) read_polled();
+  const bool ready = poll(polled_.data(), polled_.size(), left > Duration::zero() ? -1 : 0) > 0;
+  acquire();
+  if (ready) read_polled();
 }
 
 void Loop::read_polled() {
@@ -125,9 +145,14 @@ void Loop::read_polled() {
 }
 
 void Loop::run() {
-  while (!stopped_) {
-    const Instant deadline = turn();
-    if (!stopped_) wait(deadline);
+  own_thread_ = std::this_thread::get_id();
+  while (true) {
+    sleeps_until_ = turn();
+    if (stopped_) break;
+    const Instant deadline = sleeps_until_;
+    release();
+    wait(deadline);
+    if (stopped_) break;
   }
   run_posted(true);
 }

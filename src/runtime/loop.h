@@ -2,11 +2,13 @@
 
 #include <poll.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -46,7 +48,12 @@ class LoopMember {
 };
 
 /// The daemon's event loop: waits for wake-ups, deadlines and signals, then steps its members.
-/// Nothing on it may block. All of it runs on the thread of run().
+/// Nothing on it may block.
+///
+/// Turns are made on the thread of run(), or on a thread that was lent to it, never two at a time. A
+/// thread that has ended a job so starts the next one without a change of threads: in order, with
+/// prefetch 64 and a C++ executor, that is 0.54 to 0.77 of raw transactions in place of 0.30 to
+/// 0.32 (bench, drain).
 ///
 /// A turn: check the clocks, step each member, run what was posted, call on_turn(), and wait for
 /// the earliest deadline, a wake-up or a signal. The warden and systemd's watchdog count the turns.
@@ -69,7 +76,11 @@ class Loop {
   /// From any thread: steps all members soon.
   void wake() noexcept;
 
-  /// From any thread: runs `work` on the loop's thread soon, in the order of the calls. Accepted
+  /// From a thread that holds no mutex and has nothing else to do: steps all members on it, or, if
+  /// a turn is being made, soon.
+  void lend();
+
+  /// From any thread: runs `work` on the thread of run() soon, in the order of the calls. Accepted
   /// work runs before run() returns. False: the loop has ended and `work` is dropped.
   bool post(std::function<void()> work);
   /// Runs what was posted, after the members of a turn are stepped. run() does it; call it in place
@@ -92,6 +103,8 @@ class Loop {
   Loop() = default;
   [[nodiscard]] Instant turn();
   void wait(Instant deadline);
+  void acquire();
+  void release();
   void read_polled();
   void check_clocks();
 
@@ -104,6 +117,9 @@ class Loop {
   Duration turn_interval_ = std::chrono::seconds{10};
   UniqueFd wake_, signals_, timer_;
   bool stopped_ = false;
+  std::atomic<bool> turning_ = true;  // some thread makes a turn, or run() is not there to
+  Instant sleeps_until_{};            // while it waits
+  std::thread::id own_thread_;
   ClockOffset clock_offset_;
 
   std::mutex posted_mutex_;

@@ -119,14 +119,19 @@ core::Event decode_reply(const wire::Binding& binding, const Effect& effect,
 
 }  // namespace
 
-void QueueDriver::Inbox::put(core::Event event) {
+void QueueDriver::Inbox::put(core::Event event, bool lent) {
   bool first = false;
   {
     const std::lock_guard lock{mutex};
     first = events.empty();
     events.push_back(std::move(event));
   }
-  if (first) loop->wake();
+  if (!first) return;
+  if (lent) {
+    loop->lend();
+  } else {
+    loop->wake();
+  }
 }
 
 QueueDriver::QueueDriver(Parts parts, Loop& loop, net::Transport& transport,
@@ -176,14 +181,25 @@ void QueueDriver::reconfigure(const core::QueueOptions& options, Runners runners
   inbox_->put(core::Reconfigured{std::make_shared<const core::QueueOptions>(options)});
 }
 
-// Only those without jobs: a runner's destructor waits for its jobs.
+// Only those without jobs: a runner's destructor waits for its jobs, and for its threads, of which
+// this one may be lent to the loop. So it runs on the loop's own.
 void QueueDriver::drop_old_runners() {
-  std::erase_if(old_runners_, [this](const Runners& runners) {
-    return std::none_of(runners.begin(), runners.end(), [this](const auto& runner) {
-      return std::any_of(running_.begin(), running_.end(),
-                         [&](const auto& job) { return job.second == runner.second.get(); });
+  const auto has_job = [this](const Runners& runners) {
+    return std::any_of(running_.begin(), running_.end(), [&](const auto& job) {
+      return std::any_of(runners.begin(), runners.end(),
+                         [&](const auto& runner) { return runner.second.get() == job.second; });
     });
-  });
+  };
+  const auto idle = std::stable_partition(old_runners_.begin(), old_runners_.end(), has_job);
+  for (auto each = idle; each != old_runners_.end(); ++each) {
+    loop_.post([dropped = std::make_shared<Runners>(std::move(*each))] { dropped->clear(); });
+  }
+  old_runners_.erase(idle, old_runners_.end());
+}
+
+Runners QueueDriver::take_runners() {
+  drop_old_runners();
+  return std::move(runners_);
 }
 
 std::optional<std::string> QueueDriver::why(Instant now, const std::string& id) const {
@@ -412,7 +428,8 @@ void QueueDriver::carry_out(const core::StartJob& effect) {
   auto started =
       runner->start(std::move(attempt), effect.deadline.value_or(Instant::max()),
                     [inbox = inbox_, binding = binding_, task = effect.task](exec::Exit exit) {
-                      inbox->put(to_core(binding->reserved, task->key, std::move(exit)));
+                      const bool lent = exit.spares_thread;
+                      inbox->put(to_core(binding->reserved, task->key, std::move(exit)), lent);
                     });
   if (!started) {
     running_.erase(effect.attempt);

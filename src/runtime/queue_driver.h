@@ -89,7 +89,7 @@ class QueueDriver : public LoopMember {
   [[nodiscard]] bool any_job() const { return !running_.empty(); }
   /// After stopped(), when no job runs: for the driver that follows.
   [[nodiscard]] std::uint64_t next_attempt() const { return core_.next_attempt(); }
-  [[nodiscard]] Runners take_runners() { return std::move(runners_); }
+  [[nodiscard]] Runners take_runners();
 
   /// Replaces limits and executors; running jobs continue under the old ones.
   void reconfigure(const core::QueueOptions& options, Runners runners);
@@ -113,8 +113,9 @@ class QueueDriver : public LoopMember {
     std::vector<core::Event> events;
     std::vector<core::Event> at_hand;  // the loop's thread's own
     Loop* loop = nullptr;
-    /// From any thread. Only the first event of a burst wakes the loop.
-    void put(core::Event event);
+    /// From any thread. Only the first event of a burst wakes the loop, or gets its turn at once, on
+    /// this thread if that is `lent`.
+    void put(core::Event event, bool lent = false);
   };
 
   /// `encoded_at`: the time in the request's value, where it has one.

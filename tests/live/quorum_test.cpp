@@ -37,7 +37,9 @@ class Cluster {
     settings.more_queues.push_back(
         {{"name", "wide"},
          {"concurrency", 8},
-         {"executors", {{"*", recorder(wide_journal_, settings.node, "task")}}}});
+         {"executors",
+          {{"*",
+            {{"exec", {LICTOR_JOB_RECORDER, wide_journal_.file(), settings.node, "task"}}}}}}});
     return std::make_unique<LictorDaemon>(settings);
   }
   [[nodiscard]] std::size_t running() const {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <latch>
 #include <stdexcept>
@@ -78,6 +79,44 @@ TEST_CASE("the thread that has worked last works next, and the others' memory is
   int changes = 0;  // each of the others may come to rest only now
   for (std::size_t i = 1; i < threads.size(); ++i) changes += threads[i] != threads[i - 1];
   CHECK(changes < 10);
+}
+
+TEST_CASE("an end that starts the next job is lent its thread, which then runs that job") {
+  LeaseBoard board = std::move(LeaseBoard::create(8).value());
+  std::vector<pid_t> threads;  // one at a time
+  std::promise<void> all;
+  FunctionRunner runner{[&](const Attempt&, const JobTools&) {
+                          threads.push_back(static_cast<pid_t>(syscall(SYS_gettid)));
+                          return Exit{};
+                        },
+                        board, 3};
+  const std::function<void(Exit)> next = [&](const Exit& exit) {
+    CHECK(exit.spares_thread);
+    if (threads.size() == 100) return all.set_value();
+    REQUIRE(runner.start(attempt(threads.size() + 1), Instant::max(), next));
+  };
+  REQUIRE(runner.start(attempt(1), Instant::max(), next));
+  all.get_future().get();
+  int changes = 0;  // each of the others may come upon one as it begins
+  for (std::size_t i = 1; i < threads.size(); ++i) changes += threads[i] != threads[i - 1];
+  CHECK(changes < 10);
+}
+
+TEST_CASE("of several jobs that an end starts, others are run by other threads") {
+  LeaseBoard board = std::move(LeaseBoard::create(8).value());
+  std::latch together{2};
+  FunctionRunner runner{[&](const Attempt& attempt, const JobTools&) {
+                          if (attempt.id != AttemptId{1}) together.arrive_and_wait();
+                          return Exit{};
+                        },
+                        board, 2};
+  Exits exits;
+  REQUIRE(runner.start(attempt(1), Instant::max(), [&](const Exit&) {
+    REQUIRE(runner.start(attempt(2), Instant::max(), exits.callback()));
+    REQUIRE(runner.start(attempt(3), Instant::max(), exits.callback()));
+  }));
+  CHECK(exits.of(AttemptId{2}).ending == Ending::kDone);
+  CHECK(exits.of(AttemptId{3}).ending == Ending::kDone);
 }
 
 TEST_CASE("a thread is started when a job finds none idle, and is kept") {

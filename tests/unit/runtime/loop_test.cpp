@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
+#include <future>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -56,6 +58,35 @@ struct Stepped : LoopMember {
 // Longer than anybody waits for a test: a turn that is not due does not come.
 constexpr Duration kNever = std::chrono::hours{1};
 
+// A loop that runs and waits, on a thread of its own.
+struct Running {
+  explicit Running(LoopMember& member) : loop(*Loop::create()) {
+    loop->add(member);
+    loop->on_turn(kNever, [] {});
+    thread = std::thread{[this] { loop->run(); }};
+    std::promise<void> begun;
+    REQUIRE(loop->post([&] { begun.set_value(); }));
+    begun.get_future().get();
+  }
+  ~Running() {
+    loop->post([this] { loop->stop(); });
+    thread.join();
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  // Nobody can see when the loop's thread waits: until one turn was lent.
+  void lend_until(const std::function<bool()>& done) const {
+    while (!done()) {
+      loop->lend();
+      std::this_thread::yield();
+    }
+  }
+
+  std::unique_ptr<Loop> loop;
+  std::thread thread;
+};
+
 }  // namespace
 
 TEST_CASE("a task that is given something to do by one stepped after it is stepped again at once") {
@@ -89,6 +120,67 @@ TEST_CASE("what is watched steps the tasks when it is readable") {
   (*loop)->run();
   CHECK(task.steps == 2);
   for (const int end : ends) close(end);
+}
+
+TEST_CASE("a lent thread makes the turn, and the loop keeps the deadline that it leaves behind") {
+  Stepped member;
+  std::atomic<bool> lent = false, kept = false;
+  const auto lender = std::this_thread::get_id();
+  member.act = [&] {
+    const bool is_lent = std::this_thread::get_id() == lender;
+    if (is_lent && !lent) member.due = boot_now() + 10ms;
+    kept = kept || (lent && !is_lent);
+    lent = lent || is_lent;
+  };
+  const Running running{member};
+  running.lend_until([&] { return lent.load(); });
+  while (!kept) std::this_thread::yield();  // for ever, if it was forgotten
+}
+
+TEST_CASE("of many that lend their threads each gets its turn, and never two at a time") {
+  constexpr int kThreads = 4, kTimes = 2'000;
+  Stepped member;
+  std::atomic<int> asked = 0, seen = 0, turns = 0;
+  std::atomic<bool> two = false;
+  member.act = [&] {
+    two = two || turns++ != 0;
+    seen = asked.load();
+    --turns;
+  };
+  {
+    const Running running{member};
+    std::vector<std::thread> lenders;
+    for (int i = 0; i < kThreads; ++i) {
+      lenders.emplace_back([&] {
+        for (int n = 0; n < kTimes; ++n) {
+          const int mine = ++asked;
+          running.loop->lend();
+          while (seen < mine) std::this_thread::yield();  // for ever, if it was forgotten
+        }
+      });
+    }
+    for (std::thread& lender : lenders) lender.join();
+  }
+  CHECK(seen == kThreads * kTimes);
+  CHECK_FALSE(two);
+}
+
+TEST_CASE("a turn may lend its own thread, or end the loop, after which none is made") {
+  Stepped member;
+  std::atomic<Loop*> loop = nullptr;
+  std::atomic<int> turns = 0;
+  member.act = [&] {
+    Loop* const known = loop;
+    if (known == nullptr) return;
+    if (++turns < 10) known->lend();
+    if (turns == 20) known->stop();
+  };
+  Running running{member};
+  loop = running.loop.get();
+  running.lend_until([&] { return turns == 20; });
+  while (running.loop->post([] {})) std::this_thread::yield();  // until run() has returned
+  running.loop->lend();
+  CHECK(turns == 20);
 }
 
 TEST_CASE("clocks that go on together have not stepped, one that stands still or is set has") {
