@@ -1,12 +1,10 @@
-// Schedules and cron expressions as operators write them, and files of time zones as tzdata brings
-// them.
+// Schedules and cron expressions as operators write them.
 
 #include <string>
 
 #include "fuzz.h"
 #include "schedule/cron.h"
 #include "schedule/ticks.h"
-#include "schedule/zone.h"
 #include "wire/record.h"
 #include "wire/schedule_record.h"
 
@@ -32,32 +30,6 @@ void check_cron(std::string_view text) {
   FUZZ_REQUIRE(cron->count(now, *next + 1s) == 1);
 }
 
-void check_rule(std::string_view text) {
-  const auto rule = PosixRule::parse(text);
-  if (!rule || !rule->has_summer) return;
-  const auto begin = rule->summer_begin.in(std::chrono::year{2028});
-  FUZZ_REQUIRE(begin > LocalTime{} && begin < LocalTime{} + std::chrono::years{80});
-}
-
-void check_zone(std::string_view file) {
-  const auto zone = Zone::parse(file);
-  if (!zone) {
-    FUZZ_REQUIRE(zone.error().message.find("expected") != std::string::npos);
-    return;
-  }
-  for (const Tick at : {kFirstTick, Tick{}, kNow, kNow + std::chrono::years{100}, kLastTick}) {
-    const Zone::Period period = zone->period_at(at);
-    FUZZ_REQUIRE(period.begin <= at);
-    FUZZ_REQUIRE(at < period.end);
-  }
-  static const Cron daily = *Cron::parse("30 2 * * *");
-  const auto schedule =
-      Schedule::make({daily, std::make_shared<const Zone>(*zone), kNow, kNow + 240h});
-  if (!schedule) return;  // a clock that is set back each day
-  const auto next = schedule->next_after(kNow);
-  if (next) FUZZ_REQUIRE(*next > kNow && schedule->count(kNow, *next) == 1);
-}
-
 void check_record(std::string_view text) {
   static Zones zones;
   const auto read = wire::read_schedule("nightly", text, zones);
@@ -78,8 +50,6 @@ void check_record(std::string_view text) {
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text = lictor::fuzz::text_of(data, size);
   lictor::fuzz::check_cron(text);
-  lictor::fuzz::check_rule(text);
-  lictor::fuzz::check_zone(text);
   lictor::fuzz::check_record(text);
   return 0;
 }

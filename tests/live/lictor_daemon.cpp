@@ -108,9 +108,11 @@ void LictorDaemon::kill_with_warden() {
   kill();
 }
 
-void LictorDaemon::reload(const json& queue) {
+void LictorDaemon::reload(const json& queue) { reload_text(config_with(queue)); }
+
+std::string LictorDaemon::config_with(const json& queue) {
   settings_.queue.merge_patch(queue);
-  reload_text(config_of(settings_, folder_.file("state")).dump(2));
+  return config_of(settings_, folder_.file("state")).dump(2);
 }
 
 void LictorDaemon::reload_text(const std::string& config) {

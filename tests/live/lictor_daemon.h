@@ -56,6 +56,8 @@ class LictorDaemon {
   void reload(const nlohmann::json& queue);
   void reload_text(const std::string& config);
   void hang_up() { process_->signal(SIGHUP); }
+  /// Its configuration, with `queue` laid over it.
+  [[nodiscard]] std::string config_with(const nlohmann::json& queue);
   /// TERM; its exit code. Nothing if it does not end.
   std::optional<int> stop();
   void terminate() { process_->signal(SIGTERM); }
