@@ -1,7 +1,5 @@
 #include "schedule/zone.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <string>
 
@@ -9,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/read_file.h"
+#include "base/siphash.h"
 #include "base/text.h"
 
 namespace lictor::schedule {
@@ -19,10 +18,10 @@ Tick as_utc(const cctz::civil_second& shown) {
   return Tick{std::chrono::seconds{shown - cctz::civil_second{}}};
 }
 
-// CCTZ keeps what it has read for ever, by name. So a zone's name begins with the time at which its
-// file was changed: "1764413291:/usr/share/zoneinfo/Europe/Rome".
-std::string versioned_name(const std::string& path, const struct stat& file) {
-  return fmt::format("{}.{}:{}", file.st_mtim.tv_sec, file.st_mtim.tv_nsec, path);
+// CCTZ keeps what it has read for ever, by name. So a zone's name begins with a hash of its file:
+// "81f3a2c55d90b7e4:/usr/share/zoneinfo/Europe/Rome".
+std::string versioned_name(const std::string& path, std::string_view file) {
+  return fmt::format("{:x}:{}", siphash<2, 4>(SipKey{}, file), path);
 }
 
 std::unique_ptr<cctz::ZoneInfoSource> open_versioned(
@@ -58,10 +57,9 @@ Result<std::shared_ptr<const Zone>> Zones::find(std::string_view name) {
     if (!safe) return unknown("");
     if (name == "localtime") return unknown("; name the zone, since hosts may differ in theirs");
     const std::string path = folder_ + '/' + std::string{name};
-    struct stat file {};
+    const auto file = read_small_file("time zone", path, 1U << 20U);
     cctz::time_zone read;
-    if (stat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode) ||
-        !cctz::load_time_zone(versioned_name(path, file), &read)) {
+    if (!file || !cctz::load_time_zone(versioned_name(path, *file), &read)) {
       return unknown(advice(name));
     }
     zone = Zone{read};
