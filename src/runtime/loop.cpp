@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/errno_text.h"
+#include "runtime/log.h"
 
 namespace lictor::runtime {
 namespace {
