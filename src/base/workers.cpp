@@ -17,6 +17,11 @@ bool Workers::post_next(Job job) {
   return add(std::move(job), {}, !jobs_.empty());
 }
 
+bool Workers::empty() {
+  const std::lock_guard lock{mutex_};
+  return jobs_.empty();
+}
+
 // An idle thread waits for the first job. So a later one need not wake it.
 bool Workers::add(Job job, Duration delay, bool wakes) {
   if (stopped_) return false;

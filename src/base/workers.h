@@ -31,6 +31,8 @@ class Workers {
   bool post(Job job, Duration delay = {});
   /// The same from a job that is about to end: if no other waits, its thread takes it next.
   bool post_next(Job job);
+  /// No job waits for a thread or its time.
+  [[nodiscard]] bool empty();
   /// Runs all jobs that wait, whatever their time, and joins the threads. Not from a job.
   void stop();
 

@@ -103,7 +103,7 @@ void FunctionRunner::run(AttemptId id, Job& job) {
   if (exit.error.size() > kMaxErrorBytes) exit.error = excerpt(exit.error, kMaxErrorBytes);
   const bool failed = exit.ending == Ending::kRetry || exit.ending == Ending::kPermanent;
   if (failed && exit.error.empty()) exit.error = "it gave no reason";
-  exit.spares_thread = true;
+  exit.spares_thread = workers_.empty();
   t_ends_job = this;
   finish(id, job, std::move(exit));
   t_ends_job = nullptr;

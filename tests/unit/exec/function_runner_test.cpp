@@ -102,6 +102,19 @@ TEST_CASE("an end that starts the next job is lent its thread, which then runs t
   CHECK(changes < 10);
 }
 
+TEST_CASE("a thread is not lent while another job waits for it") {
+  std::latch begin{1};
+  Scene scene{[&](const Attempt&, const JobTools&) {
+    begin.wait();
+    return Exit{};
+  }};
+  scene.start(1);
+  scene.start(2);
+  begin.count_down();
+  CHECK_FALSE(scene.of(1).spares_thread);
+  CHECK(scene.of(2).spares_thread);
+}
+
 TEST_CASE("of several jobs that an end starts, others are run by other threads") {
   LeaseBoard board = std::move(LeaseBoard::create(8).value());
   std::latch together{2};
