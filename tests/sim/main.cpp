@@ -1,10 +1,12 @@
 // sim: many runs of the simulation, by seed.
 
 #include <array>
+#include <future>
 #include <iomanip>
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -27,6 +29,7 @@ constexpr std::uint64_t kAllArrows = 50'000;
 struct Arguments {
   std::uint64_t first = 1;
   std::uint64_t seeds = 100;
+  unsigned jobs = 1;
   bool trace = false;
   bool faults = false;
   bool stats = false;
@@ -50,6 +53,7 @@ constexpr Named kFaults[] = {
 void add_options(CLI::App& app, Arguments& arguments) {
   app.add_option("--first", arguments.first, "the first seed");
   app.add_option("--seeds", arguments.seeds, "how many are run; exit 1 if anything is found");
+  app.add_option("--jobs", arguments.jobs, "by so many threads")->check(CLI::Range(1, 1024));
   app.add_option_function<std::uint64_t>(
       "--seed",
       [&](std::uint64_t seed) {
@@ -76,31 +80,44 @@ struct Totals {
   std::array<std::size_t, test::kMisfortunes> misfortunes{};
   TaskTable::Walked walked{};
 
-  void add(const Simulation& simulation, bool has_failed) {
-    ++seeds;
-    failed += has_failed ? 1 : 0;
-    jobs += simulation.oracle().starts();
-    losses += simulation.oracle().losses();
-    effects += simulation.oracle().effects();
-    dead += simulation.oracle().dead();
-    const auto struck = simulation.misfortunes();
-    for (std::size_t i = 0; i < misfortunes.size(); ++i) misfortunes[i] += struck[i];
-    const auto arrows = simulation.walked();
-    for (std::size_t i = 0; i < walked.size(); ++i) walked[i] |= arrows[i];
+  void add(const Totals& other) {
+    seeds += other.seeds;
+    failed += other.failed;
+    jobs += other.jobs;
+    losses += other.losses;
+    effects += other.effects;
+    dead += other.dead;
+    for (std::size_t i = 0; i < misfortunes.size(); ++i) misfortunes[i] += other.misfortunes[i];
+    for (std::size_t i = 0; i < walked.size(); ++i) walked[i] |= other.walked[i];
   }
 };
 
-Totals run_seeds(const Arguments& arguments) {
+// Every `jobs`th seed.
+Totals run_share(const Arguments& arguments, unsigned share) {
   Totals totals;
-  for (std::uint64_t i = 0; i < arguments.seeds && totals.failed < 10; ++i) {
+  for (std::uint64_t i = share; i < arguments.seeds && totals.failed < 10; i += arguments.jobs) {
     const std::uint64_t seed = arguments.first + i;
     Simulation simulation{seed, arguments.trace};
     const std::string found = simulation.run();
-    totals.add(simulation, !found.empty());
+    const auto& oracle = simulation.oracle();
+    totals.add({1, found.empty() ? 0U : 1U, oracle.starts(), oracle.losses(), oracle.effects(),
+                oracle.dead(), simulation.misfortunes(), simulation.walked()});
     if (found.empty()) continue;
-    std::cout << "seed " << seed << ": " << found << " (" << kProgram << " --seed " << seed
-              << " --trace)" << std::endl;
+    const std::string number = std::to_string(seed);
+    std::cout << "seed " + number + ": " + found + " (" + kProgram + " --seed " + number +
+                     " --trace)\n"
+              << std::flush;
   }
+  return totals;
+}
+
+Totals run_seeds(const Arguments& arguments) {
+  std::vector<std::future<Totals>> shares;
+  for (unsigned share = 0; share < arguments.jobs; ++share) {
+    shares.push_back(std::async(std::launch::async, run_share, arguments, share));
+  }
+  Totals totals;
+  for (std::future<Totals>& share : shares) totals.add(share.get());
   return totals;
 }
 
