@@ -24,14 +24,14 @@ Exit not_started(AttemptId attempt) {
 
 FunctionRunner::FunctionRunner(JobFunction function, LeaseBoard& board, std::size_t threads,
                                LeaseSlot slot)
-    : function_(std::move(function)), board_(board), first_slot_(slot), workers_(threads) {}
+    : function_(std::move(function)), board_(board), first_slot_(slot), threads_(threads) {}
 
 FunctionRunner::~FunctionRunner() {
   {
     const std::lock_guard lock{mutex_};
     for (const auto& [id, job] : jobs_) job->stop.request_stop();
   }
-  workers_.stop();
+  threads_.stop();
 }
 
 Result<void> FunctionRunner::start(Attempt attempt, Instant deadline, ExitCallback on_exit) {
@@ -47,7 +47,7 @@ Result<void> FunctionRunner::start(Attempt attempt, Instant deadline, ExitCallba
   }
   auto work = [this, id, job] { run(id, *job); };
   const bool posted =
-      t_ends_job == this ? workers_.post_next(std::move(work)) : workers_.post(std::move(work));
+      t_ends_job == this ? threads_.post_next(std::move(work)) : threads_.post(std::move(work));
   if (posted) return {};
   {
     const std::lock_guard lock{mutex_};
@@ -103,7 +103,7 @@ void FunctionRunner::run(AttemptId id, Job& job) {
   if (exit.error.size() > kMaxErrorBytes) exit.error = excerpt(exit.error, kMaxErrorBytes);
   const bool failed = exit.ending == Ending::kRetry || exit.ending == Ending::kPermanent;
   if (failed && exit.error.empty()) exit.error = "it gave no reason";
-  exit.spares_thread = workers_.empty();
+  exit.spares_thread = threads_.empty();
   t_ends_job = this;
   finish(id, job, std::move(exit));
   t_ends_job = nullptr;

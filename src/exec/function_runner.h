@@ -7,7 +7,7 @@
 #include <stop_token>
 #include <unordered_map>
 
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "exec/lease_board.h"
 #include "exec/runner.h"
 
@@ -23,7 +23,7 @@ struct JobTools {
 /// A job inside the daemon. The Exit's `attempt` may stay empty. An exception counts as kRetry.
 using JobFunction = std::function<Exit(Attempt attempt, const JobTools& tools)>;
 
-/// Runs a function for each attempt, on threads of its own (base/workers.h).
+/// Runs a function for each attempt, on threads of its own (base/thread_pool.h).
 ///
 ///   start() --admitted by the lease board--> waiting --a thread takes it--> runs --> on_exit
 ///      |                                        |                             |
@@ -73,7 +73,7 @@ class FunctionRunner : public Runner {
 
   std::mutex mutex_;
   std::unordered_map<AttemptId, std::shared_ptr<Job>> jobs_;  // waiting and running
-  Workers workers_;
+  ThreadPool threads_;
 };
 
 }  // namespace lictor::exec

@@ -22,7 +22,7 @@ Result<void> NoopRunner::start(Attempt attempt, Instant, ExitCallback on_exit) {
     return {};
   }
   const std::lock_guard lock{mutex_};
-  if (!workers_.post([this, id = attempt.id] { end(id, Ending::kDone); }, sleep_)) {
+  if (!threads_.post([this, id = attempt.id] { end(id, Ending::kDone); }, sleep_)) {
     return fail(ErrorCode::kFailed, "cannot start a thread: " + errno_text(EAGAIN));
   }
   sleepers_.emplace(attempt.id, std::move(on_exit));

@@ -3,7 +3,7 @@
 #include <map>
 #include <mutex>
 
-#include "base/workers.h"
+#include "base/thread_pool.h"
 #include "exec/runner.h"
 
 namespace lictor::exec {
@@ -31,7 +31,7 @@ class NoopRunner : public Runner {
   const Duration sleep_;
   std::mutex mutex_;
   std::map<AttemptId, ExitCallback> sleepers_;
-  Workers workers_{1};
+  ThreadPool threads_{1};
 };
 
 }  // namespace lictor::exec

@@ -26,8 +26,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "base/unique_fd.h"
-#include "base/workers.h"
 #include "httpd/exchange.h"
 
 struct MHD_Connection;
@@ -52,7 +52,7 @@ struct Shared {
   std::vector<std::shared_ptr<Call>> ready;
   bool closed = false;
   std::atomic<bool> stopping = false;
-  Workers workers;
+  ThreadPool workers;
 };
 
 /// The exchange of one request over libmicrohttpd.

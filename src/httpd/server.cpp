@@ -109,7 +109,7 @@ class Server::Loop {
   const std::vector<Listener> listeners_;
   const Options options_;
   const std::shared_ptr<Shared> shared_;
-  std::optional<Workers> quick_;
+  std::optional<ThreadPool> quick_;
   MHD_Daemon* daemon_ = nullptr;
   int daemon_fd_ = -1;
   std::map<int, Connection> connections_;  // by descriptor

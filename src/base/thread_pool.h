@@ -17,14 +17,14 @@ namespace lictor {
 ///
 /// A burst wakes one thread, which wakes the next if jobs are left when it has taken its own. So
 /// few threads do short jobs, without a wake-up for each.
-class Workers {
+class ThreadPool {
  public:
   using Job = std::function<void()>;
 
-  explicit Workers(std::size_t max_threads) : max_threads_(max_threads) {}
-  ~Workers() { stop(); }
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
+  explicit ThreadPool(std::size_t max_threads) : max_threads_(max_threads) {}
+  ~ThreadPool() { stop(); }
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   /// From any thread. False, and `job` is dropped: there is no thread and none can be started, or
   /// stop() is over.

@@ -1,4 +1,4 @@
-#include "base/workers.h"
+#include "base/thread_pool.h"
 
 #include <system_error>
 #include <utility>
@@ -7,23 +7,23 @@
 
 namespace lictor {
 
-bool Workers::post(Job job, Duration delay) {
+bool ThreadPool::post(Job job, Duration delay) {
   const std::lock_guard lock{mutex_};
   return add(std::move(job), delay, true);
 }
 
-bool Workers::post_next(Job job) {
+bool ThreadPool::post_next(Job job) {
   const std::lock_guard lock{mutex_};
   return add(std::move(job), {}, !jobs_.empty());
 }
 
-bool Workers::empty() {
+bool ThreadPool::empty() {
   const std::lock_guard lock{mutex_};
   return jobs_.empty();
 }
 
 // An idle thread waits for the first job. So a later one need not wake it.
-bool Workers::add(Job job, Duration delay, bool wakes) {
+bool ThreadPool::add(Job job, Duration delay, bool wakes) {
   if (stopped_) return false;
   const auto added = jobs_.emplace(boot_now() + delay, std::move(job));
   if (wakes && (added == jobs_.begin() || idle_ == 0)) wake_one();
@@ -32,7 +32,7 @@ bool Workers::add(Job job, Duration delay, bool wakes) {
   return false;
 }
 
-void Workers::wake_one() {
+void ThreadPool::wake_one() {
   if (waking_) return;
   if (idle_ > 0) {
     waking_ = true;
@@ -49,7 +49,7 @@ void Workers::wake_one() {
   }
 }
 
-void Workers::stop() {
+void ThreadPool::stop() {
   std::vector<std::thread> threads;
   {
     const std::lock_guard lock{mutex_};
@@ -63,7 +63,7 @@ void Workers::stop() {
   jobs_.clear();
 }
 
-void Workers::run(std::unique_lock<std::mutex>& lock) {
+void ThreadPool::run(std::unique_lock<std::mutex>& lock) {
   waking_ = false;
   while (!jobs_.empty() || !stopping_) {
     const Instant at = jobs_.empty() ? Instant::max() : jobs_.begin()->first;
