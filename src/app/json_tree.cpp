@@ -61,14 +61,24 @@ class CursorIterator {
 };
 
 // "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error while parsing
-// object - unexpected '}'; expected string literal" says twice where it is.
-std::string describe_syntax_error(std::string_view what) {
+// object - unexpected '}'; last read: '\"a\" }'; expected string literal" says twice where it is, and
+// shows what was read, which may be a token. `before`: the text up to there.
+std::string describe_syntax_error(std::string_view what, std::string_view before) {
   if (const auto dash = what.find(" - "); dash != std::string_view::npos) {
     what.remove_prefix(dash + 3);
   } else if (const auto bracket = what.find("] "); bracket != std::string_view::npos) {
     what.remove_prefix(bracket + 2);
   }
-  return "not JSON: " + excerpt(what, 160);
+  std::string text{what};
+  if (const auto read = text.find("; last read: '"); read != std::string::npos) {
+    const auto expected = text.rfind("; expected ");
+    text.erase(read, expected != std::string::npos && expected > read ? expected - read
+                                                                      : std::string::npos);
+  }
+  const auto last = before.find_last_not_of(" \t\r\n");
+  const bool after_comma = last != std::string_view::npos && before[last] == ',';
+  if (text.ends_with("expected '}'") || text.ends_with("expected ']'")) text += " or a comma";
+  return "not JSON: " + excerpt(text, 160) + (after_comma ? "; remove the comma before it" : "");
 }
 
 // The handler of nlohmann's SAX interface, whose function names it takes.
@@ -136,7 +146,8 @@ class TreeBuilder {
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
     const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
     error_ = std::string{file_} + ":" + std::to_string(line) + ":" +
-             std::to_string(start - line_start + 1) + ": " + describe_syntax_error(error.what());
+             std::to_string(start - line_start + 1) + ": " +
+             describe_syntax_error(error.what(), before);
     return false;
   }
 

@@ -121,8 +121,6 @@ Result<void> ConsulClient::start() {
   const std::size_t places =
       tuning_.max_short_requests + tuning_.max_urgent_requests + tuning_.max_polls;
   set(CURLMOPT_MAXCONNECTS, static_cast<long>(places));
-  // An idle connection is not always used again: it would stay open beside a new one.
-  set(CURLMOPT_MAX_TOTAL_CONNECTIONS, static_cast<long>(places));
   watch(wake_.get(), EPOLLIN);
   return {};
 }

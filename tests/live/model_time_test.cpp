@@ -284,13 +284,17 @@ TEST_CASE("a blocking query wakes on what wakes it at a Consul, and on nothing e
     const auto self = json::parse((*agent).perform(request_of("GET", "/v1/agent/self")).body);
     return std::stoi(self["Stats"]["runtime"]["goroutines"].get<std::string>());
   };
-  const int before = goroutines();
+  int seen = 0;
+  const auto settled_at = [&](int least) {
+    return eventually([&] {
+      const int now = goroutines();
+      return now == std::exchange(seen, now) && now >= least;
+    });
+  };
+  REQUIRE(settled_at(1));  // those of the queries before have ended
+  const int before = seen;
   for (Watched* watched : begun) pair.begin(*watched->query);
-  int last = 0;
-  REQUIRE(eventually([&] {
-    const int now = goroutines();
-    return now == std::exchange(last, now) && now >= before + 3 * static_cast<int>(begun.size());
-  }));
+  REQUIRE(settled_at(before + 3 * static_cast<int>(begun.size())));
   for (Watched& watched : all) {
     pair.ask(watched.write.method, watched.write.target, watched.write.body);
   }

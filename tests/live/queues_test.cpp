@@ -36,7 +36,8 @@ std::size_t connections(pid_t pid, int port) {
     for (std::string word; fields >> word;) words.push_back(word);
     if (words.size() < 10 || words[2].size() < 5) continue;
     const bool there = std::strtol(words[2].c_str() + words[2].find(':') + 1, nullptr, 16) == port;
-    if (there && sockets.contains(words[9])) ++count;
+    // The kernel may show a connection twice where others come and go while the table is read.
+    if (there) count += sockets.erase(words[9]);
   }
   return count;
 }

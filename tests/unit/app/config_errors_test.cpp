@@ -47,7 +47,8 @@ TEST_CASE("an error is one line: where it is, what was expected, what came, what
         "lictor.json:2: queues[0].executors.A.exec[0]: \"/no/such/program\": No such file or "
         "directory; install the program or correct the path");
   CHECK(error_of("{\n\"queues\": [{\"name\": \"a\",}]}") ==
-        "lictor.json:2:25: not JSON: unexpected '}'; expected string literal");
+        "lictor.json:2:25: not JSON: unexpected '}'; expected string literal; remove "
+        "the comma before it");
 }
 
 TEST_CASE("an unknown key is refused with the nearest known one, or with all of them") {

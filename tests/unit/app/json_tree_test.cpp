@@ -62,19 +62,23 @@ TEST_CASE("what is not JSON is refused with file, line and column") {
     std::string error;
   };
   const Case cases[] = {
-      {"{\n  \"a\": 1,\n}", "x.json:3:1: not JSON: unexpected '}'; expected string literal"},
+      {"{\n  \"a\": 1,\n}",
+       "x.json:3:1: not JSON: unexpected '}'; expected string literal; remove the comma before it"},
       {"{\"a\": 1, // more to come\n}",
        "x.json:2:1: not JSON: unexpected '}'; expected string literal"},
       {"{\"a\": }", "x.json:1:7: not JSON: unexpected '}'; expected '[', '{', or a literal"},
-      {"[1 2]", "x.json:1:4: not JSON: unexpected number literal; expected ']'"},
-      {"{\n\"a\": 1\n\"b\": 2}", "x.json:3:3: not JSON: unexpected string literal; expected '}'"},
-      {"{\"a\": 1", "x.json:1:7: not JSON: unexpected end of input; expected '}'"},
+      {"[1 2]", "x.json:1:4: not JSON: unexpected number literal; expected ']' or a comma"},
+      {"{\n\"a\": 1\n\"b\": 2}",
+       "x.json:3:3: not JSON: unexpected string literal; expected '}' or a comma"},
+      {"{\"a\": 1", "x.json:1:7: not JSON: unexpected end of input; expected '}' or a comma"},
       {"{} {}", "x.json:1:4: not JSON: unexpected '{'; expected end of input"},
-      {"{a: 1}", "x.json:1:2: not JSON: invalid literal; last read: '{a'; expected string literal"},
+      {"{a: 1}", "x.json:1:2: not JSON: invalid literal; expected string literal"},
       {"[1e999]", "x.json:1:6: not JSON: number overflow parsing '1e999'"},
       {"{ /* never ends",
-       "x.json:1:15: not JSON: invalid comment; missing closing '*/'; last read: '{ /* never "
-       "ends'; expected string literal"},
+       "x.json:1:15: not JSON: invalid comment; missing closing '*/'; expected string literal"},
+      {"{\"token\": \"SECRET\n}",  // what was read may not be shown
+       "x.json:1:18: not JSON: invalid string: control character U+000A (LF) must be escaped to "
+       "\\u000A or \\n"},
   };
   for (const Case& c : cases) {
     CAPTURE(c.text);
