@@ -61,7 +61,7 @@ class CursorIterator {
 };
 
 // "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error while parsing
-// object - unexpected '}'; last read: '\"a\" }'; expected string literal" says twice where it is, and
+// object - unexpected '}'; last read: '"a" }'; expected string literal" says twice where it is, and
 // shows what was read, which may be a token. `before`: the text up to there.
 std::string describe_syntax_error(std::string_view what, std::string_view before) {
   if (const auto dash = what.find(" - "); dash != std::string_view::npos) {
