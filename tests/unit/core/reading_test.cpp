@@ -366,4 +366,16 @@ TEST_CASE("tasks that were written during an outage start in order") {
   CHECK(r.overtaken() == 0);
 }
 
+TEST_CASE("an old answer does not hide that a task was rewritten") {
+  Reading r;
+  r.cluster.store.remembers = true;
+  put_for_tomorrow(r.cluster, 1'000, 200);
+  r.cluster.run_for(5s);
+  r.cluster.spoil<ListTasks>({.tampering = {Tamper::kStale, 0.5}});
+  r.cluster.put("1100");
+  r.cluster.run_for(10ms);
+  r.cluster.heal();
+  CHECK(r.cluster.run_until([&] { return r.cluster.started == Keys{"tasks/1100"}; }, 5s));
+}
+
 TEST_SUITE_END();
