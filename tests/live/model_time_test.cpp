@@ -163,6 +163,19 @@ class TimedPair {
   Instant now{std::chrono::hours{1}};
 };
 
+// A query that arrives after another's write would find that its table has moved. Each that is being
+// served is three goroutines of the agent at the least. Waits until their number stays, and is at
+// least this.
+int settled_goroutines(net::Transport& agent, int least) {
+  int seen = 0;
+  REQUIRE(eventually([&] {
+    const auto self = json::parse(agent.perform(request_of("GET", "/v1/agent/self")).body);
+    const int now = std::stoi(self["Stats"]["runtime"]["goroutines"].get<std::string>());
+    return now == std::exchange(seen, now) && now >= least;
+  }));
+  return seen;
+}
+
 // A query and the one write that follows it.
 struct Watched {
   std::string root;
@@ -278,23 +291,9 @@ TEST_CASE("a blocking query wakes on what wakes it at a Consul, and on nothing e
     if (watched.query->key_exists || !watched.wakes) begun.push_back(&watched);
   }
 
-  // A query that arrives after another's write would find that its table has moved. Each that is
-  // being served is three goroutines at the least.
-  const auto goroutines = [&] {
-    const auto self = json::parse((*agent).perform(request_of("GET", "/v1/agent/self")).body);
-    return std::stoi(self["Stats"]["runtime"]["goroutines"].get<std::string>());
-  };
-  int seen = 0;
-  const auto settled_at = [&](int least) {
-    return eventually([&] {
-      const int now = goroutines();
-      return now == std::exchange(seen, now) && now >= least;
-    });
-  };
-  REQUIRE(settled_at(1));  // those of the queries before have ended
-  const int before = seen;
+  const int before = settled_goroutines(*agent, 1);
   for (Watched* watched : begun) pair.begin(*watched->query);
-  REQUIRE(settled_at(before + 3 * static_cast<int>(begun.size())));
+  settled_goroutines(*agent, before + 3 * static_cast<int>(begun.size()));
   for (Watched& watched : all) {
     pair.ask(watched.write.method, watched.write.target, watched.write.body);
   }
@@ -401,14 +400,22 @@ TEST_CASE("sessions expire and are renewed, and lock-delays bar, as at a Consul"
   std::vector<std::unique_ptr<Saga>> expiring;
   std::vector<std::unique_ptr<Saga>> renewed;
   std::vector<std::unique_ptr<Saga>> destroyed;
+  constexpr const char* kTargets[] = {"lock",  "lock?raw",  "?recurse",
+                                      "?keys", "l?recurse", "session"};
   for (const char* behavior : {"release", "delete"}) {
-    for (const char* target : {"lock", "lock?raw", "?recurse", "?keys", "l?recurse", "session"}) {
-      auto& saga = *expiring.emplace_back(tell(behavior, "12s", "10s"));
-      saga.watch(target == std::string{"session"} ? "/v1/session/info/{0}" : saga.kv + target);
+    for (std::size_t i = 0; i < std::size(kTargets); ++i) {
+      expiring.push_back(tell(behavior, "12s", "10s"));
     }
     renewed.push_back(tell(behavior, "15s", "10s"));
     destroyed.push_back(tell(behavior, "8s", ""));
   }
+  const int before = settled_goroutines(*agent, 1);
+  for (std::size_t i = 0; i < expiring.size(); ++i) {
+    Saga& saga = *expiring[i];
+    const std::string target = kTargets[i % std::size(kTargets)];
+    saga.watch(target == "session" ? "/v1/session/info/{0}" : saga.kv + target);
+  }
+  settled_goroutines(*agent, before + 3 * static_cast<int>(expiring.size()));
 
   for (const auto& saga : destroyed) {
     saga->watch(saga->key);
