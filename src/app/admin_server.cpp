@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "app/executors.h"
-#include "app/member_entry.h"
+#include "app/service_status.h"
 #include "base/host_name.h"
 #include "base/try.h"
 #include "net/connections.h"

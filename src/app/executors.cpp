@@ -13,11 +13,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "base/text.h"
 #include "base/try.h"
@@ -25,7 +23,6 @@
 #include "exec/noop_runner.h"
 #include "exec/plugin.h"
 #include "exec/process_runner.h"
-#include "runtime/lock_release.h"
 #include "worker/worker_runner.h"
 
 namespace lictor::app {
@@ -162,43 +159,6 @@ Result<runtime::Runners> make_runners(const RunnerParts& parts) {
     runners.emplace(type, std::move(runner));
   }
   return runners;
-}
-
-wire::Binding make_binding(const Config& config, const QueueConfig& queue) {
-  wire::Binding binding;
-  binding.layout = queue.layout;
-  for (const QueueConfig& any : config.queues) binding.reserved.queues.push_back(any.layout);
-  binding.reserved.root = config.root;
-  binding.queue = queue.options.queue;
-  binding.node = config.node;
-  binding.session_ttl = queue.options.session_ttl;
-  binding.lock_delay = queue.options.lock_delay;
-  binding.session_checks = queue.session_checks;
-  binding.request_timeout =
-      std::chrono::duration_cast<std::chrono::milliseconds>(queue.options.request_timeout);
-  return binding;
-}
-
-exec::ReleaseLocks release_locks(const Config& config) {
-  return [&config](const std::vector<exec::HeldLock>& locks) {
-    std::vector<runtime::LockOwner> owners;
-    for (const QueueConfig& queue : config.queues) {
-      const core::QueueOptions& options = queue.options;
-      owners.push_back(
-          {make_binding(config, queue),
-           {config.state_dir, options.queue, config.node, options.session_ttl, options.lock_delay},
-           first_slot(owners.size())});
-    }
-    return runtime::release_locks(config.consul.options, owners, locks);
-  };
-}
-
-Duration longest_lock_release(const Config& config) {
-  Duration grace{};
-  for (const QueueConfig& queue : config.queues) {
-    grace = std::max(grace, queue.options.kill_grace);
-  }
-  return grace + 2 * exec::kLockReleaseTimeout;
 }
 
 }  // namespace lictor::app

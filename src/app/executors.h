@@ -1,22 +1,17 @@
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
 
 #include "app/config.h"
-#include "core/partition.h"
 #include "exec/function_runner.h"
-#include "exec/lease_board.h"
-#include "exec/lock_keeper.h"
 #include "exec/output_log.h"
 #include "exec/process_host.h"
 #include "exec/runner.h"
 #include "lictor/executor.h"
 #include "lictor/result.h"
 #include "runtime/queue_driver.h"
-#include "wire/consul.h"
 #include "worker/room.h"
 
 namespace lictor::app {
@@ -57,23 +52,5 @@ struct RunnerParts {
 /// stored fail the attempt. Exceptions of run() pass through.
 [[nodiscard]] exec::Exit run_in_process(Executor& executor, const exec::Attempt& attempt,
                                         const exec::JobTools& tools);
-
-// The locks of a daemon's queues: where Consul has them, under which leases their jobs run, and how
-// the warden releases them when the daemon is dead.
-
-/// Without leader_value.
-[[nodiscard]] wire::Binding make_binding(const Config& config, const QueueConfig& queue);
-
-/// The lease of partition 0 of the `index`-th queue; of the number of queues: how many leases there
-/// are. Each queue has as many as it may get partitions while the daemon runs.
-[[nodiscard]] inline exec::LeaseSlot first_slot(std::size_t index) {
-  return static_cast<exec::LeaseSlot>(index) * core::kMostPartitions;
-}
-
-/// Runs in a child of the warden, which is forked from this process as it is now. `config` must
-/// outlive it.
-[[nodiscard]] exec::ReleaseLocks release_locks(const Config& config);
-/// How long the warden of a dead daemon may take to end its jobs and release its locks.
-[[nodiscard]] Duration longest_lock_release(const Config& config);
 
 }  // namespace lictor::app

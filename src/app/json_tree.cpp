@@ -76,7 +76,9 @@ std::string describe_syntax_error(std::string_view what, std::string_view before
                                                                       : std::string::npos);
   }
   const auto last = before.find_last_not_of(" \t\r\n");
-  const bool after_comma = last != std::string_view::npos && before[last] == ',';
+  const bool after_comma =
+      last != std::string_view::npos && before[last] == ',' &&
+      (text.starts_with("unexpected '}'") || text.starts_with("unexpected ']'"));
   if (text.ends_with("expected '}'") || text.ends_with("expected ']'")) text += " or a comma";
   return "not JSON: " + excerpt(text, 160) + (after_comma ? "; remove the comma before it" : "");
 }

@@ -25,6 +25,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/program.h"
+#include "app/queue_locks.h"
 #include "app/scratch_folder.h"
 #include "base/clock.h"
 #include "base/random.h"

@@ -37,9 +37,9 @@ class TaskIds {
 /// Whether `text` is a JSON pointer (RFC 6901), not to the whole document.
 [[nodiscard]] bool is_json_pointer(std::string_view text);
 
-/// Sets the state of listed tasks whose keys are not UTF-8 to kUnnameable. Consul's JSON shows U+FFFD
-/// for each bad byte, which names another key (consul.md 9.2), so no JSON client can claim, run or
-/// delete them. Looks up the suspects; if that fails, they count as ordinary keys.
+/// Sets the state of listed tasks whose keys are not UTF-8 to kUnnameable. Consul's JSON shows
+/// U+FFFD for each bad byte, which names another key (consul.md 9.2), so no JSON client can claim,
+/// run or delete them. Looks up the suspects; if that fails, they count as ordinary keys.
 void mark_unnameable(Store& store, std::vector<TaskInfo>& tasks);
 
 /// Advice for a key `prefix` + `id` that was not found; empty, unless it may not be UTF-8.

@@ -104,8 +104,12 @@ consteval bool is_in_order() {
 }
 static_assert(is_in_order());
 
-// The key is then that of a schedule: the last kinds.
-bool is_about_schedule(Kind kind) { return kind >= Kind::kTicksMissed; }
+// The key is then that of a schedule.
+bool is_about_schedule(Kind kind) {
+  return kind == Kind::kTicksMissed || kind == Kind::kTicksOverlap ||
+         kind == Kind::kScheduleFault || kind == Kind::kScheduleAhead ||
+         kind == Kind::kScheduleConfigured || kind == Kind::kScheduleTaken;
+}
 
 // A host's name changes so rarely that one reading a run is enough.
 const std::string& own_host() {
@@ -118,7 +122,9 @@ const std::string& own_host() {
 const FactWords& words_of(Kind kind) { return kWords.at(static_cast<std::size_t>(kind)); }
 
 bool is_about_lock(Kind kind) {
-  return kind <= Kind::kLeaderRestored || kind == Kind::kSteppedDown || kind == Kind::kLockDelay;
+  return kind == Kind::kCampaigning || kind == Kind::kLeading || kind == Kind::kLeaseLost ||
+         kind == Kind::kLeaseExpired || kind == Kind::kLeaseRegained ||
+         kind == Kind::kLeaderRestored || kind == Kind::kSteppedDown || kind == Kind::kLockDelay;
 }
 
 bool TroubleLog::is_news(Instant now, const core::Fact& fact) {

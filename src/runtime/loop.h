@@ -50,10 +50,10 @@ class LoopMember {
 /// The daemon's event loop: waits for wake-ups, deadlines and signals, then steps its members.
 /// Nothing on it may block.
 ///
-/// Turns are made on the thread of run(), or on a thread that was lent to it, never two at a time. A
-/// thread that has ended a job so starts the next one without a change of threads: in order, with
-/// prefetch 64 and a C++ executor, 12,900 tasks a second in place of 9,800 (bench --quick drain, two
-/// cores).
+/// The thread of run() makes the turns, or a thread that is lent to it; never two at a time. So a
+/// thread that has ended a job starts the next one without a change of threads: in order, with
+/// prefetch 64 and a C++ executor, 12,900 tasks a second in place of 9,800 (bench --quick drain,
+/// two cores).
 ///
 /// A turn: check the clocks, step each member, run what was posted, call on_turn(), and wait for
 /// the earliest deadline, a wake-up or a signal. The warden and systemd's watchdog count the turns.

@@ -53,8 +53,8 @@ class Membership : public LoopMember {
   void withdraw();
 
  private:
-  /// `on_reply` runs on the loop's thread, after a step. While a request is under way no other round
-  /// begins (waiting_).
+  /// `on_reply` runs on the loop's thread, after a step. While a request is under way, no other
+  /// round begins (waiting_).
   void send(http::Request request, std::function<void(const http::Response&)> on_reply);
   void create();
   /// Writes all entries, with the session as the holder of each.

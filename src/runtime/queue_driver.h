@@ -111,10 +111,10 @@ class QueueDriver : public LoopMember {
   struct Inbox {
     std::mutex mutex;
     std::vector<core::Event> events;
-    std::vector<core::Event> at_hand;  // the loop's thread's own
+    std::vector<core::Event> at_hand;  // of this turn; needs no mutex, as turns never overlap
     Loop* loop = nullptr;
-    /// From any thread. Only the first event of a burst wakes the loop, or gets its turn at once, on
-    /// this thread if that is `lent`.
+    /// From any thread. Only the first event of a burst wakes the loop. If this thread is `lent`,
+    /// it makes the turn itself.
     void put(core::Event event, bool lent = false);
   };
 

@@ -11,8 +11,8 @@
 //      +---- the next driver gets the runners and the attempt numbers of the last -----+
 //
 // A step steps the driver, then shows Division the driver's state (core::Division::Service) and the
-// time. A reply about the number is posted to the loop, and followed by a step. Division is pure: it
-// never sees the driver itself, so a unit test plays both the driver and Consul.
+// time. A reply about the number is posted to the loop, and a step follows it. Division is pure:
+// it never sees the driver itself, so a unit test plays both the driver and Consul.
 
 #include <memory>
 #include <string>

@@ -20,10 +20,6 @@ constexpr Duration kTrial = 10s;
 // A job that cannot be started ends within this, as a rule. One that still runs then was started.
 constexpr Duration kProbe = 2s;
 
-bool has_job(const TaskEntry& entry) {
-  return entry.state == S::kRunning || entry.state == S::kLeftover;
-}
-
 }  // namespace
 
 Dispatcher::Dispatcher(const QueueOptions& options, TaskTable& table, Transitions& transitions,
@@ -55,7 +51,7 @@ Instant Dispatcher::trials_end(bool last_chances_alone) const {
   Instant end = Instant::min();
   table_.for_each_ours([&](const TaskEntry& entry) {
     if (entry.state == S::kEnding || (last_chances_alone && !entry.attempt->last_chance)) return;
-    end = std::max(end, has_job(entry) ? entry.attempt->started_at + kTrial : Instant::max());
+    end = std::max(end, has_job(entry.state) ? entry.attempt->started_at + kTrial : Instant::max());
   });
   return end;
 }
@@ -95,7 +91,7 @@ const TaskEntry* Dispatcher::probe_of(std::string_view executor,
   if (pause.active || pause.passed) return probe;
   table_.for_each_ours([&](const TaskEntry& ours) {
     if (ours.state == S::kEnding || options_.executor_of(ours.task->type) != executor) return;
-    if (!has_job(ours) || ours.attempt->started_at >= pause.until) probe = &ours;
+    if (!has_job(ours.state) || ours.attempt->started_at >= pause.until) probe = &ours;
   });
   return probe;
 }
@@ -285,7 +281,7 @@ void Dispatcher::watch_probes(Instant now) {
   probe_at_ = Instant::max();
   for (auto& [executor, pause] : breaker_.all()) {
     const TaskEntry* probe = probe_of(executor, pause);
-    if (probe == nullptr || !has_job(*probe)) continue;
+    if (probe == nullptr || !has_job(probe->state)) continue;
     const Instant passes = probe->attempt->started_at + kProbe;
     pause.passed = now >= passes;
     if (!pause.passed) probe_at_ = std::min(probe_at_, passes);

@@ -5,10 +5,6 @@
 namespace lictor::core {
 namespace {
 
-bool has_job(TaskState state) {
-  return state == TaskState::kRunning || state == TaskState::kLeftover;
-}
-
 bool takes_slot(TaskState state) {
   return (is_ours(state) && state != TaskState::kEnding) || has_job(state);
 }

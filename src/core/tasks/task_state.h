@@ -94,6 +94,10 @@ inline constexpr std::size_t kLacks = static_cast<std::size_t>(Lack::kName) + 1;
 [[nodiscard]] constexpr bool has_lack(TaskState state) {
   return state == TaskState::kWaiting || state == TaskState::kIgnored;
 }
+/// Its job runs on this host.
+[[nodiscard]] constexpr bool has_job(TaskState state) {
+  return state == TaskState::kRunning || state == TaskState::kLeftover;
+}
 /// From the claim to its end: it has an Attempt, and holds its serialKey.
 [[nodiscard]] constexpr bool is_ours(TaskState state) {
   return state == TaskState::kClaiming || state == TaskState::kChecking ||

@@ -1,6 +1,6 @@
 #pragma once
 
-// The orders in which waiting tasks are looked at. Where an entry stands follows from what it lacks:
+// The orders in which waiting tasks are looked at. What an entry lacks says where it stands:
 //
 //   a time: by due time                          nothing: in the order of starting
 //   its serialKey: with its lane                 a slot: see ExecutorSlots
@@ -10,7 +10,8 @@
 //
 // A lane is a serialKey. Tasks that hold it come first; the others of it are blocked. Ours hold
 // it, and so do begun tasks that wait for their next attempt, and those that lack Consul's consent
-// or a slot, so that order is kept. A task for tomorrow, or that has no executor here, holds nothing up.
+// or a slot, so that order is kept. A task for tomorrow, or that has no executor here, holds
+// nothing up.
 
 #include <algorithm>
 #include <cstddef>

@@ -72,6 +72,7 @@ TEST_CASE("what is not JSON is refused with file, line and column") {
        "x.json:3:3: not JSON: unexpected string literal; expected '}' or a comma"},
       {"{\"a\": 1", "x.json:1:7: not JSON: unexpected end of input; expected '}' or a comma"},
       {"{} {}", "x.json:1:4: not JSON: unexpected '{'; expected end of input"},
+      {"{\"b\": 1, a: 1}", "x.json:1:10: not JSON: invalid literal; expected string literal"},
       {"{a: 1}", "x.json:1:2: not JSON: invalid literal; expected string literal"},
       {"[1e999]", "x.json:1:6: not JSON: number overflow parsing '1e999'"},
       {"{ /* never ends",
