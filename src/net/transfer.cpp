@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/assert.h"
+#include "base/errno_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
 
@@ -229,6 +230,10 @@ std::string Transfer::reason(CURLcode code, const std::string& server) const {
     detail = "connection closed within the reply's head";
   } else if (code == CURLE_OPERATION_TIMEDOUT) {
     detail = lateness();
+  } else if (long why = 0; code == CURLE_COULDNT_CONNECT &&
+                           curl_easy_getinfo(easy(), CURLINFO_OS_ERRNO, &why) == CURLE_OK &&
+                           why != 0) {
+    detail = errno_text(static_cast<int>(why));  // libcurl calls a unix socket localhost, port 80
   } else if (error_text_.front() != '\0') {
     detail = excerpt(error_text_.data(), 200);
   }

@@ -176,9 +176,11 @@ TEST_CASE("a server that is silent from the first byte on is waited for as long 
 }
 
 TEST_CASE("a refused connection, a name that does not exist and a missing socket are not sent") {
-  for (const std::string& address : {"http://127.0.0.1:" + std::to_string(closed_port()),
-                                     std::string{"http://no-such-host.invalid:8500"},
-                                     std::string{"unix:///nowhere/consul.sock"}}) {
+  const std::pair<std::string, const char*> table[] = {
+      {"http://127.0.0.1:" + std::to_string(closed_port()), "Connection refused; "},
+      {"http://no-such-host.invalid:8500", "no-such-host.invalid"},
+      {"unix:///nowhere/consul.sock", "No such file or directory; "}};
+  for (const auto& [address, reason] : table) {
     const auto transport = open_for({address});
     for (const char* method : {"PUT", "GET"}) {
       const Response response = transport->perform(request(method, "/v1/kv/a?token=hush"));
@@ -187,6 +189,7 @@ TEST_CASE("a refused connection, a name that does not exist and a missing socket
       CHECK(response.endpoint == address);
       CHECK(
           contains(response.error, std::string{method} + " /v1/kv/a: " + address + ": not sent: "));
+      CHECK(contains(response.error, reason));
       CHECK_FALSE(contains(response.error, "hush"));
     }
   }
