@@ -88,7 +88,7 @@ void Membership::on_created(const http::Response& response) {
     trouble_ = wire::describe(response);
     return retry();
   }
-  reported_.erase("session");
+  report_answered();
   session_ = id;
   file_.save(session_);
   acquire();
@@ -103,7 +103,7 @@ void Membership::on_renewed(const http::Response& response) {
     if (!held_) trouble_ = wire::describe(response);
     return retry();
   }
-  reported_.erase("session");
+  report_answered();
   acquire();
 }
 
@@ -184,6 +184,13 @@ void Membership::report_error(const std::string& about, const std::string& messa
   std::string kind = without_digits(error);
   if (std::exchange(reported_[about], kind) == kind) return;
   log(Level::kWarn, message, {{"node", options_.node}, {"error", error}});
+}
+
+// The end of an outage that was reported.
+void Membership::report_answered() {
+  if (reported_.erase("session") == 0) return;
+  log(Level::kInfo, "Consul answers again: this member's session is held",
+      {{"node", options_.node}});
 }
 
 void Membership::withdraw() {

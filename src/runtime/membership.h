@@ -66,6 +66,7 @@ class Membership : public LoopMember {
   void destroy_lost();
   void retry();
   void report_error(const std::string& about, const std::string& message, const std::string& error);
+  void report_answered();
 
   Options options_;
   const SessionFile file_;

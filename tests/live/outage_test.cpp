@@ -99,6 +99,7 @@ TEST_CASE("what is given back while Consul is silent keeps its place before what
   network.heal();
   REQUIRE(eventually([&] { return world.journal.runs().size() == 2; }));
   CHECK(world.journal.runs()[1].task == "first");
+  CHECK(eventually([&] { return daemon.logged("Consul answers again"); }));
 }
 
 TEST_CASE("a daemon that lives has lost no task, whoever leads after an outage of Consul") {
