@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "app/executors.h"
 #include "app/program.h"
 #include "app/state_dir.h"
 #include "base/clock.h"
@@ -103,6 +104,10 @@ Result<int> check(const Program& program, const CheckFlags& flags) {
     const auto for_daemon = load_config(program.load_request(program.daemon_mode()));
     if (!for_daemon) options.daemon_error = for_daemon.error();
     if (for_daemon) options.workers = try_workers(*for_daemon);
+    // Later: the code of a plug-in may start threads, and the warden is forked.
+    if (for_daemon) {
+      if (auto loaded = load_plugins(*for_daemon); !loaded) options.daemon_error = loaded.error();
+    }
     options.state_dir = config->state_dir;
     options.state_dir_owner = state_dir_owner(config->state_dir);
     if (options.state_dir_owner.empty()) {

@@ -97,13 +97,17 @@ std::unique_ptr<exec::Runner> make_function(const RunnerParts& parts, const std:
       parts.host.board(), parts.queue.options.concurrency, lease_of(parts, type));
 }
 
+Result<std::shared_ptr<Executor>> load(const QueueConfig& queue, const std::string& type,
+                                       const PluginConfig& config) {
+  auto executor = exec::plugin_executor(config.file, config.executor, type);
+  if (executor) return executor;
+  return fail(executor.error().code, place_of(queue, type) + executor.error().message);
+}
+
 Result<std::unique_ptr<exec::Runner>> make(const RunnerParts& parts, const std::string& type,
                                            const PluginConfig& config) {
-  auto executor = exec::plugin_executor(config.file, config.executor, type);
-  if (!executor) {
-    return fail(executor.error().code, place_of(parts.queue, type) + executor.error().message);
-  }
-  return make_function(parts, type, *std::move(executor));
+  LICTOR_TRY(auto executor, load(parts.queue, type, config));
+  return make_function(parts, type, std::move(executor));
 }
 
 Result<std::unique_ptr<exec::Runner>> make(const RunnerParts& parts, const std::string& type,
@@ -148,6 +152,17 @@ void prepare_scratch(const Config& config) {
       if (exec != nullptr && exec->user) let_jobs_pass(config);
     }
   }
+}
+
+Result<void> load_plugins(const Config& config) {
+  for (const QueueConfig& queue : config.queues) {
+    for (const auto& [type, executor] : queue.executors) {
+      const auto* plugin = std::get_if<PluginConfig>(&executor);
+      if (plugin == nullptr) continue;
+      LICTOR_TRY([[maybe_unused]] const auto found, load(queue, type, *plugin));
+    }
+  }
+  return {};
 }
 
 Result<runtime::Runners> make_runners(const RunnerParts& parts) {

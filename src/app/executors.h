@@ -28,6 +28,10 @@ using Registry = std::map<std::string, std::shared_ptr<Executor>, std::less<>>;
 /// other users may pass through state_dir, but not list it.
 void prepare_scratch(const Config& config);
 
+/// Loads the plug-ins of the configuration and finds their executors, as the daemon's start does.
+/// Errors: as of exec::plugin_executor().
+[[nodiscard]] Result<void> load_plugins(const Config& config);
+
 /// Where the output of attempts goes.
 [[nodiscard]] std::string log_directory(const Config& config);
 

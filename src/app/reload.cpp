@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "app/config_internal.h"
+#include "exec/plugin.h"
 
 namespace lictor::app {
 namespace {
@@ -56,6 +57,7 @@ std::vector<std::string> needs_restart(const Config& running, const Config& next
   if (next.queues.size() > running.queues.size()) changed.emplace_back("queues (new ones)");
   // Last: where it is not set it follows from session_ttl, which comes first.
   note("hang_timeout", running.hang_timeout == next.hang_timeout);
+  for (const std::string& file : exec::replaced_plugins()) changed.push_back("plug-in " + file);
   return changed;
 }
 

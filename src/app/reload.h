@@ -10,8 +10,9 @@
 
 namespace lictor::app {
 
-/// The changed settings that need a restart: names, paths and the timing of leases. Empty: all
-/// changes can be applied while running (executors, limits, log.level).
+/// The changed settings that need a restart: names, paths and the timing of leases; and the
+/// plug-ins whose files are others by now. Empty: all changes can be applied while running
+/// (executors, limits, log.level).
 [[nodiscard]] std::vector<std::string> needs_restart(const Config& running, const Config& next);
 
 /// `next` with all settings that need a restart as `running` has them, and with its queues.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "app/daemon.h"
+#include "app/executors.h"
 #include "app/program.h"
 #include "base/printable.h"
 #include "base/read_file.h"
@@ -27,6 +28,9 @@ Result<int> print_plan(const Config& config, cli::Console& console) {
   LICTOR_TRY(const auto transport, net::Transport::open(config.consul.options));
   if (!config.admin.token_file.empty()) {
     LICTOR_TRY(const auto token, read_token_file(config.admin.token_file));
+  }
+  if (auto loaded = load_plugins(config); !loaded) {
+    return tl::unexpected(std::move(loaded.error()));
   }
   for (const std::string& warning : config.warnings) console.report_error(warning);
   console.print(fmt::format("node {}, Consul at {}, state in {}\n", config.node,

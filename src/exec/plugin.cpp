@@ -7,9 +7,11 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <map>
@@ -28,6 +30,25 @@ namespace lictor::exec {
 namespace {
 
 using Executors = std::map<std::string, std::shared_ptr<Executor>, std::less<>>;
+
+// Tells one version of a file from the next.
+using FileVersion = std::array<std::int64_t, 4>;
+
+struct Plugin {
+  Executors executors;
+  FileVersion version;
+};
+
+// All that were loaded, by file; with the mutex.
+std::mutex mutex;
+std::map<std::string, Plugin> loaded;
+
+FileVersion version_of(const std::string& file) {
+  struct stat status {};
+  if (stat(file.c_str(), &status) != 0) return {};
+  return {static_cast<std::int64_t>(status.st_ino), status.st_size, status.st_mtim.tv_sec,
+          status.st_mtim.tv_nsec};
+}
 
 tl::unexpected<Error> refuse(const std::string& file, const std::string& message) {
   return fail(ErrorCode::kInvalid, "plug-in \"" + excerpt(file, 200) + "\": " + message);
@@ -111,15 +132,14 @@ Result<void> check_plugin_file(const std::string& file) {
 Result<std::shared_ptr<Executor>> plugin_executor(const std::string& file,
                                                   const std::string& executor,
                                                   const std::string& type) {
-  static std::mutex mutex;
-  static std::map<std::string, Executors> loaded;
   const std::lock_guard lock{mutex};
   auto plugin = loaded.find(file);
   if (plugin == loaded.end()) {
+    const FileVersion version = version_of(file);
     LICTOR_TRY(auto executors, load(file));
-    plugin = loaded.emplace(file, std::move(executors)).first;
+    plugin = loaded.emplace(file, Plugin{std::move(executors), version}).first;
   }
-  const Executors& executors = plugin->second;
+  const Executors& executors = plugin->second.executors;
   if (const auto it = executors.find(executor.empty() ? type : executor); it != executors.end()) {
     return it->second;
   }
@@ -132,6 +152,15 @@ Result<std::shared_ptr<Executor>> plugin_executor(const std::string& file,
   return refuse(file, executor.empty()
                           ? "has several executors; name one with \"executor\": " + all
                           : "has no executor \"" + excerpt(executor) + "\"; it has " + all);
+}
+
+std::vector<std::string> replaced_plugins() {
+  std::vector<std::string> files;
+  const std::lock_guard lock{mutex};
+  for (const auto& [file, plugin] : loaded) {
+    if (version_of(file) != plugin.version) files.push_back(file);
+  }
+  return files;
 }
 
 }  // namespace lictor::exec

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lictor/executor.h"
 #include "lictor/result.h"
@@ -20,5 +21,9 @@ namespace lictor::exec {
 [[nodiscard]] Result<std::shared_ptr<Executor>> plugin_executor(const std::string& file,
                                                                 const std::string& executor,
                                                                 const std::string& type);
+
+/// The loaded plug-ins whose files are others by now: a new version, which needs a restart.
+/// Thread-safe.
+[[nodiscard]] std::vector<std::string> replaced_plugins();
 
 }  // namespace lictor::exec

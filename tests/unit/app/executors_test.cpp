@@ -51,6 +51,14 @@ TEST_CASE(
   CHECK(mode_of(dir) == 0701);
 }
 
+TEST_CASE("what is wrong with a plug-in is told before the daemon is restarted") {
+  const auto loaded =
+      load_plugins(parsed(R"({"queues": [{"executors": {"A": {"plugin": "/bin/true"}}}]})"));
+  REQUIRE_FALSE(loaded);
+  CHECK(unit::contains(loaded.error().message,
+                       R"(executor "A": plug-in "/bin/true": cannot be loaded)"));
+}
+
 TEST_CASE("a worker is started once, and what is wrong with it is told") {
   const unit::TemporaryFolder folder;
   const std::string text = R"({"state_dir": ")" + folder.path() + R"(", "queues": [{"executors": {

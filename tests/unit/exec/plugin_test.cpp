@@ -75,6 +75,15 @@ TEST_CASE("plug-in: what cannot be taken is refused with the reason and the way 
         "has several executors; name one with \"executor\": \"Resize\", \"Rotate\"");
 }
 
+TEST_CASE("plug-in: a new version of a loaded file is noticed") {
+  const std::string file = built("good");
+  REQUIRE(plugin_executor(file, "Resize", "Any"));
+  CHECK(replaced_plugins().empty());
+  std::filesystem::copy_file(file, file + ".new");
+  std::filesystem::rename(file + ".new", file);
+  CHECK(replaced_plugins() == std::vector{file});
+}
+
 TEST_CASE("plug-in: what others may write does not run as root") {
   const std::string file = built("good");
   REQUIRE(chmod(file.c_str(), 0775) == 0);
