@@ -123,6 +123,12 @@ Result<void> check_consul(const ConfigNode& place, const net::Options& options) 
 
 // An admin API that others than this host reach shows tasks and output to whoever finds it.
 Result<void> check_admin(const ConfigNode& place, const AdminConfig& admin) {
+  std::set<std::string_view> listed;
+  for (std::size_t i = 0; i < admin.listen.size(); ++i) {
+    if (listed.insert(admin.listen[i]).second) continue;
+    return place.member("listen").item(i).refuse('"' + excerpt(admin.listen[i]) +
+                                                 "\" is there twice; remove one");
+  }
   if (admin.open || !admin.token_file.empty()) return {};
   for (std::size_t i = 0; i < admin.listen.size(); ++i) {
     const auto address = httpd::parse_listen_address(admin.listen[i]);

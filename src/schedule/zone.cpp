@@ -53,9 +53,12 @@ Result<std::shared_ptr<const Zone>> Zones::find(std::string_view name) {
                                            excerpt(name) + '"' + rest);
     };
     // No name leads out of the folder: "." is not allowed.
-    const bool safe = is_word(name, "_+-/") && !name.starts_with('/');
+    const bool safe = is_word(name, "_+-/") && !name.starts_with('/') &&
+                      name.find("//") == std::string_view::npos;
     if (!safe) return unknown("");
-    if (name == "localtime") return unknown("; name the zone, since hosts may differ in theirs");
+    if (name == "localtime" || name == "posixrules") {
+      return unknown("; name the zone, since hosts may differ in theirs");
+    }
     const std::string path = folder_ + '/' + std::string{name};
     const auto file = read_small_file("time zone", path, 1U << 20U);
     cctz::time_zone read;

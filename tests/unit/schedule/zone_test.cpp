@@ -102,7 +102,7 @@ TEST_CASE("an unknown zone is refused with what to do") {
   CHECK(error("/localtime") == expected + "/localtime\"");
   CHECK(error("tzdata.zi").starts_with(expected));
   for (const char* name : {"/etc/localtime", "../../../etc/localtime", "Europe/../Europe/Rome",
-                           "Europe/Ro me", "Europe/Rome\n"}) {
+                           "Europe//Rome", "Europe/Ro me", "Europe/Rome\n", "posixrules"}) {
     CHECK(error(name).starts_with(expected));
   }
   Zones none{"/nonexistent"};
