@@ -7,36 +7,38 @@
 
 namespace lictor {
 
-bool ThreadPool::post(Job job, Duration delay) {
-  const std::lock_guard lock{mutex_};
-  return add(std::move(job), delay, true);
-}
+bool ThreadPool::post(Job job, Duration delay) { return add(std::move(job), delay, true); }
 
-bool ThreadPool::post_next(Job job) {
-  const std::lock_guard lock{mutex_};
-  return add(std::move(job), {}, !jobs_.empty());
-}
+bool ThreadPool::post_next(Job job) { return add(std::move(job), {}, false); }
 
 bool ThreadPool::empty() {
   const std::lock_guard lock{mutex_};
   return jobs_.empty();
 }
 
-// An idle thread waits for the first job. So a later one need not wake it.
+// An idle thread waits for the first job. So a later one need not wake it. Nor need the first job
+// of all, if the caller, a thread of the pool, looks for it.
 bool ThreadPool::add(Job job, Duration delay, bool wakes) {
+  std::unique_lock lock{mutex_};
   if (stopped_) return false;
+  wakes = wakes || !jobs_.empty();
   const auto added = jobs_.emplace(boot_now() + delay, std::move(job));
-  if (wakes && (added == jobs_.begin() || idle_ == 0)) wake_one();
-  if (!threads_.empty() || stopping_) return true;
-  jobs_.erase(added);
-  return false;
+  const bool calls = wakes && (added == jobs_.begin() || idle_ == 0) && call_one();
+  if (threads_.empty() && !stopping_) {
+    jobs_.erase(added);
+    return false;
+  }
+  lock.unlock();
+  if (calls) wake_.notify_one();
+  return true;
 }
 
-void ThreadPool::wake_one() {
-  if (waking_) return;
+// Whether an idle thread is to be woken, when the mutex is free: one that wakes earlier waits for
+// it, which costs two switches more.
+bool ThreadPool::call_one() {
+  if (waking_) return false;
   if (idle_ > 0) {
     waking_ = true;
-    wake_.notify_one();
   } else if (threads_.size() < max_threads_ && !stopping_) {
     try {
       threads_.emplace_back([this] {
@@ -46,7 +48,9 @@ void ThreadPool::wake_one() {
       waking_ = true;
     } catch (const std::system_error&) {  // Out of threads: the existing ones do it.
     }
+    return false;
   }
+  return waking_;
 }
 
 void ThreadPool::stop() {
@@ -76,8 +80,9 @@ void ThreadPool::run(std::unique_lock<std::mutex>& lock) {
       continue;
     }
     auto job = jobs_.extract(jobs_.begin());
-    if (!jobs_.empty()) wake_one();
+    const bool calls = !jobs_.empty() && call_one();
     lock.unlock();
+    if (calls) wake_.notify_one();
     job.mapped()();
     job = {};
     lock.lock();

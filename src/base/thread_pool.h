@@ -39,7 +39,7 @@ class ThreadPool {
  private:
   // All with the mutex.
   bool add(Job job, Duration delay, bool wakes);
-  void wake_one();
+  [[nodiscard]] bool call_one();
   void run(std::unique_lock<std::mutex>& lock);
 
   const std::size_t max_threads_;
