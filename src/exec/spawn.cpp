@@ -151,7 +151,7 @@ std::vector<const char*> pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Only the child writes it. In memory that both have, also where the child has a copy of ours.
+// Only the child writes it, in memory that both have.
 struct Outcome {
   Step step = Step::kNone;
   int error = 0;
@@ -290,11 +290,15 @@ LICTOR_BARE int run_child(void* argument) {
   give_up(plan, Step::kRun, error);
 }
 
-std::unique_ptr<Outcome, void (*)(Outcome*)> shared_outcome() {
+void unmap(Outcome* outcome) { munmap(outcome, sizeof(Outcome)); }
+void is_elsewhere(Outcome*) {}
+using OutcomePtr = std::unique_ptr<Outcome, void (*)(Outcome*)>;
+
+// For a child that has a copy of our memory. Null: there is no memory.
+OutcomePtr shared_outcome() {
   void* memory =
       mmap(nullptr, sizeof(Outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  return {memory == MAP_FAILED ? nullptr : new (memory) Outcome{},
-          [](Outcome* outcome) { munmap(outcome, sizeof(Outcome)); }};
+  return {memory == MAP_FAILED ? nullptr : new (memory) Outcome{}, unmap};
 }
 
 }  // namespace
@@ -314,7 +318,8 @@ struct Spawning::Block {
   std::vector<const char*> argv;
   std::vector<const char*> environment;
   std::unique_ptr<std::byte[]> stack;
-  std::unique_ptr<Outcome, void (*)(Outcome*)> outcome = shared_outcome();
+  Outcome own_outcome;  // of a child that shares our memory
+  OutcomePtr outcome{&own_outcome, is_elsewhere};
   Plan plan;
 };
 
@@ -358,6 +363,7 @@ Spawning::Spawning(Program program, std::string_view path, std::string handover_
 
 Spawning::Child Spawning::start(const Streams& streams, int cgroup, bool is_protected) {
   Block& block = *block_;
+  if (is_protected) block.outcome = shared_outcome();
   if (!block.outcome) return {-1, UniqueFd{}, ENOMEM};
   block.plan.outcome = block.outcome.get();
   block.plan.is_protected = is_protected;
