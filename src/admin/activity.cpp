@@ -66,13 +66,14 @@ void Activity::on_fact(const std::string& queue, const core::Fact& fact) {
   if (slot.number != now) slot = {now, {}, {}};
   const auto number = static_cast<std::size_t>(kind - kKinds.begin());
   ++slot.counts[number];
-  count_type(of_queue, fact, number);
+  count_type(of_queue, fact, number, now / kSlotsPerMinute);
   if (fact.kind == Kind::kStarted) {
     ++slot.delays[bucket_of(std::max(Duration::zero(), fact.late.value_or(fact.waited)))];
   }
 }
 
-void Activity::count_type(OfQueue& of_queue, const core::Fact& fact, std::size_t kind) {
+void Activity::count_type(OfQueue& of_queue, const core::Fact& fact, std::size_t kind,
+                          std::int64_t minute) {
   if (fact.kind == Kind::kStarted || !fact.task) return;
   const std::string& type = fact.task->type;
   auto at = of_queue.types.find(type);
@@ -80,7 +81,6 @@ void Activity::count_type(OfQueue& of_queue, const core::Fact& fact, std::size_t
     if (of_queue.types.size() >= kMostTypes) return;
     at = of_queue.types.try_emplace(type).first;
   }
-  const std::int64_t minute = slot_now() / kSlotsPerMinute;
   TypeMinute& counted = at->second[static_cast<std::size_t>(minute) % kMinutes];
   if (counted.number != minute) counted = {minute, {}, 0, 0};
   ++counted.counts[kind];

@@ -68,7 +68,7 @@ class Activity : public runtime::Observer {
     std::map<std::string, TypeMinutes, std::less<>> types;
   };
   /// Call it with mutex_ held. A type beyond kMostTypes is not counted.
-  void count_type(OfQueue& of_queue, const core::Fact& fact, std::size_t kind);
+  void count_type(OfQueue& of_queue, const core::Fact& fact, std::size_t kind, std::int64_t minute);
 
   mutable std::mutex mutex_;
   std::map<std::string, OfQueue, std::less<>> queues_;

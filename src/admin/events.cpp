@@ -29,6 +29,14 @@ constexpr std::size_t kMaxBatchBytes = Exchange::kMaxUnsentBytes / 2;
 // Proxies close connections that carry nothing.
 constexpr auto kHeartbeat = 15s;
 
+void set_text(std::string& to, std::string_view text) {
+  if (text.size() <= kMaxTextBytes && is_printable_ascii(text)) {
+    to = text;
+  } else {
+    to = excerpt(text, kMaxTextBytes);
+  }
+}
+
 // `members` are those of a JSON object.
 std::string text_of(const char* event, const std::string& id, std::string_view members) {
   return fmt::format("id: {}\nevent: {}\ndata: {{{}}}\n\n", id, event, members);
@@ -68,26 +76,32 @@ std::string Events::id(std::uint64_t number) const {
   return std::to_string(start_ms_) + "-" + std::to_string(number);
 }
 
-// Runs on the loop's thread, so it only copies: thread_ makes the text of an event for its first
-// reader.
+// Runs on the loop's thread, tens of thousands of times a second, so it only copies, and into the
+// memory of the event that falls out; thread_ makes the text of an event for its first reader.
 void Events::on_fact(const std::string& queue, const core::Fact& fact) {
-  auto kept = std::make_shared<Event>();
-  Event& event = *kept;
-  event.at = wall_now();
-  event.queue = queue;
+  const WallTime now = wall_now();
   const runtime::FactWords& words = runtime::words_of(fact.kind);
+  const bool is_type = fact.task && fact.text == fact.task->type;
+  const std::lock_guard lock{mutex_};
+  Event event;
+  if (kept_.size() == kKept) {
+    event = std::move(kept_.front());
+    kept_.pop_front();
+  }
+  event.at = now;
+  event.queue = queue;
   event.name = words.event;
+  event.partition.reset();
   if (runtime::is_about_lock(fact.kind)) event.partition = fact.partition;
   event.duration_name = words.duration_name;
-  event.task = excerpt(fact.key, kMaxTextBytes);
-  if (fact.task) event.type = excerpt(fact.task->type, kMaxTextBytes);
-  if (!fact.task || fact.text != fact.task->type) event.text = excerpt(fact.text, kMaxTextBytes);
+  set_text(event.task, fact.key);
+  set_text(event.type, fact.task ? fact.task->type : std::string_view{});
+  set_text(event.text, is_type ? std::string_view{} : fact.text);
   event.attempt = fact.attempt;
   event.token = fact.token;
   event.took = fact.took;
-  const std::lock_guard lock{mutex_};
-  kept_.push_back(std::move(kept));
-  if (kept_.size() > kKept) kept_.pop_front();
+  event.line.clear();
+  kept_.push_back(std::move(event));
   ++next_;
   // A wake-up for each of tens of thousands of facts a second would cost more than all the rest.
   if (std::exchange(idle_, false)) changed_.notify_one();
@@ -145,10 +159,10 @@ Response Events::kept_after(std::uint64_t first, const std::string& queue) {
   }
   std::string list;
   std::uint64_t number = next - kept.size();
-  for (const auto& event : kept) {
-    if (number >= first && (queue.empty() || event->queue == queue)) {
+  for (const Event& event : kept) {
+    if (number >= first && (queue.empty() || event.queue == queue)) {
       fmt::format_to(std::back_inserter(list), R"({}{{"id":"{}","event":"{}",{}}})",
-                     list.empty() ? "" : ",", id(number), event->name, members_of(*event));
+                     list.empty() ? "" : ",", id(number), event.name, members_of(event));
     }
     ++number;
   }
@@ -182,7 +196,7 @@ std::string Events::members_of(const Event& event) const {
 
 // The text takes at most half of the bytes that an exchange keeps unsent. A reader that has fallen
 // behind what is kept gets one "gap" with the number of events that it missed.
-std::string Events::text_for(Reader& reader, const Kept& events, std::uint64_t next) const {
+std::string Events::text_for(Reader& reader, Kept& events, std::uint64_t next) const {
   std::string text;
   const std::uint64_t first = next - events.size();
   if (reader.next < first) {
@@ -190,7 +204,7 @@ std::string Events::text_for(Reader& reader, const Kept& events, std::uint64_t n
     reader.next = first;
   }
   for (; reader.next < next && text.size() < kMaxBatchBytes; ++reader.next) {
-    Event& event = *events[reader.next - first];
+    Event& event = events[reader.next - first];
     if (!reader.queue.empty() && event.queue != reader.queue) continue;
     if (event.line.empty()) event.line = text_of(event.name, id(reader.next), members_of(event));
     text += event.line;
@@ -198,8 +212,8 @@ std::string Events::text_for(Reader& reader, const Kept& events, std::uint64_t n
   return text;
 }
 
-// Copies the pointers to the events under the mutex and words them without it: on_fact() is on the
-// loop's thread, which must not wait for tens of thousands of lines of JSON.
+// Copies the events that somebody lacks under the mutex and words them without it: on_fact() is on
+// the loop's thread, which must not wait for tens of thousands of lines of JSON.
 void Events::serve() {
   std::vector<Reader> readers;
   Instant beat_at = boot_now() + kHeartbeat;
@@ -222,8 +236,11 @@ void Events::serve() {
       idle_ = false;
       continue;
     }
-    const Kept events = kept_;
     const std::uint64_t next = sent = next_;
+    std::uint64_t first = next;
+    for (const Reader& reader : readers) first = std::min(first, reader.next);
+    const auto count = std::min<std::uint64_t>(kept_.size(), next - first);
+    Kept events(kept_.end() - static_cast<std::ptrdiff_t>(count), kept_.end());
     lock.unlock();
     const bool beat = now >= beat_at;
     if (beat) beat_at = now + kHeartbeat;

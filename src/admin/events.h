@@ -56,9 +56,9 @@ class Events : public runtime::Observer {
     std::uint32_t attempt = 0;
     std::uint64_t token = 0;
     Duration took{};
-    std::string line{};  // server-sent text, made for the first reader; only for thread_
+    std::string line{};  // server-sent text, made for the first reader
   };
-  using Kept = std::deque<std::shared_ptr<Event>>;
+  using Kept = std::deque<Event>;
   struct Reader {
     ExchangePtr exchange;
     std::string queue;       // empty: all
@@ -68,7 +68,7 @@ class Events : public runtime::Observer {
   /// made once for all readers.
   void serve();
   // `next`: number of the event after the last of `events`.
-  [[nodiscard]] std::string text_for(Reader& reader, const Kept& events, std::uint64_t next) const;
+  [[nodiscard]] std::string text_for(Reader& reader, Kept& events, std::uint64_t next) const;
   [[nodiscard]] std::string members_of(const Event& event) const;  // of a JSON object
   [[nodiscard]] Response kept_after(std::uint64_t first, const std::string& queue);
   [[nodiscard]] std::string id(std::uint64_t number) const;

@@ -157,7 +157,8 @@ void log_misspelt(const std::string& queue, const core::Fact& fact) {
 }  // namespace
 
 void log_fact(const std::string& queue, const core::Fact& fact, std::uint32_t partitions) {
-  if (fact.kind == Kind::kClaimed && fact.task && fact.attempt <= 1) log_misspelt(queue, fact);
+  const bool is_first_claim = fact.kind == Kind::kClaimed && fact.task && fact.attempt <= 1;
+  if (is_first_claim && fact.task->has_other_fields) log_misspelt(queue, fact);
   const FactWords& words = words_of(fact.kind);
   // What was never begun is the business of who withdrew it: a hundred thousand by one command. Who
   // leads each of many partitions is in the log of the host that does.

@@ -420,7 +420,7 @@ void QueueDriver::carry_out(const core::StartJob& effect) {
                         task.stamp.attempt,
                         effect.fencing_token,
                         effect.partition,
-                        std::make_shared<const std::string>(wire::unstamped_record(*task.record))};
+                        wire::unstamped_record(task)};
   if (runner->reports_pid() && logs(Level::kInfo)) {
     attempt.on_pid = [started = attempt](pid_t pid) { log_started(started, pid); };
   }
@@ -465,7 +465,8 @@ void QueueDriver::carry_out(const core::Fact& effect) {
   const exec::Runner* runner =
       effect.kind == core::Fact::Kind::kStarted ? runner_of(effect.text) : nullptr;
   const bool waits_for_pid = runner != nullptr && runner->reports_pid();
-  if (!waits_for_pid && troubles_.is_news(boot_now(), effect)) {
+  const bool is_trouble = effect.kind == core::Fact::Kind::kStoreTrouble;
+  if (!waits_for_pid && (!is_trouble || troubles_.is_news(boot_now(), effect))) {
     log_fact(options_.queue, effect, options_.partitions);
   }
   for (Observer* observer : *observers_) observer->on_fact(options_.queue, effect);

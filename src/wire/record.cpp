@@ -33,6 +33,10 @@ bool is_stamp_field(std::string_view name) {
   return std::find(kStampFields.begin(), kStampFields.end(), name) != kStampFields.end();
 }
 
+bool is_producer_field(std::string_view name) {
+  return std::find(kProducerFields.begin(), kProducerFields.end(), name) != kProducerFields.end();
+}
+
 // The text between the quotes of a JSON string; other text unchanged.
 std::string_view unquoted(std::string_view text) {
   if (text.size() >= 2 && text.front() == '"') return text.substr(1, text.size() - 2);
@@ -128,11 +132,14 @@ std::string bare_name(std::string_view name) {
 }
 
 void note_misspelt(std::string_view name, std::string& found) {
-  const auto is_exact = [&](std::string_view known) { return name == known; };
-  if (std::any_of(kProducerFields.begin(), kProducerFields.end(), is_exact)) return;
+  if (is_producer_field(name) || is_stamp_field(name)) return;
   const std::string bare = bare_name(name);
   for (const std::string_view known : kProducerFields) {
-    if (bare != lowered(known) && edits(name, known) != 1) continue;  // "executeat", "expiresAt"
+    const bool may_be_near =
+        std::max(name.size(), known.size()) - std::min(name.size(), known.size()) <= 1;
+    const bool is_meant =  // "executeat", "expiresAt"
+        bare == lowered(known) || (may_be_near && edits(name, known) == 1);
+    if (!is_meant) continue;
     found +=
         (found.empty() ? "" : ", ") + excerpt(name) + ": did you mean " + std::string{known} + '?';
   }
@@ -149,6 +156,12 @@ Result<void> read_fields(std::string_view object, core::Task& task) {
   for (MemberWalk member{object}; member.next();) {
     if (auto read = read_field(member.name(), member.value_text(), task); !read) {
       return bad_field(member.name(), read.error());
+    }
+    if (is_stamp_field(member.name())) {
+      const bool as_new = member.name() == kTaken && unquoted(member.value_text()) == "false";
+      task.is_stamped = task.is_stamped || !as_new;
+    } else {
+      task.has_other_fields = task.has_other_fields || !is_producer_field(member.name());
     }
   }
   if (task.type.empty()) return no_type(misspelt_fields(object));
@@ -339,6 +352,12 @@ std::string restamp_record(std::string_view record, const core::Stamp& stamp) {
 
 std::string unstamped_record(std::string_view record) {
   return rewrite(check_object(record) ? record : "{}", {}, false);
+}
+
+std::shared_ptr<const std::string> unstamped_record(const core::Task& task) {
+  const std::string& text = *task.record;
+  if (!task.is_stamped && text.front() == '{' && text.back() == '}') return task.record;
+  return std::make_shared<const std::string>(rewrite(text, {}, false));
 }
 
 bool unstamp(std::vector<JsonMember>& members) {

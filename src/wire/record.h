@@ -54,6 +54,8 @@ struct KvEntry {
 /// The record as its producer wrote it, and as each attempt gets it: taskTaken is false, lictor's
 /// other fields are removed.
 [[nodiscard]] std::string unstamped_record(std::string_view record);
+/// The same of a task that was read. Shares its record where nothing is to be taken out.
+[[nodiscard]] std::shared_ptr<const std::string> unstamped_record(const core::Task& task);
 /// The same for split members. Returns whether anything changed.
 bool unstamp(std::vector<JsonMember>& members);
 /// The fields whose names lictor would read if they were spelt right: "executeat: did you mean

@@ -310,9 +310,7 @@ std::size_t TransactionPlan::unreadable_size(std::string_view record) const {
 
 std::string transaction_body(const Layout& layout, std::string_view node,
                              const core::Commit& commit) {
-  core::Cost cost = fence_cost(layout, commit.partition_count, commit.partitions.size());
-  for (const core::Op& op : commit.ops) cost += cost_of(layout, node, op);
-  Txn txn{cost.bytes};
+  Txn txn;
   for (const std::uint32_t partition : commit.partitions) {
     txn.verb("check-session", layout.lock_key({commit.partition_count, partition}))
         .session(commit.session);

@@ -437,12 +437,9 @@ EDITS = [
     ),
     (
         "core/commits/write_batcher.cpp",
-        """[&](auto key) { return keys.contains(key); })) break;
+        """    if (std::ranges::any_of(its, stands_there)) break;
 """,
-        """[&](auto key) { return keys.contains(key); }) &&
-        !FAULT(TwoOnOneKey)) {
-      break;
-    }
+        """    if (std::ranges::any_of(its, stands_there) && !FAULT(TwoOnOneKey)) break;
 """,
     ),
     (

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
-#include <unordered_set>
 #include <utility>
 
 #include "base/assert.h"
@@ -59,6 +58,7 @@ std::string WriteBatcher::too_large(const BadRecord& record) const {
 }
 
 std::string WriteBatcher::too_large(const std::string& key, std::size_t bytes) const {
+  if (limits::is_short_record(bytes, key.size(), options_.max_transaction_bytes)) return {};
   const std::size_t most = options_.costs->record_limit(key, options_.max_transaction_bytes);
   if (bytes <= most) return {};
   return std::to_string(bytes) + " bytes; a transaction holds records of up to " +
@@ -103,7 +103,7 @@ std::vector<Write> WriteBatcher::pack(Cost& cost) {
   std::vector<Write> writes;
   writes.reserve(std::min(waiting_.size(), options_.max_operations));
   std::set<std::uint32_t> partitions;
-  std::unordered_set<std::uint64_t> keys;  // by hash: keys that collide only share no transaction
+  std::vector<std::uint64_t> keys;  // by hash: keys that collide only share no transaction
   while (!waiting_.empty()) {
     const WriteQueue::Item& next = waiting_.front();
     Cost with = cost;
@@ -116,8 +116,11 @@ std::vector<Write> WriteBatcher::pack(Cost& cost) {
       break;
     }
     const std::vector<std::uint64_t> its = options_.costs->written_keys(*next.write.op);
-    if (std::any_of(its.begin(), its.end(), [&](auto key) { return keys.contains(key); })) break;
-    keys.insert(its.begin(), its.end());
+    const auto stands_there = [&](std::uint64_t key) {
+      return std::ranges::find(keys, key) != keys.end();
+    };
+    if (std::ranges::any_of(its, stands_there)) break;
+    keys.insert(keys.end(), its.begin(), its.end());
     cost = with;
     partitions.insert(partition);
     writes.push_back(waiting_.pop_front().write);

@@ -58,8 +58,9 @@ Instant Dispatcher::trials_end(bool last_chances_alone) const {
 
 // A task on its last chance starts when nothing runs that is not known to spare its host, and
 // nothing starts beside it before it is known to do so, too.
-bool Dispatcher::is_kept_apart(Instant now, const Task& task) const {
-  return now < trials_end(!is_last_chance(task));
+Instant Dispatcher::kept_apart_until(const Task& task) const {
+  const bool is_last = is_last_chance(task);
+  return is_last || table_.any_last_chance() ? trials_end(!is_last) : Instant::min();
 }
 
 // With concurrency 1, tasks run strictly in order: a task that only waits for the end of the task
@@ -119,9 +120,7 @@ std::string Dispatcher::cannot_start() const {
 bool Dispatcher::may_claim(Instant now, const TaskEntry& entry, bool due) const {
   const std::size_t early = table_.claimed_order().early_count();
   const std::size_t busy = table_.busy() + table_.count(S::kLeftover);
-  if (is_last_chance(*entry.task) || table_.any_last_chance()) {
-    if (is_kept_apart(now, *entry.task)) return false;
-  }
+  if (now < kept_apart_until(*entry.task)) return false;
   if (table_.count(S::kEnding) >= options_.max_unacked) return false;
   if (!due) {
     return early < options_.prefetch && busy < options_.concurrency + options_.prefetch;
@@ -361,7 +360,7 @@ void Dispatcher::claim_next(Instant now, const Modes& modes, const std::string& 
     if (due && would_overtake(*entry)) return;
     while (!may_claim(now, *entry, due)) {
       if (evict_prefetched(now, *entry, out)) continue;
-      const Instant apart_until = trials_end(!is_last_chance(*entry->task));
+      const Instant apart_until = kept_apart_until(*entry->task);
       if (now < apart_until) apart_at_ = apart_until;
       return;
     }

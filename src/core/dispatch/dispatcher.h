@@ -116,8 +116,8 @@ class Dispatcher {
   /// The rate may take tokens for all of them at once.
   [[nodiscard]] std::size_t most_claims() const;
   [[nodiscard]] Instant trials_end(bool last_chances_alone) const;
-  /// Some job that runs now has not shown yet that it spares its host.
-  [[nodiscard]] bool is_kept_apart(Instant now, const Task& task) const;
+  /// When each job that runs beside the task will have shown that it spares its host.
+  [[nodiscard]] Instant kept_apart_until(const Task& task) const;
   [[nodiscard]] bool evict_prefetched(Instant now, const TaskEntry& entry, Effects& out);
   [[nodiscard]] bool ends_if_lost(const Task& task) const;
   /// How many tasks beyond `concurrency` may be claimed, as far as this one is concerned.

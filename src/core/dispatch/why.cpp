@@ -151,8 +151,7 @@ void Dispatcher::why_not_next(Instant now, const TaskEntry& entry,
 void Dispatcher::why_no_room(Instant now, const Task& task, std::vector<Reason>& reasons) const {
   const std::size_t busy = table_.busy() - table_.claimed_order().early_count();
   const std::size_t room = options_.concurrency + ahead_of_slots(task);
-  const bool is_trial = is_last_chance(task) || table_.any_last_chance();
-  if (is_trial && is_kept_apart(now, task)) {
+  if (now < kept_apart_until(task)) {
     reasons.push_back({.kind = Kind::kLastChance, .key = any_running()});
   } else if (busy >= room) {
     reasons.push_back(

@@ -34,12 +34,6 @@ std::string TaskTable::leave(TaskEntry& entry) {
   claimed_.leave(entry);
   slots_.leave(entry);
   if (entry.attempt) {
-    // Attempts end about as they were begun: no search for the first.
-    if (!ours_.empty() && ours_.begin()->second == &entry) {
-      ours_.erase(ours_.begin());
-    } else {
-      ours_.erase(entry.attempt->id);
-    }
     if (entry.attempt->last_chance) --last_chances_;
     if (entry.attempt->returns) --returning_;
   }
@@ -48,13 +42,14 @@ std::string TaskTable::leave(TaskEntry& entry) {
   return frees && entry.task ? entry.task->serial_key : std::string{};
 }
 
+// A task stays among ours_ from its claim to its end, so most transitions only find it there.
 void TaskTable::enter(TaskEntry& entry) {
   if (is_ours(entry.state) || entry.state == TaskState::kLeftover) {
     ours_.emplace_hint(ours_.end(), entry.attempt->id, &entry);
     if (entry.attempt->last_chance) ++last_chances_;
     if (entry.attempt->returns) ++returning_;
   } else {
-    entry.attempt.reset();
+    drop_attempt(entry);
     if (entry.notes) entry.notes->newer_index = 0;
   }
   waiting_.enter(entry);
@@ -62,6 +57,12 @@ void TaskTable::enter(TaskEntry& entry) {
   slots_.enter(entry);
   ++counts_[static_cast<std::size_t>(entry.state)];
   if (has_lack(entry.state)) ++lacks_[static_cast<std::size_t>(entry.lack)];
+}
+
+void TaskTable::drop_attempt(TaskEntry& entry) {
+  if (!entry.attempt) return;
+  ours_.erase(entry.attempt->id);
+  entry.attempt.reset();
 }
 
 // Only the first blocked task becomes ready: of all, all but one would be blocked again, each time
@@ -87,7 +88,6 @@ void TaskTable::bury(TaskEntry& entry, std::uint64_t index, Instant now) {
     e.index = index;
     e.task.reset();
     e.notes.reset();
-    e.attempt.reset();
   });
   ++entry.tombstones;
   deletions_.emplace_back(now, &entry);
@@ -102,6 +102,7 @@ void TaskTable::forget_deleted_before(Instant time) {
 
 void TaskTable::erase(TaskEntry& entry) {
   static_cast<void>(leave(entry));
+  drop_attempt(entry);
   keys_.erase(entry);
   delete &entry;
 }

@@ -149,6 +149,7 @@ class TaskTable {
   static TaskEntry& entry_of(KnownKey& known) { return static_cast<TaskEntry&>(known); }
   [[nodiscard]] std::string leave(TaskEntry& entry);
   void enter(TaskEntry& entry);
+  void drop_attempt(TaskEntry& entry);
   void settle_lane(const std::string& lane);
   void erase(TaskEntry& entry);
 

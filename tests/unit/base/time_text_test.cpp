@@ -90,6 +90,9 @@ TEST_CASE("a time that was written is read back the same") {
   }
   CHECK(format_rfc3339(WallTime{1795253400250ms}) == "2026-11-21T09:30:00.250Z");
   CHECK(format_rfc3339(WallTime{-1ms}) == "1969-12-31T23:59:59.999Z");
+  using std::chrono::sys_days, std::chrono::year, std::chrono::January;
+  CHECK(format_rfc3339(sys_days{year{12'345} / January / 6} + 7h) == "12345-01-06T07:00:00.000Z");
+  CHECK(format_rfc3339(sys_days{year{-5} / January / 6}) == "-0005-01-06T00:00:00.000Z");
 }
 
 TEST_SUITE_END();

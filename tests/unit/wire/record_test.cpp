@@ -301,7 +301,10 @@ TEST_CASE("a job is given what the producer wrote, whoever has tried it before")
         R"({"taskType":"T","taskTaken":false,"a":{"taskLost":1}})"}) {
     CAPTURE(record);
     CHECK(unstamped_record(record) == record);
+    const core::Task fresh = task(record);
+    CHECK(unstamped_record(fresh) == fresh.record);  // no copy
     const std::string taken = unstamped_record(restamp_record(record, claimed()));
+    CHECK(*unstamped_record(task(restamp_record(record, claimed()))) == taken);
     CHECK(unstamped_record(restamp_record(record, retrying())) == taken);
     CHECK(
         taken.starts_with(std::string_view{record}.substr(0, std::string_view{record}.size() - 1)));
@@ -309,6 +312,7 @@ TEST_CASE("a job is given what the producer wrote, whoever has tried it before")
   }
   CHECK(unstamped_record(R"({"taskTaken":"true","taskType":"T"})") ==
         R"({"taskTaken":"false","taskType":"T"})");
+  CHECK(*unstamped_record(task("\xef\xbb\xbf {\"taskType\":\"T\"}\n")) == R"({"taskType":"T"})");
 }
 
 TEST_CASE("a claim and a retry look like this") {

@@ -316,4 +316,16 @@ TEST_CASE("the longest record has room for its claim, its retry and its dead let
   CHECK(record_limit(layout(), std::string(100'000, '\x01')) == 0);  // not even its key fits
 }
 
+TEST_CASE("a short record has room for all that, whatever its key") {
+  for (const std::size_t transaction_bytes : {8'192UL, limits::kTransactionBytes}) {
+    const std::size_t both = transaction_bytes / 64;
+    CHECK_FALSE(limits::is_short_record(both, 1, transaction_bytes));
+    for (const std::size_t key_bytes : {1UL, both / 2, both - 1}) {
+      CHECK(limits::is_short_record(both - key_bytes, key_bytes, transaction_bytes));
+      const std::string key(key_bytes, '\x01');
+      CHECK(record_limit(layout(), key, transaction_bytes) >= both - key_bytes);
+    }
+  }
+}
+
 TEST_SUITE_END();
