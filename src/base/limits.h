@@ -26,7 +26,7 @@ inline constexpr std::size_t kTransactionBytes = 524'288;
 inline constexpr std::size_t kBatchBytes = 400'000;
 
 /// Whether such a record fits into each transaction of its life, without a closer look at each: its
-/// key stands in one four times, each byte as six at most, and lictor adds less than 3 KiB.
+/// key stands in one four times, each byte as six at most, and lictor adds less than 8 KiB.
 constexpr bool is_short_record(std::size_t record_bytes, std::size_t key_bytes,
                                std::size_t transaction_bytes = kTransactionBytes) {
   return 64 * (record_bytes + key_bytes) <= transaction_bytes;

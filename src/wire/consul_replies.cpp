@@ -336,6 +336,7 @@ core::TasksFetched decode(const Layout& layout, const core::FetchTasks& effect,
   // A 200 leaves out keys that the token may not read (7.2): they are not missing. The others come
   // in the order of the request; a key beside them is no answer to it.
   auto unanswered = effect.keys.begin();
+  event.records.reserve(reply->results.size());
   for (KvEntry& entry : reply->results) {
     const auto asked = std::find(unanswered, effect.keys.end(), entry.key);
     if (asked == effect.keys.end()) continue;

@@ -45,7 +45,7 @@ std::string TaskTable::leave(TaskEntry& entry) {
 // A task stays among ours_ from its claim to its end, so most transitions only find it there.
 void TaskTable::enter(TaskEntry& entry) {
   if (is_ours(entry.state) || entry.state == TaskState::kLeftover) {
-    ours_.emplace_hint(ours_.end(), entry.attempt->id, &entry);
+    ours_.try_emplace(ours_.end(), entry.attempt->id, &entry);
     if (entry.attempt->last_chance) ++last_chances_;
     if (entry.attempt->returns) ++returning_;
   } else {

@@ -317,7 +317,7 @@ TEST_CASE("the longest record has room for its claim, its retry and its dead let
 }
 
 TEST_CASE("a short record has room for all that, whatever its key") {
-  for (const std::size_t transaction_bytes : {8'192UL, limits::kTransactionBytes}) {
+  for (const std::size_t transaction_bytes : {32'768UL, limits::kTransactionBytes}) {
     const std::size_t both = transaction_bytes / 64;
     CHECK_FALSE(limits::is_short_record(both, 1, transaction_bytes));
     for (const std::size_t key_bytes : {1UL, both / 2, both - 1}) {
