@@ -90,9 +90,7 @@ std::size_t Store::batch_bytes(std::string_view key, std::size_t value_size) {
 }
 
 http::Request Store::create_request(const std::vector<Record>& records, const std::string& after) {
-  std::size_t bytes = batch_bytes(after, 0);
-  for (const Record& record : records) bytes += batch_bytes(record.key, record.value.size());
-  wire::Txn txn{bytes};
+  wire::Txn txn;
   for (const Record& record : records) txn.verb("cas", record.key).index(0).value(record.value);
   if (!after.empty()) txn.verb("get", after);  // fails if there is none
   return put("/v1/txn", std::move(txn).body());
@@ -249,9 +247,7 @@ Places places_left(const std::vector<Store::Change>& changes, const Store::Refus
 http::Request request_for(const std::vector<Store::Change>& changes, const Places& places) {
   static constexpr std::array<std::string_view, 4> kVerbs{"check-index", "cas", "delete-cas",
                                                           "set"};
-  std::size_t bytes = 0;
-  for (const Store::Change& change : changes) bytes += Store::batch_bytes(change);
-  wire::Txn txn{bytes};
+  wire::Txn txn;
   for (const auto& [change, place] : places) {
     const Store::Op& op = changes[change][place];
     txn.verb(kVerbs[static_cast<std::size_t>(op.verb)], op.key).index(op.index);

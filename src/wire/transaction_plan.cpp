@@ -265,18 +265,13 @@ constexpr std::size_t kMostAdded = 2 * kMaxErrorBytes + 800;
 
 std::size_t record_limit(const Layout& layout, std::string_view key,
                          std::size_t transaction_bytes) {
-  // A dead letter adds the most bytes to a record. Computed once for each thread, since this is
-  // called for every record that is read.
-  thread_local core::Op op = [] {
-    core::BuryOp bury;
-    bury.index = std::numeric_limits<std::uint64_t>::max();
-    bury.taken = 1;
-    bury.record = std::make_shared<const std::string>();
-    return bury;
-  }();
-  std::get<core::BuryOp>(op).key = key;
+  core::BuryOp bury;  // a dead letter adds the most bytes to a record
+  bury.key = key;
+  bury.index = std::numeric_limits<std::uint64_t>::max();
+  bury.taken = 1;
+  bury.record = std::make_shared<const std::string>();
   const std::size_t frame =
-      fence_cost(layout, core::kMostPartitions, 1).bytes + cost_of(layout, {}, op).bytes;
+      fence_cost(layout, core::kMostPartitions, 1).bytes + cost_of(layout, {}, bury).bytes;
   if (frame >= transaction_bytes) return 0;
   const std::size_t value = (transaction_bytes - frame) / 4 * 3;
   return value > kMostAdded ? value - kMostAdded : 0;

@@ -14,10 +14,6 @@ namespace lictor::wire {
 /// needs.
 class Txn {
  public:
-  Txn() = default;
-  /// Reserves room for a body of about this many bytes.
-  explicit Txn(std::size_t bytes) { text_.reserve(bytes); }
-
   Txn& verb(std::string_view name, std::string_view key);
   /// Left out when it is 0, Consul's default: each field costs Consul a twentieth of the operation.
   Txn& index(std::uint64_t index);
