@@ -126,6 +126,7 @@ const std::vector<KnownAnswer> kAnswers{
 const std::vector<KnownHeader> kHeaders{
     {{1, 9, 0}, "x-consul-default-acl-policy", "allow"},
     {{1, 11, 0}, "x-consul-query-backend", "blocking-query"},
+    {{1, 17, 0}, "content-type", "text/plain; charset=utf-8"},  // of an answer without a body
 };
 
 std::set<std::string>& seen() {
