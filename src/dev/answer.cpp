@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "httpd/url.h"
@@ -84,7 +85,7 @@ std::vector<std::pair<std::string, std::string>> headers_of(const http::Request&
   return headers;
 }
 
-std::string quote(std::string_view text) { return nlohmann::json(to_utf8(text)).dump(); }
+std::string quote(std::string_view text) { return json_quoted(to_utf8(text)); }
 
 Result<void> read_text(const nlohmann::json& value, std::string_view field, std::string& out) {
   if (value.is_null()) return {};

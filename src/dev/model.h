@@ -74,6 +74,11 @@ class Model {
   void fail_over(Instant now);
   /// All servers are restored from a snapshot, which holds no lock-delays.
   void forget_lock_delays() { lock_delays_.clear(); }
+  /// They are restored from one in which `record` was as it is given, and all else as it is now.
+  void restore(const KvRecord& record) {
+    forget_lock_delays();
+    state_.restore(record);
+  }
   /// Tombstones are reaped early: indexes go back (4.3).
   void reap() { state_.reap(state_.index()); }
   /// Ends a session, as a failed check or an operator does. No such session: does nothing.

@@ -136,11 +136,11 @@ std::string Model::check(const TxnOp& op, std::string& results) const {
 // One operation, on the state that the earlier ones left. Deletions have no entry in Results, so a
 // client must match results by key (consul.md 3.2).
 std::string Model::apply(const TxnOp& op, std::string& results) {
-  KvRecord record = op.record;
-  const std::string key = quote(record.key);
   if (op.verb == "get" || op.verb == "get-tree" || op.verb.starts_with("check-")) {
     return check(op, results);
   }
+  KvRecord record = op.record;
+  const std::string key = quote(record.key);
   if (op.verb == "delete") {
     state_.erase(record.key);
     return {};
@@ -186,6 +186,7 @@ http::Response Model::txn(const Call& call) {
   if (!items.is_array() && !items.is_null()) return parse_fault("expected a JSON array");
   std::vector<TxnOp> ops;
   bool writes = false;
+  ops.reserve(items.size());
   for (const json& item : items) {
     auto op = parse_txn_op(item);
     if (!op) return parse_fault(op.error().message);

@@ -78,6 +78,9 @@ class State {
   [[nodiscard]] bool compare_and_erase(std::string_view key, std::uint64_t modify_index);
   void erase_tree(std::string_view prefix);
 
+  /// The record as it is given, with its indexes. Wakes no query.
+  void restore(const KvRecord& record) { records_.insert_or_assign(record.key, record); }
+
   /// Begins a transaction over keys, up to commit() or roll_back().
   void begin();
   void commit() { undo_.reset(); }

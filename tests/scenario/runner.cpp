@@ -25,7 +25,6 @@
 
 #include "base/time_text.h"
 #include "cluster.h"
-#include "wire/record.h"
 
 namespace lictor::core::test {
 namespace {
@@ -121,7 +120,24 @@ class Scenario {
     return false;
   }
 
-  void say(const std::string& text) {
+  // With "s1" for the id of the first session.
+  std::string named(std::string text) {
+    constexpr std::size_t kIdSize = 36;
+    for (const auto& daemon : cluster_.daemons()) {
+      const std::string id = daemon->remembered.value_or(std::string{});
+      if (id.size() == kIdSize)
+        sessions_.try_emplace(id, "s" + std::to_string(sessions_.size() + 1));
+    }
+    for (const auto& [id, name] : sessions_) {
+      for (std::size_t at = 0; (at = text.find(id, at)) != std::string::npos;) {
+        text.replace(at, id.size(), name);
+      }
+    }
+    return text;
+  }
+
+  void say(const std::string& effect) {
+    const std::string text = named(effect);
     const auto ms = (cluster_.now - kStart) / 1ms;
     std::ostringstream line;
     line << std::setw(4) << ms / 1000 << '.' << std::setw(3) << std::setfill('0') << ms % 1000
@@ -173,19 +189,9 @@ class Scenario {
   }
 
   std::string put(std::istringstream& line) {
-    wire::KvEntry entry;
-    line >> entry.key;
-    entry.value = rest_of(line);
-    wire::Layout layout;
-    layout.tasks_prefix = kTasks;
-    const std::string bytes = entry.value;
-    const std::string key = entry.key;
-    StoredRecord record = wire::read_record(layout, std::move(entry));
-    if (auto* task = std::get_if<Task>(&record)) {
-      cluster_.store.put(std::move(*task));
-    } else {
-      cluster_.store.put_bad(key, bytes, std::get<BadRecord>(record).error);
-    }
+    std::string key;
+    line >> key;
+    cluster_.store.write(key, rest_of(line));
     return {};
   }
 
@@ -230,7 +236,7 @@ class Scenario {
       output_ += "  " + key + ": " + op.reason + ": " + op.error + '\n';
     }
     const std::string& session = cluster_.store.leader_session();
-    output_ += "  lock: " + (session.empty() ? "free" : session) + "; running:";
+    output_ += "  lock: " + (session.empty() ? "free" : named(session)) + "; running:";
     for (const auto& daemon : cluster_.daemons()) {
       for (const auto& [id, running] : daemon->jobs) {
         output_ += ' ' + running.task->key + " on " + daemon->name;
@@ -265,6 +271,7 @@ class Scenario {
   Cluster cluster_;
   std::string output_;
   std::set<std::string> polling_;
+  std::map<std::string, std::string> sessions_;  // their names in the transcript, by id
   std::string repeated_;
   std::string last_;
   int repeats_ = 0;

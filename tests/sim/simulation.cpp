@@ -33,16 +33,6 @@ constexpr std::pair<Misfortune, Tamper> kTampering[] = {
 
 }  // namespace
 
-bool can_befall(Misfortune misfortune) {
-#ifdef LICTOR_SIM_WIRE
-  static_cast<void>(misfortune);
-  return true;
-#else
-  return misfortune != Misfortune::kCut && misfortune != Misfortune::kTooMany &&
-         misfortune != Misfortune::kError && misfortune != Misfortune::kBadGateway;
-#endif
-}
-
 bool Simulation::strikes(Misfortune m) {
   if (!chance(mix(m))) return false;
   ++struck_[static_cast<std::size_t>(m)];
@@ -118,8 +108,7 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
 // if all runs had all faults.
 void Simulation::draw_mix() {
   for (std::size_t i = 0; i < static_cast<std::size_t>(Misfortune::kOverwriteCount); ++i) {
-    const bool has = chance(0.6) && can_befall(static_cast<Misfortune>(i));
-    mix_[i] = has ? kLikely[i] * 2 * random_.fraction() : 0.0;
+    mix_[i] = chance(0.6) ? kLikely[i] * 2 * random_.fraction() : 0.0;
   }
   // The one hole in the lock: where it is used nothing else is seen for a while.
   if (!chance(0.3)) mix(Misfortune::kDeleteLeader) = 0;
@@ -459,7 +448,7 @@ void Simulation::produce() {
   if (strikes(Misfortune::kNonsense)) {
     withdraw(key);
     const std::string bytes = "nonsense " + std::to_string(++serial_);
-    cluster_.store.put_bad(key, bytes, "not a task");
+    cluster_.store.write(key, bytes);
     oracle_.touched(key, bytes);
     return;
   }
@@ -524,7 +513,7 @@ void Simulation::heal() {
     }
     remove(key);
   }
-  if (!cluster_.run_until([&] { return store.task_keys().empty(); }, kSettles) && !failed()) {
+  if (!cluster_.run_until([&] { return !store.has_tasks(); }, kSettles) && !failed()) {
     std::string left = "not ended although nothing fails any more:";
     for (const auto& key : store.task_keys()) {
       left += ' ' + key;
@@ -576,7 +565,7 @@ void Simulation::try_order() {
     lanes[key] = task.serial_key;
   }
   control(false, "");
-  if (!cluster_.run_until([&] { return cluster_.store.task_keys().empty(); }, 60s) && !failed()) {
+  if (!cluster_.run_until([&] { return !cluster_.store.has_tasks(); }, 60s) && !failed()) {
     cluster_.violation("eight tasks did not end within a minute without faults");
   }
   std::map<std::string, Order> last;  // by lane; all are one lane where one runs at a time

@@ -76,9 +76,6 @@ inline constexpr std::array kMisfortuneNames{
 };
 inline constexpr std::size_t kMisfortunes = kMisfortuneNames.size();
 
-/// Whether a run can have it: what a proxy does shows over the wire layer only.
-[[nodiscard]] bool can_befall(Misfortune misfortune);
-
 class Simulation {
  public:
   explicit Simulation(std::uint64_t seed, bool trace = false);

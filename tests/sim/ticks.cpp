@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "base/random.h"
 #include "cluster.h"
@@ -116,7 +117,7 @@ std::shared_ptr<const Definition> TickSimulation::definition(std::string_view ru
                   false,
                   {},
                   {},
-                  "{}"};
+                  {}};
   return std::make_shared<const Definition>(std::move(made));
 }
 
@@ -133,11 +134,7 @@ void TickSimulation::configure(Daemon& daemon) {
   version.paused = false;
   version.last_tick.reset();
   version.last_task.clear();
-  const std::string key = "schedules/" + std::string{kConfigured};
-  daemon.options.schedules.insert_or_assign(
-      kConfigured,
-      ConfiguredSchedule{key, std::make_shared<const std::string>(kConfigured),
-                         std::make_shared<const Definition>(std::move(version)), false});
+  daemon.options.schedules.insert_or_assign(kConfigured, configured(kConfigured, version));
   if (!daemon.queue) return;
   cluster_.tell(daemon, Reconfigured{std::make_shared<const QueueOptions>(daemon.options)});
 }
@@ -147,16 +144,14 @@ void TickSimulation::put(const std::string& name, bool paused, bool with_last) {
   Watched& watched = schedules_.at(name);
   Definition next = *watched.definition;
   next.paused = paused;
-  next.last_tick.reset();
-  const auto stored = cluster_.store.schedules.find(name);
-  if (stored != cluster_.store.schedules.end()) {
-    next.last_task = stored->second.definition->last_task;
-    next.configured = stored->second.definition->configured;
-    if (with_last) next.last_tick = stored->second.definition->last_tick;
-  }
   watched.definition = std::make_shared<const Definition>(next);
+  const dev::KvRecord* stored = cluster_.store.find("schedules/" + name);
+  auto record =
+      nlohmann::ordered_json::parse(stored == nullptr ? schedule_text(next) : stored->value);
+  record["paused"] = paused;
+  if (!with_last) record.erase("lastTick");
   if (!with_last) watched.rewritten_under = cluster_.store.leader_session();
-  cluster_.store.put_schedule(name, watched.definition);
+  cluster_.store.write("schedules/" + name, record.dump());
 }
 
 // A write of the leader's was applied: what it says of the ticks since the last one must be right.
@@ -225,7 +220,7 @@ void TickSimulation::check_skipped(const std::string& what, const Watched& watch
 void TickSimulation::check_up_to_date() {
   const Tick now = floor<seconds>(Cluster::wall_at(cluster_.now));
   for (const auto& [name, watched] : schedules_) {
-    const auto& stored = cluster_.store.schedules.at(name).definition->configured;
+    const std::string stored = cluster_.store.schedule(name).configured;
     const Daemon* leader = cluster_.leader();
     if (name == kConfigured && leader != nullptr &&
         stored != leader->options.schedules.at(name).definition->configured) {
@@ -273,12 +268,12 @@ void TickSimulation::trouble() {
     }
   }
   if (strikes_in(hours{6}, kPause)) configure(daemon);
-  if (strikes_in(hours{48}, kPause)) cluster_.store.remove_schedule(kConfigured);
+  if (strikes_in(hours{48}, kPause)) cluster_.store.remove("schedules/" + std::string{kConfigured});
   if (strikes_in(hours{12}, kPause)) {
     auto it = schedules_.begin();
     std::advance(it, static_cast<std::ptrdiff_t>(random_.next() % schedules_.size()));
     const bool quiet = cluster_.now > outage_until_ + 5min && leader != nullptr;
-    if (quiet && it->second.last && cluster_.store.schedules.contains(it->first)) {
+    if (quiet && it->second.last && cluster_.store.has("schedules/" + it->first)) {
       const bool paused = it->second.definition->paused;
       put(it->first, random_.next() % 3 == 0 ? !paused : paused, random_.next() % 2 == 0);
     }
@@ -360,8 +355,8 @@ struct Named {
   const char* what;
 };
 constexpr Named kFaults[] = {
-#define X(name, what) {Fault::k##name, #name, what},
-    LICTOR_TICK_FAULTS(X)
+#define X(name, what, found_by) {Fault::k##name, #name, what},
+    LICTOR_FAULTS_OF_TICKS(X)
 #undef X
 };
 

@@ -34,7 +34,7 @@ struct Alone {
   void all_end_after(Duration duration, JobEnding ending = JobEnding::kDone) {
     cluster.plan = [=](const Task&) { return JobPlan{duration, ending, "no luck"}; };
   }
-  bool idle() { return cluster.store.task_keys().empty(); }
+  bool idle() { return !cluster.store.has_tasks(); }
   const BuryOp& dead(const std::string& key) {
     REQUIRE(cluster.store.dead.contains(key));
     return cluster.store.dead.at(key);

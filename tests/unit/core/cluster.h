@@ -18,17 +18,12 @@
 #include "core/leadership/lock_release.h"
 #include "core/queue.h"
 #include "effect_text.h"
+#include "model_store.h"
 #include "tamper.h"
-#ifdef LICTOR_SIM_WIRE
-#include "model_store.h"  // of tests/sim: the wire layer and the model of Consul in its place
-#else
-#include "fake_store.h"
-#endif
 
 namespace lictor::core::test {
 
 using namespace std::chrono_literals;
-using Keys = std::vector<std::string>;
 
 inline constexpr Instant kStart{1h};
 inline constexpr WallTime kWallStart{std::chrono::seconds{1'800'000'000}};
@@ -222,7 +217,7 @@ class Cluster {
   [[nodiscard]] TaskTable::Walked walked() const;
 
   Instant now = kStart;
-  FakeStore store;
+  ModelStore store;
   std::vector<std::string> started;  // keys, in the order in which their jobs started
   std::multiset<std::string> done;   // the records whose jobs ended well
   bool exclusive = true;             // one job at a time, whoever leads
@@ -323,17 +318,24 @@ class Cluster {
   void send_back(Daemon& daemon, const std::shared_ptr<LockRelease>& steps, Instant until,
                  const Request& request);
 
+  ModelStore& store_for(const Daemon& daemon) {
+    store.speak_for(daemon.name, daemon.incarnation, daemon.options.session_ttl,
+                    daemon.options.lock_delay);
+    return store;
+  }
   SessionCreated serve(Daemon& daemon, const CreateSession& effect) {
-    return store.create_session(now, effect, daemon.options.session_ttl, daemon.options.lock_delay);
+    return store_for(daemon).create_session(now, effect);
   }
   SessionRenewed serve(Daemon&, const RenewSession& effect) { return store.renew(now, effect); }
   SessionDestroyed serve(Daemon&, const DestroySession& effect) {
     return store.destroy(now, effect);
   }
   LockReplied serve(Daemon& daemon, const AcquireLock& effect) {
-    return store.lock(now, effect, daemon.name, daemon.incarnation);
+    return store_for(daemon).lock(now, effect);
   }
-  UnlockReplied serve(Daemon&, const ReleaseLock& effect) { return store.unlock(effect); }
+  UnlockReplied serve(Daemon& daemon, const ReleaseLock& effect) {
+    return store_for(daemon).unlock(effect);
+  }
   LeaderRead serve(Daemon&, const ReadLeader& effect) { return store.read_leader(effect); }
   ControlRead serve(Daemon&, const WatchControl& effect) { return store.read_control(effect); }
   TasksListed serve(Daemon&, const ListTasks& effect) { return store.list(effect); }

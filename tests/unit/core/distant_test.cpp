@@ -117,7 +117,7 @@ TEST_CASE("a task of much later that is rewritten is due as it says then") {
     CHECK(a.cluster.started == Keys{"tasks/1"});
   }
   SUBCASE("with what cannot be read") {
-    a.cluster.store.put_bad("tasks/1", "{", "not JSON");
+    a.cluster.store.write("tasks/1", "{");
     a.cluster.run_for(1s);
     CHECK(a.cluster.store.dead.size() == 1);
     CHECK(a.why("1")[0].kind == Kind::kUnknownTask);

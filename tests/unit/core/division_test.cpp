@@ -218,7 +218,7 @@ TEST_CASE("a leader of one partition notices a number that a stranger writes") {
   REQUIRE(daemon.queue);
   CHECK(daemon.options.partitions == 3);
   cluster.put("t");
-  CHECK(cluster.run_until([&] { return cluster.store.task_keys().empty(); }, 10s));
+  CHECK(cluster.run_until([&] { return !cluster.store.has_tasks(); }, 10s));
   CHECK(cluster.run_until([&] { return cluster.is_resized(); }, 1min));
   CHECK(cluster.violations() == std::vector<std::string>{});
 }

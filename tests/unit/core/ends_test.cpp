@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "alone.h"
 #include "cluster.h"
@@ -18,6 +19,13 @@ namespace {
 
 JobPlan writing(std::vector<KvWrite> writes, std::string result = {}) {
   return JobPlan{10ms, JobEnding::kDone, {}, std::move(writes), std::move(result)};
+}
+
+// What is kept of a finished task.
+nlohmann::json kept(const Alone& a, const std::string& id) {
+  const dev::KvRecord* record = a.cluster.store.find("done/" + id);
+  REQUIRE(record != nullptr);
+  return nlohmann::json::parse(record->value);
 }
 
 QueueOptions with_history(HistoryLimits limits) {
@@ -39,10 +47,10 @@ TEST_CASE("a write whose condition does not hold fails the attempt, and writes n
   };
   a.cluster.put("1");
   CHECK(a.cluster.run_until([&] { return a.cluster.started.size() == 2; }, 5s));
-  CHECK(a.cluster.store.app.empty());
+  CHECK(a.cluster.store.keys("app/").empty());
   CHECK(a.cluster.store.task("tasks/1")->stamp.error.find("its writes were refused") == 0);
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
-  CHECK(a.cluster.store.app.size() == 2);
+  CHECK(a.cluster.store.keys("app/").size() == 2);
 }
 
 TEST_CASE("a write that is not allowed fails its own task alone") {
@@ -58,7 +66,7 @@ TEST_CASE("a write that is not allowed fails its own task alone") {
   a.cluster.put("1");
   a.cluster.put("2");
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
-  CHECK(a.cluster.store.app.contains("app/x"));
+  CHECK(a.cluster.store.has("app/x"));
   CHECK(a.dead("dead/1").error.find("Permission denied") != std::string::npos);
 }
 
@@ -87,7 +95,7 @@ TEST_CASE("more writes than a transaction holds fail the attempt, in words") {
   a.cluster.put("1");
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
   CHECK(a.dead("dead/1").error.find("do not fit") != std::string::npos);
-  CHECK(a.cluster.store.app.empty());
+  CHECK(a.cluster.store.keys("app/").empty());
 }
 
 TEST_CASE("a finished task is kept with its result, the oldest beyond the limit are not") {
@@ -96,13 +104,12 @@ TEST_CASE("a finished task is kept with its result, the oldest beyond the limit 
   for (int i = 0; i < 12; ++i) a.cluster.put(std::to_string(100 + i));
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
   a.cluster.run_for(5s);
-  const auto& history = a.cluster.store.history;
-  REQUIRE(history.size() == 5);
-  CHECK(history.begin()->first == "tasks/107");
-  const DoneRecord& last = *history.at("tasks/111").first;
-  CHECK(last.result == "\"of 111\"");
-  CHECK(last.attempts == 1);
-  CHECK(*last.record == *a.cluster.make("111").record);
+  REQUIRE(a.cluster.store.keys("done/").size() == 5);
+  CHECK(a.cluster.store.keys("done/").front() == "done/107");
+  const auto last = kept(a, "111");
+  CHECK(last["result"] == "of 111");
+  CHECK(last["attempts"] == 1);
+  CHECK(last["record"] == nlohmann::json::parse(a.cluster.store.value_of(a.cluster.make("111"))));
 
   // The next leader finds them, and goes on.
   a.cluster.crash(a.daemon);
@@ -110,23 +117,20 @@ TEST_CASE("a finished task is kept with its result, the oldest beyond the limit 
   a.cluster.put("200");
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 60s));
   a.cluster.run_for(5s);
-  CHECK(history.size() == 5);
-  CHECK(history.contains("tasks/200"));
-  CHECK_FALSE(history.contains("tasks/107"));
+  CHECK(a.cluster.store.keys("done/").size() == 5);
+  CHECK(a.cluster.store.has("done/200"));
+  CHECK_FALSE(a.cluster.store.has("done/107"));
 }
 
 TEST_CASE("entries that the cancel command adds to the history are pruned within a day") {
   Alone a{with_history({5, 0s})};
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
   a.cluster.run_for(5s);
-  auto& history = a.cluster.store.history;
-  for (std::uint64_t i = 0; i < 9; ++i) {
-    history["tasks/c" + std::to_string(i)] = {std::make_shared<DoneRecord>(), 1'000 + i};
-  }
+  for (int i = 0; i < 9; ++i) a.cluster.store.write("done/c" + std::to_string(i), "{}");
   a.cluster.run_for(23h);
-  CHECK(history.size() == 9);
+  CHECK(a.cluster.store.keys("done/").size() == 9);
   a.cluster.run_for(2h);
-  CHECK(history.size() == 5);
+  CHECK(a.cluster.store.keys("done/").size() == 5);
 }
 
 TEST_CASE("while the history is read once more, nothing of it is due") {
@@ -161,9 +165,9 @@ TEST_CASE("what is kept goes when it is too old, also when nothing else happens"
   a.cluster.put("1");
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
   a.cluster.run_for(50s);
-  CHECK(a.cluster.store.history.size() == 1);
+  CHECK(a.cluster.store.keys("done/").size() == 1);
   a.cluster.run_for(20s);
-  CHECK(a.cluster.store.history.empty());
+  CHECK(a.cluster.store.keys("done/").empty());
 }
 
 TEST_CASE("a result beyond what a transaction holds is left out, and the task is finished") {
@@ -173,9 +177,9 @@ TEST_CASE("a result beyond what a transaction holds is left out, and the task is
   a.cluster.plan = [](const Task&) { return writing({}, '"' + std::string(50'000, 'x') + '"'); };
   a.cluster.put("1");
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
-  const DoneRecord& done = *a.cluster.store.history.at("tasks/1").first;
-  CHECK(done.result.empty());
-  CHECK(done.result_left_out);
+  const auto done = kept(a, "1");
+  CHECK_FALSE(done.contains("result"));
+  CHECK(done["result_left_out"] == true);
   CHECK(count(a.daemon, Fact::Kind::kResultLeftOut) == 1);
 }
 
@@ -193,7 +197,7 @@ TEST_CASE("a result that cannot be kept is left out and said, with history and w
     CHECK(a.cluster.started.size() == 1);
     CHECK(a.cluster.store.dead.empty());
     CHECK(count(a.daemon, Fact::Kind::kResultLeftOut) == 1);
-    if (keeps) CHECK(a.cluster.store.history.at("tasks/1").first->result_left_out);
+    if (keeps) CHECK(kept(a, "1")["result_left_out"] == true);
   }
 }
 

@@ -181,7 +181,7 @@ TEST_CASE("who stepped down is not taken in by an old holder, and stands back") 
   Two two;
   two.cluster.crash(*two.b);
   LeaderRead old = two.cluster.store.read_leader({{}, true, 0});
-  old.session = "s0";
+  old.session = "another";
   old.holder = "z";
   old.modify_index -= 1;
   two.cluster.on_effect = [&](const Daemon& daemon, const Effect& e) {

@@ -387,19 +387,15 @@ TEST_CASE("a task with a thousand dead letters costs a refusal each time") {
     const auto* committed = std::get_if<Committed>(&reply);
     if (committed != nullptr && committed->outcome == Outcome::kRejected) ++refused;
   };
-  BuryOp old;
-  old.key = "tasks/1";
-  a.cluster.store.dead.emplace("dead/1", old);
-  for (int i = 2; i <= 1'000; ++i) {
-    a.cluster.store.dead.emplace("dead/1~" + std::to_string(i), old);
-  }
+  a.cluster.store.write("dead/1", "{}");
+  for (int i = 2; i <= 1'000; ++i) a.cluster.store.write("dead/1~" + std::to_string(i), "{}");
   a.cluster.plan = [](const Task&) { return JobPlan{1ms, JobEnding::kPermanent, "no luck"}; };
   for (int i = 0; i < 5; ++i) {
     CAPTURE(i);
     a.cluster.put("1");
     REQUIRE(a.cluster.run_until([&] { return !a.cluster.store.has("tasks/1"); }, 5s));
   }
-  CHECK(a.cluster.store.dead.size() == 1'005);
+  CHECK(a.cluster.store.keys("dead/").size() == 1'005);
   CHECK(refused == 5);
 }
 

@@ -67,7 +67,7 @@ struct Hosts {
     }
     return true;
   }
-  [[nodiscard]] bool idle() { return cluster.store.task_keys().empty(); }
+  [[nodiscard]] bool idle() { return !cluster.store.has_tasks(); }
   [[nodiscard]] std::size_t led_by(const Daemon& daemon) {
     std::size_t count = 0;
     for (std::uint32_t i = 0; i < kCount; ++i) count += cluster.leader(i) == &daemon ? 1 : 0;

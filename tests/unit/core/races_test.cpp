@@ -64,7 +64,7 @@ TEST_CASE("a claimed task that is read again runs, also where Consul was restore
   Alone a;
   a.all_end_after(1ms);
   a.cluster.put("1");
-  const Task before = *a.cluster.store.task("tasks/1");
+  const dev::KvRecord before = *a.cluster.store.find("tasks/1");
   bool is_claimed = false;
   a.cluster.fault = [&](const Daemon&, const Effect& effect) {
     Fault fault;
@@ -81,7 +81,7 @@ TEST_CASE("a claimed task that is read again runs, also where Consul was restore
   a.cluster.put("1", with_record("another record"));
   const auto is_checked = [&] { return a.daemon.queue->state_text("tasks/1") == "checking"; };
   REQUIRE(a.cluster.run_until(is_checked, 1s));
-  a.cluster.store.bring_back(before);  // the snapshot is from before the claim
+  a.cluster.store.restore(before);  // the snapshot is from before the claim
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 30s));
   CHECK(a.cluster.started.size() == 1);
 }

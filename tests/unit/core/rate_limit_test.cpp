@@ -8,6 +8,7 @@
 
 #include "alone.h"
 #include "cluster.h"
+#include "wire/transaction_plan.h"
 
 using namespace lictor;
 using namespace lictor::core;
@@ -119,7 +120,7 @@ TEST_CASE("a clock that was days ahead stops the queue for as long as the bucket
   Alone a{options_with([](QueueOptions& o) { o.rate_limit = Rate{10s, 2}; })};
   std::vector<Instant> starts;
   watch_starts(a.cluster, starts);
-  a.cluster.store.rate = {1, a.cluster.wall() + 48h};
+  a.cluster.store.write("rate", wire::bucket_text(a.cluster.wall() + 48h));
   for (int i = 0; i < 3; ++i) a.cluster.put(std::to_string(i));
   CHECK(a.cluster.run_until([&] { return starts.size() == 3; }, 31s));
   CHECK(starts.front() - (a.cluster.now - 30s) >= 0s);
@@ -130,18 +131,19 @@ TEST_CASE("without the right to the key each leader counts by itself, and says s
     Alone a{options_with([](QueueOptions& o) { o.rate_limit = Rate{1s, 1}; })};
     std::vector<Instant> starts;
     watch_starts(a.cluster, starts);
-    a.cluster.store.no_right.insert(may_read ? "rate" : "rate, to read");
+    auto& rights = may_read ? a.cluster.store.no_right : a.cluster.store.unreadable;
+    rights.insert("rate");
     for (int i = 0; i < 100; ++i) a.cluster.put(std::to_string(i));
     a.cluster.run_for(90500ms);
     CHECK(starts.size() >= 89);
     CHECK(starts.size() <= 92);
     CHECK(count(a.daemon, Fact::Kind::kDenied) == 1);
     // Once the right is granted, it is used.
-    a.cluster.store.no_right.clear();
+    rights.clear();
     CHECK(a.cluster.run_until([&] { return a.idle(); }, 30s));
     a.cluster.run_for(1min);
     a.cluster.put_and_run("x", 1s);
-    CHECK(a.cluster.store.rate.index != 0);
+    CHECK(a.cluster.store.has("rate"));
   }
 }
 

@@ -256,7 +256,7 @@ TEST_CASE("a deletion of the whole tree is seen, though it wakes no query") {
   r.cluster.store.remove("tasks/gone");  // its tombstone stays
   r.cluster.run_for(10s);
   REQUIRE(r.cluster.running() == 1);
-  r.cluster.store.remove_tree();
+  r.cluster.store.remove_tree("tasks");  // its tombstone is of a shorter key than the prefix
   CHECK(r.cluster.run_until([&] { return r.cluster.running() == 0; }, 5s));
   r.cluster.run_for(1s);
   CHECK(r.daemon.queue->waiting() == 0);

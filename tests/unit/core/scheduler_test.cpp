@@ -37,7 +37,7 @@ std::shared_ptr<const Definition> every(seconds interval,
                   false,
                   {},
                   {},
-                  "{}"};
+                  {}};
   if (change) change(made);
   return std::make_shared<const Definition>(std::move(made));
 }
@@ -65,7 +65,7 @@ std::uint64_t skipped(const Daemon& daemon, Fact::Kind kind) {
 }
 
 Tick last_tick(const Cluster& cluster, const std::string& name = "s") {
-  return cluster.store.schedules.at(name).definition->last_tick.value();
+  return cluster.store.schedule(name).last_tick.value();
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ TEST_CASE("a schedule makes a task at each tick from when it is first seen") {
   run_to(a.cluster, kStart + 10s + 10ms);
   CHECK(made(a.cluster) == std::vector{id(10s)});
   CHECK(last_tick(a.cluster) == kFirst + 10s);
-  CHECK(a.cluster.store.schedules.at("s").definition->last_task == id(10s));
+  CHECK(a.cluster.store.schedule("s").last_task == id(10s));
   run_to(a.cluster, kStart + 45s);
   CHECK(made(a.cluster) == std::vector{id(10s), id(20s), id(30s), id(40s)});
   CHECK(a.cluster.started.size() == 4);
@@ -161,7 +161,7 @@ TEST_CASE("after an upgrade no tick is made again under its new name, and an old
                                }));
   run_to(a.cluster, kStart + 45s);
   CHECK(made(a.cluster) == std::vector{id(30s), id(40s)});  // at 20 s the old one still ran
-  CHECK(a.cluster.store.schedules.at("s").definition->last_task == id(40s));
+  CHECK(a.cluster.store.schedule("s").last_task == id(40s));
 }
 
 TEST_CASE("with overlap skip a tick makes no task while the last one waits or runs") {
@@ -225,7 +225,7 @@ TEST_CASE("a note keeps the last task, also where no listing has shown it") {
   run_to(a.cluster, kStart + 11s);
   CHECK(made(a.cluster) == std::vector{id(5s)});
   CHECK(last_tick(a.cluster) == kFirst + 10s);
-  CHECK(a.cluster.store.schedules.at("s").definition->last_task == id(5s));
+  CHECK(a.cluster.store.schedule("s").last_task == id(5s));
 }
 
 TEST_CASE("a last task that no listing shows yet is read alone, and counts") {
@@ -289,7 +289,7 @@ TEST_CASE("a clock that is set back across a tick makes no second task") {
   CHECK(count(a.daemon, Fact::Kind::kScheduleAhead) == 1);
   CHECK_FALSE(a.cluster.store.ticks.contains(id(240s, "t")));
   CHECK(a.cluster.store.ticks.contains(id(240s)));
-  a.cluster.store.remove_schedule("t");
+  a.cluster.store.remove("schedules/t");
   a.cluster.run_for(2s);
   a.cluster.store.put_schedule("t", every(60s));
   a.cluster.run_for(2min);
@@ -332,11 +332,11 @@ TEST_CASE("a schedule that is removed makes no more tasks; one that may not be r
   a.cluster.store.put_schedule("s", every(10s));
   a.cluster.store.put_schedule("t", every(10s));
   run_to(a.cluster, kStart + 15s);
-  a.cluster.store.remove_schedule("s");
+  a.cluster.store.remove("schedules/s");
   run_to(a.cluster, kStart + 25s);
   CHECK(made(a.cluster) == std::vector{id(10s), id(10s, "t"), id(20s, "t")});
 
-  a.cluster.store.unreadable = true;  // the folder key, too
+  a.cluster.store.unreadable = {"schedules/", "tasks/"};  // the folder keys, too
   a.cluster.store.put_schedule("u", every(10s));
   run_to(a.cluster, kStart + 45s);
   CHECK(a.cluster.store.ticks.contains(id(40s, "t")));
@@ -348,10 +348,9 @@ TEST_CASE("after a reload the schedules are read again, for time zones may have 
   a.cluster.store.put_schedule("s", every(600s));
   run_to(a.cluster, kStart + 5s);
   // The same version of the record, with other ticks.
-  auto& stored = a.cluster.store.schedules.at("s");
-  Definition moved = *stored.definition;
+  Definition moved = a.cluster.store.schedule("s");
   moved.schedule = every(10s)->schedule;
-  stored.definition = std::make_shared<const Definition>(std::move(moved));
+  a.cluster.store.updated["s"] = std::make_shared<const Definition>(std::move(moved));
   run_to(a.cluster, kStart + 15s);
   CHECK(made(a.cluster).empty());
   a.cluster.reload(a.daemon, a.daemon.options);

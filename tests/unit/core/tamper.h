@@ -13,7 +13,7 @@ enum class Tamper {
   kStale,    // a read without ?consistent shows what was answered to an earlier one
   kRewound,  // X-Consul-Index went back
   kNoIndex,  // X-Consul-Index below 1
-  // What a proxy does; over the wire layer only.
+  // What a proxy does.
   kCut,         // the body ends early
   kTooMany,     // 429: Consul never saw it
   kError,       // 500, carried out or not

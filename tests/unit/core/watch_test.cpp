@@ -100,11 +100,11 @@ TEST_CASE("a listing that a token may not read withdraws nothing") {
   Alone a;
   a.cluster.put("1");
   a.cluster.put_and_run("2", 100ms);
-  a.cluster.store.unreadable = true;
-  a.cluster.store.control(false, "");  // some write, for the watch to wake
+  a.cluster.store.unreadable = {"tasks/"};
+  a.cluster.put("3");  // some write, for the watch to wake
   a.cluster.run_for(1s);
   CHECK(a.cluster.running() == 1);
-  a.cluster.store.unreadable = false;
+  a.cluster.store.unreadable.clear();
   a.cluster.end_job(a.daemon, "tasks/1");
   a.cluster.run_for(1s);
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
@@ -138,7 +138,7 @@ TEST_CASE("a control key that may not be made is asked for now and then, not eve
   cluster.run_for(10min);
   std::size_t most = 0;
   for (const Commit& commit : all<Commit>(daemon)) most = std::max(most, commit.ops.size());
-  CHECK(most <= 2);
+  CHECK(most <= 3);  // with the folder key of the schedules, which may be made
   CHECK(all<Commit>(daemon).size() < 300);
 }
 

@@ -118,7 +118,7 @@ TEST_CASE("why: the rate, the last chance, a write that is refused") {
   b.cluster.store.no_right.insert("tasks/locked");
   b.cluster.put_and_run("locked", 1s);
   REQUIRE(b.kinds("locked") == std::vector{Kind::kRefused});
-  CHECK(b.why("locked")[0].text == "Permission denied");
+  CHECK(b.why("locked")[0].text == "writing the task: Permission denied");
 
   b.cluster.put("locked", [&](Task& task) { task.execute_at = b.cluster.wall() + 1h; });
   b.cluster.run_for(1s);
@@ -139,7 +139,7 @@ TEST_CASE("what was refused is forgotten with the task") {
   for (int i = 0; i < 18; ++i) a.cluster.store.remove("tasks/" + std::to_string(i));
   a.cluster.store.no_right.clear();
   a.cluster.put("18", [&](Task& task) { task.expire_at = a.cluster.wall() - 1s; });
-  a.cluster.store.put_bad("tasks/19", "?", "not JSON");
+  a.cluster.store.write("tasks/19", "?");
   a.cluster.run_for(1s);
   CHECK(refused() == 0);
   CHECK(a.dead("dead/18").reason == "expired");

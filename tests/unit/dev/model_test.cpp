@@ -82,6 +82,19 @@ TEST_CASE("a new leader starts the TTLs again") {
   CHECK(consul.lives(session));
 }
 
+TEST_CASE("a key that a snapshot brings back has its old index, and is in no lock-delay") {
+  Consul consul;
+  const std::string session = consul.session();
+  CHECK(consul.put("/v1/kv/k", "old") == "true");
+  const KvRecord before = *consul.model.state().find("k");
+  CHECK(consul.put("/v1/kv/k?acquire=" + session, "new") == "true");
+  consul.model.invalidate_session(consul.now, session);
+  consul.model.restore(before);
+  CHECK(consul.get("/v1/kv/k")[0]["ModifyIndex"] == before.modify_index);
+  CHECK(consul.put("/v1/kv/k?acquire=" + consul.session(), "newer") == "true");
+  CHECK(consul.model.state().find("k")->modify_index > before.modify_index);
+}
+
 TEST_CASE("the lock-delay follows an invalidation, not a release, and bars the lock alone") {
   Consul consul;
   const std::string first = consul.session();

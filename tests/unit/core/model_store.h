@@ -1,7 +1,8 @@
 #pragma once
 
-// In the place of the event-level store of the core's unit tests, with its interface: every effect
-// is worded by src/wire, answered by the model of Consul (src/dev), and read back by src/wire.
+// Consul for the core: every effect is worded by src/wire, answered by the model of Consul
+// (src/dev), and read back by src/wire. It acts at once; that requests and replies are late or lost
+// is the cluster's business.
 //
 // The core's records are opaque to it. Here, too, a record is what its producer called it
 // ("record 12"); the store holds the JSON that stands for it.
@@ -30,18 +31,21 @@
 
 namespace lictor::core::test {
 
+using Keys = std::vector<std::string>;
+
 inline constexpr std::string_view kTasks = "tasks/";
 
-class FakeStore {
+class ModelStore {
  public:
-  explicit FakeStore(std::uint64_t seed);
+  explicit ModelStore(std::uint64_t seed);
 
-  SessionCreated create_session(Instant now, const CreateSession& effect, Duration ttl,
-                                Duration lock_delay);
+  /// What the next requests say of the daemon that sends them.
+  void speak_for(const std::string& node, std::uint64_t incarnation, Duration ttl,
+                 Duration lock_delay);
+  SessionCreated create_session(Instant now, const CreateSession& effect);
   SessionRenewed renew(Instant now, const RenewSession& effect);
   SessionDestroyed destroy(Instant now, const DestroySession& effect);
-  LockReplied lock(Instant now, const AcquireLock& effect, const std::string& node,
-                   std::uint64_t incarnation);
+  LockReplied lock(Instant now, const AcquireLock& effect);
   UnlockReplied unlock(const ReleaseLock& effect);
   LeaderRead read_leader(const ReadLeader& effect) const;
   ControlRead read_control(const WatchControl& effect) const;
@@ -57,36 +61,52 @@ class FakeStore {
   std::optional<TasksListed> poll(const ListTasks& effect, bool over) const;
   std::optional<SchedulesListed> poll(const ListSchedules& effect, bool over) const;
 
+  // What other clients do.
   /// What a job would write for the task to be there.
   [[nodiscard]] std::string value_of(const Task& task);
   void put(const Task& task);
-  void put_bad(const std::string& key, const std::string& bytes, const std::string& error);
+  void write(const std::string& key, const std::string& value, std::uint64_t flags = 0);
+  /// Rewrites a task beside lictor's fields, which it keeps.
   void touch(const std::string& key, const std::string& bytes);
-  void put_schedule(const std::string& name, const std::string& record) {
-    write("PUT", "/v1/kv/schedules/" + name, record);
-  }
+  /// Null: one that cannot be read.
+  void put_schedule(const std::string& name,
+                    const std::shared_ptr<const schedule::Definition>& what);
   void remove(const std::string& key);
+  /// "kv delete -recurse".
+  void remove_tree(const std::string& prefix) {
+    request("DELETE", "/v1/kv/" + prefix + "?recurse");
+  }
   /// Everything of the queue but its dead letters, which are counted at the end.
   void remove_all();
-  void remove_leader_key() { write("DELETE", "/v1/kv/leader"); }
-  void overwrite_leader_key() { write("PUT", "/v1/kv/leader", "a stranger"); }
+  // Of the first partition.
+  void remove_leader_key() { remove(binding_.layout.lock_key({count_, 0})); }
+  void overwrite_leader_key() { write(binding_.layout.lock_key({count_, 0}), "a stranger"); }
   void control(bool paused, const std::string& step_down);
-  void remove_control() { write("DELETE", "/v1/kv/control"); }
-  void overwrite_control() { write("PUT", "/v1/kv/control", "nonsense"); }
+  void remove_control() { remove("control"); }
+  void overwrite_control() { write("control", "nonsense"); }
+  /// Ends the session: what it locked is in lock-delay then.
   void destroy(Instant now, const std::string& session);
 
+  // What becomes of Consul.
   void forget_lock_delay() { model_.forget_lock_delays(); }
+  void restore(const dev::KvRecord& record) { model_.restore(record); }
   void fail_over(Instant now) { model_.fail_over(now); }
   void reap() { model_.reap(); }
   void expire_sessions(Instant now);
   [[nodiscard]] Instant next_expiry() const { return model_.next_deadline(); }
 
-  /// Valid until the next call of anything.
+  /// Valid until the task is written again.
   [[nodiscard]] const Task* task(const std::string& key) const;
+  /// Null: there is no such key.
+  [[nodiscard]] const dev::KvRecord* find(const std::string& key) const;
   [[nodiscard]] bool has(const std::string& key) const { return find(key) != nullptr; }
-  [[nodiscard]] std::vector<std::string> task_keys() const;
+  [[nodiscard]] schedule::Definition schedule(const std::string& name) const;
+  /// Without folders.
+  [[nodiscard]] Keys keys(std::string_view prefix) const;
+  [[nodiscard]] Keys task_keys() const { return keys(kTasks); }
+  [[nodiscard]] bool has_tasks() const;
   /// A queue of several partitions has a key that says how many; its ModifyIndex.
-  [[nodiscard]] std::uint64_t make_partitions(std::uint32_t count);
+  std::uint64_t make_partitions(std::uint32_t count);
   [[nodiscard]] std::uint32_t partitions() const { return count_; }
   [[nodiscard]] std::uint64_t partitions_index() const;
   /// What core::Division asks; the members are the cluster's.
@@ -108,13 +128,17 @@ class FakeStore {
   }
   [[nodiscard]] std::uint64_t index() const { return model_.index(); }
 
+  /// What befalls the next reply, until it is told again.
   void tamper(Instant now, const Tampering& tampering) {
     now_ = now;
     tampering_ = tampering;
   }
+  /// How often each happened.
   [[nodiscard]] std::map<Tamper, std::size_t> tampered() const { return tampered_; }
+  /// Keeps what is answered, for kStale.
   bool remembers = false;
 
+  /// Whether the last commit was carried out, whatever was answered.
   [[nodiscard]] bool applied() const { return applied_; }
   /// What is wrong with the transaction that was applied last, as Consul saw it: a write that a
   /// deposed leader, or one who knows an older version, could have made as well. Empty: nothing.
@@ -127,22 +151,27 @@ class FakeStore {
   std::size_t most_operations = limits::kMostOperations;             // the same, reads included
   std::map<std::string, BuryOp> dead;  // by their names: "dead/<id>" or longer
   std::vector<std::string> finished;   // the records that a FinishOp deleted
-  std::map<std::string, std::size_t> app_writes;
+  // What jobs wrote with their finish, "key=value", and how often each tick's task was made.
+  std::map<std::string, std::size_t> app_writes, ticks;
+  // What the daemons' token may not write; and of what it may not read, keys and listed prefixes.
+  std::set<std::string, std::less<>> no_right, unreadable;
+  // What the schedules of these names are read as after tzdata was updated.
+  std::map<std::string, std::shared_ptr<const schedule::Definition>> updated;
 
  private:
   [[nodiscard]] std::optional<http::Response> ask(const http::Request& request, bool over) const;
   [[nodiscard]] http::Response ask(const http::Request& request) const;
+  [[nodiscard]] std::optional<http::Response> refusal(const http::Request& request) const;
+  void hide(const http::Request& request, http::Response& response) const;
   void spoil(const http::Request& request, http::Response& response) const;
-  void write(const std::string& method, const std::string& target, std::string body = {});
-  void set(const std::string& key, const std::string& value, std::uint64_t flags);
-  [[nodiscard]] const dev::KvRecord* find(const std::string& key) const;
+  void request(const std::string& method, const std::string& target, std::string body = {});
   [[nodiscard]] Commit worded(const Commit& commit) const;
   void translate(StoredRecord& record) const;
   void note(const Op& op, const std::map<std::string, std::string>& there);
 
-  mutable dev::Model model_;
   void learn_count();
 
+  mutable dev::Model model_;
   std::uint32_t count_ = 1;  // of partitions
   wire::Binding binding_;
   Instant now_{};
@@ -157,9 +186,16 @@ class FakeStore {
   std::map<std::string, std::shared_ptr<const std::string>, std::less<>> record_of_;  // by JSON
   // As the store held them, with lictor's fields.
   mutable std::unordered_map<std::string, std::shared_ptr<const std::string>> seen_;
-  mutable std::optional<Task> found_;
+  mutable std::unordered_map<std::string, std::pair<std::uint64_t, std::optional<Task>>> read_;
   mutable std::string session_;
   mutable wire::ScheduleCache schedules_;
 };
+
+/// The record of such a schedule. Its `configured` stands for all that a configuration says.
+[[nodiscard]] std::string schedule_text(const schedule::Definition& definition);
+/// The same as the configuration has it.
+[[nodiscard]] ConfiguredSchedule configured(const std::string& name,
+                                            const schedule::Definition& definition,
+                                            bool sets_paused = false);
 
 }  // namespace lictor::core::test

@@ -1,12 +1,16 @@
 #include "model_store.h"
 
 #include <algorithm>
+#include <array>
 
 #include <nlohmann/json.hpp>
 
+#include "base/time_text.h"
+#include "dev/answer.h"
 #include "fault.h"
 #include "simple_costs.h"
 #include "wire/record.h"
+#include "wire/schedule_record.h"
 #include "wire/txn.h"
 
 namespace lictor::core::test {
@@ -29,17 +33,59 @@ std::string json_text(const Task& task) {
   if (task.execute_at) json["executeAt"] = ms_text(*task.execute_at);
   if (task.expire_at) json["expireAt"] = ms_text(*task.expire_at);
   if (!task.serial_key.empty()) json["serialKey"] = task.serial_key;
-  if (task.timeout) {
-    json["timeout"] =
-        std::to_string(std::chrono::ceil<std::chrono::milliseconds>(*task.timeout).count()) + "ms";
+  if (task.max_attempts) json["maxAttempts"] = *task.max_attempts;
+  if (task.timeout) json["timeout"] = format_duration(*task.timeout);
+  if (task.backoff) {
+    json["backoff"] = {{"initial", format_duration(task.backoff->initial)},
+                       {"max", format_duration(task.backoff->max)},
+                       {"factor", task.backoff->factor},
+                       {"jitter", task.backoff->jitter}};
   }
   return json.dump();
 }
 
+schedule::Definition defined(const std::string& name, const std::string& text) {
+  thread_local schedule::Zones zones;
+  return wire::read_schedule(name, text, zones).value();
+}
+
 }  // namespace
 
+// Each cron expression is one of Rome.
+std::string schedule_text(const schedule::Definition& of) {
+  constexpr std::array kMissed{"skip", "once", "all"};
+  constexpr std::array kOverlap{"skip", "queue", "allow"};
+  ordered_json json;
+  if (const auto* every = std::get_if<schedule::Every>(&of.schedule.plan().rule)) {
+    json["every"] = format_duration(every->interval);
+  } else if (const auto* at = std::get_if<schedule::At>(&of.schedule.plan().rule)) {
+    for (const schedule::Tick tick : at->times) json["at"].push_back(schedule::tick_text(tick));
+  } else {
+    json["cron"] = of.rule;
+    json["timezone"] = "Europe/Rome";
+  }
+  json["missed"] = kMissed.at(static_cast<std::size_t>(of.missed.policy));
+  json["missedLimit"] = of.missed.limit;
+  json["missedMaxAge"] = format_duration(of.missed.max_age);
+  json["overlap"] = kOverlap.at(static_cast<std::size_t>(of.overlap));
+  json["task"] = {{"taskType", "T"}};
+  if (of.paused) json["paused"] = true;
+  if (of.last_tick) json["lastTick"] = schedule::tick_text(*of.last_tick);
+  if (!of.last_task.empty()) json["lastTask"] = of.last_task;
+  if (of.configured.empty()) return json.dump();
+  json["note"] = of.configured;
+  return wire::as_configured(json.dump());
+}
+
+ConfiguredSchedule configured(const std::string& name, const schedule::Definition& definition,
+                              bool sets_paused) {
+  const std::string text = schedule_text(definition);
+  return {"schedules/" + name, std::make_shared<const std::string>(text),
+          std::make_shared<const schedule::Definition>(defined(name, text)), sets_paused};
+}
+
 // A third of the seeds have a Consul of 1.21.5 or newer.
-FakeStore::FakeStore(std::uint64_t seed) : model_({seed, "dev", seed % 3 == 0}) {
+ModelStore::ModelStore(std::uint64_t seed) : model_({seed, "dev", seed % 3 == 0}) {
   binding_.layout = wire::Layout::under("", "");
   binding_.layout.tasks_prefix = std::string{kTasks};
   binding_.layout.leader_key = "leader";
@@ -54,36 +100,63 @@ FakeStore::FakeStore(std::uint64_t seed) : model_({seed, "dev", seed % 3 == 0}) 
   binding_.queue = "sim";
 }
 
-std::optional<http::Response> FakeStore::ask(const http::Request& request, bool over) const {
+std::optional<http::Response> ModelStore::ask(const http::Request& request, bool over) const {
   const Tamper how = tampering_.how;
   const bool unavailable = how == Tamper::kError || how == Tamper::kBadGateway;
-  http::Response refusal;
-  refusal.delivery = http::Delivery::kReplied;
-  refusal.status = how == Tamper::kTooMany ? 429 : how == Tamper::kError ? 500 : 502;
+  const auto error = dev::answer(how == Tamper::kTooMany ? 429 : how == Tamper::kError ? 500 : 502);
   carried_out_ = false;
   if (how == Tamper::kTooMany || (unavailable && tampering_.where < 0.5)) {
     ++tampered_[how];
-    return refusal;
+    return error;
   }
   model_.limit_operations(most_operations);
-  auto response = model_.handle(now_, request, over);
+  auto response = refusal(request);
+  if (!response) response = model_.handle(now_, request, over);
   if (!response) return std::nullopt;
+  hide(request, *response);
   carried_out_ = response->status == 200 && response->body != "false";
   if (unavailable) {
     ++tampered_[how];
-    return refusal;
+    return error;
   }
   response->elapsed = std::chrono::microseconds{100};
   if (remembers || how != Tamper::kNone) spoil(request, *response);
   return response;
 }
 
-http::Response FakeStore::ask(const http::Request& request) const {
+http::Response ModelStore::ask(const http::Request& request) const {
   return ask(request, true).value_or(http::Response{});
 }
 
+// What Consul says to a transaction for want of a right (consul.md 7.2). std::nullopt: it is allowed.
+std::optional<http::Response> ModelStore::refusal(const http::Request& request) const {
+  if (no_right.empty() || request.target != "/v1/txn") return std::nullopt;
+  ordered_json errors;
+  std::size_t index = 0;
+  for (const auto& item : nlohmann::json::parse(request.body)) {
+    const auto verb = item["KV"]["Verb"].get<std::string>();
+    const bool reads = verb.starts_with("get") || verb.starts_with("check-");
+    if (!reads && no_right.contains(item["KV"]["Key"].get<std::string>())) {
+      errors.push_back({{"OpIndex", index}, {"What", "Permission denied"}});
+    }
+    ++index;
+  }
+  if (errors.empty()) return std::nullopt;
+  return dev::answer(409, ordered_json{{"Results", nullptr}, {"Errors", errors}}.dump());
+}
+
+// The same of what may not be read: a listing is as if there were no keys.
+void ModelStore::hide(const http::Request& request, http::Response& response) const {
+  const std::string path = request.target.substr(0, request.target.find('?'));
+  const auto is_it = [&](const std::string& key) { return path == wire::kv_path(key); };
+  if (std::none_of(unreadable.begin(), unreadable.end(), is_it)) return;
+  response.body.clear();
+  response.status = path.ends_with('/') ? 404 : 403;
+  if (response.status == 403) response.consul_index = 0;
+}
+
 // A server that lags answers with what was true a while ago; a proxy ends a body early.
-void FakeStore::spoil(const http::Request& request, http::Response& response) const {
+void ModelStore::spoil(const http::Request& request, http::Response& response) const {
   constexpr std::size_t kMost = 8;
   const Tamper how = tampering_.how;
   const bool get = request.method == "GET";
@@ -119,7 +192,7 @@ void FakeStore::spoil(const http::Request& request, http::Response& response) co
   ++tampered_[how];
 }
 
-void FakeStore::write(const std::string& method, const std::string& target, std::string body) {
+void ModelStore::request(const std::string& method, const std::string& target, std::string body) {
   http::Request request;
   request.method = method;
   request.target = target;
@@ -127,64 +200,69 @@ void FakeStore::write(const std::string& method, const std::string& target, std:
   static_cast<void>(model_.handle(now_, request, true));
 }
 
-// By a transaction, since a producer's name may fit no path.
-void FakeStore::set(const std::string& key, const std::string& value, std::uint64_t flags) {
+// By a transaction where the name may fit no path.
+void ModelStore::write(const std::string& key, const std::string& value, std::uint64_t flags) {
+  if (key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789/") == std::string::npos) {
+    return request("PUT", "/v1/kv/" + key + "?flags=" + std::to_string(flags), value);
+  }
   wire::Txn txn;
   txn.verb("set", key).flags(flags).value(value);
-  write("PUT", "/v1/txn", std::move(txn).body());
+  request("PUT", "/v1/txn", std::move(txn).body());
 }
 
-void FakeStore::remove(const std::string& key) {
+void ModelStore::remove(const std::string& key) {
   wire::Txn txn;
   txn.verb("delete", key);
-  write("PUT", "/v1/txn", std::move(txn).body());
+  request("PUT", "/v1/txn", std::move(txn).body());
 }
 
-SessionCreated FakeStore::create_session(Instant now, const CreateSession& effect, Duration ttl,
-                                         Duration lock_delay) {
-  now_ = now;
+void ModelStore::speak_for(const std::string& node, std::uint64_t incarnation, Duration ttl,
+                           Duration lock_delay) {
   binding_.session_ttl = ttl;
   binding_.lock_delay = lock_delay;
-  return wire::decode(effect, ask(wire::encode(binding_, effect)));
+  binding_.leader_value =
+      R"({"node":")" + node + R"(","incarnation":)" + std::to_string(incarnation) + '}';
 }
 
-SessionRenewed FakeStore::renew(Instant now, const RenewSession& effect) {
+SessionCreated ModelStore::create_session(Instant now, const CreateSession& effect) {
   now_ = now;
   return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }
 
-SessionDestroyed FakeStore::destroy(Instant now, const DestroySession& effect) {
+SessionRenewed ModelStore::renew(Instant now, const RenewSession& effect) {
   now_ = now;
   return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }
 
-void FakeStore::destroy(Instant now, const std::string& session) {
+SessionDestroyed ModelStore::destroy(Instant now, const DestroySession& effect) {
+  now_ = now;
+  return wire::decode(effect, ask(wire::encode(binding_, effect)));
+}
+
+void ModelStore::destroy(Instant now, const std::string& session) {
   now_ = now;
   model_.invalidate_session(now, session);
 }
 
-LockReplied FakeStore::lock(Instant now, const AcquireLock& effect, const std::string& node,
-                            std::uint64_t incarnation) {
+LockReplied ModelStore::lock(Instant now, const AcquireLock& effect) {
   now_ = now;
-  binding_.leader_value =
-      R"({"node":")" + node + R"(","incarnation":)" + std::to_string(incarnation) + '}';
   return wire::decode(effect, ask(wire::encode(binding_, effect, WallTime{})));
 }
 
-UnlockReplied FakeStore::unlock(const ReleaseLock& effect) {
+UnlockReplied ModelStore::unlock(const ReleaseLock& effect) {
   return wire::decode(effect, ask(wire::encode(binding_, effect, WallTime{})));
 }
 
-LeaderRead FakeStore::read_leader(const ReadLeader& effect) const {
+LeaderRead ModelStore::read_leader(const ReadLeader& effect) const {
   return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }
 
-ControlRead FakeStore::read_control(const WatchControl& effect) const {
+ControlRead ModelStore::read_control(const WatchControl& effect) const {
   return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }
 
 // Every write of the store has every waiting query asked again, and of these there are hundreds.
-std::optional<LeaderRead> FakeStore::poll(const ReadLeader& effect, bool over) const {
+std::optional<LeaderRead> ModelStore::poll(const ReadLeader& effect, bool over) const {
   if (!over && tampering_.how == Tamper::kNone) {
     const dev::KvRecord* leader = find(binding_.layout.lock_key(effect.partition));
     if (leader != nullptr && leader->modify_index <= effect.index) return std::nullopt;
@@ -194,25 +272,30 @@ std::optional<LeaderRead> FakeStore::poll(const ReadLeader& effect, bool over) c
   return wire::decode(effect, *response);
 }
 
-std::optional<ControlRead> FakeStore::poll(const WatchControl& effect, bool over) const {
+std::optional<ControlRead> ModelStore::poll(const WatchControl& effect, bool over) const {
   const auto response = ask(wire::encode(binding_, effect), over);
   if (!response) return std::nullopt;
   return wire::decode(effect, *response);
 }
 
-std::optional<TasksListed> FakeStore::poll(const ListTasks& effect, bool over) const {
+std::optional<TasksListed> ModelStore::poll(const ListTasks& effect, bool over) const {
   const auto response = ask(wire::encode(binding_, effect), over);
   if (!response) return std::nullopt;
   return wire::decode(binding_.layout, effect, *response);
 }
 
-std::optional<SchedulesListed> FakeStore::poll(const ListSchedules& effect, bool over) const {
+std::optional<SchedulesListed> ModelStore::poll(const ListSchedules& effect, bool over) const {
   const auto response = ask(wire::encode(binding_, effect), over);
   if (!response) return std::nullopt;
-  return wire::decode(binding_.layout, effect, *response, schedules_);
+  SchedulesListed reply = wire::decode(binding_.layout, effect, *response, schedules_);
+  for (auto& entry : reply.entries) {
+    if (const auto it = updated.find(entry.name); it != updated.end())
+      entry.definition = it->second;
+  }
+  return reply;
 }
 
-void FakeStore::translate(StoredRecord& stored) const {
+void ModelStore::translate(StoredRecord& stored) const {
   auto* task = std::get_if<Task>(&stored);
   if (task == nullptr) return;
   auto& record = seen_[*task->record];
@@ -223,34 +306,32 @@ void FakeStore::translate(StoredRecord& stored) const {
   task->record = std::make_shared<const std::string>(*record);  // each answer has its own
 }
 
-TasksListed FakeStore::list(const ListTasks& effect) const {
+TasksListed ModelStore::list(const ListTasks& effect) const {
   return wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect)));
 }
 
-TasksFetched FakeStore::fetch(const FetchTasks& effect) const {
+TasksFetched ModelStore::fetch(const FetchTasks& effect) const {
   TasksFetched reply = wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect)));
   for (StoredRecord& record : reply.records) translate(record);
   return reply;
 }
 
-TasksChecked FakeStore::check(const CheckTasks& effect) const {
+TasksChecked ModelStore::check(const CheckTasks& effect) const {
   return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }
 
-HistoryListed FakeStore::list(const ListHistory& effect) const {
+HistoryListed ModelStore::list(const ListHistory& effect) const {
   return wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect)));
 }
 
-SchedulesListed FakeStore::list(const ListSchedules& effect) const {
-  return wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect)), schedules_);
-}
+SchedulesListed ModelStore::list(const ListSchedules& effect) const { return *poll(effect, true); }
 
-RateRead FakeStore::read(const ReadRate& effect) const {
+RateRead ModelStore::read(const ReadRate& effect) const {
   return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }
 
 // With the JSON in place of the names of records.
-Commit FakeStore::worded(const Commit& commit) const {
+Commit ModelStore::worded(const Commit& commit) const {
   Commit copy = commit;
   copy.ops = {};
   const auto word = [this](std::shared_ptr<const std::string>& record) {
@@ -272,7 +353,7 @@ Commit FakeStore::worded(const Commit& commit) const {
   return copy;
 }
 
-Committed FakeStore::commit(const Commit& commit) {
+Committed ModelStore::commit(const Commit& commit) {
   std::map<std::string, std::string> there;  // what a finish would delete, by key
   for (const Op& op : commit.ops) {
     const auto* finish = std::get_if<FinishOp>(&op);
@@ -285,10 +366,7 @@ Committed FakeStore::commit(const Commit& commit) {
   last_body_.clear();
   const http::Request request = wire::encode(binding_, json);
   if (cost_of(commit).bytes > most_bytes) {
-    http::Response refused;
-    refused.delivery = http::Delivery::kReplied;
-    refused.status = 413;
-    return wire::decode(json, refused);
+    return wire::decode(json, dev::answer(413));
   }
   Committed reply = wire::decode(json, ask(request));
   applied_ = carried_out_;
@@ -307,9 +385,11 @@ Committed FakeStore::commit(const Commit& commit) {
   return reply;
 }
 
-void FakeStore::note(const Op& op, const std::map<std::string, std::string>& there) {
+void ModelStore::note(const Op& op, const std::map<std::string, std::string>& there) {
   if (const auto* bury = std::get_if<BuryOp>(&op)) {
     dead.emplace(binding_.layout.dead_key(bury->key) + bury->name_end(), *bury);
+  } else if (const auto* tick = std::get_if<ScheduleOp>(&op)) {
+    if (tick->makes_task) ++ticks[schedule::tick_id(tick->name, tick->last)];
   } else if (const auto* finish = std::get_if<FinishOp>(&op)) {
     if (const auto it = there.find(finish->key); it != there.end()) finished.push_back(it->second);
     for (const KvWrite& each : finish->writes) {
@@ -319,7 +399,7 @@ void FakeStore::note(const Op& op, const std::map<std::string, std::string>& the
   }
 }
 
-std::string FakeStore::fence_fault() const {
+std::string ModelStore::fence_fault() const {
   if (last_body_.empty()) return {};
   const auto ops = nlohmann::json::parse(last_body_, nullptr, false);
   bool first = true;
@@ -350,7 +430,7 @@ std::string FakeStore::fence_fault() const {
   return {};
 }
 
-std::vector<std::string> FakeStore::strays() const {
+std::vector<std::string> ModelStore::strays() const {
   std::vector<std::string> found;
   for (const auto& [key, record] : model_.state().records()) {
     const bool known = key.starts_with(kTasks) || key.starts_with("dead/") ||
@@ -362,28 +442,28 @@ std::vector<std::string> FakeStore::strays() const {
   return found;
 }
 
-void FakeStore::put(const Task& task) { set(task.key, value_of(task), task.flags); }
+void ModelStore::put(const Task& task) {
+  const std::string value = value_of(task);
+  write(task.key, task.stamp == Stamp{} ? value : wire::restamp_record(value, task.stamp),
+        task.flags);
+}
 
-std::string FakeStore::value_of(const Task& task) {
+std::string ModelStore::value_of(const Task& task) {
   const std::string json = json_text(task);
   json_of_[*task.record] = json;
-  record_of_[wire::unstamped_record(json)] = task.record;
+  record_of_[json] = task.record;
   return json;
 }
 
-void FakeStore::remove_all() {
+void ModelStore::remove_all() {
   for (const char* prefix : {"tasks/", "leader", "control", "partitions", "rate", "done/"}) {
-    write("DELETE", std::string{"/v1/kv/"} + prefix + "?recurse");
+    remove_tree(prefix);
   }
   learn_count();
 }
 
-void FakeStore::put_bad(const std::string& key, const std::string& bytes, const std::string&) {
-  set(key, bytes, 0);
-}
-
 // A member more, beside lictor's.
-void FakeStore::touch(const std::string& key, const std::string& bytes) {
+void ModelStore::touch(const std::string& key, const std::string& bytes) {
   const dev::KvRecord* record = find(key);
   if (record == nullptr || !record->value.starts_with('{')) return;
   const std::string json = R"({"note":")" + bytes + "\"," + record->value.substr(1);
@@ -391,71 +471,90 @@ void FakeStore::touch(const std::string& key, const std::string& bytes) {
   const std::string plain = wire::unstamped_record(json);
   json_of_[bytes] = plain;
   record_of_[plain] = std::make_shared<const std::string>(bytes);
-  set(key, json, flags);
+  write(key, json, flags);
 }
 
-void FakeStore::control(bool paused, const std::string& step_down) {
+void ModelStore::control(bool paused, const std::string& step_down) {
   ordered_json json = ordered_json::object();
   if (paused) json["paused"] = true;
   if (!step_down.empty()) json["step_down"] = {{"id", step_down}};
-  write("PUT", "/v1/kv/control", json.dump());
+  write("control", json.dump());
 }
 
-void FakeStore::expire_sessions(Instant now) {
+void ModelStore::expire_sessions(Instant now) {
   now_ = now;
   model_.advance(now);
 }
 
-const dev::KvRecord* FakeStore::find(const std::string& key) const {
+const dev::KvRecord* ModelStore::find(const std::string& key) const {
   return model_.state().find(key);
 }
 
-const Task* FakeStore::task(const std::string& key) const {
-  found_.reset();
+// Each version is read once: the oracle asks for all tasks again and again.
+const Task* ModelStore::task(const std::string& key) const {
   const dev::KvRecord* record = find(key);
   if (record == nullptr || !binding_.layout.task_id(key)) return nullptr;
-  wire::KvEntry entry;
-  entry.key = key;
-  entry.value = record->value;
-  entry.flags = record->flags;
-  entry.create_index = record->create_index;
-  entry.modify_index = record->modify_index;
-  StoredRecord read = wire::read_record(binding_.layout, std::move(entry));
-  translate(read);
-  if (auto* found = std::get_if<Task>(&read)) found_ = std::move(*found);
-  return found_ ? &*found_ : nullptr;
+  auto& [index, task] = read_[key];
+  if (std::exchange(index, record->modify_index) != record->modify_index) {
+    wire::KvEntry entry;
+    entry.key = key;
+    entry.value = record->value;
+    entry.flags = record->flags;
+    entry.create_index = record->create_index;
+    entry.modify_index = record->modify_index;
+    StoredRecord stored = wire::read_record(binding_.layout, std::move(entry));
+    translate(stored);
+    const auto* read = std::get_if<Task>(&stored);
+    task = read == nullptr ? std::nullopt : std::optional{*read};
+  }
+  return task ? &*task : nullptr;
 }
 
-std::vector<std::string> FakeStore::task_keys() const {
-  std::vector<std::string> keys;
-  const auto [first, last] = model_.state().under(kTasks);
+Keys ModelStore::keys(std::string_view prefix) const {
+  Keys keys;
+  const auto [first, last] = model_.state().under(prefix);
   for (auto it = first; it != last; ++it) {
-    if (binding_.layout.task_id(it->first)) keys.push_back(it->first);
+    if (!it->first.ends_with('/')) keys.push_back(it->first);
   }
   return keys;
 }
 
-std::uint64_t FakeStore::make_partitions(std::uint32_t count) {
+// The folder key is the first under its prefix.
+bool ModelStore::has_tasks() const {
+  const auto first = model_.state().records().upper_bound(kTasks);
+  return first != model_.state().records().end() && first->first.starts_with(kTasks);
+}
+
+void ModelStore::put_schedule(const std::string& name,
+                              const std::shared_ptr<const schedule::Definition>& what) {
+  write(binding_.layout.schedule_key(name), what ? schedule_text(*what) : "nonsense");
+}
+
+schedule::Definition ModelStore::schedule(const std::string& name) const {
+  return defined(name, find(binding_.layout.schedule_key(name))->value);
+}
+
+std::uint64_t ModelStore::make_partitions(std::uint32_t count) {
   count_ = count;
   if (count == 1) {
-    write("DELETE", "/v1/kv/partitions");
+    remove("partitions");
     return 0;
   }
-  write("PUT", "/v1/kv/partitions", std::to_string(count));
+  write("partitions", std::to_string(count));
   return find("partitions")->modify_index;
 }
 
-std::uint64_t FakeStore::partitions_index() const {
+std::uint64_t ModelStore::partitions_index() const {
   const dev::KvRecord* key = find("partitions");
   return key == nullptr ? 0 : key->modify_index;
 }
 
-void FakeStore::learn_count() {
+void ModelStore::learn_count() {
   const dev::KvRecord* key = find("partitions");
   count_ = key == nullptr ? 1 : wire::read_count(key->value).value();
 }
 
-const std::string& FakeStore::session_of(const Partition& partition) const {
+const std::string& ModelStore::session_of(const Partition& partition) const {
   const dev::KvRecord* leader = find(binding_.layout.lock_key(partition));
   session_ = leader == nullptr ? std::string{} : leader->session;
   return session_;
