@@ -6,6 +6,7 @@
 #include "exec/plugin.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -116,13 +117,16 @@ Result<void> check_plugin_file(const std::string& file) {
         ErrorCode::kFailed,
         refuse(file, errno_text() + "; install the plug-in or correct the path").value().message);
   }
-  std::array<char, 4> magic{};
+  Elf64_Ehdr head{};
   if (!S_ISREG(opened->status.st_mode) ||
-      pread(opened->fd.get(), magic.data(), magic.size(), 0) != ssize_t{magic.size()} ||
-      std::string_view{magic.data(), magic.size()} !=
-          "\x7f"
-          "ELF") {
+      pread(opened->fd.get(), &head, sizeof head, 0) != ssize_t{sizeof head} ||
+      std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) {
     return refuse(file, "expected a shared object, got something else; build it with g++ -shared");
+  }
+  // Its section headers are its end. Memory beyond the end of a file that is cut off is a SIGBUS.
+  const auto bytes = static_cast<std::uint64_t>(opened->status.st_size);
+  if (head.e_shoff > bytes || head.e_shnum * head.e_shentsize > bytes - head.e_shoff) {
+    return refuse(file, "the file is cut off; copy it again");
   }
   // dlopen() gets the path, not the descriptor: else $ORIGIN and debuggers would not find the file.
   const std::string fault = distrust(*opened, "make root load code");

@@ -55,11 +55,14 @@ TEST_CASE("plug-in: what cannot be taken is refused with the reason and the way 
         "expected a shared object, got something else; build it with g++ -shared");
   check("/tmp", "", "expected a shared object, got something else; build it with g++ -shared");
   const TemporaryFolder dir;
-  write_file(dir / "broken.so",
-             "\x7f"
-             "ELF and nothing else");
+  write_file(dir / "broken.so", std::string{"\x7f"
+                                            "ELF"} +
+                                    std::string(100, '\0'));
   REQUIRE(chmod((dir / "broken.so").c_str(), 0644) == 0);
   CHECK(error_of(dir / "broken.so").find("\": cannot be loaded: ") != std::string::npos);
+  std::filesystem::copy_file(built("good"), dir / "half.so");
+  std::filesystem::resize_file(dir / "half.so", std::filesystem::file_size(dir / "half.so") / 2);
+  check(dir / "half.so", "", "the file is cut off; copy it again");
   check(built("none"), "",
         "has no lictor_plugin(), so it is no plug-in of lictor's; make it one with LICTOR_PLUGIN "
         "of lictor/plugin.h");
