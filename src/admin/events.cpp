@@ -148,7 +148,8 @@ std::optional<Response> Events::answer(const Call& call) {
   return std::nullopt;
 }
 
-// Serves clients that ask now and then instead of reading a stream. "next" is where to go on.
+// Serves clients that ask now and then instead of reading a stream. "next" is where to go on;
+// "missed": how many events since the one that is known are kept no more.
 Response Events::kept_after(std::uint64_t first, const std::string& queue) {
   Kept kept;
   std::uint64_t next = 0;
@@ -159,6 +160,7 @@ Response Events::kept_after(std::uint64_t first, const std::string& queue) {
   }
   std::string list;
   std::uint64_t number = next - kept.size();
+  const std::uint64_t missed = first != 0 && first < number ? number - first : 0;
   for (const Event& event : kept) {
     if (number >= first && (queue.empty() || event.queue == queue)) {
       fmt::format_to(std::back_inserter(list), R"({}{{"id":"{}","event":"{}",{}}})",
@@ -168,7 +170,8 @@ Response Events::kept_after(std::uint64_t first, const std::string& queue) {
   }
   return {200,
           "application/json",
-          fmt::format("{{\"events\":[{}],\"next\":\"{}\"}}\n", list, id(next - 1)),
+          fmt::format("{{\"events\":[{}],\"next\":\"{}\"{}}}\n", list, id(next - 1),
+                      missed == 0 ? "" : fmt::format(",\"missed\":{}", missed)),
           {}};
 }
 

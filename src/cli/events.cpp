@@ -24,6 +24,7 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
+#include "base/text.h"
 #include "base/time_text.h"
 #include "cli/command_table.h"
 #include "cli/json_output.h"
@@ -142,6 +143,11 @@ class EventReader {
   // A new leader also has events from before it led; leaves out those that are older than `since`.
   void take(json& answer, std::string& next, const std::string& since, std::vector<json>& events) {
     const bool is_new = next.empty();
+    if (const auto missed = answer.value("missed", std::uint64_t{0}); missed != 0) {
+      client_.console.report_note(
+          fmt::format("{} came too fast to be shown: a daemon keeps the newest 1,000",
+                      counted(missed, "event")));
+    }
     for (json& event : answer["events"]) {
       const std::string at = text_of(event, "at");
       newest_ = std::max(newest_, at);

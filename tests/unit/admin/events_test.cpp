@@ -175,6 +175,22 @@ TEST_CASE("an event names its task as commands do, in any layout") {
   CHECK_FALSE(told[2].contains("task_id"));
 }
 
+TEST_CASE("a list says how many events since the last known one are kept no more") {
+  Events events;
+  const auto list = [&](const std::string& after) {
+    const Request request = make_request("GET", "/v1/events?format=json&after=" + after);
+    return nlohmann::json::parse(events.answer({request, {}, nullptr})->body);
+  };
+  tell(events, "tasks/a");
+  const std::string known = list("")["next"];
+  for (int i = 0; i < 1'000; ++i) tell(events, "tasks/b");
+  CHECK_FALSE(list(known).contains("missed"));
+  tell(events, "tasks/c");
+  CHECK(list(known)["missed"] == 1);
+  CHECK(list(known)["events"].size() == 1'000);
+  CHECK_FALSE(list("").contains("missed"));
+}
+
 TEST_SUITE_END();
 
 }  // namespace
