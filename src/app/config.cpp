@@ -125,7 +125,7 @@ Result<void> check_consul(const ConfigNode& place, const net::Options& options) 
 Result<void> check_admin(const ConfigNode& place, const AdminConfig& admin) {
   std::set<std::string_view> listed;
   for (std::size_t i = 0; i < admin.listen.size(); ++i) {
-    if (listed.insert(admin.listen[i]).second) continue;
+    if (admin.listen[i].ends_with(":0") || listed.insert(admin.listen[i]).second) continue;
     return place.member("listen").item(i).refuse('"' + excerpt(admin.listen[i]) +
                                                  "\" is there twice; remove one");
   }
