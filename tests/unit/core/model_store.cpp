@@ -128,7 +128,8 @@ http::Response ModelStore::ask(const http::Request& request) const {
   return ask(request, true).value_or(http::Response{});
 }
 
-// What Consul says to a transaction for want of a right (consul.md 7.2). std::nullopt: it is allowed.
+// Consul's answer to a transaction without the right to it (consul.md 7.2). std::nullopt: it is
+// allowed.
 std::optional<http::Response> ModelStore::refusal(const http::Request& request) const {
   if (no_right.empty() || request.target != "/v1/txn") return std::nullopt;
   ordered_json errors;
@@ -145,7 +146,7 @@ std::optional<http::Response> ModelStore::refusal(const http::Request& request) 
   return dev::answer(409, ordered_json{{"Results", nullptr}, {"Errors", errors}}.dump());
 }
 
-// The same of what may not be read: a listing is as if there were no keys.
+// Without the right to read, a listing looks as if there were no keys.
 void ModelStore::hide(const http::Request& request, http::Response& response) const {
   const std::string path = request.target.substr(0, request.target.find('?'));
   const auto is_it = [&](const std::string& key) { return path == wire::kv_path(key); };
