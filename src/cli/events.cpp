@@ -24,7 +24,7 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
-#include "base/text.h"
+#include "base/printable.h"
 #include "base/time_text.h"
 #include "cli/command_table.h"
 #include "cli/json_output.h"
