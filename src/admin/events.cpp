@@ -29,6 +29,7 @@ constexpr std::size_t kMaxBatchBytes = Exchange::kMaxUnsentBytes / 2;
 // Proxies close connections that carry nothing.
 constexpr auto kHeartbeat = 15s;
 
+// Allocates nothing for a usual text.
 void set_text(std::string& to, std::string_view text) {
   if (text.size() <= kMaxTextBytes && is_printable_ascii(text)) {
     to = text;
@@ -149,7 +150,7 @@ std::optional<Response> Events::answer(const Call& call) {
 }
 
 // Serves clients that ask now and then instead of reading a stream. "next" is where to go on;
-// "missed": how many events since the one that is known are kept no more.
+// "missed": how many events of all queues came after the known one and are kept no more.
 Response Events::kept_after(std::uint64_t first, const std::string& queue) {
   Kept kept;
   std::uint64_t next = 0;

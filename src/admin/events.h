@@ -65,7 +65,7 @@ class Events : public runtime::Observer {
     std::uint64_t next = 0;  // number of the event to send next
   };
   /// Runs on thread_: sends each reader the events that it lacks, every 100 ms at most. A text is
-  /// made once for all readers.
+  /// made once a round for all readers.
   void serve();
   // `next`: number of the event after the last of `events`.
   [[nodiscard]] std::string text_for(Reader& reader, Kept& events, std::uint64_t next) const;

@@ -25,8 +25,9 @@ inline constexpr std::size_t kTransactionBytes = 524'288;
 /// building it: less, since the frame of an operation is only guessed.
 inline constexpr std::size_t kBatchBytes = 400'000;
 
-/// Whether such a record fits into each transaction of its life, without a closer look at each: its
-/// key stands in one four times, each byte as six at most, and lictor adds less than 8 KiB.
+/// Whether a record fits into every transaction of its life by its length alone. A transaction
+/// holds the key four times, with six bytes for each of its own at most, and lictor adds less than
+/// 8 KiB. False: the exact limit decides.
 constexpr bool is_short_record(std::size_t record_bytes, std::size_t key_bytes,
                                std::size_t transaction_bytes = kTransactionBytes) {
   return 64 * (record_bytes + key_bytes) <= transaction_bytes;

@@ -33,8 +33,8 @@ bool ThreadPool::add(Job job, Duration delay, bool wakes) {
   return true;
 }
 
-// Whether an idle thread is to be woken, when the mutex is free: one that wakes earlier waits for
-// it, which costs two switches more.
+// Whether the caller is to wake an idle thread once it has released the mutex. A thread that wakes
+// earlier waits for the mutex, which costs two switches.
 bool ThreadPool::call_one() {
   if (waking_) return false;
   if (idle_ > 0) {

@@ -37,8 +37,8 @@ class ThreadPool {
   void stop();
 
  private:
-  // All with the mutex.
   bool add(Job job, Duration delay, bool wakes);
+  // With the mutex.
   [[nodiscard]] bool call_one();
   void run(std::unique_lock<std::mutex>& lock);
 

@@ -144,9 +144,9 @@ class EventReader {
   void take(json& answer, std::string& next, const std::string& since, std::vector<json>& events) {
     const bool is_new = next.empty();
     if (const auto missed = answer.value("missed", std::uint64_t{0}); missed != 0) {
-      client_.console.report_note(
-          fmt::format("{} came too fast to be shown: a daemon keeps the newest 1,000",
-                      counted(missed, "event")));
+      client_.console.report_note(fmt::format(
+          "up to {} came too fast to be shown: a daemon keeps the newest 1,000 of its queues",
+          counted(missed, "event")));
     }
     for (json& event : answer["events"]) {
       const std::string at = text_of(event, "at");

@@ -89,8 +89,8 @@ struct Task {
   Stamp stamp;
 
   std::shared_ptr<const std::string> record;  // the value's bytes; opaque to the core
-  bool is_stamped = false;        // the record has fields of Stamp, but a taskTaken of false
-  bool has_other_fields = false;  // and fields that lictor does not read
+  bool is_stamped = false;        // the record has a field of Stamp other than a taskTaken of false
+  bool has_other_fields = false;  // the record has fields that lictor does not read
 
   // Set by the core:
   Instant ready_at{};     // when the task was due and known here
