@@ -25,8 +25,8 @@ std::span<const Gauge> gauges() {
        kSeconds, kByLeader,
        [](Queue queue, Instant now) { return in_seconds(queue.lease_left(now)); }},
       {"oldest_due", "lictor_oldest_due_seconds",
-       "How long the first task of this leader that may start has been due. Take the max over "
-       "hosts.",
+       "How long the first waiting task of this leader that has an executor has been due. Take "
+       "the max over hosts.",
        kSeconds, kByLeader,
        [](Queue queue, Instant now) { return in_seconds(queue.oldest_due(now)); }},
       {"longest_running", nullptr, nullptr, kSeconds, kByLeader,

@@ -200,9 +200,9 @@ void check_tasks(const std::vector<LeaderStatus>& leaders, List& out) {
   }
 }
 
-// `oldest_due_ms` is the time for which the first task that may start has been due. It is long
-// either because jobs hang or are too slow, or, with none running, for a reason that "why" names. A
-// host that cannot start jobs has a finding of its own.
+// `oldest_due_ms` is the time for which the first task that has an executor has been due. It is
+// long either because jobs hang or are too slow, or, with none running, for a reason that "why"
+// names. A host that cannot start jobs has a finding of its own.
 void check_due(const std::vector<LeaderStatus>& leaders, List& out) {
   std::chrono::milliseconds due{0}, longest{0};
   std::uint64_t running = 0;
@@ -213,7 +213,7 @@ void check_due(const std::vector<LeaderStatus>& leaders, List& out) {
     running += leader.status.value("running", std::uint64_t{0});
   }
   if (due <= kLongDue) return;
-  std::string what = "the first task that may start has been due for " + rounded_duration(due);
+  std::string what = "the first waiting task has been due for " + rounded_duration(due);
   if (running != 0) {
     what += fmt::format("; {} run{}, the oldest for {}", counted(running, "job"),
                         running == 1 ? "s" : "", rounded_duration(longest));

@@ -146,7 +146,8 @@ Duration Queue::oldest_due(Instant now) const {
   Instant oldest = now;
   const auto any = [](const TaskEntry&) { return true; };
   for (const TaskEntry* first :
-       {table_.waiting_order().first_ready(), table_.executor_slots().first_limited(any)}) {
+       {table_.waiting_order().first_ready(), table_.waiting_order().first_blocked(),
+        table_.executor_slots().first_limited(any)}) {
     if (first != nullptr) oldest = std::min(oldest, first->task->ready_at);
   }
   return now - oldest;

@@ -110,7 +110,7 @@ class Queue {
   [[nodiscard]] std::size_t count(TaskState state) const { return table_.count(state); }
   /// How many lack this, of those that wait or are ignored.
   [[nodiscard]] std::size_t count(Lack lack) const { return table_.count(lack); }
-  /// For how long the first task that may start has been due; zero: none is.
+  /// For how long the first task that waits for nothing but others has been due; zero: none is.
   [[nodiscard]] Duration oldest_due(Instant now) const;
   /// For how long the job that was started first has been running; zero: none runs.
   [[nodiscard]] Duration longest_running(Instant now) const;

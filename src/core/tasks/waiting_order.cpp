@@ -112,6 +112,15 @@ TaskEntry* WaitingOrder::unblocked(const std::string& serial_key) const {
   return next != nullptr && next->lacks(Lack::kSerialKey) ? next : nullptr;
 }
 
+TaskEntry* WaitingOrder::first_blocked() const {
+  TaskEntry* first = nullptr;
+  for (const auto& [serial_key, lane] : lanes_) {
+    TaskEntry* const next = front(lane.blocked);
+    if (next != nullptr && (first == nullptr || ByStart{}(next, first))) first = next;
+  }
+  return first;
+}
+
 bool WaitingOrder::blocked_before(const std::string& serial_key, const TaskEntry& entry) const {
   const auto lane = lanes_.find(serial_key);
   return lane != lanes_.end() && !lane->second.blocked.empty() &&

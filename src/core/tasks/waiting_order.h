@@ -50,6 +50,8 @@ class WaitingOrder {
   [[nodiscard]] std::size_t count_before(const TaskEntry& entry, std::string& first) const;
 
   [[nodiscard]] TaskEntry* first_ready() const { return front(ready_); }
+  /// Of all lanes. Linear in the number of lanes, each of which a task of ours or a begun one holds.
+  [[nodiscard]] TaskEntry* first_blocked() const;
   [[nodiscard]] TaskEntry* first_delayed() const { return front(delayed_); }
   [[nodiscard]] TaskEntry* first_distant() const { return front(distant_); }
   [[nodiscard]] TaskEntry* first_expiring() const { return front(expiring_); }

@@ -204,7 +204,7 @@ TEST_CASE("what is wrong with a divided queue is said by partition and by host")
   CHECK(scene.findings() ==
         "b cannot keep the output of jobs: disk full\n"
         "2 tasks of a type that b has no executor for\n"
-        "the first task that may start has been due for 5m; 4 jobs run, the oldest for 70s\n");
+        "the first waiting task has been due for 5m; 4 jobs run, the oldest for 70s\n");
   scene.backend.known->queues[0].states = {{"no executor", 1}};
   CHECK(scene.findings().find("3 tasks of a type that a, b have no executor for\n") !=
         std::string::npos);

@@ -88,6 +88,22 @@ TEST_CASE("why: behind others, behind its serialKey, no free slot, running") {
   CHECK(a.why("4")[0].count >= 1);
 }
 
+TEST_CASE("a task behind a hanging job of its serialKey is overdue while others start") {
+  QueueOptions options = options_of("a");
+  options.concurrency = 4;
+  Asked a{options};
+  a.cluster.put("hangs", [](Task& task) { task.serial_key = "db"; });
+  a.cluster.run_for(100ms);
+  REQUIRE(a.kinds("hangs") == std::vector{Kind::kRunning});
+  CHECK(a.daemon.queue->oldest_due(a.cluster.now) == Duration::zero());
+  a.cluster.put("behind", [](Task& task) { task.serial_key = "db"; });
+  a.cluster.run_for(5min);
+  CHECK(a.kinds("behind") == std::vector{Kind::kSerial});
+  const Duration due = a.daemon.queue->oldest_due(a.cluster.now);
+  CHECK(due > 4min);
+  CHECK(due <= 5min);
+}
+
 TEST_CASE("why: of a long queue no more tasks are counted than the loop has time for") {
   Asked a;
   a.cluster.store.control(true, "");
