@@ -266,7 +266,14 @@ void add_event_route(Router& router, Events& events, const StoredQueues& queues)
   std::map<std::string, wire::Layout> layouts;
   for (const StoredQueue& queue : queues) layouts.emplace(queue.queue.name, queue.queue.layout);
   events.set_layouts(std::move(layouts));
-  router.add("GET", "/v1/events", [&events](const Call& call) { return events.answer(call); });
+  router.add("GET", "/v1/events",
+             [&events, &queues](const Call& call) -> Result<std::optional<Response>> {
+               if (call.request.parameter("queue")) {
+                 const auto queue = find_queue(queues, call.request);
+                 if (!queue) return tl::unexpected(queue.error());
+               }
+               return events.answer(call);
+             });
 }
 
 }  // namespace lictor::admin

@@ -45,15 +45,19 @@ std::string node_name() {
   return is_name(name) ? name : "localhost";
 }
 
-// Texts that `parse` understands. An error stands at the line of the text that is wrong.
+// Texts that `parse` understands. An error stands at the line of the text that is wrong. Port 0 is
+// each time another port.
 template <class Parse>
 Result<std::vector<std::string>> take_addresses(const ConfigNode& place, Parse parse) {
   std::vector<std::string> all;
   if (auto read = texts(all, kMaxAddresses)(place); !read) return tl::unexpected(read.error());
+  std::set<std::string_view> listed;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (const auto parsed = parse(all[i]); !parsed) {
       return place.item(i).refuse(parsed.error().message);
     }
+    if (all[i].ends_with(":0") || listed.insert(all[i]).second) continue;
+    return place.item(i).refuse('"' + excerpt(all[i]) + "\" is there twice; remove one");
   }
   return all;
 }
@@ -123,12 +127,6 @@ Result<void> check_consul(const ConfigNode& place, const net::Options& options) 
 
 // An admin API that others than this host reach shows tasks and output to whoever finds it.
 Result<void> check_admin(const ConfigNode& place, const AdminConfig& admin) {
-  std::set<std::string_view> listed;
-  for (std::size_t i = 0; i < admin.listen.size(); ++i) {
-    if (admin.listen[i].ends_with(":0") || listed.insert(admin.listen[i]).second) continue;
-    return place.member("listen").item(i).refuse('"' + excerpt(admin.listen[i]) +
-                                                 "\" is there twice; remove one");
-  }
   if (admin.open || !admin.token_file.empty()) return {};
   for (std::size_t i = 0; i < admin.listen.size(); ++i) {
     const auto address = httpd::parse_listen_address(admin.listen[i]);

@@ -253,7 +253,7 @@ class Drawing {
                      {running ? "" : text_of(task, "error"), style}});
     }
     if (tasks.empty()) {
-      page.add("  none\n", Style::kDim);
+      page.add(list.contains("tasks") ? "  none\n" : "  not read yet\n", Style::kDim);
     } else {
       page.add(table.render(scene_.size.columns));
       const std::size_t found = std::max(list.value("found", tasks.size()), tasks.size());

@@ -336,9 +336,8 @@ void ConsulClient::expire_waiting(Instant now) {
   }
   waiting_ = std::move(still);
   for (TransferPtr& transfer : expired) {  // their callbacks may send
-    transfer->add_error(
-        fmt::format("not sent: {} other requests were under way for all of its {}ms",
-                    tuning_.max_short_requests, transfer->request.timeout.count()));
+    transfer->add_error(fmt::format("not sent: {} earlier requests were without an answer for {}ms",
+                                    tuning_.max_short_requests, transfer->request.timeout.count()));
     finish(std::move(transfer));
   }
 }

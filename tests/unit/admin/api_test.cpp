@@ -439,6 +439,7 @@ TEST_CASE("every answer is as the OpenAPI description says, and every path is de
   CHECK(fits("get", "/v1/tasks/{id}", "/v1/tasks/a%2Fb?queue=q") == 200);
   CHECK(fits("get", "/v1/tasks/{id}/why", "/v1/tasks/a/b/why?queue=q") == 200);
   CHECK(fits("get", "/v1/events", "/v1/events?queue=q&format=json") == 200);
+  CHECK(fits("get", "/v1/events", "/v1/events?queue=nope") == 404);
   CHECK(fits("get", "/v1/logs", "/v1/logs?queue=q&id=x") == 200);
   CHECK(fits("post", "/v1/tasks", "/v1/tasks?queue=q", R"({"taskType":"Mail","taskId":"n"})") ==
         201);

@@ -120,6 +120,7 @@ TEST_CASE("a value of a wrong type or out of its bounds is refused with what cam
        {R"({"node": ".."})", "node", name + "\"..\""},
        {R"({"admin": {"listen": ["127.0.0.1:1", "8642"]}})", "admin.listen[1]", "host:port"},
        {R"({"admin": {"listen": ["127.0.0.1:1", "127.0.0.1:1"]}})", "admin.listen[1]", "twice"},
+       {R"({"consul": {"addresses": ["a:1", "b:1", "a:1"]}})", "consul.addresses[2]", "twice"},
        {R"({"admin": {"listen": ["127.0.0.1:1", "0.0.0.0:2"]}})", "admin.listen[1]",
         "without a token; set admin.token_file, or \"open\": true"},
        {R"({"admin": {"names": ["http://a"]}})", "admin.names[0]", "a host name"},

@@ -256,7 +256,7 @@ TEST_CASE("a request waiting for a place can be cancelled, and its time-out coun
   CHECK(contains(unsent.error, "before it was sent"));
   const Response late = expired.get();
   CHECK(late.delivery == Delivery::kNotSent);
-  CHECK(contains(late.error, "PUT /expired: not sent: 1 other requests were under way"));
+  CHECK(contains(late.error, "PUT /expired: not sent: 1 earlier requests were without an answer"));
   transport->cancel(busy.id);
   CHECK(busy.get().delivery == Delivery::kCancelled);
   CHECK(patient.get().status == 200);
