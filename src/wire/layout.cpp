@@ -26,10 +26,6 @@ std::string Layout::dead_key(std::string_view task_key) const {
   return dead_prefix + task_id(task_key).value_or(std::string{task_key});
 }
 
-std::string Layout::done_key(std::string_view task_key) const {
-  return done_prefix + task_id(task_key).value_or(std::string{task_key});
-}
-
 std::string kv_path(std::string_view key) { return "/v1/kv/" + percent_encoded(key, "-_.~/"); }
 
 std::string query_value(std::string_view text) { return percent_encoded(text, "-_.~"); }

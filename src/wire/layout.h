@@ -60,7 +60,6 @@ struct Layout {
   }
   /// "dead/<id>", the name of the task's first dead letter.
   [[nodiscard]] std::string dead_key(std::string_view task_key) const;
-  [[nodiscard]] std::string done_key(std::string_view task_key) const;
   [[nodiscard]] std::string schedule_key(std::string_view name) const {
     return schedules_prefix + std::string{name};
   }

@@ -70,7 +70,6 @@ class ReadingPace {
     }
     deletions_.back().tasks += tasks;
     tombstones_ += tasks;
-    forget_reaped(now);
   }
 
  private:
