@@ -86,8 +86,6 @@ std::string pattern_of(std::string path) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("admin");
-
 TEST_CASE("tasks are listed in the order in which they start, with counts by state and type") {
   Scene scene;
   scene.task("late", R"({"taskType":"Mail","executeAt":"2999-01-01T00:00:00Z"})");
@@ -470,7 +468,5 @@ TEST_CASE("every answer is as the OpenAPI description says, and every path is de
   }
   CHECK_MESSAGE(described.empty(), *described.begin());
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::admin

@@ -74,8 +74,6 @@ std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-TEST_SUITE_BEGIN("admin");
-
 TEST_CASE("a client is told what happens from when it comes") {
   Events events;
   tell(events, "early");
@@ -190,8 +188,6 @@ TEST_CASE("a list says how many events since the last known one are kept no more
   CHECK(list(known)["events"].size() == 1'000);
   CHECK_FALSE(list("").contains("missed"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::admin

@@ -27,8 +27,6 @@ int status_of(const Guard& guard, const Request& request) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("admin");
-
 TEST_CASE("a request under a name of ours passes, with any port") {
   for (const char* host : {"localhost", "localhost:8642", "127.0.0.1:1", "[::1]:8642", "node-a",
                            "HOST-A:80", "host-a.example.", "10.0.0.5:8642", "192.0.2.7",
@@ -123,7 +121,5 @@ TEST_CASE("without a token set, changes from elsewhere are refused, whatever the
   request.headers["authorization"] = "Bearer ";
   CHECK(status_of(guard(), request) == 403);
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::admin

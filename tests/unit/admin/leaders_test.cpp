@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -66,8 +65,6 @@ struct DividedScene : Scene {
 };
 
 }  // namespace
-
-TEST_SUITE_BEGIN("admin");
 
 TEST_CASE("the status of several leaders is made one") {
   const auto merge = [](const json& a, const json& b) {
@@ -221,7 +218,5 @@ TEST_CASE("another number of partitions is told, and who asks for it") {
   fleet.members[0].desired_partitions["q"] = 16;
   CHECK(scene.findings() == "the queue has 4 partitions, and all daemons ask for 16\n");
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::admin

@@ -57,8 +57,6 @@ std::string header(const Response& response, const std::string& name) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("admin");
-
 TEST_CASE("the logs of a task are listed, those of its neighbours are not") {
   Logs scene;
   scene.write("7", 1, 100, "one");
@@ -167,7 +165,5 @@ TEST_CASE("no id leads out of the folder, and no link is followed") {
   scene.active->add(fifo);
   CHECK(scene.get({{"id", "fifo"}, {"attempt", "1"}}).status == 500);
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::admin

@@ -36,8 +36,6 @@ Status leading() {
   return status;
 }
 
-TEST_SUITE_BEGIN("admin");
-
 TEST_CASE("facts are counted by queue, type and outcome") {
   Metrics metrics;
   metrics.set_types("q", {"Mail"});
@@ -157,8 +155,6 @@ TEST_CASE("promtool finds nothing wrong with the names and types") {
   INFO(std::string(std::istreambuf_iterator<char>{out}, {}));
   CHECK(clean);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::admin

@@ -37,8 +37,6 @@ core::Fact fact_of(core::Fact::Kind kind, const std::string& type, std::chrono::
 
 }  // namespace
 
-TEST_SUITE_BEGIN("admin");
-
 TEST_CASE("chosen tasks are cancelled, chosen dead letters retried or purged, and no others") {
   Scene scene;
   for (const char* id : {"a", "b/c", "d"}) scene.task(id, R"({"taskType":"Mail"})");
@@ -243,7 +241,5 @@ TEST_CASE("the list of tasks tells what failed, and its commands name the queue"
   CHECK(told[1]["kind"] == "failing");
   CHECK(told[1]["what"] == "1 task failed and will be tried again: 1 of Mail: exit status 7");
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::admin

@@ -20,8 +20,6 @@ Status status_of(QueueStatus::Role role, double oldest_due, double discovered) {
   return status;
 }
 
-TEST_SUITE_BEGIN("admin");
-
 TEST_CASE("lictor_takeover_seconds has the time that the lock was free, once for each takeover") {
   Metrics metrics;
   core::Fact leading{core::Fact::Kind::kLeading, {}, {}, 40ms};
@@ -93,8 +91,6 @@ TEST_CASE("lictor_tasks_discovered_total is a counter that every daemon shows") 
     CHECK(text.find("# TYPE lictor_tasks_discovered_total counter") != std::string::npos);
   }
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::admin

@@ -34,8 +34,6 @@ Response remove(Scene& scene, const std::string& target) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("admin");
-
 TEST_CASE("schedules are listed by name with their states, searched and paged") {
   Scene scene;
   scene.schedule("db/nightly", kNightly);
@@ -236,7 +234,5 @@ TEST_CASE("a schedule is changed by nobody without the right, nor by a page of a
   }
   CHECK(scene.read("/v1/schedules/nightly?queue=q")["schedule"]["state"] == "active");
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::admin

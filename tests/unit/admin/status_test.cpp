@@ -18,8 +18,6 @@ Response get(Backend& backend, const std::string& path, const std::string& queue
 
 }  // namespace
 
-TEST_SUITE_BEGIN("admin");
-
 TEST_CASE("healthz says that the process lives, whatever else does not") {
   FakeBackend backend;
   backend.known.reset();
@@ -95,7 +93,5 @@ TEST_CASE("why is asked of the daemon by queue and id") {
   CHECK(get(backend, "/v1/tasks/a/c/why", "q").body == "[the leader's answer]");
   CHECK(backend.asked == "leader of a/c /v1/tasks/a%2Fc/why?relayed=1&queue=q");
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::admin

@@ -30,8 +30,6 @@ std::string exec_text(const std::string& rest) { return executor_text("{\"exec\"
 
 }  // namespace
 
-TEST_SUITE_BEGIN("app");
-
 TEST_CASE("an error is one line: where it is, what was expected, what came, what to change") {
   CHECK(error_of("{\n\"queues\": [\n{\"name\": \"a\",\n\"execuctors\": {}}]}") ==
         "lictor.json:4: queues[0].execuctors: unknown key; did you mean \"executors\"?");
@@ -204,7 +202,5 @@ TEST_CASE("loading refuses a program that cannot be started") {
              {exec_text(R"(["/bin/sh"], "output_limit": "64KB")"), "output_limit", "at most 16GiB"},
              {exec_text(R"(["/bin/sh"], "output_limit": "17GiB")"), "output_limit", "\"17GiB\""}});
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::app

@@ -34,8 +34,6 @@ QueueConfig parsed_queue(const std::string& text) { return parsed(text).queues.f
 
 }  // namespace
 
-TEST_SUITE_BEGIN("app");
-
 TEST_CASE("an http executor is a URL, or an object with one") {
   CHECK(executor_of<HttpConfig>(R"({"http": "http://127.0.0.1:9000/notify"})").target.url ==
         "http://127.0.0.1:9000/notify");
@@ -194,7 +192,5 @@ TEST_CASE("a worker's settings are a worker's, and a host has so many processes"
         "lictor.json:1: queues: all workers together have up to 513 processes, and a host may have "
         "512; lower processes");
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::app

@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include <doctest/doctest.h>
 
@@ -15,6 +13,7 @@
 #include "contains.h"
 #include "skip.h"
 #include "temporary_folder.h"
+#include "unit/refusal.h"
 
 namespace lictor::app {
 namespace {
@@ -40,8 +39,6 @@ std::string message(const Result<Config>& config) { return config ? "" : config.
 const char* const kSmall = R"({"queues": [{"executors": {"*": {"noop": {}}}}]})";
 
 }  // namespace
-
-TEST_SUITE_BEGIN("app");
 
 TEST_CASE("the flag names the file, else the variable, else the default") {
   const Folder folder;
@@ -86,20 +83,18 @@ TEST_CASE("without the default file a client gets the defaults, the daemon an er
   request.default_path = folder / "none.json";
   request.mode = Mode::kClient;
   request.environment["LICTOR_ROOT"] = "jobs/";
-  const auto client = load_config(request);
-  REQUIRE(client);
-  CHECK(client->file.empty());
-  CHECK_FALSE(client->node.empty());
-  REQUIRE(client->queues.size() == 1);
-  CHECK(client->queues[0].options.queue == "default");
-  CHECK(client->queues[0].layout.tasks_prefix == "jobs/default/tasks/");
-  CHECK(client->consul.options.addresses == std::vector<std::string>{"http://127.0.0.1:8500"});
+  const auto client = load_config(request).value();
+  CHECK(client.file.empty());
+  CHECK_FALSE(client.node.empty());
+  REQUIRE(client.queues.size() == 1);
+  CHECK(client.queues[0].options.queue == "default");
+  CHECK(client.queues[0].layout.tasks_prefix == "jobs/default/tasks/");
+  CHECK(client.consul.options.addresses == std::vector<std::string>{"http://127.0.0.1:8500"});
 
   request.mode = Mode::kDaemon;
-  const auto daemon = load_config(request);
-  REQUIRE_FALSE(daemon);
-  CHECK(daemon.error().code == ErrorCode::kInvalid);
-  CHECK(daemon.error().message.starts_with(
+  const Error error = refusal_of(load_config(request));
+  CHECK(error.code == ErrorCode::kInvalid);
+  CHECK(error.message.starts_with(
       folder / "none.json" + ": no such file, and \"lictor run\" needs one; write for instance {"));
 }
 
@@ -231,9 +226,8 @@ TEST_CASE("an unknown LICTOR_ variable gives a warning; a job's variables do not
                          {"LICTO", "1"},
                          {"PATH", "/bin"},
                          {"CONSUL_HTTP_ADDR", "x"}};
-  const auto config = parse_config(kSmall, "lictor.json", request);
-  REQUIRE(config);
-  CHECK(config->warnings ==
+  const auto config = parse_config(kSmall, "lictor.json", request).value();
+  CHECK(config.warnings ==
         std::vector<std::string>{
             "LICTOR_LOGLEVEL: no such variable, ignored; did you mean LICTOR_LOG_LEVEL?",
             "LICTOR_XYZZY_PLUGH: no such variable, ignored"});
@@ -273,19 +267,18 @@ TEST_CASE("a path that newer Consuls refuse is warned of") {
   LoadRequest request;
   const auto config =
       parse_config(R"({"root": "my tasks/", "queues": [{"executors": {"*": {"noop": {}}}}]})",
-                   "lictor.json", request);
-  REQUIRE(config);
-  REQUIRE(config->warnings.size() == 1);
-  CHECK(contains(config->warnings.front(),
+                   "lictor.json", request)
+          .value();
+  REQUIRE(config.warnings.size() == 1);
+  CHECK(contains(config.warnings.front(),
                  R"(tasks_prefix "my tasks/default/tasks/": Consul 1.21.5 and newer refuse such)"));
 }
 
 TEST_CASE("what is not there yet is no wrong text: a later start may find it") {
   const auto code_of = [](const std::string& executor) {
-    const auto config = parse_config(R"({"queues": [{"executors": {"*": )" + executor + "}}]}",
-                                     "lictor.json", LoadRequest{});
-    REQUIRE_FALSE(config);
-    return config.error().code;
+    const Error error = refusal_of(parse_config(
+        R"({"queues": [{"executors": {"*": )" + executor + "}}]}", "lictor.json", LoadRequest{}));
+    return error.code;
   };
   CHECK(code_of(R"({"exec": ["/no/such"]})") == ErrorCode::kFailed);
   CHECK(code_of(R"({"exec": ["/bin/true"], "cwd": "/no/such"})") == ErrorCode::kFailed);
@@ -405,9 +398,8 @@ TEST_CASE("a file with secrets that others can read or write gives a warning") {
   const std::string token = folder.write("token", "secret", 0644);
   const std::string rest = R"("queues": [{"executors": {"*": {"noop": {}}}}]})";
   folder.write("lictor.json", "{\"consul\": {\"token_file\": \"" + token + "\"}, " + rest);
-  const auto config = load_config(request);
-  REQUIRE(config);
-  CHECK(config->warnings ==
+  const auto config = load_config(request).value();
+  CHECK(config.warnings ==
         std::vector<std::string>{"consul.token_file " + token +
                                  ": readable by every user (mode 0644); chmod o-r it"});
 
@@ -430,7 +422,5 @@ TEST_CASE("the environment is read unchanged") {
   CHECK(environment == Environment{{"A", "1"}, {"B", "x=y"}, {"C", ""}});
   CHECK(read_environment(nullptr).empty());
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::app

@@ -105,8 +105,6 @@ json changed(const std::string& object, const std::string& key, const json& valu
 
 }  // namespace
 
-TEST_SUITE_BEGIN("app");
-
 TEST_CASE("a reload takes over what the manual says that it does, and nothing else") {
   const Config running = config_of(kBase);
   for (const ObjectForm& object : configuration_forms()) {
@@ -138,7 +136,5 @@ TEST_CASE("each key has a form, and its default is what the parser takes") {
     }
   }
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::app

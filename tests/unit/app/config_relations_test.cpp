@@ -12,8 +12,6 @@ namespace lictor::app {
 using namespace std::chrono_literals;
 using unit::contains;
 
-TEST_SUITE_BEGIN("app");
-
 TEST_CASE("renewals must fit into the session's TTL") {
   CHECK(error_of(queue_text("\"session_ttl\": \"12s\",\n\"renew_interval\": \"8s\"")) ==
         "lictor.json:3: queues[0]: renew_interval 8s is more than half of session_ttl 12s, so one "
@@ -132,7 +130,5 @@ TEST_CASE("no two paths overlap, and no two queues share a name") {
                             R"("leader_key": "task")"))
             .empty());
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::app

@@ -18,8 +18,6 @@ namespace lictor::app {
 
 using namespace std::chrono_literals;
 
-TEST_SUITE_BEGIN("app");
-
 // Every daemon and operator may read a member's entry.
 TEST_CASE("what members tell of their configuration holds no token and no password") {
   const Config config = parsed(R"({
@@ -259,7 +257,5 @@ TEST_CASE("a client needs neither executors nor their programs, but the same lay
   REQUIRE(empty.queues.size() == 1);
   CHECK(empty.queues[0].layout.tasks_prefix == "lictor/default/tasks/");
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::app

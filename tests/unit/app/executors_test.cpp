@@ -11,6 +11,7 @@
 #include "config_text.h"
 #include "contains.h"
 #include "temporary_folder.h"
+#include "unit/refusal.h"
 
 namespace lictor::app {
 namespace {
@@ -22,8 +23,6 @@ mode_t mode_of(const std::string& path) {
 }
 
 }  // namespace
-
-TEST_SUITE_BEGIN("app");
 
 TEST_CASE(
     "files of an earlier daemon's jobs are removed, and only jobs of other users open state_dir to "
@@ -52,11 +51,9 @@ TEST_CASE(
 }
 
 TEST_CASE("what is wrong with a plug-in is told before the daemon is restarted") {
-  const auto loaded =
-      load_plugins(parsed(R"({"queues": [{"executors": {"A": {"plugin": "/bin/true"}}}]})"));
-  REQUIRE_FALSE(loaded);
-  CHECK(unit::contains(loaded.error().message,
-                       R"(executor "A": plug-in "/bin/true": cannot be loaded)"));
+  const Error error = refusal_of(
+      load_plugins(parsed(R"({"queues": [{"executors": {"A": {"plugin": "/bin/true"}}}]})")));
+  CHECK(unit::contains(error.message, R"(executor "A": plug-in "/bin/true": cannot be loaded)"));
 }
 
 TEST_CASE("a worker is started once, and what is wrong with it is told") {
@@ -77,7 +74,5 @@ TEST_CASE("a worker is started once, and what is wrong with it is told") {
   CHECK(tried[2].type == "Silent");
   CHECK(unit::contains(tried[2].error, "within start_timeout (100ms)"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::app

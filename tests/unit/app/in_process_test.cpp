@@ -1,4 +1,3 @@
-#include <cmath>
 #include <limits>
 #include <string>
 #include <thread>
@@ -40,8 +39,6 @@ class Run {
 };
 
 }  // namespace
-
-TEST_SUITE_BEGIN("app");
 
 TEST_CASE("too deeply nested parameters never reach an executor") {
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
@@ -225,7 +222,5 @@ TEST_CASE("a stopped attempt that gives up was stopped, one that is done was don
   CHECK(ending(JobResult::retry("stopped")) == exec::Ending::kStopped);
   CHECK(ending(JobResult::done()) == exec::Ending::kDone);
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::app

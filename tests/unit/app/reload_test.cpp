@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <future>
-#include <memory>
 #include <string>
 #include <thread>
 
@@ -17,8 +16,6 @@ void ask(runtime::Loop& loop, Reloader& reloader) {
 }
 
 }  // namespace
-
-TEST_SUITE_BEGIN("app");
 
 TEST_CASE("a reload loads on its own thread and is applied on the loop's thread") {
   const auto loop = *runtime::Loop::create();
@@ -82,7 +79,5 @@ TEST_CASE("a configuration loaded after the loop's end is dropped") {
   }
   CHECK_FALSE(applied);
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::app

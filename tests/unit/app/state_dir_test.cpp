@@ -20,13 +20,12 @@
 #include "skip.h"
 #include "temporary_folder.h"
 #include "unit/contains.h"
+#include "unit/refusal.h"
 
 namespace lictor::app {
 namespace {
 
 using unit::contains;
-
-TEST_SUITE_BEGIN("app");
 
 TEST_CASE("the warning about a state_dir that others may write to says what to do") {
   const unit::TemporaryFolder folder;
@@ -52,9 +51,7 @@ TEST_CASE("a root daemon takes no state_dir of another user") {
   const std::string path = folder / "state";
   REQUIRE(mkdir(path.c_str(), 0750) == 0);
   REQUIRE(chown(path.c_str(), 65534, 65534) == 0);
-  const auto refused = lock_state_dir(path, {});
-  REQUIRE_FALSE(refused);
-  CHECK(contains(refused.error().message, "belongs to nobody"));
+  CHECK(contains(refusal_of(lock_state_dir(path, {})).message, "belongs to nobody"));
   CHECK_FALSE(std::filesystem::exists(path + "/lock"));
 }
 
@@ -145,8 +142,6 @@ TEST_CASE("so is what is left in a pid namespace of its own") {
   CHECK(WTERMSIG(end_of(job)) == SIGKILL);
   CHECK(contents("/proc/" + inner + "/environ").empty());  // gone, or a zombie
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::app

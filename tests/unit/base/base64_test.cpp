@@ -8,8 +8,6 @@
 
 using namespace lictor;
 
-TEST_SUITE_BEGIN("base");
-
 TEST_CASE("base64 is that of RFC 4648") {
   using Row = std::pair<const char*, const char*>;
   for (const auto& [bytes, text] :
@@ -37,5 +35,3 @@ TEST_CASE("what is not padded base64 of the standard alphabet is refused") {
     CHECK_FALSE(base64_decode(text).has_value());
   }
 }
-
-TEST_SUITE_END();

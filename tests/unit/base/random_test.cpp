@@ -4,8 +4,6 @@
 
 using namespace lictor;
 
-TEST_SUITE_BEGIN("base");
-
 TEST_CASE("a seed gives the numbers of SplitMix64") {
   Random random{1234567};  // the vector that its authors' reference code prints
   CHECK(random.next() == 6457827717110365317ULL);
@@ -21,5 +19,3 @@ TEST_CASE("a hexadecimal name has 16 digits") {
 }
 
 TEST_CASE("two seeds from the operating system differ") { CHECK(random_seed() != random_seed()); }
-
-TEST_SUITE_END();

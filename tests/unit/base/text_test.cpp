@@ -6,8 +6,6 @@
 
 using namespace lictor;
 
-TEST_SUITE_BEGIN("base");
-
 TEST_CASE("the nearest word is found, and none when none is near") {
   const std::vector<std::string_view> words{"concurrency", "prefetch", "lock_delay", "ttl"};
   CHECK(nearest("concurency", words) == "concurrency");
@@ -78,5 +76,3 @@ TEST_CASE("an excerpt is one line, valid, and no longer than asked for") {
     REQUIRE(line.find('\n') == std::string::npos);
   }
 }
-
-TEST_SUITE_END();

@@ -9,8 +9,6 @@
 using namespace lictor;
 using namespace std::chrono_literals;
 
-TEST_SUITE_BEGIN("base");
-
 TEST_CASE("durations are read as Go writes them") {
   using Row = std::pair<const char*, Duration>;
   for (const auto& [text, duration] :
@@ -94,5 +92,3 @@ TEST_CASE("a time that was written is read back the same") {
   CHECK(format_rfc3339(sys_days{year{12'345} / January / 6} + 7h) == "12345-01-06T07:00:00.000Z");
   CHECK(format_rfc3339(sys_days{year{-5} / January / 6}) == "-0005-01-06T00:00:00.000Z");
 }
-
-TEST_SUITE_END();

@@ -55,8 +55,6 @@ std::string fault_of(const std::string& path, uid_t owner = 0) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("base");
-
 TEST_CASE("a file is found where open(2) finds it, and one that is not there is an error") {
   const Tree tree;
   tree.folder("a");
@@ -126,10 +124,9 @@ TEST_CASE("a FIFO counts as a file does; a pipe that this process was given has 
   UniqueFd in{ends[1]};
   REQUIRE(::write(in.get(), "text", 4) == 4);
   in.reset();
-  const auto given = open_traced("/dev/fd/" + std::to_string(out.get()), O_RDONLY);
-  REQUIRE(given);
-  CHECK(given->fault.empty());
-  CHECK(read_up_to(given->fd.get(), 1000) == "text");
+  const auto given = open_traced("/dev/fd/" + std::to_string(out.get()), O_RDONLY).value();
+  CHECK(given.fault.empty());
+  CHECK(read_up_to(given.fd.get(), 1000) == "text");
 }
 
 TEST_CASE("what is swapped while it is opened is either seen to be untrusted or not opened") {
@@ -150,10 +147,9 @@ TEST_CASE("what is swapped while it is opened is either seen to be untrusted or 
   int trusted = 0;
   int untrusted = 0;
   for (int i = 0; i < 200'000 && (trusted < 1'000 || untrusted < 1'000); ++i) {
-    const auto file = open_traced(tree / "way/f", O_RDONLY);
-    REQUIRE(file);
-    const bool is_ours = *read_up_to(file->fd.get(), 1000) == "ours/f";
-    if (is_ours != file->fault.empty()) FAIL("a fault is missed, or invented: ", file->fault);
+    const auto file = open_traced(tree / "way/f", O_RDONLY).value();
+    const bool is_ours = *read_up_to(file.fd.get(), 1000) == "ours/f";
+    if (is_ours != file.fault.empty()) FAIL("a fault is missed, or invented: ", file.fault);
     ++(is_ours ? trusted : untrusted);
   }
   over = true;
@@ -161,7 +157,5 @@ TEST_CASE("what is swapped while it is opened is either seen to be untrusted or 
   CHECK(trusted > 0);
   CHECK(untrusted > 0);
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor

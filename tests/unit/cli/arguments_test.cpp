@@ -11,14 +11,14 @@
 #include "harness.h"
 #include "model_consul.h"
 #include "temporary_folder.h"
+#include "unit/refusal.h"
 
 namespace lictor::cli::test {
 namespace {
 
 std::string value_at(ModelConsul& consul, const std::string& key) {
-  const auto entry = Store(consul).get(key);
-  REQUIRE(entry);
-  return *entry ? (*entry)->value : "";
+  const auto entry = Store(consul).get(key).value();
+  return entry ? entry->value : "";
 }
 
 }  // namespace
@@ -70,10 +70,9 @@ TEST_CASE("a command on many tasks takes ids, or --all with filters") {
 TEST_CASE("logs takes an attempt and a member") {
   ModelConsul consul;
   Stage stage{consul};
-  const auto code = stage.run("logs a/b -f --attempt 2 --node n");
-  REQUIRE_FALSE(code);
-  CHECK(contains(code.error().message, "no output of attempt 2 of task a/b in queue \"q\""));
-  CHECK(contains(code.error().message, "n: no member now"));
+  const Error error = refusal_of(stage.run("logs a/b -f --attempt 2 --node n"));
+  CHECK(contains(error.message, "no output of attempt 2 of task a/b in queue \"q\""));
+  CHECK(contains(error.message, "n: no member now"));
 }
 
 TEST_CASE("schedule takes a rule and a task, or a whole record") {

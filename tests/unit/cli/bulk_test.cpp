@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>

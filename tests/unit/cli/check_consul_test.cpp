@@ -113,17 +113,15 @@ TEST_CASE("how an agent stops is read from what it says of itself") {
                                 R"("DebugConfig":{"LeaveOnTerm":false,"SkipLeaveOnInt":true}})"),
                      reply(200, R"({"Config":{"NodeName":"n"},"DebugConfig":null})")}};
   Store store{consul};
-  const auto client = store.agent();
-  REQUIRE(client);
-  CHECK_FALSE(client->is_server);
-  CHECK(client->leaves_on_term);
-  CHECK(client->leaves_on_interrupt);
+  const auto client = store.agent().value();
+  CHECK_FALSE(client.is_server);
+  CHECK(client.leaves_on_term);
+  CHECK(client.leaves_on_interrupt);
   for (const bool is_server : {true, false}) {
-    const auto other = store.agent();
-    REQUIRE(other);
-    CHECK(other->is_server == is_server);
-    CHECK_FALSE(other->leaves_on_term);
-    CHECK_FALSE(other->leaves_on_interrupt);
+    const auto other = store.agent().value();
+    CHECK(other.is_server == is_server);
+    CHECK_FALSE(other.leaves_on_term);
+    CHECK_FALSE(other.leaves_on_interrupt);
   }
 }
 

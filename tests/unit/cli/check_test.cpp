@@ -1,7 +1,6 @@
 #include "cli/check.h"
 
 #include <string>
-#include <utility>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>

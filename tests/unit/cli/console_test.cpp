@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "cluster/diagnosis.h"
+#include "unit/refusal.h"
 
 namespace lictor::cli {
 namespace {
@@ -31,9 +32,7 @@ TEST_CASE("a full disk is reported once") {
   REQUIRE(err);
   Console console{full.get(), err.get(), {}, {}};
   console.print("42\n");
-  const auto flushed = console.flush();
-  REQUIRE_FALSE(flushed);
-  CHECK(flushed.error().code == ErrorCode::kFailed);
+  CHECK(refusal_of(console.flush()).code == ErrorCode::kFailed);
   CHECK(console.flush());
 }
 

@@ -9,6 +9,7 @@
 #include "base/time_text.h"
 #include "harness.h"
 #include "model_consul.h"
+#include "unit/refusal.h"
 
 namespace lictor::cli::test {
 namespace {
@@ -119,9 +120,7 @@ TEST_CASE("while the lock is free, leader and why name the members that may take
   consul.put("lictor/q/tasks/8", R"({"taskType":"T"})");
   const auto told = [&] {
     Stage stage{consul};
-    const auto code = stage.run("leader");
-    REQUIRE_FALSE(code);
-    return code.error().message;
+    return refusal_of(stage.run("leader")).message;
   };
   CHECK(contains(told(),
                  "no daemon is up (\"lictor run\" starts one); the next one takes it when the "
@@ -140,9 +139,8 @@ TEST_CASE("where the leader key was deleted beside daemons that are up, those ar
   ModelConsul consul;
   consul.put("lictor/q/members/b", "{}", consul.session());
   Stage stage{consul};
-  const auto code = stage.run("leader");
-  REQUIRE_FALSE(code);
-  CHECK(contains(code.error().message, "does not exist); b takes it within the lock-delay"));
+  CHECK(contains(refusal_of(stage.run("leader")).message,
+                 "does not exist); b takes it within the lock-delay"));
   Stage paused{consul};
   REQUIRE(paused.run("pause") == 0);
   CHECK_FALSE(contains(paused.err(), "no daemon has ever led"));
@@ -180,9 +178,7 @@ TEST_CASE("stats and events fail as Consul does where it cannot be read") {
   consul.faulty = 0;
   consul.fault.error = "no connection";
   Stage stage{consul};
-  const auto told = stage.run("stats");
-  REQUIRE_FALSE(told);
-  CHECK(exit_code(told.error().code) == 4);
+  CHECK(exit_code(refusal_of(stage.run("stats")).code) == 4);
 }
 
 }  // namespace lictor::cli::test

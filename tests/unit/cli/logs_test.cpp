@@ -12,6 +12,7 @@
 #include "harness.h"
 #include "model_consul.h"
 #include "temporary_folder.h"
+#include "unit/refusal.h"
 
 namespace lictor::cli::test {
 namespace {
@@ -92,9 +93,7 @@ TEST_CASE("a daemon that refuses the admin token is named; an empty folder prove
   consul.put("lictor/q/dead/7", R"({"node":"a","reason":"failed","record":{}})");
   const State state;
   Stage stage{consul};
-  const auto code = state.logs(stage);
-  REQUIRE_FALSE(code);
-  const std::string& told = code.error().message;
+  const std::string& told = refusal_of(state.logs(stage)).message;
   const std::string why = "asks for the admin token; --config must name a file";
   REQUIRE(contains(told, why));
   CHECK_FALSE(contains(told.substr(told.find(why) + 1), why));  // once is enough

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "unit/refusal.h"
+
 namespace lictor::cli {
 namespace {
 
@@ -20,10 +22,9 @@ std::string record_of(const TaskText& text) {
 
 std::string error_of(const TaskText& text) {
   client::TaskIds ids{1};
-  const auto task = new_task(text, kNow, ids);
-  REQUIRE_FALSE(task);
-  CHECK(task.error().code == ErrorCode::kInvalid);
-  return task.error().message;
+  const Error error = refusal_of(new_task(text, kNow, ids));
+  CHECK(error.code == ErrorCode::kInvalid);
+  return error.message;
 }
 
 TaskText text_of(const std::string& type) {
@@ -124,9 +125,7 @@ TEST_CASE("a record that could not be claimed is not written") {
   TaskText text = text_of("N");
   text.paras = {"x=" + std::string(523'500, 'x')};
   client::TaskIds ids{1};
-  const auto task = new_task(text, kNow, ids);
-  REQUIRE_FALSE(task);
-  CHECK(task.error().code == ErrorCode::kTooLarge);
+  CHECK(refusal_of(new_task(text, kNow, ids)).code == ErrorCode::kTooLarge);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "core/partition.h"
 #include "harness.h"
 #include "model_consul.h"
+#include "unit/refusal.h"
 
 namespace lictor::cli::test {
 namespace {
@@ -131,9 +132,7 @@ TEST_CASE("leader tells of several free partitions at once, and of a leader that
   fleet.add("b", {2, 3});
   fleet.consul.put(lock_key(5), R"({"node":"c","lock_delay":"30s"})");
   Stage stage{fleet.consul};
-  const auto code = stage.run("leader");
-  REQUIRE_FALSE(code);
-  CHECK(contains(code.error().message,
+  CHECK(contains(refusal_of(stage.run("leader")).message,
                  "nobody leads partitions 4-7 of queue \"q\" (below lictor/q/leader/8/); b takes "
                  "each when the lock-delay has passed, within 30s"));
   fleet.consul.remove(lock_key(5));
@@ -298,17 +297,15 @@ TEST_CASE("stats and events say what to do where nobody leads") {
     Fleet fleet;
     fleet.add("a", partitions);
     Stage stage{fleet.consul};
-    const auto told = stage.run("stats");
-    REQUIRE_FALSE(told);
+    const Error error = refusal_of(stage.run("stats"));
     const bool nobody = partitions.empty();
-    CHECK(exit_code(told.error().code) == (nobody ? kNotFound : kFailed));
-    CHECK(contains(told.error().message, "\"lictor leader\" says why") == nobody);
+    CHECK(exit_code(error.code) == (nobody ? kNotFound : kFailed));
+    CHECK(contains(error.message, "\"lictor leader\" says why") == nobody);
   }
   ModelConsul consul;
   Stage stage{consul};
-  const auto told = stage.run("events");
-  REQUIRE_FALSE(told);
-  CHECK(told.error().message == "nobody leads queue \"q\"; \"lictor leader\" says why");
+  CHECK(refusal_of(stage.run("events")).message ==
+        "nobody leads queue \"q\"; \"lictor leader\" says why");
 }
 
 TEST_CASE("events names the partition of a lock where the queue has several") {

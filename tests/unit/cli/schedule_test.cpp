@@ -41,9 +41,8 @@ Told tell(net::Transport& consul, std::vector<std::string> words, bool as_json =
 }
 
 std::string value_of(net::Transport& consul, const std::string& key) {
-  const auto entry = Store(consul).get(key);
-  REQUIRE(entry);
-  return *entry ? (*entry)->value : "";
+  const auto entry = Store(consul).get(key).value();
+  return entry ? entry->value : "";
 }
 
 }  // namespace

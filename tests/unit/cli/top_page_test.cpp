@@ -11,8 +11,6 @@
 
 namespace lictor::cli::test {
 
-TEST_SUITE_BEGIN("cli");
-
 TEST_CASE("top marks a running task whose owner is gone, and not its time") {
   ModelConsul consul;
   Stage stage{consul};
@@ -41,7 +39,5 @@ TEST_CASE("top names the types that nobody runs, and no task that has none") {
   const std::string text = top_page({stage.client, view, "", {24, 80}}).text(false);
   CHECK(contains(text, "1 task: \"Odd\" (1)\n"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::cli::test

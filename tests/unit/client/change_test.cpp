@@ -54,9 +54,8 @@ TEST_CASE("a task that changed meanwhile is read and changed again") {
   Scene scene{{reply(200, task_entry(7)),
                reply(409, txn_error(0, "failed index check for key, current modify index 8 != 7")),
                reply(200, task_entry(8)), reply(200, kAllApplied)}};
-  const auto task = scene.change();
-  REQUIRE(task);
-  CHECK(task->modify_index == 8);
+  const auto task = scene.change().value();
+  CHECK(task.modify_index == 8);
   CHECK(scene.consul.all_asked());
 }
 

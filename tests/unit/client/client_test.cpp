@@ -8,6 +8,7 @@
 
 #include "base/base64.h"
 #include "fake_consul.h"
+#include "unit/refusal.h"
 
 namespace lictor::client {
 namespace {
@@ -26,10 +27,9 @@ TEST_CASE("a task is written under its id, and an existing id is a conflict") {
                            reply(409, txn_error(0, "failed to set key, index is stale"))}};
   auto client = client_of(consul);
   NewTask task{.type = "T", .id = "42", .parameters = {{"a", 1}}};
-  const auto first = client.submit(task);
-  REQUIRE(first);
-  CHECK(first->id == "42");
-  CHECK(first->index == 9);
+  const auto first = client.submit(task).value();
+  CHECK(first.id == "42");
+  CHECK(first.index == 9);
   CHECK(client.submit(task).error().code == ErrorCode::kConflict);
 }
 
@@ -42,19 +42,17 @@ TEST_CASE("a bad task is refused before anything is sent") {
   for (const char* json : {R"({"x":1})", R"(["x"])"}) {
     auto parameters = nlohmann::json::parse(json);
     parameters.is_array() ? parameters[0] = "\xff" : parameters["\xff"] = 1;
-    const auto refused = client.submit({.type = "T", .parameters = parameters});
-    REQUIRE_FALSE(refused);
-    CHECK(refused.error().code == ErrorCode::kInvalid);
-    CHECK(contains(refused.error().message, "parameters: expected strings and names in UTF-8"));
+    const Error refused = refusal_of(client.submit({.type = "T", .parameters = parameters}));
+    CHECK(refused.code == ErrorCode::kInvalid);
+    CHECK(contains(refused.message, "parameters: expected strings and names in UTF-8"));
   }
   CHECK(client.submit({.type = "T", .max_attempts = 0}).error().code == ErrorCode::kInvalid);
   CHECK(client.submit({.type = "T", .timeout = -1ns}).error().code == ErrorCode::kInvalid);
   for (const std::size_t levels : {513, 200'000}) {
     NewTask task{.type = "T"};
     task.parameters = nlohmann::json::parse(std::string(levels, '[') + std::string(levels, ']'));
-    const auto refused = client.submit(task);
-    REQUIRE_FALSE(refused);
-    CHECK(contains(refused.error().message, "parameters: expected at most 512 levels"));
+    CHECK(contains(refusal_of(client.submit(task)).message,
+                   "parameters: expected at most 512 levels"));
   }
   CHECK(client.submit_record("not json").error().code == ErrorCode::kInvalid);
   CHECK(consul.asked.empty());
@@ -103,10 +101,9 @@ TEST_CASE("of many tasks each has its own outcome") {
 
 TEST_CASE("bad options are refused by name") {
   const auto error_of = [](const ClientOptions& options) {
-    const auto client = lictor::Client::open(options);
-    REQUIRE_FALSE(client);
-    CHECK(client.error().code == ErrorCode::kInvalid);
-    return client.error().message;
+    const Error error = refusal_of(lictor::Client::open(options));
+    CHECK(error.code == ErrorCode::kInvalid);
+    return error.message;
   };
   CHECK(contains(error_of({.root = "lictor"}), "root"));
   CHECK(contains(error_of({.queue = "a/b"}), "queue"));

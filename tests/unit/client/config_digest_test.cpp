@@ -12,8 +12,6 @@ json file(const char* text) { return json::parse(text); }
 
 }  // namespace
 
-TEST_SUITE_BEGIN("client");
-
 TEST_CASE("two configurations are compared by executor, by queue and by the rest") {
   const ConfigParts one = config_digest(file(
       R"({"root":"r/","queues":[{"executors":{"Mail":{"exec":["/a"],"timeout":"1s"},"*":{"noop":{}}}},
@@ -89,7 +87,5 @@ TEST_CASE("of a configuration with very many parts only the whole is compared") 
     CHECK(digest.size() == 8);
   }
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::client

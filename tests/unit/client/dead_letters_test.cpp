@@ -5,6 +5,7 @@
 #include "client/queue.h"
 #include "client/task_info.h"
 #include "fake_consul.h"
+#include "unit/refusal.h"
 
 namespace lictor::client {
 namespace {
@@ -15,20 +16,19 @@ using namespace std::chrono_literals;
 constexpr WallTime kBuriedNow{1'795'228'350'949ms};
 
 TEST_CASE("retry writes the record as its producer wrote it") {
-  const auto record = retried_record(
-      R"({"record":{"taskType":"T","taskTaken":"false","n":1.50,"taskAttempt":3},"reason":"failed"})",
-      kBuriedNow, false);
-  REQUIRE(record);
-  CHECK(*record == R"({"taskType":"T","taskTaken":"false","n":1.50})");
+  const auto record =
+      retried_record(
+          R"({"record":{"taskType":"T","taskTaken":"false","n":1.50,"taskAttempt":3},"reason":"failed"})",
+          kBuriedNow, false)
+          .value();
+  CHECK(record == R"({"taskType":"T","taskTaken":"false","n":1.50})");
 }
 
 TEST_CASE("an unreadable record cannot be retried") {
   for (const char* letter : {R"({"raw":"not json"})", R"({"raw_base64":"AP8="})", "nonsense", "{}",
                              R"({"record":"text"})"}) {
     CAPTURE(letter);
-    const auto record = retried_record(letter, kBuriedNow, false);
-    REQUIRE_FALSE(record);
-    CHECK(record.error().code == ErrorCode::kInvalid);
+    CHECK(refusal_of(retried_record(letter, kBuriedNow, false)).code == ErrorCode::kInvalid);
   }
 }
 
@@ -101,10 +101,9 @@ TEST_CASE("ids that end in ~ and a number are ordinary ids, dead and again") {
   Graveyard yard;
   const std::vector<std::string> ids{"report", "report~1", "report~2", "report~3", "report,55"};
   for (const std::string& id : ids) yard.bury(id, id);
-  const auto all = yard.client.retry_all({});
-  REQUIRE(all);
-  CHECK(all->refused.empty());
-  CHECK(all->tasks.size() == ids.size());
+  const auto all = yard.client.retry_all({}).value();
+  CHECK(all.refused.empty());
+  CHECK(all.tasks.size() == ids.size());
   for (const std::string& id : ids) {
     CAPTURE(id);
     CHECK(contains(yard.task(id), '"' + id + '"'));  // its own record
@@ -117,11 +116,10 @@ TEST_CASE("retry takes the newest dead letter of the task, or the letter that is
   yard.bury("report", "report");
   yard.bury("report,55", "report");
   yard.bury("report~2", "report~2");
-  const auto shown = yard.client.show("report");
-  REQUIRE(shown);
-  REQUIRE(shown->size() == 2);
-  CHECK(shown->back().id == "report,55");
-  CHECK(shown->back().task_id == "report");
+  const auto shown = yard.client.show("report").value();
+  REQUIRE(shown.size() == 2);
+  CHECK(shown.back().id == "report,55");
+  CHECK(shown.back().task_id == "report");
   CHECK(yard.client.retry("report")->id == "report,55");
   CHECK(contains(yard.task("report"), "report,55"));
   CHECK(yard.client.retry("report").error().code == ErrorCode::kConflict);

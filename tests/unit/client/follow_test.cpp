@@ -32,9 +32,8 @@ const std::string kLetter = R"({"reason":"failed","error":"exit 3","attempts":3}
 TEST_CASE("a task that is gone without a dead letter is done") {
   Followed scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9), reply(404, "", 20),
                   reply(404, "", 20), reply(404, "", 20), no_names(), reply(404, "", 20)}};
-  const auto ending = scene.follow();
-  REQUIRE(ending);
-  CHECK(ending->how == Ending::How::kGone);
+  const auto ending = scene.follow().value();
+  CHECK(ending.how == Ending::How::kGone);
   CHECK(scene.consul.all_asked());
 }
 
@@ -53,10 +52,9 @@ TEST_CASE("an older dead letter of the same id does not count") {
       {reply(404, "", 20), reply(200, entry(kDead, kLetter, 5)), no_names(), reply(404, "", 20)}};
   CHECK(before.follow()->how == Ending::How::kGone);
   Followed after{{reply(404, "", 20), reply(200, entry(kDead, kLetter, 15)), no_names()}};
-  const auto ending = after.follow();
-  REQUIRE(ending);
-  REQUIRE(ending->how == Ending::How::kDead);
-  CHECK(ending->task.error == "exit 3");
+  const auto ending = after.follow().value();
+  REQUIRE(ending.how == Ending::How::kDead);
+  CHECK(ending.task.error == "exit 3");
 }
 
 TEST_CASE("a new task under the same id means that the old one has ended") {
@@ -70,9 +68,8 @@ TEST_CASE("a new task under the same id means that the old one has ended") {
 
 TEST_CASE("waiting ends with its timeout, and at once when a right is missing") {
   Followed late{{}};
-  const auto ending = late.follow(Duration::zero());
-  REQUIRE(ending);
-  CHECK(ending->how == Ending::How::kTimedOut);
+  const auto ending = late.follow(Duration::zero()).value();
+  CHECK(ending.how == Ending::How::kTimedOut);
   Followed denied{{reply(403, "Permission denied")}};
   CHECK(denied.follow().error().code == ErrorCode::kPermissionDenied);
 }
@@ -88,10 +85,9 @@ TEST_CASE(
                     reply(200, entry("lictor/q/leader", "{}", 5, leader_session)),
                     undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kNotSent),
                     undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kNotSent)}};
-    const auto ending = scene.follow(1s);
-    REQUIRE(ending);
-    CHECK(ending->how == Ending::How::kTimedOut);
-    return ending->task.state;
+    const auto ending = scene.follow(1s).value();
+    CHECK(ending.how == Ending::How::kTimedOut);
+    return ending.task.state;
   };
   CHECK(seen("s") == TaskState::kRunning);
   CHECK(seen("another") == TaskState::kOrphan);
@@ -101,10 +97,9 @@ TEST_CASE("the history gives the result, unless its record is older than the tas
   const std::string done = R"({"record":{"taskType":"T"},"result":{"rows":7},"attempts":1})";
   Followed scene{{reply(404, "", 20), reply(404, "", 20), no_names(),
                   reply(200, entry("lictor/q/done/42", done, 15))}};
-  const auto ending = scene.follow();
-  REQUIRE(ending);
-  REQUIRE(ending->how == Ending::How::kDone);
-  CHECK(ending->task.result == R"({"rows":7})");
+  const auto ending = scene.follow().value();
+  REQUIRE(ending.how == Ending::How::kDone);
+  CHECK(ending.task.result == R"({"rows":7})");
   Followed older{{reply(404, "", 20), reply(404, "", 20), no_names(),
                   reply(200, entry("lictor/q/done/42", done, 5))}};
   CHECK(older.follow()->how == Ending::How::kGone);

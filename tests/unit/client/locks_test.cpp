@@ -9,6 +9,7 @@
 #include "client/task_info.h"
 #include "core/partition.h"
 #include "fake_consul.h"
+#include "unit/refusal.h"
 
 namespace lictor::client {
 namespace {
@@ -65,29 +66,27 @@ TaskState state_in(const Locks& locks, std::uint32_t partition) {
 
 TEST_CASE("without a number of partitions, or with 1, the leader key is the only lock") {
   for (const auto& count : {reply(404, "", 9), count_of("1"), count_of("1\n")}) {
-    const auto locks = locks_by({count, reply(200, held("", "a", "s-a"), 9)});
-    REQUIRE(locks);
-    CHECK(locks->count() == 1);
-    CHECK((*locks)[0].session == "s-a");
-    CHECK((*locks)[0].text("instance") == "i-a");
-    CHECK((*locks)[0].name() == "a");
-    CHECK(state_in(*locks, 3) == TaskState::kRunning);
+    const auto locks = locks_by({count, reply(200, held("", "a", "s-a"), 9)}).value();
+    CHECK(locks.count() == 1);
+    CHECK(locks[0].session == "s-a");
+    CHECK(locks[0].text("instance") == "i-a");
+    CHECK(locks[0].name() == "a");
+    CHECK(state_in(locks, 3) == TaskState::kRunning);
   }
 }
 
 TEST_CASE("each of several partitions has its own leader, by which its tasks run") {
   const std::string locked = listing(held("/4/0", "a", "s-a"), held("/4/2", "b", "s-b"));
-  const auto locks = locks_by({count_of("4"), reply(200, locked, 9), reply(404, "", 9)});
-  REQUIRE(locks);
-  REQUIRE(locks->count() == 4);
-  CHECK((*locks)[0].session == "s-a");
-  CHECK((*locks)[1].session.empty());
-  CHECK((*locks)[2].session == "s-b");
-  CHECK((*locks)[1].index == 0);
-  CHECK((*locks)[2].partition == core::Partition{4, 2});
-  CHECK(state_in(*locks, 0) == TaskState::kRunning);
-  CHECK(state_in(*locks, 1) == TaskState::kOrphan);
-  CHECK(state_in(*locks, 2) == TaskState::kOrphan);
+  const auto locks = locks_by({count_of("4"), reply(200, locked, 9), reply(404, "", 9)}).value();
+  REQUIRE(locks.count() == 4);
+  CHECK(locks[0].session == "s-a");
+  CHECK(locks[1].session.empty());
+  CHECK(locks[2].session == "s-b");
+  CHECK(locks[1].index == 0);
+  CHECK(locks[2].partition == core::Partition{4, 2});
+  CHECK(state_in(locks, 0) == TaskState::kRunning);
+  CHECK(state_in(locks, 1) == TaskState::kOrphan);
+  CHECK(state_in(locks, 2) == TaskState::kOrphan);
 }
 
 TEST_CASE(
@@ -112,17 +111,15 @@ TEST_CASE(
 
 TEST_CASE("keys that are no locks of this number of partitions do not count") {
   const std::string odd = listing(held("/4/7", "a", "s-a"), held("/4/01", "b", "s-b"));
-  const auto locks = locks_by({count_of("4"), reply(200, odd, 9), reply(404, "", 9)});
-  REQUIRE(locks);
-  for (std::uint32_t i = 0; i < 4; ++i) CHECK((*locks)[i].session.empty());
+  const auto locks = locks_by({count_of("4"), reply(200, odd, 9), reply(404, "", 9)}).value();
+  for (std::uint32_t i = 0; i < 4; ++i) CHECK(locks[i].session.empty());
 }
 
 TEST_CASE("an unreadable number of partitions is an error with the key and what was expected") {
   for (const std::string value : {"", "0", "257", "-4", "4.0", "many", "4 4", "\n"}) {
-    const auto locks = locks_by({count_of(value)});
-    REQUIRE_FALSE(locks);
-    CHECK(locks.error().code == ErrorCode::kInvalid);
-    CHECK(contains(locks.error().message,
+    const Error error = refusal_of(locks_by({count_of(value)}));
+    CHECK(error.code == ErrorCode::kInvalid);
+    CHECK(contains(error.message,
                    "lictor/q/partitions: expected the number of partitions, from 1 to 256, got"));
   }
 }
@@ -135,10 +132,10 @@ TEST_CASE("while the locks may not be read, claimed tasks count as running") {
         ErrorCode::kPermissionDenied);
   CHECK(state_in(locks_if_known(locks_by({reply(404, "", 9), denied})), 0) == TaskState::kRunning);
   // Of some partitions.
-  const auto part = locks_by({count_of("4"), reply(200, held("/4/2", "b", "s-b"), 9), denied});
-  REQUIRE(part);
-  CHECK(state_in(*part, 0) == TaskState::kRunning);
-  CHECK(state_in(*part, 2) == TaskState::kOrphan);
+  const auto part =
+      locks_by({count_of("4"), reply(200, held("/4/2", "b", "s-b"), 9), denied}).value();
+  CHECK(state_in(part, 0) == TaskState::kRunning);
+  CHECK(state_in(part, 2) == TaskState::kOrphan);
 }
 
 TEST_CASE("list and show tell the state of a task by the leader of its partition") {
@@ -150,16 +147,14 @@ TEST_CASE("list and show tell the state of a task by the leader of its partition
   consul.put("lictor/q/tasks/1", claimed(key_in(0), a));
   consul.put("lictor/q/tasks/2", claimed(key_in(2), a));
   lictor::Client client = test::client_of(consul);
-  const auto all = client.list();
-  REQUIRE(all);
-  REQUIRE(all->tasks.size() == 2);
-  for (const TaskInfo& task : all->tasks) {
+  const auto all = client.list().value();
+  REQUIRE(all.tasks.size() == 2);
+  for (const TaskInfo& task : all.tasks) {
     CHECK(task.state == (task.id == "1" ? TaskState::kRunning : TaskState::kOrphan));
   }
-  const auto shown = client.show("2");
-  REQUIRE(shown);
-  REQUIRE(shown->size() == 1);
-  CHECK(shown->front().state == TaskState::kOrphan);
+  const auto shown = client.show("2").value();
+  REQUIRE(shown.size() == 1);
+  CHECK(shown.front().state == TaskState::kOrphan);
 }
 
 }  // namespace lictor::client

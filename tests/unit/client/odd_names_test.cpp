@@ -8,6 +8,7 @@
 #include "client/queue.h"
 #include "client/schedules.h"
 #include "fake_consul.h"
+#include "unit/refusal.h"
 
 // Producers name keys as they like, and Consul 1.21.5 and newer refuse many of these names in the
 // path of a request. Everything that is done to one task works all the same.
@@ -43,9 +44,8 @@ TEST_CASE("a task of any name can be shown, waited for and cancelled") {
     const auto shown = scene.client.show(id);
     REQUIRE_MESSAGE(shown, (shown ? "" : shown.error().message));
     CHECK(shown->front().state == TaskState::kWaiting);
-    const auto waited = scene.client.wait(id, {.timeout = 1ms});
-    REQUIRE(waited);
-    CHECK(waited->how == Ending::How::kTimedOut);
+    const auto waited = scene.client.wait(id, {.timeout = 1ms}).value();
+    CHECK(waited.how == Ending::How::kTimedOut);
     REQUIRE(scene.client.cancel(id));
     CHECK_FALSE(*scene.store.get(scene.layout.task_key(id)));
     CHECK(scene.client.wait(id).error().code == ErrorCode::kNotFound);
@@ -63,9 +63,8 @@ TEST_CASE("a dead letter of any name can be shown, retried and purged") {
                                R"(","record":{"taskType":"T"},"reason":"failed"})";
     scene.consul.put(scene.layout.dead_prefix + id, letter);
     scene.consul.put(scene.layout.dead_prefix + id + ",57", letter);
-    const auto shown = scene.client.show(id);
-    REQUIRE(shown);
-    CHECK(shown->size() == 2);
+    const auto shown = scene.client.show(id).value();
+    CHECK(shown.size() == 2);
     CHECK(scene.client.retry(id)->id == id + ",57");
     CHECK((*scene.store.get(scene.layout.task_key(id)))->value == kOddRecord);
     REQUIRE(scene.client.purge(id));
@@ -83,10 +82,9 @@ TEST_CASE("a schedule of any name can be added, paused, run and removed") {
     CHECK(schedules.add(name, R"({"every":"1h","task":{"taskType":"T"}})").error().code ==
           ErrorCode::kConflict);
     CHECK(schedules.set_paused(name, true).value());
-    const auto id = schedules.run(name, WallTime{1'795'228'350'949ms});
-    REQUIRE(id);
-    CHECK(*id == name + "/20261121T023230Z");
-    CHECK(scene.client.show(*id));
+    const auto id = schedules.run(name, WallTime{1'795'228'350'949ms}).value();
+    CHECK(id == name + "/20261121T023230Z");
+    CHECK(scene.client.show(id));
     CHECK(name_note(name).empty() == (name == "nightly"));
     CHECK(schedules.remove(name));
   }
@@ -104,10 +102,9 @@ TEST_CASE("a missing right is told from a missing key, whatever its name") {
 
 TEST_CASE("a name that Consul refuses is not to be tried again") {
   test::FakeConsul consul{{test::reply(500, "invalid key name, use only ...")}};
-  const auto listed = Store{consul}.list("odd queue/tasks/");
-  REQUIRE_FALSE(listed);
-  CHECK(listed.error().code == ErrorCode::kFailed);
-  CHECK_FALSE(test::contains(listed.error().message, "try again"));
+  const Error error = refusal_of(Store{consul}.list("odd queue/tasks/"));
+  CHECK(error.code == ErrorCode::kFailed);
+  CHECK_FALSE(test::contains(error.message, "try again"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/new_record.h"
+#include "unit/refusal.h"
 
 namespace lictor::client {
 namespace {
@@ -22,9 +23,7 @@ struct Lines {
     return *task;
   }
   std::string refuse(const std::string& line) {
-    const auto task = complete_record(line, type, kCompletedNow, ids);
-    REQUIRE_FALSE(task);
-    return task.error().message;
+    return refusal_of(complete_record(line, type, kCompletedNow, ids)).message;
   }
 };
 

@@ -24,10 +24,9 @@ using test::undelivered;
 
 TEST_CASE("a task is created by cas with index 0, and its index is returned") {
   FakeConsul consul{{reply(200, result("t/42", "{}", 9))}};
-  const auto created = Store{consul}.create({{"t/42", "{}"}});
-  REQUIRE(created);
-  CHECK(created->index == 9);
-  CHECK(created->existing.empty());
+  const auto created = Store{consul}.create({{"t/42", "{}"}}).value();
+  CHECK(created.index == 9);
+  CHECK(created.existing.empty());
   CHECK(consul.asked[0].body == R"([{"KV":{"Verb":"cas","Key":"t/42","Value":"e30="}}])");
 }
 
@@ -37,9 +36,8 @@ TEST_CASE("existing records are left out and the others are written") {
                   R"({"OpIndex":0,"What":"failed to set key \"a\", index is stale"},)"
                   R"({"OpIndex":2,"What":"failed to set key \"c\", index is stale"}]})"),
        reply(200, result("b", "2"))}};
-  const auto created = Store{consul}.create({{"a", "1"}, {"b", "2"}, {"c", "3"}});
-  REQUIRE(created);
-  CHECK(created->existing == std::vector<std::size_t>{0, 2});
+  const auto created = Store{consul}.create({{"a", "1"}, {"b", "2"}, {"c", "3"}}).value();
+  CHECK(created.existing == std::vector<std::size_t>{0, 2});
   CHECK(consul.asked.size() == 2);
   CHECK_FALSE(contains(consul.asked[1].body, "\"a\""));
 }
@@ -49,10 +47,9 @@ TEST_CASE("a lost reply is resolved by reading back, also when the task is claim
   const std::string claimed =
       R"({"taskType":"T","taskTaken":true,"taskAttempt":1,"taskClaim":{"node":"h"}})";
   FakeConsul consul{{undelivered(Delivery::kLost), reply(200, result("t/42", claimed, 9))}};
-  const auto created = Store{consul}.create({{"t/42", mine}});
-  REQUIRE(created);
-  CHECK(created->index == 9);
-  CHECK(created->existing.empty());
+  const auto created = Store{consul}.create({{"t/42", mine}}).value();
+  CHECK(created.index == 9);
+  CHECK(created.existing.empty());
   CHECK(contains(consul.asked[1].target, "consistent"));
 }
 
@@ -85,9 +82,8 @@ TEST_CASE("after a lost reply, another task of the same id means that ours was n
   FakeConsul consul{{reply(500, "rpc error making call: EOF"),
                      reply(200, result("t/42", R"({"taskType":"Other"})")),
                      reply(409, txn_error(0, "failed to set key, index is stale"))}};
-  const auto created = Store{consul}.create({{"t/42", R"({"taskType":"T"})"}});
-  REQUIRE(created);
-  CHECK(created->existing == std::vector<std::size_t>{0});
+  const auto created = Store{consul}.create({{"t/42", R"({"taskType":"T"})"}}).value();
+  CHECK(created.existing == std::vector<std::size_t>{0});
 }
 
 TEST_CASE("a request that was not sent changed nothing") {
@@ -110,19 +106,17 @@ TEST_CASE("the largest record that can be claimed is created by a transaction") 
 
 TEST_CASE("a key that a path cannot name is read by a transaction") {
   FakeConsul consul{{reply(200, result("t/a//b", "v"))}};
-  const auto found = Store{consul}.get("t/a//b");
-  REQUIRE(found);
-  CHECK((*found)->value == "v");
+  const auto found = Store{consul}.get("t/a//b").value();
+  CHECK(found->value == "v");
   CHECK(contains(consul.asked[0].target, "/v1/txn"));
 }
 
 TEST_CASE("of many keys the missing ones are reported and the others are read") {
   FakeConsul consul{
       {reply(409, txn_error(0, "key \\\"a\\\" doesn't exist")), reply(200, result("b", "2"))}};
-  const auto entries = Store{consul}.get_all({"a", "b"});
-  REQUIRE(entries);
-  CHECK_FALSE((*entries)[0]);
-  CHECK((*entries)[1]->value == "2");
+  const auto entries = Store{consul}.get_all({"a", "b"}).value();
+  CHECK_FALSE(entries[0]);
+  CHECK(entries[1]->value == "2");
 }
 
 TEST_CASE("a key that the answer leaves out is a missing right") {
@@ -132,10 +126,9 @@ TEST_CASE("a key that the answer leaves out is a missing right") {
 
 TEST_CASE("an empty listing differs from one that may not be read") {
   FakeConsul empty{{reply(404, "", 5), reply(404, "", 5)}};
-  const auto listed = Store{empty}.list("t/");
-  REQUIRE(listed);
-  CHECK(listed->entries.empty());
-  CHECK_FALSE(listed->hidden);
+  const auto listed = Store{empty}.list("t/").value();
+  CHECK(listed.entries.empty());
+  CHECK_FALSE(listed.hidden);
 
   FakeConsul denied{{reply(404, "", 5), reply(403, "Permission denied")}};
   CHECK(Store{denied}.list("t/").error().code == ErrorCode::kPermissionDenied);
@@ -187,9 +180,8 @@ TEST_CASE("an index that goes backwards is not waited on") {
 
 TEST_CASE("rights to write are read from the refusals of an impossible transaction") {
   FakeConsul consul{{reply(409, txn_error(3, "Permission denied"))}};
-  const auto may = Store{consul}.writable({"a", "b"});
-  REQUIRE(may);
-  CHECK(*may == std::vector<bool>{true, false});
+  const auto may = Store{consul}.writable({"a", "b"}).value();
+  CHECK(may == std::vector<bool>{true, false});
   CHECK(contains(consul.asked[0].body, R"("check-not-exists","Key":"a")"));
   CHECK(contains(consul.asked[0].body, R"("check-index","Key":"a","Index":1)"));
 }

@@ -67,10 +67,9 @@ struct Unnameable {
   }
   // Of those that are listed under this id.
   std::multiset<TaskState> states(const std::string& id) {
-    const auto listed = client.list();
-    REQUIRE(listed);
+    const auto listed = client.list().value();
     std::multiset<TaskState> states;
-    for (const TaskInfo& task : listed->tasks) {
+    for (const TaskInfo& task : listed.tasks) {
       if (task.id == id) states.insert(task.state);
     }
     return states;
@@ -98,12 +97,11 @@ TEST_CASE("dead purge --all refuses unnameable dead letters, too") {
   Unnameable scene;
   scene.consul.put_bytes(std::string{"lictor/q/dead/"} + kBadPath, R"({"reason":"failed"})");
   scene.consul.put("lictor/q/dead/good", R"({"reason":"failed"})");
-  const auto purged = scene.client.purge_all({});
-  REQUIRE(purged);
-  REQUIRE(purged->tasks.size() == 1);
-  CHECK(purged->tasks.front().id == "good");
-  REQUIRE(purged->refused.size() == 1);
-  CHECK(contains(purged->refused.front().error.message, "/v1/kv/lictor/q/dead/bad%FFnow"));
+  const auto purged = scene.client.purge_all({}).value();
+  REQUIRE(purged.tasks.size() == 1);
+  CHECK(purged.tasks.front().id == "good");
+  REQUIRE(purged.refused.size() == 1);
+  CHECK(contains(purged.refused.front().error.message, "/v1/kv/lictor/q/dead/bad%FFnow"));
 }
 
 TEST_CASE("cancel --all refuses unnameable tasks without a try") {
@@ -111,15 +109,14 @@ TEST_CASE("cancel --all refuses unnameable tasks without a try") {
     Unnameable scene;
     TaskFilter filter;
     if (waiting) filter.state = TaskState::kWaiting;
-    const auto done = scene.client.cancel_all(filter);
-    REQUIRE(done);
-    REQUIRE(done->tasks.size() == 1);
-    CHECK(done->tasks[0].id == "good");
+    const auto done = scene.client.cancel_all(filter).value();
+    REQUIRE(done.tasks.size() == 1);
+    CHECK(done.tasks[0].id == "good");
     CHECK(scene.states(kBad).size() == 1);
-    REQUIRE(done->refused.size() == (waiting ? 0 : 1));
+    REQUIRE(done.refused.size() == (waiting ? 0 : 1));
     if (waiting) continue;
-    CHECK(done->refused[0].error.code == ErrorCode::kFailed);
-    CHECK(contains(done->refused[0].error.message, kBadPath));
+    CHECK(done.refused[0].error.code == ErrorCode::kFailed);
+    CHECK(contains(done.refused[0].error.message, kBadPath));
   }
 }
 

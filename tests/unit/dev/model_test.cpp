@@ -16,8 +16,6 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-TEST_SUITE_BEGIN("dev");
-
 struct Consul {
   Model model;
   Instant now{1h};
@@ -217,8 +215,6 @@ TEST_CASE("no body is nested too deeply for the stack") {
   CHECK(consul.ask("PUT", "/v1/txn", deep.substr(900'000, 200'000)).status == 400);
   CHECK(consul.ask("PUT", "/v1/session/create", R"({"X":)" + deep + "}").status == 200);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::dev

@@ -18,8 +18,6 @@ bool send(Channel& channel, std::string bytes) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("exec");
-
 TEST_CASE("messages arrive whole and in order, short, long and empty, with their descriptors") {
   auto [here, there] = std::move(Channel::create().value());
   const std::string longer(1'000'000, 'x');
@@ -96,7 +94,5 @@ TEST_CASE("an end that sends no more still receives, and one that is gone is tol
   { const Channel gone = std::move(here); }
   CHECK_FALSE(send(there, "nobody there"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec

@@ -28,8 +28,6 @@ bool names(const Environment& environment, const std::string& name) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("exec");
-
 TEST_CASE("of the daemon's environment a job gets what names place, language and user, no more") {
   const char* const daemon[] = {"PATH=/bin",      "LC_TIME=C",
                                 "TZ=UTC",         "HOME=/root",
@@ -125,7 +123,5 @@ TEST_CASE("a record full of parameters takes no longer than as many in small rec
   CHECK(told.size() == 7 + kParameters + 1);
   CHECK(has(told, "LICTOR_PARA_last=1"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec

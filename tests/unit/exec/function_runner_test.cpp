@@ -45,8 +45,6 @@ struct Scene {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("exec");
-
 TEST_CASE("a function gets its attempt and deadline, and its answer is the exit") {
   const Instant deadline = boot_now() + 1h;
   Scene scene{[&](const Attempt& attempt, const JobTools& tools) {
@@ -260,7 +258,5 @@ TEST_CASE("the runner's end asks all to stop and waits, and each end is told") {
   }
   for (std::uint64_t id = 1; id <= 3; ++id) CHECK(exits.has(AttemptId{id}));
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

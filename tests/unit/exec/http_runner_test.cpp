@@ -7,7 +7,6 @@
 
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <ctime>
 #include <string>
 #include <thread>
@@ -22,6 +21,7 @@
 #include "base/unique_fd.h"
 #include "skip.h"
 #include "support.h"
+#include "unit/refusal.h"
 
 namespace lictor::exec::test {
 namespace {
@@ -86,8 +86,6 @@ std::string http_date(std::time_t when) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("exec");
-
 TEST_CASE("http: the record is posted, with the attempt in the headers") {
   TestServer server{[](const Received&, Connection& connection) { connection.reply(204, ""); }};
   HttpCall call{parse_http_target(server.address() + "/a/b?c=d").value(), {}, {}, {}};
@@ -117,10 +115,9 @@ TEST_CASE("http: the record is posted, with the attempt in the headers") {
   CHECK(request.header("Lictor-Queue") == attempt.queue);
   CHECK(request.header("Lictor-Attempt") == "3");
   CHECK(request.header("Lictor-Fencing-Token") == "12345");
-  const auto deadline = parse_rfc3339(request.header("Lictor-Deadline"));
-  REQUIRE(deadline);
-  CHECK(*deadline > wall_now() + 50min);
-  CHECK(*deadline < wall_now() + 70min);
+  const auto deadline = parse_rfc3339(request.header("Lictor-Deadline")).value();
+  CHECK(deadline > wall_now() + 50min);
+  CHECK(deadline < wall_now() + 70min);
 }
 
 TEST_CASE("http: 2xx is done, and a JSON body is the result") {
@@ -184,10 +181,9 @@ TEST_CASE("http: Retry-After is taken in both its forms") {
   CHECK(*longest <= std::chrono::hours{24 * 366});
   const auto until =
       answered(503, "", "Retry-After: " + http_date(std::time(nullptr) + 3600) + "\r\n")
-          .retry_after;
-  REQUIRE(until);
-  CHECK(*until > 50min);
-  CHECK(*until <= 60min);
+          .retry_after.value();
+  CHECK(until > 50min);
+  CHECK(until <= 60min);
   CHECK_FALSE(answered(503, "", "Retry-After: " + http_date(1'000'000'000) + "\r\n").retry_after);
   CHECK_FALSE(answered(503, "", "Retry-After: soon\r\n").retry_after);
   CHECK_FALSE(answered(500).retry_after);
@@ -519,15 +515,12 @@ TEST_CASE("http: what is no URL of http is refused, and not quoted") {
   for (const char* url : {"", "notify", "127.0.0.1:9000/notify", "ftp://me:s3cret@host/", "http://",
                           "http://me:s3cret@host:port/", "http://a b/", "http://h/\n"}) {
     CAPTURE(url);
-    const auto target = parse_http_target(url);
-    REQUIRE_FALSE(target);
-    CHECK(target.error().message.starts_with(
-        "expected a URL such as \"http://127.0.0.1:9000/notify\", got "));
-    CHECK(target.error().message.find("s3cret") == std::string::npos);
+    const Error error = refusal_of(parse_http_target(url));
+    CHECK(
+        error.message.starts_with("expected a URL such as \"http://127.0.0.1:9000/notify\", got "));
+    CHECK(error.message.find("s3cret") == std::string::npos);
   }
   CHECK(parse_http_target("HTTPS://[::1]:8443/x")->shown == "https://[::1]:8443/x");
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

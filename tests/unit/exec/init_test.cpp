@@ -36,8 +36,6 @@ volatile sig_atomic_t got = 0;
 
 }  // namespace
 
-TEST_SUITE_BEGIN("exec");
-
 TEST_CASE("as PID 1 a daemon leaves no orphan a zombie, gets its signals and tells its end") {
   if (!is_root()) return;
   CHECK(as_pid_1([] {
@@ -64,7 +62,5 @@ TEST_CASE("as PID 1 a daemon leaves no orphan a zombie, gets its signals and tel
         }) == 7);
   CHECK(as_pid_1([] { return raise(SIGKILL); }) == 128 + SIGKILL);
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

@@ -128,8 +128,6 @@ void FrozenDisk::thaw() {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("exec");
-
 TEST_CASE(
     "a log that the disk does not take in time is told as lost, and those after it are kept") {
   const TemporaryFolder dir;
@@ -209,7 +207,5 @@ TEST_CASE("while the disk of logs and handover stands still, programs start and 
   CHECK(contents(options.log_directory + "/oracle/7.1.1005.log") == "no\n");
   rig.close();
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

@@ -1,13 +1,9 @@
 #include "exec/noop_runner.h"
 
-#include <vector>
-
 #include "base/clock.h"
 #include "support.h"
 
 namespace lictor::exec::test {
-
-TEST_SUITE_BEGIN("exec");
 
 TEST_CASE("no sleep, no thread: the end is told within the start") {
   NoopRunner runner{0ms};
@@ -45,7 +41,5 @@ TEST_CASE("a stop ends a sleep at once, and so does the runner's end") {
   }
   CHECK(exits.of(AttemptId{2}).ending == Ending::kStopped);
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

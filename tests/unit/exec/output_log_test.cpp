@@ -8,7 +8,6 @@
 #include <future>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -49,8 +48,6 @@ struct Scene {
 };
 
 }  // namespace
-
-TEST_SUITE_BEGIN("exec");
 
 TEST_CASE("a log's path stays in its queue's directory, whatever the task is called") {
   const auto path = [](std::string_view id) { return output_log_path("/l", "q", id, 2, 30); };
@@ -163,16 +160,15 @@ TEST_CASE("a task's logs come oldest first, by token, since attempts begin again
   write_file(output_log_path(folder.path(), "q", "a/b", 1, 300), "again");
   write_file(folder / "q/a%2Fb.1.x.log", "no token");
   write_file(folder / "q/a%2Fb.1.5.log.gz", "no log");
-  const auto logs = stored_logs(folder.path(), "q", "a/b", nullptr);
-  REQUIRE(logs);
-  REQUIRE(logs->size() == 3);
-  CHECK(logs->at(0).token == 10);
-  CHECK(logs->at(1).attempt == 2);
-  CHECK(logs->at(2).token == 300);
-  CHECK(logs->at(2).attempt == 1);
-  CHECK(logs->at(2).size == 5);
-  CHECK(logs->at(2).modified > WallTime{});
-  CHECK(logs->at(2).path == folder / "q/a%2Fb.1.300.log");
+  const auto logs = stored_logs(folder.path(), "q", "a/b", nullptr).value();
+  REQUIRE(logs.size() == 3);
+  CHECK(logs.at(0).token == 10);
+  CHECK(logs.at(1).attempt == 2);
+  CHECK(logs.at(2).token == 300);
+  CHECK(logs.at(2).attempt == 1);
+  CHECK(logs.at(2).size == 5);
+  CHECK(logs.at(2).modified > WallTime{});
+  CHECK(logs.at(2).path == folder / "q/a%2Fb.1.300.log");
   CHECK(stored_logs(folder.path(), "other", "a/b", nullptr)->empty());
 }
 
@@ -319,7 +315,5 @@ TEST_CASE("the pruner prunes again once much was written") {
   CHECK(pruned.removed == 1);
   CHECK_FALSE(scene.has("q/0.1.1.log"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

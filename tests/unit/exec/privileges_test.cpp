@@ -14,7 +14,6 @@
 
 #include <array>
 #include <csignal>
-#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -120,8 +119,6 @@ const std::string kEscape =
     "while [ ! -s $1 ]; do sleep 0.01; done\n";
 
 }  // namespace
-
-TEST_SUITE_BEGIN("exec");
 
 TEST_CASE("without root, only the warden can change users; neither the daemon nor a job can") {
   if (!is_root()) return;
@@ -238,14 +235,13 @@ TEST_CASE("a stray that hides its attempt ends with it, while another queue is b
 TEST_CASE("what is left in a dead daemon's cgroups is killed, also in groups below those") {
   Cgroups groups = Cgroups::create("left");
   if (!groups.available()) return tell_skipped("no cgroup for attempts: " + groups.absence());
-  const auto group = groups.take();
-  REQUIRE(group);
-  REQUIRE(mkdirat(group->folder.get(), ".below", 0755) == 0);
+  const auto group = groups.take().value();
+  REQUIRE(mkdirat(group.folder.get(), ".below", 0755) == 0);
   const pid_t left = fork();
   if (left == 0) {
     while (true) pause();
   }
-  const UniqueFd members{openat(group->folder.get(), ".below/cgroup.procs", O_WRONLY | O_CLOEXEC)};
+  const UniqueFd members{openat(group.folder.get(), ".below/cgroup.procs", O_WRONLY | O_CLOEXEC)};
   const std::string pid = std::to_string(left);
   REQUIRE(write(members.get(), pid.data(), pid.size()) == static_cast<ssize_t>(pid.size()));
 
@@ -271,7 +267,5 @@ TEST_CASE("with cgroups, the death of the warden ends strays that hide their att
   CHECK(rig.of(1).error == "the warden died");
   CHECK(gone(pid_in(dir / "escapee")));
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

@@ -1,5 +1,4 @@
 #include <cerrno>
-#include <string>
 #include <utility>
 
 #include <doctest/doctest.h>
@@ -7,8 +6,6 @@
 #include "exec/process_runner.h"
 
 namespace lictor::exec {
-
-TEST_SUITE_BEGIN("exec");
 
 TEST_CASE("a program that this host cannot run is not started: that is not the task's failure") {
   Program program;
@@ -41,7 +38,5 @@ TEST_CASE("a program that this host cannot run is not started: that is not the t
   CHECK(exit.attempt == AttemptId{7});
   CHECK(exit.error == "cannot run /opt/x: new process: Resource temporarily unavailable");
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec

@@ -9,15 +9,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "base/clock.h"
 #include "skip.h"
 #include "support.h"
 
 namespace lictor::exec::test {
-
-TEST_SUITE_BEGIN("exec");
 
 TEST_CASE("a program reads the task's record on standard input, to its end") {
   Rig rig;
@@ -481,7 +478,5 @@ TEST_CASE("no program, no runner") {
   Rig rig;
   CHECK(ProcessRunner::create(*rig.host, {}).error().code == ErrorCode::kInvalid);
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

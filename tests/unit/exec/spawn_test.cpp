@@ -39,8 +39,6 @@ Ended run_protected(std::vector<std::string> argv, const std::string& output) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("exec");
-
 // Protection itself needs CAP_SYS_RESOURCE; any other value is inherited and left in the same way.
 TEST_CASE("a job leaves its parent's place with the kernel's OOM killer, and the parent keeps it") {
   const TemporaryFolder dir;
@@ -59,7 +57,5 @@ TEST_CASE("a child with a copy of the warden's memory tells why it could not run
   CHECK(ended.step == Step::kRun);
   CHECK(ended.error == ENOENT);
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

@@ -3,7 +3,6 @@
 #include <sys/types.h>
 
 #include <condition_variable>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>

@@ -228,8 +228,6 @@ class Trace {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("exec");
-
 TEST_CASE("a job or its stray that an idle debugger has is killed, and holds nobody up") {
   std::string leaves;
   SUBCASE("the job") {}
@@ -325,7 +323,5 @@ TEST_CASE("no system call of the warden can wait") {
   CHECK(trace.count() > 100);
   for (const std::string& suspect : trace.suspects()) FAIL_CHECK(suspect);
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

@@ -6,8 +6,6 @@
 
 namespace lictor::exec {
 
-TEST_SUITE_BEGIN("exec");
-
 TEST_CASE("an order reads back as it was written, and in no part") {
   Spawn spawn;
   spawn.attempt = AttemptId{0x123456789abcdef0};
@@ -85,7 +83,5 @@ TEST_CASE("a report reads back as it was written") {
   REQUIRE(failed.has_value());
   CHECK(std::get<SpawnFailed>(*failed).step == Step::kRun);
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec

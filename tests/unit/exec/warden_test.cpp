@@ -14,6 +14,7 @@
 #include "exec/function_runner.h"
 #include "exec/lock_keeper.h"
 #include "support.h"
+#include "unit/refusal.h"
 
 namespace lictor::exec::test {
 namespace {
@@ -59,8 +60,6 @@ class Redirected {
 };
 
 }  // namespace
-
-TEST_SUITE_BEGIN("exec");
 
 TEST_CASE("a lease that runs out ends its job, TERM and then KILL, though the daemon hangs") {
   const TemporaryFolder dir;
@@ -413,9 +412,8 @@ TEST_CASE("the warden's death ends its jobs with all they started, and is told")
   CHECK(gone(child));
   CHECK(gone(escapee));
   CHECK(eventually([&] { return rig.warden_died(); }));
-  const auto refused = runner->start(attempt(2), Instant::max(), rig.exits.callback());
-  REQUIRE_FALSE(refused.has_value());
-  CHECK(refused.error().code == ErrorCode::kUnavailable);
+  const Error refused = refusal_of(runner->start(attempt(2), Instant::max(), rig.exits.callback()));
+  CHECK(refused.code == ErrorCode::kUnavailable);
   rig.host->set_lease(0, boot_now() + 1h, 0ms);
 }
 
@@ -433,7 +431,5 @@ TEST_CASE("the warden's death also ends what forgot of which attempt it is, in t
   CHECK(gone(nameless));
   (void)kill(nameless, SIGKILL);
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

@@ -20,6 +20,7 @@
 #include <doctest/doctest.h>
 
 #include "temporary_folder.h"
+#include "unit/refusal.h"
 
 namespace lictor::httpd {
 namespace {
@@ -199,8 +200,6 @@ std::chrono::nanoseconds time_to_close(const Client& client) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("httpd");
-
 TEST_CASE("a request is answered, and the connection closed") {
   const Scene scene;
   const std::string answer = Client{scene.url}.ask(get("/a%2Fb%20c?q=x%26y"));
@@ -246,9 +245,7 @@ TEST_CASE("unix sockets and IPv6 are served too") {
     CHECK((info.st_mode & 0777U) == 0660U);
     ListenOptions taken;
     taken.addresses = {"unix://" + path};
-    const auto second = open_listeners(taken);
-    REQUIRE_FALSE(second);
-    CHECK(second.error().code == ErrorCode::kConflict);
+    CHECK(refusal_of(open_listeners(taken)).code == ErrorCode::kConflict);
     CHECK(Client{scene.url}.ask(get("/echo/x")).ends_with("x trusted  -"));
   }
   CHECK(access(path.c_str(), F_OK) != 0);  // taken along
@@ -276,18 +273,16 @@ TEST_CASE("a chosen port that is taken is an error, the default one only a warni
   const Scene scene;
   ListenOptions options;
   options.addresses = {scene.url.substr(std::strlen("http://"))};
-  const auto refused = open_listeners(options);
-  REQUIRE_FALSE(refused);
-  CHECK(refused.error().code == ErrorCode::kConflict);
-  CHECK(refused.error().message.find(options.addresses.front()) != std::string::npos);
+  const Error refused = refusal_of(open_listeners(options));
+  CHECK(refused.code == ErrorCode::kConflict);
+  CHECK(refused.message.find(options.addresses.front()) != std::string::npos);
 
   std::string warning;
   options.any_port_will_do = true;
   options.on_warning = [&](const std::string& text) { warning = text; };
-  const auto other = open_listeners(options);
-  REQUIRE(other);
-  CHECK(other->front().url != scene.url);
-  CHECK(warning.find(other->front().url) != std::string::npos);
+  const auto other = open_listeners(options).value();
+  CHECK(other.front().url != scene.url);
+  CHECK(warning.find(other.front().url) != std::string::npos);
 }
 
 TEST_CASE("a listener for all addresses tells the host's name, and is not trusted") {
@@ -485,7 +480,5 @@ TEST_CASE("the end waits for no client, and answers those that wait") {
   CHECK(silent.receive().empty());
   CHECK_FALSE(scene.streams.front()->send("x"));  // an exchange may outlive its server
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::httpd

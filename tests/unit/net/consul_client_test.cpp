@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "harness.h"
+#include "unit/refusal.h"
 
 using namespace lictor;
 using namespace lictor::net;
@@ -40,8 +41,6 @@ void drive(ConsulClient& consul_client, Done done) {
 }
 
 }  // namespace
-
-TEST_SUITE_BEGIN("net");
 
 TEST_CASE("a client's replies come within step(), on the thread that drives it") {
   TestServer server{answer};
@@ -126,15 +125,14 @@ TEST_CASE("open() refuses what cannot be used, and says which setting or file it
   });
   for (const Row& each : rows) {
     CAPTURE(each.words);
-    const auto transport = Transport::open(each.options);
-    REQUIRE_FALSE(transport);
-    CAPTURE(transport.error().message);
+    const Error error = refusal_of(Transport::open(each.options));
+    CAPTURE(error.message);
     // A file that is not there may be there at the next start.
-    const bool is_missing = transport.error().message.find(", got: ") != std::string::npos;
-    CHECK(transport.error().code == (is_missing ? ErrorCode::kFailed : ErrorCode::kInvalid));
-    CHECK(transport.error().message.find(each.words) != std::string::npos);
-    CHECK(transport.error().message.find("expected") != std::string::npos);
-    CHECK(transport.error().message.find('\n') == std::string::npos);
+    const bool is_missing = error.message.find(", got: ") != std::string::npos;
+    CHECK(error.code == (is_missing ? ErrorCode::kFailed : ErrorCode::kInvalid));
+    CHECK(error.message.find(each.words) != std::string::npos);
+    CHECK(error.message.find("expected") != std::string::npos);
+    CHECK(error.message.find('\n') == std::string::npos);
   }
 }
 
@@ -144,5 +142,3 @@ TEST_CASE("open() connects to nothing: Consul may start later") {
                        "unix:///nowhere/consul.sock"};
   CHECK(Transport::open(options));
 }
-
-TEST_SUITE_END();

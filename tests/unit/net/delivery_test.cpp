@@ -25,8 +25,6 @@ const std::vector<Write> kWrites{{"PUT", "a body"},
 
 }  // namespace
 
-TEST_SUITE_BEGIN("net");
-
 // libcurl repeats a request by itself when a kept connection closes without a reply. Had the first
 // copy of a CAS been carried out, the second would come back as rejected.
 TEST_CASE("a write on a kept connection that closes without a reply is lost, and sent only once") {
@@ -219,5 +217,3 @@ TEST_CASE("a request whose time is over before it starts is not sent") {
   const auto forever = std::chrono::milliseconds::max();
   CHECK(transport->perform(request("PUT", "/", "x", forever)).status == 200);
 }
-
-TEST_SUITE_END();

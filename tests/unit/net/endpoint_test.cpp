@@ -2,11 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include "unit/refusal.h"
+
 using namespace lictor;
 using namespace lictor::net;
 using Kind = Endpoint::Kind;
-
-TEST_SUITE_BEGIN("net");
 
 TEST_CASE("an address is read in each of its forms") {
   struct Row {
@@ -27,21 +27,19 @@ TEST_CASE("an address is read in each of its forms") {
            Row{"unix:///run/consul.sock", Kind::kUnix, "http://localhost"},
        }) {
     CAPTURE(row.address);
-    const auto endpoint = parse_endpoint(row.address, "");
-    REQUIRE(endpoint);
-    CHECK(endpoint->kind == row.kind);
-    CHECK(endpoint->origin == row.origin);
-    CHECK(endpoint->address == row.address);
-    CHECK(endpoint->connect_to.empty());
-    CHECK(endpoint->unix_path == (row.kind == Kind::kUnix ? "/run/consul.sock" : ""));
+    const auto endpoint = parse_endpoint(row.address, "").value();
+    CHECK(endpoint.kind == row.kind);
+    CHECK(endpoint.origin == row.origin);
+    CHECK(endpoint.address == row.address);
+    CHECK(endpoint.connect_to.empty());
+    CHECK(endpoint.unix_path == (row.kind == Kind::kUnix ? "/run/consul.sock" : ""));
   }
 }
 
 TEST_CASE("with a TLS server name, the origin bears that name and the connection the address") {
-  const auto endpoint = parse_endpoint("https://[::1]:8501", "server.dc1.consul");
-  REQUIRE(endpoint);
-  CHECK(endpoint->origin == "https://server.dc1.consul:8501");
-  CHECK(endpoint->connect_to == "::[::1]:8501");
+  const auto endpoint = parse_endpoint("https://[::1]:8501", "server.dc1.consul").value();
+  CHECK(endpoint.origin == "https://server.dc1.consul:8501");
+  CHECK(endpoint.connect_to == "::[::1]:8501");
   // It is of no use to the other kinds, and the variable may be set for other programs.
   CHECK(parse_endpoint("http://10.0.0.1:8500", "server.dc1.consul")->connect_to.empty());
   CHECK_FALSE(parse_endpoint("https://10.0.0.1:8501", "a b"));
@@ -70,11 +68,10 @@ TEST_CASE("an address that cannot be used is refused by name, with what to write
                               "http:/x:1",
                               "unix:/x:1"}) {
     CAPTURE(address);
-    const auto endpoint = parse_endpoint(address, "");
-    REQUIRE_FALSE(endpoint);
-    CHECK(endpoint.error().code == ErrorCode::kInvalid);
-    CHECK(endpoint.error().message.find("Consul address \"" + std::string{address}) == 0);
-    CHECK(endpoint.error().message.find("expected") != std::string::npos);
+    const Error error = refusal_of(parse_endpoint(address, ""));
+    CHECK(error.code == ErrorCode::kInvalid);
+    CHECK(error.message.find("Consul address \"" + std::string{address}) == 0);
+    CHECK(error.message.find("expected") != std::string::npos);
   }
   CHECK_FALSE(parse_endpoint("unix:///" + std::string(120, 'x'), ""));
 }
@@ -82,11 +79,8 @@ TEST_CASE("an address that cannot be used is refused by name, with what to write
 TEST_CASE("a password in an address is refused without being shown") {
   for (const char* address : {"http://me:hush@127.0.0.1:8500", "me:hush@127.0.0.1:8500",
                               "ftp://me:hush@127.0.0.1:8500", "http://me:hush@a/b@c:1"}) {
-    const auto endpoint = parse_endpoint(address, "");
-    REQUIRE_FALSE(endpoint);
-    CHECK(endpoint.error().message.find("hush") == std::string::npos);
-    CHECK(endpoint.error().message.find("basic_auth") != std::string::npos);
+    const Error error = refusal_of(parse_endpoint(address, ""));
+    CHECK(error.message.find("hush") == std::string::npos);
+    CHECK(error.message.find("basic_auth") != std::string::npos);
   }
 }
-
-TEST_SUITE_END();

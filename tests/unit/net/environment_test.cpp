@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "unit/refusal.h"
+
 using namespace lictor;
 using namespace lictor::net;
 
@@ -19,8 +21,6 @@ Result<Options> apply(const Environment& environment, Options base = {}) {
 }
 
 }  // namespace
-
-TEST_SUITE_BEGIN("net");
 
 TEST_CASE("CONSUL_HTTP_ADDR and CONSUL_HTTP_SSL give the address that the consul command uses") {
   struct Row {
@@ -52,9 +52,8 @@ TEST_CASE("CONSUL_HTTP_ADDR and CONSUL_HTTP_SSL give the address that the consul
        }) {
     Options base;
     base.addresses = row.configured;
-    const auto options = apply(row.environment, base);
-    REQUIRE(options);
-    CHECK(options->addresses == row.expected);
+    const auto options = apply(row.environment, base).value();
+    CHECK(options.addresses == row.expected);
   }
 }
 
@@ -91,12 +90,11 @@ TEST_CASE("the words for true and false are those of the consul command; others 
   CHECK(apply({{"CONSUL_HTTP_SSL_VERIFY", ""}}).value().tls_verify);
   for (const char* name : {"CONSUL_HTTP_SSL", "CONSUL_HTTP_SSL_VERIFY"}) {
     for (const char* word : {"yes", "on", "2", "tRUE", " 1"}) {
-      const auto options = apply({{name, word}});
-      REQUIRE_FALSE(options);
-      CHECK(options.error().code == ErrorCode::kInvalid);
-      CHECK(options.error().message == "environment variable " + std::string{name} +
-                                           ": expected true or false, got \"" + word +
-                                           "\"; correct or unset it");
+      const Error error = refusal_of(apply({{name, word}}));
+      CHECK(error.code == ErrorCode::kInvalid);
+      CHECK(error.message == "environment variable " + std::string{name} +
+                                 ": expected true or false, got \"" + word +
+                                 "\"; correct or unset it");
     }
   }
 }
@@ -108,5 +106,3 @@ TEST_CASE("a token of the environment wins over the configuration's file, its fi
   CHECK(apply({{"CONSUL_HTTP_TOKEN", "t"}, {"CONSUL_HTTP_TOKEN_FILE", "/set"}}, base)->token_file ==
         "/set");
 }
-
-TEST_SUITE_END();

@@ -67,17 +67,14 @@ Idle leading(std::size_t queues) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("net");
-
 TEST_CASE("where all queries fit, each waits for as long as its caller wants, at once") {
   PollTurns turns{4, 4};
   const Instant now{1h};
   for (std::uint64_t i = 1; i <= 4; ++i) {
     turns.add(now, RequestId{i}, watch(i == 1));
-    const auto turn = turns.next(now);
-    REQUIRE(turn);
-    CHECK(turn->query == RequestId{i});
-    CHECK(turn->wait == 25s);
+    const auto turn = turns.next(now).value();
+    CHECK(turn.query == RequestId{i});
+    CHECK(turn.wait == 25s);
   }
   CHECK_FALSE(turns.next(now));
   CHECK(turns.next_deadline() == Instant::max());
@@ -173,5 +170,3 @@ TEST_CASE("a daemon that follows in all of its queues asks for their locks every
     CHECK(times.size() <= 32);
   }
 }
-
-TEST_SUITE_END();

@@ -19,8 +19,6 @@ Duration refuse_next(RateBackoff& backoff, Refusal kind = Refusal::kWrite) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("net");
-
 TEST_CASE("pauses after refusals in a row double from 0.5 s to 5 s, give or take a quarter") {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     RateBackoff backoff{Random{seed}};
@@ -59,5 +57,3 @@ TEST_CASE("what is accepted after a pause starts again, for its own kind alone")
   backoff.accepted(backoff.held_until(), Refusal::kWrite);
   CHECK(refuse_next(backoff, Refusal::kWrite) < 1s);
 }
-
-TEST_SUITE_END();

@@ -6,8 +6,6 @@ using namespace lictor;
 using namespace lictor::net;
 using namespace lictor::net::test;
 
-TEST_SUITE_BEGIN("net");
-
 TEST_CASE("TLS: the server's name and authority are checked") {
   if (!has_openssl()) return tell_skipped("needs openssl");
   const TemporaryFolder folder;
@@ -135,5 +133,3 @@ TEST_CASE("TLS: the client's certificate is sent") {
   options.client_key = folder / "client.key";
   CHECK(open_for({server.address()}, {}, options)->perform(get).status == 200);
 }
-
-TEST_SUITE_END();

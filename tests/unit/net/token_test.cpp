@@ -9,6 +9,7 @@
 #include "base/read_file.h"
 #include "net/token_source.h"
 #include "test_server.h"
+#include "unit/refusal.h"
 
 using namespace lictor;
 using namespace lictor::net;
@@ -28,8 +29,6 @@ std::string next_token(TokenSource& source, const std::string& last) {
 }
 
 }  // namespace
-
-TEST_SUITE_BEGIN("net");
 
 TEST_CASE("a token file is trimmed, wins over the token, and is read again when it changes") {
   const test::TemporaryFolder folder;
@@ -112,13 +111,10 @@ TEST_CASE("an unusable token is refused without being shown") {
   for (const auto& [token, file] : std::vector<std::pair<std::string, std::string>>{
            {"hush\nX-Other: 1", ""}, {"", split}, {"", empty}, {"", folder / "absent"}}) {
     TokenSource source;
-    const auto opened = source.open(token, file, 1ms);
-    REQUIRE_FALSE(opened);
+    const Error error = refusal_of(source.open(token, file, 1ms));
     const bool is_missing = file == empty || file == folder / "absent";
-    CHECK(opened.error().code == (is_missing ? ErrorCode::kFailed : ErrorCode::kInvalid));
-    CHECK(opened.error().message.find("hush") == std::string::npos);
-    CHECK(opened.error().message.find(file) != std::string::npos);
+    CHECK(error.code == (is_missing ? ErrorCode::kFailed : ErrorCode::kInvalid));
+    CHECK(error.message.find("hush") == std::string::npos);
+    CHECK(error.message.find(file) != std::string::npos);
   }
 }
-
-TEST_SUITE_END();

@@ -11,8 +11,6 @@ using namespace lictor;
 using namespace lictor::net;
 using namespace lictor::net::test;
 
-TEST_SUITE_BEGIN("net");
-
 TEST_CASE("a GET brings status, body and Consul's headers") {
   TestServer server{[](const Received&, Connection& connection) {
     // Over 2^53, where a double would lose the last digits; and with odd case and spaces.
@@ -309,5 +307,3 @@ TEST_CASE("destruction ends running, waiting and just sent requests with kCancel
   }
   CHECK(server.requests().size() == 4);
 }
-
-TEST_SUITE_END();

@@ -51,8 +51,6 @@ std::shared_ptr<RateBackoff> backoff() { return std::make_shared<RateBackoff>(Ra
 
 }  // namespace
 
-TEST_SUITE_BEGIN("net");
-
 TEST_CASE("a watch is asked with its wait, and a change ends it") {
   TestServer server{[](const Received&, Connection& connection) {
     connection.reply(200, "[1]", index_header("8"));
@@ -241,5 +239,3 @@ TEST_CASE("every request names the admin partition, as the consul command does")
   CHECK(asked.at(1).target == "/v1/kv/a?recurse&partition=bil%26ling");
   CHECK(asked.at(2).target == "/v1/kv/a?index=7&wait=25000ms&partition=bil%26ling");
 }
-
-TEST_SUITE_END();

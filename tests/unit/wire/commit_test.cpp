@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "core/reason.h"
+#include "unit/refusal.h"
 #include "wire/reason_text.h"
 
 using namespace lictor;
@@ -22,21 +23,19 @@ std::string error_of(std::string_view text) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("wire");
-
 TEST_CASE("a job's writes: set, set if, delete, bytes") {
   const auto writes = read_commit(R"([
     {"key": "app/x", "value": "text"},
     {"key": "app/y", "delete": true, "cas": 7},
     {"key": "l/q/tasks/next", "value": "{}", "cas": 0},
     {"key": "app/b", "value_base64": "/w=="}])",
-                                  kReserved, "l/q/tasks/1");
-  REQUIRE(writes);
+                                  kReserved, "l/q/tasks/1")
+                          .value();
   using Write = core::KvWrite;
-  CHECK(*writes == std::vector<Write>{{"app/x", "text", false, {}},
-                                      {"app/y", "", true, 7},
-                                      {"l/q/tasks/next", "{}", false, 0},
-                                      {"app/b", "\xff", false, {}}});
+  CHECK(writes == std::vector<Write>{{"app/x", "text", false, {}},
+                                     {"app/y", "", true, 7},
+                                     {"l/q/tasks/next", "{}", false, 0},
+                                     {"app/b", "\xff", false, {}}});
   CHECK(read_commit("[]", kReserved, "k")->empty());
 }
 
@@ -89,9 +88,8 @@ TEST_CASE("a job's writes that are nested without end are refused, not followed"
   CHECK_FALSE(error_of(deep).empty());
   CHECK_FALSE(error_of("[" + deep + "]").empty());
   CHECK_FALSE(error_of(R"([{"key": )" + deep + "}]").empty());
-  const auto refused = check_result(deep);
-  REQUIRE_FALSE(refused);
-  CHECK(refused.error().message == "expected at most 512 levels of arrays and objects, got more");
+  CHECK(refusal_of(check_result(deep)).message ==
+        "expected at most 512 levels of arrays and objects, got more");
 }
 
 TEST_CASE("a result that is JSON but for its ends is refused, for it stands within an object") {
@@ -145,12 +143,9 @@ TEST_CASE("every reason has a name, a sentence and its parts") {
 }
 
 TEST_CASE("a commit names a key once: two writes of it would have one ModifyIndex") {
-  const auto refused = read_commit(
+  const Error refused = refusal_of(read_commit(
       R"([{"key": "app/x", "value": "1"}, {"key": "app/y", "value": "1"},
           {"key": "app/x", "delete": true}])",
-      {}, "tasks/1");
-  REQUIRE_FALSE(refused);
-  CHECK(refused.error().message.find("entry 3: key: app/x") != std::string::npos);
+      {}, "tasks/1"));
+  CHECK(refused.message.find("entry 3: key: app/x") != std::string::npos);
 }
-
-TEST_SUITE_END();

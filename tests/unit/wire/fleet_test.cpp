@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
+#include "unit/refusal.h"
 
 namespace lictor::wire {
 namespace {
@@ -43,16 +44,12 @@ http::Response txn_reply_of(const std::vector<json>& entries) {
   return fleet_reply(200, {{"Results", results}, {"Errors", nullptr}});
 }
 
-TEST_SUITE_BEGIN("wire");
-
 TEST_CASE("the number of partitions is a number from 1 to 256, and nothing else") {
   CHECK(read_count("16").value() == 16);
   CHECK(read_count("256\n").value() == 256);
   for (const char* value : {"", "0", "257", "-1", "1.5", "16x", "sixteen", "99999999999"}) {
     CAPTURE(value);
-    const auto count = read_count(value);
-    REQUIRE_FALSE(count);
-    CHECK(count.error().message.find("from 1 to 256") != std::string::npos);
+    CHECK(refusal_of(read_count(value)).message.find("from 1 to 256") != std::string::npos);
   }
 }
 
@@ -292,8 +289,6 @@ TEST_CASE("the locks are told by partition, whatever else is there") {
   CHECK_FALSE(decode_locks(fleet_binding(), 2, fleet_reply(404, "")).ok);  // not Consul's
   CHECK_FALSE(decode_locks(fleet_binding(), 2, fleet_reply(500, "")).ok);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::wire

@@ -4,8 +4,6 @@
 
 using namespace lictor::wire;
 
-TEST_SUITE_BEGIN("wire");
-
 TEST_CASE("everything of a queue lies under its root") {
   const Layout layout = Layout::under("lictor/", "default");
   CHECK(layout.tasks_prefix == "lictor/default/tasks/");
@@ -37,5 +35,3 @@ TEST_CASE("odd keys are percent-encoded, segment by segment") {
   CHECK(kv_path(std::string("\0z", 2)) == "/v1/kv/%00z");
   CHECK(query_value("a/b c") == "a%2Fb%20c");
 }
-
-TEST_SUITE_END();

@@ -51,8 +51,6 @@ Stamp retrying() {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("wire");
-
 TEST_CASE("a queue's JSON pointer gives the serialKey of a task that has none of its own") {
   Layout layout = kRecordLayout;
   layout.serialize_by = "/taskPara/instance~1id";
@@ -391,5 +389,3 @@ TEST_CASE("a dead letter holds what cannot be read as text, or in base64") {
   CHECK(start(std::string(30, '\x01')) ==
         R"({"key":"l/q/tasks/a","raw_base64":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB")");
 }
-
-TEST_SUITE_END();

@@ -93,8 +93,6 @@ Commit some_commit() {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("wire");
-
 TEST_CASE("a session's creation") {
   const CreateSession effect{RequestId{3}};
   const auto made = decode(effect, reply(200, R"({"ID":"adf4238a-882b-9ddc"})"));
@@ -623,5 +621,3 @@ TEST_CASE("a lock that is refused for the number of partitions is not the lock o
   CHECK(answer(lock, R"(failed index check for key \"l/q/partitions\", current)", 0) ==
         Answer::kCountChanged);
 }
-
-TEST_SUITE_END();

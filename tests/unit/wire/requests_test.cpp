@@ -34,8 +34,6 @@ std::shared_ptr<const std::string> bytes(std::string text) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("wire");
-
 TEST_CASE("a session names its owner, and its durations have units") {
   Binding b = binding();
   CHECK(text(encode(b, CreateSession{})) ==
@@ -285,5 +283,3 @@ TEST_CASE("a tick's task goes with its schedule, or the schedule alone") {
   CHECK(text(encode(binding(), ListSchedules{{}, 9})) ==
         "GET /v1/kv/l/q/schedules/?recurse&index=9");
 }
-
-TEST_SUITE_END();

@@ -47,8 +47,6 @@ const schedule::Tick kTick = tick("2026-11-24T09:30:00Z");
 
 }  // namespace
 
-TEST_SUITE_BEGIN("wire");
-
 TEST_CASE("an expression of other dialects may hold the zone, or every") {
   const auto first = [](const std::string& members) {
     return next(read(with(members)), "2026-11-24T09:31:00Z");
@@ -264,7 +262,5 @@ TEST_CASE("what the configuration says is told from what leader and operator add
   CHECK(has_member(ours, "every"));
   CHECK_FALSE(has_member(R"({"paused":null})", "paused"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace schedule_record_test

@@ -184,8 +184,6 @@ Cost cost_of(const TransactionPlan& plan, const Ops& ops) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("wire");
-
 TEST_CASE("a plan costs what its body takes: the operations exactly, the bytes hardly more") {
   const TransactionPlan plan{layout(), plan_binding().node};
   for (std::uint64_t seed = 1; seed <= 3'000; ++seed) {
@@ -327,5 +325,3 @@ TEST_CASE("a short record has room for all that, whatever its key") {
     }
   }
 }
-
-TEST_SUITE_END();

@@ -17,8 +17,6 @@ namespace lictor::worker::test {
 
 using unit::contains;
 
-TEST_SUITE_BEGIN("worker");
-
 namespace {
 
 struct NotReady {
@@ -335,7 +333,5 @@ TEST_CASE("a worker that ignores the end of its standard input is ended after it
   runner.reset();
   CHECK(eventually([&] { return gone(pid_in(dir / "pid")); }));
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::worker::test

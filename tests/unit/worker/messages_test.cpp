@@ -14,8 +14,6 @@ using unit::contains;
 
 using namespace std::chrono_literals;
 
-TEST_SUITE_BEGIN("worker");
-
 namespace {
 
 std::string fault_of(const std::string& line) {
@@ -167,7 +165,5 @@ TEST_CASE("a line that is no message still tells which attempts it names") {
   CHECK(attempts_named(R"("attempt":"7)").empty());
   CHECK(attempts_named("").empty());
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::worker::test

@@ -10,8 +10,6 @@ namespace lictor::worker::test {
 
 using unit::contains;
 
-TEST_SUITE_BEGIN("worker");
-
 namespace {
 
 exec::Attempt of_partition(std::uint64_t id, std::uint32_t partition) {
@@ -123,7 +121,5 @@ TEST_CASE("when the daemon hangs or dies, its warden ends the workers in time") 
     CHECK(eventually([&] { return gone(pid) && gone(child); }));
   }
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::worker::test

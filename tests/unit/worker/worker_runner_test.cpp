@@ -13,8 +13,6 @@ namespace lictor::worker::test {
 
 using unit::contains;
 
-TEST_SUITE_BEGIN("worker");
-
 namespace {
 
 std::vector<std::string> logs_below(const std::string& folder) {
@@ -290,7 +288,5 @@ TEST_CASE("an attempt that waits for a process and is stopped was not started") 
   runner->stop(AttemptId{1}, 60s);
   CHECK(rig.of(1).ending == Ending::kNotStarted);
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::worker::test
