@@ -185,7 +185,7 @@ TEST_CASE("a wrong question is told what was expected") {
     const Response response = scene.get(target);
     CAPTURE(response.body);
     CHECK(response.status == status);
-    CHECK(response.body.find(part) != std::string::npos);
+    CHECK(contains(response.body, part));
   };
   wrong("/v1/tasks?queue=nope", 404, "one of: q");
   wrong("/v1/tasks?queue=q&state=odd", 400, "state: expected");
@@ -206,7 +206,7 @@ TEST_CASE("a task is submitted, cancelled, and an unknown one is not found") {
   const Response cancelled = scene.post("/v1/tasks/a%2F1/cancel?queue=q");
   CHECK(cancelled.status == 200);
   // Over the loopback a change takes no token, so its answer must not tell what the task holds.
-  CHECK(cancelled.body.find("taskPara") == std::string::npos);
+  CHECK_FALSE(contains(cancelled.body, "taskPara"));
   CHECK(scene.post("/v1/tasks/a%2F1/cancel?queue=q").status == 404);
 }
 
@@ -219,7 +219,7 @@ TEST_CASE("dead letters are retried and purged, one or many, but never all by mi
   CHECK(scene.post("/v1/dead/b/purge?queue=q").status == 404);
   const Response all = scene.post("/v1/dead/purge?queue=q", "{}");
   CHECK(all.status == 400);
-  CHECK(all.body.find("\\\"all\\\": true") != std::string::npos);
+  CHECK(contains(all.body, "\\\"all\\\": true"));
   CHECK(scene.post("/v1/dead/purge?queue=q", R"({"type":7})").status == 400);
   const json retried =
       json::parse(scene.post("/v1/dead/retry?queue=q", R"({"error":"exit status 1"})").body);
@@ -255,40 +255,39 @@ TEST_CASE("what is wrong is said, with the way out") {
   scene.backend.known->queues[0].states.clear();
   CHECK(findings().empty());
   scene.backend.known->queues[0].gauges["oldest_due"] = 300;
-  CHECK(findings().find("has been due for 5m\n") != std::string::npos);
+  CHECK(contains(findings(), "has been due for 5m\n"));
   scene.backend.known->queues[0].gauges["running"] = 1;
   scene.backend.known->queues[0].gauges["longest_running"] = 70.981;
-  CHECK(findings().find("due for 5m; 1 job runs, the oldest for 71s\n") != std::string::npos);
+  CHECK(contains(findings(), "due for 5m; 1 job runs, the oldest for 71s\n"));
   scene.backend.known->queues[0].log_error = "cannot write /x: No space left on device";
-  CHECK(findings().find("a cannot keep the output of jobs: cannot write /x: No space") !=
-        std::string::npos);
+  CHECK(contains(findings(), "a cannot keep the output of jobs: cannot write /x: No space"));
   scene.backend.known->queues[0].gauges["lease_left"] = 0.7;
-  CHECK(findings().find("the lease of a ends in 700 ms") != std::string::npos);
+  CHECK(contains(findings(), "the lease of a ends in 700 ms"));
   scene.backend.known->queues[0].cannot_start = "no space left on device";
-  CHECK(findings().find("cannot start jobs: no space left") != std::string::npos);
+  CHECK(contains(findings(), "cannot start jobs: no space left"));
   cluster::Member other;
   other.node = "b";
   other.config = "2";
   other.silence = "was last seen 1 min ago";
   scene.backend.members.members[0].config = "1";
   scene.backend.members.members.push_back(other);
-  CHECK(findings().find("b: was last seen") != std::string::npos);
-  CHECK(findings().find("another configuration") == std::string::npos);  // it is dead anyway
+  CHECK(contains(findings(), "b: was last seen"));
+  CHECK_FALSE(contains(findings(), "another configuration"));  // it is dead anyway
   scene.backend.members.members[1].silence.clear();
-  CHECK(findings().find("b has another configuration than a\n") != std::string::npos);
+  CHECK(contains(findings(), "b has another configuration than a\n"));
   auto& peers = scene.backend.members.members;
   peers[0].parts = {{"", "1"}, {"q", "2"}, {"q/Mail", "3"}};
   peers[1].parts = {{"", "1"}, {"q", "9"}};
   peers[1].reload_error = "lictor.json:3: unknown key";
   peers[1].seen = format_rfc3339(wall_now() + std::chrono::seconds{9});
-  CHECK(findings().find("b has another configuration than a: the settings of queue q differ; "
-                        "executor Mail of queue q is missing\n") != std::string::npos);
-  CHECK(findings().find("b keeps an older configuration than its file: lictor.json:3") !=
-        std::string::npos);
-  CHECK(findings().find("the clock of b is ") != std::string::npos);
+  CHECK(contains(findings(),
+                 "b has another configuration than a: the settings of queue q differ; "
+                 "executor Mail of queue q is missing\n"));
+  CHECK(contains(findings(), "b keeps an older configuration than its file: lictor.json:3"));
+  CHECK(contains(findings(), "the clock of b is "));
   scene.backend.known->queues[0].role = QueueStatus::Role::kDraining;
-  CHECK(findings().find("a gives up leadership: it starts no job and waits for 1 running job\n") !=
-        std::string::npos);
+  CHECK(contains(findings(),
+                 "a gives up leadership: it starts no job and waits for 1 running job\n"));
   const auto remedy = [&](const char* kind) {
     const json told = scene.read("/v1/queues");
     for (const json& each : told["queues"][0]["findings"]) {
@@ -301,15 +300,15 @@ TEST_CASE("what is wrong is said, with the way out") {
   peers[0].next = "it may be dead; b takes over in 9 to 14 s";
   CHECK(remedy("leader_silent") == "it may be dead; b takes over in 9 to 14 s");
   scene.backend.members.leads = {{}};
-  CHECK(findings().find("nobody leads") != std::string::npos);
+  CHECK(contains(findings(), "nobody leads"));
   scene.backend.members.next = "last: a; b takes it";
   CHECK(remedy("no_leader") == "last: a; b takes it; if nobody does, read the log of b");
   scene.backend.trouble.what = "Consul has no leader";
-  CHECK(findings().find("Consul has no leader") != std::string::npos);
+  CHECK(contains(findings(), "Consul has no leader"));
   // Unknown is not "nobody".
   const json queue = scene.read("/v1/queues")["queues"][0];
   CHECK(queue["fleet_error"] == "Consul has no leader");
-  CHECK(findings().find("nobody leads") == std::string::npos);
+  CHECK_FALSE(contains(findings(), "nobody leads"));
 }
 
 TEST_CASE("a follower shows what the leader tells, or why it cannot") {

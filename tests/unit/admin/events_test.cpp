@@ -80,9 +80,9 @@ TEST_CASE("a client is told what happens from when it comes") {
   const auto client = follow(events);
   tell(events, "tasks/a");
   const std::string text = client->until("tasks/a");
-  CHECK(text.find("early") == std::string::npos);
-  CHECK(text.find("event: started\n") != std::string::npos);
-  CHECK(text.find(R"("queue":"q","task":"tasks/a","attempt":1,"token":7})") != std::string::npos);
+  CHECK_FALSE(contains(text, "early"));
+  CHECK(contains(text, "event: started\n"));
+  CHECK(contains(text, R"("queue":"q","task":"tasks/a","attempt":1,"token":7})"));
 }
 
 TEST_CASE("a client that comes back with the last id gets what it missed") {
@@ -95,13 +95,13 @@ TEST_CASE("a client that comes back with the last id gets what it missed") {
   tell(events, "tasks/b");
   tell(events, "tasks/c");
   const std::string again = follow(events, "/v1/events", id)->until("tasks/c");
-  CHECK(again.find("tasks/b") != std::string::npos);
-  CHECK(again.find("tasks/a") == std::string::npos);
-  CHECK(again.find("event: gap") == std::string::npos);
+  CHECK(contains(again, "tasks/b"));
+  CHECK_FALSE(contains(again, "tasks/a"));
+  CHECK_FALSE(contains(again, "event: gap"));
   // An id of an earlier start of the daemon: everything that is kept, and that some may be missing.
   const std::string all = follow(events, "/v1/events", "1-5")->until("tasks/c");
-  CHECK(all.find("tasks/a") != std::string::npos);
-  CHECK(all.find("event: gap\ndata: {\"restarted\":true}") != std::string::npos);
+  CHECK(contains(all, "tasks/a"));
+  CHECK(contains(all, "event: gap\ndata: {\"restarted\":true}"));
 }
 
 TEST_CASE("a client that cannot keep up is told how many events it missed") {
@@ -111,7 +111,7 @@ TEST_CASE("a client that cannot keep up is told how many events it missed") {
   client->until("first");
   for (int i = 0; i < 5000; ++i) tell(events, "t" + std::to_string(i));
   const std::string text = client->until("\"t4999\"");
-  CHECK(text.find("event: gap\ndata: {\"missed\":") != std::string::npos);
+  CHECK(contains(text, "event: gap\ndata: {\"missed\":"));
   CHECK(count(text, "event: started") < 5000);
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("a key and a type of any length take bounded memory and do not end a s
   events.on_fact("q", fact);
   tell(events, "tasks/next");
   const std::string text = client->until("tasks/next");
-  CHECK(text.find("kkkk") != std::string::npos);
+  CHECK(contains(text, "kkkk"));
   CHECK(text.size() < 3'000);
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("an event about a lock has its partition, one about a task has none") 
   events.on_fact("q", leading);
   tell(events, "tasks/next");
   const std::string text = client->until("tasks/next");
-  CHECK(text.find(R"("queue":"q","partition":3})") != std::string::npos);
+  CHECK(contains(text, R"("queue":"q","partition":3})"));
   CHECK(count(text, "partition") == 1);
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("a client may ask for one queue, and one that does not read is dropped
   tell(events, "tasks/a");
   tell(events, "tasks/b", "other");
   const std::string text = one->until("tasks/b");
-  CHECK(text.find("tasks/a") == std::string::npos);
+  CHECK_FALSE(contains(text, "tasks/a"));
   for (int i = 0; i < 3000 && stuck.use_count() > 1; ++i) std::this_thread::sleep_for(10ms);
   CHECK(stuck.use_count() == 1);
 }

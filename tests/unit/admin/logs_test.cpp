@@ -158,7 +158,7 @@ TEST_CASE("no id leads out of the folder, and no link is followed") {
   scene.active->add(link);
   const Response refused = scene.get({{"id", "linked"}, {"attempt", "1"}});
   CHECK(refused.status == 500);
-  CHECK(refused.body.find("secret") == std::string::npos);
+  CHECK_FALSE(contains(refused.body, "secret"));
   // A FIFO would block whoever opens it.
   const std::string fifo = scene.path_of("fifo", 1, 1);
   REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);

@@ -58,7 +58,7 @@ TEST_CASE("chosen tasks are cancelled, chosen dead letters retried or purged, an
       const Response refused =
           scene.post(std::string{path} + "?queue=q", json{{"ids", ids}}.dump());
       CHECK(refused.status == 400);
-      CHECK(refused.body.find("ids: expected 1 to 200") != std::string::npos);
+      CHECK(contains(refused.body, "ids: expected 1 to 200"));
     }
   }
   CHECK(scene.post("/v1/tasks/cancel?queue=q", "{}").status == 400);
@@ -197,12 +197,11 @@ TEST_CASE("a schedule that is bad, has an odd field or a type that nobody runs i
       std::find_if(told["queues"][0]["findings"].begin(), told["queues"][0]["findings"].end(),
                    [](const json& each) { return each["kind"] == "schedule_fault"; });
   REQUIRE(bad != told["queues"][0]["findings"].end());
-  CHECK(bad->at("what").get<std::string>().find("\"bad\": it makes no tasks: every: expected") !=
-        std::string::npos);
-  CHECK(texts[0].find("\"idle\": its tasks have the type \"Rare\", which nobody runs") !=
-        std::string::npos);
-  CHECK(texts[1].find("\"odd\": ") != std::string::npos);
-  CHECK(texts[1].find("timeZone") != std::string::npos);
+  CHECK(
+      contains(bad->at("what").get<std::string>(), "\"bad\": it makes no tasks: every: expected"));
+  CHECK(contains(texts[0], "\"idle\": its tasks have the type \"Rare\", which nobody runs"));
+  CHECK(contains(texts[1], "\"odd\": "));
+  CHECK(contains(texts[1], "timeZone"));
 }
 
 TEST_CASE("Consul's trouble is told with its beginning") {
@@ -237,7 +236,7 @@ TEST_CASE("the list of tasks tells what failed, and its commands name the queue"
   REQUIRE(told.size() == 2);
   CHECK(told[0]["kind"] == "dead_letters");
   CHECK(told[0]["what"] == "2 dead letters: 2 of Mail: exit status 1");
-  CHECK(told[0]["remedy"].get<std::string>().find("\"lictor retry y -q q\"") != std::string::npos);
+  CHECK(contains(told[0]["remedy"].get<std::string>(), "\"lictor retry y -q q\""));
   CHECK(told[1]["kind"] == "failing");
   CHECK(told[1]["what"] == "1 task failed and will be tried again: 1 of Mail: exit status 7");
 }

@@ -15,6 +15,7 @@
 #include "base/time_text.h"
 #include "client/client.h"
 #include "core/partition.h"
+#include "unit/contains.h"
 
 namespace lictor::app {
 namespace {
@@ -131,7 +132,7 @@ TEST_CASE("free partitions wait for a member that takes some") {
   scene.consul.put("lictor/q/members/self/drain", "{}");
   const auto fleet = scene.backend->fleet("q").value();
   CHECK(fleet.free() == Numbers{0, 1, 2, 3});
-  CHECK(fleet.next.find("let a draining one take partitions again") != std::string::npos);
+  CHECK(contains(fleet.next, "let a draining one take partitions again"));
 }
 
 TEST_CASE("why is asked of the leader of the task's own partition") {

@@ -3,13 +3,11 @@
 #include <doctest/doctest.h>
 
 #include "config_text.h"
-#include "contains.h"
 
 namespace lictor::app {
 namespace {
 
 using namespace std::chrono_literals;
-using unit::contains;
 
 // What is wrong with "http": `value`, without where it stands.
 std::string http_error(const std::string& value, Mode mode = Mode::kDaemon) {

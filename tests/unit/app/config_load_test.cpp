@@ -10,15 +10,12 @@
 
 #include "base/unique_fd.h"
 #include "config_text.h"
-#include "contains.h"
 #include "skip.h"
 #include "temporary_folder.h"
 #include "unit/refusal.h"
 
 namespace lictor::app {
 namespace {
-
-using unit::contains;
 
 class Folder : public unit::TemporaryFolder {
  public:

@@ -27,8 +27,8 @@ TEST_CASE("what members tell of their configuration holds no token and no passwo
       "Http": {"http": {"url": "http://127.0.0.1/?key=s3cret", "headers": {"X-Key": "s3cret"}}}}}]})");
   std::string told;
   for (const auto& [part, settings] : config.parts) told += part + ' ' + settings + '\n';
-  CHECK(told.find("10s") != std::string::npos);
-  CHECK(told.find("s3cret") == std::string::npos);
+  CHECK(contains(told, "10s"));
+  CHECK_FALSE(contains(told, "s3cret"));
 }
 
 // The build holds the other defaults against the manual.
@@ -217,7 +217,7 @@ TEST_CASE("a user is looked up at load, and another user needs root or capabilit
   const std::string text = executor_text(R"({"exec": ["/bin/sh"], "user": "nobody"})");
   if (::geteuid() != 0) {
     if (::geteuid() != uid) {
-      CHECK(error_of(text).find("jobs of another user need CAP_SETUID, ") != std::string::npos);
+      CHECK(contains(error_of(text), "jobs of another user need CAP_SETUID, "));
     }
     return tell_skipped("needs root");
   }

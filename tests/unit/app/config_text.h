@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "app/config.h"
+#include "unit/contains.h"
 
 namespace lictor::app {
 

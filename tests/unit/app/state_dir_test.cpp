@@ -25,8 +25,6 @@
 namespace lictor::app {
 namespace {
 
-using unit::contains;
-
 TEST_CASE("the warning about a state_dir that others may write to says what to do") {
   const unit::TemporaryFolder folder;
   const auto exposure = [&](mode_t mode) {

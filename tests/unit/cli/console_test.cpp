@@ -1,16 +1,24 @@
 #include "cli/console.h"
 
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <sstream>
 #include <string>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "base/printable.h"
+#include "cli/json_output.h"
+#include "cli/top_page.h"
+#include "client/store.h"
 #include "cluster/diagnosis.h"
+#include "harness.h"
+#include "model_consul.h"
 #include "unit/refusal.h"
 
-namespace lictor::cli {
+namespace lictor::cli::test {
 namespace {
 
 struct Close {
@@ -122,7 +130,7 @@ TEST_CASE("if that is not enough, the first column is cut in its middle") {
         "ID                    STATE  ERROR\n"
         "a-long-id...ask-0001  dead   a long error ...\n"
         "b                     dead\n");
-  CHECK(table.render(0).text(false).find("a-long-id-of-one-task-0001  dead") != std::string::npos);
+  CHECK(contains(table.render(0).text(false), "a-long-id-of-one-task-0001  dead"));
   // One that is short leaves its room to the others.
   Table wide{{"ID", "ERROR"}};
   wide.add_row({{"a-long-id-of-one-task-0001"}, {"failed"}});
@@ -140,5 +148,144 @@ TEST_CASE("colour is printed on terminals that want it, and does not move column
 
 TEST_CASE("a table without rows prints nothing") { CHECK(Table{{"ID"}}.render(0).empty()); }
 
+int code_of(const http::Response& response) {
+  return exit_code(client::store_error("read x", response).code);
+}
+
+TEST_CASE("each kind of error has the exit code of the contract") {
+  CHECK(exit_code(ErrorCode::kInvalid) == 2);
+  CHECK(exit_code(ErrorCode::kNotFound) == 3);
+  CHECK(exit_code(ErrorCode::kUnavailable) == 4);
+  CHECK(exit_code(ErrorCode::kTimeout) == 4);
+  CHECK(exit_code(ErrorCode::kPermissionDenied) == 5);
+  CHECK(exit_code(ErrorCode::kConflict) == 1);
+  CHECK(exit_code(ErrorCode::kTooLarge) == 1);
+  CHECK(exit_code(ErrorCode::kFailed) == 1);
+}
+
+TEST_CASE("a temporary failure of Consul is exit code 4, for any reason") {
+  CHECK(code_of(undelivered(http::Delivery::kNotSent)) == 4);
+  CHECK(code_of(undelivered(http::Delivery::kLost)) == 4);
+  CHECK(code_of(reply(500, "No cluster leader")) == 4);
+  CHECK(code_of(reply(500, "rpc error making call: EOF")) == 4);
+  CHECK(code_of(reply(429, "")) == 4);
+  CHECK(code_of(reply(404, "")) == 4);  // no index: not Consul
+}
+
+TEST_CASE("a refusal by Consul is exit code 5 for missing rights, else 1") {
+  CHECK(code_of(reply(403, "Permission denied")) == 5);
+  CHECK(code_of(reply(403, "ACL not found")) == 5);
+  CHECK(code_of(reply(413, "Request body too large")) == 1);
+  CHECK(code_of(reply(400, "Missing key name")) == 1);
+}
+
+TEST_CASE("an error says what to do") {
+  const auto message = [](const http::Response& response) {
+    return client::store_error("read x", response).message;
+  };
+  CHECK(contains(message(reply(403, "ACL not found")), "does not know the token"));
+  CHECK(contains(message(reply(403, "Permission denied")), "--token-file"));
+  for (const int status : {400, 403, 404, 429, 500}) {
+    CHECK(contains(message(reply(status, "no")), "http://consul"));
+  }
+  CHECK(contains(message(reply(500, "No cluster leader")), "raft list-peers"));
+  CHECK(message(undelivered(http::Delivery::kNotSent,
+                            "GET /v1/kv/x: http://h:1: not sent: no; check that a Consul agent "
+                            "listens there")) ==
+        "cannot reach Consul at http://h:1: no; is the agent running? Set CONSUL_HTTP_ADDR or "
+        "--consul");
+}
+
+TEST_CASE("a document is safe to show and still the same JSON") {
+  const nlohmann::ordered_json value{{"z", "\x1b[1m\u009b\x7f\u00fc"}, {"a", "\xff"}};
+  const std::string text = json_document(value);
+  CHECK(text == "{\n  \"z\": \"\\u001b[1m\\u009b\\u007f\u00fc\",\n  \"a\": \"\ufffd\"\n}\n");
+  CHECK(nlohmann::json::parse(text)["z"] == value["z"]);
+}
+
+TEST_CASE("JSON is indented without being changed") {
+  CHECK(indented_json(R"({"n":123456789012345678901234567890,"n": 1.50,"e":{ },"l":[],)"
+                      R"("s":"a,{\"b\":\\","a":[1,{"x":null}]})") ==
+        "{\n"
+        "  \"n\": 123456789012345678901234567890,\n"
+        "  \"n\": 1.50,\n"
+        "  \"e\": {},\n"
+        "  \"l\": [],\n"
+        "  \"s\": \"a,{\\\"b\\\":\\\\\",\n"
+        "  \"a\": [\n"
+        "    1,\n"
+        "    {\n"
+        "      \"x\": null\n"
+        "    }\n"
+        "  ]\n"
+        "}");
+}
+
+TEST_CASE("an empty result is a document, with an error beside it") {
+  const std::vector<std::pair<const char*, const char*>> commands{
+      {"show x", "tasks"}, {"dead show x", "tasks"}, {"why x", "reasons"}};
+  ModelConsul consul;
+  for (const auto& [words, name] : commands) {
+    Stage scene{consul, true};
+    const auto code = scene.run(words);
+    REQUIRE_FALSE(code);
+    CHECK(code.error().code == ErrorCode::kNotFound);
+    const auto told = nlohmann::json::parse(scene.out());
+    CHECK(told.at("id") == "x");
+    CHECK(told.at(name) == nlohmann::json::array());
+
+    Stage plain{consul};
+    REQUIRE_FALSE(plain.run(words));
+    CHECK(plain.out().empty());
+  }
+}
+
+TEST_CASE("a missing leader is a document for --step-down, too") {
+  ModelConsul consul;
+  Stage scene{consul, true};
+  REQUIRE_FALSE(scene.run("leader --step-down"));
+  CHECK(nlohmann::json::parse(scene.out()).at("lock") == "free");
+}
+
+TEST_CASE("without an answer of Consul there is no document, and only the first id is tried") {
+  const auto lost = undelivered(http::Delivery::kLost);
+  Scene shown{{lost}, true};
+  REQUIRE_FALSE(shown.run("show x"));
+  CHECK(shown.out().empty());
+  Scene cancelled{{lost}};
+  CHECK(cancelled.run("cancel x y") == kUnreachable);
+  CHECK(cancelled.consul.asked.size() == 1);
+}
+
 }  // namespace
-}  // namespace lictor::cli
+
+TEST_CASE("top marks a running task whose owner is gone, and not its time") {
+  ModelConsul consul;
+  Stage stage{consul};
+  TopView view;
+  view.tasks = {
+      {"counts", {{"running", 2}}},
+      {"tasks",
+       {{{"key", "1"}, {"id", "old"}, {"orphan", true}, {"since", "2020-01-01T00:00:00Z"}},
+        {{"key", "2"}, {"id", "new"}, {"orphan", false}, {"since", "2020-01-01T00:00:00Z"}}}}};
+  std::map<std::string, std::string> lines;
+  std::istringstream text{top_page({stage.client, view, "", {24, 80}}).text(false)};
+  for (std::string line, id; std::getline(text, line);) {
+    if (std::istringstream{line} >> id) lines[id] = line;
+  }
+  CHECK(contains(lines["old"], "orphan"));
+  CHECK_FALSE(contains(lines["new"], "orphan"));
+}
+
+TEST_CASE("top names the types that nobody runs, and no task that has none") {
+  ModelConsul consul;
+  Stage stage{consul};
+  TopView view;
+  view.queue = {{"types", {"Mail"}},
+                {"findings", {{{"kind", "no_executor"}, {"what", "1 task"}, {"remedy", ""}}}}};
+  view.tasks = {{"types", {{"", 1}, {"Mail", 2}, {"Odd", 1}}}};
+  const std::string text = top_page({stage.client, view, "", {24, 80}}).text(false);
+  CHECK(contains(text, "1 task: \"Odd\" (1)\n"));
+}
+
+}  // namespace lictor::cli::test

@@ -78,10 +78,9 @@ TEST_CASE("an attempt whose output was lost on its host says so, and not that it
   }};
   ModelConsul consul;
   consul.join(face.url());
-  Stage stage{consul};
-  CHECK(stage.run("logs 7") == 0);
-  CHECK(contains(stage.err(), "the output of attempt 1 was lost on a: cannot write it: No space"));
-  CHECK(contains(stage.err(), "\"lictor show 7\" has the end of it"));
+  const Printed stage = printed(consul, "logs 7");
+  CHECK(contains(stage.err, "the output of attempt 1 was lost on a: cannot write it: No space"));
+  CHECK(contains(stage.err, "\"lictor show 7\" has the end of it"));
 }
 
 TEST_CASE("a daemon that refuses the admin token is named; an empty folder proves nothing then") {

@@ -10,7 +10,6 @@
 namespace lictor::client {
 namespace {
 
-using test::contains;
 using namespace std::chrono_literals;
 
 constexpr WallTime kBuriedNow{1'795'228'350'949ms};

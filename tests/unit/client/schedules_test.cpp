@@ -13,7 +13,6 @@
 namespace lictor::client {
 namespace {
 
-using test::contains;
 using test::entry;
 using test::FakeConsul;
 using test::reply;

@@ -108,9 +108,9 @@ TEST_CASE("http: the record is posted, with the attempt in the headers") {
   CHECK(request.header("Content-Type") == "application/json");
   CHECK(request.header("User-Agent") == "mine");
   CHECK(request.header("X-A") == "b");
-  CHECK(request.head.find("X-Empty:\r\n") != std::string::npos);
+  CHECK(contains(request.head, "X-Empty:\r\n"));
   CHECK(request.header("Lictor-Task-Id") == "7%20%FF%25%0D%0AX:%20y");
-  CHECK(request.head.find("Lictor-Task-Key") == std::string::npos);  // too long for a header
+  CHECK_FALSE(contains(request.head, "Lictor-Task-Key"));  // too long for a header
   CHECK(request.header("Lictor-Task-Type") == attempt.task_type);
   CHECK(request.header("Lictor-Queue") == attempt.queue);
   CHECK(request.header("Lictor-Attempt") == "3");
@@ -194,7 +194,7 @@ TEST_CASE("http: what is no whole reply is tried again, and says so") {
   const auto check = [](const Exit& exit, const std::string& part) {
     CHECK(exit.ending == (part == "no connection: " ? Ending::kNotStarted : Ending::kRetry));
     CAPTURE(exit.error);
-    CHECK(exit.error.find("/notify: " + part) != std::string::npos);
+    CHECK(contains(exit.error, "/notify: " + part));
   };
   const std::string sent = "no whole reply: ";
   check(treated([](const Received&, Connection& c) { c.close_when_done(); }), sent);
@@ -297,7 +297,7 @@ TEST_CASE("http: a kept connection that closes before the reply gets the request
     CHECK(client.run(test::attempt(1)).ending == Ending::kDone);
     const Exit exit = client.run(test::attempt(2));
     CHECK(exit.ending == Ending::kRetry);
-    CHECK(exit.error.find("closed the kept connection before it replied") != std::string::npos);
+    CHECK(contains(exit.error, "closed the kept connection before it replied"));
     CHECK(server.requests().size() == 2);
     // It read everything, so it may have been carried out.
     CHECK(exit.taken == (way == Way::kEnds ? JobTaken::kYes : JobTaken::kHardly));
@@ -386,7 +386,7 @@ TEST_CASE("http: of replies without end a part is read, and no more") {
     c.write(" last");
     c.close_when_done();
   });
-  CHECK(page.error.find("status 500: ") != std::string::npos);
+  CHECK(contains(page.error, "status 500: "));
   CHECK(page.output_tail.ends_with("\xe2\x82\xac last"));
   CHECK(page.output_tail.size() <= 4096);
   CHECK(page.output_tail.starts_with("\xe2\x82\xac"));
@@ -398,7 +398,7 @@ TEST_CASE("http: of replies without end a part is read, and no more") {
     c.close_when_done();
   });
   CHECK(head.ending == Ending::kRetry);
-  CHECK(head.error.find("expected headers of at most 65536 bytes, got more") != std::string::npos);
+  CHECK(contains(head.error, "expected headers of at most 65536 bytes, got more"));
 }
 
 TEST_CASE("http: stop and the deadline end a request that nobody answers, and its connection") {
@@ -421,7 +421,7 @@ TEST_CASE("http: stop and the deadline end a request that nobody answers, and it
 
   const Exit late = client.run(attempt(3), boot_now() + 20ms);
   CHECK(late.ending == Ending::kRetry);
-  CHECK(late.error.find("the attempt timed out") != std::string::npos);
+  CHECK(contains(late.error, "the attempt timed out"));
   client.runner.reset();
   CHECK(client.exits.of(AttemptId{2}).ending == Ending::kStopped);
 }
@@ -483,8 +483,8 @@ TEST_CASE("http: TLS that cannot be had is a clear error, to be tried again") {
   HttpCall call{parse_http_target(url).value(), {}, {}, "/no/such/ca.pem"};
   const Exit exit = Client{std::move(call)}.run();
   CHECK(exit.ending == Ending::kNotStarted);
-  CHECK(exit.error.find("/notify: no connection: ") != std::string::npos);
-  CHECK(exit.error.find("/no/such/ca.pem") != std::string::npos);
+  CHECK(contains(exit.error, "/notify: no connection: "));
+  CHECK(contains(exit.error, "/no/such/ca.pem"));
 }
 
 TEST_CASE("http: a CA file that is replaced soon counts, and the one before no more") {
@@ -518,7 +518,7 @@ TEST_CASE("http: what is no URL of http is refused, and not quoted") {
     const Error error = refusal_of(parse_http_target(url));
     CHECK(
         error.message.starts_with("expected a URL such as \"http://127.0.0.1:9000/notify\", got "));
-    CHECK(error.message.find("s3cret") == std::string::npos);
+    CHECK_FALSE(contains(error.message, "s3cret"));
   }
   CHECK(parse_http_target("HTTPS://[::1]:8443/x")->shown == "https://[::1]:8443/x");
 }

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 // In 2015, so that by the clock of the pruner's thread all of it is old.
 constexpr WallTime kNow{std::chrono::hours{400'000}};
 
-struct Scene {
+struct StoredLogs {
   // Written `age` before kNow.
   std::string add(const std::string& name, std::chrono::seconds age, std::size_t bytes = 10) {
     const std::string path = folder / name;
@@ -220,7 +220,7 @@ TEST_CASE("a program's log counts as active while it runs, and what is lost of i
 // --- The pruner
 
 TEST_CASE("logs that are too old go, in every queue's folder") {
-  Scene scene;
+  StoredLogs scene;
   scene.add("q/1.1.1.log", 3h);
   scene.add("q/2.1.2.log", 1h);
   scene.add("r/3.1.3.log", 3h);
@@ -235,7 +235,7 @@ TEST_CASE("logs that are too old go, in every queue's folder") {
 }
 
 TEST_CASE("over the size, the oldest of all queues go first, until it fits") {
-  Scene scene;
+  StoredLogs scene;
   scene.add("q/new.1.3.log", 1min, 100);
   scene.add("r/oldest.1.1.log", 3min, 100);
   scene.add("q/older.1.2.log", 2min, 100);
@@ -248,7 +248,7 @@ TEST_CASE("over the size, the oldest of all queues go first, until it fits") {
 }
 
 TEST_CASE("the log of a running attempt stays, however old, and others make room for it") {
-  Scene scene;
+  StoredLogs scene;
   scene.active.add(scene.add("q/runs.1.1.log", 100h, 100));
   scene.add("q/ended.1.2.log", 1h, 100);
   const Pruned pruned = scene.prune(2h, 100);
@@ -258,7 +258,7 @@ TEST_CASE("the log of a running attempt stays, however old, and others make room
 }
 
 TEST_CASE("nothing but logs is touched, and no link is followed") {
-  Scene scene;
+  StoredLogs scene;
   const TemporaryFolder elsewhere;
   write_file(elsewhere / "other.1.1.log", "x");
   scene.add("q/notes.txt", 100h);
@@ -284,7 +284,7 @@ TEST_CASE("a folder that is not there yet is no error") {
 }
 
 TEST_CASE("the pruner prunes when it begins, and ends at once") {
-  Scene scene;
+  StoredLogs scene;
   scene.add("q/1.1.1.log", 3h);
   std::promise<Pruned> first;
   const std::jthread pruner =
@@ -294,7 +294,7 @@ TEST_CASE("the pruner prunes when it begins, and ends at once") {
 }
 
 TEST_CASE("the pruner prunes again once much was written") {
-  Scene scene;
+  StoredLogs scene;
   const auto active = std::make_shared<ActiveLogs>();
   constexpr std::uint64_t kMiB = 1U << 20U;
   std::promise<void> first;

@@ -174,8 +174,7 @@ TEST_CASE("without root, only the warden can change users; neither the daemon no
   CHECK(job.starts_with(std::to_string(other.credentials.uid) + "\n"));
   CHECK(contents(dir / "result") == "7\n");
   CHECK(contents(dir / "stopped") == "stopped: killed by signal 9 (SIGKILL)");
-  CHECK(contents(dir / "root").find("change of user to uid 0: Operation not permitted") !=
-        std::string::npos);
+  CHECK(contains(contents(dir / "root"), "change of user to uid 0: Operation not permitted"));
 }
 
 TEST_CASE("a stray that hides its attempt ends with it, while another queue is busy") {

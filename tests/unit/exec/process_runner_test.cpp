@@ -41,12 +41,12 @@ TEST_CASE("a program's environment tells it the task, and nothing of the daemon'
       rig.run(options, attempt(1, R"({"taskPara": {"initSize": 8000}})")).output_tail;
   unsetenv("CONSUL_HTTP_TOKEN");
   unsetenv("LICTOR_CONFIG");
-  CHECK(printed.find("LICTOR_PARA_initSize=8000\n") != std::string::npos);
-  CHECK(printed.find("LICTOR_FENCING_TOKEN=1001\n") != std::string::npos);
-  CHECK(printed.find("LICTOR_DEADLINE=\n") != std::string::npos);
-  CHECK(printed.find("ORACLE_SID=db7\n") != std::string::npos);
-  CHECK(printed.find("secret") == std::string::npos);
-  CHECK(printed.find("LICTOR_CONFIG") == std::string::npos);
+  CHECK(contains(printed, "LICTOR_PARA_initSize=8000\n"));
+  CHECK(contains(printed, "LICTOR_FENCING_TOKEN=1001\n"));
+  CHECK(contains(printed, "LICTOR_DEADLINE=\n"));
+  CHECK(contains(printed, "ORACLE_SID=db7\n"));
+  CHECK_FALSE(contains(printed, "secret"));
+  CHECK_FALSE(contains(printed, "LICTOR_CONFIG"));
 }
 
 TEST_CASE("a parameter of 100 kB arrives in the environment, one of 200 kB is left out") {
@@ -144,7 +144,7 @@ TEST_CASE(
   const std::string status = rig.run({"/bin/cat", "/proc/self/status"}, attempt(2)).output_tail;
   for (const char* set : {"SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt"}) {
     CAPTURE(set);
-    CHECK(status.find(std::string{set} + ":\t0000000000000000\n") != std::string::npos);
+    CHECK(contains(status, std::string{set} + ":\t0000000000000000\n"));
   }
   // 3 is the directory that ls reads.
   CHECK(rig.run({"/bin/ls", "/proc/self/fd"}, attempt(3)).output_tail == "0\n1\n2\n3\n");
@@ -343,7 +343,7 @@ TEST_CASE("100 MB of output are read and dropped, and the job is not held up") {
   CHECK(exit.output_tail.ends_with("done\n"));
   CHECK(exit.output_tail.size() <= OutputLog::kTailBytes);
   const std::string log = contents(dir / "oracle/7.1.1001.log");
-  CHECK(log.find("\n[lictor: 98951429 bytes were left out here]\n") != std::string::npos);
+  CHECK(contains(log, "\n[lictor: 98951429 bytes were left out here]\n"));
   CHECK(log.ends_with("done\n"));
   CHECK(log.size() < options.log_cap + 100);
 }
@@ -418,9 +418,9 @@ TEST_CASE("a job hands over writes and a result in the files that it is told") {
         "cannot take over the file LICTOR_RESULT: expected at most 524288 bytes, got more");
 
   options.argv = shell("ln -s /etc/passwd $LICTOR_RESULT");
-  CHECK(rig.run(options, attempt(5)).result_fault.find("symbolic link") != std::string::npos);
+  CHECK(contains(rig.run(options, attempt(5)).result_fault, "symbolic link"));
   options.argv = shell("mkfifo $LICTOR_RESULT");
-  CHECK(rig.run(options, attempt(6)).result_fault.find("a FIFO") != std::string::npos);
+  CHECK(contains(rig.run(options, attempt(6)).result_fault, "a FIFO"));
   options.argv = shell("ln -s /etc/passwd $LICTOR_COMMIT");
   CHECK(rig.run(options, attempt(7)).ending == Ending::kRetry);
 

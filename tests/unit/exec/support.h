@@ -20,6 +20,7 @@
 #include "exec/warden.h"
 #include "lictor/time.h"
 #include "temporary_folder.h"
+#include "unit/contains.h"
 
 namespace lictor::exec::test {
 

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "unit/contains.h"
 #include "unit/refusal.h"
 
 namespace lictor::httpd {
@@ -29,7 +30,7 @@ TEST_CASE("what is no listen address is refused with the form that is wanted") {
     CAPTURE(std::string{text});
     const Error error = refusal_of(parse_listen_address(text));
     CHECK(error.code == ErrorCode::kInvalid);
-    CHECK(error.message.find("expected ") != std::string::npos);
+    CHECK(contains(error.message, "expected "));
   }
   CHECK_FALSE(parse_listen_address("unix:///" + std::string(200, 'x')));
 }

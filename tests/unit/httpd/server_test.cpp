@@ -20,6 +20,7 @@
 #include <doctest/doctest.h>
 
 #include "temporary_folder.h"
+#include "unit/contains.h"
 #include "unit/refusal.h"
 
 namespace lictor::httpd {
@@ -205,7 +206,7 @@ TEST_CASE("a request is answered, and the connection closed") {
   const std::string answer = Client{scene.url}.ask(get("/a%2Fb%20c?q=x%26y"));
   CHECK(has_status(answer, "200"));
   CHECK(answer.ends_with("\r\n\r\n/a/b c trusted 127.0.0.1 x&y"));
-  CHECK(answer.find("\r\nClient: 127.0.0.1:") != std::string::npos);
+  CHECK(contains(answer, "\r\nClient: 127.0.0.1:"));
   const std::string head = Client{scene.url}.ask("HEAD /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
   CHECK(has_status(head, "200"));
   CHECK(head.ends_with("\r\n\r\n"));
@@ -238,8 +239,8 @@ TEST_CASE("unix sockets and IPv6 are served too") {
     CHECK(scene.url == "unix://" + path);
     const std::string answer = Client{scene.url}.ask(get("/echo/x"));
     CHECK(answer.ends_with("x trusted  -"));
-    CHECK(answer.find("\r\nClient: uid " + std::to_string(getuid()) + ", pid " +
-                      std::to_string(getpid()) + "\r\n") != std::string::npos);
+    CHECK(contains(answer, "\r\nClient: uid " + std::to_string(getuid()) + ", pid " +
+                               std::to_string(getpid()) + "\r\n"));
     struct stat info {};
     REQUIRE(stat(path.c_str(), &info) == 0);
     CHECK((info.st_mode & 0777U) == 0660U);
@@ -275,14 +276,14 @@ TEST_CASE("a chosen port that is taken is an error, the default one only a warni
   options.addresses = {scene.url.substr(std::strlen("http://"))};
   const Error refused = refusal_of(open_listeners(options));
   CHECK(refused.code == ErrorCode::kConflict);
-  CHECK(refused.message.find(options.addresses.front()) != std::string::npos);
+  CHECK(contains(refused.message, options.addresses.front()));
 
   std::string warning;
   options.any_port_will_do = true;
   options.on_warning = [&](const std::string& text) { warning = text; };
   const auto other = open_listeners(options).value();
   CHECK(other.front().url != scene.url);
-  CHECK(warning.find(other.front().url) != std::string::npos);
+  CHECK(contains(warning, other.front().url));
 }
 
 TEST_CASE("a listener for all addresses tells the host's name, and is not trusted") {

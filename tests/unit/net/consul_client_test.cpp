@@ -130,9 +130,9 @@ TEST_CASE("open() refuses what cannot be used, and says which setting or file it
     // A file that is not there may be there at the next start.
     const bool is_missing = error.message.find(", got: ") != std::string::npos;
     CHECK(error.code == (is_missing ? ErrorCode::kFailed : ErrorCode::kInvalid));
-    CHECK(error.message.find(each.words) != std::string::npos);
-    CHECK(error.message.find("expected") != std::string::npos);
-    CHECK(error.message.find('\n') == std::string::npos);
+    CHECK(contains(error.message, each.words));
+    CHECK(contains(error.message, "expected"));
+    CHECK_FALSE(contains(error.message, "\n"));
   }
 }
 

@@ -59,8 +59,6 @@ inline Pending send(Transport& transport, Request what) {
   return pending;
 }
 
-using unit::contains;
-
 /// Answers every request with "ok".
 inline void answer(const Received&, Connection& connection) { connection.reply(200, "ok"); }
 

@@ -128,7 +128,7 @@ TEST_CASE("TLS: the client's certificate is sent") {
   // then.
   const Response refused = open_for({server.address()}, {}, options)->perform(get);
   CHECK(refused.delivery != Delivery::kReplied);
-  CHECK(refused.error.find("the server refuses our certificate") != std::string::npos);
+  CHECK(contains(refused.error, "the server refuses our certificate"));
   options.client_cert = folder / "client.cert";
   options.client_key = folder / "client.key";
   CHECK(open_for({server.address()}, {}, options)->perform(get).status == 200);

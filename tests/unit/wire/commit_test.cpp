@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "core/reason.h"
+#include "unit/contains.h"
 #include "unit/refusal.h"
 #include "wire/reason_text.h"
 
@@ -147,5 +148,5 @@ TEST_CASE("a commit names a key once: two writes of it would have one ModifyInde
       R"([{"key": "app/x", "value": "1"}, {"key": "app/y", "value": "1"},
           {"key": "app/x", "delete": true}])",
       {}, "tasks/1"));
-  CHECK(refused.message.find("entry 3: key: app/x") != std::string::npos);
+  CHECK(contains(refused.message, "entry 3: key: app/x"));
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
+#include "unit/contains.h"
 #include "unit/refusal.h"
 
 namespace lictor::wire {
@@ -49,7 +50,7 @@ TEST_CASE("the number of partitions is a number from 1 to 256, and nothing else"
   CHECK(read_count("256\n").value() == 256);
   for (const char* value : {"", "0", "257", "-1", "1.5", "16x", "sixteen", "99999999999"}) {
     CAPTURE(value);
-    CHECK(refusal_of(read_count(value)).message.find("from 1 to 256") != std::string::npos);
+    CHECK(contains(refusal_of(read_count(value)).message, "from 1 to 256"));
   }
 }
 
@@ -178,9 +179,8 @@ TEST_CASE("a number that may not be written: the error has the rules to grant") 
   const core::DivisionReply refused = read(fleet_reply(409, {{"Errors", {denied}}}));
   CHECK(refused.answer == Answer::kRefused);
   CHECK(refused.error.starts_with("Permission denied; "));
-  CHECK(refused.error.find(R"(key "l/q/partitions" { policy = "write" })") != std::string::npos);
-  CHECK(refused.error.find(R"(key_prefix "l/q/leader/" { policy = "write" })") !=
-        std::string::npos);
+  CHECK(contains(refused.error, R"(key "l/q/partitions" { policy = "write" })"));
+  CHECK(contains(refused.error, R"(key_prefix "l/q/leader/" { policy = "write" })"));
   const json stale{{"OpIndex", 1}, {"What", "index is stale"}};
   const core::DivisionReply late = read(fleet_reply(409, {{"Errors", {stale}}}));
   CHECK(late.answer == Answer::kNo);
@@ -228,7 +228,7 @@ TEST_CASE("the right to another number is asked for by a transaction that cannot
   CHECK(read(fleet_reply(409, {{"Errors", {exists}}})).answer == Answer::kYes);
   const core::DivisionReply refused = read(fleet_reply(409, {{"Errors", {exists, denied}}}));
   CHECK(refused.answer == Answer::kRefused);
-  CHECK(refused.error.find(R"(key "l/q/partitions" { policy = "write" })") != std::string::npos);
+  CHECK(contains(refused.error, R"(key "l/q/partitions" { policy = "write" })"));
   CHECK(read(fleet_reply(500, "no leader")).answer == Answer::kUnknown);
 }
 

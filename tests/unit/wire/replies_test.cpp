@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/base64.h"
+#include "unit/contains.h"
 #include "wire/consul.h"
 #include "wire/fleet.h"
 #include "wire/transaction_plan.h"
@@ -408,7 +409,7 @@ TEST_CASE("schedules are read once a version, and a faulty one beside the others
   CHECK(listed.consul_index == 9);
   REQUIRE(listed.entries.size() == 2);
   CHECK(listed.entries[0].definition == nullptr);
-  CHECK(listed.entries[0].error.find("expected one of cron, every and at") != std::string::npos);
+  CHECK(contains(listed.entries[0].error, "expected one of cron, every and at"));
   const auto& entry = listed.entries[1];
   CHECK(entry.name == "good");
   CHECK(entry.tasks_prefix == "l/q/tasks/");

@@ -10,12 +10,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "contains.h"
 #include "support.h"
 
 namespace lictor::worker::test {
-
-using unit::contains;
 
 namespace {
 

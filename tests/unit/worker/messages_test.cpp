@@ -10,8 +10,6 @@
 
 namespace lictor::worker::test {
 
-using unit::contains;
-
 using namespace std::chrono_literals;
 
 namespace {
@@ -41,7 +39,7 @@ TEST_CASE("a run is one line with everything of the attempt, however the record 
   const std::string line = run_line(
       some_attempt("{\n  \"taskPara\": {\"n\": 12345678901234567890123}\r\n}"), "7", deadline);
   CHECK(line.find('\n') == line.size() - 1);
-  CHECK(line.find('\r') == std::string::npos);
+  CHECK_FALSE(contains(line, "\r"));
   const auto run = nlohmann::json::parse(line).at("run");
   CHECK(run.at("protocol") == 1);
   CHECK(run.at("attempt") == "7");
