@@ -227,9 +227,7 @@ TEST_CASE("an empty result is a document, with an error beside it") {
   ModelConsul consul;
   for (const auto& [words, name] : commands) {
     Stage scene{consul, true};
-    const auto code = scene.run(words);
-    REQUIRE_FALSE(code);
-    CHECK(code.error().code == ErrorCode::kNotFound);
+    CHECK(refusal_of(scene.run(words)).code == ErrorCode::kNotFound);
     const auto told = nlohmann::json::parse(scene.out());
     CHECK(told.at("id") == "x");
     CHECK(told.at(name) == nlohmann::json::array());

@@ -123,10 +123,9 @@ TEST_CASE("without a log the error names what was tried, and the state of the ta
   ModelConsul consul;
   const auto error_of = [&](const std::string& options = {}) {
     Stage stage{consul};
-    const auto code = state.logs(stage, options);
-    REQUIRE_FALSE(code);
-    CHECK(code.error().code == ErrorCode::kNotFound);
-    return code.error().message;
+    const Error error = refusal_of(state.logs(stage, options));
+    CHECK(error.code == ErrorCode::kNotFound);
+    return error.message;
   };
   CHECK(contains(error_of("--node b"), "b: no member now"));
   const std::string unknown = error_of();

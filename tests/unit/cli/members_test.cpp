@@ -102,9 +102,7 @@ TEST_CASE("a missing right is no empty list") {
     return reply(contains(request.target, "recurse") ? 404 : 403, "Permission denied", 9);
   };
   Stage stage{consul};
-  const auto code = stage.run("members");
-  REQUIRE_FALSE(code);
-  CHECK(code.error().code == ErrorCode::kPermissionDenied);
+  CHECK(refusal_of(stage.run("members")).code == ErrorCode::kPermissionDenied);
 }
 
 TEST_CASE(

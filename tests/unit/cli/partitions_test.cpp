@@ -98,10 +98,9 @@ TEST_CASE("leader shows who leads each partition, and fails where nobody does") 
   fleet.add("a", {0, 1, 2});
   fleet.add("b", {3, 4, 5, 6});
   Stage stage{fleet.consul};
-  const auto code = stage.run("leader");
-  REQUIRE_FALSE(code);
-  CHECK(code.error().code == ErrorCode::kNotFound);
-  CHECK(contains(code.error().message,
+  const Error error = refusal_of(stage.run("leader"));
+  CHECK(error.code == ErrorCode::kNotFound);
+  CHECK(contains(error.message,
                  "nobody leads partition 7 of queue \"q\" (lictor/q/leader/8/7 does not exist); "
                  "a or b takes it"));
   CHECK(contains(stage.out(), "PARTITION"));
@@ -142,10 +141,9 @@ TEST_CASE("a number of partitions that cannot be read is an error with the way o
   ModelConsul consul;
   consul.put("lictor/q/partitions", "lots");
   Stage stage{consul};
-  const auto code = stage.run("leader");
-  REQUIRE_FALSE(code);
-  CHECK(exit_code(code.error().code) == kUsage);
-  CHECK(contains(code.error().message, "lictor/q/partitions: expected the number of partitions"));
+  const Error error = refusal_of(stage.run("leader"));
+  CHECK(exit_code(error.code) == kUsage);
+  CHECK(contains(error.message, "lictor/q/partitions: expected the number of partitions"));
   const Report report = report_of(consul, 1);
   CHECK(contains(report.page().text(false), "lictor/q/partitions: expected the number"));
   CHECK(report.first_failure() == ErrorCode::kFailed);  // not of the usage
@@ -327,10 +325,9 @@ TEST_CASE("step-down waits until each partition has another leader") {
   const std::string a = fleet.add("a", {0, 1, 2, 3});
   const std::string b = fleet.add("b", {4, 5, 6, 7});
   Stage early{fleet.consul};
-  const auto code = early.run("leader --step-down --timeout 0s");
-  REQUIRE_FALSE(code);
-  CHECK(code.error().code == ErrorCode::kFailed);
-  CHECK(contains(code.error().message, "partitions 0-7 still with the old leaders within 0s"));
+  const Error error = refusal_of(early.run("leader --step-down --timeout 0s"));
+  CHECK(error.code == ErrorCode::kFailed);
+  CHECK(contains(error.message, "partitions 0-7 still with the old leaders within 0s"));
 
   CHECK(printed(fleet.consul, "leader --step-down --no-wait").out ==
         "a, b are asked to step down\n");

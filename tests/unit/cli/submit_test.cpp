@@ -36,9 +36,7 @@ TEST_CASE("the id is printed, and nothing else") {
 
 TEST_CASE("an existing task is a failure, and is left unchanged") {
   Scene scene{{reply(409, txn_error(0, "failed to set key, index is stale"))}};
-  const auto code = scene.run("submit T --id 42");
-  REQUIRE_FALSE(code);
-  CHECK(exit_code(code.error().code) == kFailed);
+  CHECK(exit_code(refusal_of(scene.run("submit T --id 42")).code) == kFailed);
   CHECK(scene.out().empty());
 }
 
@@ -63,10 +61,9 @@ TEST_CASE("a dead task is reported with its reason and the end of its output") {
 
 TEST_CASE("a token that cannot see the end is refused before anything is written") {
   Scene scene{{reply(403, "Permission denied")}};
-  const auto code = scene.run("submit T --id 42 --wait");
-  REQUIRE_FALSE(code);
-  CHECK(exit_code(code.error().code) == kDenied);
-  CHECK(contains(code.error().message, "not written"));
+  const Error error = refusal_of(scene.run("submit T --id 42 --wait"));
+  CHECK(exit_code(error.code) == kDenied);
+  CHECK(contains(error.message, "not written"));
 }
 
 TEST_CASE("a field that is nearly one of lictor's is named with its line, once") {
@@ -103,13 +100,12 @@ no task
 
 TEST_CASE("an error that ends the submission names the lines that were not written, also in JSON") {
   Scene scene{{reply(409, txn_error(0, "Permission denied"))}, true};
-  const auto code = submit_lines(scene, R"({"taskId":"t0","taskType":"T"}
+  const Error error = refusal_of(submit_lines(scene, R"({"taskId":"t0","taskType":"T"}
 {"taskId":"t1","taskType":"T"}
 {"taskId":"t2","taskType":"T"}
-)");
-  REQUIRE_FALSE(code);
-  CHECK(exit_code(code.error().code) == kDenied);
-  const std::string& message = code.error().message;
+)"));
+  CHECK(exit_code(error.code) == kDenied);
+  const std::string& message = error.message;
   CHECK(message.starts_with("lines 1 to 3: not written; cannot write lictor/q/tasks/t0"));
   CHECK(message.ends_with("; none after line 3 was sent"));
   const auto said = nlohmann::json::parse(scene.out());
@@ -133,9 +129,7 @@ TEST_CASE("a submission whose lines are all settled ends without an error") {
 TEST_CASE("a file that cannot be read is a wrong argument") {
   Scene scene{{}};
   for (const char* path : {".", "no/such.ndjson"}) {
-    const auto code = scene.run_words({"submit", "--ndjson", path});
-    REQUIRE_FALSE(code);
-    CHECK(exit_code(code.error().code) == kUsage);
+    CHECK(exit_code(refusal_of(scene.run_words({"submit", "--ndjson", path})).code) == kUsage);
   }
 }
 
