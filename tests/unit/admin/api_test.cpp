@@ -265,10 +265,7 @@ TEST_CASE("what is wrong is said, with the way out") {
   CHECK(contains(findings(), "the lease of a ends in 700 ms"));
   scene.backend.known->queues[0].cannot_start = "no space left on device";
   CHECK(contains(findings(), "cannot start jobs: no space left"));
-  cluster::Member other;
-  other.node = "b";
-  other.config = "2";
-  other.silence = "was last seen 1 min ago";
+  cluster::Member other{.node = "b", .config = "2", .silence = "was last seen 1 min ago"};
   scene.backend.members.members[0].config = "1";
   scene.backend.members.members.push_back(other);
   CHECK(contains(findings(), "b: was last seen"));
@@ -377,10 +374,7 @@ TEST_CASE("every answer is as the OpenAPI description says, and every path is de
   scene.task("soon", R"({"taskType":"Mail","executeAt":"2999-01-01T00:00:00Z"})");
   scene.task("odd", "no json");
   scene.letter("gone", "Mail", "exit status 1");
-  core::Fact fact{};
-  fact.kind = core::Fact::Kind::kStarted;
-  fact.key = "lictor/q/tasks/a/b";
-  fact.attempt = 1;
+  core::Fact fact{.kind = core::Fact::Kind::kStarted, .key = "lictor/q/tasks/a/b", .attempt = 1};
   scene.events.on_fact("q", fact);
 
   std::set<std::string> described;

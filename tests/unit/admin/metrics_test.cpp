@@ -34,11 +34,10 @@ Fact fact(Fact::Kind kind, const std::string& type, std::uint32_t attempt = 1) {
 Status leading() {
   Status status;
   status.version = "1.2.3";
-  QueueStatus queue;
-  queue.name = "q";
-  queue.role = QueueStatus::Role::kLeading;
-  queue.gauges = {{"lease_left", 9}, {"oldest_due", 1.5}};
-  queue.states = {{"ready", 3}, {"blocked", 1}};
+  QueueStatus queue{.name = "q",
+                    .role = QueueStatus::Role::kLeading,
+                    .gauges = {{"lease_left", 9}, {"oldest_due", 1.5}},
+                    .states = {{"ready", 3}, {"blocked", 1}}};
   status.queues = {queue};
   return status;
 }
@@ -164,10 +163,9 @@ TEST_CASE("promtool finds nothing wrong with the names and types") {
 }
 
 Status status_of(QueueStatus::Role role, double oldest_due, double discovered) {
-  QueueStatus queue;
-  queue.name = "q";
-  queue.role = role;
-  queue.gauges = {{"oldest_due", oldest_due}, {"discovered", discovered}};
+  QueueStatus queue{.name = "q",
+                    .role = role,
+                    .gauges = {{"oldest_due", oldest_due}, {"discovered", discovered}}};
   Status status;
   status.queues = {queue};
   return status;

@@ -28,10 +28,7 @@ json changed(Scene& scene, const std::string& target, const json& body) {
 core::Fact fact_of(core::Fact::Kind kind, const std::string& type, std::chrono::milliseconds took) {
   core::Task task;
   task.type = type;
-  core::Fact fact{};
-  fact.kind = kind;
-  fact.task = std::make_shared<const core::Task>(task);
-  fact.took = took;
+  core::Fact fact{.kind = kind, .took = took, .task = std::make_shared<const core::Task>(task)};
   return fact;
 }
 
@@ -134,9 +131,7 @@ TEST_CASE("unreadable dead letters are grouped by the field in error, and purged
 
 TEST_CASE("the last hour is counted by the minute") {
   Scene scene;
-  core::Fact fact{};
-  fact.kind = core::Fact::Kind::kStarted;
-  fact.waited = std::chrono::milliseconds{15};
+  core::Fact fact{.kind = core::Fact::Kind::kStarted, .waited = std::chrono::milliseconds{15}};
   scene.activity.on_fact("q", fact);
   fact.kind = core::Fact::Kind::kDone;
   scene.activity.on_fact("q", fact);

@@ -47,18 +47,13 @@ struct Scene {
   void known_status() {
     backend.known->node = "a";
     backend.known->version = "1";
-    QueueStatus queue;
-    queue.name = "q";
-    queue.role = QueueStatus::Role::kLeading;
-    queue.states = {{"ready", 3}, {"no executor", 1}};
-    queue.gauges = {{"lease_left", 20}};
-    queue.types = {"Mail", "*"};
+    QueueStatus queue{.name = "q",
+                      .role = QueueStatus::Role::kLeading,
+                      .gauges = {{"lease_left", 20}},
+                      .states = {{"ready", 3}, {"no executor", 1}},
+                      .types = {"Mail", "*"}};
     backend.known->queues = {queue};
-    cluster::Member peer;
-    peer.node = "a";
-    peer.leads = true;
-    peer.partitions = {0};
-    peer.answers = true;
+    cluster::Member peer{.node = "a", .leads = true, .partitions = {0}, .answers = true};
     backend.members.leads = {{"a", "2026-01-01T00:00:00Z"}};
     backend.members.members = {peer};
   }

@@ -39,9 +39,9 @@ const char* const kSmall = R"({"queues": [{"executors": {"*": {"noop": {}}}}]})"
 
 TEST_CASE("the flag names the file, else the variable, else the default") {
   const Folder folder;
-  LoadRequest request;
-  request.default_path = folder.write("default.json", R"({"node": "default", "queues": [{}]})");
-  request.mode = Mode::kClient;
+  LoadRequest request{
+      .mode = Mode::kClient,
+      .default_path = folder.write("default.json", R"({"node": "default", "queues": [{}]})")};
   CHECK(load_config(request)->node == "default");
   CHECK(load_config(request)->file == request.default_path);
 
@@ -76,9 +76,7 @@ TEST_CASE("the file of an instance has a state_dir and a node name of its own") 
 
 TEST_CASE("without the default file a client gets the defaults, the daemon an error") {
   const Folder folder;
-  LoadRequest request;
-  request.default_path = folder / "none.json";
-  request.mode = Mode::kClient;
+  LoadRequest request{.mode = Mode::kClient, .default_path = folder / "none.json"};
   request.environment["LICTOR_ROOT"] = "jobs/";
   const auto client = load_config(request).value();
   CHECK(client.file.empty());

@@ -351,9 +351,7 @@ TEST_CASE("an agent that leaves its cluster when it stops is told, with what to 
 }
 
 TEST_CASE("what a daemon of a host without a Consul agent has to set is told") {
-  CheckOptions options;
-  options.serves = true;
-  options.registers = true;
+  CheckOptions options{.serves = true, .registers = true};
   options.queues.push_back({"q", wire::Layout::under("lictor/", "q"), {}, {"serfHealth"}, {}});
   Store::Agent agent{"server-1", "1.16.1"};
   agent.is_server = true;

@@ -278,10 +278,10 @@ TEST_CASE("top marks a running task whose owner is gone, and not its time") {
 TEST_CASE("top names the types that nobody runs, and no task that has none") {
   ModelConsul consul;
   Stage stage{consul};
-  TopView view;
-  view.queue = {{"types", {"Mail"}},
-                {"findings", {{{"kind", "no_executor"}, {"what", "1 task"}, {"remedy", ""}}}}};
-  view.tasks = {{"types", {{"", 1}, {"Mail", 2}, {"Odd", 1}}}};
+  TopView view{
+      .queue = {{"types", {"Mail"}},
+                {"findings", {{{"kind", "no_executor"}, {"what", "1 task"}, {"remedy", ""}}}}},
+      .tasks = {{"types", {{"", 1}, {"Mail", 2}, {"Odd", 1}}}}};
   const std::string text = top_page({stage.client, view, "", {24, 80}}).text(false);
   CHECK(contains(text, "1 task: \"Odd\" (1)\n"));
 }

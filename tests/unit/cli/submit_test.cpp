@@ -152,9 +152,7 @@ std::string error_of(const TaskText& text) {
 }
 
 TaskText text_of(const std::string& type) {
-  TaskText text;
-  text.type = type;
-  text.id = "42";
+  TaskText text{.type = type, .id = "42"};
   return text;
 }
 

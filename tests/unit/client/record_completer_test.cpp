@@ -82,9 +82,7 @@ TEST_CASE("a generated time is replaced in place") {
   CHECK(task.record ==
         R"({"taskTime":1795228350950,"executeAt":5,"taskId":"1795228350949","taskType":"T"})");
 
-  NewTask made;
-  made.type = "T";
-  made.id = "a";
+  NewTask made{.type = "T", .id = "a"};
   auto record = make_record(made, kCompletedNow, lines.ids);
   REQUIRE(record);
   record->restamp(kCompletedNow + 2ms);

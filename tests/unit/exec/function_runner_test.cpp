@@ -48,9 +48,8 @@ struct Scene {
 TEST_CASE("a function gets its attempt and deadline, and its answer is the exit") {
   const Instant deadline = boot_now() + 1h;
   Scene scene{[&](const Attempt& attempt, const JobTools& tools) {
-    Exit exit{};
-    exit.ending = tools.deadline == deadline ? Ending::kPermanent : Ending::kDone;
-    exit.error = attempt.task_id;
+    Exit exit{.ending = tools.deadline == deadline ? Ending::kPermanent : Ending::kDone,
+              .error = attempt.task_id};
     exit.result.emplace("1");
     return exit;
   }};

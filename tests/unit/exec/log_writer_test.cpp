@@ -172,12 +172,12 @@ TEST_CASE("while the disk of logs and handover stands still, programs start and 
   const auto disk = FrozenDisk::make();
   if (!disk) return;
   const TemporaryFolder dir;
-  ProcessOptions options;
-  options.log_directory = disk->path() + "/logs";
-  options.scratch_directory = disk->path() + "/scratch";
-  options.directory = "/";
-  options.user = find_user("daemon").value();
-  options.argv = shell("echo up; while [ ! -e $1 ]; do sleep 0.01; done; echo hello", {dir / "go"});
+  ProcessOptions options{
+      .argv = shell("echo up; while [ ! -e $1 ]; do sleep 0.01; done; echo hello", {dir / "go"}),
+      .directory = "/",
+      .user = find_user("daemon").value(),
+      .log_directory = disk->path() + "/logs",
+      .scratch_directory = disk->path() + "/scratch"};
   REQUIRE(chmod(dir.path().c_str(), 0755) == 0);
   const auto good = rig.runner(options);
   options.argv = shell("echo no; exit 3");

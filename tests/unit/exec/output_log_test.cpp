@@ -193,10 +193,10 @@ TEST_CASE("a program's log counts as active while it runs, and what is lost of i
   Rig rig;
   const TemporaryFolder folder;
   if (!lost.empty()) write_file(folder / "logs", "");
-  ProcessOptions options;
-  options.log_directory = folder / "logs";
-  options.active_logs = std::make_shared<ActiveLogs>();
-  options.argv = shell(prints + "while [ ! -e $1 ]; do sleep 0.01; done", {folder / "go"});
+  ProcessOptions options{
+      .argv = shell(prints + "while [ ! -e $1 ]; do sleep 0.01; done", {folder / "go"}),
+      .log_directory = folder / "logs",
+      .active_logs = std::make_shared<ActiveLogs>()};
   const Attempt one = attempt(1);
   rig.start(options, one);
   REQUIRE(eventually([&] { return options.active_logs->newest_error().empty() == lost.empty(); }));

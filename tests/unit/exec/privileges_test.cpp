@@ -129,11 +129,11 @@ TEST_CASE("without root, only the warden can change users; neither the daemon no
   REQUIRE(chmod(shared.path().c_str(), 0777) == 0);
   MiniDaemon daemon{
       [&](Rig& rig) {
-        ProcessOptions options;
-        options.argv = shell("umask 077; id -u; cat /proc/self/status; echo 7 > $LICTOR_RESULT");
-        options.directory = "/";
-        options.user = other;
-        options.scratch_directory = dir / "scratch";
+        ProcessOptions options{
+            .argv = shell("umask 077; id -u; cat /proc/self/status; echo 7 > $LICTOR_RESULT"),
+            .directory = "/",
+            .user = other,
+            .scratch_directory = dir / "scratch"};
         const Exit job = rig.run(options, attempt(1));
         write_file(dir / "job", job.output_tail + job.error);
         write_file(dir / "result", job.result.value_or("none"));
@@ -197,36 +197,35 @@ TEST_CASE("a stray that hides its attempt ends with it, while another queue is b
 
   const TemporaryFolder dir;
   if (geteuid() == 0) give_to_nobody(dir);
-  MiniDaemon daemon{[&](Rig& rig) {
-                      rig.host->set_lease(0, boot_now() + 1h, 100ms);
-                      rig.host->set_lease(1, boot_now() + 1h, 100ms);
-                      ProcessOptions busy;
-                      busy.argv = shell("while [ ! -e $1 ]; do sleep 0.01; done", {dir / "end"});
-                      busy.slot = 1;
-                      rig.start(busy);
+  MiniDaemon daemon{
+      [&](Rig& rig) {
+        rig.host->set_lease(0, boot_now() + 1h, 100ms);
+        rig.host->set_lease(1, boot_now() + 1h, 100ms);
+        ProcessOptions busy{.argv = shell("while [ ! -e $1 ]; do sleep 0.01; done", {dir / "end"}),
+                            .slot = 1};
+        rig.start(busy);
 
-                      ProcessOptions options;
-                      options.argv =
-                          shell(kEscape + (stopped ? "echo up > $2; exec sleep 1000" : "exit 0"),
-                                {dir / "escapee", dir / "up"});
-                      options.slot = 0;
-                      const auto runner = rig.start(options, attempt(2));
-                      if (stopped) {
-                        REQUIRE(eventually([&] { return !contents(dir / "up").empty(); }));
-                        runner->stop(AttemptId{2}, 100ms);
-                      }
-                      (void)rig.of(2);
-                      write_file(dir / "alive", gone(pid_in(dir / "escapee")) ? "no" : "yes");
-                      write_file(dir / "end", "");
-                      (void)rig.of(1);
-                    },
-                    {.cgroups = cgroups},
-                    MiniDaemon::PidfdOpen::kAllowed,
-                    [&] {
-                      if (!delegated) return;
-                      if (cgroups && !delegated->join()) _exit(99);
-                      become_nobody(false);
-                    }};
+        ProcessOptions options;
+        options.argv = shell(kEscape + (stopped ? "echo up > $2; exec sleep 1000" : "exit 0"),
+                             {dir / "escapee", dir / "up"});
+        options.slot = 0;
+        const auto runner = rig.start(options, attempt(2));
+        if (stopped) {
+          REQUIRE(eventually([&] { return !contents(dir / "up").empty(); }));
+          runner->stop(AttemptId{2}, 100ms);
+        }
+        (void)rig.of(2);
+        write_file(dir / "alive", gone(pid_in(dir / "escapee")) ? "no" : "yes");
+        write_file(dir / "end", "");
+        (void)rig.of(1);
+      },
+      {.cgroups = cgroups},
+      MiniDaemon::PidfdOpen::kAllowed,
+      [&] {
+        if (!delegated) return;
+        if (cgroups && !delegated->join()) _exit(99);
+        become_nobody(false);
+      }};
   CHECK(contents(dir / "alive") == (cgroups ? "no" : "yes"));
   CHECK(eventually([&] { return gone(pid_in(dir / "escapee")); }));
 }

@@ -34,9 +34,7 @@ TEST_CASE("a program's environment tells it the task, and nothing of the daemon'
   setenv("CONSUL_HTTP_TOKEN", "secret", 1);
   setenv("LICTOR_CONFIG", "/etc/lictor/lictor.json", 1);
   Rig rig;
-  ProcessOptions options;
-  options.argv = {"/usr/bin/env"};
-  options.environment = {{"ORACLE_SID", "db7"}};
+  ProcessOptions options{.argv = {"/usr/bin/env"}, .environment = {{"ORACLE_SID", "db7"}}};
   const std::string printed =
       rig.run(options, attempt(1, R"({"taskPara": {"initSize": 8000}})")).output_tail;
   unsetenv("CONSUL_HTTP_TOKEN");
@@ -113,9 +111,7 @@ TEST_CASE("a program that cannot be run ends its attempt with the reason") {
                            ": No such file or directory (the file is there; the interpreter in its "
                            "first line, or its loader, is not)");
 
-  ProcessOptions options;
-  options.argv = {"/bin/true"};
-  options.directory = dir / "none";
+  ProcessOptions options{.argv = {"/bin/true"}, .directory = dir / "none"};
   CHECK(rig.run(options, attempt(5)).error == "cannot run /bin/true: working directory " +
                                                   (dir / "none") + ": No such file or directory");
 }
@@ -153,10 +149,10 @@ TEST_CASE(
 TEST_CASE("working directory, limits and user are those of the configuration") {
   Rig rig;
   const TemporaryFolder dir;
-  ProcessOptions options;
-  options.argv = shell("pwd; ulimit -n; id -u; id -g; echo $HOME; echo x > /dev/stdout");
-  options.directory = dir.path();
-  options.limits = {{RLIMIT_NOFILE, 77, 77}};
+  ProcessOptions options{
+      .argv = shell("pwd; ulimit -n; id -u; id -g; echo $HOME; echo x > /dev/stdout"),
+      .directory = dir.path(),
+      .limits = {{RLIMIT_NOFILE, 77, 77}}};
   std::string identity;
   if (geteuid() == 0) {
     const auto user = find_user("daemon");
@@ -233,9 +229,7 @@ TEST_CASE("a warden that somebody stopped goes on where it is needed") {
   runner->stop(AttemptId{1}, kPatience);
   CHECK(rig.of(1).error == "stopped: killed by signal 15 (SIGTERM)");
 
-  ProcessOptions options;
-  options.argv = {"/bin/sleep", "1000"};
-  options.slot = 1;
+  ProcessOptions options{.argv = {"/bin/sleep", "1000"}, .slot = 1};
   const Instant deadline = boot_now() + 2s;
   rig.host->set_lease(1, deadline, 0ms);
   const auto leased = rig.start(options, attempt(2));
@@ -313,9 +307,7 @@ TEST_CASE("a job may close its output and go on; its end is its exit") {
 TEST_CASE("output goes to a log of the attempt, up to the cap, and its tail into the exit") {
   Rig rig;
   const TemporaryFolder dir;
-  ProcessOptions options;
-  options.argv = shell("echo out; echo err >&2");
-  options.log_directory = dir / "logs";
+  ProcessOptions options{.argv = shell("echo out; echo err >&2"), .log_directory = dir / "logs"};
   Attempt one = attempt(1);
   one.task_id = "a/../b c";
   CHECK(rig.run(options, one).output_tail == "out\nerr\n");
@@ -335,9 +327,8 @@ TEST_CASE("output goes to a log of the attempt, up to the cap, and its tail into
 TEST_CASE("100 MB of output are read and dropped, and the job is not held up") {
   Rig rig;
   const TemporaryFolder dir;
-  ProcessOptions options;
-  options.argv = shell("head -c 100000000 /dev/zero; echo done");
-  options.log_directory = dir.path();
+  ProcessOptions options{.argv = shell("head -c 100000000 /dev/zero; echo done"),
+                         .log_directory = dir.path()};
   const Exit exit = rig.run(options, attempt(1));
   CHECK(exit.ending == Ending::kDone);
   CHECK(exit.output_tail.ends_with("done\n"));
@@ -352,10 +343,9 @@ TEST_CASE("a log that cannot be written is a warning, never a failure of the job
   Rig rig;
   const TemporaryFolder dir;
   write_file(dir / "file", "");
-  ProcessOptions options;
-  options.argv = {"/bin/echo", "hello"};
-  options.log_directory = dir / "file";
-  options.active_logs = std::make_shared<ActiveLogs>();
+  ProcessOptions options{.argv = {"/bin/echo", "hello"},
+                         .log_directory = dir / "file",
+                         .active_logs = std::make_shared<ActiveLogs>()};
   const Exit exit = rig.run(options, attempt(1));
   CHECK(exit.ending == Ending::kDone);
   CHECK(exit.output_tail == "hello\n");
@@ -381,9 +371,7 @@ TEST_CASE("a log's place taken by a link is not written through") {
   write_file(dir / "precious", "as it was");
   std::filesystem::create_directories(dir / "logs/oracle");
   std::filesystem::create_symlink(dir / "precious", dir / "logs/oracle/7.1.1001.log");
-  ProcessOptions options;
-  options.argv = {"/bin/echo", "hello"};
-  options.log_directory = dir / "logs";
+  ProcessOptions options{.argv = {"/bin/echo", "hello"}, .log_directory = dir / "logs"};
   CHECK(rig.run(options, attempt(1)).ending == Ending::kDone);
   CHECK(contents(dir / "precious") == "as it was");
   CHECK(rig.warnings().size() == 1);
@@ -434,10 +422,10 @@ TEST_CASE("a job hands over writes and a result in the files that it is told") {
 TEST_CASE("what a job could not hand over, for its directory is gone, is not passed over") {
   Rig rig;
   const TemporaryFolder dir;
-  ProcessOptions options;
-  options.scratch_directory = dir / "scratch";
-  options.argv = shell("[ -e $1 ] || rm -r $2; touch $1; echo '[1]' > $LICTOR_COMMIT; true",
-                       {dir / "begun", dir / "scratch"});
+  ProcessOptions options{
+      .argv = shell("[ -e $1 ] || rm -r $2; touch $1; echo '[1]' > $LICTOR_COMMIT; true",
+                    {dir / "begun", dir / "scratch"}),
+      .scratch_directory = dir / "scratch"};
   const auto runner = rig.start(options);
   const Exit lost = rig.of(1);
   CHECK(lost.ending == Ending::kRetry);

@@ -281,11 +281,10 @@ TEST_CASE("no system call of the warden can wait") {
     CHECK(rig.run({"/bin/true"}, attempt(9)).ending == Ending::kDone);  // the warden has started
     std::thread{[&] {
       (void)eventually([&] { return !contents(dir / "go").empty(); });
-      ProcessOptions options;
-      options.directory = "/";
-      options.user = find_user("daemon").value();
-      options.scratch_directory = dir / "scratch";
-      options.argv = shell("(setsid sleep 1000 &); echo 7 > $LICTOR_RESULT");
+      ProcessOptions options{.argv = shell("(setsid sleep 1000 &); echo 7 > $LICTOR_RESULT"),
+                             .directory = "/",
+                             .user = find_user("daemon").value(),
+                             .scratch_directory = dir / "scratch"};
       const Exit one = rig.run(options, attempt(1));
       options.argv = shell("trap '' TERM; echo up > $1; sleep 1000; :", {shared / "up"});
       const auto deaf = rig.runner(options);

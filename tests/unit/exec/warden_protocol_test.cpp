@@ -13,11 +13,10 @@
 namespace lictor::exec {
 
 TEST_CASE("an order reads back as it was written, and in no part") {
-  Spawn spawn;
-  spawn.attempt = AttemptId{0x123456789abcdef0};
-  spawn.slot = 7;
-  spawn.ends_with_lease = false;
-  spawn.grace = std::chrono::milliseconds{1500};
+  Spawn spawn{.attempt = AttemptId{0x123456789abcdef0},
+              .slot = 7,
+              .ends_with_lease = false,
+              .grace = std::chrono::milliseconds{1500}};
   spawn.program.argv = {"/bin/x", "", std::string("\0y", 2)};
   spawn.program.environment = {"A=1"};
   spawn.program.directory = "/tmp";

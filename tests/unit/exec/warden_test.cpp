@@ -24,10 +24,7 @@ const std::string kHeartbeat = "echo $$ > $1; while :; do echo beat >> $2; sleep
 
 ProcessOptions leased(std::vector<std::string> argv, LeaseSlot slot = 0,
                       Duration grace = ProcessOptions{}.grace) {
-  ProcessOptions options;
-  options.argv = std::move(argv);
-  options.slot = slot;
-  options.grace = grace;
+  ProcessOptions options{.argv = std::move(argv), .slot = slot, .grace = grace};
   return options;
 }
 

@@ -126,9 +126,7 @@ class Scene {
       if (request.url.path != "/nope") return std::nullopt;
       return Response{404, "text/plain", "nope", {}};
     };
-    ListenOptions where;
-    where.addresses = {address};
-    where.host_name = "some-host";
+    ListenOptions where{.addresses = {address}, .host_name = "some-host"};
     auto listeners = open_listeners(where);
     REQUIRE(listeners);
     url = listeners->front().url;

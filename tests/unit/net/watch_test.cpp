@@ -90,9 +90,7 @@ TEST_CASE("watches that are more than their connections take turns on them") {
     if (turn < 2) return answer_unchanged(received, connection, 1ms);
     connection.reply(200, path, index_header("8"));
   }};
-  Tuning tuning;
-  tuning.max_polls = 2;
-  tuning.expected_polls = 5;
+  Tuning tuning{.max_polls = 2, .expected_polls = 5};
   const auto transport = open_for({server.address()}, tuning);
   std::vector<Pending> pending;
   pending.reserve(5);
@@ -140,10 +138,9 @@ TEST_CASE("however much is asked at once, a daemon's clients open no more than t
     --open;
     connection.reply(200, "ok", index_header(received.target.starts_with("/w") ? "8" : "0"));
   }};
-  Tuning tuning;
-  tuning.max_short_requests = kShortConnections;
-  tuning.max_urgent_requests = kUrgentConnections;
-  tuning.max_polls = kPollConnections;
+  Tuning tuning{.max_short_requests = kShortConnections,
+                .max_urgent_requests = kUrgentConnections,
+                .max_polls = kPollConnections};
   const auto transport = open_for({server.address()}, tuning);
   std::vector<Pending> pending;
   for (int i = 0; i < 100; ++i) {

@@ -111,26 +111,18 @@ TEST_CASE("a result is any JSON value") {
 TEST_CASE("every reason has a name, a sentence and its parts") {
   using Kind = core::Reason::Kind;
   for (int i = 0; i <= static_cast<int>(Kind::kNext); ++i) {
-    core::Reason reason;
-    reason.kind = static_cast<Kind>(i);
-    reason.key = "l/q/tasks/x";
+    core::Reason reason{.kind = static_cast<Kind>(i), .key = "l/q/tasks/x"};
     const ReasonWords words = words_of(reason, kCommitLayout);
     CHECK(words.name != "unknown");
     CHECK_FALSE(words.text.empty());
   }
-  core::Reason reason;
-  reason.kind = Kind::kSerial;
-  reason.key = "l/q/tasks/x";
-  reason.text = "db7";
-  reason.count = 2;
+  core::Reason reason{.kind = Kind::kSerial, .key = "l/q/tasks/x", .text = "db7", .count = 2};
   CHECK(reasons_json({reason}, kCommitLayout) ==
         R"([{"reason":"serial_key","text":"task x of the same serialKey (db7) has not ended yet, )"
         R"(and 2 tasks come before it","task":"x","count":2}])");
 
-  core::Reason running;
-  running.kind = Kind::kRunning;
-  running.count = 1;
-  running.since = WallTime{std::chrono::seconds{1'795'253'400}};
+  core::Reason running{
+      .kind = Kind::kRunning, .count = 1, .since = WallTime{std::chrono::seconds{1'795'253'400}}};
   const std::string begin = "it is running, attempt 1, since 2026-11-21T09:30:00.000Z";
   CHECK(words_of(running, kCommitLayout).text == begin);
   running.progress = R"({"fraction":0.29,"note":""})";

@@ -14,9 +14,7 @@ using nlohmann::json;
 using Answer = core::DivisionReply::Answer;
 
 Binding fleet_binding() {
-  Binding fleet_binding;
-  fleet_binding.layout = Layout::under("l/", "q");
-  fleet_binding.queue = "q";
+  Binding fleet_binding{.layout = Layout::under("l/", "q"), .queue = "q"};
   return fleet_binding;
 }
 

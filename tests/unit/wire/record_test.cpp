@@ -34,18 +34,16 @@ std::string with(const std::string& member) { return R"({"taskType":"T",)" + mem
 WallTime seconds(std::int64_t s) { return WallTime{std::chrono::seconds{s}}; }
 
 Stamp claimed() {
-  Stamp stamp;
-  stamp.taken = true;
-  stamp.attempt = 2;
-  stamp.lost = 1;
-  stamp.claim = Claim{"host \"a\"", "5e55-10", "a1-7", seconds(1'800'000'000)};
+  Stamp stamp{.taken = true,
+              .attempt = 2,
+              .lost = 1,
+              .claim = Claim{"host \"a\"", "5e55-10", "a1-7", seconds(1'800'000'000)}};
   return stamp;
 }
 Stamp retrying() {
-  Stamp stamp;
-  stamp.attempt = 2;
-  stamp.retry_at = seconds(1'800'000'060) + 250ms;
-  stamp.error = "exit status 1: \"no\nluck\"";
+  Stamp stamp{.attempt = 2,
+              .retry_at = seconds(1'800'000'060) + 250ms,
+              .error = "exit status 1: \"no\nluck\""};
   return stamp;
 }
 
@@ -355,10 +353,10 @@ TEST_CASE("JSON nested 100,000 deep is read, and rewritten") {
 }
 
 TEST_CASE("a dead letter holds the record as its producer wrote it") {
-  BuryOp op;
-  op.key = "l/q/tasks/a \"b\"";
-  op.record = std::make_shared<const std::string>(
-      R"({"taskType":"T","taskTaken":"true","x":1.0,"taskAttempt":2,"taskError":"old"})");
+  BuryOp op{
+      .key = "l/q/tasks/a \"b\"",
+      .record = std::make_shared<const std::string>(
+          R"({"taskType":"T","taskTaken":"true","x":1.0,"taskAttempt":2,"taskError":"old"})")};
   op.stamp.attempt = 3;
   op.stamp.lost = 1;
   op.reason = "failed";
@@ -374,10 +372,7 @@ TEST_CASE("a dead letter holds the record as its producer wrote it") {
 }
 
 TEST_CASE("a dead letter holds what cannot be read as text, or in base64") {
-  BuryOp op;
-  op.readable = false;
-  op.key = "l/q/tasks/a";
-  op.reason = "unreadable";
+  BuryOp op{.key = "l/q/tasks/a", .readable = false, .reason = "unreadable"};
   const auto start = [&](const std::string& bytes) {
     op.record = std::make_shared<const std::string>(bytes);
     const std::string text = dead_letter(op, "a");

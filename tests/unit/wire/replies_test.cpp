@@ -81,14 +81,12 @@ const http::Response kRefusals[] = {
 };
 
 Commit some_commit() {
-  BuryOp bury;
-  bury.key = "l/q/tasks/c";
-  bury.index = 9;
-  bury.record = std::make_shared<const std::string>("{}");
-  Commit commit;
-  commit.request = RequestId{7};
-  commit.session = "s";
-  commit.ops = {RestampOp{"l/q/tasks/a", 7, bury.record, {}, 0}, bury, FinishOp{"l/q/tasks/b", 8}};
+  BuryOp bury{
+      .key = "l/q/tasks/c", .index = 9, .record = std::make_shared<const std::string>("{}")};
+  Commit commit{
+      .request = RequestId{7},
+      .session = "s",
+      .ops = {RestampOp{"l/q/tasks/a", 7, bury.record, {}, 0}, bury, FinishOp{"l/q/tasks/b", 8}}};
   return commit;
 }
 

@@ -80,10 +80,9 @@ class Draw {
   std::string key() { return layout().tasks_prefix + "k" + text(40); }
 
   Stamp stamp() {
-    Stamp s;
-    s.taken = chance();
-    s.attempt = static_cast<std::uint32_t>(index());
-    s.lost = static_cast<std::uint32_t>(index());
+    Stamp s{.taken = chance(),
+            .attempt = static_cast<std::uint32_t>(index()),
+            .lost = static_cast<std::uint32_t>(index())};
     if (chance()) s.retry_at = kAt;
     if (chance()) s.claim = Claim{text(30), kSession, text(30), kAt};
     if (chance()) s.error = bytes(3'000);
@@ -165,10 +164,7 @@ class Draw {
 };
 
 Binding plan_binding() {
-  Binding b;
-  b.layout = layout();
-  b.queue = "q";
-  b.node = "host \"a\"";
+  Binding b{.layout = layout(), .queue = "q", .node = "host \"a\""};
   return b;
 }
 
@@ -204,10 +200,9 @@ TEST_CASE("a plan costs what its body takes: the operations exactly, the bytes h
     CHECK(plan.fence(256, partitions).bytes >= body.size());
   }
   // What most transactions are made of is not overestimated.
-  Stamp claimed;
-  claimed.taken = true;
-  claimed.attempt = 1;
-  claimed.claim = Claim{"host \"a\"", kSession, "0123456789abcdef-17", kAt};
+  Stamp claimed{.taken = true,
+                .attempt = 1,
+                .claim = Claim{"host \"a\"", kSession, "0123456789abcdef-17", kAt}};
   const auto record = std::make_shared<const std::string>(R"({"taskType":"T"})");
   const Ops ops{RestampOp{"l/q/tasks/1", 123'456, record, claimed}, FinishOp{"l/q/tasks/2", 7}};
   CHECK(cost_of(plan, ops).bytes < body_of(ops).size() + 300);
@@ -269,9 +264,7 @@ TEST_CASE("a failed operation is told by the operation that was written there") 
 
 TEST_CASE("an output's tail costs what it takes escaped") {
   const TransactionPlan plan{layout(), "a"};
-  BuryOp bury;
-  bury.key = "l/q/tasks/1";
-  bury.record = std::make_shared<const std::string>("{}");
+  BuryOp bury{.key = "l/q/tasks/1", .record = std::make_shared<const std::string>("{}")};
   const std::size_t without = plan.cost(bury).bytes;
   bury.output_tail = std::string(3'000, '\0');
   CHECK(plan.cost(bury).bytes >= without + 6 * 3'000 * 4 / 3);
@@ -296,15 +289,14 @@ TEST_CASE("the longest record has room for its claim, its retry and its dead let
     const std::uint64_t last = static_cast<std::uint64_t>(-1);
     const RestampOp claim{key, last, record, worst, last, RateMark{last, kAt}};
     CHECK(body_of({claim}).size() <= limits::kTransactionBytes);
-    BuryOp bury;
-    bury.key = key;
-    bury.index = last;
-    bury.record = record;
-    bury.stamp = worst;
-    bury.reason = "unreadable";
-    bury.error = worst.error;
-    bury.at = kAt;
-    bury.taken = 2;
+    BuryOp bury{.key = key,
+                .index = last,
+                .record = record,
+                .stamp = worst,
+                .reason = "unreadable",
+                .error = worst.error,
+                .at = kAt,
+                .taken = 2};
     CHECK(body_of({bury}).size() <= limits::kTransactionBytes);
     bury.readable = false;
     bury.record = std::make_shared<const std::string>(std::string(most / 4 * 3 - 20, '\xff'));
