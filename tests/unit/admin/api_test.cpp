@@ -2,11 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <string>
-#include <vector>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/time_text.h"
@@ -232,103 +227,90 @@ TEST_CASE("a queue is paused and resumed, and its page says by whom") {
   Scene scene;
   CHECK(json::parse(scene.post("/v1/pause?queue=q", R"({"reason":"upgrade"})").body)["changed"] ==
         true);
-  const json queue = scene.read("/v1/queues")["queues"][0];
+  const json queue = scene.queue();
   CHECK(queue["paused"]["reason"] == "upgrade");
   CHECK(queue["paused"]["by"].get<std::string>().starts_with("admin API"));
   CHECK(json::parse(scene.post("/v1/resume?queue=q").body)["changed"] == true);
-  CHECK(scene.read("/v1/queues")["queues"][0]["paused"].is_null());
+  CHECK(scene.queue()["paused"].is_null());
   CHECK(scene.post("/v1/step-down?queue=q").status == 202);
 }
 
 TEST_CASE("what is wrong is said, with the way out") {
   Scene scene;
-  const auto findings = [&] {
-    std::string text;
-    const json told = scene.read("/v1/queues");
-    for (const json& each : told["queues"][0]["findings"]) {
-      CHECK_FALSE(each["remedy"].get<std::string>().empty());
-      text += each["what"].get<std::string>() + '\n';
-    }
-    return text;
-  };
-  CHECK(findings() == "1 task of a type that a has no executor for\n");
-  scene.backend.known->queues[0].states.clear();
-  CHECK(findings().empty());
-  scene.backend.known->queues[0].gauges["oldest_due"] = 300;
-  CHECK(contains(findings(), "has been due for 5m\n"));
-  scene.backend.known->queues[0].gauges["running"] = 1;
-  scene.backend.known->queues[0].gauges["longest_running"] = 70.981;
-  CHECK(contains(findings(), "due for 5m; 1 job runs, the oldest for 71s\n"));
-  scene.backend.known->queues[0].log_error = "cannot write /x: No space left on device";
-  CHECK(contains(findings(), "a cannot keep the output of jobs: cannot write /x: No space"));
-  scene.backend.known->queues[0].gauges["lease_left"] = 0.7;
-  CHECK(contains(findings(), "the lease of a ends in 700 ms"));
-  scene.backend.known->queues[0].cannot_start = "no space left on device";
-  CHECK(contains(findings(), "cannot start jobs: no space left"));
+  QueueStatus& known = scene.backend.known->queues[0];
+  CHECK(scene.findings() == "1 task of a type that a has no executor for\n");
+  known.states.clear();
+  CHECK(scene.findings().empty());
+  known.gauges["oldest_due"] = 300;
+  CHECK(contains(scene.findings(), "has been due for 5m\n"));
+  known.gauges["running"] = 1;
+  known.gauges["longest_running"] = 70.981;
+  CHECK(contains(scene.findings(), "due for 5m; 1 job runs, the oldest for 71s\n"));
+  known.log_error = "cannot write /x: No space left on device";
+  CHECK(contains(scene.findings(), "a cannot keep the output of jobs: cannot write /x: No space"));
+  known.gauges["lease_left"] = 0.7;
+  CHECK(contains(scene.findings(), "the lease of a ends in 700 ms"));
+  known.cannot_start = "no space left on device";
+  CHECK(contains(scene.findings(), "cannot start jobs: no space left"));
   cluster::Member other{.node = "b", .config = "2", .silence = "was last seen 1 min ago"};
   scene.backend.members.members[0].config = "1";
   scene.backend.members.members.push_back(other);
-  CHECK(contains(findings(), "b: was last seen"));
-  CHECK_FALSE(contains(findings(), "another configuration"));  // it is dead anyway
+  CHECK(contains(scene.findings(), "b: was last seen"));
+  CHECK_FALSE(contains(scene.findings(), "another configuration"));  // it is dead anyway
   scene.backend.members.members[1].silence.clear();
-  CHECK(contains(findings(), "b has another configuration than a\n"));
+  CHECK(contains(scene.findings(), "b has another configuration than a\n"));
   auto& peers = scene.backend.members.members;
   peers[0].parts = {{"", "1"}, {"q", "2"}, {"q/Mail", "3"}};
   peers[1].parts = {{"", "1"}, {"q", "9"}};
   peers[1].reload_error = "lictor.json:3: unknown key";
   peers[1].seen = format_rfc3339(wall_now() + std::chrono::seconds{9});
-  CHECK(contains(findings(),
+  CHECK(contains(scene.findings(),
                  "b has another configuration than a: the settings of queue q differ; "
                  "executor Mail of queue q is missing\n"));
-  CHECK(contains(findings(), "b keeps an older configuration than its file: lictor.json:3"));
-  CHECK(contains(findings(), "the clock of b is "));
-  scene.backend.known->queues[0].role = QueueStatus::Role::kDraining;
-  CHECK(contains(findings(),
+  CHECK(contains(scene.findings(), "b keeps an older configuration than its file: lictor.json:3"));
+  CHECK(contains(scene.findings(), "the clock of b is "));
+  known.role = QueueStatus::Role::kDraining;
+  CHECK(contains(scene.findings(),
                  "a gives up leadership: it starts no job and waits for 1 running job\n"));
   const auto remedy = [&](const char* kind) {
-    const json told = scene.read("/v1/queues");
-    for (const json& each : told["queues"][0]["findings"]) {
-      if (each["kind"] == kind) return each["remedy"].get<std::string>();
-    }
-    return std::string{};
+    return scene.findings_of(kind).at(0)["remedy"].get<std::string>();
   };
   peers[0].silence = "its daemon does not answer";
   CHECK(remedy("leader_silent").starts_with("if it is dead, another daemon takes leadership"));
   peers[0].next = "it may be dead; b takes over in 9 to 14 s";
   CHECK(remedy("leader_silent") == "it may be dead; b takes over in 9 to 14 s");
   scene.backend.members.leads = {{}};
-  CHECK(contains(findings(), "nobody leads"));
+  CHECK(contains(scene.findings(), "nobody leads"));
   scene.backend.members.next = "last: a; b takes it";
   CHECK(remedy("no_leader") == "last: a; b takes it; if nobody does, read the log of b");
   scene.backend.trouble.what = "Consul has no leader";
-  CHECK(contains(findings(), "Consul has no leader"));
+  CHECK(contains(scene.findings(), "Consul has no leader"));
   // Unknown is not "nobody".
-  const json queue = scene.read("/v1/queues")["queues"][0];
-  CHECK(queue["fleet_error"] == "Consul has no leader");
-  CHECK_FALSE(contains(findings(), "nobody leads"));
+  CHECK(scene.queue()["fleet_error"] == "Consul has no leader");
+  CHECK_FALSE(contains(scene.findings(), "nobody leads"));
 }
 
 TEST_CASE("a follower shows what the leader tells, or why it cannot") {
   Scene scene;
   scene.backend.known->queues[0].role = QueueStatus::Role::kFollowing;
-  json queue = scene.read("/v1/queues")["queues"][0];
+  json queue = scene.queue();
   CHECK(queue["status"].is_null());
   CHECK_FALSE(queue.contains("leader_silent"));
   auto& answers = scene.backend.leader_answers;
   answers = {{"b", fail(ErrorCode::kFailed, "b could not be asked")}};
-  CHECK(scene.read("/v1/queues")["queues"][0]["leader_silent"] == "b could not be asked");
+  CHECK(scene.queue()["leader_silent"] == "b could not be asked");
   answers = {{"b", R"({"queues":[{"name":"q","role":"leading","running":4,"types":["Other"]}]})"}};
-  queue = scene.read("/v1/queues")["queues"][0];
+  queue = scene.queue();
   CHECK(queue["types"] == json::array({"Other"}));  // the leader's: it alone runs tasks
   CHECK(queue["status"]["running"] == 4);
   CHECK(scene.backend.asked == "leaders /v1/queues?relayed=1&queue=q");
   for (const char* odd : {R"("oldest_due_ms":"x")", R"("oldest_due_ms":90000,"running":"4")"}) {
     answers[0].body = R"({"queues":[{"name":"q",)" + std::string{odd} + "}]}";
-    queue = scene.read("/v1/queues")["queues"][0];
+    queue = scene.queue();
     CHECK(queue["leader_silent"] == "b gave an answer that this version does not know");
   }
   answers[0].body = std::string(100'000, '[');
-  CHECK(scene.read("/v1/queues")["queues"][0]["status"].is_null());
+  CHECK(scene.queue()["status"].is_null());
   // Asked by another member it asks nobody.
   scene.backend.asked.clear();
   CHECK(scene.read("/v1/queues?relayed=1&queue=q")["queues"][0].is_null());

@@ -1,10 +1,6 @@
 // A queue with several leaders: what they tell as one, and what is wrong with it.
 
 #include <chrono>
-#include <string>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "cluster/leader_status.h"
 #include "scene.h"
@@ -39,17 +35,6 @@ struct DividedScene : Scene {
             "longest_running_ms": 5, "lease_left_ms": 9000, "types": ["Mail"],
             "states": {"ready": 2}})");
     backend.leader_answers = {{"b", answer_of(status_of_b)}};
-  }
-  json queue() { return read("/v1/queues")["queues"][0]; }
-  // What is wrong, a line each; each with a way out.
-  std::string findings() {
-    std::string text;
-    const json told = queue();
-    for (const json& each : told["findings"]) {
-      CHECK_FALSE(each["remedy"].get<std::string>().empty());
-      text += each["what"].get<std::string>() + '\n';
-    }
-    return text;
   }
 
   json status_of_b;

@@ -4,8 +4,6 @@
 #include <fstream>
 #include <string>
 
-#include <doctest/doctest.h>
-
 #include "admin/events.h"
 #include "skip.h"
 #include "temporary_folder.h"
@@ -32,8 +30,7 @@ Fact fact(Fact::Kind kind, const std::string& type, std::uint32_t attempt = 1) {
 }
 
 Status leading() {
-  Status status;
-  status.version = "1.2.3";
+  Status status{.version = "1.2.3"};
   QueueStatus queue{.name = "q",
                     .role = QueueStatus::Role::kLeading,
                     .gauges = {{"lease_left", 9}, {"oldest_due", 1.5}},
@@ -166,8 +163,7 @@ Status status_of(QueueStatus::Role role, double oldest_due, double discovered) {
   QueueStatus queue{.name = "q",
                     .role = role,
                     .gauges = {{"oldest_due", oldest_due}, {"discovered", discovered}}};
-  Status status;
-  status.queues = {queue};
+  Status status{.queues = {queue}};
   return status;
 }
 

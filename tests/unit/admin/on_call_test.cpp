@@ -3,12 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/time_text.h"
 #include "scene.h"
@@ -156,7 +150,7 @@ TEST_CASE("what each type did in the last hour is told, and that of several lead
   scene.activity.on_fact("q", fact_of(Kind::kStarted, "Begun", milliseconds{0}));
   const json mail{{"done", 2},   {"failed", 1},    {"dead", 0},
                   {"recent", 3}, {"took_ms", 400}, {"longest_ms", 300}};
-  const auto told = scene.read("/v1/queues")["queues"][0]["status"]["by_type"];
+  const auto told = scene.queue()["status"]["by_type"];
   CHECK(told["Mail"] == mail);
   CHECK(told["Report"]["dead"] == 1);
   CHECK(told.size() == 2);
@@ -182,21 +176,15 @@ TEST_CASE("a schedule that is bad, has an odd field or a type that nobody runs i
   scene.schedule("fine", R"({"every":"1h","task":{"taskType":"Mail"}})");
   scene.schedule("idle", R"({"every":"1h","task":{"taskType":"Rare"}})");
   scene.schedule("odd", R"({"every":"1h","timeZone":"Europe/Rome","task":{"taskType":"Mail"}})");
-  Ids texts;
-  const json told = scene.read("/v1/queues");
-  for (const json& each : told["queues"][0]["findings"]) {
-    if (each["kind"] == "schedule_note") texts.push_back(each["what"]);
-  }
-  REQUIRE(texts.size() == 2);
-  const auto bad =
-      std::find_if(told["queues"][0]["findings"].begin(), told["queues"][0]["findings"].end(),
-                   [](const json& each) { return each["kind"] == "schedule_fault"; });
-  REQUIRE(bad != told["queues"][0]["findings"].end());
+  const auto faults = scene.findings_of("schedule_fault");
+  REQUIRE(faults.size() == 1);
+  CHECK(contains(faults[0]["what"], "\"bad\": it makes no tasks: every: expected"));
+  const auto notes = scene.findings_of("schedule_note");
+  REQUIRE(notes.size() == 2);
   CHECK(
-      contains(bad->at("what").get<std::string>(), "\"bad\": it makes no tasks: every: expected"));
-  CHECK(contains(texts[0], "\"idle\": its tasks have the type \"Rare\", which nobody runs"));
-  CHECK(contains(texts[1], "\"odd\": "));
-  CHECK(contains(texts[1], "timeZone"));
+      contains(notes[0]["what"], "\"idle\": its tasks have the type \"Rare\", which nobody runs"));
+  CHECK(contains(notes[1]["what"], "\"odd\": "));
+  CHECK(contains(notes[1]["what"], "timeZone"));
 }
 
 TEST_CASE("Consul's trouble is told with its beginning") {
@@ -213,11 +201,8 @@ TEST_CASE("Consul's trouble is told with its beginning") {
 TEST_CASE("a member that answers and is not ready is told, with its own reason") {
   Scene scene;
   scene.backend.members.members[0].unready = "Consul refuses the token";
-  const json told = scene.read("/v1/queues")["queues"][0]["findings"];
-  const auto found = std::find_if(
-      told.begin(), told.end(), [](const json& each) { return each["kind"] == "member_unready"; });
-  REQUIRE(found != told.end());
-  CHECK((*found)["what"] == "a is not ready: Consul refuses the token");
+  CHECK(scene.findings_of("member_unready").at(0)["what"] ==
+        "a is not ready: Consul refuses the token");
 }
 
 TEST_CASE("the list of tasks tells what failed, and its commands name the queue") {

@@ -65,6 +65,26 @@ struct Scene {
     REQUIRE_MESSAGE(response.status == 200, response.body);
     return nlohmann::json::parse(response.body);
   }
+  nlohmann::json queue() { return read("/v1/queues")["queues"][0]; }
+  // What is wrong with it, a line each; each with a way out.
+  std::string findings() {
+    std::string text;
+    const nlohmann::json told = queue();
+    for (const auto& each : told["findings"]) {
+      CHECK_FALSE(each["remedy"].get<std::string>().empty());
+      text += each["what"].get<std::string>() + '\n';
+    }
+    return text;
+  }
+  // The findings of one kind.
+  std::vector<nlohmann::json> findings_of(const std::string& kind) {
+    std::vector<nlohmann::json> found;
+    const nlohmann::json told = queue();
+    for (const auto& each : told["findings"]) {
+      if (each["kind"] == kind) found.push_back(each);
+    }
+    return found;
+  }
   Response post(const std::string& target, const std::string& body = {}) {
     Request request = make_request("POST", target);
     request.body = body;

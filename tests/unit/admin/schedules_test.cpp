@@ -1,11 +1,5 @@
 // The schedules' routes, over the model of Consul.
 
-#include <string>
-#include <vector>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
 #include "base/time_text.h"
 #include "scene.h"
 

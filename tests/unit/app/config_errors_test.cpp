@@ -1,8 +1,4 @@
-#include <string>
-#include <utility>
 #include <vector>
-
-#include <doctest/doctest.h>
 
 #include "app/config_internal.h"
 #include "config_text.h"
@@ -228,7 +224,7 @@ TEST_CASE("what all queues at work take of open files is held against the limit"
                          "process may have 1024: raise LimitNOFILE="));
 }
 
-TEST_CASE("the kill of all jobs and two tries of a proof must fit into the lock-delay") {
+TEST_CASE("the kill of all jobs, two tries of a proof and a margin of 2% fit into the lock-delay") {
   CHECK(error_of(queue_text("\"lock_delay\": \"5s\",\n\"kill_grace\": \"4s\"")) ==
         "lictor.json:3: queues[0]: lock_delay 5s less kill_grace 4s and the margin of 1s leaves a "
         "lease of 0s, too short for two tries of request_timeout 3s (the default) to prove it; it "
@@ -241,6 +237,9 @@ TEST_CASE("the kill of all jobs and two tries of a proof must fit into the lock-
                    "leaves a lease of " + lease + ','));
   }
   CHECK(error_of(queue_text(R"("lock_delay": "14.667s")")).empty());
+  CHECK(margin_for(0s) == 1s);
+  CHECK(margin_for(50s) == 1s);
+  CHECK(margin_for(100s) == 2s);
 }
 
 TEST_CASE("the change that a relation's error proposes is accepted") {
@@ -257,12 +256,6 @@ TEST_CASE("the change that a relation's error proposes is accepted") {
   CHECK_FALSE(error_of(queue_text("\"lock_delay\": \"60s\", \"kill_grace\": \"51s\"")).empty());
 }
 
-TEST_CASE("the margin is 2% of the lock-delay, at least a second") {
-  CHECK(margin_for(0s) == 1s);
-  CHECK(margin_for(50s) == 1s);
-  CHECK(margin_for(100s) == 2s);
-}
-
 TEST_CASE("hang_timeout is a third of the shortest session_ttl, and less than each lease") {
   const auto loaded = [](const std::string& settings, const std::string& top = "") {
     return parsed("{" + top + queue_text(settings).substr(1)).hang_timeout;
@@ -272,7 +265,6 @@ TEST_CASE("hang_timeout is a third of the shortest session_ttl, and less than ea
   CHECK(loaded("\"session_ttl\": \"10m\"") == 12s);  // half of the lease of 24s
   CHECK(loaded("", "\"hang_timeout\": \"0s\",") == 0s);
   CHECK(loaded("", "\"hang_timeout\": \"20s\",") == 20s);
-
   const auto refused = [](const std::string& value) {
     return error_of("{\"hang_timeout\": \"" + value + "\"," + queue_text("").substr(1));
   };

@@ -1,7 +1,5 @@
 #include <variant>
 
-#include <doctest/doctest.h>
-
 #include "config_text.h"
 
 namespace lictor::app {
@@ -80,7 +78,6 @@ TEST_CASE("a plug-in is a file, or an object with a file, and only the daemon ch
       R"({"plugin": {"file": "/no/such.so", "executor": "Resize"}})", Mode::kClient);
   CHECK(plugin.file == "/no/such.so");
   CHECK(plugin.executor == "Resize");
-
   const auto error = [](const std::string& value) {
     return error_of(executor_text("{\"plugin\": " + value + "}"));
   };
@@ -156,8 +153,7 @@ TEST_CASE("processes that concurrency leaves without work are warned of") {
   CHECK(warnings(queue_of(four + R"(, "concurrency": 2})", R"("concurrency": 8, )")).size() == 1);
   CHECK(warnings(queue_of(four + "}", R"("concurrency": 4, )")).empty());
   CHECK(warnings(queue_of(four + "}"), Mode::kClient).empty());
-  LoadRequest trial;
-  trial.only_type = "A";
+  LoadRequest trial{.only_type = "A"};
   CHECK(parse_config(queue_of(four + "}"), "lictor.json", trial).value().warnings.empty());
 }
 

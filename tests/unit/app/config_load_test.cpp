@@ -6,8 +6,6 @@
 #include <array>
 #include <filesystem>
 
-#include <doctest/doctest.h>
-
 #include "base/unique_fd.h"
 #include "config_text.h"
 #include "skip.h"
@@ -44,10 +42,8 @@ TEST_CASE("the flag names the file, else the variable, else the default") {
       .default_path = folder.write("default.json", R"({"node": "default", "queues": [{}]})")};
   CHECK(load_config(request)->node == "default");
   CHECK(load_config(request)->file == request.default_path);
-
   request.environment["LICTOR_CONFIG"] = folder.write("variable.json", R"({"node": "variable"})");
   CHECK(load_config(request)->node == "variable");
-
   request.flags.config = folder.write("flag.json", R"({"node": "flag"})");
   CHECK(load_config(request)->node == "flag");
 }
@@ -85,7 +81,6 @@ TEST_CASE("without the default file a client gets the defaults, the daemon an er
   CHECK(client.queues[0].options.queue == "default");
   CHECK(client.queues[0].layout.tasks_prefix == "jobs/default/tasks/");
   CHECK(client.consul.options.addresses == std::vector<std::string>{"http://127.0.0.1:8500"});
-
   request.mode = Mode::kDaemon;
   const Error error = refusal_of(load_config(request));
   CHECK(error.code == ErrorCode::kInvalid);
@@ -95,8 +90,7 @@ TEST_CASE("without the default file a client gets the defaults, the daemon an er
 
 TEST_CASE("a named file must exist and be readable") {
   const Folder folder;
-  LoadRequest request;
-  request.mode = Mode::kClient;
+  LoadRequest request{.mode = Mode::kClient};
   request.environment["LICTOR_CONFIG"] = folder / "none.json";
   CHECK(
       message(load_config(request))
@@ -203,7 +197,6 @@ TEST_CASE("an error in a variable or flag names it") {
   }
   CHECK(with_variable("LICTOR_CONSUL_ADDRESSES", "127.0.0.1:8500,,")
             .starts_with("LICTOR_CONSUL_ADDRESSES: Consul address \"\": "));
-
   LoadRequest request;
   request.flags.log_level = "";
   CHECK(message(parse_config(kSmall, "lictor.json", request))
@@ -212,15 +205,11 @@ TEST_CASE("an error in a variable or flag names it") {
 
 TEST_CASE("an unknown LICTOR_ variable gives a warning; a job's variables do not") {
   LoadRequest request;
-  request.environment = {{"LICTOR_LOGLEVEL", "debug"},
-                         {"LICTOR_TASK_ID", "1"},
-                         {"LICTOR_RUN", "7-1"},
-                         {"LICTOR_PARA_x", "1"},
-                         {"LICTOR_SEED", "1"},
-                         {"LICTOR_XYZZY_PLUGH", "1"},
-                         {"LICTO", "1"},
-                         {"PATH", "/bin"},
-                         {"CONSUL_HTTP_ADDR", "x"}};
+  request.environment = {{"LICTOR_LOGLEVEL", "debug"}, {"CONSUL_HTTP_ADDR", "x"}};
+  for (const char* name : {"LICTOR_TASK_ID", "LICTOR_RUN", "LICTOR_PARA_x", "LICTOR_SEED",
+                           "LICTOR_XYZZY_PLUGH", "LICTO", "PATH"}) {
+    request.environment[name] = "1";
+  }
   const auto config = parse_config(kSmall, "lictor.json", request).value();
   CHECK(config.warnings ==
         std::vector<std::string>{
@@ -375,7 +364,6 @@ TEST_CASE("a root daemon refuses a program that others could change") {
   REQUIRE(::chmod(below.c_str(), 0755) == 0);
   REQUIRE(::chmod(program.c_str(), 0777) == 0);
   CHECK_FALSE(refused(program).empty());
-
   // What runs as another user may be that user's.
   REQUIRE(::chmod(program.c_str(), 0755) == 0);
   const passwd* const nobody = ::getpwnam("nobody");
@@ -389,7 +377,6 @@ TEST_CASE("a file with secrets that others can read or write gives a warning") {
   const Folder folder;
   LoadRequest request;
   request.flags.config = folder / "lictor.json";
-
   const std::string token = folder.write("token", "secret", 0644);
   const std::string rest = R"("queues": [{"executors": {"*": {"noop": {}}}}]})";
   folder.write("lictor.json", "{\"consul\": {\"token_file\": \"" + token + "\"}, " + rest);
@@ -403,7 +390,6 @@ TEST_CASE("a file with secrets that others can read or write gives a warning") {
   REQUIRE(::chmod(token.c_str(), 0620) == 0);
   CHECK(load_config(request)->warnings.size() == (::geteuid() == 0 ? 1 : 0));
   REQUIRE(::chmod(token.c_str(), 0600) == 0);
-
   folder.write("lictor.json", R"({"consul": {"token": "secret"}, )" + rest, 0644);
   CHECK(load_config(request)->warnings ==
         std::vector<std::string>{folder / "lictor.json" +

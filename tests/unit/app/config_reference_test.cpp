@@ -1,7 +1,5 @@
 #include <map>
-#include <string>
 
-#include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "app/config_internal.h"

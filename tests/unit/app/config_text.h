@@ -12,8 +12,7 @@
 namespace lictor::app {
 
 inline LoadRequest request_for(Mode mode) {
-  LoadRequest request;
-  request.mode = mode;
+  LoadRequest request{.mode = mode};
   return request;
 }
 

@@ -5,12 +5,9 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "app/program.h"
@@ -32,9 +29,7 @@ mode_t mode_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE(
-    "files of an earlier daemon's jobs are removed, and only jobs of other users open state_dir to "
-    "others") {
+TEST_CASE("an earlier daemon's files are removed; only jobs of other users open state_dir") {
   const unit::TemporaryFolder folder;
   const std::string& dir = folder.path();
   Config config;
@@ -116,7 +111,6 @@ TEST_CASE("too deeply nested parameters never reach an executor") {
   const Run run{[](const Context& context) { static_cast<void>(context.task()); }, record};
   CHECK(run.exit.ending == exec::Ending::kPermanent);
   CHECK(contains(run.exit.error, "nested"));
-
   // One that asks again is told again; one that does not ask has nothing to do with it.
   const Run stubborn{[](const Context& context) {
                        CHECK_THROWS(static_cast<void>(context.task()));
@@ -149,7 +143,6 @@ TEST_CASE("parameters have the depth that an executor can bear") {
     const Run run{use, record_of(open, close, kDeepest)};
     CHECK(run.exit.ending == exec::Ending::kDone);
     CHECK(run.exit.result);
-
     const Run deeper{use, record_of(open, close, kDeepest + 1)};
     CHECK(deeper.exit.ending == exec::Ending::kPermanent);
     CHECK(deeper.exit.error ==

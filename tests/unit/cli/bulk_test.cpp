@@ -1,10 +1,6 @@
 #include "cli/bulk.h"
 
 #include <algorithm>
-#include <string>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "harness.h"
 #include "model_consul.h"
@@ -40,8 +36,7 @@ TEST_CASE("refusals with the same message share a line with their number, at mos
   CHECK(std::count(told.begin(), told.end(), '\n') == 22);
 }
 
-TEST_CASE(
-    "purge --all says how many dead letters it purged; where there are none it asks nothing") {
+TEST_CASE("purge --all says how many dead letters it purged; where none is, it asks nothing") {
   ModelConsul consul;
   CHECK(printed(consul, "dead purge --all").err == "no dead letters in queue \"q\"\n");
   CHECK(contains(printed(consul, "dead list --type Mail").err,
@@ -102,7 +97,6 @@ TEST_CASE("who waits for a task is told that it was cancelled, and by whom; a hi
   CHECK(told.at("cancelled_by").get<std::string>().find('@') != std::string::npos);
   CHECK(contains(waiting.err(), "task x was cancelled by "));
   CHECK(contains(printed(consul, "list --state done").out, "cancelled"));
-
   // Without a history nothing stays.
   consul.put("lictor/q/members/a", R"({"node":"a","history":["other"]})", session);
   consul.put("lictor/q/tasks/y", R"({"taskType":"T"})");

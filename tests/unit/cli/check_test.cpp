@@ -1,12 +1,5 @@
 #include "cli/check.h"
 
-#include <deque>
-#include <string>
-#include <utility>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
 #include "base/clock.h"
 #include "base/time_text.h"
 #include "client/schedules.h"
@@ -64,8 +57,7 @@ TEST_CASE("the first failure decides the exit code, warnings do not") {
   CHECK(contains(report.json(), R"("ok": false)"));
 }
 
-TEST_CASE(
-    "however many queues a daemon has, it takes 32 connections at most, and says what follows") {
+TEST_CASE("a daemon takes 32 connections at most, and says what follows where it has many queues") {
   CHECK(connections_text(1, true) == "the daemon takes at most 20 connections to one Consul agent");
   CHECK(connections_text(4, false) ==
         "the daemon takes at most 30 connections to one Consul agent");
@@ -122,15 +114,11 @@ TEST_CASE("a silent leader is reported before its session ends") {
 }
 
 TEST_CASE("check tells what the daemons find, and by their executors which types nobody runs") {
-  const json told{{"node", "a"},
-                  {"queues",
-                   {{{"name", "q"},
-                     {"leader", "b"},
-                     {"status", json::object()},
-                     {"types", {"Mail"}},
-                     {"findings",
-                      {{{"kind", "overdue"}, {"what", "late"}, {"remedy", "raise"}},
-                       {{"kind", "no_executor"}, {"what", "told by check"}, {"remedy", "x"}}}}}}}};
+  const json told = json::parse(
+      R"({"node": "a", "queues": [{
+          "name": "q", "leader": "b", "status": {}, "types": ["Mail"],
+          "findings": [{"kind": "overdue", "what": "late", "remedy": "raise"},
+                       {"kind": "no_executor", "what": "told by check", "remedy": "x"}]}]})");
   const Face face{[&](const httpd::Request& request) {
     return json_answer(request.target.starts_with("/v1/queues") ? told.dump() : "ok");
   }};
@@ -151,7 +139,6 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
   CHECK(contains(text, R"(1 task of a type without an executor on b: "Odd" (1))"));
   CHECK(contains(text, "2 dead letters: 2 of Mail: exit status 1"));
   CHECK(contains(text, "1 task failed and will be tried again: 1 of Mail: exit status 7; "));
-
   // The leader's executors count, not those of the file that the check was given.
   const std::string with_file = checked(consul, true, queue_of({"Odd"}));
   CHECK(contains(with_file, R"(without an executor on b: "Odd" (1))"));
@@ -173,8 +160,7 @@ TEST_CASE("check reads the list of members once") {
   CHECK(read == 1);
 }
 
-TEST_CASE(
-    "check warns where a daemon refuses the admin token, and is calm where none can be asked") {
+TEST_CASE("check warns where a daemon refuses the admin token, not where none can be asked") {
   for (const int status : {401, 500}) {
     CAPTURE(status);
     const Face face{[&](const httpd::Request& request) {

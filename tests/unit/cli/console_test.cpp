@@ -1,13 +1,6 @@
 #include "cli/console.h"
 
-#include <cstdio>
 #include <map>
-#include <memory>
-#include <sstream>
-#include <string>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/printable.h"
 #include "cli/json_output.h"
@@ -99,11 +92,11 @@ Table sample() {
   return table;
 }
 
-TEST_CASE("columns are aligned, empty ones left out, and lines end without blanks") {
-  CHECK(sample().render(0).text(false) ==
-        "ID        ERROR\n"
-        "42        a long error that goes on and on\n"
-        "a\\x1b[1m\n");
+TEST_CASE("columns are aligned, empty ones left out, on a terminal the last is cut to the width") {
+  const auto rendered = [](std::size_t width) { return sample().render(width).text(false); };
+  CHECK(rendered(0) == "ID        ERROR\n42        a long error that goes on and on\na\\x1b[1m\n");
+  CHECK(rendered(30) == "ID        ERROR\n42        a long error that...\na\\x1b[1m\n");
+  CHECK(Table{{"ID"}}.render(0).empty());  // without rows
 }
 
 TEST_CASE("in a pipe nothing is cut, and one long id does not pad all rows to its length") {
@@ -113,13 +106,6 @@ TEST_CASE("in a pipe nothing is cut, and one long id does not pad all rows to it
   table.add_row({{"b"}, {"waiting"}});
   CHECK(table.render(0).text(false) == "ID" + std::string(80, ' ') + "STATE\n" + id + "  dead\n" +
                                            "b" + std::string(81, ' ') + "waiting\n");
-}
-
-TEST_CASE("on a terminal the last column is cut to the width") {
-  CHECK(sample().render(30).text(false) ==
-        "ID        ERROR\n"
-        "42        a long error that...\n"
-        "a\\x1b[1m\n");
 }
 
 TEST_CASE("if that is not enough, the first column is cut in its middle") {
@@ -146,37 +132,30 @@ TEST_CASE("colour is printed on terminals that want it, and does not move column
   CHECK(table.render(80).text(false) == "STATE  ID\ndead   42\n");
 }
 
-TEST_CASE("a table without rows prints nothing") { CHECK(Table{{"ID"}}.render(0).empty()); }
-
-int code_of(const http::Response& response) {
-  return exit_code(client::store_error("read x", response).code);
-}
-
 TEST_CASE("each kind of error has the exit code of the contract") {
-  CHECK(exit_code(ErrorCode::kInvalid) == 2);
-  CHECK(exit_code(ErrorCode::kNotFound) == 3);
-  CHECK(exit_code(ErrorCode::kUnavailable) == 4);
-  CHECK(exit_code(ErrorCode::kTimeout) == 4);
-  CHECK(exit_code(ErrorCode::kPermissionDenied) == 5);
-  CHECK(exit_code(ErrorCode::kConflict) == 1);
-  CHECK(exit_code(ErrorCode::kTooLarge) == 1);
-  CHECK(exit_code(ErrorCode::kFailed) == 1);
+  const std::pair<ErrorCode, int> table[] = {
+      {ErrorCode::kInvalid, 2},          {ErrorCode::kNotFound, 3},
+      {ErrorCode::kUnavailable, 4},      {ErrorCode::kTimeout, 4},
+      {ErrorCode::kPermissionDenied, 5}, {ErrorCode::kConflict, 1},
+      {ErrorCode::kTooLarge, 1},         {ErrorCode::kFailed, 1}};
+  for (const auto& [error, code] : table) CHECK(exit_code(error) == code);
 }
 
-TEST_CASE("a temporary failure of Consul is exit code 4, for any reason") {
-  CHECK(code_of(undelivered(http::Delivery::kNotSent)) == 4);
-  CHECK(code_of(undelivered(http::Delivery::kLost)) == 4);
-  CHECK(code_of(reply(500, "No cluster leader")) == 4);
-  CHECK(code_of(reply(500, "rpc error making call: EOF")) == 4);
-  CHECK(code_of(reply(429, "")) == 4);
-  CHECK(code_of(reply(404, "")) == 4);  // no index: not Consul
-}
-
-TEST_CASE("a refusal by Consul is exit code 5 for missing rights, else 1") {
-  CHECK(code_of(reply(403, "Permission denied")) == 5);
-  CHECK(code_of(reply(403, "ACL not found")) == 5);
-  CHECK(code_of(reply(413, "Request body too large")) == 1);
-  CHECK(code_of(reply(400, "Missing key name")) == 1);
+TEST_CASE("a failure of Consul that may pass is exit code 4; missing rights are 5, others 1") {
+  const std::pair<http::Response, int> table[] = {{undelivered(http::Delivery::kNotSent), 4},
+                                                  {undelivered(http::Delivery::kLost), 4},
+                                                  {reply(500, "No cluster leader"), 4},
+                                                  {reply(500, "rpc error making call: EOF"), 4},
+                                                  {reply(429, ""), 4},
+                                                  {reply(404, ""), 4},  // no index: not Consul
+                                                  {reply(403, "Permission denied"), 5},
+                                                  {reply(403, "ACL not found"), 5},
+                                                  {reply(413, "Request body too large"), 1},
+                                                  {reply(400, "Missing key name"), 1}};
+  for (const auto& [answer, code] : table) {
+    CAPTURE(answer.body);
+    CHECK(exit_code(client::store_error("read x", answer).code) == code);
+  }
 }
 
 TEST_CASE("an error says what to do") {
@@ -221,7 +200,7 @@ TEST_CASE("JSON is indented without being changed") {
         "}");
 }
 
-TEST_CASE("an empty result is a document, with an error beside it") {
+TEST_CASE("an empty result or missing leader is a document, with an error beside it") {
   const std::vector<std::pair<const char*, const char*>> commands{
       {"show x", "tasks"}, {"dead show x", "tasks"}, {"why x", "reasons"}};
   ModelConsul consul;
@@ -231,15 +210,10 @@ TEST_CASE("an empty result is a document, with an error beside it") {
     const auto told = nlohmann::json::parse(scene.out());
     CHECK(told.at("id") == "x");
     CHECK(told.at(name) == nlohmann::json::array());
-
     Stage plain{consul};
     REQUIRE_FALSE(plain.run(words));
     CHECK(plain.out().empty());
   }
-}
-
-TEST_CASE("a missing leader is a document for --step-down, too") {
-  ModelConsul consul;
   Stage scene{consul, true};
   REQUIRE_FALSE(scene.run("leader --step-down"));
   CHECK(nlohmann::json::parse(scene.out()).at("lock") == "free");
@@ -260,12 +234,12 @@ TEST_CASE("without an answer of Consul there is no document, and only the first 
 TEST_CASE("top marks a running task whose owner is gone, and not its time") {
   ModelConsul consul;
   Stage stage{consul};
-  TopView view;
-  view.tasks = {
-      {"counts", {{"running", 2}}},
-      {"tasks",
-       {{{"key", "1"}, {"id", "old"}, {"orphan", true}, {"since", "2020-01-01T00:00:00Z"}},
-        {{"key", "2"}, {"id", "new"}, {"orphan", false}, {"since", "2020-01-01T00:00:00Z"}}}}};
+  TopView view{
+      .tasks = {
+          {"counts", {{"running", 2}}},
+          {"tasks",
+           {{{"key", "1"}, {"id", "old"}, {"orphan", true}, {"since", "2020-01-01T00:00:00Z"}},
+            {{"key", "2"}, {"id", "new"}, {"orphan", false}, {"since", "2020-01-01T00:00:00Z"}}}}}};
   std::map<std::string, std::string> lines;
   std::istringstream text{top_page({stage.client, view, "", {24, 80}}).text(false)};
   for (std::string line, id; std::getline(text, line);) {

@@ -6,9 +6,6 @@
 #include <fstream>
 #include <functional>
 
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
 #include "base/base64.h"
 #include "base/host_name.h"
 #include "base/text.h"

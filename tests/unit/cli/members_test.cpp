@@ -1,8 +1,4 @@
 #include <atomic>
-#include <string>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/time_text.h"
@@ -105,9 +101,7 @@ TEST_CASE("a missing right is no empty list") {
   CHECK(refusal_of(stage.run("members")).code == ErrorCode::kPermissionDenied);
 }
 
-TEST_CASE(
-    "an admin API on the loopback is asked only on its own host, and elsewhere the setting is "
-    "named") {
+TEST_CASE("an admin API on the loopback is asked on its own host; elsewhere the setting is named") {
   const std::vector<std::string> both{"http://127.0.0.1:1", "unix:///run/l.sock", "http://[::1]:1",
                                       "http://host-a:2"};
   CHECK(cluster::reachable_addresses(with_admin(both), "host-a").value() == both);
@@ -163,7 +157,6 @@ TEST_CASE("list, show and why report a task that was rewritten while it runs as 
   CHECK(listed(consul, "running")[0].at("id") == "7");
   REQUIRE(listed(consul, "waiting").size() == 1);
   CHECK(listed(consul, "waiting")[0].at("id") == "8");
-
   CHECK(document_of(consul, "show 7").at("tasks")[0].at("state") == "running");
   CHECK(printed(consul, "why 7").out == "task 7: it is running, attempt 1\n");
 }
@@ -297,11 +290,6 @@ struct Drained {
   const std::string a = consul.session(), b = consul.session();
 };
 
-Error error_of(const Result<int>& code) {
-  REQUIRE_FALSE(code);
-  return code.error();
-}
-
 }  // namespace
 
 TEST_CASE("drain writes the wish, once, and tells what follows; undrain takes it back") {
@@ -312,13 +300,11 @@ TEST_CASE("drain writes the wish, once, and tells what follows; undrain takes it
   CHECK(first.err.empty());
   CHECK(fleet.wishes("a"));
   CHECK_FALSE(fleet.wishes("b"));
-
   CHECK(document_of(fleet.consul, "drain a") == json{{"queue", "q"},
                                                      {"node", "a"},
                                                      {"changed", false},
                                                      {"draining", true},
                                                      {"partitions", {0, 1}}});
-
   CHECK(printed(fleet.consul, "undrain a").out.starts_with("a takes partitions again: "));
   CHECK_FALSE(fleet.wishes("a"));
   CHECK(document_of(fleet.consul, "undrain a").at("changed") == false);
@@ -343,7 +329,7 @@ TEST_CASE("drain --wait ends when the host leads no partition") {
 TEST_CASE("drain --wait fails at its timeout, and when the wish is taken back") {
   Drained fleet;
   Stage late{fleet.consul, true};
-  const Error timeout = error_of(late.run("drain a --wait --wait-timeout 0s"));
+  const Error timeout = refusal_of(late.run("drain a --wait --wait-timeout 0s"));
   CHECK(timeout.code == ErrorCode::kFailed);
   CHECK(contains(timeout.message, "a still leads partitions 0-1 after 0s: "));
   CHECK(json::parse(late.out()).at("partitions") == json{0, 1});
@@ -352,28 +338,28 @@ TEST_CASE("drain --wait fails at its timeout, and when the wish is taken back") 
     fleet.consul.put("lictor/q/leader/2/0", R"({"node":"a","more":1})", fleet.a);
   };
   Stage ended{fleet.consul};
-  CHECK(contains(error_of(ended.run("drain a --wait")).message, "ended the drain"));
+  CHECK(contains(refusal_of(ended.run("drain a --wait")).message, "ended the drain"));
 }
 
 TEST_CASE("drain refuses a queue of one partition, an unknown host and what is no name") {
   ModelConsul undivided;
   undivided.put("lictor/q/members/a", "{}", undivided.session());
   Stage one{undivided};
-  const Error error = error_of(one.run("drain a"));
+  const Error error = refusal_of(one.run("drain a"));
   CHECK(exit_code(error.code) == kUsage);
   CHECK(contains(error.message, "use \"lictor leader --step-down\""));
 
   Drained fleet;
   Stage stage{fleet.consul};
-  const Error unknown = error_of(stage.run("drain host"));
+  const Error unknown = refusal_of(stage.run("drain host"));
   CHECK(exit_code(unknown.code) == kNotFound);
   CHECK(contains(unknown.message,
                  "no member host in queue \"q\" (lictor/q/members/); the members "
                  "are a, b"));
-  CHECK(exit_code(error_of(stage.run("undrain host")).code) == kNotFound);
+  CHECK(exit_code(refusal_of(stage.run("undrain host")).code) == kNotFound);
   for (const char* name : {"", "a/drain", "..", "a/"}) {
-    CHECK(exit_code(error_of(stage.run_words({"drain", name})).code) == kUsage);
-    CHECK(exit_code(error_of(stage.run_words({"undrain", name})).code) == kUsage);
+    CHECK(exit_code(refusal_of(stage.run_words({"drain", name})).code) == kUsage);
+    CHECK(exit_code(refusal_of(stage.run_words({"undrain", name})).code) == kUsage);
   }
   CHECK_FALSE(fleet.wishes("host"));
 }
@@ -392,7 +378,7 @@ TEST_CASE("without the right to write the wish, drain names the key") {
     return reply(403, "Permission denied");
   };
   Stage stage{fleet.consul};
-  const Error error = error_of(stage.run("drain a"));
+  const Error error = refusal_of(stage.run("drain a"));
   CHECK(exit_code(error.code) == kDenied);
   CHECK(contains(error.message, kWish));
 }

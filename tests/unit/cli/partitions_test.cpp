@@ -1,11 +1,6 @@
 // A queue of several partitions, as the commands show it.
 
 #include <atomic>
-#include <string>
-#include <vector>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/host_name.h"
 #include "cli/check.h"
@@ -118,7 +113,6 @@ TEST_CASE("leader shows who leads each partition, and fails where nobody does") 
   CHECK(all[3].at("key") == "lictor/q/leader/8/3");
   CHECK(all[7].at("lock") == "free");
   CHECK(all[7].at("node").is_null());
-
   fleet.add("c", {7});
   CHECK(printed(fleet.consul, "leader").err.empty());
 }
@@ -150,8 +144,7 @@ TEST_CASE("a number of partitions that cannot be read is an error with the way o
 }
 
 TEST_CASE("who holds a lock and is no member is a finding, since nothing may run") {
-  cluster::Fleet fleet;
-  fleet.leads = {{"session 5e55", "", true}};
+  cluster::Fleet fleet{.leads = {{"session 5e55", "", true}}};
   CHECK(cluster::diagnose(fleet, "q").empty());  // the members may be hidden
   fleet.members.push_back({"a", "host"});
   const auto findings = cluster::diagnose(fleet, "q");
@@ -218,14 +211,12 @@ TEST_CASE("why asks the leader of the task's own partition, and names the partit
   const Printed free = printed(fleet.consul, "why " + id_in(3));
   CHECK(contains(free.out, "nobody leads partition 3 of queue \"q\""));
   CHECK(contains(free.err, "as far as Consul knows; nobody leads partition 3"));
-
   // By its serialKey, whatever its id.
   fleet.consul.put("lictor/q/tasks/" + id_in(3),
                    R"({"taskType":"T","serialKey":")" + id_in(0) + R"("})");
   Stage serial{fleet.consul};
   REQUIRE(serial.run("why " + id_in(3)) == 0);
   CHECK(asked_a == 1);
-
   // A list asks the leader of each task.
   asked_a = asked_b = 0;
   put(3);
@@ -261,17 +252,12 @@ TEST_CASE("stats sums what all leaders count, and says which are not counted") {
   fleet.add("b", {1}, b.url());
   fleet.add("c", {3, 4, 5, 6, 7}, "http://127.0.0.1:1");
   const json told = document_of(fleet.consul, "stats");
-  CHECK(told.at("leader").is_null());
-  CHECK(told.at("leaders") == json{"a", "b"});
-  CHECK(told.at("role") == "leading");
-  CHECK(told.at("partitions") == 8);
-  CHECK(told.at("leads") == json{0, 1, 2});
-  CHECK(told.at("running") == 3);
-  CHECK(told.at("oldest_due_ms") == 120000);
-  CHECK(told.at("lease_left_ms") == 8000);
-  CHECK(told.at("paused") == true);
-  CHECK(told.at("states") == json{{"running", 3}, {"next", 2}, {"backoff", 1}});
-  CHECK(told.at("workers") == json{{"Mail", {{"busy", 4}}}, {"Image", {{"idle", 1}}}});
+  const json sums = json::parse(
+      R"({"leader": null, "leaders": ["a", "b"], "role": "leading", "partitions": 8,
+          "leads": [0, 1, 2], "running": 3, "oldest_due_ms": 120000, "lease_left_ms": 8000,
+          "paused": true, "states": {"running": 3, "next": 2, "backoff": 1},
+          "workers": {"Mail": {"busy": 4}, "Image": {"idle": 1}}})");
+  for (const auto& [name, value] : sums.items()) CHECK_MESSAGE(told.at(name) == value, name);
   CHECK(told.at("not_counted").size() == 1);
   const Printed shown = printed(fleet.consul, "stats");
   CHECK(contains(shown.out, "a, b"));
@@ -328,7 +314,6 @@ TEST_CASE("step-down waits until each partition has another leader") {
   const Error error = refusal_of(early.run("leader --step-down --timeout 0s"));
   CHECK(error.code == ErrorCode::kFailed);
   CHECK(contains(error.message, "partitions 0-7 still with the old leaders within 0s"));
-
   CHECK(printed(fleet.consul, "leader --step-down --no-wait").out ==
         "a, b are asked to step down\n");
   const json told = [&] { return document_of(fleet.consul, "leader --step-down --no-wait"); }();

@@ -1,10 +1,4 @@
 #include <fstream>
-#include <sstream>
-#include <string>
-#include <vector>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/time_text.h"
@@ -27,17 +21,14 @@ Result<int> submit_lines(Scene& scene, const std::string& lines) {
   return scene.run_words({"submit", "--ndjson", path});
 }
 
-TEST_CASE("the id is printed, and nothing else") {
+TEST_CASE("the id is printed, and nothing else; an existing task is left as it is, a failure") {
   Scene scene{{reply(200, result("lictor/q/tasks/42", "{}"))}};
   CHECK(*scene.run("submit T --id 42") == kDone);
   CHECK(scene.out() == "42\n");
   CHECK(scene.err().empty());
-}
-
-TEST_CASE("an existing task is a failure, and is left unchanged") {
-  Scene scene{{reply(409, txn_error(0, "failed to set key, index is stale"))}};
-  CHECK(exit_code(refusal_of(scene.run("submit T --id 42")).code) == kFailed);
-  CHECK(scene.out().empty());
+  Scene taken{{reply(409, txn_error(0, "failed to set key, index is stale"))}};
+  CHECK(exit_code(refusal_of(taken.run("submit T --id 42")).code) == kFailed);
+  CHECK(taken.out().empty());
 }
 
 TEST_CASE("a dead task is reported with its reason and the end of its output") {
@@ -162,53 +153,47 @@ TEST_CASE("a task without flags is due now, in the order of milliseconds") {
         R"("taskPara":{}})");
 }
 
-TEST_CASE("each --para is a string, also if it looks like a number") {
-  TaskText text = text_of("N");
-  text.paras = {"size=8000", "empty=", "eq=a=b", "quote=\"\n"};
-  CHECK(record_of(text).ends_with(
-      R"("taskPara":{"size":"8000","empty":"","eq":"a=b","quote":"\"\n"}})"));
-}
-
-TEST_CASE("--para NAME:=JSON is that JSON, to the digit") {
-  TaskText text = text_of("N");
-  text.paras = {"size:=8000", "long:=12345678901234567890123", "list:=[1,\"a\"]", "text=:=1",
-                ":=1"};
-  CHECK(record_of(text).ends_with(R"({"size":8000,"long":12345678901234567890123,"list":[1,"a"],)"
-                                  R"("text":":=1",":":"1"}})"));
-  text.paras = {"size:=8k"};
-  CHECK(error_of(text).starts_with(R"(--para: expected JSON after "size:=", got "8k")"));
-}
-
-TEST_CASE("--para-json is kept to the digit, and --para adds to it") {
-  TaskText text = text_of("N");
-  text.para_json = R"({"n":123456789012345678901234567890})";
-  text.paras = {"a=b"};
-  CHECK(record_of(text).ends_with(R"("taskPara":{"n":123456789012345678901234567890,"a":"b"}})"));
-  text.paras.clear();
-  text.para_json = "[1,2]";
-  CHECK(record_of(text).ends_with(R"("taskPara":[1,2]})"));
-}
-
-TEST_CASE("times of every form are written as RFC 3339") {
-  TaskText text = text_of("N");
-  text.in = "90s";
-  CHECK(record_of(text).ends_with(R"("executeAt":"2026-11-21T02:34:00.949Z"})"));
-  text.in.reset();
-  text.at = "2026-11-22T09:30:00+01:00";
-  CHECK(record_of(text).ends_with(R"("executeAt":"2026-11-22T08:30:00.000Z"})"));
-  text.at = "1445599887";
-  CHECK(record_of(text).ends_with(R"("executeAt":"2015-10-23T11:31:27.000Z"})"));
-}
-
-TEST_CASE("the other flags are written into the record") {
-  TaskText text = text_of("N");
-  text.task_time = "1445599887";
-  text.serial_key = "db7";
-  text.max_attempts = 5;
-  text.timeout = "90s";
-  const std::string record = record_of(text);
-  CHECK(contains(record, R"("taskTime":1445599887000,)"));
-  CHECK(record.ends_with(R"("serialKey":"db7","maxAttempts":5,"timeout":"90s"})"));
+TEST_CASE("what the flags say is written into the record, parameters to the digit") {
+  const auto check = [](void (*change)(TaskText&), const std::string& end) {
+    TaskText text = text_of("N");
+    change(text);
+    const std::string record = record_of(text);
+    CHECK_MESSAGE(record.ends_with(end), record);
+  };
+  // Each --para is a string, also if it looks like a number; NAME:=JSON is that JSON.
+  check(
+      [](TaskText& text) {
+        text.paras = {"size=8000", "empty=", "eq=a=b", "quote=\"\n"};
+      },
+      R"("taskPara":{"size":"8000","empty":"","eq":"a=b","quote":"\"\n"}})");
+  check(
+      [](TaskText& text) {
+        text.paras = {"size:=8000", "long:=12345678901234567890123", "list:=[1,\"a\"]", "text=:=1",
+                      ":=1"};
+      },
+      R"({"size":8000,"long":12345678901234567890123,"list":[1,"a"],"text":":=1",":":"1"}})");
+  check(
+      [](TaskText& text) {
+        text.para_json = R"({"n":123456789012345678901234567890})";
+        text.paras = {"a=b"};
+      },
+      R"("taskPara":{"n":123456789012345678901234567890,"a":"b"}})");
+  check([](TaskText& text) { text.para_json = "[1,2]"; }, R"("taskPara":[1,2]})");
+  // Times of every form are written as RFC 3339.
+  check([](TaskText& text) { text.in = "90s"; }, R"("executeAt":"2026-11-21T02:34:00.949Z"})");
+  check([](TaskText& text) { text.at = "2026-11-22T09:30:00+01:00"; },
+        R"("executeAt":"2026-11-22T08:30:00.000Z"})");
+  check([](TaskText& text) { text.at = "1445599887"; },
+        R"("executeAt":"2015-10-23T11:31:27.000Z"})");
+  check(
+      [](TaskText& text) {
+        text.task_time = "1445599887";
+        text.serial_key = "db7";
+        text.max_attempts = 5;
+        text.timeout = "90s";
+      },
+      R"("taskTime":1445599887000,"taskTaken":false,"taskType":"N","taskPara":{},)"
+      R"("serialKey":"db7","maxAttempts":5,"timeout":"90s"})");
 }
 
 TEST_CASE("a bad value is refused with the name of its flag") {
@@ -241,6 +226,9 @@ TEST_CASE("a bad value is refused with the name of its flag") {
   TaskText text = text_of("N");
   text.at = "2026-11-31T09:30:00Z";
   CHECK(error_of(text).ends_with("\"2026-11-31T09:30:00Z\": there is no such day"));
+  text = text_of("N");
+  text.paras = {"size:=8k"};
+  CHECK(error_of(text).starts_with(R"(--para: expected JSON after "size:=", got "8k")"));
 }
 
 TEST_CASE("a record that could not be claimed is not written") {

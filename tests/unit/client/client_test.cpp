@@ -1,10 +1,7 @@
 #include "client/client.h"
 
 #include <chrono>
-#include <string>
-#include <utility>
 
-#include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
@@ -203,62 +200,52 @@ const std::string kTask = "lictor/q/tasks/42";
 const std::string kDead = "lictor/q/dead/42";
 const std::string kLetter = R"({"reason":"failed","error":"exit 3","attempts":3})";
 
-TEST_CASE("a task that is gone without a dead letter is done") {
-  Followed scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9), reply(404, "", 20),
-                  reply(404, "", 20), reply(404, "", 20), no_names(), reply(404, "", 20)}};
-  const auto ending = scene.follow().value();
-  CHECK(ending.how == Ending::How::kGone);
-  CHECK(scene.consul.all_asked());
-}
+const http::Response kNone = reply(404, "", 20);
 
-TEST_CASE("only a consistent read proves that a key is gone") {
-  Followed scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9),
-                  reply(404, "", 20),  // a deposed leader's view
-                  reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9), reply(404, "", 30),
-                  reply(404, "", 30), reply(404, "", 30), no_names(), reply(404, "", 20)}};
-  REQUIRE(scene.follow());
-  CHECK(scene.consul.asked[2].target.ends_with("?consistent"));
-  CHECK(scene.consul.all_asked());
+http::Response task_at(std::uint64_t index) {
+  return reply(200, entry(kTask, R"({"taskType":"T"})", index), index);
+}
+http::Response letter_at(std::uint64_t index) { return reply(200, entry(kDead, kLetter, index)); }
+
+TEST_CASE("a task is done once a consistent read proves that its key is gone, or a new task's") {
+  using Replies = std::deque<http::Response>;
+  for (const Replies& replies :
+       {Replies{task_at(9), kNone, kNone, kNone, no_names(), kNone},
+        // The first 404 is a deposed leader's view.
+        Replies{task_at(9), kNone, task_at(9), kNone, kNone, kNone, no_names(), kNone},
+        Replies{task_at(9), task_at(15), task_at(15), kNone, no_names(), kNone}}) {
+    Followed scene{replies};
+    CHECK(scene.follow()->how == Ending::How::kGone);
+    CHECK(scene.consul.asked[2].target.ends_with("?consistent"));
+    CHECK(scene.consul.all_asked());
+  }
 }
 
 TEST_CASE("an older dead letter of the same id does not count") {
-  Followed before{
-      {reply(404, "", 20), reply(200, entry(kDead, kLetter, 5)), no_names(), reply(404, "", 20)}};
+  Followed before{{kNone, letter_at(5), no_names(), kNone}};
   CHECK(before.follow()->how == Ending::How::kGone);
-  Followed after{{reply(404, "", 20), reply(200, entry(kDead, kLetter, 15)), no_names()}};
+  Followed after{{kNone, letter_at(15), no_names()}};
   const auto ending = after.follow().value();
   REQUIRE(ending.how == Ending::How::kDead);
   CHECK(ending.task.error == "exit 3");
 }
 
-TEST_CASE("a new task under the same id means that the old one has ended") {
-  Followed scene{{reply(200, entry(kTask, R"({"taskType":"T"})", 9), 9),
-                  reply(200, entry(kTask, R"({"taskType":"T"})", 15), 15),
-                  reply(200, entry(kTask, R"({"taskType":"T"})", 15), 15), reply(404, "", 20),
-                  no_names(), reply(404, "", 20)}};
-  REQUIRE(scene.follow());
-  CHECK(scene.consul.all_asked());
-}
-
 TEST_CASE("waiting ends with its timeout, and at once when a right is missing") {
   Followed late{{}};
-  const auto ending = late.follow(Duration::zero()).value();
-  CHECK(ending.how == Ending::How::kTimedOut);
+  CHECK(late.follow(Duration::zero())->how == Ending::How::kTimedOut);
   Followed denied{{reply(403, "Permission denied")}};
   CHECK(denied.follow().error().code == ErrorCode::kPermissionDenied);
 }
 
-TEST_CASE(
-    "at the time-out a claimed task is reported as running, or as an orphan without its leader") {
+TEST_CASE("at the time-out a claimed task is told as running, or as an orphan without its leader") {
   const auto seen = [](const std::string& leader_session) {
     const std::string claimed =
         R"({"taskType":"T","taskTaken":true,"taskAttempt":1,)"
         R"("taskClaim":{"node":"h","session":"s","nonce":"n","since":"2026-01-01T00:00:00Z"}})";
-    Followed scene{{reply(200, entry(kTask, claimed, 9), 9),
-                    reply(404, "", 9),  // the number of partitions
-                    reply(200, entry("lictor/q/leader", "{}", 5, leader_session)),
-                    undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kNotSent),
-                    undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kNotSent)}};
+    const http::Response away = undelivered(http::Delivery::kNotSent);
+    Followed scene{
+        {reply(200, entry(kTask, claimed, 9), 9), reply(404, "", 9),  // the number of partitions
+         reply(200, entry("lictor/q/leader", "{}", 5, leader_session)), away, away, away, away}};
     const auto ending = scene.follow(1s).value();
     CHECK(ending.how == Ending::How::kTimedOut);
     return ending.task.state;
@@ -269,21 +256,19 @@ TEST_CASE(
 
 TEST_CASE("the history gives the result, unless its record is older than the task") {
   const std::string done = R"({"record":{"taskType":"T"},"result":{"rows":7},"attempts":1})";
-  Followed scene{{reply(404, "", 20), reply(404, "", 20), no_names(),
-                  reply(200, entry("lictor/q/done/42", done, 15))}};
+  Followed scene{{kNone, kNone, no_names(), reply(200, entry("lictor/q/done/42", done, 15))}};
   const auto ending = scene.follow().value();
   REQUIRE(ending.how == Ending::How::kDone);
   CHECK(ending.task.result == R"({"rows":7})");
-  Followed older{{reply(404, "", 20), reply(404, "", 20), no_names(),
-                  reply(200, entry("lictor/q/done/42", done, 5))}};
+  Followed older{{kNone, kNone, no_names(), reply(200, entry("lictor/q/done/42", done, 5))}};
   CHECK(older.follow()->how == Ending::How::kGone);
 }
 
 TEST_CASE("an unknown task is not found, and the latest trace of a known one counts") {
-  Followed nothing{{reply(404, "", 20), reply(404, "", 20), no_names(), reply(404, "", 20)}};
+  Followed nothing{{kNone, kNone, no_names(), kNone}};
   CHECK(nothing.follow({}, 0).error().code == ErrorCode::kNotFound);
-  Followed both{{reply(404, "", 20), reply(200, entry(kDead, kLetter, 15)), no_names(),
-                 reply(200, entry("lictor/q/done/42", "{}", 12))}};
+  Followed both{
+      {kNone, letter_at(15), no_names(), reply(200, entry("lictor/q/done/42", "{}", 12))}};
   CHECK(both.follow({}, 0)->how == Ending::How::kDead);
 }
 

@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <set>
-#include <string>
 #include <thread>
 #include <tuple>
-#include <utility>
-#include <vector>
 
-#include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
@@ -221,9 +216,7 @@ std::vector<std::string> order_of_start(const OneTransactionAtATime& consul) {
   return ids;
 }
 
-TEST_CASE(
-    "tasks without a time start in the order of the calls, whatever the order of the "
-    "transactions") {
+TEST_CASE("tasks without a time start in the order of the calls, not of the transactions") {
   SubmitOrder order = SubmitOrder::kAny;
   std::chrono::milliseconds most_ahead = 31ms;  // one for each transaction but the first
   SUBCASE("in any order") {}

@@ -1,12 +1,7 @@
 #include "client/store.h"
 
 #include <chrono>
-#include <deque>
 #include <set>
-#include <string>
-#include <utility>
-
-#include <doctest/doctest.h>
 
 #include "base/clock.h"
 #include "client/change.h"
@@ -84,15 +79,12 @@ TEST_CASE("after a lost reply, another task of the same id means that ours was n
   CHECK(created.existing == std::vector<std::size_t>{0});
 }
 
-TEST_CASE("a request that was not sent changed nothing") {
+TEST_CASE("a request that was not sent changed nothing; a missing right is told as such") {
   FakeConsul consul{{undelivered(Delivery::kNotSent)}};
   CHECK(Store{consul}.create({{"t/42", "{}"}}).error().code == ErrorCode::kUnavailable);
   CHECK(consul.asked.size() == 1);
-}
-
-TEST_CASE("a missing right within a transaction is reported as such") {
-  FakeConsul consul{{reply(409, txn_error(0, "Permission denied"))}};
-  CHECK(Store{consul}.create({{"t/42", "{}"}}).error().code == ErrorCode::kPermissionDenied);
+  FakeConsul denied{{reply(409, txn_error(0, "Permission denied"))}};
+  CHECK(Store{denied}.create({{"t/42", "{}"}}).error().code == ErrorCode::kPermissionDenied);
 }
 
 TEST_CASE("the largest record that can be claimed is created by a transaction") {
@@ -104,22 +96,18 @@ TEST_CASE("the largest record that can be claimed is created by a transaction") 
 
 TEST_CASE("a key that a path cannot name is read by a transaction") {
   FakeConsul consul{{reply(200, result("t/a//b", "v"))}};
-  const auto found = Store{consul}.get("t/a//b").value();
-  CHECK(found->value == "v");
+  CHECK(Store{consul}.get("t/a//b").value()->value == "v");
   CHECK(contains(consul.asked[0].target, "/v1/txn"));
 }
 
-TEST_CASE("of many keys the missing ones are reported and the others are read") {
+TEST_CASE("of many keys the missing ones are told from those that may not be read") {
   FakeConsul consul{
       {reply(409, txn_error(0, "key \\\"a\\\" doesn't exist")), reply(200, result("b", "2"))}};
   const auto entries = Store{consul}.get_all({"a", "b"}).value();
   CHECK_FALSE(entries[0]);
   CHECK(entries[1]->value == "2");
-}
-
-TEST_CASE("a key that the answer leaves out is a missing right") {
-  FakeConsul consul{{reply(200, R"({"Results":[],"Errors":null})")}};
-  CHECK(Store{consul}.get_all({"a"}).error().code == ErrorCode::kPermissionDenied);
+  FakeConsul denied{{reply(200, R"({"Results":[],"Errors":null})")}};
+  CHECK(Store{denied}.get_all({"a"}).error().code == ErrorCode::kPermissionDenied);
 }
 
 TEST_CASE("an empty listing differs from one that may not be read") {
@@ -127,10 +115,8 @@ TEST_CASE("an empty listing differs from one that may not be read") {
   const auto listed = Store{empty}.list("t/").value();
   CHECK(listed.entries.empty());
   CHECK_FALSE(listed.hidden);
-
   FakeConsul denied{{reply(404, "", 5), reply(403, "Permission denied")}};
   CHECK(Store{denied}.list("t/").error().code == ErrorCode::kPermissionDenied);
-
   FakeConsul filtered{{reply(200, entry("t/a", "1"), 5), reply(403, "Permission denied")}};
   CHECK(Store{filtered}.list("t/")->hidden);
 }
@@ -178,8 +164,7 @@ TEST_CASE("an index that goes backwards is not waited on") {
 
 TEST_CASE("rights to write are read from the refusals of an impossible transaction") {
   FakeConsul consul{{reply(409, txn_error(3, "Permission denied"))}};
-  const auto may = Store{consul}.writable({"a", "b"}).value();
-  CHECK(may == std::vector<bool>{true, false});
+  CHECK(Store{consul}.writable({"a", "b"}).value() == std::vector<bool>{true, false});
   CHECK(contains(consul.asked[0].body, R"("check-not-exists","Key":"a")"));
   CHECK(contains(consul.asked[0].body, R"("check-index","Key":"a","Index":1)"));
 }
@@ -227,8 +212,7 @@ TEST_CASE("a task that changed meanwhile is read and changed again") {
   Scene scene{{reply(200, task_entry(7)),
                reply(409, txn_error(0, "failed index check for key, current modify index 8 != 7")),
                reply(200, task_entry(8)), reply(200, kAllApplied)}};
-  const auto task = scene.change().value();
-  CHECK(task.modify_index == 8);
+  CHECK(scene.change().value().modify_index == 8);
   CHECK(scene.consul.all_asked());
 }
 
@@ -260,9 +244,7 @@ TEST_CASE("a missing right is reported without another try") {
   CHECK(scene.change().error().code == ErrorCode::kPermissionDenied);
 }
 
-TEST_CASE(
-    "many changes go in transactions of what Consul takes, and a missing task does not stop the "
-    "others") {
+TEST_CASE("many changes go in full transactions, and a missing task does not stop the others") {
   Scene scene{{reply(409, txn_error(2, "failed to check index, key doesn't exist")),  // of task 1
                reply(200, kAllApplied),                                               // the others
                reply(404, "", 9),                                                     // task 1

@@ -1,11 +1,6 @@
 #include "client/task_info.h"
 
 #include <algorithm>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <doctest/doctest.h>
 
 #include "cli/model_consul.h"
 #include "client/locks.h"
@@ -62,8 +57,7 @@ TEST_CASE("a claim counts as long as its session leads") {
         TaskState::kOrphan);
 }
 
-TEST_CASE(
-    "a claim by an earlier start of the leading daemon is an orphan, also under its session") {
+TEST_CASE("a claim by an earlier start of the leader is an orphan, also under its session") {
   const auto state = [](const std::string& nonce, const std::string& leader_value) {
     const std::string record = R"({"taskType":"T","taskTaken":true,"taskClaim":{"node":"a",)"
                                R"("session":"s1","nonce":")" +
@@ -111,7 +105,7 @@ TEST_CASE("a record that does not fit into a transaction is too large, readable 
   CHECK(view_of(std::string(280'000, '\xff')).state == TaskState::kUnreadable);
 }
 
-TEST_CASE("a dead letter has its task, reason and time") {
+TEST_CASE("a dead letter has its task, reason and time; another value there is shown, too") {
   const TaskInfo view = letter_of(
       R"({"record":{"taskType":"T","serialKey":"k"},"reason":"failed","error":"exit 3",)"
       R"("attempts":3,"lost":1,"output_tail":"bye","at":"2026-11-21T01:00:00.000Z","node":"h"})",
@@ -127,9 +121,6 @@ TEST_CASE("a dead letter has its task, reason and time") {
   CHECK(view.output_tail == "bye");
   CHECK(view.node == "h");
   CHECK(view.since.has_value());
-}
-
-TEST_CASE("another value among the dead letters is shown, too") {
   CHECK(letter_of("junk").error == "this is not a dead letter of lictor");
   CHECK(letter_of(R"({"reason":7,"attempts":"x","record":[]})").state == TaskState::kDead);
 }
@@ -231,8 +222,7 @@ TEST_CASE("each of several partitions has its own leader, by which its tasks run
   CHECK(state_in(locks, 2) == TaskState::kOrphan);
 }
 
-TEST_CASE(
-    "a task is in the partition of its serialKey, else its id; unreadable, of its whole key") {
+TEST_CASE("a task is in the partition of its serialKey, else its id; unreadable, of its key") {
   const Locks locks{std::vector<std::optional<wire::KvEntry>>(4)};
   wire::Layout by_instance = kLockLayout;
   by_instance.serialize_by = "/taskPara/instanceId";

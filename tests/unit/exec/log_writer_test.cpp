@@ -12,10 +12,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <future>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
@@ -128,8 +124,7 @@ void FrozenDisk::thaw() {
 
 }  // namespace
 
-TEST_CASE(
-    "a log that the disk does not take in time is told as lost, and those after it are kept") {
+TEST_CASE("a log that the disk does not take in time is told as lost; those after it are kept") {
   const TemporaryFolder dir;
   StuckWriter stuck;
   const auto log = LogWriter::make_log(dir / "a/1.log", 100);
@@ -199,7 +194,6 @@ TEST_CASE("while the disk of logs and handover stands still, programs start and 
   CHECK(options.active_logs->newest_error().ends_with("the disk stands still"));
   REQUIRE(rig.warnings().size() == 1);
   CHECK(rig.warnings().front().ends_with("the job goes on, but its output is lost"));
-
   disk->thaw();
   REQUIRE(eventually(
       [&] { return contents(options.log_directory + "/oracle/7.1.1001.log") == "up\nhello\n"; }));

@@ -34,7 +34,6 @@ TEST_CASE("plug-in: an executor is found by its name, or by the task's type, and
   const auto by_name = plugin_executor(built("good"), "Resize", "Other").value();
   CHECK(plugin_executor(built("good"), "", "Resize").value() == by_name);
   CHECK(plugin_executor(built("good"), "", "Rotate").value() != by_name);
-
   const Context context{{"7", {}, {}, {}, {}, "{}"}, 1, 1, Instant::max(), std::stop_token{}};
   CHECK(by_name->run(context).result() == nlohmann::json{{"runs", 1}});
   CHECK(by_name->run(context).result() == nlohmann::json{{"runs", 2}});

@@ -17,7 +17,6 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
-#include <string>
 
 #include "base/clock.h"
 #include "exec/cgroups.h"
@@ -144,11 +143,9 @@ TEST_CASE("without root, only the warden can change users; neither the daemon no
         REQUIRE(eventually([&] { return !contents(shared / "up").empty(); }));
         deaf->stop(AttemptId{2}, 200ms);
         write_file(dir / "stopped", rig.of(2).error);
-
         options.user = find_user("root").value();
         options.scratch_directory.clear();
         write_file(dir / "root", rig.run(options, attempt(3)).error);
-
         options.user.reset();
         options.argv = {"/bin/cat", "/proc/self/status"};
         write_file(dir / "own", rig.run(options, attempt(4)).output_tail);
@@ -205,10 +202,10 @@ TEST_CASE("a stray that hides its attempt ends with it, while another queue is b
                             .slot = 1};
         rig.start(busy);
 
-        ProcessOptions options;
-        options.argv = shell(kEscape + (stopped ? "echo up > $2; exec sleep 1000" : "exit 0"),
-                             {dir / "escapee", dir / "up"});
-        options.slot = 0;
+        ProcessOptions options{
+            .argv = shell(kEscape + (stopped ? "echo up > $2; exec sleep 1000" : "exit 0"),
+                          {dir / "escapee", dir / "up"}),
+            .slot = 0};
         const auto runner = rig.start(options, attempt(2));
         if (stopped) {
           REQUIRE(eventually([&] { return !contents(dir / "up").empty(); }));

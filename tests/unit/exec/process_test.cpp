@@ -6,11 +6,7 @@
 #include <cerrno>
 #include <csignal>
 #include <fstream>
-#include <string>
 #include <utility>
-#include <vector>
-
-#include <doctest/doctest.h>
 
 #include "exec/init.h"
 #include "exec/process_runner.h"
@@ -33,8 +29,7 @@ struct Ended {
 
 // Runs a program to its end, its output into a file.
 Ended run_protected(std::vector<std::string> argv, const std::string& output) {
-  Program program;
-  program.argv = std::move(argv);
+  Program program{.argv = std::move(argv)};
   Spawning spawning{std::move(program), "/usr/bin:/bin", ""};
   const UniqueFd input{open("/dev/null", O_RDONLY | O_CLOEXEC)};
   const UniqueFd file{open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
@@ -66,8 +61,7 @@ TEST_CASE("a child with a copy of the warden's memory tells why it could not run
 }
 
 TEST_CASE("a program that this host cannot run is not started: that is not the task's failure") {
-  Program program;
-  program.argv = {"/opt/x"};
+  Program program{.argv = {"/opt/x"}};
   const auto ending = [&](Step step, int error) {
     return to_exit(AttemptId{1}, program, {SpawnFailed{AttemptId{1}, step, error}, {}}).ending;
   };
@@ -87,10 +81,8 @@ TEST_CASE("a program that this host cannot run is not started: that is not the t
   }
   CHECK(ending(Step::kRun, E2BIG) == Ending::kRetry);  // the task's own parameters
   CHECK(ending(Step::kLease, 0) == Ending::kStopped);
-
   program.limits.push_back({0, 1, 1});  // the configuration's, too
   CHECK(ending(Step::kRun, ENOMEM) == Ending::kNotStarted);
-
   const Exit exit =
       to_exit(AttemptId{7}, program, {SpawnFailed{AttemptId{7}, Step::kClone, EAGAIN}, {}});
   CHECK(exit.attempt == AttemptId{7});

@@ -109,6 +109,12 @@ class Rig {
   std::unique_ptr<ProcessHost> host;
 };
 
+/// The same with a folder.
+struct RigInFolder : Rig {
+  using Rig::Rig;
+  const TemporaryFolder dir;
+};
+
 /// A daemon in a process of its own, to be killed and stopped at will. `body` runs in it with a
 /// Rig, and then it does nothing more, for ever.
 class MiniDaemon {

@@ -5,8 +5,6 @@
 
 #include <poll.h>
 
-#include <doctest/doctest.h>
-
 #include "base/clock.h"
 #include "harness.h"
 #include "unit/refusal.h"
@@ -18,8 +16,7 @@ using namespace lictor::net::test;
 namespace {
 
 std::unique_ptr<ConsulClient> client_to(const std::string& address) {
-  Options options;
-  options.addresses = {address};
+  Options options{.addresses = {address}};
   auto consul_client = ConsulClient::open(std::move(options));
   REQUIRE(consul_client);
   return *std::move(consul_client);
@@ -137,8 +134,7 @@ TEST_CASE("open() refuses what cannot be used, and says which setting or file it
 }
 
 TEST_CASE("open() connects to nothing: Consul may start later") {
-  Options options;
-  options.addresses = {"http://127.0.0.1:" + std::to_string(closed_port()),
-                       "unix:///nowhere/consul.sock"};
+  Options options{.addresses = {"http://127.0.0.1:" + std::to_string(closed_port()),
+                                "unix:///nowhere/consul.sock"}};
   CHECK(Transport::open(options));
 }

@@ -107,32 +107,23 @@ TEST_CASE("CONSUL_HTTP_ADDR and CONSUL_HTTP_SSL give the address that the consul
     std::vector<std::string> configured;
     std::vector<std::string> expected;
   };
+  const std::string addr = "CONSUL_HTTP_ADDR", ssl = "CONSUL_HTTP_SSL";
   const std::vector<std::string> standard = Options{}.addresses;
   for (const Row& row : {
            Row{{}, standard, {"http://127.0.0.1:8500"}},
            Row{{}, {"a:1", "https://b:2"}, {"http://a:1", "https://b:2"}},
-           Row{{{"CONSUL_HTTP_ADDR", "c:3"}}, {"a:1", "b:2"}, {"http://c:3"}},
-           Row{{{"CONSUL_HTTP_ADDR", ""}}, {"http://a:1"}, {"http://a:1"}},
-           Row{{{"CONSUL_HTTP_ADDR", "https://c:3"}}, standard, {"https://c:3"}},
-           Row{{{"CONSUL_HTTP_ADDR", "unix:///run/c"}, {"CONSUL_HTTP_SSL", "1"}},
-               standard,
-               {"unix:///run/c"}},
-           Row{{{"CONSUL_HTTP_ADDR", "c:3"}, {"CONSUL_HTTP_SSL", "true"}},
-               standard,
-               {"https://c:3"}},
-           Row{{{"CONSUL_HTTP_ADDR", "c:3"}, {"CONSUL_HTTP_SSL", "false"}},
-               standard,
-               {"http://c:3"}},
-           Row{{{"CONSUL_HTTP_ADDR", "http://c:3"}, {"CONSUL_HTTP_SSL", "1"}},
-               standard,
-               {"http://c:3"}},
-           Row{{{"CONSUL_HTTP_SSL", "T"}}, standard, {"https://127.0.0.1:8500"}},
-           Row{{{"CONSUL_HTTP_SSL", "1"}}, {"a:1", "http://b:2"}, {"https://a:1", "http://b:2"}},
+           Row{{{addr, "c:3"}}, {"a:1", "b:2"}, {"http://c:3"}},
+           Row{{{addr, ""}}, {"http://a:1"}, {"http://a:1"}},
+           Row{{{addr, "https://c:3"}}, standard, {"https://c:3"}},
+           Row{{{addr, "unix:///run/c"}, {ssl, "1"}}, standard, {"unix:///run/c"}},
+           Row{{{addr, "c:3"}, {ssl, "true"}}, standard, {"https://c:3"}},
+           Row{{{addr, "c:3"}, {ssl, "false"}}, standard, {"http://c:3"}},
+           Row{{{addr, "http://c:3"}, {ssl, "1"}}, standard, {"http://c:3"}},
+           Row{{{ssl, "T"}}, standard, {"https://127.0.0.1:8500"}},
+           Row{{{ssl, "1"}}, {"a:1", "http://b:2"}, {"https://a:1", "http://b:2"}},
        }) {
-    Options base;
-    base.addresses = row.configured;
-    const auto options = apply(row.environment, base).value();
-    CHECK(options.addresses == row.expected);
+    Options base{.addresses = row.configured};
+    CHECK(apply(row.environment, base).value().addresses == row.expected);
   }
 }
 

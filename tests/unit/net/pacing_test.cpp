@@ -131,8 +131,7 @@ TEST_CASE("an answer that was costly is not asked for again at once") {
   CHECK(turns.next_deadline() == now + 7s);
 }
 
-TEST_CASE(
-    "the queries of 5 to 250 queues take turns, a round of 2 s and of 6 s, within their places") {
+TEST_CASE("the queries of 5 to 250 queues take turns, rounds of 2 s and 6 s, within their places") {
   for (const std::size_t queues : {5U, 6U, 12U, 18U, 40U, 100U, 250U}) {
     CAPTURE(queues);
     Idle idle = leading(queues);

@@ -40,7 +40,7 @@ TEST_CASE("a job's writes: set, set if, delete, bytes") {
   CHECK(read_commit("[]", kReserved, "k")->empty());
 }
 
-TEST_CASE("a job's writes that make no sense are refused in words") {
+TEST_CASE("a job's writes that make no sense, or that newer Consuls do not take, are refused") {
   CHECK(error_of("nonsense") ==
         R"(expected a JSON array such as [{"key": "app/x", "value": "text"}], got nonsense)");
   CHECK(error_of("\xff").starts_with("expected a JSON array"));
@@ -60,14 +60,11 @@ TEST_CASE("a job's writes that make no sense are refused in words") {
         R"(entry 1: expected either "value" or "value_base64", got both)");
   CHECK(error_of(R"([{"key":"a","value_base64":"?"}])") ==
         R"(entry 1: value_base64: expected a string in base64, got "?")");
-}
-
-TEST_CASE("a job may not write a key that newer versions of Consul do not take") {
   const std::string error = error_of(R"([{"key":"app/x","value":"x"},{"key":"/x","delete":true}])");
   CHECK(error.starts_with("entry 2: key: expected one that does not begin with \"/\""));
 }
 
-TEST_CASE("what lictor writes is not for jobs to write") {
+TEST_CASE("jobs may write tasks and what lies beside the queues, not what lictor writes") {
   for (const char* key : {"l/q/leader", "l/q/control", "l/q/dead/x", "l/q/done/x", "l/q/members/a",
                           "l/q/tasks/1", "l/other/leader", "l/other/dead/x", "l/q/partitions",
                           "l/q/leader/16/3", "l/other/leader/16/3"}) {
@@ -75,9 +72,6 @@ TEST_CASE("what lictor writes is not for jobs to write") {
     CHECK(error_of(R"([{"key":")" + std::string{key} + R"(","value":"x"}])")
               .ends_with("which a job may not write"));
   }
-}
-
-TEST_CASE("tasks of any queue, and what lies beside the queues, are for jobs to write") {
   for (const char* key : {"l/other/tasks/1", "l/data", "l/app/data", "app/leader"}) {
     CAPTURE(key);
     CHECK(error_of(R"([{"key":")" + std::string{key} + R"(","value":"x"}])").empty());
@@ -93,19 +87,16 @@ TEST_CASE("a job's writes that are nested without end are refused, not followed"
         "expected at most 512 levels of arrays and objects, got more");
 }
 
-TEST_CASE("a result that is JSON but for its ends is refused, for it stands within an object") {
-  CHECK_FALSE(check_result(std::string_view{"1\0 and more", 10}));
-  CHECK_FALSE(check_result("\xef\xbb\xbf{}"));
-  CHECK_FALSE(error_of(std::string_view{"[]\0", 3}).empty());
-}
-
-TEST_CASE("a result is any JSON value") {
+TEST_CASE("a result is any JSON value and no more, for it stands within an object") {
   CHECK(check_result("7"));
   CHECK(check_result("null"));
   CHECK(check_result(R"({"a": [1]})"));
   CHECK_FALSE(check_result("seven"));
   CHECK_FALSE(check_result(""));
   CHECK_FALSE(check_result("\"\xff\""));
+  CHECK_FALSE(check_result(std::string_view{"1\0 and more", 10}));
+  CHECK_FALSE(check_result("\xef\xbb\xbf{}"));
+  CHECK_FALSE(error_of(std::string_view{"[]\0", 3}).empty());
 }
 
 TEST_CASE("every reason has a name, a sentence and its parts") {

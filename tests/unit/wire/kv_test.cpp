@@ -82,8 +82,7 @@ TEST_CASE("a transaction's results and errors are read") {
   CHECK(read_txn_reply(R"({"Results":[],"Errors":null})")->results.empty());
 }
 
-TEST_CASE(
-    "an answer to a transaction has the index of what was written, and counts only if whole") {
+TEST_CASE("a transaction's answer has the index of what was written, and counts only if whole") {
   const std::string whole =
       R"({"Results":[{"KV":{"Key":"t/lead","Value":null,"ModifyIndex":234}},)"
       R"({"KV":{"Key":"t/\",\"ModifyIndex\":99}]","ModifyIndex":18446744073709551615}},)"

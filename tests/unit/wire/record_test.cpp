@@ -235,11 +235,6 @@ TEST_CASE("a record with a byte order mark is read and rewritten") {
   CHECK(restamp_record(record, {}) == R"({"taskType":"T","x":1,"taskTaken":false})");
 }
 
-TEST_CASE("a backoff's factor is a number, however deep what stands there is nested") {
-  const std::string deep = std::string(10'000, '[') + std::string(10'000, ']');
-  CHECK(error(with(R"("backoff": {"factor": )" + deep + "}")).starts_with("backoff: expected"));
-}
-
 TEST_CASE("what lictor wrote is read back") {
   for (const Stamp& stamp : {claimed(), retrying(), Stamp{}}) {
     Stamp back = task(restamp_record(R"({"taskType":"T"})", stamp)).stamp;
@@ -263,8 +258,7 @@ TEST_CASE("a rewrite keeps what the producer wrote, to the byte") {
 
 TEST_CASE("taskTaken keeps its place and its form") {
   const Stamp taken = [] {
-    Stamp stamp;
-    stamp.taken = true;
+    Stamp stamp{.taken = true};
     return stamp;
   }();
   const std::pair<const char*, const char*> table[] = {
@@ -348,7 +342,7 @@ TEST_CASE("JSON nested 100,000 deep is read, and rewritten") {
     CHECK(task(record).type == "T");
     CHECK(restamp_record(record, claimed()).size() > 150);
   }
-  CHECK_FALSE(error(with("\"backoff\":{\"factor\":" + deep + "}")).empty());
+  CHECK(error(with("\"backoff\":{\"factor\":" + deep + "}")).starts_with("backoff: expected"));
   CHECK_FALSE(error(std::string(100'000, '{')).empty());
 }
 

@@ -153,8 +153,7 @@ TEST_CASE("what work waits for is asked more often, and what leadership rests on
 
 TEST_CASE("every operation of a commit is fenced, and by CAS") {
   const Binding b = binding();
-  Stamp stamp;
-  stamp.taken = true;
+  Stamp stamp{.taken = true};
   const auto record = bytes(R"({"taskType":"T","taskTaken":"false"})");
   BuryOp bury{.key = "l/q/tasks/c", .index = 9, .record = record, .reason = "failed", .taken = 1};
   Commit commit{.session = "5e55",

@@ -52,20 +52,9 @@ class Draw {
   std::uint64_t index() { return random_.next() >> below(64); }
 
   std::string text(std::size_t most) {
-    static const std::vector<std::string> kPieces{"a",
-                                                  "Z",
-                                                  "7",
-                                                  "\"",
-                                                  "\\",
-                                                  "\n",
-                                                  "\t",
-                                                  std::string(1, '\0'),
-                                                  "\x1f",
-                                                  "\x7f",
-                                                  "\xc3\xbc",
-                                                  "\xe6\x97\xa5",
-                                                  "\xf0\x9f\x98\x80",
-                                                  "</"};
+    static const std::vector<std::string> kPieces = nlohmann::json::parse(
+        R"(["a", "Z", "7", "\"", "\\", "\n", "\t", "\u0000", "\u001f", "\u007f", "\u00fc",
+            "\u65e5", "\ud83d\ude00", "</"])");
     std::string made;
     const std::size_t size = below(most + 1);
     const bool plain = chance();
