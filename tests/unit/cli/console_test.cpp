@@ -138,7 +138,10 @@ TEST_CASE("each kind of error has the exit code of the contract") {
       {ErrorCode::kUnavailable, 4},      {ErrorCode::kTimeout, 4},
       {ErrorCode::kPermissionDenied, 5}, {ErrorCode::kConflict, 1},
       {ErrorCode::kTooLarge, 1},         {ErrorCode::kFailed, 1}};
-  for (const auto& [error, code] : table) CHECK(exit_code(error) == code);
+  for (const auto& [error, code] : table) {
+    CAPTURE(static_cast<int>(error));
+    CHECK(exit_code(error) == code);
+  }
 }
 
 TEST_CASE("a failure of Consul that may pass is exit code 4; missing rights are 5, others 1") {
@@ -153,6 +156,7 @@ TEST_CASE("a failure of Consul that may pass is exit code 4; missing rights are 
                                                   {reply(413, "Request body too large"), 1},
                                                   {reply(400, "Missing key name"), 1}};
   for (const auto& [answer, code] : table) {
+    CAPTURE(answer.status);
     CAPTURE(answer.body);
     CHECK(exit_code(client::store_error("read x", answer).code) == code);
   }

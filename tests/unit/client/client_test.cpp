@@ -208,13 +208,17 @@ http::Response task_at(std::uint64_t index) {
 http::Response letter_at(std::uint64_t index) { return reply(200, entry(kDead, kLetter, index)); }
 
 TEST_CASE("a task is done once a consistent read proves that its key is gone, or a new task's") {
-  using Replies = std::deque<http::Response>;
-  for (const Replies& replies :
-       {Replies{task_at(9), kNone, kNone, kNone, no_names(), kNone},
-        // The first 404 is a deposed leader's view.
-        Replies{task_at(9), kNone, task_at(9), kNone, kNone, kNone, no_names(), kNone},
-        Replies{task_at(9), task_at(15), task_at(15), kNone, no_names(), kNone}}) {
-    Followed scene{replies};
+  struct Row {
+    std::string what;
+    std::deque<http::Response> replies;
+  };
+  for (const Row& row :
+       {Row{"gone", {task_at(9), kNone, kNone, kNone, no_names(), kNone}},
+        Row{"gone in a deposed leader's view, and later",
+            {task_at(9), kNone, task_at(9), kNone, kNone, kNone, no_names(), kNone}},
+        Row{"a new task", {task_at(9), task_at(15), task_at(15), kNone, no_names(), kNone}}}) {
+    CAPTURE(row.what);
+    Followed scene{row.replies};
     CHECK(scene.follow()->how == Ending::How::kGone);
     CHECK(scene.consul.asked[2].target.ends_with("?consistent"));
     CHECK(scene.consul.all_asked());
