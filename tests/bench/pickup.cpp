@@ -6,8 +6,6 @@
 #include <filesystem>
 #include <thread>
 
-#include <nlohmann/json.hpp>
-
 #include "bench.h"
 #include "journal.h"
 #include "wire/txn.h"

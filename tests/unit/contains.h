@@ -2,10 +2,14 @@
 
 #include <string>
 
-namespace lictor::unit {
+namespace lictor {
 
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-}  // namespace lictor::unit
+namespace unit {
+using lictor::contains;
+}
+
+}  // namespace lictor

@@ -2,11 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <string>
-#include <vector>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/time_text.h"
@@ -85,8 +80,6 @@ std::string pattern_of(std::string path) {
 }
 
 }  // namespace
-
-TEST_SUITE_BEGIN("admin");
 
 TEST_CASE("tasks are listed in the order in which they start, with counts by state and type") {
   Scene scene;
@@ -187,7 +180,7 @@ TEST_CASE("a wrong question is told what was expected") {
     const Response response = scene.get(target);
     CAPTURE(response.body);
     CHECK(response.status == status);
-    CHECK(response.body.find(part) != std::string::npos);
+    CHECK(contains(response.body, part));
   };
   wrong("/v1/tasks?queue=nope", 404, "one of: q");
   wrong("/v1/tasks?queue=q&state=odd", 400, "state: expected");
@@ -208,7 +201,7 @@ TEST_CASE("a task is submitted, cancelled, and an unknown one is not found") {
   const Response cancelled = scene.post("/v1/tasks/a%2F1/cancel?queue=q");
   CHECK(cancelled.status == 200);
   // Over the loopback a change takes no token, so its answer must not tell what the task holds.
-  CHECK(cancelled.body.find("taskPara") == std::string::npos);
+  CHECK_FALSE(contains(cancelled.body, "taskPara"));
   CHECK(scene.post("/v1/tasks/a%2F1/cancel?queue=q").status == 404);
 }
 
@@ -221,7 +214,7 @@ TEST_CASE("dead letters are retried and purged, one or many, but never all by mi
   CHECK(scene.post("/v1/dead/b/purge?queue=q").status == 404);
   const Response all = scene.post("/v1/dead/purge?queue=q", "{}");
   CHECK(all.status == 400);
-  CHECK(all.body.find("\\\"all\\\": true") != std::string::npos);
+  CHECK(contains(all.body, "\\\"all\\\": true"));
   CHECK(scene.post("/v1/dead/purge?queue=q", R"({"type":7})").status == 400);
   const json retried =
       json::parse(scene.post("/v1/dead/retry?queue=q", R"({"error":"exit status 1"})").body);
@@ -234,107 +227,90 @@ TEST_CASE("a queue is paused and resumed, and its page says by whom") {
   Scene scene;
   CHECK(json::parse(scene.post("/v1/pause?queue=q", R"({"reason":"upgrade"})").body)["changed"] ==
         true);
-  const json queue = scene.read("/v1/queues")["queues"][0];
+  const json queue = scene.queue();
   CHECK(queue["paused"]["reason"] == "upgrade");
   CHECK(queue["paused"]["by"].get<std::string>().starts_with("admin API"));
   CHECK(json::parse(scene.post("/v1/resume?queue=q").body)["changed"] == true);
-  CHECK(scene.read("/v1/queues")["queues"][0]["paused"].is_null());
+  CHECK(scene.queue()["paused"].is_null());
   CHECK(scene.post("/v1/step-down?queue=q").status == 202);
 }
 
 TEST_CASE("what is wrong is said, with the way out") {
   Scene scene;
-  const auto findings = [&] {
-    std::string text;
-    const json told = scene.read("/v1/queues");
-    for (const json& each : told["queues"][0]["findings"]) {
-      CHECK_FALSE(each["remedy"].get<std::string>().empty());
-      text += each["what"].get<std::string>() + '\n';
-    }
-    return text;
-  };
-  CHECK(findings() == "1 task of a type that a has no executor for\n");
-  scene.backend.known->queues[0].states.clear();
-  CHECK(findings().empty());
-  scene.backend.known->queues[0].gauges["oldest_due"] = 300;
-  CHECK(findings().find("has been due for 5m\n") != std::string::npos);
-  scene.backend.known->queues[0].gauges["running"] = 1;
-  scene.backend.known->queues[0].gauges["longest_running"] = 70.981;
-  CHECK(findings().find("due for 5m; 1 job runs, the oldest for 71s\n") != std::string::npos);
-  scene.backend.known->queues[0].log_error = "cannot write /x: No space left on device";
-  CHECK(findings().find("a cannot keep the output of jobs: cannot write /x: No space") !=
-        std::string::npos);
-  scene.backend.known->queues[0].gauges["lease_left"] = 0.7;
-  CHECK(findings().find("the lease of a ends in 700 ms") != std::string::npos);
-  scene.backend.known->queues[0].cannot_start = "no space left on device";
-  CHECK(findings().find("cannot start jobs: no space left") != std::string::npos);
-  cluster::Member other;
-  other.node = "b";
-  other.config = "2";
-  other.silence = "was last seen 1 min ago";
+  QueueStatus& known = scene.backend.known->queues[0];
+  CHECK(scene.findings() == "1 task of a type that a has no executor for\n");
+  known.states.clear();
+  CHECK(scene.findings().empty());
+  known.gauges["oldest_due"] = 300;
+  CHECK(contains(scene.findings(), "has been due for 5m\n"));
+  known.gauges["running"] = 1;
+  known.gauges["longest_running"] = 70.981;
+  CHECK(contains(scene.findings(), "due for 5m; 1 job runs, the oldest for 71s\n"));
+  known.log_error = "cannot write /x: No space left on device";
+  CHECK(contains(scene.findings(), "a cannot keep the output of jobs: cannot write /x: No space"));
+  known.gauges["lease_left"] = 0.7;
+  CHECK(contains(scene.findings(), "the lease of a ends in 700 ms"));
+  known.cannot_start = "no space left on device";
+  CHECK(contains(scene.findings(), "cannot start jobs: no space left"));
+  cluster::Member other{.node = "b", .config = "2", .silence = "was last seen 1 min ago"};
   scene.backend.members.members[0].config = "1";
   scene.backend.members.members.push_back(other);
-  CHECK(findings().find("b: was last seen") != std::string::npos);
-  CHECK(findings().find("another configuration") == std::string::npos);  // it is dead anyway
+  CHECK(contains(scene.findings(), "b: was last seen"));
+  CHECK_FALSE(contains(scene.findings(), "another configuration"));  // it is dead anyway
   scene.backend.members.members[1].silence.clear();
-  CHECK(findings().find("b has another configuration than a\n") != std::string::npos);
+  CHECK(contains(scene.findings(), "b has another configuration than a\n"));
   auto& peers = scene.backend.members.members;
   peers[0].parts = {{"", "1"}, {"q", "2"}, {"q/Mail", "3"}};
   peers[1].parts = {{"", "1"}, {"q", "9"}};
   peers[1].reload_error = "lictor.json:3: unknown key";
   peers[1].seen = format_rfc3339(wall_now() + std::chrono::seconds{9});
-  CHECK(findings().find("b has another configuration than a: the settings of queue q differ; "
-                        "executor Mail of queue q is missing\n") != std::string::npos);
-  CHECK(findings().find("b keeps an older configuration than its file: lictor.json:3") !=
-        std::string::npos);
-  CHECK(findings().find("the clock of b is ") != std::string::npos);
-  scene.backend.known->queues[0].role = QueueStatus::Role::kDraining;
-  CHECK(findings().find("a gives up leadership: it starts no job and waits for 1 running job\n") !=
-        std::string::npos);
+  CHECK(contains(scene.findings(),
+                 "b has another configuration than a: the settings of queue q differ; "
+                 "executor Mail of queue q is missing\n"));
+  CHECK(contains(scene.findings(), "b keeps an older configuration than its file: lictor.json:3"));
+  CHECK(contains(scene.findings(), "the clock of b is "));
+  known.role = QueueStatus::Role::kDraining;
+  CHECK(contains(scene.findings(),
+                 "a gives up leadership: it starts no job and waits for 1 running job\n"));
   const auto remedy = [&](const char* kind) {
-    const json told = scene.read("/v1/queues");
-    for (const json& each : told["queues"][0]["findings"]) {
-      if (each["kind"] == kind) return each["remedy"].get<std::string>();
-    }
-    return std::string{};
+    return scene.findings_of(kind).at(0)["remedy"].get<std::string>();
   };
   peers[0].silence = "its daemon does not answer";
   CHECK(remedy("leader_silent").starts_with("if it is dead, another daemon takes leadership"));
   peers[0].next = "it may be dead; b takes over in 9 to 14 s";
   CHECK(remedy("leader_silent") == "it may be dead; b takes over in 9 to 14 s");
   scene.backend.members.leads = {{}};
-  CHECK(findings().find("nobody leads") != std::string::npos);
+  CHECK(contains(scene.findings(), "nobody leads"));
   scene.backend.members.next = "last: a; b takes it";
   CHECK(remedy("no_leader") == "last: a; b takes it; if nobody does, read the log of b");
   scene.backend.trouble.what = "Consul has no leader";
-  CHECK(findings().find("Consul has no leader") != std::string::npos);
+  CHECK(contains(scene.findings(), "Consul has no leader"));
   // Unknown is not "nobody".
-  const json queue = scene.read("/v1/queues")["queues"][0];
-  CHECK(queue["fleet_error"] == "Consul has no leader");
-  CHECK(findings().find("nobody leads") == std::string::npos);
+  CHECK(scene.queue()["fleet_error"] == "Consul has no leader");
+  CHECK_FALSE(contains(scene.findings(), "nobody leads"));
 }
 
 TEST_CASE("a follower shows what the leader tells, or why it cannot") {
   Scene scene;
   scene.backend.known->queues[0].role = QueueStatus::Role::kFollowing;
-  json queue = scene.read("/v1/queues")["queues"][0];
+  json queue = scene.queue();
   CHECK(queue["status"].is_null());
   CHECK_FALSE(queue.contains("leader_silent"));
   auto& answers = scene.backend.leader_answers;
   answers = {{"b", fail(ErrorCode::kFailed, "b could not be asked")}};
-  CHECK(scene.read("/v1/queues")["queues"][0]["leader_silent"] == "b could not be asked");
+  CHECK(scene.queue()["leader_silent"] == "b could not be asked");
   answers = {{"b", R"({"queues":[{"name":"q","role":"leading","running":4,"types":["Other"]}]})"}};
-  queue = scene.read("/v1/queues")["queues"][0];
+  queue = scene.queue();
   CHECK(queue["types"] == json::array({"Other"}));  // the leader's: it alone runs tasks
   CHECK(queue["status"]["running"] == 4);
   CHECK(scene.backend.asked == "leaders /v1/queues?relayed=1&queue=q");
   for (const char* odd : {R"("oldest_due_ms":"x")", R"("oldest_due_ms":90000,"running":"4")"}) {
     answers[0].body = R"({"queues":[{"name":"q",)" + std::string{odd} + "}]}";
-    queue = scene.read("/v1/queues")["queues"][0];
+    queue = scene.queue();
     CHECK(queue["leader_silent"] == "b gave an answer that this version does not know");
   }
   answers[0].body = std::string(100'000, '[');
-  CHECK(scene.read("/v1/queues")["queues"][0]["status"].is_null());
+  CHECK(scene.queue()["status"].is_null());
   // Asked by another member it asks nobody.
   scene.backend.asked.clear();
   CHECK(scene.read("/v1/queues?relayed=1&queue=q")["queues"][0].is_null());
@@ -380,10 +356,7 @@ TEST_CASE("every answer is as the OpenAPI description says, and every path is de
   scene.task("soon", R"({"taskType":"Mail","executeAt":"2999-01-01T00:00:00Z"})");
   scene.task("odd", "no json");
   scene.letter("gone", "Mail", "exit status 1");
-  core::Fact fact{};
-  fact.kind = core::Fact::Kind::kStarted;
-  fact.key = "lictor/q/tasks/a/b";
-  fact.attempt = 1;
+  core::Fact fact{.kind = core::Fact::Kind::kStarted, .key = "lictor/q/tasks/a/b", .attempt = 1};
   scene.events.on_fact("q", fact);
 
   std::set<std::string> described;
@@ -471,7 +444,5 @@ TEST_CASE("every answer is as the OpenAPI description says, and every path is de
   }
   CHECK_MESSAGE(described.empty(), *described.begin());
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::admin

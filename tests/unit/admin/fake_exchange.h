@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "admin/router.h"
+#include "unit/contains.h"
 
 namespace lictor::admin {
 

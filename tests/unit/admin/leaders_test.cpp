@@ -1,11 +1,6 @@
 // A queue with several leaders: what they tell as one, and what is wrong with it.
 
 #include <chrono>
-#include <string>
-#include <vector>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "cluster/leader_status.h"
 #include "scene.h"
@@ -34,32 +29,12 @@ struct DividedScene : Scene {
     b.partitions = {1};
     b.draining = true;
     backend.members.members.push_back(b);
-    status_of_b = {{"name", "q"},
-                   {"role", "leading"},
-                   {"partitions", 4},
-                   {"leads", {1}},
-                   {"waiting", 2},
-                   {"claimed_ahead", 1},
-                   {"running", 4},
-                   {"paused", false},
-                   {"unacked", 1},
-                   {"oldest_due_ms", 900},
-                   {"longest_running_ms", 5},
-                   {"lease_left_ms", 9000},
-                   {"types", {"Mail"}},
-                   {"states", {{"ready", 2}}}};
+    status_of_b = json::parse(
+        R"({"name": "q", "role": "leading", "partitions": 4, "leads": [1], "waiting": 2,
+            "claimed_ahead": 1, "running": 4, "paused": false, "unacked": 1, "oldest_due_ms": 900,
+            "longest_running_ms": 5, "lease_left_ms": 9000, "types": ["Mail"],
+            "states": {"ready": 2}})");
     backend.leader_answers = {{"b", answer_of(status_of_b)}};
-  }
-  json queue() { return read("/v1/queues")["queues"][0]; }
-  // What is wrong, a line each; each with a way out.
-  std::string findings() {
-    std::string text;
-    const json told = queue();
-    for (const json& each : told["findings"]) {
-      CHECK_FALSE(each["remedy"].get<std::string>().empty());
-      text += each["what"].get<std::string>() + '\n';
-    }
-    return text;
   }
 
   json status_of_b;
@@ -67,71 +42,34 @@ struct DividedScene : Scene {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("admin");
-
 TEST_CASE("the status of several leaders is made one") {
-  const auto merge = [](const json& a, const json& b) {
-    return json(cluster::merged({{"a", ordered_json(a)}, {"b", ordered_json(b)}}));
+  const auto merge = [](const char* a, const char* b) {
+    return json(cluster::merged({{"a", ordered_json::parse(a)}, {"b", ordered_json::parse(b)}}));
   };
-  const json all = merge({{"role", "draining"},
-                          {"leads", {0, 3}},
-                          {"waiting", 3},
-                          {"running", 1},
-                          {"unacked", 0},
-                          {"paused", false},
-                          {"oldest_due_ms", 10},
-                          {"longest_running_ms", 70},
-                          {"lease_left_ms", 9000},
-                          {"states", {{"ready", 3}, {"running", 1}}},
-                          {"schedules", {{"active", 2}}},
-                          {"types", {"Mail", "Report"}},
-                          {"log_error", "disk full"},
-                          {"activity",
-                           {{"minutes", 2},
-                            {"done", {1, 2}},
-                            {"delay_p50_ms", {nullptr, 5}},
-                            {"last_minute", {{"done", 2}}}}}},
-                         {{"role", "leading"},
-                          {"leads", {1}},
-                          {"waiting", nullptr},
-                          {"claimed_ahead", 2},
-                          {"running", 4},
-                          {"unacked", 1},
-                          {"paused", true},
-                          {"oldest_due_ms", 900},
-                          {"lease_left_ms", 8000},
-                          {"states", {{"ready", 2}, {"too large", 1}}},
-                          {"types", {"Report", "Other"}},
-                          {"cannot_start", "no memory"},
-                          {"activity",
-                           {{"minutes", 2},
-                            {"done", {3, 4}},
-                            {"delay_p50_ms", {7, 3}},
-                            {"last_minute", {{"done", 4}}}}}});
-  CHECK(all["role"] == "leading");
-  CHECK(all["leads"] == json{0, 1, 3});
-  CHECK(all["waiting"] == 3);
-  CHECK(all["claimed_ahead"] == 2);
-  CHECK(all["running"] == 5);
-  CHECK(all["unacked"] == 1);
-  CHECK(all["paused"] == true);
-  CHECK(all["oldest_due_ms"] == 900);
-  CHECK(all["longest_running_ms"] == 70);
-  CHECK(all["lease_left_ms"] == 8000);
-  CHECK(all["states"] == json{{"ready", 5}, {"running", 1}, {"too large", 1}});
-  CHECK(all["schedules"] == json{{"active", 2}});
-  CHECK(all["types"] == json::array({"Report"}));
-  CHECK(all["log_error"] == "a: disk full");
-  CHECK(all["cannot_start"] == "b: no memory");
-  CHECK(all["activity"]["minutes"] == 2);
-  CHECK(all["activity"]["done"] == json{4, 6});
-  CHECK(all["activity"]["delay_p50_ms"] == json{7, 5});
-  CHECK(all["activity"]["last_minute"]["done"] == 6);
+  CHECK(merge(R"({"role": "draining", "leads": [0, 3], "waiting": 3, "running": 1, "unacked": 0,
+                  "paused": false, "oldest_due_ms": 10, "longest_running_ms": 70,
+                  "lease_left_ms": 9000, "states": {"ready": 3, "running": 1},
+                  "schedules": {"active": 2}, "types": ["Mail", "Report"], "log_error": "disk full",
+                  "activity": {"minutes": 2, "done": [1, 2], "delay_p50_ms": [null, 5],
+                               "last_minute": {"done": 2}}})",
+              R"({"role": "leading", "leads": [1], "waiting": null, "claimed_ahead": 2,
+                  "running": 4, "unacked": 1, "paused": true, "oldest_due_ms": 900,
+                  "lease_left_ms": 8000, "states": {"ready": 2, "too large": 1},
+                  "types": ["Report", "Other"], "cannot_start": "no memory",
+                  "activity": {"minutes": 2, "done": [3, 4], "delay_p50_ms": [7, 3],
+                               "last_minute": {"done": 4}}})") ==
+        json::parse(
+            R"({"role": "leading", "leads": [0, 1, 3], "waiting": 3, "claimed_ahead": 2,
+                "running": 5, "unacked": 1, "paused": true, "oldest_due_ms": 900,
+                "longest_running_ms": 70, "lease_left_ms": 8000,
+                "states": {"ready": 5, "running": 1, "too large": 1}, "schedules": {"active": 2},
+                "types": ["Report"], "log_error": "a: disk full", "cannot_start": "b: no memory",
+                "activity": {"minutes": 2, "done": [4, 6], "delay_p50_ms": [7, 5],
+                             "last_minute": {"done": 6}}})"));
   CHECK(cluster::merged({}).is_null());
   // One that lacks much is no reason to fail.
-  CHECK(merge(json::object(),
-              {{"leads", {1}}, {"states", {{"ready", 1}}}, {"types", {"T"}}})["states"]["ready"] ==
-        1);
+  CHECK(merge("{}", R"({"leads": [1], "states": {"ready": 1}, "types": ["T"]})")["states"] ==
+        json{{"ready", 1}});
 }
 
 TEST_CASE("an answer of another form is no status") {
@@ -206,8 +144,7 @@ TEST_CASE("what is wrong with a divided queue is said by partition and by host")
         "2 tasks of a type that b has no executor for\n"
         "the first waiting task has been due for 5m; 4 jobs run, the oldest for 70s\n");
   scene.backend.known->queues[0].states = {{"no executor", 1}};
-  CHECK(scene.findings().find("3 tasks of a type that a, b have no executor for\n") !=
-        std::string::npos);
+  CHECK(contains(scene.findings(), "3 tasks of a type that a, b have no executor for\n"));
 }
 
 TEST_CASE("another number of partitions is told, and who asks for it") {
@@ -221,7 +158,5 @@ TEST_CASE("another number of partitions is told, and who asks for it") {
   fleet.members[0].desired_partitions["q"] = 16;
   CHECK(scene.findings() == "the queue has 4 partitions, and all daemons ask for 16\n");
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::admin

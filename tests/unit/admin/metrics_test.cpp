@@ -4,19 +4,24 @@
 #include <fstream>
 #include <string>
 
-#include <doctest/doctest.h>
-
 #include "admin/events.h"
 #include "skip.h"
 #include "temporary_folder.h"
 #include "unit/admin/fake_exchange.h"
-#include "unit/admin/metrics_text.h"
 
 namespace lictor::admin {
 namespace {
 
 using namespace std::chrono_literals;
 using core::Fact;
+
+// The value of the line of `text` that begins with `series`; empty: there is none.
+std::string value(const std::string& text, const std::string& series) {
+  const std::size_t at = text.find("\n" + series + " ");
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + series.size() + 2;
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
 
 Fact fact(Fact::Kind kind, const std::string& type, std::uint32_t attempt = 1) {
   auto task = std::make_shared<core::Task>();
@@ -25,18 +30,14 @@ Fact fact(Fact::Kind kind, const std::string& type, std::uint32_t attempt = 1) {
 }
 
 Status leading() {
-  Status status;
-  status.version = "1.2.3";
-  QueueStatus queue;
-  queue.name = "q";
-  queue.role = QueueStatus::Role::kLeading;
-  queue.gauges = {{"lease_left", 9}, {"oldest_due", 1.5}};
-  queue.states = {{"ready", 3}, {"blocked", 1}};
+  Status status{.version = "1.2.3"};
+  QueueStatus queue{.name = "q",
+                    .role = QueueStatus::Role::kLeading,
+                    .gauges = {{"lease_left", 9}, {"oldest_due", 1.5}},
+                    .states = {{"ready", 3}, {"blocked", 1}}};
   status.queues = {queue};
   return status;
 }
-
-TEST_SUITE_BEGIN("admin");
 
 TEST_CASE("facts are counted by queue, type and outcome") {
   Metrics metrics;
@@ -113,7 +114,7 @@ TEST_CASE("types that producers invent make no series of their own") {
   }
   const std::string text = metrics.text(leading());
   CHECK(value(text, R"(lictor_attempts_started_total{queue="q",type="other"})") == "1000");
-  CHECK(text.find("Type1") == std::string::npos);
+  CHECK_FALSE(contains(text, "Type1"));
 }
 
 TEST_CASE("a leader tells its queue's depth, a follower does not") {
@@ -129,7 +130,7 @@ TEST_CASE("a leader tells its queue's depth, a follower does not") {
   text = metrics.text(status);
   CHECK(value(text, R"(lictor_leading{queue="q"})") == "0");
   for (const char* name : {"lictor_tasks{", "lictor_paused{", "lictor_oldest_due_seconds{"}) {
-    CHECK(text.find(name) == std::string::npos);
+    CHECK_FALSE(contains(text, name));
   }
 }
 
@@ -158,7 +159,86 @@ TEST_CASE("promtool finds nothing wrong with the names and types") {
   CHECK(clean);
 }
 
-TEST_SUITE_END();
+Status status_of(QueueStatus::Role role, double oldest_due, double discovered) {
+  QueueStatus queue{.name = "q",
+                    .role = role,
+                    .gauges = {{"oldest_due", oldest_due}, {"discovered", discovered}}};
+  Status status{.queues = {queue}};
+  return status;
+}
+
+TEST_CASE("lictor_takeover_seconds has the time that the lock was free, once for each takeover") {
+  Metrics metrics;
+  core::Fact leading{core::Fact::Kind::kLeading, {}, {}, 40ms};
+  metrics.on_fact("q", leading);
+  leading.took = 20s;
+  metrics.on_fact("q", leading);
+  const core::Fact lock_delay{core::Fact::Kind::kLockDelay, {}, {}, 7s};
+  metrics.on_fact("q", lock_delay);
+  const std::string text = metrics.text(status_of(QueueStatus::Role::kLeading, 0, 0));
+  CHECK(value(text, R"(lictor_takeover_seconds_count{queue="q"})") == "2");
+  CHECK(value(text, R"(lictor_takeover_seconds_sum{queue="q"})") == "20.04");
+  CHECK(value(text, R"(lictor_takeover_seconds_bucket{queue="q",le="0.05"})") == "1");
+  CHECK(value(text, R"(lictor_takeover_seconds_bucket{queue="q",le="30"})") == "2");
+  CHECK(value(text, R"(lictor_leader_changes_total{queue="q"})") == "2");
+}
+
+TEST_CASE("partitions are told with those that this daemon leads, and how they came and went") {
+  Metrics metrics;
+  Status status = status_of(QueueStatus::Role::kLeading, 0, 0);
+  status.queues[0].partitions = 16;
+  status.queues[0].leads = {0, 3, 7};
+  using Kind = core::Fact::Kind;
+  for (const auto kind : {Kind::kLeading, Kind::kLeading, Kind::kSteppedDown, Kind::kLeaseLost,
+                          Kind::kLeading, Kind::kSteppedDown, Kind::kSteppedDown}) {
+    metrics.on_fact("q", core::Fact{kind});
+  }
+  std::string text = metrics.text(status);
+  CHECK(value(text, R"(lictor_leading{queue="q"})") == "1");
+  CHECK(value(text, R"(lictor_partitions{queue="q"})") == "16");
+  CHECK(value(text, R"(lictor_partitions_led{queue="q"})") == "3");
+  CHECK(value(text, R"(lictor_leader_changes_total{queue="q"})") == "3");
+  CHECK(value(text, R"(lictor_leases_lost_total{queue="q"})") == "1");
+  CHECK(value(text, R"(lictor_partitions_released_total{queue="q"})") == "3");
+  status = status_of(QueueStatus::Role::kFollowing, 0, 0);
+  status.queues[0].partitions = 0;  // not known yet
+  text = metrics.text(status);
+  CHECK(value(text, R"(lictor_partitions{queue="q"})").empty());
+  CHECK(value(text, R"(lictor_partitions_led{queue="q"})") == "0");
+}
+
+TEST_CASE("ticks are counted by what became of them, schedules by state") {
+  Metrics metrics;
+  core::Fact fact{core::Fact::Kind::kTickMade, "l/q/tasks/s@x"};
+  fact.late = 20ms;
+  metrics.on_fact("q", fact);
+  fact.late = 6s;
+  metrics.on_fact("q", fact);
+  core::Fact missed{core::Fact::Kind::kTicksMissed, "l/q/schedules/s"};
+  missed.count = 7;
+  metrics.on_fact("q", missed);
+  missed.kind = core::Fact::Kind::kTicksOverlap;
+  metrics.on_fact("q", missed);
+  auto status = status_of(QueueStatus::Role::kLeading, 0, 0);
+  status.queues[0].schedules = {{"active", 3}, {"bad", 1}};
+  const std::string text = metrics.text(status);
+  CHECK(value(text, R"(lictor_ticks_total{outcome="made",queue="q"})") == "1");
+  CHECK(value(text, R"(lictor_ticks_total{outcome="late",queue="q"})") == "1");
+  CHECK(value(text, R"(lictor_ticks_total{outcome="missed",queue="q"})") == "7");
+  CHECK(value(text, R"(lictor_ticks_total{outcome="overlap",queue="q"})") == "7");
+  CHECK(value(text, R"(lictor_schedules{queue="q",state="active"})") == "3");
+  CHECK(value(text, R"(lictor_schedules{queue="q",state="bad"})") == "1");
+}
+
+TEST_CASE("lictor_tasks_discovered_total is a counter that every daemon shows") {
+  const Metrics metrics;
+  for (const auto role : {QueueStatus::Role::kLeading, QueueStatus::Role::kFollowing}) {
+    const std::string text = metrics.text(status_of(role, 0, 100'042));
+    CHECK(value(text, R"(lictor_tasks_discovered_total{queue="q"})") == "100042");
+    CHECK(contains(text, "# TYPE lictor_tasks_discovered_total counter"));
+  }
+}
 
 }  // namespace
+
 }  // namespace lictor::admin

@@ -3,12 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/time_text.h"
 #include "scene.h"
@@ -28,16 +22,11 @@ json changed(Scene& scene, const std::string& target, const json& body) {
 core::Fact fact_of(core::Fact::Kind kind, const std::string& type, std::chrono::milliseconds took) {
   core::Task task;
   task.type = type;
-  core::Fact fact{};
-  fact.kind = kind;
-  fact.task = std::make_shared<const core::Task>(task);
-  fact.took = took;
+  core::Fact fact{.kind = kind, .took = took, .task = std::make_shared<const core::Task>(task)};
   return fact;
 }
 
 }  // namespace
-
-TEST_SUITE_BEGIN("admin");
 
 TEST_CASE("chosen tasks are cancelled, chosen dead letters retried or purged, and no others") {
   Scene scene;
@@ -60,7 +49,7 @@ TEST_CASE("chosen tasks are cancelled, chosen dead letters retried or purged, an
       const Response refused =
           scene.post(std::string{path} + "?queue=q", json{{"ids", ids}}.dump());
       CHECK(refused.status == 400);
-      CHECK(refused.body.find("ids: expected 1 to 200") != std::string::npos);
+      CHECK(contains(refused.body, "ids: expected 1 to 200"));
     }
   }
   CHECK(scene.post("/v1/tasks/cancel?queue=q", "{}").status == 400);
@@ -136,9 +125,7 @@ TEST_CASE("unreadable dead letters are grouped by the field in error, and purged
 
 TEST_CASE("the last hour is counted by the minute") {
   Scene scene;
-  core::Fact fact{};
-  fact.kind = core::Fact::Kind::kStarted;
-  fact.waited = std::chrono::milliseconds{15};
+  core::Fact fact{.kind = core::Fact::Kind::kStarted, .waited = std::chrono::milliseconds{15}};
   scene.activity.on_fact("q", fact);
   fact.kind = core::Fact::Kind::kDone;
   scene.activity.on_fact("q", fact);
@@ -163,7 +150,7 @@ TEST_CASE("what each type did in the last hour is told, and that of several lead
   scene.activity.on_fact("q", fact_of(Kind::kStarted, "Begun", milliseconds{0}));
   const json mail{{"done", 2},   {"failed", 1},    {"dead", 0},
                   {"recent", 3}, {"took_ms", 400}, {"longest_ms", 300}};
-  const auto told = scene.read("/v1/queues")["queues"][0]["status"]["by_type"];
+  const auto told = scene.queue()["status"]["by_type"];
   CHECK(told["Mail"] == mail);
   CHECK(told["Report"]["dead"] == 1);
   CHECK(told.size() == 2);
@@ -189,22 +176,15 @@ TEST_CASE("a schedule that is bad, has an odd field or a type that nobody runs i
   scene.schedule("fine", R"({"every":"1h","task":{"taskType":"Mail"}})");
   scene.schedule("idle", R"({"every":"1h","task":{"taskType":"Rare"}})");
   scene.schedule("odd", R"({"every":"1h","timeZone":"Europe/Rome","task":{"taskType":"Mail"}})");
-  Ids texts;
-  const json told = scene.read("/v1/queues");
-  for (const json& each : told["queues"][0]["findings"]) {
-    if (each["kind"] == "schedule_note") texts.push_back(each["what"]);
-  }
-  REQUIRE(texts.size() == 2);
-  const auto bad =
-      std::find_if(told["queues"][0]["findings"].begin(), told["queues"][0]["findings"].end(),
-                   [](const json& each) { return each["kind"] == "schedule_fault"; });
-  REQUIRE(bad != told["queues"][0]["findings"].end());
-  CHECK(bad->at("what").get<std::string>().find("\"bad\": it makes no tasks: every: expected") !=
-        std::string::npos);
-  CHECK(texts[0].find("\"idle\": its tasks have the type \"Rare\", which nobody runs") !=
-        std::string::npos);
-  CHECK(texts[1].find("\"odd\": ") != std::string::npos);
-  CHECK(texts[1].find("timeZone") != std::string::npos);
+  const auto faults = scene.findings_of("schedule_fault");
+  REQUIRE(faults.size() == 1);
+  CHECK(contains(faults[0]["what"], "\"bad\": it makes no tasks: every: expected"));
+  const auto notes = scene.findings_of("schedule_note");
+  REQUIRE(notes.size() == 2);
+  CHECK(
+      contains(notes[0]["what"], "\"idle\": its tasks have the type \"Rare\", which nobody runs"));
+  CHECK(contains(notes[1]["what"], "\"odd\": "));
+  CHECK(contains(notes[1]["what"], "timeZone"));
 }
 
 TEST_CASE("Consul's trouble is told with its beginning") {
@@ -221,11 +201,8 @@ TEST_CASE("Consul's trouble is told with its beginning") {
 TEST_CASE("a member that answers and is not ready is told, with its own reason") {
   Scene scene;
   scene.backend.members.members[0].unready = "Consul refuses the token";
-  const json told = scene.read("/v1/queues")["queues"][0]["findings"];
-  const auto found = std::find_if(
-      told.begin(), told.end(), [](const json& each) { return each["kind"] == "member_unready"; });
-  REQUIRE(found != told.end());
-  CHECK((*found)["what"] == "a is not ready: Consul refuses the token");
+  CHECK(scene.findings_of("member_unready").at(0)["what"] ==
+        "a is not ready: Consul refuses the token");
 }
 
 TEST_CASE("the list of tasks tells what failed, and its commands name the queue") {
@@ -239,11 +216,9 @@ TEST_CASE("the list of tasks tells what failed, and its commands name the queue"
   REQUIRE(told.size() == 2);
   CHECK(told[0]["kind"] == "dead_letters");
   CHECK(told[0]["what"] == "2 dead letters: 2 of Mail: exit status 1");
-  CHECK(told[0]["remedy"].get<std::string>().find("\"lictor retry y -q q\"") != std::string::npos);
+  CHECK(contains(told[0]["remedy"].get<std::string>(), "\"lictor retry y -q q\""));
   CHECK(told[1]["kind"] == "failing");
   CHECK(told[1]["what"] == "1 task failed and will be tried again: 1 of Mail: exit status 7");
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::admin

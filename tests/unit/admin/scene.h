@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,18 +47,13 @@ struct Scene {
   void known_status() {
     backend.known->node = "a";
     backend.known->version = "1";
-    QueueStatus queue;
-    queue.name = "q";
-    queue.role = QueueStatus::Role::kLeading;
-    queue.states = {{"ready", 3}, {"no executor", 1}};
-    queue.gauges = {{"lease_left", 20}};
-    queue.types = {"Mail", "*"};
+    QueueStatus queue{.name = "q",
+                      .role = QueueStatus::Role::kLeading,
+                      .gauges = {{"lease_left", 20}},
+                      .states = {{"ready", 3}, {"no executor", 1}},
+                      .types = {"Mail", "*"}};
     backend.known->queues = {queue};
-    cluster::Member peer;
-    peer.node = "a";
-    peer.leads = true;
-    peer.partitions = {0};
-    peer.answers = true;
+    cluster::Member peer{.node = "a", .leads = true, .partitions = {0}, .answers = true};
     backend.members.leads = {{"a", "2026-01-01T00:00:00Z"}};
     backend.members.members = {peer};
   }
@@ -70,6 +64,26 @@ struct Scene {
     CAPTURE(target);
     REQUIRE_MESSAGE(response.status == 200, response.body);
     return nlohmann::json::parse(response.body);
+  }
+  nlohmann::json queue() { return read("/v1/queues")["queues"][0]; }
+  // What is wrong with it, a line each; each with a way out.
+  std::string findings() {
+    std::string text;
+    const nlohmann::json told = queue();
+    for (const auto& each : told["findings"]) {
+      CHECK_FALSE(each["remedy"].get<std::string>().empty());
+      text += each["what"].get<std::string>() + '\n';
+    }
+    return text;
+  }
+  // The findings of one kind.
+  std::vector<nlohmann::json> findings_of(const std::string& kind) {
+    std::vector<nlohmann::json> found;
+    const nlohmann::json told = queue();
+    for (const auto& each : told["findings"]) {
+      if (each["kind"] == kind) found.push_back(each);
+    }
+    return found;
   }
   Response post(const std::string& target, const std::string& body = {}) {
     Request request = make_request("POST", target);

@@ -1,11 +1,5 @@
 // The schedules' routes, over the model of Consul.
 
-#include <string>
-#include <vector>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
 #include "base/time_text.h"
 #include "scene.h"
 
@@ -34,8 +28,6 @@ Response remove(Scene& scene, const std::string& target) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("admin");
-
 TEST_CASE("schedules are listed by name with their states, searched and paged") {
   Scene scene;
   scene.schedule("db/nightly", kNightly);
@@ -58,7 +50,7 @@ TEST_CASE("schedules are listed by name with their states, searched and paged") 
   CHECK(nightly["from_config"] == false);
   CHECK(page["schedules"][1]["next"].is_null());  // it is paused
   CHECK(page["schedules"][1]["from_config"] == true);
-  CHECK(page["schedules"][2]["error"].get<std::string>().find("cron") != std::string::npos);
+  CHECK(contains(page["schedules"][2]["error"].get<std::string>(), "cron"));
 
   CHECK(names_of(scene.read("/v1/schedules?queue=q&state=paused")) == Names{"hourly"});
   CHECK(names_of(scene.read("/v1/schedules?queue=q&state=bad")) == Names{"odd"});
@@ -116,12 +108,12 @@ TEST_CASE("a schedule is shown with its record as it was written and its next ti
     CHECK(told["schedule"]["note"].is_null());
     REQUIRE(told["ticks"].size() == 10);
     CHECK(told["ticks"][0]["tick"] == told["schedule"]["next"]);
-    CHECK(told["ticks"][0]["local"].get<std::string>().find("T02:30:00+0") != std::string::npos);
+    CHECK(contains(told["ticks"][0]["local"].get<std::string>(), "T02:30:00+0"));
   }
   scene.schedule("hourly", R"({"every":"1h","overlaps":"skip","task":{"taskType":"Sync"}})");
   const json hourly = scene.read("/v1/schedules/hourly?queue=q");
   CHECK(hourly["ticks"][0]["tick"] == hourly["ticks"][0]["local"]);
-  CHECK(hourly["schedule"]["note"].get<std::string>().find("overlap") != std::string::npos);
+  CHECK(contains(hourly["schedule"]["note"].get<std::string>(), "overlap"));
   CHECK(hourly["schedule"]["from_config"] == false);
   scene.schedule("ours", kHourly);
   CHECK(scene.read("/v1/schedules/ours?queue=q")["schedule"]["from_config"] == true);
@@ -179,12 +171,12 @@ TEST_CASE("a schedule is written: created once, replaced, and refused with the f
   CHECK(scene.read(path)["schedule"]["text"] == kNightly);  // to the byte
   const Response again = put(path + "&create=1", kNightly);
   CHECK(again.status == 409);
-  CHECK(again.body.find("exists already") != std::string::npos);
+  CHECK(contains(again.body, "exists already"));
   CHECK(put(path, R"({"every":"2h","task":{"taskType":"Backup"}})").status == 200);
   CHECK(scene.read(path)["schedule"]["rule"] == "every 2h");
   const Response bad = put(path, R"({"cron":"61 * * * *","task":{"taskType":"Backup"}})");
   CHECK(bad.status == 400);
-  CHECK(bad.body.find("minute: expected") != std::string::npos);
+  CHECK(contains(bad.body, "minute: expected"));
   CHECK(put(path, "no json").status == 400);
   CHECK(put(path, "").status == 400);
   CHECK(scene.read(path)["schedule"]["rule"] == "every 2h");
@@ -197,7 +189,7 @@ TEST_CASE("what cannot be done to a schedule is refused, with the reason") {
   const auto refused = [&](const Response& response, int status, const std::string& part) {
     CAPTURE(response.body);
     CHECK(response.status == status);
-    CHECK(response.body.find(part) != std::string::npos);
+    CHECK(contains(response.body, part));
   };
   for (const char* change : {"pause", "resume", "run"}) {
     CAPTURE(std::string{change});
@@ -236,7 +228,5 @@ TEST_CASE("a schedule is changed by nobody without the right, nor by a page of a
   }
   CHECK(scene.read("/v1/schedules/nightly?queue=q")["schedule"]["state"] == "active");
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::admin

@@ -15,6 +15,7 @@
 #include "base/time_text.h"
 #include "client/client.h"
 #include "core/partition.h"
+#include "unit/contains.h"
 
 namespace lictor::app {
 namespace {
@@ -90,22 +91,19 @@ Face::Handler named(const std::string& name) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("app");
-
 TEST_CASE("the fleet of an undivided queue has one leader") {
   Scene scene{1};
   scene.add("self", {});
   scene.add("b", {0});
-  const auto fleet = scene.backend->fleet("q");
-  REQUIRE(fleet);
-  CHECK_FALSE(fleet->partitioned());
-  CHECK(fleet->leads.front().node == "b");
-  CHECK(fleet->leads.front().since == "2026-11-21T00:00:00Z");
-  REQUIRE(fleet->members.size() == 2);
-  CHECK(fleet->members[0].leads);
-  CHECK(wire::number_of(fleet->members[1].desired_partitions, "q") == 1);
-  CHECK(fleet->free().empty());
-  CHECK(fleet->next.empty());
+  const auto fleet = scene.backend->fleet("q").value();
+  CHECK_FALSE(fleet.partitioned());
+  CHECK(fleet.leads.front().node == "b");
+  CHECK(fleet.leads.front().since == "2026-11-21T00:00:00Z");
+  REQUIRE(fleet.members.size() == 2);
+  CHECK(fleet.members[0].leads);
+  CHECK(wire::number_of(fleet.members[1].desired_partitions, "q") == 1);
+  CHECK(fleet.free().empty());
+  CHECK(fleet.next.empty());
 }
 
 TEST_CASE("the fleet of a divided queue tells who leads each partition, and who drains") {
@@ -113,30 +111,28 @@ TEST_CASE("the fleet of a divided queue tells who leads each partition, and who 
   scene.add("self", {0, 3});
   scene.add("b", {1}, {}, 8);
   scene.consul.put("lictor/q/members/b/drain", "{}");
-  const auto fleet = scene.backend->fleet("q");
-  REQUIRE(fleet);
-  CHECK(fleet->partitioned());
-  CHECK(fleet->leads.size() == kCount);
-  CHECK(fleet->leads[1].node == "b");
-  CHECK(fleet->free() == Numbers{2});
-  CHECK(fleet->moving == Numbers{1});
-  REQUIRE(fleet->members.size() == 2);  // the key below a member is none
-  const cluster::Member& b = fleet->members[0];
+  const auto fleet = scene.backend->fleet("q").value();
+  CHECK(fleet.partitioned());
+  CHECK(fleet.leads.size() == kCount);
+  CHECK(fleet.leads[1].node == "b");
+  CHECK(fleet.free() == Numbers{2});
+  CHECK(fleet.moving == Numbers{1});
+  REQUIRE(fleet.members.size() == 2);  // the key below a member is none
+  const cluster::Member& b = fleet.members[0];
   CHECK(b.draining);
   CHECK(b.partitions == Numbers{1});
   CHECK(wire::number_of(b.desired_partitions, "q") == 8);
-  CHECK_FALSE(fleet->members[1].draining);
-  CHECK(fleet->members[1].partitions == Numbers{0, 3});
+  CHECK_FALSE(fleet.members[1].draining);
+  CHECK(fleet.members[1].partitions == Numbers{0, 3});
 }
 
 TEST_CASE("free partitions wait for a member that takes some") {
   Scene scene;
   scene.add("self", {});
   scene.consul.put("lictor/q/members/self/drain", "{}");
-  const auto fleet = scene.backend->fleet("q");
-  REQUIRE(fleet);
-  CHECK(fleet->free() == Numbers{0, 1, 2, 3});
-  CHECK(fleet->next.find("let a draining one take partitions again") != std::string::npos);
+  const auto fleet = scene.backend->fleet("q").value();
+  CHECK(fleet.free() == Numbers{0, 1, 2, 3});
+  CHECK(contains(fleet.next, "let a draining one take partitions again"));
 }
 
 TEST_CASE("why is asked of the leader of the task's own partition") {
@@ -195,7 +191,5 @@ TEST_CASE("all other leaders are asked") {
   CHECK(answers[1].node == "d");
   CHECK(answers[1].body.error().message.starts_with("d could not be asked: its admin API is "));
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::app

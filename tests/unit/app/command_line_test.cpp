@@ -10,8 +10,6 @@
 namespace lictor::app {
 namespace {
 
-using unit::contains;
-
 // What the program makes of arguments.
 struct Reading {
   explicit Reading(const std::vector<std::string>& words) {

@@ -1,15 +1,11 @@
 #include <variant>
 
-#include <doctest/doctest.h>
-
 #include "config_text.h"
-#include "contains.h"
 
 namespace lictor::app {
 namespace {
 
 using namespace std::chrono_literals;
-using unit::contains;
 
 // What is wrong with "http": `value`, without where it stands.
 std::string http_error(const std::string& value, Mode mode = Mode::kDaemon) {
@@ -33,8 +29,6 @@ std::string queue_of(const std::string& executors, const std::string& more = {})
 QueueConfig parsed_queue(const std::string& text) { return parsed(text).queues.front(); }
 
 }  // namespace
-
-TEST_SUITE_BEGIN("app");
 
 TEST_CASE("an http executor is a URL, or an object with one") {
   CHECK(executor_of<HttpConfig>(R"({"http": "http://127.0.0.1:9000/notify"})").target.url ==
@@ -84,7 +78,6 @@ TEST_CASE("a plug-in is a file, or an object with a file, and only the daemon ch
       R"({"plugin": {"file": "/no/such.so", "executor": "Resize"}})", Mode::kClient);
   CHECK(plugin.file == "/no/such.so");
   CHECK(plugin.executor == "Resize");
-
   const auto error = [](const std::string& value) {
     return error_of(executor_text("{\"plugin\": " + value + "}"));
   };
@@ -160,8 +153,7 @@ TEST_CASE("processes that concurrency leaves without work are warned of") {
   CHECK(warnings(queue_of(four + R"(, "concurrency": 2})", R"("concurrency": 8, )")).size() == 1);
   CHECK(warnings(queue_of(four + "}", R"("concurrency": 4, )")).empty());
   CHECK(warnings(queue_of(four + "}"), Mode::kClient).empty());
-  LoadRequest trial;
-  trial.only_type = "A";
+  LoadRequest trial{.only_type = "A"};
   CHECK(parse_config(queue_of(four + "}"), "lictor.json", trial).value().warnings.empty());
 }
 
@@ -194,7 +186,5 @@ TEST_CASE("a worker's settings are a worker's, and a host has so many processes"
         "lictor.json:1: queues: all workers together have up to 513 processes, and a host may have "
         "512; lower processes");
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::app

@@ -4,22 +4,16 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-
-#include <doctest/doctest.h>
 
 #include "base/unique_fd.h"
 #include "config_text.h"
-#include "contains.h"
 #include "skip.h"
 #include "temporary_folder.h"
+#include "unit/refusal.h"
 
 namespace lictor::app {
 namespace {
-
-using unit::contains;
 
 class Folder : public unit::TemporaryFolder {
  public:
@@ -41,19 +35,15 @@ const char* const kSmall = R"({"queues": [{"executors": {"*": {"noop": {}}}}]})"
 
 }  // namespace
 
-TEST_SUITE_BEGIN("app");
-
 TEST_CASE("the flag names the file, else the variable, else the default") {
   const Folder folder;
-  LoadRequest request;
-  request.default_path = folder.write("default.json", R"({"node": "default", "queues": [{}]})");
-  request.mode = Mode::kClient;
+  LoadRequest request{
+      .mode = Mode::kClient,
+      .default_path = folder.write("default.json", R"({"node": "default", "queues": [{}]})")};
   CHECK(load_config(request)->node == "default");
   CHECK(load_config(request)->file == request.default_path);
-
   request.environment["LICTOR_CONFIG"] = folder.write("variable.json", R"({"node": "variable"})");
   CHECK(load_config(request)->node == "variable");
-
   request.flags.config = folder.write("flag.json", R"({"node": "flag"})");
   CHECK(load_config(request)->node == "flag");
 }
@@ -82,31 +72,25 @@ TEST_CASE("the file of an instance has a state_dir and a node name of its own") 
 
 TEST_CASE("without the default file a client gets the defaults, the daemon an error") {
   const Folder folder;
-  LoadRequest request;
-  request.default_path = folder / "none.json";
-  request.mode = Mode::kClient;
+  LoadRequest request{.mode = Mode::kClient, .default_path = folder / "none.json"};
   request.environment["LICTOR_ROOT"] = "jobs/";
-  const auto client = load_config(request);
-  REQUIRE(client);
-  CHECK(client->file.empty());
-  CHECK_FALSE(client->node.empty());
-  REQUIRE(client->queues.size() == 1);
-  CHECK(client->queues[0].options.queue == "default");
-  CHECK(client->queues[0].layout.tasks_prefix == "jobs/default/tasks/");
-  CHECK(client->consul.options.addresses == std::vector<std::string>{"http://127.0.0.1:8500"});
-
+  const auto client = load_config(request).value();
+  CHECK(client.file.empty());
+  CHECK_FALSE(client.node.empty());
+  REQUIRE(client.queues.size() == 1);
+  CHECK(client.queues[0].options.queue == "default");
+  CHECK(client.queues[0].layout.tasks_prefix == "jobs/default/tasks/");
+  CHECK(client.consul.options.addresses == std::vector<std::string>{"http://127.0.0.1:8500"});
   request.mode = Mode::kDaemon;
-  const auto daemon = load_config(request);
-  REQUIRE_FALSE(daemon);
-  CHECK(daemon.error().code == ErrorCode::kInvalid);
-  CHECK(daemon.error().message.starts_with(
+  const Error error = refusal_of(load_config(request));
+  CHECK(error.code == ErrorCode::kInvalid);
+  CHECK(error.message.starts_with(
       folder / "none.json" + ": no such file, and \"lictor run\" needs one; write for instance {"));
 }
 
 TEST_CASE("a named file must exist and be readable") {
   const Folder folder;
-  LoadRequest request;
-  request.mode = Mode::kClient;
+  LoadRequest request{.mode = Mode::kClient};
   request.environment["LICTOR_CONFIG"] = folder / "none.json";
   CHECK(
       message(load_config(request))
@@ -213,7 +197,6 @@ TEST_CASE("an error in a variable or flag names it") {
   }
   CHECK(with_variable("LICTOR_CONSUL_ADDRESSES", "127.0.0.1:8500,,")
             .starts_with("LICTOR_CONSUL_ADDRESSES: Consul address \"\": "));
-
   LoadRequest request;
   request.flags.log_level = "";
   CHECK(message(parse_config(kSmall, "lictor.json", request))
@@ -222,18 +205,13 @@ TEST_CASE("an error in a variable or flag names it") {
 
 TEST_CASE("an unknown LICTOR_ variable gives a warning; a job's variables do not") {
   LoadRequest request;
-  request.environment = {{"LICTOR_LOGLEVEL", "debug"},
-                         {"LICTOR_TASK_ID", "1"},
-                         {"LICTOR_RUN", "7-1"},
-                         {"LICTOR_PARA_x", "1"},
-                         {"LICTOR_SEED", "1"},
-                         {"LICTOR_XYZZY_PLUGH", "1"},
-                         {"LICTO", "1"},
-                         {"PATH", "/bin"},
-                         {"CONSUL_HTTP_ADDR", "x"}};
-  const auto config = parse_config(kSmall, "lictor.json", request);
-  REQUIRE(config);
-  CHECK(config->warnings ==
+  request.environment = {{"LICTOR_LOGLEVEL", "debug"}, {"CONSUL_HTTP_ADDR", "x"}};
+  for (const char* name : {"LICTOR_TASK_ID", "LICTOR_RUN", "LICTOR_PARA_x", "LICTOR_SEED",
+                           "LICTOR_XYZZY_PLUGH", "LICTO", "PATH"}) {
+    request.environment[name] = "1";
+  }
+  const auto config = parse_config(kSmall, "lictor.json", request).value();
+  CHECK(config.warnings ==
         std::vector<std::string>{
             "LICTOR_LOGLEVEL: no such variable, ignored; did you mean LICTOR_LOG_LEVEL?",
             "LICTOR_XYZZY_PLUGH: no such variable, ignored"});
@@ -273,19 +251,18 @@ TEST_CASE("a path that newer Consuls refuse is warned of") {
   LoadRequest request;
   const auto config =
       parse_config(R"({"root": "my tasks/", "queues": [{"executors": {"*": {"noop": {}}}}]})",
-                   "lictor.json", request);
-  REQUIRE(config);
-  REQUIRE(config->warnings.size() == 1);
-  CHECK(contains(config->warnings.front(),
+                   "lictor.json", request)
+          .value();
+  REQUIRE(config.warnings.size() == 1);
+  CHECK(contains(config.warnings.front(),
                  R"(tasks_prefix "my tasks/default/tasks/": Consul 1.21.5 and newer refuse such)"));
 }
 
 TEST_CASE("what is not there yet is no wrong text: a later start may find it") {
   const auto code_of = [](const std::string& executor) {
-    const auto config = parse_config(R"({"queues": [{"executors": {"*": )" + executor + "}}]}",
-                                     "lictor.json", LoadRequest{});
-    REQUIRE_FALSE(config);
-    return config.error().code;
+    const Error error = refusal_of(parse_config(
+        R"({"queues": [{"executors": {"*": )" + executor + "}}]}", "lictor.json", LoadRequest{}));
+    return error.code;
   };
   CHECK(code_of(R"({"exec": ["/no/such"]})") == ErrorCode::kFailed);
   CHECK(code_of(R"({"exec": ["/bin/true"], "cwd": "/no/such"})") == ErrorCode::kFailed);
@@ -387,7 +364,6 @@ TEST_CASE("a root daemon refuses a program that others could change") {
   REQUIRE(::chmod(below.c_str(), 0755) == 0);
   REQUIRE(::chmod(program.c_str(), 0777) == 0);
   CHECK_FALSE(refused(program).empty());
-
   // What runs as another user may be that user's.
   REQUIRE(::chmod(program.c_str(), 0755) == 0);
   const passwd* const nobody = ::getpwnam("nobody");
@@ -401,13 +377,11 @@ TEST_CASE("a file with secrets that others can read or write gives a warning") {
   const Folder folder;
   LoadRequest request;
   request.flags.config = folder / "lictor.json";
-
   const std::string token = folder.write("token", "secret", 0644);
   const std::string rest = R"("queues": [{"executors": {"*": {"noop": {}}}}]})";
   folder.write("lictor.json", "{\"consul\": {\"token_file\": \"" + token + "\"}, " + rest);
-  const auto config = load_config(request);
-  REQUIRE(config);
-  CHECK(config->warnings ==
+  const auto config = load_config(request).value();
+  CHECK(config.warnings ==
         std::vector<std::string>{"consul.token_file " + token +
                                  ": readable by every user (mode 0644); chmod o-r it"});
 
@@ -416,7 +390,6 @@ TEST_CASE("a file with secrets that others can read or write gives a warning") {
   REQUIRE(::chmod(token.c_str(), 0620) == 0);
   CHECK(load_config(request)->warnings.size() == (::geteuid() == 0 ? 1 : 0));
   REQUIRE(::chmod(token.c_str(), 0600) == 0);
-
   folder.write("lictor.json", R"({"consul": {"token": "secret"}, )" + rest, 0644);
   CHECK(load_config(request)->warnings ==
         std::vector<std::string>{folder / "lictor.json" +
@@ -430,7 +403,5 @@ TEST_CASE("the environment is read unchanged") {
   CHECK(environment == Environment{{"A", "1"}, {"B", "x=y"}, {"C", ""}});
   CHECK(read_environment(nullptr).empty());
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::app

@@ -6,10 +6,7 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
 #include <variant>
-
-#include <doctest/doctest.h>
 
 #include "config_text.h"
 #include "skip.h"
@@ -17,8 +14,6 @@
 namespace lictor::app {
 
 using namespace std::chrono_literals;
-
-TEST_SUITE_BEGIN("app");
 
 // Every daemon and operator may read a member's entry.
 TEST_CASE("what members tell of their configuration holds no token and no password") {
@@ -29,8 +24,8 @@ TEST_CASE("what members tell of their configuration holds no token and no passwo
       "Http": {"http": {"url": "http://127.0.0.1/?key=s3cret", "headers": {"X-Key": "s3cret"}}}}}]})");
   std::string told;
   for (const auto& [part, settings] : config.parts) told += part + ' ' + settings + '\n';
-  CHECK(told.find("10s") != std::string::npos);
-  CHECK(told.find("s3cret") == std::string::npos);
+  CHECK(contains(told, "10s"));
+  CHECK_FALSE(contains(told, "s3cret"));
 }
 
 // The build holds the other defaults against the manual.
@@ -49,7 +44,6 @@ TEST_CASE("unset settings are derived from the others") {
   CHECK(options.margin == 1200ms);  // 2% of 1m
   CHECK(options.max_unacked == 4100);
   CHECK(parsed(queue_text("\"prefetch\": 0")).queues[0].options.prefetch_horizon == 0ms);
-
   const Config moved = parsed(
       "{\"queues\": [{\"name\": \"q\", \"executors\": {\"*\": {\"noop\": "
       "{}}}}], \"root\": \"jobs/x/\"}");
@@ -166,8 +160,7 @@ TEST_CASE("every setting of the daemon, of Consul, log and admin is read") {
   CHECK_FALSE(config.consul.register_service);
 }
 
-TEST_CASE(
-    "the admin API listens on the loopback by default, and a chosen address is marked as chosen") {
+TEST_CASE("the admin API listens on the loopback by default, and a chosen address is marked") {
   const Config silent = parsed("{}", Mode::kClient);
   CHECK(silent.admin.listen == std::vector<std::string>{"127.0.0.1:8642"});
   CHECK(silent.admin.listen_is_default);
@@ -204,7 +197,6 @@ TEST_CASE("every setting of exec is read") {
                                         {RLIMIT_FSIZE, 1000},
                                         {RLIMIT_CORE, 0},
                                         {RLIMIT_CPU, 3600}});
-
   const Config bare = parsed(executor_text(R"({"exec": ["/bin/sh"]})"));
   const auto& plain = std::get<ExecConfig>(bare.queues[0].executors.at("A"));
   CHECK(plain.log_cap == 1U << 20U);
@@ -219,7 +211,7 @@ TEST_CASE("a user is looked up at load, and another user needs root or capabilit
   const std::string text = executor_text(R"({"exec": ["/bin/sh"], "user": "nobody"})");
   if (::geteuid() != 0) {
     if (::geteuid() != uid) {
-      CHECK(error_of(text).find("jobs of another user need CAP_SETUID, ") != std::string::npos);
+      CHECK(contains(error_of(text), "jobs of another user need CAP_SETUID, "));
     }
     return tell_skipped("needs root");
   }
@@ -231,10 +223,8 @@ TEST_CASE("a user is looked up at load, and another user needs root or capabilit
   CHECK(exec.user->credentials.gid == gid);
   CHECK(std::count(exec.user->credentials.groups.begin(), exec.user->credentials.groups.end(),
                    gid) == 1);
-
   const std::string as_root = executor_text(R"({"exec": ["/bin/sh"], "user": "root"})");
   CHECK_FALSE(std::get<ExecConfig>(parsed(as_root).queues[0].executors.at("A")).user);
-
   REQUIRE(::seteuid(uid) == 0);
   const std::string as_nobody = error_of(as_root);
   const std::string own = error_of(text);
@@ -254,12 +244,9 @@ TEST_CASE("a client needs neither executors nor their programs, but the same lay
   REQUIRE(config.queues.size() == 2);
   CHECK(config.queues[0].executors.empty());
   CHECK(config.queues[1].executors.size() == 1);
-
   const Config empty = parsed("{}", Mode::kClient);
   REQUIRE(empty.queues.size() == 1);
   CHECK(empty.queues[0].layout.tasks_prefix == "lictor/default/tasks/");
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::app

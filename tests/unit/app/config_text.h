@@ -7,12 +7,12 @@
 #include <doctest/doctest.h>
 
 #include "app/config.h"
+#include "unit/contains.h"
 
 namespace lictor::app {
 
 inline LoadRequest request_for(Mode mode) {
-  LoadRequest request;
-  request.mode = mode;
+  LoadRequest request{.mode = mode};
   return request;
 }
 

@@ -4,56 +4,57 @@
 
 #include <doctest/doctest.h>
 
-namespace lictor::app {
+#include "unit/refusal.h"
 
-TEST_SUITE_BEGIN("app");
+namespace lictor::app {
 
 TEST_CASE("a value knows the line of its key, or its own") {
   const auto tree = parse_json_tree(
-      "// a comment\n"
-      "{\n"
-      "  \"a\": 1,\n"
-      "  \"b\":\n"
-      "    [10,\n"
-      "     /* two\n"
-      "        lines */ 20\n"
-      "    ],\n"
-      "  \"c\": {\"d\": 2.5\n"
-      "  }, \"e\": -7\n"
-      "}\n"
-      "// the end",
-      "x.json");
-  REQUIRE(tree);
-  CHECK(tree->line == 2);
-  CHECK(tree->find("a")->line == 3);
-  CHECK(tree->find("a")->whole == 1);
-  CHECK(tree->find("b")->line == 4);
-  REQUIRE(tree->find("b")->items.size() == 2);
-  CHECK(tree->find("b")->items[0].line == 5);
-  CHECK(tree->find("b")->items[1].line == 7);
-  CHECK(tree->find("c")->line == 9);
-  CHECK(tree->find("c")->find("d")->line == 9);
-  CHECK(tree->find("c")->find("d")->number == 2.5);
-  CHECK(tree->find("e")->line == 10);
-  CHECK(tree->find("e")->whole == -7);
-  CHECK(tree->find("nothing") == nullptr);
-  CHECK(tree->find("a")->find("x") == nullptr);
+                        "// a comment\n"
+                        "{\n"
+                        "  \"a\": 1,\n"
+                        "  \"b\":\n"
+                        "    [10,\n"
+                        "     /* two\n"
+                        "        lines */ 20\n"
+                        "    ],\n"
+                        "  \"c\": {\"d\": 2.5\n"
+                        "  }, \"e\": -7\n"
+                        "}\n"
+                        "// the end",
+                        "x.json")
+                        .value();
+  CHECK(tree.line == 2);
+  CHECK(tree.find("a")->line == 3);
+  CHECK(tree.find("a")->whole == 1);
+  CHECK(tree.find("b")->line == 4);
+  REQUIRE(tree.find("b")->items.size() == 2);
+  CHECK(tree.find("b")->items[0].line == 5);
+  CHECK(tree.find("b")->items[1].line == 7);
+  CHECK(tree.find("c")->line == 9);
+  CHECK(tree.find("c")->find("d")->line == 9);
+  CHECK(tree.find("c")->find("d")->number == 2.5);
+  CHECK(tree.find("e")->line == 10);
+  CHECK(tree.find("e")->whole == -7);
+  CHECK(tree.find("nothing") == nullptr);
+  CHECK(tree.find("a")->find("x") == nullptr);
 }
 
 TEST_CASE("all kinds of values are kept") {
-  const auto tree = parse_json_tree(
-      R"(["text \u00e9", true, false, null, 18446744073709551615, 1e3, {}, []])", "x.json");
-  REQUIRE(tree);
-  REQUIRE(tree->items.size() == 8);
-  CHECK(tree->items[0].text == "text \xc3\xa9");
-  CHECK(tree->items[1].boolean);
-  CHECK_FALSE(tree->items[2].boolean);
-  CHECK(tree->items[3].kind == JsonKind::kNull);
-  CHECK(tree->items[4].kind == JsonKind::kFraction);  // no int64
-  CHECK(tree->items[4].text == "18446744073709551615");
-  CHECK(tree->items[5].number == 1000);
-  CHECK(tree->items[6].kind == JsonKind::kObject);
-  CHECK(tree->items[7].kind == JsonKind::kArray);
+  const auto tree =
+      parse_json_tree(R"(["text \u00e9", true, false, null, 18446744073709551615, 1e3, {}, []])",
+                      "x.json")
+          .value();
+  REQUIRE(tree.items.size() == 8);
+  CHECK(tree.items[0].text == "text \xc3\xa9");
+  CHECK(tree.items[1].boolean);
+  CHECK_FALSE(tree.items[2].boolean);
+  CHECK(tree.items[3].kind == JsonKind::kNull);
+  CHECK(tree.items[4].kind == JsonKind::kFraction);  // no int64
+  CHECK(tree.items[4].text == "18446744073709551615");
+  CHECK(tree.items[5].number == 1000);
+  CHECK(tree.items[6].kind == JsonKind::kObject);
+  CHECK(tree.items[7].kind == JsonKind::kArray);
 }
 
 TEST_CASE("what is not JSON is refused with file, line and column") {
@@ -83,55 +84,42 @@ TEST_CASE("what is not JSON is refused with file, line and column") {
   };
   for (const Case& c : cases) {
     CAPTURE(c.text);
-    const auto tree = parse_json_tree(c.text, "x.json");
-    REQUIRE_FALSE(tree);
-    CHECK(tree.error().code == ErrorCode::kInvalid);
-    CHECK(tree.error().message == c.error);
+    const Error tree = refusal_of(parse_json_tree(c.text, "x.json"));
+    CHECK(tree.code == ErrorCode::kInvalid);
+    CHECK(tree.message == c.error);
   }
 }
 
 TEST_CASE("a key written twice is refused with both lines") {
-  const auto tree = parse_json_tree(
+  const Error error = refusal_of(parse_json_tree(
       "{\n\"queues\": [{},\n{\n\"name\": \"a\",\n\"*\": {\"x\": 1},\n\n\"name\": \"b\"}]}",
-      "x.json");
-  REQUIRE_FALSE(tree);
-  CHECK(tree.error().message ==
+      "x.json"));
+  CHECK(error.message ==
         "x.json:7: queues[1].name: written twice, first on line 4; remove one of the two");
-
   CHECK(parse_json_tree(R"({"a": {"b": 1}, "b": {"b": 2}})", "x.json"));
 }
 
 TEST_CASE("deep, long or truncated nonsense is refused without harm") {
-  const auto deep = parse_json_tree(std::string(1'000'000, '['), "x.json");
-  REQUIRE_FALSE(deep);
-  CHECK(deep.error().message.ends_with("nested more than 32 levels deep"));
-  CHECK(deep.error().message.size() < 300);
-
+  const Error error = refusal_of(parse_json_tree(std::string(1'000'000, '['), "x.json"));
+  CHECK(error.message.ends_with("nested more than 32 levels deep"));
+  CHECK(error.message.size() < 300);
   std::string objects;
   for (int i = 0; i < 100'000; ++i) objects += "{\"a\":";
   CHECK_FALSE(parse_json_tree(objects, "x.json"));
-
   std::string wide = "{";
   for (int i = 0; i < 100'000; ++i) wide += "\"k" + std::to_string(i) + "\":0,";
   CHECK(parse_json_tree(wide + "\"end\":0}", "x.json"));
-
   const std::string long_text = "{\"" + std::string(1'000'000, 'a');
-  const auto torn = parse_json_tree(long_text, "x.json");
-  REQUIRE_FALSE(torn);
-  CHECK(torn.error().message.size() < 300);
-
+  CHECK(refusal_of(parse_json_tree(long_text, "x.json")).message.size() < 300);
   CHECK_FALSE(parse_json_tree(std::string_view{"\0\0\0", 3}, "x.json"));
   CHECK_FALSE(parse_json_tree("\"\xff\xfe\"", "x.json"));
   CHECK_FALSE(parse_json_tree("\xef\xbb", "x.json"));
   CHECK(parse_json_tree("\xef\xbb\xbf{}", "x.json"));  // a byte order mark
-
   const std::string whole = R"({"a": [1, "t\u00e9xt", {"b": null}], /* c */ "d": -1.5e3})";
   for (std::size_t cut = 0; cut < whole.size(); ++cut) {
     CAPTURE(cut);
     CHECK_FALSE(parse_json_tree(std::string_view{whole}.substr(0, cut), "x.json"));
   }
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::app

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <sstream>
 #include <string>
@@ -17,16 +19,14 @@
 
 #include <doctest/doctest.h>
 
+#include "app/reload.h"
 #include "skip.h"
 #include "temporary_folder.h"
 #include "unit/contains.h"
+#include "unit/refusal.h"
 
 namespace lictor::app {
 namespace {
-
-using unit::contains;
-
-TEST_SUITE_BEGIN("app");
 
 TEST_CASE("the warning about a state_dir that others may write to says what to do") {
   const unit::TemporaryFolder folder;
@@ -52,9 +52,7 @@ TEST_CASE("a root daemon takes no state_dir of another user") {
   const std::string path = folder / "state";
   REQUIRE(mkdir(path.c_str(), 0750) == 0);
   REQUIRE(chown(path.c_str(), 65534, 65534) == 0);
-  const auto refused = lock_state_dir(path, {});
-  REQUIRE_FALSE(refused);
-  CHECK(contains(refused.error().message, "belongs to nobody"));
+  CHECK(contains(refusal_of(lock_state_dir(path, {})).message, "belongs to nobody"));
   CHECK_FALSE(std::filesystem::exists(path + "/lock"));
 }
 
@@ -114,8 +112,7 @@ std::string contents(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE(
-    "what is left of a daemon that was killed with its warden is killed, unless it is another's") {
+TEST_CASE("what a daemon left that was killed with its warden is killed, unless it is another's") {
   const unit::TemporaryFolder folder;
   leave_lock(folder);
   const pid_t job = start_job({"sleep", "300"});
@@ -146,7 +143,74 @@ TEST_CASE("so is what is left in a pid namespace of its own") {
   CHECK(contents("/proc/" + inner + "/environ").empty());  // gone, or a zombie
 }
 
-TEST_SUITE_END();
+// Asks on the loop, as a signal does.
+void ask(runtime::Loop& loop, Reloader& reloader) {
+  REQUIRE(loop.post([&] { reloader.request(); }));
+}
 
 }  // namespace
+
+TEST_CASE("a reload loads on its own thread and is applied on the loop's thread") {
+  const auto loop = *runtime::Loop::create();
+  std::thread::id loaded_on;
+  std::thread::id applied_on;
+  Reloader reloader{*loop,
+                    [&]() -> Reloader::Apply {
+                      loaded_on = std::this_thread::get_id();
+                      return [&] { applied_on = std::this_thread::get_id(); };
+                    },
+                    [&] { loop->stop(); }};
+  ask(*loop, reloader);
+  loop->run();
+  CHECK(applied_on == std::this_thread::get_id());
+  CHECK(loaded_on != applied_on);
+  CHECK_FALSE(reloader.busy());
+}
+
+TEST_CASE("requests during a reload lead to one more, after it; the loop goes on meanwhile") {
+  const auto loop = *runtime::Loop::create();
+  std::promise<void> readable;
+  std::shared_future<void> wait{readable.get_future()};
+  std::atomic<int> loads = 0;
+  std::string order;
+  Reloader reloader{*loop,
+                    [&]() -> Reloader::Apply {
+                      wait.wait();
+                      const int number = ++loads;
+                      return [&order, number] { order += std::to_string(number); };
+                    },
+                    [&] {
+                      order += "idle";
+                      loop->stop();
+                    }};
+  for (int i = 0; i < 3; ++i) ask(*loop, reloader);
+  REQUIRE(loop->post([&] {
+    CHECK(reloader.busy());
+    CHECK(loads == 0);
+    readable.set_value();
+  }));
+  loop->run();
+  CHECK(order == "12idle");
+}
+
+TEST_CASE("a configuration loaded after the loop's end is dropped") {
+  const auto loop = *runtime::Loop::create();
+  std::promise<void> readable;
+  bool applied = false;
+  {
+    Reloader reloader{*loop,
+                      [&]() -> Reloader::Apply {
+                        readable.get_future().wait();
+                        return [&] { applied = true; };
+                      },
+                      [] {}};
+    ask(*loop, reloader);
+    REQUIRE(loop->post([&] { loop->stop(); }));
+    loop->run();
+    CHECK(reloader.busy());
+    readable.set_value();
+  }
+  CHECK_FALSE(applied);
+}
+
 }  // namespace lictor::app

@@ -4,8 +4,6 @@
 
 using namespace lictor;
 
-TEST_SUITE_BEGIN("base");
-
 TEST_CASE("a seed gives the numbers of SplitMix64") {
   Random random{1234567};  // the vector that its authors' reference code prints
   CHECK(random.next() == 6457827717110365317ULL);
@@ -13,13 +11,10 @@ TEST_CASE("a seed gives the numbers of SplitMix64") {
   CHECK(random.next() == 9817491932198370423ULL);
 }
 
-TEST_CASE("a hexadecimal name has 16 digits") {
+TEST_CASE("a hexadecimal name has 16 digits; two seeds from the operating system differ") {
   const std::string hex = Random{5}.hex();
   CHECK(hex.size() == 16);
   CHECK(hex.find_first_not_of("0123456789abcdef") == std::string::npos);
   CHECK(Random{5}.hex() != Random{6}.hex());
+  CHECK(random_seed() != random_seed());
 }
-
-TEST_CASE("two seeds from the operating system differ") { CHECK(random_seed() != random_seed()); }
-
-TEST_SUITE_END();

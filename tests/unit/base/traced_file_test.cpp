@@ -2,17 +2,20 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <thread>
 
 #include <doctest/doctest.h>
 
+#include "base/descriptors.h"
 #include "base/read_file.h"
 #include "skip.h"
 #include "temporary_folder.h"
@@ -54,8 +57,6 @@ std::string fault_of(const std::string& path, uid_t owner = 0) {
 }
 
 }  // namespace
-
-TEST_SUITE_BEGIN("base");
 
 TEST_CASE("a file is found where open(2) finds it, and one that is not there is an error") {
   const Tree tree;
@@ -106,7 +107,6 @@ TEST_CASE("every file, folder and link on the way counts, also those between two
   REQUIRE(::lchown((open + "/second").c_str(), kOther, 0) == 0);
   CHECK(fault_of(link) == open + "/second belongs to another user than root");
   CHECK(fault_of(link, kOther).empty());
-
   REQUIRE(::chmod(file.c_str(), 0664) == 0);
   CHECK(fault_of(file) == file + " may be written by others than root");
   CHECK(fault_of(file, kOther) == file + " may be written by others than root");
@@ -126,10 +126,9 @@ TEST_CASE("a FIFO counts as a file does; a pipe that this process was given has 
   UniqueFd in{ends[1]};
   REQUIRE(::write(in.get(), "text", 4) == 4);
   in.reset();
-  const auto given = open_traced("/dev/fd/" + std::to_string(out.get()), O_RDONLY);
-  REQUIRE(given);
-  CHECK(given->fault.empty());
-  CHECK(read_up_to(given->fd.get(), 1000) == "text");
+  const auto given = open_traced("/dev/fd/" + std::to_string(out.get()), O_RDONLY).value();
+  CHECK(given.fault.empty());
+  CHECK(read_up_to(given.fd.get(), 1000) == "text");
 }
 
 TEST_CASE("what is swapped while it is opened is either seen to be untrusted or not opened") {
@@ -150,10 +149,9 @@ TEST_CASE("what is swapped while it is opened is either seen to be untrusted or 
   int trusted = 0;
   int untrusted = 0;
   for (int i = 0; i < 200'000 && (trusted < 1'000 || untrusted < 1'000); ++i) {
-    const auto file = open_traced(tree / "way/f", O_RDONLY);
-    REQUIRE(file);
-    const bool is_ours = *read_up_to(file->fd.get(), 1000) == "ours/f";
-    if (is_ours != file->fault.empty()) FAIL("a fault is missed, or invented: ", file->fault);
+    const auto file = open_traced(tree / "way/f", O_RDONLY).value();
+    const bool is_ours = *read_up_to(file.fd.get(), 1000) == "ours/f";
+    if (is_ours != file.fault.empty()) FAIL("a fault is missed, or invented: ", file.fault);
     ++(is_ours ? trusted : untrusted);
   }
   over = true;
@@ -162,6 +160,51 @@ TEST_CASE("what is swapped while it is opened is either seen to be untrusted or 
   CHECK(untrusted > 0);
 }
 
-TEST_SUITE_END();
+namespace {
+
+// What a process of its own returns.
+int in_child(const std::function<int()>& body) {
+  const pid_t pid = fork();
+  if (pid == 0) _exit(body());
+  int status = 0;
+  REQUIRE(waitpid(pid, &status, 0) == pid);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_CASE("closed standard descriptors become /dev/null, and no file gets their numbers") {
+  int closed = 0;
+  SUBCASE("0") {}
+  SUBCASE("1") { closed = 1; }
+  SUBCASE("2") { closed = 2; }
+  SUBCASE("all") { closed = -1; }
+  CHECK(in_child([closed] {
+          for (int fd = 0; fd <= 2; ++fd) {
+            if (closed < 0 || closed == fd) close(fd);
+          }
+          open_standard_descriptors();
+          for (int fd = 0; fd <= 2; ++fd) {
+            if (fcntl(fd, F_GETFD) < 0) return 1;
+          }
+          return open("/dev/null", O_RDONLY) > 2 ? 0 : 2;
+        }) == 0);
+}
+
+TEST_CASE("the limit of open files is raised as far as it may be, and programs get the old one") {
+  CHECK(in_child([] {
+          rlimit limit{};
+          getrlimit(RLIMIT_NOFILE, &limit);
+          if (limit.rlim_max < 128) return 77;
+          limit.rlim_cur = 64;
+          if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 1;
+          if (programs_descriptor_limit() != 0) return 2;
+          raise_descriptor_limit();
+          rlimit raised{};
+          getrlimit(RLIMIT_NOFILE, &raised);
+          if (raised.rlim_cur != limit.rlim_max || most_descriptors() != limit.rlim_max) return 3;
+          return programs_descriptor_limit() == 64 ? 0 : 4;
+        }) == 0);
+}
+
+}  // namespace
 
 }  // namespace lictor

@@ -1,16 +1,11 @@
 #include "cli/bulk.h"
 
 #include <algorithm>
-#include <string>
-#include <utility>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "harness.h"
 #include "model_consul.h"
 
-namespace lictor::cli {
+namespace lictor::cli::test {
 namespace {
 
 void refuse(BulkResult& result, const std::string& message,
@@ -27,7 +22,7 @@ TEST_CASE("refusals with the same message share a line with their number, at mos
   }
   for (int i = 0; i < 30; ++i) refuse(result, std::to_string(i), ErrorCode::kInvalid);
   for (int i = 0; i < 4700; ++i) refuse(result, "no Consul");
-  test::Scene scene{{}};
+  Scene scene{{}};
   CHECK(print_bulk(scene.client, result, "cancelled", {}) == kUnreachable);
   CHECK(scene.out() == "cancelled 0 tasks, 30 refused, 200 in doubt, 5001 not tried\n");
   const std::string told = scene.err();
@@ -41,25 +36,19 @@ TEST_CASE("refusals with the same message share a line with their number, at mos
   CHECK(std::count(told.begin(), told.end(), '\n') == 22);
 }
 
-TEST_CASE(
-    "purge --all says how many dead letters it purged; where there are none it asks nothing") {
-  test::ModelConsul consul;
-  test::Stage purged{consul};
-  CHECK(purged.run("dead purge --all") == kDone);
-  CHECK(purged.err() == "no dead letters in queue \"q\"\n");
-  test::Stage listed{consul};
-  CHECK(listed.run("dead list --type Mail") == kDone);
-  CHECK(test::contains(listed.err(), "no such dead letters in queue \"q\"\n"));
+TEST_CASE("purge --all says how many dead letters it purged; where none is, it asks nothing") {
+  ModelConsul consul;
+  CHECK(printed(consul, "dead purge --all").err == "no dead letters in queue \"q\"\n");
+  CHECK(contains(printed(consul, "dead list --type Mail").err,
+                 "no such dead letters in queue \"q\"\n"));
   consul.put("lictor/q/dead/a~1", R"({"task":{"type":"T"},"reason":"failed"})");
-  test::Stage one{consul};
-  CHECK(one.run("dead purge --all --yes") == kDone);
-  CHECK(one.out() == "purged 1 dead letter\n");
+  CHECK(printed(consul, "dead purge --all --yes").out == "purged 1 dead letter\n");
 }
 
 TEST_CASE("an unreachable Consul decides the exit code over other refusals") {
   BulkResult result;
   result.refused.push_back({"id", {ErrorCode::kConflict, "expired"}});
-  test::Scene scene{{}};
+  Scene scene{{}};
   CHECK(print_bulk(scene.client, result, "retried", {}) == kFailed);
   refuse(result, "no Consul");
   CHECK(print_bulk(scene.client, result, "retried", {}) == kUnreachable);
@@ -70,7 +59,7 @@ TEST_CASE("the JSON says for each refusal whether the result is in doubt") {
   refuse(result, "expired", ErrorCode::kInvalid);
   refuse(result, "no reply", ErrorCode::kTimeout);
   refuse(result, "no Consul");
-  test::Scene scene{{}, true};
+  Scene scene{{}, true};
   CHECK(print_bulk(scene.client, result, "cancelled", {}) == kUnreachable);
   const auto refused = nlohmann::json::parse(scene.out()).at("refused");
   REQUIRE(refused.size() == 3);
@@ -95,45 +84,39 @@ TEST_CASE("ids after Consul stopped answering are named as not tried") {
 }
 
 TEST_CASE("who waits for a task is told that it was cancelled, and by whom; a history keeps that") {
-  test::ModelConsul consul;
+  ModelConsul consul;
   const std::string session = consul.session();
   consul.put("lictor/q/leader", R"({"node":"a"})", session);
   consul.put("lictor/q/members/a", R"({"node":"a","history":["other","q"]})", session);
-  test::Stage other{consul};
+  Stage other{consul};
   consul.on_wait = [&] { CHECK(other.run("cancel x") == kDone); };
-  test::Stage waiting{consul, true};
+  Stage waiting{consul, true};
   CHECK(waiting.run("submit T --id x --wait") == kCancelled);
   const auto told = nlohmann::json::parse(waiting.out());
   CHECK(told.at("state") == "cancelled");
   CHECK(told.at("cancelled_by").get<std::string>().find('@') != std::string::npos);
-  CHECK(waiting.err().find("task x was cancelled by ") != std::string::npos);
-  test::Stage listed{consul};
-  CHECK(listed.run("list --state done") == kDone);
-  CHECK(listed.out().find("cancelled") != std::string::npos);
-
+  CHECK(contains(waiting.err(), "task x was cancelled by "));
+  CHECK(contains(printed(consul, "list --state done").out, "cancelled"));
   // Without a history nothing stays.
   consul.put("lictor/q/members/a", R"({"node":"a","history":["other"]})", session);
   consul.put("lictor/q/tasks/y", R"({"taskType":"T"})");
   CHECK(other.run("cancel y") == kDone);
-  test::Stage again{consul, true};
-  CHECK(again.run("list --state done") == kDone);
-  const auto tasks = nlohmann::json::parse(again.out()).at("tasks");
+  const auto tasks = document_of(consul, "list --state done").at("tasks");
   REQUIRE(tasks.size() == 1);
   CHECK(tasks[0].at("id") == "x");
   CHECK(tasks[0].at("state") == "cancelled");
 }
 
 TEST_CASE("list finds what waits for another attempt") {
-  test::ModelConsul consul;
+  ModelConsul consul;
   consul.put("lictor/q/tasks/new", R"({"taskType":"T","executeAt":"2999-01-01T00:00:00Z"})");
   consul.put("lictor/q/tasks/again",
              R"({"taskType":"T","taskAttempt":1,"taskRetryAt":"2999-01-01T00:00:00Z",)"
              R"("taskError":"exit status 1"})");
-  test::Stage stage{consul};
-  CHECK(stage.run("list --state retrying") == kDone);
-  CHECK(stage.out().find("again") != std::string::npos);
-  CHECK(stage.out().find("new") == std::string::npos);
+  const Printed stage = printed(consul, "list --state retrying");
+  CHECK(contains(stage.out, "again"));
+  CHECK_FALSE(contains(stage.out, "new"));
 }
 
 }  // namespace
-}  // namespace lictor::cli
+}  // namespace lictor::cli::test

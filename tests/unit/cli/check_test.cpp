@@ -1,11 +1,5 @@
 #include "cli/check.h"
 
-#include <string>
-#include <utility>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
 #include "base/clock.h"
 #include "base/time_text.h"
 #include "client/schedules.h"
@@ -13,12 +7,10 @@
 #include "harness.h"
 #include "model_consul.h"
 
-namespace lictor::cli {
+namespace lictor::cli::test {
 namespace {
 
 using nlohmann::json;
-using test::contains;
-using test::reply;
 
 constexpr const char* kAllDenied =
     R"({"Results":null,"Errors":[{"OpIndex":0,"What":"Permission denied"},)"
@@ -65,8 +57,7 @@ TEST_CASE("the first failure decides the exit code, warnings do not") {
   CHECK(contains(report.json(), R"("ok": false)"));
 }
 
-TEST_CASE(
-    "however many queues a daemon has, it takes 32 connections at most, and says what follows") {
+TEST_CASE("a daemon takes 32 connections at most, and says what follows where it has many queues") {
   CHECK(connections_text(1, true) == "the daemon takes at most 20 connections to one Consul agent");
   CHECK(connections_text(4, false) ==
         "the daemon takes at most 30 connections to one Consul agent");
@@ -77,7 +68,7 @@ TEST_CASE(
 }
 
 // A Consul that lets nothing be read or written.
-struct Denying : test::ModelConsul {
+struct Denying : ModelConsul {
   Denying() {
     refuse = [](const net::Request& request) -> std::optional<http::Response> {
       return request.target.starts_with("/v1/txn") ? reply(409, kAllDenied)
@@ -104,7 +95,7 @@ TEST_CASE("the right to sessions is named, too, where the daemon's token lacks a
 }
 
 TEST_CASE("who leads is read from the locks where the members may not be listed") {
-  test::ModelConsul consul;
+  ModelConsul consul;
   consul.refuse = [](const net::Request& request) -> std::optional<http::Response> {
     if (!request.target.starts_with("/v1/kv/lictor/q/members/")) return std::nullopt;
     return reply(403, "Permission denied");
@@ -116,26 +107,22 @@ TEST_CASE("who leads is read from the locks where the members may not be listed"
 }
 
 TEST_CASE("a silent leader is reported before its session ends") {
-  test::ModelConsul consul;
+  ModelConsul consul;
   // Nobody listens on port 1.
   consul.put("lictor/q/leader", R"({"node":"a"})", consul.join("http://127.0.0.1:1"));
   CHECK(contains(checked(consul), "a leads, but its daemon does not answer: "));
 }
 
 TEST_CASE("check tells what the daemons find, and by their executors which types nobody runs") {
-  const json told{{"node", "a"},
-                  {"queues",
-                   {{{"name", "q"},
-                     {"leader", "b"},
-                     {"status", json::object()},
-                     {"types", {"Mail"}},
-                     {"findings",
-                      {{{"kind", "overdue"}, {"what", "late"}, {"remedy", "raise"}},
-                       {{"kind", "no_executor"}, {"what", "told by check"}, {"remedy", "x"}}}}}}}};
-  const test::Face face{[&](const httpd::Request& request) {
-    return test::json_answer(request.target.starts_with("/v1/queues") ? told.dump() : "ok");
+  const json told = json::parse(
+      R"({"node": "a", "queues": [{
+          "name": "q", "leader": "b", "status": {}, "types": ["Mail"],
+          "findings": [{"kind": "overdue", "what": "late", "remedy": "raise"},
+                       {"kind": "no_executor", "what": "told by check", "remedy": "x"}]}]})");
+  const Face face{[&](const httpd::Request& request) {
+    return json_answer(request.target.starts_with("/v1/queues") ? told.dump() : "ok");
   }};
-  test::ModelConsul consul;
+  ModelConsul consul;
   consul.put("lictor/q/leader", R"({"node":"a"})", consul.join(face.url()));
   consul.put("lictor/q/tasks/1", R"({"taskType":"Odd"})");
   consul.put("lictor/q/tasks/2", R"({"taskType":"Mail"})");
@@ -152,7 +139,6 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
   CHECK(contains(text, R"(1 task of a type without an executor on b: "Odd" (1))"));
   CHECK(contains(text, "2 dead letters: 2 of Mail: exit status 1"));
   CHECK(contains(text, "1 task failed and will be tried again: 1 of Mail: exit status 7; "));
-
   // The leader's executors count, not those of the file that the check was given.
   const std::string with_file = checked(consul, true, queue_of({"Odd"}));
   CHECK(contains(with_file, R"(without an executor on b: "Odd" (1))"));
@@ -162,9 +148,8 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
 }
 
 TEST_CASE("check reads the list of members once") {
-  const test::Face face{
-      [](const httpd::Request&) { return test::json_answer(R"({"queues":[]})"); }};
-  test::ModelConsul consul;
+  const Face face{[](const httpd::Request&) { return json_answer(R"({"queues":[]})"); }};
+  ModelConsul consul;
   consul.put("lictor/q/leader", R"({"node":"a"})", consul.join(face.url()));
   std::size_t read = 0;
   consul.refuse = [&](const net::Request& request) -> std::optional<http::Response> {
@@ -175,15 +160,14 @@ TEST_CASE("check reads the list of members once") {
   CHECK(read == 1);
 }
 
-TEST_CASE(
-    "check warns where a daemon refuses the admin token, and is calm where none can be asked") {
+TEST_CASE("check warns where a daemon refuses the admin token, not where none can be asked") {
   for (const int status : {401, 500}) {
     CAPTURE(status);
-    const test::Face face{[&](const httpd::Request& request) {
+    const Face face{[&](const httpd::Request& request) {
       const bool open = !request.target.starts_with("/v1/");
       return httpd::Response{open ? 200 : status, "text/plain", "no", {}};
     }};
-    test::ModelConsul consul;
+    ModelConsul consul;
     consul.join(face.url());
     const std::string text = checked(consul);
     CHECK(contains(text, "their findings cannot be had: a: ") == (status == 401));
@@ -193,7 +177,7 @@ TEST_CASE(
 
 TEST_CASE("without a leader, check names the members that are up, and switches without effect") {
   const auto seen_at = [](const std::string& seen) {
-    test::ModelConsul consul;
+    ModelConsul consul;
     consul.put("lictor/q/members/a", json{{"node", "a"}, {"seen", seen}}.dump(), consul.session());
     consul.put("lictor/q/control", R"({"pause":true})");
     return checked(consul);
@@ -208,7 +192,7 @@ TEST_CASE("without a leader, check names the members that are up, and switches w
 }
 
 TEST_CASE("tasks without an executor are reported by type, due or not") {
-  test::ModelConsul consul;
+  ModelConsul consul;
   consul.put("lictor/q/tasks/1", R"({"taskType":"Odd","executeAt":"2999-01-01T00:00:00Z"})");
   consul.put("lictor/q/tasks/2", R"({"taskType":"T"})");
   CheckOptions::Queue known = queue_of({"T"});
@@ -222,7 +206,7 @@ TEST_CASE("tasks without an executor are reported by type, due or not") {
 }
 
 TEST_CASE("each schedule that makes no tasks is reported with cause and remedy") {
-  test::ModelConsul consul;
+  ModelConsul consul;
   const auto put = [&](const std::string& name, const std::string& record) {
     consul.put("lictor/q/schedules/" + name, record);
   };
@@ -250,7 +234,7 @@ TEST_CASE("each schedule that makes no tasks is reported with cause and remedy")
 }
 
 TEST_CASE("a schedule of the configuration that is not used, or not there, is reported") {
-  test::ModelConsul consul;
+  ModelConsul consul;
   CheckOptions::Queue known = queue_of({"T"});
   const std::string record = R"({"every":"1h","task":{"taskType":"T"}})";
   for (const char* name : {"ours", "taken"}) {
@@ -282,5 +266,115 @@ TEST_CASE("how long a takeover lasts follows from the settings") {
   CHECK(contains(takeover_text({}, {}, 0s), "as when its host is lost, since hang_timeout is 0s"));
 }
 
+constexpr const char* kNoSuchKey =
+    R"({"Results":null,"Errors":[{"OpIndex":0,"What":"key \"t/~:@\" doesn't exist"}]})";
+
+std::string names_text(std::deque<http::Response> replies) {
+  FakeConsul consul{std::move(replies)};
+  Store store{consul};
+  Report report;
+  check_names(store, "t/", report);
+  CHECK(consul.all_asked());
+  CHECK(consul.asked.front().target == "/v1/kv/t/~%3A%40?consistent");
+  return report.page().text(false);
+}
+
+TEST_CASE("a name of unusual characters is asked for, by path and then by transaction") {
+  CHECK(contains(names_text({reply(404, "", 9)}), "ok    names  Consul takes every name"));
+  const std::string refused = names_text(
+      {reply(500, "invalid key name, keys should respect the format"), reply(409, kNoSuchKey)});
+  CHECK(contains(refused, "ok    names  /v1/kv refuses some names"));
+  CHECK(contains(refused, "500 invalid key name"));
+  CHECK(contains(names_text({reply(400, "no"), reply(400, "neither")}),
+                 "FAIL  names  a read of t/~:@ is answered by 400 no, and a transaction fails: "));
+  const std::string elects = R"(500 rpc error making call: No cluster leader)";
+  CHECK(contains(names_text({reply(500, elects), reply(500, elects)}),
+                 "FAIL  consul  Consul answers no reads now: "));
+  CHECK(contains(names_text({reply(404, "<html>nginx</html>")}), "without X-Consul-Index"));
+  CHECK(names_text({reply(403, "Permission denied")}).empty());  // check_queue() reports it
+}
+
+TEST_CASE("a version with a known fault is named with what it does") {
+  const auto says = [](const char* version, bool is_server, const char* part) {
+    std::string text;
+    for (const Fault& fault : version_faults(version, is_server)) text += fault.what + fault.remedy;
+    return contains(text, part);
+  };
+  CHECK(says("1.7.9", false, "1.8 or newer"));
+  CHECK(says("1.12.1", false, "after 7s"));
+  CHECK_FALSE(says("1.12.1", true, "after 7s"));
+  CHECK(says("1.11.9", false, "after 7s"));
+  CHECK(says("1.11.2", true, "twice"));
+  CHECK(says("1.12.2+ent", true, "twice"));
+  CHECK(says("1.15.0", true, "100 times"));
+  for (const char* good : {"1.8.0", "1.8.7", "1.10.12", "1.11.1", "1.11.7", "1.11.10", "1.12.3",
+                           "1.15.3", "1.16.1", "1.22.0-dev", "2.1.0", "", "v?"}) {
+    CAPTURE(std::string{good});
+    CHECK(version_faults(good, false).empty());
+  }
+}
+
+std::string agent_text(const CheckOptions& options, const std::string& address,
+                       const Store::Agent& agent) {
+  Report report;
+  check_agent(options, address, agent, report);
+  return report.page().text(false);
+}
+
+TEST_CASE("an agent that leaves its cluster when it stops is told, with what to set") {
+  CheckOptions options;
+  Store::Agent agent{"host-a", "1.16.1"};
+  agent.leaves_on_term = true;
+  CHECK(agent_text(options, "http://127.0.0.1:8500", agent).empty());  // no daemon's
+  options.serves = true;
+  const std::string text = agent_text(options, "http://127.0.0.1:8500", agent);
+  CHECK(contains(text, "warn  agent  when the Consul agent host-a is stopped or restarted"));
+  CHECK(contains(text, R"(set "leave_on_terminate": false in)"));
+  CHECK_FALSE(contains(text, "skip_leave"));
+  agent.leaves_on_interrupt = true;
+  CHECK(contains(agent_text(options, "http://127.0.0.1:8500", agent),
+                 R"("leave_on_terminate": false and "skip_leave_on_interrupt": true)"));
+}
+
+TEST_CASE("what a daemon of a host without a Consul agent has to set is told") {
+  CheckOptions options{.serves = true, .registers = true};
+  options.queues.push_back({"q", wire::Layout::under("lictor/", "q"), {}, {"serfHealth"}, {}});
+  Store::Agent agent{"server-1", "1.16.1"};
+  agent.is_server = true;
+  for (const char* local : {"http://127.0.0.1:8500", "127.0.0.2:8500", "https://localhost:8501",
+                            "http://[::1]:8500", "unix:///run/consul.sock"}) {
+    CHECK_MESSAGE(agent_text(options, local, agent).empty(), local);
+  }
+  const std::string address = "http://consul-server:8500";
+  const std::string text = agent_text(options, address, agent);
+  CHECK(contains(text, "warn  agent  http://consul-server:8500 is a Consul server (server-1)"));
+  CHECK(contains(text, R"(set "session_checks": [] in each queue, "register": false)"));
+  options.queues[0].session_checks.clear();
+  options.registers = false;
+  CHECK(contains(agent_text(options, address, agent), "ok    agent  "));
+  agent.is_server = false;
+  CHECK(agent_text(options, address, agent).empty());
+}
+
+TEST_CASE("how an agent stops is read from what it says of itself") {
+  FakeConsul consul{{reply(200, R"({"Config":{"NodeName":"n","Version":"1.16.1","Server":false},)"
+                                R"("DebugConfig":{"LeaveOnTerm":true,"SkipLeaveOnInt":false}})"),
+                     reply(200, R"({"Config":{"NodeName":"n","Version":"1.8.7","Server":true},)"
+                                R"("DebugConfig":{"LeaveOnTerm":false,"SkipLeaveOnInt":true}})"),
+                     reply(200, R"({"Config":{"NodeName":"n"},"DebugConfig":null})")}};
+  Store store{consul};
+  const auto client = store.agent().value();
+  CHECK_FALSE(client.is_server);
+  CHECK(client.leaves_on_term);
+  CHECK(client.leaves_on_interrupt);
+  for (const bool is_server : {true, false}) {
+    const auto other = store.agent().value();
+    CHECK(other.is_server == is_server);
+    CHECK_FALSE(other.leaves_on_term);
+    CHECK_FALSE(other.leaves_on_interrupt);
+  }
+}
+
 }  // namespace
-}  // namespace lictor::cli
+
+}  // namespace lictor::cli::test

@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "../client/fake_consul.h"
 #include "cli/command_line.h"
 #include "cli/command_table.h"
@@ -85,6 +87,22 @@ class Stage {
  public:
   Client client;
 };
+
+/// What a command prints, which must succeed.
+struct Printed {
+  std::string out, err;
+};
+inline Printed printed(net::Transport& consul, const std::string& words) {
+  Stage stage{consul};
+  REQUIRE(stage.run(words) == 0);
+  return {stage.out(), stage.err()};
+}
+/// The same with --json.
+inline nlohmann::json document_of(net::Transport& consul, const std::string& words) {
+  Stage stage{consul, true};
+  REQUIRE(stage.run(words) == 0);
+  return nlohmann::json::parse(stage.out());
+}
 
 struct ScriptedConsul {
   FakeConsul consul;

@@ -6,9 +6,6 @@
 #include <fstream>
 #include <functional>
 
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
 #include "base/base64.h"
 #include "base/host_name.h"
 #include "base/text.h"
@@ -354,10 +351,8 @@ TEST_CASE("hostile replies in place of Consul's are printed safely") {
 TEST_CASE("check prints hostile text safely before it asks a queue") {
   for (const bool as_json : {false, true}) {
     test::Scene scene{{}, as_json};
-    CheckOptions options;
-    options.file = kEvil;
-    options.warnings = {kEvil};
-    options.error = Error{ErrorCode::kInvalid, kEvilBytes};
+    CheckOptions options{
+        .file = kEvil, .warnings = {kEvil}, .error = Error{ErrorCode::kInvalid, kEvilBytes}};
     CHECK(check(scene.client.console, options, as_json) == 2);
     options.error.reset();
     options.daemon_error = Error{ErrorCode::kInvalid, kEvilBytes};

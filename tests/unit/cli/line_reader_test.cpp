@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/input.h"
+#include "unit/refusal.h"
 
 namespace lictor::cli {
 namespace {
@@ -148,10 +149,9 @@ TEST_CASE("the end of the input counts before a later stop") {
 
 TEST_CASE("the error for a file of an argument that cannot be read names the flag and the file") {
   for (const std::string name : {"/", "/nonexistent"}) {
-    const auto read = read_argument("--para-json", "@" + name);
-    REQUIRE_FALSE(read);
-    CHECK(read.error().code == ErrorCode::kInvalid);
-    CHECK(read.error().message.starts_with("--para-json: cannot read " + name + ": "));
+    const Error error = refusal_of(read_argument("--para-json", "@" + name));
+    CHECK(error.code == ErrorCode::kInvalid);
+    CHECK(error.message.starts_with("--para-json: cannot read " + name + ": "));
   }
 }
 

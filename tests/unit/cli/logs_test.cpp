@@ -3,15 +3,13 @@
 #include <filesystem>
 #include <fstream>
 
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
 #include "base/host_name.h"
 #include "cluster/member.h"
 #include "exec/output_log.h"
 #include "harness.h"
 #include "model_consul.h"
 #include "temporary_folder.h"
+#include "unit/refusal.h"
 
 namespace lictor::cli::test {
 namespace {
@@ -40,8 +38,7 @@ class State {
 
 }  // namespace
 
-TEST_CASE(
-    "without a daemon the logs of this host are read from its state folder, the newest first") {
+TEST_CASE("without a daemon this host's logs are read from its state folder, the newest first") {
   const State state;
   state.write(1, 10, "first\n");
   state.write(2, 20, std::string{"second \x1b[2J\n\0", 13});
@@ -49,7 +46,6 @@ TEST_CASE(
   Stage scene{consul};
   CHECK(state.logs(scene) == 0);
   CHECK(scene.out() == std::string{"second \x1b[2J\n\0", 13});  // no terminal: as cat does
-
   Stage older{consul};
   CHECK(state.logs(older, "--attempt 1") == 0);
   CHECK(older.out() == "first\n");
@@ -77,10 +73,9 @@ TEST_CASE("an attempt whose output was lost on its host says so, and not that it
   }};
   ModelConsul consul;
   consul.join(face.url());
-  Stage stage{consul};
-  CHECK(stage.run("logs 7") == 0);
-  CHECK(contains(stage.err(), "the output of attempt 1 was lost on a: cannot write it: No space"));
-  CHECK(contains(stage.err(), "\"lictor show 7\" has the end of it"));
+  const Printed stage = printed(consul, "logs 7");
+  CHECK(contains(stage.err, "the output of attempt 1 was lost on a: cannot write it: No space"));
+  CHECK(contains(stage.err, "\"lictor show 7\" has the end of it"));
 }
 
 TEST_CASE("a daemon that refuses the admin token is named; an empty folder proves nothing then") {
@@ -92,14 +87,11 @@ TEST_CASE("a daemon that refuses the admin token is named; an empty folder prove
   consul.put("lictor/q/dead/7", R"({"node":"a","reason":"failed","record":{}})");
   const State state;
   Stage stage{consul};
-  const auto code = state.logs(stage);
-  REQUIRE_FALSE(code);
-  const std::string& told = code.error().message;
+  const std::string& told = refusal_of(state.logs(stage)).message;
   const std::string why = "asks for the admin token; --config must name a file";
   REQUIRE(contains(told, why));
   CHECK_FALSE(contains(told.substr(told.find(why) + 1), why));  // once is enough
   CHECK_FALSE(contains(told, "has none in"));
-
   state.write(1, 10, "on disk\n");
   Stage readable{consul};
   REQUIRE(state.logs(readable) == 0);
@@ -125,27 +117,23 @@ TEST_CASE("without a log the error names what was tried, and the state of the ta
   ModelConsul consul;
   const auto error_of = [&](const std::string& options = {}) {
     Stage stage{consul};
-    const auto code = state.logs(stage, options);
-    REQUIRE_FALSE(code);
-    CHECK(code.error().code == ErrorCode::kNotFound);
-    return code.error().message;
+    const Error error = refusal_of(state.logs(stage, options));
+    CHECK(error.code == ErrorCode::kNotFound);
+    return error.message;
   };
   CHECK(contains(error_of("--node b"), "b: no member now"));
   const std::string unknown = error_of();
   CHECK(contains(unknown, "queue \"q\" has no task 7, and no output of one was found"));
   CHECK(contains(unknown, "a: has none in "));
-
   // Dead, so it was begun.
   consul.put("lictor/q/dead/7", R"({"attempts":2,"node":"a"})");
   const std::string dead = error_of();
   CHECK(contains(dead, "it has printed nothing, its log was removed"));
   CHECK_FALSE(contains(dead, "has not begun"));
   consul.remove("lictor/q/dead/7");
-
   consul.put("lictor/q/done/7", R"({"cancelled_by":"root@vm"})");
   CHECK_FALSE(contains(error_of(), "root@vm: no member"));
   consul.remove("lictor/q/done/7");
-
   consul.put("lictor/q/tasks/7", R"({"taskType":"T"})");
   CHECK(contains(error_of(), "was never started; \"lictor why 7\""));
   consul.put("lictor/q/tasks/7", R"({"taskType":"T","taskAttempt":1})");

@@ -117,8 +117,7 @@ class Face {
  public:
   using Handler = std::function<httpd::Response(const httpd::Request&)>;
   explicit Face(Handler handler) {
-    httpd::ListenOptions listen;
-    listen.addresses = {"127.0.0.1:0"};
+    httpd::ListenOptions listen{.addresses = {"127.0.0.1:0"}};
     auto listeners = httpd::open_listeners(listen).value();
     url_ = listeners.front().url;
     httpd::Options options;

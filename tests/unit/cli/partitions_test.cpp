@@ -1,11 +1,6 @@
 // A queue of several partitions, as the commands show it.
 
 #include <atomic>
-#include <string>
-#include <vector>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/host_name.h"
 #include "cli/check.h"
@@ -13,6 +8,7 @@
 #include "core/partition.h"
 #include "harness.h"
 #include "model_consul.h"
+#include "unit/refusal.h"
 
 namespace lictor::cli::test {
 namespace {
@@ -97,10 +93,9 @@ TEST_CASE("leader shows who leads each partition, and fails where nobody does") 
   fleet.add("a", {0, 1, 2});
   fleet.add("b", {3, 4, 5, 6});
   Stage stage{fleet.consul};
-  const auto code = stage.run("leader");
-  REQUIRE_FALSE(code);
-  CHECK(code.error().code == ErrorCode::kNotFound);
-  CHECK(contains(code.error().message,
+  const Error error = refusal_of(stage.run("leader"));
+  CHECK(error.code == ErrorCode::kNotFound);
+  CHECK(contains(error.message,
                  "nobody leads partition 7 of queue \"q\" (lictor/q/leader/8/7 does not exist); "
                  "a or b takes it"));
   CHECK(contains(stage.out(), "PARTITION"));
@@ -118,11 +113,8 @@ TEST_CASE("leader shows who leads each partition, and fails where nobody does") 
   CHECK(all[3].at("key") == "lictor/q/leader/8/3");
   CHECK(all[7].at("lock") == "free");
   CHECK(all[7].at("node").is_null());
-
   fleet.add("c", {7});
-  Stage led{fleet.consul};
-  CHECK(led.run("leader") == 0);
-  CHECK(led.err().empty());
+  CHECK(printed(fleet.consul, "leader").err.empty());
 }
 
 TEST_CASE("leader tells of several free partitions at once, and of a leader that is silent") {
@@ -131,9 +123,7 @@ TEST_CASE("leader tells of several free partitions at once, and of a leader that
   fleet.add("b", {2, 3});
   fleet.consul.put(lock_key(5), R"({"node":"c","lock_delay":"30s"})");
   Stage stage{fleet.consul};
-  const auto code = stage.run("leader");
-  REQUIRE_FALSE(code);
-  CHECK(contains(code.error().message,
+  CHECK(contains(refusal_of(stage.run("leader")).message,
                  "nobody leads partitions 4-7 of queue \"q\" (below lictor/q/leader/8/); b takes "
                  "each when the lock-delay has passed, within 30s"));
   fleet.consul.remove(lock_key(5));
@@ -145,18 +135,16 @@ TEST_CASE("a number of partitions that cannot be read is an error with the way o
   ModelConsul consul;
   consul.put("lictor/q/partitions", "lots");
   Stage stage{consul};
-  const auto code = stage.run("leader");
-  REQUIRE_FALSE(code);
-  CHECK(exit_code(code.error().code) == kUsage);
-  CHECK(contains(code.error().message, "lictor/q/partitions: expected the number of partitions"));
+  const Error error = refusal_of(stage.run("leader"));
+  CHECK(exit_code(error.code) == kUsage);
+  CHECK(contains(error.message, "lictor/q/partitions: expected the number of partitions"));
   const Report report = report_of(consul, 1);
   CHECK(contains(report.page().text(false), "lictor/q/partitions: expected the number"));
   CHECK(report.first_failure() == ErrorCode::kFailed);  // not of the usage
 }
 
 TEST_CASE("who holds a lock and is no member is a finding, since nothing may run") {
-  cluster::Fleet fleet;
-  fleet.leads = {{"session 5e55", "", true}};
+  cluster::Fleet fleet{.leads = {{"session 5e55", "", true}}};
   CHECK(cluster::diagnose(fleet, "q").empty());  // the members may be hidden
   fleet.members.push_back({"a", "host"});
   const auto findings = cluster::diagnose(fleet, "q");
@@ -171,14 +159,13 @@ TEST_CASE("members shows which partitions each leads, who is draining, and what 
   fleet.add("b", {4});
   fleet.consul.put("lictor/q/members/b/drain", "{}");
   fleet.consul.put("lictor/q/members/gone/drain", "{}");
-  Stage stage{fleet.consul};
-  CHECK(stage.run("members") == 0);
-  CHECK(contains(stage.out(), "PARTITIONS"));
-  CHECK(contains(stage.out(), "0-3,7 (5)"));
-  CHECK(contains(stage.out(), "draining  4 (1)"));
-  CHECK_FALSE(contains(stage.out(), "gone"));
-  CHECK(contains(stage.err(), "nobody leads partitions 5-6; \"lictor leader\" says who"));
-  CHECK(contains(stage.err(), "one partition is about to move to another member"));
+  const Printed stage = printed(fleet.consul, "members");
+  CHECK(contains(stage.out, "PARTITIONS"));
+  CHECK(contains(stage.out, "0-3,7 (5)"));
+  CHECK(contains(stage.out, "draining  4 (1)"));
+  CHECK_FALSE(contains(stage.out, "gone"));
+  CHECK(contains(stage.err, "nobody leads partitions 5-6; \"lictor leader\" says who"));
+  CHECK(contains(stage.err, "one partition is about to move to another member"));
 
   const json told = document_of(fleet.consul, "members");
   CHECK(told.at("partitions") == 8);
@@ -193,14 +180,11 @@ TEST_CASE("members shows which partitions each leads, who is draining, and what 
 TEST_CASE("members hints at moves only while a member leads more than its share") {
   Fleet settled;
   settled.settle({"a", "b", "c"});
-  Stage quiet{settled.consul};
-  CHECK(quiet.run("members") == 0);
-  CHECK(quiet.err().empty());
+  CHECK(printed(settled.consul, "members").err.empty());
   settled.add("d", {});
-  Stage moving{settled.consul};
-  CHECK(moving.run("members") == 0);
-  CHECK(contains(moving.out(), "none"));
-  CHECK(contains(moving.err(), "2 partitions are about to move to other members"));
+  const Printed moving = printed(settled.consul, "members");
+  CHECK(contains(moving.out, "none"));
+  CHECK(contains(moving.err, "2 partitions are about to move to other members"));
 }
 
 TEST_CASE("why asks the leader of the task's own partition, and names the partition nobody leads") {
@@ -220,24 +204,19 @@ TEST_CASE("why asks the leader of the task's own partition, and names the partit
     fleet.consul.put("lictor/q/tasks/" + id_in(partition), R"({"taskType":"new"})");
   };
   for (const std::uint32_t i : {0, 1, 3}) put(i);
-  Stage stage{fleet.consul};
-  REQUIRE(stage.run("why " + id_in(1)) == 0);
-  CHECK(stage.out() == "task " + id_in(1) + ": it is running\n");
+  CHECK(printed(fleet.consul, "why " + id_in(1)).out == "task " + id_in(1) + ": it is running\n");
   CHECK(asked_a == 0);
   CHECK(asked_b == 1);
 
-  Stage free{fleet.consul};
-  REQUIRE(free.run("why " + id_in(3)) == 0);
-  CHECK(contains(free.out(), "nobody leads partition 3 of queue \"q\""));
-  CHECK(contains(free.err(), "as far as Consul knows; nobody leads partition 3"));
-
+  const Printed free = printed(fleet.consul, "why " + id_in(3));
+  CHECK(contains(free.out, "nobody leads partition 3 of queue \"q\""));
+  CHECK(contains(free.err, "as far as Consul knows; nobody leads partition 3"));
   // By its serialKey, whatever its id.
   fleet.consul.put("lictor/q/tasks/" + id_in(3),
                    R"({"taskType":"T","serialKey":")" + id_in(0) + R"("})");
   Stage serial{fleet.consul};
   REQUIRE(serial.run("why " + id_in(3)) == 0);
   CHECK(asked_a == 1);
-
   // A list asks the leader of each task.
   asked_a = asked_b = 0;
   put(3);
@@ -272,25 +251,17 @@ TEST_CASE("stats sums what all leaders count, and says which are not counted") {
   fleet.add("a", {0, 2}, a.url());
   fleet.add("b", {1}, b.url());
   fleet.add("c", {3, 4, 5, 6, 7}, "http://127.0.0.1:1");
-  Stage document{fleet.consul, true};
-  REQUIRE(document.run("stats") == 0);
-  const json told = json::parse(document.out());
-  CHECK(told.at("leader").is_null());
-  CHECK(told.at("leaders") == json{"a", "b"});
-  CHECK(told.at("role") == "leading");
-  CHECK(told.at("partitions") == 8);
-  CHECK(told.at("leads") == json{0, 1, 2});
-  CHECK(told.at("running") == 3);
-  CHECK(told.at("oldest_due_ms") == 120000);
-  CHECK(told.at("lease_left_ms") == 8000);
-  CHECK(told.at("paused") == true);
-  CHECK(told.at("states") == json{{"running", 3}, {"next", 2}, {"backoff", 1}});
-  CHECK(told.at("workers") == json{{"Mail", {{"busy", 4}}}, {"Image", {{"idle", 1}}}});
+  const json told = document_of(fleet.consul, "stats");
+  const json sums = json::parse(
+      R"({"leader": null, "leaders": ["a", "b"], "role": "leading", "partitions": 8,
+          "leads": [0, 1, 2], "running": 3, "oldest_due_ms": 120000, "lease_left_ms": 8000,
+          "paused": true, "states": {"running": 3, "next": 2, "backoff": 1},
+          "workers": {"Mail": {"busy": 4}, "Image": {"idle": 1}}})");
+  for (const auto& [name, value] : sums.items()) CHECK_MESSAGE(told.at(name) == value, name);
   CHECK(told.at("not_counted").size() == 1);
-  Stage shown{fleet.consul};
-  REQUIRE(shown.run("stats") == 0);
-  CHECK(contains(shown.out(), "a, b"));
-  CHECK(contains(shown.err(), "not counted: c: "));
+  const Printed shown = printed(fleet.consul, "stats");
+  CHECK(contains(shown.out, "a, b"));
+  CHECK(contains(shown.err, "not counted: c: "));
 }
 
 TEST_CASE("stats and events say what to do where nobody leads") {
@@ -298,17 +269,15 @@ TEST_CASE("stats and events say what to do where nobody leads") {
     Fleet fleet;
     fleet.add("a", partitions);
     Stage stage{fleet.consul};
-    const auto told = stage.run("stats");
-    REQUIRE_FALSE(told);
+    const Error error = refusal_of(stage.run("stats"));
     const bool nobody = partitions.empty();
-    CHECK(exit_code(told.error().code) == (nobody ? kNotFound : kFailed));
-    CHECK(contains(told.error().message, "\"lictor leader\" says why") == nobody);
+    CHECK(exit_code(error.code) == (nobody ? kNotFound : kFailed));
+    CHECK(contains(error.message, "\"lictor leader\" says why") == nobody);
   }
   ModelConsul consul;
   Stage stage{consul};
-  const auto told = stage.run("events");
-  REQUIRE_FALSE(told);
-  CHECK(told.error().message == "nobody leads queue \"q\"; \"lictor leader\" says why");
+  CHECK(refusal_of(stage.run("events")).message ==
+        "nobody leads queue \"q\"; \"lictor leader\" says why");
 }
 
 TEST_CASE("events names the partition of a lock where the queue has several") {
@@ -318,14 +287,10 @@ TEST_CASE("events names the partition of a lock where the queue has several") {
   }};
   Fleet fleet;
   fleet.add("a", {0}, a.url());
-  Stage shown{fleet.consul};
-  REQUIRE(shown.run("events") == 0);
-  CHECK(shown.out() == "2026-11-21T00:00:00Z  leading  partition 0\n");
+  CHECK(printed(fleet.consul, "events").out == "2026-11-21T00:00:00Z  leading  partition 0\n");
   ModelConsul undivided;
   undivided.put("lictor/q/leader", R"({"node":"a"})", undivided.join(a.url()));
-  Stage plain{undivided};
-  REQUIRE(plain.run("events") == 0);
-  CHECK(plain.out() == "2026-11-21T00:00:00Z  leading\n");
+  CHECK(printed(undivided, "events").out == "2026-11-21T00:00:00Z  leading\n");
 }
 
 TEST_CASE("list and why tell of the trouble of the leaders") {
@@ -333,14 +298,12 @@ TEST_CASE("list and why tell of the trouble of the leaders") {
   fleet.add("a", {0, 1}, "http://127.0.0.1:1");
   fleet.add("b", {2, 3, 4, 5});
   fleet.consul.put("lictor/q/tasks/" + id_in(1), R"({"taskType":"T"})");
-  Stage listed{fleet.consul};
-  REQUIRE(listed.run("list") == 0);
-  CHECK(listed.out().starts_with("nobody leads partitions 6-7 of queue \"q\""));
-  CHECK(contains(listed.out(), "; a leads partitions 0-1, but its daemon does not answer: "));
-  Stage waits{fleet.consul};
-  REQUIRE(waits.run("why " + id_in(1)) == 0);
-  CHECK(waits.out().starts_with("task " + id_in(1) +
-                                ": a leads partition 1, but its daemon does not answer: "));
+  const Printed listed = printed(fleet.consul, "list");
+  CHECK(listed.out.starts_with("nobody leads partitions 6-7 of queue \"q\""));
+  CHECK(contains(listed.out, "; a leads partitions 0-1, but its daemon does not answer: "));
+  CHECK(printed(fleet.consul, "why " + id_in(1))
+            .out.starts_with("task " + id_in(1) +
+                             ": a leads partition 1, but its daemon does not answer: "));
 }
 
 TEST_CASE("step-down waits until each partition has another leader") {
@@ -348,19 +311,12 @@ TEST_CASE("step-down waits until each partition has another leader") {
   const std::string a = fleet.add("a", {0, 1, 2, 3});
   const std::string b = fleet.add("b", {4, 5, 6, 7});
   Stage early{fleet.consul};
-  const auto code = early.run("leader --step-down --timeout 0s");
-  REQUIRE_FALSE(code);
-  CHECK(code.error().code == ErrorCode::kFailed);
-  CHECK(contains(code.error().message, "partitions 0-7 still with the old leaders within 0s"));
-
-  Stage asked{fleet.consul};
-  CHECK(asked.run("leader --step-down --no-wait") == 0);
-  CHECK(asked.out() == "a, b are asked to step down\n");
-  const json told = [&] {
-    Stage stage{fleet.consul, true};
-    CHECK(stage.run("leader --step-down --no-wait") == 0);
-    return json::parse(stage.out());
-  }();
+  const Error error = refusal_of(early.run("leader --step-down --timeout 0s"));
+  CHECK(error.code == ErrorCode::kFailed);
+  CHECK(contains(error.message, "partitions 0-7 still with the old leaders within 0s"));
+  CHECK(printed(fleet.consul, "leader --step-down --no-wait").out ==
+        "a, b are asked to step down\n");
+  const json told = [&] { return document_of(fleet.consul, "leader --step-down --no-wait"); }();
   CHECK(told.at("asked") == json{"a", "b"});
 }
 

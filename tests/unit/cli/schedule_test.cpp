@@ -1,10 +1,4 @@
 #include <map>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/time_text.h"
@@ -41,9 +35,8 @@ Told tell(net::Transport& consul, std::vector<std::string> words, bool as_json =
 }
 
 std::string value_of(net::Transport& consul, const std::string& key) {
-  const auto entry = Store(consul).get(key);
-  REQUIRE(entry);
-  return *entry ? (*entry)->value : "";
+  const auto entry = Store(consul).get(key).value();
+  return entry ? entry->value : "";
 }
 
 }  // namespace
@@ -163,7 +156,6 @@ TEST_CASE("pause, resume, run and remove") {
   CHECK(id.starts_with("nightly/2"));
   CHECK(contains(value_of(consul, ran["key"]), R"("taskType":"Backup")"));
   CHECK(contains(value_of(consul, "lictor/q/schedules/nightly"), R"("lastTask":")" + id + '"'));
-
   CHECK(contains(tell(consul, {"remove", "nightly"}).out, "is removed"));
   CHECK(value_of(consul, "lictor/q/schedules/nightly").empty());
   CHECK(tell(consul, {"remove", "nightly"}).code.error().code == ErrorCode::kNotFound);
@@ -204,7 +196,6 @@ TEST_CASE("pause and resume are refused where the configuration sets the opposit
   CHECK(contains(tell(consul, {"pause", "ours"}, false, {{"ours", {"/etc/l.json", false}}}).error(),
                  "is not paused: /etc/l.json sets \"paused\": false for it"));
   CHECK(tell(consul, {"pause", "ours"}, false, {{"ours", {"/etc/l.json", {}}}}).err.empty());
-
   // Another client's is not the configuration's, whatever its name.
   consul.put(key, paused(kNightly));
   const Told other = tell(consul, {"resume", "ours"}, false, {{"ours", {"/etc/l.json", true}}});

@@ -1,24 +1,17 @@
 #include <fstream>
-#include <sstream>
-#include <string>
-#include <vector>
 
-#include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
-
+#include "base/clock.h"
+#include "base/time_text.h"
+#include "cli/new_task.h"
 #include "harness.h"
+#include "model_consul.h"
 #include "temporary_folder.h"
+#include "unit/refusal.h"
 
-namespace lictor::cli {
+namespace lictor::cli::test {
 namespace {
 
-using test::contains;
-using test::entry;
-using test::no_names;
-using test::reply;
-using test::result;
-using test::Scene;
-using test::txn_error;
+using namespace std::chrono_literals;
 
 // What "submit --ndjson" makes of these lines.
 Result<int> submit_lines(Scene& scene, const std::string& lines) {
@@ -28,19 +21,14 @@ Result<int> submit_lines(Scene& scene, const std::string& lines) {
   return scene.run_words({"submit", "--ndjson", path});
 }
 
-TEST_CASE("the id is printed, and nothing else") {
+TEST_CASE("the id is printed, and nothing else; an existing task is left as it is, a failure") {
   Scene scene{{reply(200, result("lictor/q/tasks/42", "{}"))}};
   CHECK(*scene.run("submit T --id 42") == kDone);
   CHECK(scene.out() == "42\n");
   CHECK(scene.err().empty());
-}
-
-TEST_CASE("an existing task is a failure, and is left unchanged") {
-  Scene scene{{reply(409, txn_error(0, "failed to set key, index is stale"))}};
-  const auto code = scene.run("submit T --id 42");
-  REQUIRE_FALSE(code);
-  CHECK(exit_code(code.error().code) == kFailed);
-  CHECK(scene.out().empty());
+  Scene taken{{reply(409, txn_error(0, "failed to set key, index is stale"))}};
+  CHECK(exit_code(refusal_of(taken.run("submit T --id 42")).code) == kFailed);
+  CHECK(taken.out().empty());
 }
 
 TEST_CASE("a dead task is reported with its reason and the end of its output") {
@@ -64,10 +52,9 @@ TEST_CASE("a dead task is reported with its reason and the end of its output") {
 
 TEST_CASE("a token that cannot see the end is refused before anything is written") {
   Scene scene{{reply(403, "Permission denied")}};
-  const auto code = scene.run("submit T --id 42 --wait");
-  REQUIRE_FALSE(code);
-  CHECK(exit_code(code.error().code) == kDenied);
-  CHECK(contains(code.error().message, "not written"));
+  const Error error = refusal_of(scene.run("submit T --id 42 --wait"));
+  CHECK(exit_code(error.code) == kDenied);
+  CHECK(contains(error.message, "not written"));
 }
 
 TEST_CASE("a field that is nearly one of lictor's is named with its line, once") {
@@ -104,13 +91,12 @@ no task
 
 TEST_CASE("an error that ends the submission names the lines that were not written, also in JSON") {
   Scene scene{{reply(409, txn_error(0, "Permission denied"))}, true};
-  const auto code = submit_lines(scene, R"({"taskId":"t0","taskType":"T"}
+  const Error error = refusal_of(submit_lines(scene, R"({"taskId":"t0","taskType":"T"}
 {"taskId":"t1","taskType":"T"}
 {"taskId":"t2","taskType":"T"}
-)");
-  REQUIRE_FALSE(code);
-  CHECK(exit_code(code.error().code) == kDenied);
-  const std::string& message = code.error().message;
+)"));
+  CHECK(exit_code(error.code) == kDenied);
+  const std::string& message = error.message;
   CHECK(message.starts_with("lines 1 to 3: not written; cannot write lictor/q/tasks/t0"));
   CHECK(message.ends_with("; none after line 3 was sent"));
   const auto said = nlohmann::json::parse(scene.out());
@@ -134,11 +120,196 @@ TEST_CASE("a submission whose lines are all settled ends without an error") {
 TEST_CASE("a file that cannot be read is a wrong argument") {
   Scene scene{{}};
   for (const char* path : {".", "no/such.ndjson"}) {
-    const auto code = scene.run_words({"submit", "--ndjson", path});
-    REQUIRE_FALSE(code);
-    CHECK(exit_code(code.error().code) == kUsage);
+    CHECK(exit_code(refusal_of(scene.run_words({"submit", "--ndjson", path})).code) == kUsage);
   }
 }
 
+// --- The record of a new task
+
+constexpr WallTime kNow{1'795'228'350'949ms};
+
+std::string record_of(const TaskText& text) {
+  client::TaskIds ids{1};
+  const auto task = new_task(text, kNow, ids);
+  REQUIRE_MESSAGE(task, (task ? "" : task.error().message));
+  return task->record;
+}
+
+std::string error_of(const TaskText& text) {
+  client::TaskIds ids{1};
+  const Error error = refusal_of(new_task(text, kNow, ids));
+  CHECK(error.code == ErrorCode::kInvalid);
+  return error.message;
+}
+
+TaskText text_of(const std::string& type) {
+  TaskText text{.type = type, .id = "42"};
+  return text;
+}
+
+TEST_CASE("a task without flags is due now, in the order of milliseconds") {
+  CHECK(record_of(text_of("Notify")) ==
+        R"({"taskId":"42","taskTime":1795228350949,"taskTaken":false,"taskType":"Notify",)"
+        R"("taskPara":{}})");
+}
+
+TEST_CASE("what the flags say is written into the record, parameters to the digit") {
+  const auto check = [](void (*change)(TaskText&), const std::string& end) {
+    TaskText text = text_of("N");
+    change(text);
+    const std::string record = record_of(text);
+    CHECK_MESSAGE(record.ends_with(end), record);
+  };
+  // Each --para is a string, also if it looks like a number; NAME:=JSON is that JSON.
+  check(
+      [](TaskText& text) {
+        text.paras = {"size=8000", "empty=", "eq=a=b", "quote=\"\n"};
+      },
+      R"("taskPara":{"size":"8000","empty":"","eq":"a=b","quote":"\"\n"}})");
+  check(
+      [](TaskText& text) {
+        text.paras = {"size:=8000", "long:=12345678901234567890123", "list:=[1,\"a\"]", "text=:=1",
+                      ":=1"};
+      },
+      R"({"size":8000,"long":12345678901234567890123,"list":[1,"a"],"text":":=1",":":"1"}})");
+  check(
+      [](TaskText& text) {
+        text.para_json = R"({"n":123456789012345678901234567890})";
+        text.paras = {"a=b"};
+      },
+      R"("taskPara":{"n":123456789012345678901234567890,"a":"b"}})");
+  check([](TaskText& text) { text.para_json = "[1,2]"; }, R"("taskPara":[1,2]})");
+  // Times of every form are written as RFC 3339.
+  check([](TaskText& text) { text.in = "90s"; }, R"("executeAt":"2026-11-21T02:34:00.949Z"})");
+  check([](TaskText& text) { text.at = "2026-11-22T09:30:00+01:00"; },
+        R"("executeAt":"2026-11-22T08:30:00.000Z"})");
+  check([](TaskText& text) { text.at = "1445599887"; },
+        R"("executeAt":"2015-10-23T11:31:27.000Z"})");
+  check(
+      [](TaskText& text) {
+        text.task_time = "1445599887";
+        text.serial_key = "db7";
+        text.max_attempts = 5;
+        text.timeout = "90s";
+      },
+      R"("taskTime":1445599887000,"taskTaken":false,"taskType":"N","taskPara":{},)"
+      R"("serialKey":"db7","maxAttempts":5,"timeout":"90s"})");
+}
+
+TEST_CASE("a bad value is refused with the name of its flag") {
+  const auto refused = [](const char* flag, void (*change)(TaskText&)) {
+    TaskText text = text_of("N");
+    change(text);
+    const std::string error = error_of(text);
+    CHECK_MESSAGE(error.starts_with(std::string{flag} + ": "), error);
+  };
+  refused("TYPE", [](TaskText& text) { text.type.clear(); });
+  refused("TYPE", [](TaskText& text) { text.type = "\xff"; });
+  refused("--para", [](TaskText& text) { text.paras = {"novalue"}; });
+  refused("--para", [](TaskText& text) { text.paras = {"=v"}; });
+  refused("--para", [](TaskText& text) { text.paras = {"a=1", "a=2"}; });
+  refused("--para-json", [](TaskText& text) { text.para_json = "{"; });
+  refused("--para-json", [](TaskText& text) {
+    text.paras = {"a=1"};
+    text.para_json = "[1]";
+  });
+  refused("--para", [](TaskText& text) {
+    text.paras = {"a=1"};
+    text.para_json = R"({"a":2})";
+  });
+  refused("--at", [](TaskText& text) { text.at = "tomorrow"; });
+  refused("--at", [](TaskText& text) { text.at = "2026-11-22T09:30:00"; });  // in which zone?
+  refused("--in", [](TaskText& text) { text.in = "soon"; });
+  refused("--task-time", [](TaskText& text) { text.task_time = "x"; });
+  refused("--timeout", [](TaskText& text) { text.timeout = "90"; });
+  refused("--id", [](TaskText& text) { text.id = "a//b"; });
+  TaskText text = text_of("N");
+  text.at = "2026-11-31T09:30:00Z";
+  CHECK(error_of(text).ends_with("\"2026-11-31T09:30:00Z\": there is no such day"));
+  text = text_of("N");
+  text.paras = {"size:=8k"};
+  CHECK(error_of(text).starts_with(R"(--para: expected JSON after "size:=", got "8k")"));
+}
+
+TEST_CASE("a record that could not be claimed is not written") {
+  TaskText text = text_of("N");
+  text.paras = {"x=" + std::string(523'500, 'x')};
+  client::TaskIds ids{1};
+  CHECK(refusal_of(new_task(text, kNow, ids)).code == ErrorCode::kTooLarge);
+}
+
+// --- What stands on the command line comes to where it belongs (refused: command_line_test.cpp)
+
+std::string value_at(ModelConsul& consul, const std::string& key) {
+  const auto entry = Store(consul).get(key).value();
+  return entry ? entry->value : "";
+}
+
 }  // namespace
-}  // namespace lictor::cli
+
+TEST_CASE("submit takes its parameters unchanged, also those that look like options") {
+  ModelConsul consul;
+  CHECK(printed(consul, "submit T --para a=1 --para b=-2 --id -x --max-attempts 4 --max-attempts 5")
+            .out == "-x\n");
+  CHECK(contains(value_at(consul, "lictor/q/tasks/-x"),
+                 R"("taskType":"T","taskPara":{"a":"1","b":"-2"},"maxAttempts":5})"));
+}
+
+TEST_CASE("submit reads parameters from a file, and many tasks in any order") {
+  const unit::TemporaryFolder folder;
+  const std::string file = folder.path() + "/para";
+  std::ofstream{file} << R"({"n":1})";
+  ModelConsul consul;
+  Stage stage{consul};
+  REQUIRE(stage.run("submit T --id 1 --para-json @" + file) == 0);
+  CHECK(contains(value_at(consul, "lictor/q/tasks/1"), R"("taskPara":{"n":1})"));
+  std::ofstream{file} << R"({"taskId":"2"})";
+  REQUIRE(stage.run("submit T --any-order --ndjson " + file) == 0);
+  CHECK(contains(value_at(consul, "lictor/q/tasks/2"), R"("taskType":"T")"));
+}
+
+TEST_CASE("a command on many tasks takes ids, or --all with filters") {
+  ModelConsul consul;
+  const auto letter = [&](const std::string& id, const std::string& reason, WallTime at) {
+    consul.put("lictor/q/dead/" + id, R"({"record":{"taskType":"T"},"reason":")" + reason +
+                                          R"(","at":")" + format_rfc3339(at) + R"("})");
+  };
+  letter("old", "failed", wall_now() - std::chrono::hours{25});
+  letter("new", "failed", wall_now());
+  letter("late", "expired", wall_now());
+  Stage stage{consul};
+  REQUIRE(stage.run("dead purge --all --older-than 24h --yes") == 0);
+  CHECK(value_at(consul, "lictor/q/dead/old").empty());
+  REQUIRE(stage.run("retry --all --type T --reason expired") == 0);
+  CHECK_FALSE(value_at(consul, "lictor/q/tasks/late").empty());
+  CHECK_FALSE(value_at(consul, "lictor/q/dead/new").empty());
+  REQUIRE(stage.run("retry new") == 0);
+  REQUIRE(stage.run("cancel late new") == 0);
+  CHECK(value_at(consul, "lictor/q/tasks/late").empty());
+  CHECK(value_at(consul, "lictor/q/tasks/new").empty());
+}
+
+TEST_CASE("logs takes an attempt and a member") {
+  ModelConsul consul;
+  Stage stage{consul};
+  const Error error = refusal_of(stage.run("logs a/b -f --attempt 2 --node n"));
+  CHECK(contains(error.message, "no output of attempt 2 of task a/b in queue \"q\""));
+  CHECK(contains(error.message, "n: no member now"));
+}
+
+TEST_CASE("schedule takes a rule and a task, or a whole record") {
+  ModelConsul consul;
+  Stage stage{consul};
+  REQUIRE(stage.run("schedule add n --at 2999-12-24T18:00:00Z --at 33000000000 --type T --para a=b "
+                    "--missed all --missed-limit 0 --replace") == 0);
+  CHECK(value_at(consul, "lictor/q/schedules/n") ==
+        R"({"at":["2999-12-24T18:00:00Z","33000000000"],"missed":"all","missedLimit":0,)"
+        R"("task":{"taskType":"T","taskPara":{"a":"b"}}})");
+  const unit::TemporaryFolder folder;
+  const std::string record = R"({"every":"1h","task":{"taskType":"U"}})";
+  std::ofstream{folder.path() + "/whole"} << record;
+  REQUIRE(stage.run("schedule add n --replace -f " + folder.path() + "/whole") == 0);
+  CHECK(value_at(consul, "lictor/q/schedules/n") == record);
+}
+
+}  // namespace lictor::cli::test

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "unit/contains.h"
+
 namespace lictor::client {
 namespace {
 
@@ -11,8 +13,6 @@ using nlohmann::json;
 json file(const char* text) { return json::parse(text); }
 
 }  // namespace
-
-TEST_SUITE_BEGIN("client");
 
 TEST_CASE("two configurations are compared by executor, by queue and by the rest") {
   const ConfigParts one = config_digest(file(
@@ -46,7 +46,7 @@ TEST_CASE("a configuration that differs is told by setting, but for what may be 
   };
   const ConfigParts one =
       with(R"({"exec": ["/a", "--key=s3cret"], "timeout": "10s", "backoff": {"initial": "1s"}})");
-  CHECK(json(one).dump().find("s3cret") == std::string::npos);
+  CHECK_FALSE(contains(json(one).dump(), "s3cret"));
   const std::string mail = "executor Mail of queue default: ";
   CHECK(difference(one, with(R"({"exec": ["/a", "--key=s3cret"], "timeout": "20s",
                                "backoff": {"initial": "2s"}})")) ==
@@ -64,7 +64,7 @@ TEST_CASE("a configuration that differs is told by setting, but for what may be 
   // Whatever else an entry may hold.
   for (const char* odd : {"", "1", "{", "12345678{", "12345678[1]", "12345678{}}"}) {
     CAPTURE(odd);
-    CHECK(difference(one, {{"default/Mail", odd}}).find("executor Mail") != std::string::npos);
+    CHECK(contains(difference(one, {{"default/Mail", odd}}), "executor Mail"));
   }
 }
 
@@ -89,7 +89,5 @@ TEST_CASE("of a configuration with very many parts only the whole is compared") 
     CHECK(digest.size() == 8);
   }
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::client

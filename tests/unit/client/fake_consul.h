@@ -80,8 +80,6 @@ class FakeConsul : public net::Transport {
   std::deque<http::Response> replies_;
 };
 
-using unit::contains;
-
 /// Of queue "q" below "lictor/".
 inline lictor::Client client_of(net::Transport& consul) {
   return lictor::Client{

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/new_record.h"
+#include "unit/refusal.h"
 
 namespace lictor::client {
 namespace {
@@ -22,16 +23,18 @@ struct Lines {
     return *task;
   }
   std::string refuse(const std::string& line) {
-    const auto task = complete_record(line, type, kCompletedNow, ids);
-    REQUIRE_FALSE(task);
-    return task.error().message;
+    return refusal_of(complete_record(line, type, kCompletedNow, ids)).message;
   }
 };
 
-TEST_CASE("the members of a line are kept as written") {
+TEST_CASE("the members of a line are kept as written, but for those that only lictor may set") {
   const std::string line =
       R"({"taskId":"42","taskTime":"1445599887","taskType":"Other","x":1.50,"x":[2, 3]})";
   CHECK(Lines{}.take(line).record == line);
+  const NewRecord task = Lines{}.take(
+      R"({"taskId":"a","taskTime":1,"taskType":"T","taskTaken":"true","taskAttempt":3,)"
+      R"("taskClaim":{"node":"n"},"taskError":"e","taskLost":1,"taskRetryAt":"soon"})");
+  CHECK(task.record == R"({"taskId":"a","taskTime":1,"taskType":"T","taskTaken":"false"})");
 }
 
 TEST_CASE("added and removed members leave valid JSON, with any white space") {
@@ -69,23 +72,13 @@ TEST_CASE("id, time and type are added where they are missing or null") {
   CHECK(other.id > task.id);
 }
 
-TEST_CASE("members that only lictor may set are removed") {
-  const NewRecord task = Lines{}.take(
-      R"({"taskId":"a","taskTime":1,"taskType":"T","taskTaken":"true","taskAttempt":3,)"
-      R"("taskClaim":{"node":"n"},"taskError":"e","taskLost":1,"taskRetryAt":"soon"})");
-  CHECK(task.record == R"({"taskId":"a","taskTime":1,"taskType":"T","taskTaken":"false"})");
-}
-
 TEST_CASE("a generated time is replaced in place") {
   Lines lines;
   NewRecord task = lines.take(R"({"executeAt":5,"taskId":"1795228350949","taskType":"T"})");
   task.restamp(kCompletedNow + 1ms);
   CHECK(task.record ==
         R"({"taskTime":1795228350950,"executeAt":5,"taskId":"1795228350949","taskType":"T"})");
-
-  NewTask made;
-  made.type = "T";
-  made.id = "a";
+  NewTask made{.type = "T", .id = "a"};
   auto record = make_record(made, kCompletedNow, lines.ids);
   REQUIRE(record);
   record->restamp(kCompletedNow + 2ms);

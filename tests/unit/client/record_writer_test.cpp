@@ -3,35 +3,27 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <set>
-#include <string>
 #include <thread>
 #include <tuple>
-#include <utility>
-#include <vector>
 
-#include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
 #include "base/clock.h"
 #include "client/client.h"
 #include "client/new_record.h"
+#include "client/pipeline.h"
 #include "fake_consul.h"
 
-namespace lictor::client {
+namespace lictor::client::test {
 namespace {
 
 using namespace std::chrono_literals;
 using http::Delivery;
-using test::contains;
-using test::reply;
-using test::txn_error;
-using test::undelivered;
 
 // Carries transactions out, one at a time, each when it is let: on threads of its
 // own, as the network would.
@@ -116,7 +108,7 @@ class OneTransactionAtATime : public net::Transport {
       created_at[kv["Key"]] = transactions.size();
     }
     transactions.push_back(first);
-    return reply(200, test::result(created.front(), "{}", ++index_));
+    return reply(200, result(created.front(), "{}", ++index_));
   }
 
   std::mutex mutex_;
@@ -224,9 +216,7 @@ std::vector<std::string> order_of_start(const OneTransactionAtATime& consul) {
   return ids;
 }
 
-TEST_CASE(
-    "tasks without a time start in the order of the calls, whatever the order of the "
-    "transactions") {
+TEST_CASE("tasks without a time start in the order of the calls, not of the transactions") {
   SubmitOrder order = SubmitOrder::kAny;
   std::chrono::milliseconds most_ahead = 31ms;  // one for each transaction but the first
   SUBCASE("in any order") {}
@@ -317,7 +307,7 @@ TEST_CASE("what is submitted after many tasks has a later time than they have") 
 
 TEST_CASE("a refusal by Consul is reported for each task") {
   OneTransactionAtATime consul;
-  lictor::Client client = test::client_of(consul);
+  lictor::Client client = client_of(consul);
   consul.refuse("lictor/q/tasks/63", reply(409, txn_error(0, "Permission denied")));
   std::vector<NewTask> tasks(500, NewTask{.type = "T"});
   for (std::size_t i = 0; i < tasks.size(); ++i) tasks[i].id = std::to_string(i);
@@ -333,5 +323,97 @@ TEST_CASE("a refusal by Consul is reported for each task") {
   CHECK(consul.written.size() == 63);
 }
 
+http::Request request(const std::string& target) {
+  http::Request made;
+  made.target = target;
+  return made;
+}
+
+// Keeps what was sent until the test answers it, or answers at once.
+class Held : public net::Transport {
+ public:
+  RequestId send(net::Request request, net::Callback done) override {
+    {
+      const std::lock_guard lock{mutex_};
+      sent += request.target;
+      if (!at_once) waiting.emplace_back(request.target, std::exchange(done, {}));
+    }
+    if (done) done(reply(200, request.target));
+    return RequestId{1};
+  }
+  void cancel(RequestId) override {}
+
+  void answer(std::size_t which, int status = 200) {
+    std::unique_lock lock{mutex_};
+    auto [target, done] = std::move(waiting.at(which));
+    waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(which));
+    lock.unlock();
+    done(status == 0 ? undelivered(http::Delivery::kLost) : reply(status, target));
+  }
+
+  std::string sent;
+  bool at_once = false;
+  std::vector<std::pair<std::string, net::Callback>> waiting;
+
+ private:
+  std::mutex mutex_;
+};
+
+TEST_CASE("a request is sent when an answer has come, with a limit on requests under way") {
+  Held network;
+  Pipeline pipeline{network, 2};
+  for (const char* target : {"a", "b", "c", "d"}) pipeline.add(request(target));
+  CHECK(network.sent == "ab");
+  network.answer(1);
+  network.answer(0);
+  CHECK(network.sent == "abcd");
+  CHECK(pipeline.next().response.body == "a");  // in their order, whichever was answered first
+  CHECK(pipeline.next().response.body == "b");
+  network.answer(1);
+  network.answer(0);
+  CHECK(pipeline.next().response.body == "c");
+  CHECK(pipeline.next().response.body == "d");
+}
+
+TEST_CASE("answers within the sending call are handled") {
+  Held network;
+  network.at_once = true;
+  Pipeline pipeline{network, 2};
+  for (int i = 0; i < 100; ++i) pipeline.add(request("a"));
+  for (int i = 0; i < 100; ++i) CHECK(pipeline.next().response.body == "a");
+  pipeline.add(request("b"));
+  CHECK(pipeline.next().response.body == "b");
+}
+
+TEST_CASE("a failure holds up later requests until it was returned") {
+  Held network;
+  Pipeline pipeline{network, 2};
+  for (const char* target : {"a", "b", "c", "d"}) pipeline.add(request(target));
+  SUBCASE("refused") { network.answer(0, 409); }
+  SUBCASE("lost") { network.answer(0, 0); }
+  network.answer(0);
+  CHECK(network.sent == "ab");
+  CHECK(pipeline.next().response.status != 200);
+  CHECK(pipeline.next().response.body == "b");
+  CHECK(network.sent == "ab");  // what the refusal means is settled first
+  network.at_once = true;
+  CHECK(pipeline.next().response.body == "c");
+  CHECK(pipeline.next().response.body == "d");
+}
+
+TEST_CASE("unsent requests can be dropped") {
+  Held network;
+  Pipeline pipeline{network, 1};
+  for (const char* target : {"a", "b", "c"}) pipeline.add(request(target));
+  CHECK(pipeline.drop_unsent() == 2);
+  CHECK(pipeline.drop_unsent() == 0);
+  network.answer(0);
+  CHECK(pipeline.next().response.body == "a");
+  pipeline.add(request("d"));
+  CHECK(network.sent == "ad");
+  network.answer(0);
+}
+
 }  // namespace
-}  // namespace lictor::client
+
+}  // namespace lictor::client::test

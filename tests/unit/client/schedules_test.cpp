@@ -1,9 +1,5 @@
 #include "client/schedules.h"
 
-#include <string>
-#include <utility>
-
-#include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "base/time_text.h"
@@ -13,7 +9,6 @@
 namespace lictor::client {
 namespace {
 
-using test::contains;
 using test::entry;
 using test::FakeConsul;
 using test::reply;
@@ -35,6 +30,10 @@ auto with(std::deque<http::Response> replies, const Call& call) {
   auto result = call(schedules);
   CHECK(consul.all_asked());
   return std::pair{std::move(result), std::move(consul.asked)};
+}
+
+auto run_at(const char* time) {
+  return [time](Schedules& schedules) { return schedules.run("nightly", at(time)); };
 }
 
 // What was replaced, by the body of the last request.
@@ -104,8 +103,7 @@ TEST_CASE("a record that no leader could use is not written") {
   CHECK(contains(whole.message, "the schedule and its task in one transaction"));
 }
 
-TEST_CASE(
-    "a jitter as long as the time between two ticks is refused, and one that is stored read") {
+TEST_CASE("a jitter as long as the time between two ticks is refused; one that is stored, read") {
   const auto record = [](const std::string& members) {
     return "{" + members + R"(,"task":{"taskType":"T"}})";
   };
@@ -172,9 +170,7 @@ TEST_CASE("pause and resume try again if the leader wrote meanwhile, and write n
 }
 
 TEST_CASE("run writes task and lastTask together, and leaves lastTick") {
-  const auto run = [](Schedules& schedules) {
-    return schedules.run("nightly", at("2026-11-24T09:30:00.700Z"));
-  };
+  const auto run = run_at("2026-11-24T09:30:00.700Z");
   const std::string jittered = std::string{R"({"jitter":"1h",)"} + (kRecord + 1);
   const auto [id, asked] = with({reply(200, entry(kKey, jittered)), reply(200, kApplied)}, run);
   CHECK(id.value() == "nightly/20261124T093000Z");
@@ -195,10 +191,8 @@ TEST_CASE("run writes task and lastTask together, and leaves lastTick") {
 // The id that `run` gives at 09:30:00.700 to a schedule with these members, and the task.
 std::pair<std::string, nlohmann::json> run_with(const std::string& members) {
   const std::string record = '{' + members + R"(,"task":{"taskType":"T"}})";
-  const auto [id, asked] =
-      with({reply(200, entry(kKey, record)), reply(200, kApplied)}, [](Schedules& schedules) {
-        return schedules.run("nightly", at("2026-11-24T09:30:00.700Z"));
-      });
+  const auto [id, asked] = with({reply(200, entry(kKey, record)), reply(200, kApplied)},
+                                run_at("2026-11-24T09:30:00.700Z"));
   REQUIRE_MESSAGE(id, (id ? "" : id.error().message));
   const auto ops = nlohmann::json::parse(asked.back().body);
   CHECK(ops[0]["KV"]["Key"] == "lictor/q/tasks/" + *id);
@@ -232,9 +226,8 @@ TEST_CASE("run names its task after a second that no other task of the schedule 
 TEST_CASE("a schedule that ticks each second has no second left for run") {
   for (const char* rule : {R"("every":"1s")", R"("cron":"* * * * * *")"}) {
     const std::string record = std::string{"{"} + rule + R"(,"task":{"taskType":"T"}})";
-    const auto refused = with({reply(200, entry(kKey, record))}, [](Schedules& schedules) {
-                           return schedules.run("nightly", at("2026-11-24T09:30:00Z"));
-                         }).first;
+    const auto refused =
+        with({reply(200, entry(kKey, record))}, run_at("2026-11-24T09:30:00Z")).first;
     CHECK(refused.error().code == ErrorCode::kConflict);
     CHECK(contains(refused.error().message, "schedule \"nightly\" ticks each second"));
     CHECK(contains(refused.error().message, "\"lictor submit\""));
@@ -242,9 +235,7 @@ TEST_CASE("a schedule that ticks each second has no second left for run") {
 }
 
 TEST_CASE("of two runs at once the second takes another second") {
-  const auto run = [](Schedules& schedules) {
-    return schedules.run("nightly", at("2026-11-24T09:30:00.700Z"));
-  };
+  const auto run = run_at("2026-11-24T09:30:00.700Z");
   const auto stale = [](std::size_t op) {
     return reply(409, test::txn_error(op, "failed to set key, index is stale"));
   };
@@ -266,9 +257,9 @@ TEST_CASE("of two runs at once the second takes another second") {
 }
 
 TEST_CASE("a lost reply to run is told as such") {
-  const auto [id, asked] = with(
-      {reply(200, entry(kKey, kRecord)), test::undelivered(http::Delivery::kLost)},
-      [](Schedules& schedules) { return schedules.run("nightly", at("2026-11-24T09:30:00Z")); });
+  const auto [id, asked] =
+      with({reply(200, entry(kKey, kRecord)), test::undelivered(http::Delivery::kLost)},
+           run_at("2026-11-24T09:30:00Z"));
   CHECK(id.error().code == ErrorCode::kTimeout);
   CHECK(contains(id.error().message, "lictor show nightly/20261124T093000Z"));
 }

@@ -1,15 +1,15 @@
 #include "client/task_info.h"
 
 #include <algorithm>
-#include <string>
-#include <vector>
 
-#include <doctest/doctest.h>
-
+#include "cli/model_consul.h"
 #include "client/locks.h"
+#include "core/partition.h"
+#include "fake_consul.h"
+#include "unit/refusal.h"
 #include "wire/transaction_plan.h"
 
-namespace lictor::client {
+namespace lictor::client::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -57,8 +57,7 @@ TEST_CASE("a claim counts as long as its session leads") {
         TaskState::kOrphan);
 }
 
-TEST_CASE(
-    "a claim by an earlier start of the leading daemon is an orphan, also under its session") {
+TEST_CASE("a claim by an earlier start of the leader is an orphan, also under its session") {
   const auto state = [](const std::string& nonce, const std::string& leader_value) {
     const std::string record = R"({"taskType":"T","taskTaken":true,"taskClaim":{"node":"a",)"
                                R"("session":"s1","nonce":")" +
@@ -98,7 +97,7 @@ TEST_CASE("a record that does not fit into a transaction is too large, readable 
   CHECK(view_of(record_of(most)).state == TaskState::kWaiting);
   const TaskInfo large = view_of(record_of(most + 1));
   CHECK(large.state == TaskState::kTooLarge);
-  CHECK(large.error.find(std::to_string(most + 1)) != std::string::npos);
+  CHECK(contains(large.error, std::to_string(most + 1)));
   CHECK(large.error.ends_with(std::to_string(most)));
   CHECK(view_of(std::string(most, 'x')).state == TaskState::kTooLarge);
   CHECK(view_of(std::string(380'000, 'x')).state == TaskState::kUnreadable);
@@ -106,7 +105,7 @@ TEST_CASE("a record that does not fit into a transaction is too large, readable 
   CHECK(view_of(std::string(280'000, '\xff')).state == TaskState::kUnreadable);
 }
 
-TEST_CASE("a dead letter has its task, reason and time") {
+TEST_CASE("a dead letter has its task, reason and time; another value there is shown, too") {
   const TaskInfo view = letter_of(
       R"({"record":{"taskType":"T","serialKey":"k"},"reason":"failed","error":"exit 3",)"
       R"("attempts":3,"lost":1,"output_tail":"bye","at":"2026-11-21T01:00:00.000Z","node":"h"})",
@@ -122,9 +121,6 @@ TEST_CASE("a dead letter has its task, reason and time") {
   CHECK(view.output_tail == "bye");
   CHECK(view.node == "h");
   CHECK(view.since.has_value());
-}
-
-TEST_CASE("another value among the dead letters is shown, too") {
   CHECK(letter_of("junk").error == "this is not a dead letter of lictor");
   CHECK(letter_of(R"({"reason":7,"attempts":"x","record":[]})").state == TaskState::kDead);
 }
@@ -156,5 +152,141 @@ TEST_CASE("the list has running tasks, then waiting tasks in order, then dead on
                                         "bad", "dead"});
 }
 
+const wire::Layout kLockLayout = wire::Layout::under("lictor/", "q");
+
+http::Response count_of(const std::string& value) {
+  return reply(200, entry("lictor/q/partitions", value), 9);
+}
+
+// The locks that Consul's answers tell, all of which are asked for.
+Result<Locks> locks_by(std::deque<http::Response> replies) {
+  FakeConsul consul{std::move(replies)};
+  Store store{consul};
+  auto locks = read_locks(store, kLockLayout);
+  CHECK(consul.all_asked());
+  return locks;
+}
+
+std::string held(const std::string& key, const std::string& node, const std::string& session) {
+  const std::string value = R"({"node":")" + node + R"(","instance":"i-)" + node + "\"}";
+  return entry("lictor/q/leader" + key, value, 7, session);
+}
+
+// A task that "a" claimed with its session.
+std::string claimed(const std::string& serial_key, const std::string& session = "s-a") {
+  return R"({"taskType":"T","serialKey":")" + serial_key +
+         R"(","taskTaken":true,"taskAttempt":1,"taskClaim":{"node":"a","session":")" + session +
+         R"(","nonce":"i-a-1","since":"2026-01-01T00:00:00Z"}})";
+}
+
+// A serialKey of a task in that partition of four.
+std::string key_in(std::uint32_t partition) {
+  for (int i = 0;; ++i) {
+    std::string key = "k" + std::to_string(i);
+    if (core::partition_of(key, 4) == partition) return key;
+  }
+}
+
+// The state of a task of that partition that "a" claimed.
+TaskState state_in(const Locks& locks, std::uint32_t partition) {
+  return view_task(kLockLayout,
+                   {kLockLayout.task_key("1"), claimed(key_in(partition)), {}, 0, 5, 6}, locks,
+                   WallTime{})
+      .state;
+}
+
 }  // namespace
-}  // namespace lictor::client
+
+TEST_CASE("without a number of partitions, or with 1, the leader key is the only lock") {
+  for (const auto& count : {reply(404, "", 9), count_of("1"), count_of("1\n")}) {
+    const auto locks = locks_by({count, reply(200, held("", "a", "s-a"), 9)}).value();
+    CHECK(locks.count() == 1);
+    CHECK(locks[0].session == "s-a");
+    CHECK(locks[0].text("instance") == "i-a");
+    CHECK(locks[0].name() == "a");
+    CHECK(state_in(locks, 3) == TaskState::kRunning);
+  }
+}
+
+TEST_CASE("each of several partitions has its own leader, by which its tasks run") {
+  const std::string locked = listing(held("/4/0", "a", "s-a"), held("/4/2", "b", "s-b"));
+  const auto locks = locks_by({count_of("4"), reply(200, locked, 9), reply(404, "", 9)}).value();
+  REQUIRE(locks.count() == 4);
+  CHECK(locks[0].session == "s-a");
+  CHECK(locks[1].session.empty());
+  CHECK(locks[2].session == "s-b");
+  CHECK(locks[1].index == 0);
+  CHECK(locks[2].partition == core::Partition{4, 2});
+  CHECK(state_in(locks, 0) == TaskState::kRunning);
+  CHECK(state_in(locks, 1) == TaskState::kOrphan);
+  CHECK(state_in(locks, 2) == TaskState::kOrphan);
+}
+
+TEST_CASE("a task is in the partition of its serialKey, else its id; unreadable, of its key") {
+  const Locks locks{std::vector<std::optional<wire::KvEntry>>(4)};
+  wire::Layout by_instance = kLockLayout;
+  by_instance.serialize_by = "/taskPara/instanceId";
+  const auto partition = [&](const std::string& record) {
+    return locks.partition_of(
+        view_task(by_instance, {kLockLayout.task_key("42"), record, {}, 0, 5, 6}, locks, {}));
+  };
+  const auto of = [](const char* text) { return core::partition_of(text, 4); };
+  CHECK(partition(R"({"taskType":"T"})") == of("42"));
+  CHECK(partition(R"({"taskType":"T","taskId":"nightly"})") == of("nightly"));
+  CHECK(partition(R"({"taskType":"T","taskId":"nightly","serialKey":"db7"})") == of("db7"));
+  CHECK(partition(R"({"taskType":"T","taskPara":{"instanceId":"db8"}})") == of("db8"));
+  CHECK(partition(R"({"serialKey":"db7")") == of("lictor/q/tasks/42"));
+  for (const char* text : {"nightly", "db7", "db8", "lictor/q/tasks/42"}) {
+    CHECK_MESSAGE(of(text) != of("42"), text);  // or this shows nothing
+  }
+}
+
+TEST_CASE("keys that are no locks of this number of partitions do not count") {
+  const std::string odd = listing(held("/4/7", "a", "s-a"), held("/4/01", "b", "s-b"));
+  const auto locks = locks_by({count_of("4"), reply(200, odd, 9), reply(404, "", 9)}).value();
+  for (std::uint32_t i = 0; i < 4; ++i) CHECK(locks[i].session.empty());
+}
+
+TEST_CASE("an unreadable number of partitions is an error with the key and what was expected") {
+  for (const std::string value : {"", "0", "257", "-4", "4.0", "many", "4 4", "\n"}) {
+    const Error error = refusal_of(locks_by({count_of(value)}));
+    CHECK(error.code == ErrorCode::kInvalid);
+    CHECK(contains(error.message,
+                   "lictor/q/partitions: expected the number of partitions, from 1 to 256, got"));
+  }
+}
+
+TEST_CASE("while the locks may not be read, claimed tasks count as running") {
+  const auto denied = reply(403, "Permission denied");
+  CHECK(locks_by({denied, denied}).error().code == ErrorCode::kPermissionDenied);
+  CHECK(locks_by({denied, reply(404, "", 9)})->count() == 1);
+  CHECK(locks_by({count_of("4"), reply(404, "", 9), denied}).error().code ==
+        ErrorCode::kPermissionDenied);
+  CHECK(state_in(locks_if_known(locks_by({reply(404, "", 9), denied})), 0) == TaskState::kRunning);
+  // Of some partitions.
+  const auto part =
+      locks_by({count_of("4"), reply(200, held("/4/2", "b", "s-b"), 9), denied}).value();
+  CHECK(state_in(part, 0) == TaskState::kRunning);
+  CHECK(state_in(part, 2) == TaskState::kOrphan);
+}
+
+TEST_CASE("list and show tell the state of a task by the leader of its partition") {
+  cli::test::ModelConsul consul;
+  const std::string a = consul.session(), b = consul.session();
+  consul.put("lictor/q/partitions", "4");
+  consul.put("lictor/q/leader/4/0", R"({"node":"a"})", a);
+  consul.put("lictor/q/leader/4/2", R"({"node":"b"})", b);
+  consul.put("lictor/q/tasks/1", claimed(key_in(0), a));
+  consul.put("lictor/q/tasks/2", claimed(key_in(2), a));
+  lictor::Client client = client_of(consul);
+  const auto all = client.list().value();
+  REQUIRE(all.tasks.size() == 2);
+  for (const TaskInfo& task : all.tasks) {
+    CHECK(task.state == (task.id == "1" ? TaskState::kRunning : TaskState::kOrphan));
+  }
+  const auto shown = client.show("2").value();
+  REQUIRE(shown.size() == 1);
+  CHECK(shown.front().state == TaskState::kOrphan);
+}
+
+}  // namespace lictor::client::test

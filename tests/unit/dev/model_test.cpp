@@ -16,8 +16,6 @@ namespace {
 using namespace std::chrono_literals;
 using nlohmann::json;
 
-TEST_SUITE_BEGIN("dev");
-
 struct Consul {
   Model model;
   Instant now{1h};
@@ -51,8 +49,7 @@ struct Consul {
   }
 };
 
-TEST_CASE(
-    "a session ends between one and two TTLs after its last renewal, which the seed decides") {
+TEST_CASE("a session ends one to two TTLs after its last renewal, which the seed decides") {
   std::set<std::int64_t> lives_ns;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Consul consul{seed};
@@ -135,8 +132,7 @@ TEST_CASE("a transaction takes 64 operations and 524288 bytes") {
   CHECK(consul.ask("PUT", "/v1/kv/k", std::string(524'289, 'x')).status == 413);
 }
 
-TEST_CASE(
-    "a deletion wakes who watches the prefix; unrelated writes do not; its tombstone is reaped") {
+TEST_CASE("a deletion wakes who watches the prefix, other writes do not; its tombstone is reaped") {
   Consul consul;
   consul.put("/v1/kv/t/a", "1");
   consul.put("/v1/kv/t/b", "1");
@@ -217,8 +213,6 @@ TEST_CASE("no body is nested too deeply for the stack") {
   CHECK(consul.ask("PUT", "/v1/txn", deep.substr(900'000, 200'000)).status == 400);
   CHECK(consul.ask("PUT", "/v1/session/create", R"({"X":)" + deep + "}").status == 200);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::dev

@@ -12,8 +12,7 @@ namespace {
 using Environment = std::vector<std::string>;
 
 Environment with_record(std::string record) {
-  Attempt attempt;
-  attempt.record = std::make_shared<const std::string>(std::move(record));
+  Attempt attempt{.record = std::make_shared<const std::string>(std::move(record))};
   return job_environment({}, {}, attempt, std::nullopt);
 }
 
@@ -27,8 +26,6 @@ bool names(const Environment& environment, const std::string& name) {
 }
 
 }  // namespace
-
-TEST_SUITE_BEGIN("exec");
 
 TEST_CASE("of the daemon's environment a job gets what names place, language and user, no more") {
   const char* const daemon[] = {"PATH=/bin",      "LC_TIME=C",
@@ -52,13 +49,12 @@ TEST_CASE("of the daemon's environment a job gets what names place, language and
 }
 
 TEST_CASE("a job is told its task, and the configuration cannot say otherwise") {
-  Attempt attempt;
-  attempt.queue = "oracle";
-  attempt.task_id = "a/7";
-  attempt.task_key = "oracleTask/a/7";
-  attempt.task_type = "Create";
-  attempt.number = 2;
-  attempt.fencing_token = 18446744073709551615U;
+  Attempt attempt{.queue = "oracle",
+                  .task_id = "a/7",
+                  .task_key = "oracleTask/a/7",
+                  .task_type = "Create",
+                  .number = 2,
+                  .fencing_token = 18446744073709551615U};
   const WallTime deadline{std::chrono::milliseconds{1'445'599'887'250}};
   const Environment told = job_environment(
       {{"PATH", "/bin"}}, {{"PATH", "/opt/bin"}, {"SID", "a=b"}, {"LICTOR_TASK_ID", "x"}}, attempt,
@@ -78,16 +74,12 @@ TEST_CASE("each scalar of taskPara becomes a variable, numbers as they are writt
                  "nothing": null, "list": [1, 2], "object": {"inner": 1}, "after": "x",
                  "instance-id.ä": "db7", "": "nameless"},
     "last": 5})");
-  CHECK(has(told, "LICTOR_PARA_text=a b\nc"));
-  CHECK(has(told, "LICTOR_PARA_whole=18446744073709551615"));
-  CHECK(has(told, "LICTOR_PARA_negative=-5"));
-  CHECK(has(told, "LICTOR_PARA_huge=123456789012345678901234567890"));
-  CHECK(has(told, "LICTOR_PARA_real=1.50e3"));
-  CHECK(has(told, "LICTOR_PARA_yes=true"));
-  CHECK(has(told, "LICTOR_PARA_no=false"));
-  CHECK(has(told, "LICTOR_PARA_nothing="));
-  CHECK(has(told, "LICTOR_PARA_after=x"));
-  CHECK(has(told, "LICTOR_PARA_instance_id___=db7"));
+  for (const char* variable : {"text=a b\nc", "whole=18446744073709551615", "negative=-5",
+                               "huge=123456789012345678901234567890", "real=1.50e3", "yes=true",
+                               "no=false", "nothing=", "after=x", "instance_id___=db7"}) {
+    CAPTURE(variable);
+    CHECK(has(told, std::string{"LICTOR_PARA_"} + variable));
+  }
   for (const char* name : {"list", "object", "inner", "x", "last", "taskId", ""}) {
     CAPTURE(name);
     CHECK_FALSE(names(told, std::string{"LICTOR_PARA_"} + name));
@@ -125,7 +117,5 @@ TEST_CASE("a record full of parameters takes no longer than as many in small rec
   CHECK(told.size() == 7 + kParameters + 1);
   CHECK(has(told, "LICTOR_PARA_last=1"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec

@@ -5,14 +5,12 @@
 
 #include <atomic>
 #include <filesystem>
-#include <functional>
 #include <future>
 #include <latch>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
 #include "base/clock.h"
+#include "exec/noop_runner.h"
 #include "support.h"
 
 namespace lictor::exec::test {
@@ -23,9 +21,7 @@ Exit until_stopped(const Attempt&, const JobTools& tools) {
   std::condition_variable_any stopped;
   std::unique_lock lock{mutex};
   stopped.wait(lock, tools.stop, [] { return false; });
-  Exit exit{};
-  exit.ending = Ending::kStopped;
-  return exit;
+  return {.ending = Ending::kStopped};
 }
 
 // A runner of `function`, and the ends of its attempts.
@@ -43,18 +39,21 @@ struct Scene {
   FunctionRunner runner;
 };
 
-}  // namespace
+// How often a job did not run on the thread of the one before it.
+int changes_of(const std::vector<pid_t>& threads) {
+  int changes = 0;
+  for (std::size_t i = 1; i < threads.size(); ++i) changes += threads[i] != threads[i - 1];
+  return changes;
+}
 
-TEST_SUITE_BEGIN("exec");
+}  // namespace
 
 TEST_CASE("a function gets its attempt and deadline, and its answer is the exit") {
   const Instant deadline = boot_now() + 1h;
   Scene scene{[&](const Attempt& attempt, const JobTools& tools) {
-    Exit exit{};
-    exit.ending = tools.deadline == deadline ? Ending::kPermanent : Ending::kDone;
-    exit.error = attempt.task_id;
-    exit.result.emplace("1");
-    return exit;
+    return Exit{.ending = tools.deadline == deadline ? Ending::kPermanent : Ending::kDone,
+                .error = attempt.task_id,
+                .result = "1"};
   }};
   scene.start(1, deadline);
   const Exit exit = scene.of(1);
@@ -76,9 +75,7 @@ TEST_CASE("the thread that has worked last works next, and the others' memory is
     const std::string stat = "/proc/self/task/" + std::to_string(threads.back()) + "/stat";
     REQUIRE(eventually([&] { return contents(stat).find(") S ") != std::string::npos; }));
   }
-  int changes = 0;  // each of the others may come to rest only now
-  for (std::size_t i = 1; i < threads.size(); ++i) changes += threads[i] != threads[i - 1];
-  CHECK(changes < 10);
+  CHECK(changes_of(threads) < 10);  // each of the others may come to rest only now
 }
 
 TEST_CASE("an end that starts the next job is lent its thread, which then runs that job") {
@@ -97,9 +94,7 @@ TEST_CASE("an end that starts the next job is lent its thread, which then runs t
   };
   REQUIRE(runner.start(attempt(1), Instant::max(), next));
   all.get_future().get();
-  int changes = 0;  // each of the others may come upon one as it begins
-  for (std::size_t i = 1; i < threads.size(); ++i) changes += threads[i] != threads[i - 1];
-  CHECK(changes < 10);
+  CHECK(changes_of(threads) < 10);  // each of the others may come upon one as it begins
 }
 
 TEST_CASE("a thread is not lent while another job waits for it") {
@@ -242,7 +237,6 @@ TEST_CASE("jobs are counted on the board from their start until before their end
   runner.stop(AttemptId{1}, 0ms);
   (void)exits.of(AttemptId{1});
   CHECK(at_exit == 0);
-
   board.clear(4);
   CHECK(runner.start(attempt(5), Instant::max(), exits.callback()).error().code ==
         ErrorCode::kUnavailable);
@@ -261,6 +255,41 @@ TEST_CASE("the runner's end asks all to stop and waits, and each end is told") {
   for (std::uint64_t id = 1; id <= 3; ++id) CHECK(exits.has(AttemptId{id}));
 }
 
-TEST_SUITE_END();
+TEST_CASE("no sleep, no thread: the end is told within the start") {
+  NoopRunner runner{0ms};
+  Exits exits;
+  REQUIRE(runner.start(attempt(1), Instant::max(), exits.callback()));
+  REQUIRE(exits.has(AttemptId{1}));
+  CHECK(exits.of(AttemptId{1}).ending == Ending::kDone);
+  runner.stop(AttemptId{1}, 0ms);
+}
+
+TEST_CASE("each sleeps its time, all at once") {
+  NoopRunner runner{20ms};
+  Exits exits;
+  const Instant begin = boot_now();
+  for (std::uint64_t id = 1; id <= 500; ++id) {
+    REQUIRE(runner.start(attempt(id), Instant::max(), exits.callback()));
+  }
+  exits.wait_for(500);
+  CHECK(boot_now() - begin >= 20ms);
+  CHECK(boot_now() - begin < 5s);  // One after the other would take 10.
+  CHECK(exits.of(AttemptId{500}).ending == Ending::kDone);
+}
+
+TEST_CASE("a stop ends a sleep at once, and so does the runner's end") {
+  Exits exits;
+  {
+    NoopRunner runner{1h};
+    REQUIRE(runner.start(attempt(1), Instant::max(), exits.callback()));
+    REQUIRE(runner.start(attempt(2), Instant::max(), exits.callback()));
+    runner.stop(AttemptId{1}, 0ms);
+    CHECK(exits.of(AttemptId{1}).ending == Ending::kStopped);
+    runner.stop(AttemptId{1}, 0ms);
+    runner.stop(AttemptId{7}, 0ms);
+    CHECK_FALSE(exits.has(AttemptId{2}));
+  }
+  CHECK(exits.of(AttemptId{2}).ending == Ending::kStopped);
+}
 
 }  // namespace lictor::exec::test

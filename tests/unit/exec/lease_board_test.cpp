@@ -34,8 +34,6 @@ struct Looks {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("exec");
-
 TEST_CASE("the warden is told of a lease that is new or shorter, or that may have run out") {
   LeaseBoard board = std::move(LeaseBoard::create(8).value());
   const Instant now = boot_now();
@@ -117,7 +115,5 @@ TEST_CASE("a watcher that is late at each look counts only the time that it ran"
   CHECK(found <= 2 * kTimeout + 2s);
   CHECK(Looks{}.until_found(5 * looks.watch.period()) == kTimeout * 100);
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec

@@ -12,10 +12,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <future>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
@@ -128,10 +124,7 @@ void FrozenDisk::thaw() {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("exec");
-
-TEST_CASE(
-    "a log that the disk does not take in time is told as lost, and those after it are kept") {
+TEST_CASE("a log that the disk does not take in time is told as lost; those after it are kept") {
   const TemporaryFolder dir;
   StuckWriter stuck;
   const auto log = LogWriter::make_log(dir / "a/1.log", 100);
@@ -174,12 +167,12 @@ TEST_CASE("while the disk of logs and handover stands still, programs start and 
   const auto disk = FrozenDisk::make();
   if (!disk) return;
   const TemporaryFolder dir;
-  ProcessOptions options;
-  options.log_directory = disk->path() + "/logs";
-  options.scratch_directory = disk->path() + "/scratch";
-  options.directory = "/";
-  options.user = find_user("daemon").value();
-  options.argv = shell("echo up; while [ ! -e $1 ]; do sleep 0.01; done; echo hello", {dir / "go"});
+  ProcessOptions options{
+      .argv = shell("echo up; while [ ! -e $1 ]; do sleep 0.01; done; echo hello", {dir / "go"}),
+      .directory = "/",
+      .user = find_user("daemon").value(),
+      .log_directory = disk->path() + "/logs",
+      .scratch_directory = disk->path() + "/scratch"};
   REQUIRE(chmod(dir.path().c_str(), 0755) == 0);
   const auto good = rig.runner(options);
   options.argv = shell("echo no; exit 3");
@@ -201,7 +194,6 @@ TEST_CASE("while the disk of logs and handover stands still, programs start and 
   CHECK(options.active_logs->newest_error().ends_with("the disk stands still"));
   REQUIRE(rig.warnings().size() == 1);
   CHECK(rig.warnings().front().ends_with("the job goes on, but its output is lost"));
-
   disk->thaw();
   REQUIRE(eventually(
       [&] { return contents(options.log_directory + "/oracle/7.1.1001.log") == "up\nhello\n"; }));
@@ -209,7 +201,5 @@ TEST_CASE("while the disk of logs and handover stands still, programs start and 
   CHECK(contents(options.log_directory + "/oracle/7.1.1005.log") == "no\n");
   rig.close();
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

@@ -6,11 +6,7 @@
 
 #include <filesystem>
 #include <future>
-#include <string>
 #include <thread>
-#include <vector>
-
-#include <doctest/doctest.h>
 
 #include "base/read_file.h"
 #include "base/text.h"
@@ -25,7 +21,7 @@ namespace fs = std::filesystem;
 // In 2015, so that by the clock of the pruner's thread all of it is old.
 constexpr WallTime kNow{std::chrono::hours{400'000}};
 
-struct Scene {
+struct StoredLogs {
   // Written `age` before kNow.
   std::string add(const std::string& name, std::chrono::seconds age, std::size_t bytes = 10) {
     const std::string path = folder / name;
@@ -50,8 +46,6 @@ struct Scene {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("exec");
-
 TEST_CASE("a log's path stays in its queue's directory, whatever the task is called") {
   const auto path = [](std::string_view id) { return output_log_path("/l", "q", id, 2, 30); };
   CHECK(path("task_7") == "/l/q/task_7.2.30.log");
@@ -60,7 +54,6 @@ TEST_CASE("a log's path stays in its queue's directory, whatever the task is cal
   CHECK(path("50%~") == "/l/q/50%25%7E.2.30.log");
   CHECK(path("\xc3\xa4\n") == "/l/q/%C3%A4%0A.2.30.log");
   CHECK(output_log_path("/l", "../x", "7", 1, 1) == "/l/%2E.%2Fx/7.1.1.log");
-
   const std::string one = path(std::string(400, 'a') + "1");
   const std::string two = path(std::string(400, 'a') + "2");
   CHECK(one != two);
@@ -163,16 +156,15 @@ TEST_CASE("a task's logs come oldest first, by token, since attempts begin again
   write_file(output_log_path(folder.path(), "q", "a/b", 1, 300), "again");
   write_file(folder / "q/a%2Fb.1.x.log", "no token");
   write_file(folder / "q/a%2Fb.1.5.log.gz", "no log");
-  const auto logs = stored_logs(folder.path(), "q", "a/b", nullptr);
-  REQUIRE(logs);
-  REQUIRE(logs->size() == 3);
-  CHECK(logs->at(0).token == 10);
-  CHECK(logs->at(1).attempt == 2);
-  CHECK(logs->at(2).token == 300);
-  CHECK(logs->at(2).attempt == 1);
-  CHECK(logs->at(2).size == 5);
-  CHECK(logs->at(2).modified > WallTime{});
-  CHECK(logs->at(2).path == folder / "q/a%2Fb.1.300.log");
+  const auto logs = stored_logs(folder.path(), "q", "a/b", nullptr).value();
+  REQUIRE(logs.size() == 3);
+  CHECK(logs.at(0).token == 10);
+  CHECK(logs.at(1).attempt == 2);
+  CHECK(logs.at(2).token == 300);
+  CHECK(logs.at(2).attempt == 1);
+  CHECK(logs.at(2).size == 5);
+  CHECK(logs.at(2).modified > WallTime{});
+  CHECK(logs.at(2).path == folder / "q/a%2Fb.1.300.log");
   CHECK(stored_logs(folder.path(), "other", "a/b", nullptr)->empty());
 }
 
@@ -197,10 +189,10 @@ TEST_CASE("a program's log counts as active while it runs, and what is lost of i
   Rig rig;
   const TemporaryFolder folder;
   if (!lost.empty()) write_file(folder / "logs", "");
-  ProcessOptions options;
-  options.log_directory = folder / "logs";
-  options.active_logs = std::make_shared<ActiveLogs>();
-  options.argv = shell(prints + "while [ ! -e $1 ]; do sleep 0.01; done", {folder / "go"});
+  ProcessOptions options{
+      .argv = shell(prints + "while [ ! -e $1 ]; do sleep 0.01; done", {folder / "go"}),
+      .log_directory = folder / "logs",
+      .active_logs = std::make_shared<ActiveLogs>()};
   const Attempt one = attempt(1);
   rig.start(options, one);
   REQUIRE(eventually([&] { return options.active_logs->newest_error().empty() == lost.empty(); }));
@@ -223,8 +215,8 @@ TEST_CASE("a program's log counts as active while it runs, and what is lost of i
 
 // --- The pruner
 
-TEST_CASE("logs that are too old go, in every queue's folder") {
-  Scene scene;
+TEST_CASE("logs that are too old go, of every queue; a folder that is not there is no error") {
+  StoredLogs scene;
   scene.add("q/1.1.1.log", 3h);
   scene.add("q/2.1.2.log", 1h);
   scene.add("r/3.1.3.log", 3h);
@@ -236,10 +228,13 @@ TEST_CASE("logs that are too old go, in every queue's folder") {
   CHECK(scene.has("q/2.1.2.log"));
   CHECK_FALSE(scene.has("q/1.1.1.log"));
   CHECK_FALSE(scene.has("r/3.1.3.log"));
+  const Pruned none = prune_logs(scene.folder / "logs", {1h, 0}, kNow, ActiveLogs{});
+  CHECK(none.error.empty());
+  CHECK(none.kept == 0);
 }
 
 TEST_CASE("over the size, the oldest of all queues go first, until it fits") {
-  Scene scene;
+  StoredLogs scene;
   scene.add("q/new.1.3.log", 1min, 100);
   scene.add("r/oldest.1.1.log", 3min, 100);
   scene.add("q/older.1.2.log", 2min, 100);
@@ -252,7 +247,7 @@ TEST_CASE("over the size, the oldest of all queues go first, until it fits") {
 }
 
 TEST_CASE("the log of a running attempt stays, however old, and others make room for it") {
-  Scene scene;
+  StoredLogs scene;
   scene.active.add(scene.add("q/runs.1.1.log", 100h, 100));
   scene.add("q/ended.1.2.log", 1h, 100);
   const Pruned pruned = scene.prune(2h, 100);
@@ -262,7 +257,7 @@ TEST_CASE("the log of a running attempt stays, however old, and others make room
 }
 
 TEST_CASE("nothing but logs is touched, and no link is followed") {
-  Scene scene;
+  StoredLogs scene;
   const TemporaryFolder elsewhere;
   write_file(elsewhere / "other.1.1.log", "x");
   scene.add("q/notes.txt", 100h);
@@ -280,15 +275,8 @@ TEST_CASE("nothing but logs is touched, and no link is followed") {
   CHECK(fs::exists(elsewhere / "other.1.1.log"));
 }
 
-TEST_CASE("a folder that is not there yet is no error") {
-  const TemporaryFolder folder;
-  const Pruned pruned = prune_logs(folder / "logs", {1h, 0}, kNow, ActiveLogs{});
-  CHECK(pruned.error.empty());
-  CHECK(pruned.kept == 0);
-}
-
 TEST_CASE("the pruner prunes when it begins, and ends at once") {
-  Scene scene;
+  StoredLogs scene;
   scene.add("q/1.1.1.log", 3h);
   std::promise<Pruned> first;
   const std::jthread pruner =
@@ -298,7 +286,7 @@ TEST_CASE("the pruner prunes when it begins, and ends at once") {
 }
 
 TEST_CASE("the pruner prunes again once much was written") {
-  Scene scene;
+  StoredLogs scene;
   const auto active = std::make_shared<ActiveLogs>();
   constexpr std::uint64_t kMiB = 1U << 20U;
   std::promise<void> first;
@@ -319,7 +307,5 @@ TEST_CASE("the pruner prunes again once much was written") {
   CHECK(pruned.removed == 1);
   CHECK_FALSE(scene.has("q/0.1.1.log"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

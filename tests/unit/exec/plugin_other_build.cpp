@@ -3,8 +3,7 @@
 extern "C" const lictor::PluginDescriptor* lictor_plugin();
 extern "C" const lictor::PluginDescriptor* lictor_plugin() {
   static const lictor::PluginDescriptor descriptor = [] {
-    lictor::PluginDescriptor made;
-    made.build = "libstdc++ 99";
+    lictor::PluginDescriptor made{.build = "libstdc++ 99"};
     return made;
   }();
   return &descriptor;

@@ -30,17 +30,13 @@ std::string error_of(const std::string& file, const std::string& executor = "") 
 
 }  // namespace
 
-TEST_SUITE_BEGIN("exec");
-
 TEST_CASE("plug-in: an executor is found by its name, or by the task's type, and is one object") {
-  const auto by_name = plugin_executor(built("good"), "Resize", "Other");
-  REQUIRE(by_name);
-  CHECK(plugin_executor(built("good"), "", "Resize").value() == *by_name);
-  CHECK(plugin_executor(built("good"), "", "Rotate").value() != *by_name);
-
+  const auto by_name = plugin_executor(built("good"), "Resize", "Other").value();
+  CHECK(plugin_executor(built("good"), "", "Resize").value() == by_name);
+  CHECK(plugin_executor(built("good"), "", "Rotate").value() != by_name);
   const Context context{{"7", {}, {}, {}, {}, "{}"}, 1, 1, Instant::max(), std::stop_token{}};
-  CHECK((*by_name)->run(context).result() == nlohmann::json{{"runs", 1}});
-  CHECK((*by_name)->run(context).result() == nlohmann::json{{"runs", 2}});
+  CHECK(by_name->run(context).result() == nlohmann::json{{"runs", 1}});
+  CHECK(by_name->run(context).result() == nlohmann::json{{"runs", 2}});
   REQUIRE(context.writes().size() == 2);
   CHECK(context.writes().front().key == "app/7");
 }
@@ -59,18 +55,17 @@ TEST_CASE("plug-in: what cannot be taken is refused with the reason and the way 
                                             "ELF"} +
                                     std::string(100, '\0'));
   REQUIRE(chmod((dir / "broken.so").c_str(), 0644) == 0);
-  CHECK(error_of(dir / "broken.so").find("\": cannot be loaded: ") != std::string::npos);
+  CHECK(contains(error_of(dir / "broken.so"), "\": cannot be loaded: "));
   std::filesystem::copy_file(built("good"), dir / "half.so");
   std::filesystem::resize_file(dir / "half.so", std::filesystem::file_size(dir / "half.so") / 2);
   check(dir / "half.so", "", "the file is cut off; copy it again");
   check(built("none"), "",
         "has no lictor_plugin(), so it is no plug-in of lictor's; make it one with LICTOR_PLUGIN "
         "of lictor/plugin.h");
-  CHECK(error_of(built("other_abi"))
-            .find("lictor 9.1.0, plug-in ABI 7, whatever; this is lictor " LICTOR_VERSION
-                  ", plug-in ABI 1, ") != std::string::npos);
-  CHECK(error_of(built("other_build")).find("ABI 1, libstdc++ 99; this is lictor ") !=
-        std::string::npos);
+  CHECK(contains(error_of(built("other_abi")),
+                 "lictor 9.1.0, plug-in ABI 7, whatever; this is lictor " LICTOR_VERSION
+                 ", plug-in ABI 1, "));
+  CHECK(contains(error_of(built("other_build")), "ABI 1, libstdc++ 99; this is lictor "));
   check(built("throws"), "", "its LICTOR_PLUGIN threw: no licence");
   check(built("empty"), "", "adds no executor in its LICTOR_PLUGIN");
   check(built("good"), "Paint", "has no executor \"Paint\"; it has \"Resize\", \"Rotate\"");
@@ -94,7 +89,5 @@ TEST_CASE("plug-in: what others may write does not run as root") {
   REQUIRE(chmod(file.c_str(), 0755) == 0);
   CHECK(check_plugin_file(file).has_value());
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

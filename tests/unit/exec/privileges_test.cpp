@@ -14,11 +14,9 @@
 
 #include <array>
 #include <csignal>
-#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <sstream>
-#include <string>
 
 #include "base/clock.h"
 #include "exec/cgroups.h"
@@ -121,8 +119,6 @@ const std::string kEscape =
 
 }  // namespace
 
-TEST_SUITE_BEGIN("exec");
-
 TEST_CASE("without root, only the warden can change users; neither the daemon nor a job can") {
   if (!is_root()) return;
   const User other = find_user("daemon").value();
@@ -132,11 +128,11 @@ TEST_CASE("without root, only the warden can change users; neither the daemon no
   REQUIRE(chmod(shared.path().c_str(), 0777) == 0);
   MiniDaemon daemon{
       [&](Rig& rig) {
-        ProcessOptions options;
-        options.argv = shell("umask 077; id -u; cat /proc/self/status; echo 7 > $LICTOR_RESULT");
-        options.directory = "/";
-        options.user = other;
-        options.scratch_directory = dir / "scratch";
+        ProcessOptions options{
+            .argv = shell("umask 077; id -u; cat /proc/self/status; echo 7 > $LICTOR_RESULT"),
+            .directory = "/",
+            .user = other,
+            .scratch_directory = dir / "scratch"};
         const Exit job = rig.run(options, attempt(1));
         write_file(dir / "job", job.output_tail + job.error);
         write_file(dir / "result", job.result.value_or("none"));
@@ -147,11 +143,9 @@ TEST_CASE("without root, only the warden can change users; neither the daemon no
         REQUIRE(eventually([&] { return !contents(shared / "up").empty(); }));
         deaf->stop(AttemptId{2}, 200ms);
         write_file(dir / "stopped", rig.of(2).error);
-
         options.user = find_user("root").value();
         options.scratch_directory.clear();
         write_file(dir / "root", rig.run(options, attempt(3)).error);
-
         options.user.reset();
         options.argv = {"/bin/cat", "/proc/self/status"};
         write_file(dir / "own", rig.run(options, attempt(4)).output_tail);
@@ -177,8 +171,7 @@ TEST_CASE("without root, only the warden can change users; neither the daemon no
   CHECK(job.starts_with(std::to_string(other.credentials.uid) + "\n"));
   CHECK(contents(dir / "result") == "7\n");
   CHECK(contents(dir / "stopped") == "stopped: killed by signal 9 (SIGKILL)");
-  CHECK(contents(dir / "root").find("change of user to uid 0: Operation not permitted") !=
-        std::string::npos);
+  CHECK(contains(contents(dir / "root"), "change of user to uid 0: Operation not permitted"));
 }
 
 TEST_CASE("a stray that hides its attempt ends with it, while another queue is busy") {
@@ -201,36 +194,35 @@ TEST_CASE("a stray that hides its attempt ends with it, while another queue is b
 
   const TemporaryFolder dir;
   if (geteuid() == 0) give_to_nobody(dir);
-  MiniDaemon daemon{[&](Rig& rig) {
-                      rig.host->set_lease(0, boot_now() + 1h, 100ms);
-                      rig.host->set_lease(1, boot_now() + 1h, 100ms);
-                      ProcessOptions busy;
-                      busy.argv = shell("while [ ! -e $1 ]; do sleep 0.01; done", {dir / "end"});
-                      busy.slot = 1;
-                      rig.start(busy);
+  MiniDaemon daemon{
+      [&](Rig& rig) {
+        rig.host->set_lease(0, boot_now() + 1h, 100ms);
+        rig.host->set_lease(1, boot_now() + 1h, 100ms);
+        ProcessOptions busy{.argv = shell("while [ ! -e $1 ]; do sleep 0.01; done", {dir / "end"}),
+                            .slot = 1};
+        rig.start(busy);
 
-                      ProcessOptions options;
-                      options.argv =
-                          shell(kEscape + (stopped ? "echo up > $2; exec sleep 1000" : "exit 0"),
-                                {dir / "escapee", dir / "up"});
-                      options.slot = 0;
-                      const auto runner = rig.start(options, attempt(2));
-                      if (stopped) {
-                        REQUIRE(eventually([&] { return !contents(dir / "up").empty(); }));
-                        runner->stop(AttemptId{2}, 100ms);
-                      }
-                      (void)rig.of(2);
-                      write_file(dir / "alive", gone(pid_in(dir / "escapee")) ? "no" : "yes");
-                      write_file(dir / "end", "");
-                      (void)rig.of(1);
-                    },
-                    {.cgroups = cgroups},
-                    MiniDaemon::PidfdOpen::kAllowed,
-                    [&] {
-                      if (!delegated) return;
-                      if (cgroups && !delegated->join()) _exit(99);
-                      become_nobody(false);
-                    }};
+        ProcessOptions options{
+            .argv = shell(kEscape + (stopped ? "echo up > $2; exec sleep 1000" : "exit 0"),
+                          {dir / "escapee", dir / "up"}),
+            .slot = 0};
+        const auto runner = rig.start(options, attempt(2));
+        if (stopped) {
+          REQUIRE(eventually([&] { return !contents(dir / "up").empty(); }));
+          runner->stop(AttemptId{2}, 100ms);
+        }
+        (void)rig.of(2);
+        write_file(dir / "alive", gone(pid_in(dir / "escapee")) ? "no" : "yes");
+        write_file(dir / "end", "");
+        (void)rig.of(1);
+      },
+      {.cgroups = cgroups},
+      MiniDaemon::PidfdOpen::kAllowed,
+      [&] {
+        if (!delegated) return;
+        if (cgroups && !delegated->join()) _exit(99);
+        become_nobody(false);
+      }};
   CHECK(contents(dir / "alive") == (cgroups ? "no" : "yes"));
   CHECK(eventually([&] { return gone(pid_in(dir / "escapee")); }));
 }
@@ -238,14 +230,13 @@ TEST_CASE("a stray that hides its attempt ends with it, while another queue is b
 TEST_CASE("what is left in a dead daemon's cgroups is killed, also in groups below those") {
   Cgroups groups = Cgroups::create("left");
   if (!groups.available()) return tell_skipped("no cgroup for attempts: " + groups.absence());
-  const auto group = groups.take();
-  REQUIRE(group);
-  REQUIRE(mkdirat(group->folder.get(), ".below", 0755) == 0);
+  const auto group = groups.take().value();
+  REQUIRE(mkdirat(group.folder.get(), ".below", 0755) == 0);
   const pid_t left = fork();
   if (left == 0) {
     while (true) pause();
   }
-  const UniqueFd members{openat(group->folder.get(), ".below/cgroup.procs", O_WRONLY | O_CLOEXEC)};
+  const UniqueFd members{openat(group.folder.get(), ".below/cgroup.procs", O_WRONLY | O_CLOEXEC)};
   const std::string pid = std::to_string(left);
   REQUIRE(write(members.get(), pid.data(), pid.size()) == static_cast<ssize_t>(pid.size()));
 
@@ -271,7 +262,5 @@ TEST_CASE("with cgroups, the death of the warden ends strays that hide their att
   CHECK(rig.of(1).error == "the warden died");
   CHECK(gone(pid_in(dir / "escapee")));
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

@@ -87,14 +87,13 @@ void Exits::wait_for(std::size_t count) {
 }
 
 Attempt attempt(std::uint64_t id, std::string record) {
-  Attempt made;
-  made.id = AttemptId{id};
-  made.queue = "oracle";
-  made.task_id = "7";
-  made.task_key = "oracleTask/7";
-  made.task_type = "Any";
-  made.fencing_token = 1000 + id;
-  made.record = std::make_shared<const std::string>(std::move(record));
+  Attempt made{.id = AttemptId{id},
+               .queue = "oracle",
+               .task_id = "7",
+               .task_key = "oracleTask/7",
+               .task_type = "Any",
+               .fencing_token = 1000 + id,
+               .record = std::make_shared<const std::string>(std::move(record))};
   return made;
 }
 
@@ -135,8 +134,7 @@ std::unique_ptr<ProcessRunner> Rig::runner(ProcessOptions options) {
 namespace {
 
 ProcessOptions running(std::vector<std::string> argv) {
-  ProcessOptions options;
-  options.argv = std::move(argv);
+  ProcessOptions options{.argv = std::move(argv)};
   return options;
 }
 

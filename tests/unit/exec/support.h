@@ -3,7 +3,6 @@
 #include <sys/types.h>
 
 #include <condition_variable>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,6 +20,7 @@
 #include "exec/warden.h"
 #include "lictor/time.h"
 #include "temporary_folder.h"
+#include "unit/contains.h"
 
 namespace lictor::exec::test {
 
@@ -107,6 +107,12 @@ class Rig {
 
  public:
   std::unique_ptr<ProcessHost> host;
+};
+
+/// The same with a folder.
+struct RigInFolder : Rig {
+  using Rig::Rig;
+  const TemporaryFolder dir;
 };
 
 /// A daemon in a process of its own, to be killed and stopped at will. `body` runs in it with a

@@ -18,7 +18,6 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <string>
 #include <thread>
 
 #include "base/clock.h"
@@ -228,26 +227,22 @@ class Trace {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("exec");
-
 TEST_CASE("a job or its stray that an idle debugger has is killed, and holds nobody up") {
   std::string leaves;
   SUBCASE("the job") {}
   SUBCASE("what it left") { leaves = "(setsid sh -c 'echo $$ > $2; exec sleep 1000' sh $1 $2 &);"; }
-  Rig rig;
-  const TemporaryFolder dir;
+  RigInFolder rig;
   const std::string own = leaves.empty() ? "echo $$ > $2;" : "";
   const auto runner =
-      rig.start(shell(own + leaves + "exec sleep 1000", {dir / "unused", dir / "pid"}));
-  const pid_t job = pid_in(dir / "pid");
+      rig.start(shell(own + leaves + "exec sleep 1000", {rig.dir / "unused", rig.dir / "pid"}));
+  const pid_t job = pid_in(rig.dir / "pid");
   IdleDebugger debugger{job};
   if (!debugger) {
     runner->stop(AttemptId{1}, 0ms);
     return tell_skipped("ptrace(2) is not allowed here");
   }
   runner->stop(AttemptId{1}, 50ms);
-  const Exit exit = rig.of(1);
-  CHECK(exit.ending == Ending::kStopped);
+  CHECK(rig.of(1).ending == Ending::kStopped);
   CHECK(gone(job));
   CHECK(rig.run({"/bin/true"}, attempt(2)).ending == Ending::kDone);
   debugger.detach();
@@ -255,17 +250,17 @@ TEST_CASE("a job or its stray that an idle debugger has is killed, and holds nob
 }
 
 TEST_CASE("an end that a debugger passes on late is told as it was") {
-  Rig rig;
-  const TemporaryFolder dir;
-  const auto runner = rig.start(shell(
-      "echo $$ > $1; while [ ! -e $2 ]; do sleep 0.01; done; exit 3", {dir / "pid", dir / "go"}));
-  const pid_t job = pid_in(dir / "pid");
+  RigInFolder rig;
+  const auto runner =
+      rig.start(shell("echo $$ > $1; while [ ! -e $2 ]; do sleep 0.01; done; exit 3",
+                      {rig.dir / "pid", rig.dir / "go"}));
+  const pid_t job = pid_in(rig.dir / "pid");
   Trace debugger{job};
   if (!debugger) {
     runner->stop(AttemptId{1}, 0ms);
     return tell_skipped("ptrace(2) is not allowed here");
   }
-  write_file(dir / "go", "");
+  write_file(rig.dir / "go", "");
   debugger.follow([&] { return false; });
   CHECK(rig.of(1).error == "exit status 3");
 }
@@ -283,11 +278,10 @@ TEST_CASE("no system call of the warden can wait") {
     CHECK(rig.run({"/bin/true"}, attempt(9)).ending == Ending::kDone);  // the warden has started
     std::thread{[&] {
       (void)eventually([&] { return !contents(dir / "go").empty(); });
-      ProcessOptions options;
-      options.directory = "/";
-      options.user = find_user("daemon").value();
-      options.scratch_directory = dir / "scratch";
-      options.argv = shell("(setsid sleep 1000 &); echo 7 > $LICTOR_RESULT");
+      ProcessOptions options{.argv = shell("(setsid sleep 1000 &); echo 7 > $LICTOR_RESULT"),
+                             .directory = "/",
+                             .user = find_user("daemon").value(),
+                             .scratch_directory = dir / "scratch"};
       const Exit one = rig.run(options, attempt(1));
       options.argv = shell("trap '' TERM; echo up > $1; sleep 1000; :", {shared / "up"});
       const auto deaf = rig.runner(options);
@@ -300,8 +294,7 @@ TEST_CASE("no system call of the warden can wait") {
       const auto leased = rig.runner(options);
       (void)leased->start(attempt(3), Instant::max(), rig.exits.callback());
       (void)rig.of(3);
-      ProcessOptions left;
-      left.argv = shell("(setsid sleep 1000 &); exec sleep 1000");
+      ProcessOptions left{.argv = shell("(setsid sleep 1000 &); exec sleep 1000")};
       const auto last = rig.runner(left);
       (void)last->start(attempt(4), Instant::max(), rig.exits.callback());
       rig.host->keep_lock({1, "session", 7, "value", 1});
@@ -310,8 +303,7 @@ TEST_CASE("no system call of the warden can wait") {
       write_file(dir / "done", "done");
     }}.detach();
   };
-  WardenOptions options;
-  options.hang_timeout = 1s;
+  WardenOptions options{.hang_timeout = 1s};
   options.release_locks = [](const auto&) { return "given back"; };
   options.cgroups = cgroups;
   std::fflush(stdout);  // or a sanitizer's end of the warden writes what we have printed
@@ -325,7 +317,5 @@ TEST_CASE("no system call of the warden can wait") {
   CHECK(trace.count() > 100);
   for (const std::string& suspect : trace.suspects()) FAIL_CHECK(suspect);
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

@@ -7,13 +7,13 @@
 
 #include <csignal>
 #include <fstream>
-#include <string>
 #include <utility>
 
 #include "base/clock.h"
 #include "exec/function_runner.h"
 #include "exec/lock_keeper.h"
 #include "support.h"
+#include "unit/refusal.h"
 
 namespace lictor::exec::test {
 namespace {
@@ -23,10 +23,7 @@ const std::string kHeartbeat = "echo $$ > $1; while :; do echo beat >> $2; sleep
 
 ProcessOptions leased(std::vector<std::string> argv, LeaseSlot slot = 0,
                       Duration grace = ProcessOptions{}.grace) {
-  ProcessOptions options;
-  options.argv = std::move(argv);
-  options.slot = slot;
-  options.grace = grace;
+  ProcessOptions options{.argv = std::move(argv), .slot = slot, .grace = grace};
   return options;
 }
 
@@ -60,8 +57,6 @@ class Redirected {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("exec");
-
 TEST_CASE("a lease that runs out ends its job, TERM and then KILL, though the daemon hangs") {
   const TemporaryFolder dir;
   const Instant deadline = boot_now() + 2s;
@@ -84,12 +79,11 @@ TEST_CASE("a lease that runs out ends its job, TERM and then KILL, though the da
 }
 
 TEST_CASE("a lease that is extended goes on, and a store on the board is enough for it") {
-  Rig rig;
-  const TemporaryFolder dir;
+  RigInFolder rig;
   const Instant first = boot_now() + 1s;
   rig.host->set_lease(3, first, 100ms);
-  rig.start(leased(shell(kHeartbeat, {dir / "pid", dir / "beats"}), 3));
-  const pid_t job = pid_in(dir / "pid");
+  rig.start(leased(shell(kHeartbeat, {rig.dir / "pid", rig.dir / "beats"}), 3));
+  const pid_t job = pid_in(rig.dir / "pid");
   const Instant second = first + 500ms;
   const bool told = rig.board.extend(3, second, 100ms);
   // On a machine so busy that it came too late, this test shows nothing.
@@ -101,12 +95,11 @@ TEST_CASE("a lease that is extended goes on, and a store on the board is enough 
 }
 
 TEST_CASE("a lease that is given up starts nothing more, and ends its jobs when it would have") {
-  Rig rig;
-  const TemporaryFolder dir;
+  RigInFolder rig;
   const Instant deadline = boot_now() + 1s;
   rig.host->set_lease(0, deadline, 100ms);
-  const auto runner = rig.start(leased(shell(kHeartbeat, {dir / "pid", dir / "beats"})));
-  const pid_t job = pid_in(dir / "pid");
+  const auto runner = rig.start(leased(shell(kHeartbeat, {rig.dir / "pid", rig.dir / "beats"})));
+  const pid_t job = pid_in(rig.dir / "pid");
   rig.host->clear_lease(0);
   rig.start(*runner, 2);
   const Exit late = rig.of(2);
@@ -190,8 +183,7 @@ TEST_CASE("a daemon whose own jobs ended within the grace lives") {
   CHECK_FALSE(gone(daemon.pid()));
 }
 
-TEST_CASE(
-    "the daemon's death ends its jobs, which may tidy up and print as ever, and then the warden") {
+TEST_CASE("the daemon's death ends its jobs, which may tidy up and print, and then the warden") {
   auto pidfd_open = MiniDaemon::PidfdOpen::kAllowed;
   SUBCASE("which is seen by its pidfd") {}
   SUBCASE("which is seen by the channel") { pidfd_open = MiniDaemon::PidfdOpen::kDenied; }
@@ -395,16 +387,15 @@ TEST_CASE("the warden ignores what a terminal or systemd sends to all") {
 }
 
 TEST_CASE("the warden's death ends its jobs with all they started, and is told") {
-  Rig rig;
-  const TemporaryFolder dir;
+  RigInFolder rig;
   const auto runner =
       rig.start(shell("sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &\n"
                       "(setsid sh -c 'echo $$ > $1; exec sleep 1000' sh $2 &) &\n"
                       "echo $$ > $3; while :; do sleep 0.01; done",
-                      {dir / "child", dir / "escapee", dir / "job"}));
-  const pid_t child = pid_in(dir / "child");
-  const pid_t escapee = pid_in(dir / "escapee");
-  const pid_t job = pid_in(dir / "job");
+                      {rig.dir / "child", rig.dir / "escapee", rig.dir / "job"}));
+  const pid_t child = pid_in(rig.dir / "child");
+  const pid_t escapee = pid_in(rig.dir / "escapee");
+  const pid_t job = pid_in(rig.dir / "job");
   REQUIRE(kill(rig.warden, SIGKILL) == 0);
   const Exit exit = rig.of(1);
   CHECK(exit.ending == Ending::kLost);
@@ -413,27 +404,23 @@ TEST_CASE("the warden's death ends its jobs with all they started, and is told")
   CHECK(gone(child));
   CHECK(gone(escapee));
   CHECK(eventually([&] { return rig.warden_died(); }));
-  const auto refused = runner->start(attempt(2), Instant::max(), rig.exits.callback());
-  REQUIRE_FALSE(refused.has_value());
-  CHECK(refused.error().code == ErrorCode::kUnavailable);
+  const Error refused = refusal_of(runner->start(attempt(2), Instant::max(), rig.exits.callback()));
+  CHECK(refused.code == ErrorCode::kUnavailable);
   rig.host->set_lease(0, boot_now() + 1h, 0ms);
 }
 
 TEST_CASE("the warden's death also ends what forgot of which attempt it is, in the job's group") {
-  Rig rig;
-  const TemporaryFolder dir;
+  RigInFolder rig;
   // Nothing else of the group is left: the job itself dies with the warden.
   rig.start(
       shell("env -i PATH=$PATH sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &\n"
             "exec sleep 1000",
-            {dir / "nameless"}));
-  const pid_t nameless = pid_in(dir / "nameless");
+            {rig.dir / "nameless"}));
+  const pid_t nameless = pid_in(rig.dir / "nameless");
   REQUIRE(kill(rig.warden, SIGKILL) == 0);
   CHECK(rig.of(1).error == "the warden died");
   CHECK(gone(nameless));
   (void)kill(nameless, SIGKILL);
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::exec::test

@@ -4,26 +4,22 @@
 
 #include <doctest/doctest.h>
 
+#include "unit/contains.h"
+#include "unit/refusal.h"
+
 namespace lictor::httpd {
 
-TEST_SUITE_BEGIN("httpd");
-
 TEST_CASE("a listen address is a host and a port, or a unix socket") {
-  const auto v4 = parse_listen_address("127.0.0.1:8642");
-  REQUIRE(v4);
-  CHECK(v4->host == "127.0.0.1");
-  CHECK(v4->port == 8642);
-  const auto v6 = parse_listen_address("[::1]:0");
-  REQUIRE(v6);
-  CHECK(v6->host == "::1");
-  CHECK(v6->port == 0);
-  const auto name = parse_listen_address("host-a.example:80");
-  REQUIRE(name);
-  CHECK(name->host == "host-a.example");
-  const auto socket = parse_listen_address("unix:///run/lictor/admin.sock");
-  REQUIRE(socket);
-  CHECK(socket->unix_path == "/run/lictor/admin.sock");
-  CHECK(socket->host.empty());
+  const auto v4 = parse_listen_address("127.0.0.1:8642").value();
+  CHECK(v4.host == "127.0.0.1");
+  CHECK(v4.port == 8642);
+  const auto v6 = parse_listen_address("[::1]:0").value();
+  CHECK(v6.host == "::1");
+  CHECK(v6.port == 0);
+  CHECK(parse_listen_address("host-a.example:80").value().host == "host-a.example");
+  const auto socket = parse_listen_address("unix:///run/lictor/admin.sock").value();
+  CHECK(socket.unix_path == "/run/lictor/admin.sock");
+  CHECK(socket.host.empty());
 }
 
 TEST_CASE("what is no listen address is refused with the form that is wanted") {
@@ -31,10 +27,9 @@ TEST_CASE("what is no listen address is refused with the form that is wanted") {
                            "127.0.0.1:-1", "::1:8642", "[::1]", "[nonsense]:80", "[::1]x:80",
                            "http://127.0.0.1:80", "a b:80", "unix://relative", "unix://"}) {
     CAPTURE(std::string{text});
-    const auto address = parse_listen_address(text);
-    REQUIRE_FALSE(address);
-    CHECK(address.error().code == ErrorCode::kInvalid);
-    CHECK(address.error().message.find("expected ") != std::string::npos);
+    const Error error = refusal_of(parse_listen_address(text));
+    CHECK(error.code == ErrorCode::kInvalid);
+    CHECK(contains(error.message, "expected "));
   }
   CHECK_FALSE(parse_listen_address("unix:///" + std::string(200, 'x')));
 }
@@ -50,7 +45,5 @@ TEST_CASE("only numbers of the loopback are loopback") {
   CHECK(host_part("name:80") == "name");
   CHECK(host_part("name") == "name");
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::httpd

@@ -20,6 +20,8 @@
 #include <doctest/doctest.h>
 
 #include "temporary_folder.h"
+#include "unit/contains.h"
+#include "unit/refusal.h"
 
 namespace lictor::httpd {
 namespace {
@@ -103,8 +105,8 @@ std::string post(const std::string& path, std::size_t length, const std::string&
          body;
 }
 
-bool has_status(const std::string& answer, const std::string& status) {
-  return answer.starts_with("HTTP/1.1 " + status + " ");
+int status_of(const std::string& answer) {
+  return answer.starts_with("HTTP/1.1 ") ? std::stoi(answer.substr(9)) : 0;
 }
 
 // Short enough that a test can wait for a deadline, long enough that only a deadline takes so long.
@@ -124,9 +126,7 @@ class Scene {
       if (request.url.path != "/nope") return std::nullopt;
       return Response{404, "text/plain", "nope", {}};
     };
-    ListenOptions where;
-    where.addresses = {address};
-    where.host_name = "some-host";
+    ListenOptions where{.addresses = {address}, .host_name = "some-host"};
     auto listeners = open_listeners(where);
     REQUIRE(listeners);
     url = listeners->front().url;
@@ -140,6 +140,12 @@ class Scene {
     go = true;
     go.notify_all();
   }
+
+  // The answer to a request on a connection of its own, and its status.
+  [[nodiscard]] std::string ask(const std::string& request) const {
+    return Client{url}.ask(request);
+  }
+  [[nodiscard]] int status(const std::string& request) const { return status_of(ask(request)); }
 
   std::string url;
   std::atomic<int> waiting = 0;
@@ -199,30 +205,26 @@ std::chrono::nanoseconds time_to_close(const Client& client) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("httpd");
-
 TEST_CASE("a request is answered, and the connection closed") {
   const Scene scene;
-  const std::string answer = Client{scene.url}.ask(get("/a%2Fb%20c?q=x%26y"));
-  CHECK(has_status(answer, "200"));
+  const std::string answer = scene.ask(get("/a%2Fb%20c?q=x%26y"));
+  CHECK(status_of(answer) == 200);
   CHECK(answer.ends_with("\r\n\r\n/a/b c trusted 127.0.0.1 x&y"));
-  CHECK(answer.find("\r\nClient: 127.0.0.1:") != std::string::npos);
-  const std::string head = Client{scene.url}.ask("HEAD /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  CHECK(has_status(head, "200"));
+  CHECK(contains(answer, "\r\nClient: 127.0.0.1:"));
+  const std::string head = scene.ask("HEAD /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  CHECK(status_of(head) == 200);
   CHECK(head.ends_with("\r\n\r\n"));
-  CHECK(Client{scene.url}.ask(post("/echo", 5, "hello")).ends_with("\r\n\r\nhello"));
-  CHECK(Client{scene.url}
+  CHECK(scene.ask(post("/echo", 5, "hello")).ends_with("\r\n\r\nhello"));
+  CHECK(scene
             .ask("POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
                  "3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n")
             .ends_with("\r\n\r\nhello"));
-  CHECK(has_status(Client{scene.url}.ask(get("/throw")), "500"));
-  CHECK(has_status(Client{scene.url}.ask(get("/%2")), "400"));
+  CHECK(scene.status(get("/throw")) == 500);
+  CHECK(scene.status(get("/%2")) == 400);
 }
 
 TEST_CASE("a connection is kept for the next request where the server keeps connections") {
-  Options options;
-  options.keeps_alive = true;
-  const Scene scene{"127.0.0.1:0", std::move(options)};
+  const Scene scene{"127.0.0.1:0", {.keeps_alive = true}};
   const Client client{scene.url};
   const std::string answers =
       client.ask(get("/one") + get("/two") + get("/three", "Connection: close\r\n"));
@@ -237,26 +239,22 @@ TEST_CASE("unix sockets and IPv6 are served too") {
   {
     const Scene scene{"unix://" + path};
     CHECK(scene.url == "unix://" + path);
-    const std::string answer = Client{scene.url}.ask(get("/echo/x"));
+    const std::string answer = scene.ask(get("/echo/x"));
     CHECK(answer.ends_with("x trusted  -"));
-    CHECK(answer.find("\r\nClient: uid " + std::to_string(getuid()) + ", pid " +
-                      std::to_string(getpid()) + "\r\n") != std::string::npos);
+    CHECK(contains(answer, "\r\nClient: uid " + std::to_string(getuid()) + ", pid " +
+                               std::to_string(getpid()) + "\r\n"));
     struct stat info {};
     REQUIRE(stat(path.c_str(), &info) == 0);
     CHECK((info.st_mode & 0777U) == 0660U);
-    ListenOptions taken;
-    taken.addresses = {"unix://" + path};
-    const auto second = open_listeners(taken);
-    REQUIRE_FALSE(second);
-    CHECK(second.error().code == ErrorCode::kConflict);
-    CHECK(Client{scene.url}.ask(get("/echo/x")).ends_with("x trusted  -"));
+    ListenOptions taken{.addresses = {"unix://" + path}};
+    CHECK(refusal_of(open_listeners(taken)).code == ErrorCode::kConflict);
+    CHECK(scene.ask(get("/echo/x")).ends_with("x trusted  -"));
   }
-  CHECK(access(path.c_str(), F_OK) != 0);  // taken along
-
+  CHECK(access(path.c_str(), F_OK) != 0);               // taken along
   if (access("/proc/net/if_inet6", F_OK) != 0) return;  // a host without IPv6
   const Scene scene{"[::1]:0"};
   CHECK(scene.url.starts_with("http://[::1]:"));
-  CHECK(Client{scene.url}.ask(get("/echo/x")).ends_with("x trusted ::1 -"));
+  CHECK(scene.ask(get("/echo/x")).ends_with("x trusted ::1 -"));
 }
 
 TEST_CASE("the file of a killed daemon's socket is taken over") {
@@ -269,64 +267,56 @@ TEST_CASE("the file of a killed daemon's socket is taken over") {
     REQUIRE(bind(dead.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0);
   }
   const Scene scene{"unix://" + folder / "admin.sock"};
-  CHECK(has_status(Client{scene.url}.ask(get("/echo/x")), "200"));
+  CHECK(scene.status(get("/echo/x")) == 200);
 }
 
 TEST_CASE("a chosen port that is taken is an error, the default one only a warning") {
   const Scene scene;
-  ListenOptions options;
-  options.addresses = {scene.url.substr(std::strlen("http://"))};
-  const auto refused = open_listeners(options);
-  REQUIRE_FALSE(refused);
-  CHECK(refused.error().code == ErrorCode::kConflict);
-  CHECK(refused.error().message.find(options.addresses.front()) != std::string::npos);
+  ListenOptions options{.addresses = {scene.url.substr(std::strlen("http://"))}};
+  const Error refused = refusal_of(open_listeners(options));
+  CHECK(refused.code == ErrorCode::kConflict);
+  CHECK(contains(refused.message, options.addresses.front()));
 
   std::string warning;
   options.any_port_will_do = true;
   options.on_warning = [&](const std::string& text) { warning = text; };
-  const auto other = open_listeners(options);
-  REQUIRE(other);
-  CHECK(other->front().url != scene.url);
-  CHECK(warning.find(other->front().url) != std::string::npos);
+  const auto other = open_listeners(options).value();
+  CHECK(other.front().url != scene.url);
+  CHECK(contains(warning, other.front().url));
 }
 
 TEST_CASE("a listener for all addresses tells the host's name, and is not trusted") {
   const Scene scene{"0.0.0.0:0"};
   CHECK(scene.url.starts_with("http://some-host:"));
-  CHECK(Client{scene.url}.ask(get("/echo/x")).ends_with("x 127.0.0.1 -"));
+  CHECK(scene.ask(get("/echo/x")).ends_with("x 127.0.0.1 -"));
 }
 
 TEST_CASE("a request that is malformed or too large is refused") {
   const Scene scene;
-  CHECK_FALSE(has_status(Client{scene.url}.ask("nonsense\r\n\r\n"), "200"));
-  CHECK(has_status(Client{scene.url}.ask(get("/" + std::string(20'000, 'x'))), "414"));
-  CHECK(has_status(Client{scene.url}.ask(get("/x", "X: " + std::string(20'000, 'x') + "\r\n")),
-                   "431"));
+  CHECK(scene.status("nonsense\r\n\r\n") != 200);
+  CHECK(scene.status(get("/" + std::string(20'000, 'x'))) == 414);
+  CHECK(scene.status(get("/x", "X: " + std::string(20'000, 'x') + "\r\n")) == 431);
   std::string many;
   for (int i = 0; i < 2000; ++i) many += "X" + std::to_string(i) + ": y\r\n";
-  CHECK(has_status(Client{scene.url}.ask(get("/x", many)), "431"));
-  CHECK(has_status(Client{scene.url}.ask(post("/echo", 70'000, "")), "413"));
-  CHECK(
-      has_status(Client{scene.url}.ask(
-                     "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+  CHECK(scene.status(get("/x", many)) == 431);
+  CHECK(scene.status(post("/echo", 70'000, "")) == 413);
+  CHECK(scene.status("POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
                      "11170\r\n" +
-                     std::string(70'000, 'x') + "\r\n0\r\n\r\n"),
-                 "413"));
+                     std::string(70'000, 'x') + "\r\n0\r\n\r\n") == 413);
   // Endless: the connection ends instead of the memory.
-  const std::string endless = Client{scene.url}.ask("GET /" + std::string(1'000'000, 'x'));
-  CHECK_FALSE(has_status(endless, "200"));
+  CHECK(scene.status("GET /" + std::string(1'000'000, 'x')) != 200);
   // Refused before the body is read: it never comes.
-  CHECK(has_status(Client{scene.url}.ask(post("/nope", 60'000, "")), "404"));
+  CHECK(scene.status(post("/nope", 60'000, "")) == 404);
   CHECK(scene.served == 0);
-  CHECK(has_status(Client{scene.url}.ask(get("/still-there")), "200"));
+  CHECK(scene.status(get("/still-there")) == 200);
 }
 
 TEST_CASE("no part of an answer can be asked for a thousand times") {
   const Scene scene;
   std::string ranges = "Range: bytes=0-0";
   for (int i = 0; i < 1000; ++i) ranges += ",0-0";
-  const std::string answer = Client{scene.url}.ask(get("/x", ranges + "\r\n"));
-  CHECK(has_status(answer, "200"));
+  const std::string answer = scene.ask(get("/x", ranges + "\r\n"));
+  CHECK(status_of(answer) == 200);
   CHECK(answer.size() < 1000);
 }
 
@@ -339,9 +329,9 @@ TEST_CASE("a client that finds all connections busy gets 503, and is served when
     waiting.back()->send(get("/wait"));
   }
   REQUIRE(eventually([&] { return scene.waiting == static_cast<int>(most); }));
-  CHECK(has_status(Client{scene.url}.receive(), "503"));
+  CHECK(status_of(Client{scene.url}.receive()) == 503);
   waiting.clear();
-  CHECK(eventually([&] { return has_status(Client{scene.url}.ask(get("/x")), "200"); }));
+  CHECK(eventually([&] { return scene.status(get("/x")) == 200; }));
 }
 
 TEST_CASE("clients that connect and say nothing, or half a line, keep nobody out") {
@@ -351,7 +341,7 @@ TEST_CASE("clients that connect and say nothing, or half a line, keep nobody out
     silent.push_back(std::make_unique<Client>(scene.url));
     if (i % 2 == 0) silent.back()->send("GET /ec");
   }
-  CHECK(has_status(Client{scene.url}.ask(get("/x")), "200"));
+  CHECK(scene.status(get("/x")) == 200);
 }
 
 TEST_CASE("a silent client is cut off, and so is one that trickles its line, headers or body") {
@@ -393,7 +383,7 @@ TEST_CASE("a client that does not read its answer is cut off") {
   const Client deaf{scene.url};
   deaf.send(get("/large"));
   REQUIRE(eventually([&] { return scene.served == 1; }));
-  CHECK(eventually([&] { return has_status(Client{scene.url}.ask(get("/x")), "200"); }));
+  CHECK(eventually([&] { return scene.status(get("/x")) == 200; }));
   CHECK(deaf.receive().size() < (16U << 20U));
 }
 
@@ -409,18 +399,17 @@ TEST_CASE("a handler may take longer than any time that a client has") {
 }
 
 TEST_CASE("a quick request is answered while all workers wait") {
-  Options options;
-  options.max_workers = 2;
+  Options options{.max_workers = 2};
   options.is_quick = [](const Request& request) { return request.url.path == "/healthz"; };
   const Scene scene{"127.0.0.1:0", std::move(options)};
   const Client first{scene.url}, second{scene.url}, third{scene.url};
   for (const Client* client : {&first, &second, &third}) client->send(get("/hold"));
   REQUIRE(eventually([&] { return scene.held == 2; }));
-  CHECK(has_status(Client{scene.url}.ask(get("/healthz")), "200"));
+  CHECK(scene.status(get("/healthz")) == 200);
   CHECK(scene.held == 2);
   scene.let_go();
   for (const Client* client : {&first, &second, &third}) {
-    CHECK(has_status(client->receive(), "200"));
+    CHECK(status_of(client->receive()) == 200);
   }
 }
 
@@ -485,7 +474,5 @@ TEST_CASE("the end waits for no client, and answers those that wait") {
   CHECK(silent.receive().empty());
   CHECK_FALSE(scene.streams.front()->send("x"));  // an exchange may outlive its server
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::httpd

@@ -5,10 +5,9 @@
 
 #include <poll.h>
 
-#include <doctest/doctest.h>
-
 #include "base/clock.h"
 #include "harness.h"
+#include "unit/refusal.h"
 
 using namespace lictor;
 using namespace lictor::net;
@@ -17,8 +16,7 @@ using namespace lictor::net::test;
 namespace {
 
 std::unique_ptr<ConsulClient> client_to(const std::string& address) {
-  Options options;
-  options.addresses = {address};
+  Options options{.addresses = {address}};
   auto consul_client = ConsulClient::open(std::move(options));
   REQUIRE(consul_client);
   return *std::move(consul_client);
@@ -40,8 +38,6 @@ void drive(ConsulClient& consul_client, Done done) {
 }
 
 }  // namespace
-
-TEST_SUITE_BEGIN("net");
 
 TEST_CASE("a client's replies come within step(), on the thread that drives it") {
   TestServer server{answer};
@@ -126,23 +122,19 @@ TEST_CASE("open() refuses what cannot be used, and says which setting or file it
   });
   for (const Row& each : rows) {
     CAPTURE(each.words);
-    const auto transport = Transport::open(each.options);
-    REQUIRE_FALSE(transport);
-    CAPTURE(transport.error().message);
+    const Error error = refusal_of(Transport::open(each.options));
+    CAPTURE(error.message);
     // A file that is not there may be there at the next start.
-    const bool is_missing = transport.error().message.find(", got: ") != std::string::npos;
-    CHECK(transport.error().code == (is_missing ? ErrorCode::kFailed : ErrorCode::kInvalid));
-    CHECK(transport.error().message.find(each.words) != std::string::npos);
-    CHECK(transport.error().message.find("expected") != std::string::npos);
-    CHECK(transport.error().message.find('\n') == std::string::npos);
+    const bool is_missing = error.message.find(", got: ") != std::string::npos;
+    CHECK(error.code == (is_missing ? ErrorCode::kFailed : ErrorCode::kInvalid));
+    CHECK(contains(error.message, each.words));
+    CHECK(contains(error.message, "expected"));
+    CHECK_FALSE(contains(error.message, "\n"));
   }
 }
 
 TEST_CASE("open() connects to nothing: Consul may start later") {
-  Options options;
-  options.addresses = {"http://127.0.0.1:" + std::to_string(closed_port()),
-                       "unix:///nowhere/consul.sock"};
+  Options options{.addresses = {"http://127.0.0.1:" + std::to_string(closed_port()),
+                                "unix:///nowhere/consul.sock"}};
   CHECK(Transport::open(options));
 }
-
-TEST_SUITE_END();

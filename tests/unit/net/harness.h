@@ -59,7 +59,12 @@ inline Pending send(Transport& transport, Request what) {
   return pending;
 }
 
-using unit::contains;
+/// Sends it so many times.
+inline std::vector<Pending> send_all(Transport& transport, int count, const Request& what) {
+  std::vector<Pending> pending;
+  for (int i = 0; i < count; ++i) pending.push_back(send(transport, what));
+  return pending;
+}
 
 /// Answers every request with "ok".
 inline void answer(const Received&, Connection& connection) { connection.reply(200, "ok"); }

@@ -1,7 +1,6 @@
 #include "net/transport.h"
 
 #include <atomic>
-#include <future>
 #include <thread>
 
 #include "base/clock.h"
@@ -10,8 +9,6 @@
 using namespace lictor;
 using namespace lictor::net;
 using namespace lictor::net::test;
-
-TEST_SUITE_BEGIN("net");
 
 TEST_CASE("a GET brings status, body and Consul's headers") {
   TestServer server{[](const Received&, Connection& connection) {
@@ -101,9 +98,7 @@ TEST_CASE("a token file that changes counts for the requests after it is read") 
   TestServer server{answer};
   Options options;
   options.token_file = folder.write("token", "first\n");
-  Tuning tuning;
-  tuning.check_token_file_every = 1ms;
-  const auto transport = open_for({server.address()}, tuning, options);
+  const auto transport = open_for({server.address()}, {.check_token_file_every = 1ms}, options);
   CHECK(transport->perform(request("GET", "/")).status == 200);
   folder.write("token", "other\n");
   CHECK(server.requests().at(0).header("X-Consul-Token") == "first");
@@ -150,13 +145,9 @@ TEST_CASE("long polls neither hold up short requests nor cost them their connect
   tuning.max_short_requests = 1;  // Long polls must not count.
   tuning.max_polls = 20;
   const auto transport = open_for({server.address()}, tuning);
-  std::vector<Pending> polls;
-  polls.reserve(20);
-  for (int i = 0; i < 20; ++i) {
-    Request poll = request("GET", "/poll");
-    poll.long_poll = true;
-    polls.push_back(send(*transport, poll));
-  }
+  Request long_poll = request("GET", "/poll");
+  long_poll.long_poll = true;
+  std::vector<Pending> polls = send_all(*transport, 20, long_poll);
   REQUIRE(server.wait_for_requests(20));
   for (int i = 0; i < 20; ++i) CHECK(transport->perform(request("PUT", "/", "x")).status == 200);
   CHECK(server.connections() == 21);
@@ -167,14 +158,11 @@ TEST_CASE("long polls neither hold up short requests nor cost them their connect
 
 TEST_CASE("a burst opens no more connections than allowed, and the next one uses them again") {
   TestServer server{answer};
-  Tuning tuning;
-  tuning.max_short_requests = 8;
-  const auto transport = open_for({server.address()}, tuning);
+  const auto transport = open_for({server.address()}, {.max_short_requests = 8});
   for (int round = 0; round < 3; ++round) {
-    std::vector<Pending> burst;
-    burst.reserve(100);
-    for (int i = 0; i < 100; ++i) burst.push_back(send(*transport, request("PUT", "/", "x")));
-    for (Pending& each : burst) CHECK(each.get().status == 200);
+    for (Pending& each : send_all(*transport, 100, request("PUT", "/", "x"))) {
+      CHECK(each.get().status == 200);
+    }
   }
   CHECK(server.connections() <= 8);
   CHECK(server.closed_by_client() == 0);
@@ -242,9 +230,7 @@ TEST_CASE("cancel() ends a running request at once and closes its connection") {
 
 TEST_CASE("a request waiting for a place can be cancelled, and its time-out counts meanwhile") {
   TestServer server{hold_polls};
-  Tuning tuning;
-  tuning.max_short_requests = 1;
-  const auto transport = open_for({server.address()}, tuning);
+  const auto transport = open_for({server.address()}, {.max_short_requests = 1});
   Pending busy = send(*transport, request("GET", "/poll"));
   REQUIRE(server.wait_for_requests(1));
   Pending cancelled = send(*transport, request("PUT", "/cancelled", "x"));
@@ -288,14 +274,10 @@ TEST_CASE("a reply that is slow is reported once, and a blocking query never") {
 
 TEST_CASE("destruction ends running, waiting and just sent requests with kCancelled") {
   TestServer server{hold_polls};
-  Tuning tuning;
-  tuning.max_short_requests = 4;
-  auto transport = open_for({server.address()}, tuning);
-  std::vector<Pending> pending;
-  pending.reserve(20);
-  for (int i = 0; i < 10; ++i) pending.push_back(send(*transport, request("PUT", "/poll", "x")));
+  auto transport = open_for({server.address()}, {.max_short_requests = 4});
+  auto first = send_all(*transport, 10, request("PUT", "/poll", "x"));
   REQUIRE(server.wait_for_requests(4));
-  for (int i = 0; i < 10; ++i) pending.push_back(send(*transport, request("PUT", "/poll", "x")));
+  auto second = send_all(*transport, 10, request("PUT", "/poll", "x"));
   std::atomic<bool> last = false;
   transport->send(request("GET", "/poll"), [&, raw = transport.get()](const Response&) {
     raw->send(request("GET", "/after"),
@@ -303,11 +285,11 @@ TEST_CASE("destruction ends running, waiting and just sent requests with kCancel
   });
   transport.reset();
   CHECK(last);
-  for (Pending& each : pending) {
-    REQUIRE(each.is_done());
-    CHECK(each.get().delivery == Delivery::kCancelled);
+  for (auto* sent : {&first, &second}) {
+    for (Pending& each : *sent) {
+      REQUIRE(each.is_done());
+      CHECK(each.get().delivery == Delivery::kCancelled);
+    }
   }
   CHECK(server.requests().size() == 4);
 }
-
-TEST_SUITE_END();

@@ -2,13 +2,9 @@
 
 #include <atomic>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <vector>
-
-#include <doctest/doctest.h>
 
 #include "base/clock.h"
 #include "harness.h"
@@ -51,8 +47,6 @@ std::shared_ptr<RateBackoff> backoff() { return std::make_shared<RateBackoff>(Ra
 
 }  // namespace
 
-TEST_SUITE_BEGIN("net");
-
 TEST_CASE("a watch is asked with its wait, and a change ends it") {
   TestServer server{[](const Received&, Connection& connection) {
     connection.reply(200, "[1]", index_header("8"));
@@ -92,10 +86,7 @@ TEST_CASE("watches that are more than their connections take turns on them") {
     if (turn < 2) return answer_unchanged(received, connection, 1ms);
     connection.reply(200, path, index_header("8"));
   }};
-  Tuning tuning;
-  tuning.max_polls = 2;
-  tuning.expected_polls = 5;
-  const auto transport = open_for({server.address()}, tuning);
+  const auto transport = open_for({server.address()}, {.max_polls = 2, .expected_polls = 5});
   std::vector<Pending> pending;
   pending.reserve(5);
   for (int i = 0; i < 5; ++i) {
@@ -113,9 +104,7 @@ TEST_CASE("watches that are more than their connections take turns on them") {
 
 TEST_CASE("a watch that waits for its turn can be cancelled, and a failure is told") {
   TestServer server{hold_polls};
-  Tuning tuning;
-  tuning.max_polls = 1;
-  const auto transport = open_for({server.address()}, tuning);
+  const auto transport = open_for({server.address()}, {.max_polls = 1});
   Pending first = send(*transport, watch_of("/poll", 7));
   REQUIRE(server.wait_for_requests(1));
   Pending second = send(*transport, watch_of("/poll/2", 7));
@@ -124,7 +113,6 @@ TEST_CASE("a watch that waits for its turn can be cancelled, and a failure is to
   CHECK(second.get().delivery == Delivery::kCancelled);
   transport->cancel(first.id);
   CHECK(third.get().body == "ok");
-
   TestServer closing{[](const Received&, Connection& connection) { connection.close_when_done(); }};
   const Response lost = open_for({closing.address()})->perform(watch_of("/v1/kv/a", 7));
   CHECK(lost.delivery == Delivery::kLost);
@@ -142,11 +130,9 @@ TEST_CASE("however much is asked at once, a daemon's clients open no more than t
     --open;
     connection.reply(200, "ok", index_header(received.target.starts_with("/w") ? "8" : "0"));
   }};
-  Tuning tuning;
-  tuning.max_short_requests = kShortConnections;
-  tuning.max_urgent_requests = kUrgentConnections;
-  tuning.max_polls = kPollConnections;
-  const auto transport = open_for({server.address()}, tuning);
+  const auto transport = open_for({server.address()}, {.max_short_requests = kShortConnections,
+                                                       .max_urgent_requests = kUrgentConnections,
+                                                       .max_polls = kPollConnections});
   std::vector<Pending> pending;
   for (int i = 0; i < 100; ++i) {
     pending.push_back(send(*transport, watch_of("/w", 7)));
@@ -179,8 +165,7 @@ TEST_CASE("a refusal by a limit is the answer, and holds back all clients but fo
       if (refuses.exchange(false)) return connection.reply(row.status, row.body);
       connection.reply(200, "ok", index_header("8"));
     }};
-    Tuning tuning;
-    tuning.backoff = backoff();
+    const Tuning tuning{.backoff = backoff()};
     const auto one = open_for({server.address()}, tuning);
     const auto other = open_for({server.address()}, tuning);
     const Instant begin = boot_now();
@@ -218,9 +203,7 @@ TEST_CASE("what is held back can be cancelled, and ends with its client") {
 
 TEST_CASE("refusals in a row make requests fewer") {
   TestServer server{[](const Received&, Connection& connection) { connection.reply(429, ""); }};
-  Tuning tuning;
-  tuning.backoff = backoff();
-  const auto transport = open_for({server.address()}, tuning);
+  const auto transport = open_for({server.address()}, {.backoff = backoff()});
   const Instant begin = boot_now();
   for (int i = 0; i < 3; ++i) CHECK(transport->perform(request("PUT", "/")).status == 429);
   CHECK(boot_now() - begin >= 500ms + 750ms);  // after the first and after the second
@@ -241,5 +224,3 @@ TEST_CASE("every request names the admin partition, as the consul command does")
   CHECK(asked.at(1).target == "/v1/kv/a?recurse&partition=bil%26ling");
   CHECK(asked.at(2).target == "/v1/kv/a?index=7&wait=25000ms&partition=bil%26ling");
 }
-
-TEST_SUITE_END();

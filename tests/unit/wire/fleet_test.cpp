@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/base64.h"
+#include "unit/contains.h"
+#include "unit/refusal.h"
 
 namespace lictor::wire {
 namespace {
@@ -11,12 +13,7 @@ namespace {
 using nlohmann::json;
 using Answer = core::DivisionReply::Answer;
 
-Binding fleet_binding() {
-  Binding fleet_binding;
-  fleet_binding.layout = Layout::under("l/", "q");
-  fleet_binding.queue = "q";
-  return fleet_binding;
-}
+const Binding kFleet{.layout = Layout::under("l/", "q"), .queue = "q"};
 
 http::Response fleet_reply(int status, const json& body, std::uint64_t index = 0) {
   http::Response response;
@@ -43,16 +40,12 @@ http::Response txn_reply_of(const std::vector<json>& entries) {
   return fleet_reply(200, {{"Results", results}, {"Errors", nullptr}});
 }
 
-TEST_SUITE_BEGIN("wire");
-
 TEST_CASE("the number of partitions is a number from 1 to 256, and nothing else") {
   CHECK(read_count("16").value() == 16);
   CHECK(read_count("256\n").value() == 256);
   for (const char* value : {"", "0", "257", "-1", "1.5", "16x", "sixteen", "99999999999"}) {
     CAPTURE(value);
-    const auto count = read_count(value);
-    REQUIRE_FALSE(count);
-    CHECK(count.error().message.find("from 1 to 256") != std::string::npos);
+    CHECK(contains(refusal_of(read_count(value)).message, "from 1 to 256"));
   }
 }
 
@@ -72,12 +65,12 @@ TEST_CASE("the numbers of a member's queues: what is out of range is limited, al
 }
 
 TEST_CASE("one read tells who takes part, how many partitions there are, and who leads") {
-  const http::Request request = encode(fleet_binding(), core::ReadFleet{true});
+  const http::Request request = encode(kFleet, core::ReadFleet{true});
   CHECK(request.only_reads);
   CHECK(json::parse(request.body).size() == 3);
-  CHECK(json::parse(encode(fleet_binding(), core::ReadFleet{false}).body).size() == 2);
+  CHECK(json::parse(encode(kFleet, core::ReadFleet{false}).body).size() == 2);
   const core::FleetRead read = decode(
-      fleet_binding(), core::ReadFleet{true},
+      kFleet, core::ReadFleet{true},
       txn_reply_of(
           {fleet_entry("l/q/members/a", R"({"partitions":{"q":16,"other":3},"weights":{"q":2}})", 5,
                        "s"),
@@ -87,7 +80,7 @@ TEST_CASE("one read tells who takes part, how many partitions there are, and who
            fleet_entry("l/q/leader/16/3", R"({"node":"a"})", 12, "s"),
            fleet_entry("l/q/leaders", "", 13)}));
   CHECK(read.error.empty());
-  REQUIRE(read.members.size() == 2);  // an fleet_entry without a session is nobody's
+  REQUIRE(read.members.size() == 2);  // an entry without a session is nobody's
   CHECK(read.members[0].member == core::BalancerMember{"a", 2, false});
   CHECK(read.members[0].desired_partitions == 16);
   CHECK(read.members[1].member == core::BalancerMember{"b", 1, true});
@@ -103,19 +96,18 @@ TEST_CASE("one read tells who takes part, how many partitions there are, and who
 
 // A server that has just started answers other reads from what it has replayed so far.
 TEST_CASE("whatever is read is read by a quorum") {
-  const Binding b = fleet_binding();
   for (const bool with_locks : {false, true}) {
-    const http::Request request = encode(b, core::ReadFleet{with_locks});
+    const http::Request request = encode(kFleet, core::ReadFleet{with_locks});
     CHECK(request.target == "/v1/txn?consistent");
     CHECK(request.only_reads);
   }
-  CHECK(encode(b, core::ProbeUndivided{}).target == "/v1/txn?consistent");
-  CHECK(encode(b, core::ReadCount{}).target == "/v1/kv/l/q/partitions?consistent");
+  CHECK(encode(kFleet, core::ProbeUndivided{}).target == "/v1/txn?consistent");
+  CHECK(encode(kFleet, core::ReadCount{}).target == "/v1/kv/l/q/partitions?consistent");
 }
 
 TEST_CASE("what cannot be read is an error that says where") {
   const auto error_of = [](const http::Response& response) {
-    return decode(fleet_binding(), core::ReadFleet{}, response).error;
+    return decode(kFleet, core::ReadFleet{}, response).error;
   };
   CHECK(error_of(txn_reply_of({fleet_entry("l/q/partitions", "many", 9)})).find("l/q/partitions") ==
         0);
@@ -123,17 +115,15 @@ TEST_CASE("what cannot be read is an error that says where") {
   http::Response page = fleet_reply(200, "");
   page.body = "<html>";
   CHECK_FALSE(error_of(page).empty());
-
   const auto refused = [](int status, const std::string& body) {
-    return decode(fleet_binding(), core::ReadFleet{}, fleet_reply(status, body)).refused;
+    return decode(kFleet, core::ReadFleet{}, fleet_reply(status, body)).refused;
   };
   CHECK(refused(403, "Permission denied"));
   CHECK_FALSE(refused(500, "No cluster leader"));
 }
 
 TEST_CASE("the number is made where there is none, and only if no lock has changed") {
-  const json first =
-      json::parse(encode(fleet_binding(), core::CreateCount{16, {}}, WallTime{}).body);
+  const json first = json::parse(encode(kFleet, core::CreateCount{16, {}}, WallTime{}).body);
   REQUIRE(first.size() == 2);
   for (const json& op : first) {
     CHECK(op["KV"]["Verb"] == "cas");
@@ -143,7 +133,7 @@ TEST_CASE("the number is made where there is none, and only if no lock has chang
   leader.read.modify_index = 42;
   other.read.modify_index = 43;
   const json after =
-      json::parse(encode(fleet_binding(), core::CreateCount{16, {leader, other}}, WallTime{}).body);
+      json::parse(encode(kFleet, core::CreateCount{16, {leader, other}}, WallTime{}).body);
   REQUIRE(after.size() == 3);
   CHECK(after[0]["KV"] == json{{"Verb", "check-index"}, {"Key", "l/q/leader/4/1"}, {"Index", 43}});
   CHECK(after[1]["KV"]["Key"] == "l/q/leader");
@@ -152,38 +142,37 @@ TEST_CASE("the number is made where there is none, and only if no lock has chang
 }
 
 TEST_CASE("the number changes under the locks of the session, and one needs no number") {
-  const json to_four = json::parse(encode(fleet_binding(), core::ChangeCount{4, 2, 9, "s"}).body);
+  const json to_four = json::parse(encode(kFleet, core::ChangeCount{4, 2, 9, "s"}).body);
   REQUIRE(to_four.size() == 3);
   CHECK(to_four[1]["KV"] ==
         json{{"Verb", "check-session"}, {"Key", "l/q/leader/2/1"}, {"Session", "s"}});
   CHECK(to_four[2]["KV"]["Verb"] == "cas");
   CHECK(to_four[2]["KV"]["Index"] == 9);
-  const json to_one = json::parse(encode(fleet_binding(), core::ChangeCount{1, 2, 9, "s"}).body);
+  const json to_one = json::parse(encode(kFleet, core::ChangeCount{1, 2, 9, "s"}).body);
   CHECK(to_one[2]["KV"] == json{{"Verb", "delete-cas"}, {"Key", "l/q/partitions"}, {"Index", 9}});
   // A transaction takes 64 operations.
-  CHECK(json::parse(encode(fleet_binding(), core::ChangeCount{4, 256, 9, "s"}).body).size() <= 64);
+  CHECK(json::parse(encode(kFleet, core::ChangeCount{4, 256, 9, "s"}).body).size() <= 64);
 }
 
 TEST_CASE("a lost lock is deleted unless it has changed since") {
   core::DeleteLocks ask;
   for (int i = 0; i < 100; ++i) ask.locks.push_back({"l/q/leader/100/" + std::to_string(i), {}});
   ask.locks[1].read.modify_index = 43;
-  const json ops = json::parse(encode(fleet_binding(), ask).body);
+  const json ops = json::parse(encode(kFleet, ask).body);
   CHECK(ops.size() <= 64);
   CHECK(ops[1]["KV"] == json{{"Verb", "delete-cas"}, {"Key", "l/q/leader/100/1"}, {"Index", 43}});
 }
 
 TEST_CASE("a number that may not be written: the error has the rules to grant") {
   const auto read = [](const http::Response& response) {
-    return decode(fleet_binding(), core::ChangeCount{}, response);
+    return decode(kFleet, core::ChangeCount{}, response);
   };
   const json denied{{"OpIndex", 1}, {"What", "Permission denied"}};
   const core::DivisionReply refused = read(fleet_reply(409, {{"Errors", {denied}}}));
   CHECK(refused.answer == Answer::kRefused);
   CHECK(refused.error.starts_with("Permission denied; "));
-  CHECK(refused.error.find(R"(key "l/q/partitions" { policy = "write" })") != std::string::npos);
-  CHECK(refused.error.find(R"(key_prefix "l/q/leader/" { policy = "write" })") !=
-        std::string::npos);
+  CHECK(contains(refused.error, R"(key "l/q/partitions" { policy = "write" })"));
+  CHECK(contains(refused.error, R"(key_prefix "l/q/leader/" { policy = "write" })"));
   const json stale{{"OpIndex", 1}, {"What", "index is stale"}};
   const core::DivisionReply late = read(fleet_reply(409, {{"Errors", {stale}}}));
   CHECK(late.answer == Answer::kNo);
@@ -195,7 +184,7 @@ TEST_CASE("a number that may not be written: the error has the rules to grant") 
 
 TEST_CASE("that there is no number is proved, or the token may not ask") {
   const auto read = [](const http::Response& response) {
-    return decode(fleet_binding(), core::ProbeUndivided{}, response).answer;
+    return decode(kFleet, core::ProbeUndivided{}, response).answer;
   };
   const json denied{{"OpIndex", 0}, {"What", "Permission denied"}};
   const json exists{{"OpIndex", 0}, {"What", "key exists"}};
@@ -207,7 +196,7 @@ TEST_CASE("that there is no number is proved, or the token may not ask") {
 
 TEST_CASE("whether there is a number: an answer without an index is not Consul's") {
   const auto read = [](const http::Response& response) {
-    return decode(fleet_binding(), core::ReadCount{}, response).answer;
+    return decode(kFleet, core::ReadCount{}, response).answer;
   };
   CHECK(read(fleet_reply(200, json::array(), 7)) == Answer::kYes);
   CHECK(read(fleet_reply(404, "", 7)) == Answer::kNo);
@@ -217,30 +206,29 @@ TEST_CASE("whether there is a number: an answer without an index is not Consul's
 }
 
 TEST_CASE("the right to another number is asked for by a transaction that cannot be applied") {
-  const json asked = json::parse(encode(fleet_binding(), core::ProbeChange{8}).body);
+  const json asked = json::parse(encode(kFleet, core::ProbeChange{8}).body);
   REQUIRE(asked.size() == 4);
   CHECK(asked[0]["KV"] == json{{"Verb", "check-not-exists"}, {"Key", "l/q/partitions"}});
   CHECK(asked[1]["KV"] == json{{"Verb", "check-index"}, {"Key", "l/q/partitions"}, {"Index", 1}});
   CHECK(asked[2]["KV"]["Key"] == "l/q/partitions");
   CHECK(asked[3]["KV"]["Key"] == "l/q/leader/8/0");
   const auto read = [](const http::Response& response) {
-    return decode(fleet_binding(), core::ProbeChange{8}, response);
+    return decode(kFleet, core::ProbeChange{8}, response);
   };
   const json exists{{"OpIndex", 1}, {"What", "failed to check index, key doesn't exist"}};
   const json denied{{"OpIndex", 3}, {"What", "Permission denied"}};
   CHECK(read(fleet_reply(409, {{"Errors", {exists}}})).answer == Answer::kYes);
   const core::DivisionReply refused = read(fleet_reply(409, {{"Errors", {exists, denied}}}));
   CHECK(refused.answer == Answer::kRefused);
-  CHECK(refused.error.find(R"(key "l/q/partitions" { policy = "write" })") != std::string::npos);
+  CHECK(contains(refused.error, R"(key "l/q/partitions" { policy = "write" })"));
   CHECK(read(fleet_reply(500, "no leader")).answer == Answer::kUnknown);
 }
 
 TEST_CASE("what members have given up is read from the entries that a session holds") {
-  const Binding b = fleet_binding();
   const core::ReadOwners ask{RequestId{7}};
-  CHECK(encode(b, ask).target == "/v1/kv/l/q/members/?recurse&consistent");
+  CHECK(encode(kFleet, ask).target == "/v1/kv/l/q/members/?recurse&consistent");
   const auto read = decode(
-      b, ask,
+      kFleet, ask,
       fleet_reply(200,
                   json::array({fleet_entry("l/q/members/a", R"({"given_up":{"q":"i-3","r":"i-9"}})",
                                            5, "s1"),
@@ -256,27 +244,26 @@ TEST_CASE("what members have given up is read from the entries that a session ho
 }
 
 TEST_CASE("members that may not be read are refused, and a reply that is lost is neither") {
-  const Binding b = fleet_binding();
   const core::ReadOwners ask{RequestId{7}};
-  const auto none = decode(b, ask, fleet_reply(404, "", 9));
+  const auto none = decode(kFleet, ask, fleet_reply(404, "", 9));
   CHECK(none.ok);
   CHECK(none.given_up.empty());
-  const auto denied = decode(b, ask, fleet_reply(403, "Permission denied"));
+  const auto denied = decode(kFleet, ask, fleet_reply(403, "Permission denied"));
   CHECK_FALSE(denied.ok);
   CHECK(denied.refused);
   for (const int status : {429, 500, 503}) {
-    const auto failed = decode(b, ask, fleet_reply(status, "rate limit exceeded"));
+    const auto failed = decode(kFleet, ask, fleet_reply(status, "rate limit exceeded"));
     CHECK_FALSE(failed.ok);
     CHECK_FALSE(failed.refused);
   }
-  const auto silent = decode(b, ask, http::Response{});
+  const auto silent = decode(kFleet, ask, http::Response{});
   CHECK_FALSE(silent.ok);
   CHECK_FALSE(silent.refused);
 }
 
 TEST_CASE("the locks are told by partition, whatever else is there") {
   const LocksRead read =
-      decode_locks(fleet_binding(), 2,
+      decode_locks(kFleet, 2,
                    fleet_reply(200,
                                {fleet_entry("l/q/leader/2/1", R"({"node":"a"})", 12, "s"),
                                 fleet_entry("l/q/leader/2/7", "", 13)},
@@ -286,14 +273,12 @@ TEST_CASE("the locks are told by partition, whatever else is there") {
   CHECK_FALSE(read.locks[0].found);
   CHECK(read.locks[1].session == "s");
   CHECK(read.locks[1].consul_index == 14);
-  const LocksRead none = decode_locks(fleet_binding(), 2, fleet_reply(404, "", 14));
+  const LocksRead none = decode_locks(kFleet, 2, fleet_reply(404, "", 14));
   CHECK(none.ok);
   CHECK_FALSE(none.locks[1].found);
-  CHECK_FALSE(decode_locks(fleet_binding(), 2, fleet_reply(404, "")).ok);  // not Consul's
-  CHECK_FALSE(decode_locks(fleet_binding(), 2, fleet_reply(500, "")).ok);
+  CHECK_FALSE(decode_locks(kFleet, 2, fleet_reply(404, "")).ok);  // not Consul's
+  CHECK_FALSE(decode_locks(kFleet, 2, fleet_reply(500, "")).ok);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::wire

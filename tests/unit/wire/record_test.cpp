@@ -34,24 +34,20 @@ std::string with(const std::string& member) { return R"({"taskType":"T",)" + mem
 WallTime seconds(std::int64_t s) { return WallTime{std::chrono::seconds{s}}; }
 
 Stamp claimed() {
-  Stamp stamp;
-  stamp.taken = true;
-  stamp.attempt = 2;
-  stamp.lost = 1;
-  stamp.claim = Claim{"host \"a\"", "5e55-10", "a1-7", seconds(1'800'000'000)};
+  Stamp stamp{.taken = true,
+              .attempt = 2,
+              .lost = 1,
+              .claim = Claim{"host \"a\"", "5e55-10", "a1-7", seconds(1'800'000'000)}};
   return stamp;
 }
 Stamp retrying() {
-  Stamp stamp;
-  stamp.attempt = 2;
-  stamp.retry_at = seconds(1'800'000'060) + 250ms;
-  stamp.error = "exit status 1: \"no\nluck\"";
+  Stamp stamp{.attempt = 2,
+              .retry_at = seconds(1'800'000'060) + 250ms,
+              .error = "exit status 1: \"no\nluck\""};
   return stamp;
 }
 
 }  // namespace
-
-TEST_SUITE_BEGIN("wire");
 
 TEST_CASE("a queue's JSON pointer gives the serialKey of a task that has none of its own") {
   Layout layout = kRecordLayout;
@@ -239,11 +235,6 @@ TEST_CASE("a record with a byte order mark is read and rewritten") {
   CHECK(restamp_record(record, {}) == R"({"taskType":"T","x":1,"taskTaken":false})");
 }
 
-TEST_CASE("a backoff's factor is a number, however deep what stands there is nested") {
-  const std::string deep = std::string(10'000, '[') + std::string(10'000, ']');
-  CHECK(error(with(R"("backoff": {"factor": )" + deep + "}")).starts_with("backoff: expected"));
-}
-
 TEST_CASE("what lictor wrote is read back") {
   for (const Stamp& stamp : {claimed(), retrying(), Stamp{}}) {
     Stamp back = task(restamp_record(R"({"taskType":"T"})", stamp)).stamp;
@@ -267,8 +258,7 @@ TEST_CASE("a rewrite keeps what the producer wrote, to the byte") {
 
 TEST_CASE("taskTaken keeps its place and its form") {
   const Stamp taken = [] {
-    Stamp stamp;
-    stamp.taken = true;
+    Stamp stamp{.taken = true};
     return stamp;
   }();
   const std::pair<const char*, const char*> table[] = {
@@ -352,15 +342,15 @@ TEST_CASE("JSON nested 100,000 deep is read, and rewritten") {
     CHECK(task(record).type == "T");
     CHECK(restamp_record(record, claimed()).size() > 150);
   }
-  CHECK_FALSE(error(with("\"backoff\":{\"factor\":" + deep + "}")).empty());
+  CHECK(error(with("\"backoff\":{\"factor\":" + deep + "}")).starts_with("backoff: expected"));
   CHECK_FALSE(error(std::string(100'000, '{')).empty());
 }
 
 TEST_CASE("a dead letter holds the record as its producer wrote it") {
-  BuryOp op;
-  op.key = "l/q/tasks/a \"b\"";
-  op.record = std::make_shared<const std::string>(
-      R"({"taskType":"T","taskTaken":"true","x":1.0,"taskAttempt":2,"taskError":"old"})");
+  BuryOp op{
+      .key = "l/q/tasks/a \"b\"",
+      .record = std::make_shared<const std::string>(
+          R"({"taskType":"T","taskTaken":"true","x":1.0,"taskAttempt":2,"taskError":"old"})")};
   op.stamp.attempt = 3;
   op.stamp.lost = 1;
   op.reason = "failed";
@@ -376,10 +366,7 @@ TEST_CASE("a dead letter holds the record as its producer wrote it") {
 }
 
 TEST_CASE("a dead letter holds what cannot be read as text, or in base64") {
-  BuryOp op;
-  op.readable = false;
-  op.key = "l/q/tasks/a";
-  op.reason = "unreadable";
+  BuryOp op{.key = "l/q/tasks/a", .readable = false, .reason = "unreadable"};
   const auto start = [&](const std::string& bytes) {
     op.record = std::make_shared<const std::string>(bytes);
     const std::string text = dead_letter(op, "a");
@@ -391,5 +378,3 @@ TEST_CASE("a dead letter holds what cannot be read as text, or in base64") {
   CHECK(start(std::string(30, '\x01')) ==
         R"({"key":"l/q/tasks/a","raw_base64":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB")");
 }
-
-TEST_SUITE_END();

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "base/base64.h"
+#include "unit/contains.h"
 #include "wire/consul.h"
 #include "wire/fleet.h"
 #include "wire/transaction_plan.h"
@@ -29,26 +30,34 @@ http::Response no_reply(http::Delivery delivery) {
   r.error = "what failed";
   return r;
 }
-std::string what(const std::string& text, int op = 0) {
-  return R"({"OpIndex":)" + std::to_string(op) + R"(,"What":")" + text + R"("})";
+// The answer to a transaction in which these operations failed.
+http::Response failed(const std::vector<std::pair<std::string, int>>& errors) {
+  std::string list;
+  for (const auto& [text, op] : errors) {
+    list += (list.empty() ? "" : ",") +
+            (R"({"OpIndex":)" + std::to_string(op) + R"(,"What":")" + text + R"("})");
+  }
+  return reply(409, R"({"Results":null,"Errors":[)" + list + "]}");
 }
-std::string errors(const std::string& list) {
-  return R"({"Results":null,"Errors":[)" + list + "]}";
-}
-// The answer to a transaction in which one operation failed.
-http::Response failed(const std::string& text, int op = 0) {
-  return reply(409, errors(what(text, op)));
-}
+http::Response failed(const std::string& text, int op = 0) { return failed({{text, op}}); }
 std::string entry(const std::string& key, const std::string& value, std::uint64_t modify,
                   const std::string& session = {}) {
   return R"({"LockIndex":0,"Key":")" + key + R"(","Flags":0,"Value":")" + base64_encode(value) +
          '"' + (session.empty() ? "" : R"(,"Session":")" + session + '"') +
          R"(,"CreateIndex":5,"ModifyIndex":)" + std::to_string(modify) + "}";
 }
-std::string results(const std::string& list) {
-  return R"({"Results":[)" + list + R"(],"Errors":null})";
+// The answer to a transaction that was applied.
+http::Response applied(const std::vector<std::string>& entries) {
+  std::string list;
+  for (const std::string& each : entries) {
+    list += (list.empty() ? "" : ",") + (R"({"KV":)" + each + "}");
+  }
+  return reply(200, R"({"Results":[)" + list + R"(],"Errors":null})");
 }
-std::string kv(const std::string& an_entry) { return R"({"KV":)" + an_entry + "}"; }
+// The answer to a read of one key.
+http::Response found(const std::string& an_entry, std::uint64_t index = 21) {
+  return reply(200, "[" + an_entry + "]", index);
+}
 
 // Every answer after which a write may have landed, or may land yet.
 const http::Response kUnknowns[] = {
@@ -79,21 +88,25 @@ const http::Response kRefusals[] = {
           " later"),
 };
 
+// What failed of a commit, one thing.
+Committed::Failure only_failure(const Commit& commit, const http::Response& response) {
+  const auto committed = decode(commit, response);
+  CHECK(committed.outcome == Outcome::kRejected);
+  REQUIRE(committed.failures.size() == 1);
+  return committed.failures[0];
+}
+
 Commit some_commit() {
-  BuryOp bury;
-  bury.key = "l/q/tasks/c";
-  bury.index = 9;
-  bury.record = std::make_shared<const std::string>("{}");
-  Commit commit;
-  commit.request = RequestId{7};
-  commit.session = "s";
-  commit.ops = {RestampOp{"l/q/tasks/a", 7, bury.record, {}, 0}, bury, FinishOp{"l/q/tasks/b", 8}};
+  BuryOp bury{
+      .key = "l/q/tasks/c", .index = 9, .record = std::make_shared<const std::string>("{}")};
+  Commit commit{
+      .request = RequestId{7},
+      .session = "s",
+      .ops = {RestampOp{"l/q/tasks/a", 7, bury.record, {}, 0}, bury, FinishOp{"l/q/tasks/b", 8}}};
   return commit;
 }
 
 }  // namespace
-
-TEST_SUITE_BEGIN("wire");
 
 TEST_CASE("a session's creation") {
   const CreateSession effect{RequestId{3}};
@@ -117,7 +130,7 @@ TEST_CASE("a session's creation") {
   CHECK(decode(effect, no_reply(http::Delivery::kLost)).error == "what failed");
 }
 
-TEST_CASE("a session's renewal") {
+TEST_CASE("a session's renewal and destruction") {
   using Answer = SessionRenewed::Answer;
   const RenewSession effect{RequestId{3}, "s"};
   CHECK(decode(effect, reply(200, R"([{"ID":"s","TTL":"10s"}])")).answer == Answer::kAlive);
@@ -126,25 +139,22 @@ TEST_CASE("a session's renewal") {
                         no_reply(http::Delivery::kLost), no_reply(http::Delivery::kNotSent)}) {
     CHECK(decode(effect, r).answer == Answer::kNothing);
   }
-}
-
-TEST_CASE("a session's destruction") {
-  const DestroySession effect{RequestId{3}, "s"};
-  CHECK(decode(effect, reply(200, "true")).outcome == Outcome::kApplied);
-  CHECK(decode(effect, reply(500, "EOF")).outcome == Outcome::kUnknown);
-  CHECK(decode(effect, reply(403, "Permission denied")).outcome == Outcome::kRejected);
+  const DestroySession destroy{RequestId{3}, "s"};
+  CHECK(decode(destroy, reply(200, "true")).outcome == Outcome::kApplied);
+  CHECK(decode(destroy, reply(500, "EOF")).outcome == Outcome::kUnknown);
+  CHECK(decode(destroy, reply(403, "Permission denied")).outcome == Outcome::kRejected);
 }
 
 TEST_CASE("the lock") {
   using Answer = LockReplied::Answer;
   const AcquireLock effect{RequestId{3}, "s"};
-  const auto won = decode(effect, reply(200, results(kv(entry("l/q/leader", "", 234, "s")))));
+  const auto won = decode(effect, applied({entry("l/q/leader", "", 234, "s")}));
   CHECK(won.answer == Answer::kAcquired);
   CHECK(won.modify_index == 234);
-  const auto restored = decode(AcquireLock{RequestId{3}, "s", 234},
-                               reply(200, results(kv(entry("l/q/leader", "", 234, "s")) + ',' +
-                                                  kv(entry("l/q/leader", "", 234, "s")) + ',' +
-                                                  kv(entry("l/q/leader", "", 240, "s")))));
+  const auto restored =
+      decode(AcquireLock{RequestId{3}, "s", 234},
+             applied({entry("l/q/leader", "", 234, "s"), entry("l/q/leader", "", 234, "s"),
+                      entry("l/q/leader", "", 240, "s")}));
   CHECK(restored.answer == Answer::kAcquired);
   CHECK(restored.modify_index == 240);
   const auto lost = [&](const std::string& text) { return decode(effect, failed(text)).answer; };
@@ -160,9 +170,9 @@ TEST_CASE("the lock") {
     CHECK(lost(text) == Answer::kChanged);
   }
   // Both are told; that another holds it says more.
-  const auto raced = decode(
-      effect, reply(409, errors(what(R"(failed index check for key \"lead\")") + ',' +
-                                what(R"(failed to lock key \"lead\", lock is already held)"))));
+  const auto raced =
+      decode(effect, failed({{R"(failed index check for key \"lead\")", 0},
+                             {R"(failed to lock key \"lead\", lock is already held)", 0}}));
   CHECK(raced.answer == Answer::kHeld);
   // A key's name is not the answer.
   CHECK(lost(R"(failed to lock key \"due to lock delay/lead\", lock is already held)") ==
@@ -187,8 +197,7 @@ TEST_CASE("a read that Consul's limits refuse says so, since what was known hold
 
 TEST_CASE("the lock's release") {
   const ReleaseLock effect{RequestId{3}, "s", 9};
-  CHECK(decode(effect, reply(200, results(kv(entry("l/q/leader", "", 235))))).outcome ==
-        Outcome::kApplied);
+  CHECK(decode(effect, applied({entry("l/q/leader", "", 235)})).outcome == Outcome::kApplied);
   CHECK(
       decode(effect,
              failed(R"(failed to unlock key \"k\", lock isn't held, or is held by another session)",
@@ -200,18 +209,15 @@ TEST_CASE("the lock's release") {
 
 TEST_CASE("the leader key") {
   const ReadLeader effect{RequestId{3}, true, 0};
-  const auto held = decode(
-      effect, reply(200, "[" + entry("l/q/leader", R"({"node":"host-a"})", 20, "s") + "]", 21));
+  const auto held = decode(effect, found(entry("l/q/leader", R"({"node":"host-a"})", 20, "s")));
   CHECK(held.ok);
   CHECK(held.found);
   CHECK(held.session == "s");
   CHECK(held.holder == "host-a");
   CHECK(held.modify_index == 20);
   CHECK(held.consul_index == 21);
-  const auto strange =
-      decode(effect, reply(200, "[" + entry("l/q/leader", "me", 20, "s") + "]", 21));
-  CHECK(strange.holder == "session s");
-  const auto released = decode(effect, reply(200, "[" + entry("l/q/leader", "{}", 20) + "]", 21));
+  CHECK(decode(effect, found(entry("l/q/leader", "me", 20, "s"))).holder == "session s");
+  const auto released = decode(effect, found(entry("l/q/leader", "{}", 20)));
   CHECK(released.found);
   CHECK(released.session.empty());
   const auto missing = decode(effect, reply(404, "", 30));
@@ -227,7 +233,7 @@ TEST_CASE("the leader key") {
 TEST_CASE("the operator's switches") {
   const WatchControl effect{RequestId{3}, 0};
   const auto control = [&](const std::string& value) {
-    return decode(effect, reply(200, "[" + entry("l/q/control", value, 20) + "]", 21));
+    return decode(effect, found(entry("l/q/control", value, 20)));
   };
   CHECK(control("{}").ok);
   CHECK_FALSE(control("{}").paused);
@@ -266,33 +272,31 @@ TEST_CASE("the names of the tasks") {
 
 TEST_CASE("which versions are no longer there") {
   const CheckTasks effect{RequestId{3}, {{"l/q/tasks/a", 20}, {"l/q/tasks/b", 21}}};
-  const auto same = decode(effect, reply(200, results(kv(entry("l/q/tasks/a", "", 20)) + "," +
-                                                      kv(entry("l/q/tasks/b", "", 21)))));
+  const auto same =
+      decode(effect, applied({entry("l/q/tasks/a", "", 20), entry("l/q/tasks/b", "", 21)}));
   CHECK(same.ok);
   CHECK(same.changed.empty());
   CHECK(same.missing.empty());
-
   const std::string stale =
       R"(failed index check for key \"l/q/tasks/a\", current modify index 237 != 20)";
   const std::string gone = R"(failed to check index, key \"l/q/tasks/b\" doesn't exist)";
-  const auto other = decode(effect, reply(409, errors(what(stale, 0) + "," + what(gone, 1))));
+  const auto other = decode(effect, failed({{stale, 0}, {gone, 1}}));
   CHECK(other.ok);
   CHECK(other.changed == std::vector<std::string>{"l/q/tasks/a"});
   CHECK(other.missing == std::vector<std::string>{"l/q/tasks/b"});
-
   CHECK(decode(effect, failed("Permission denied")).denied);
-  for (const auto& r :
-       {failed("Permission denied"), failed("doesn't exist", 9), reply(409, errors("")),
-        reply(200, "{"), reply(500, "EOF"), no_reply(http::Delivery::kLost)}) {
+  for (const auto& r : {failed("Permission denied"), failed("doesn't exist", 9),
+                        failed(std::vector<std::pair<std::string, int>>{}), reply(200, "{"),
+                        reply(500, "EOF"), no_reply(http::Delivery::kLost)}) {
     CHECK_FALSE(decode(effect, r).ok);
   }
 }
 
 TEST_CASE("single tasks") {
   const FetchTasks effect{RequestId{3}, {"l/q/tasks/a", "l/q/tasks/b"}};
-  const auto both = decode(kLayout, effect,
-                           reply(200, results(kv(entry("l/q/tasks/a", R"({"taskType":"T"})", 20)) +
-                                              "," + kv(entry("l/q/tasks/b", "soon", 21)))));
+  const auto both = decode(
+      kLayout, effect,
+      applied({entry("l/q/tasks/a", R"({"taskType":"T"})", 20), entry("l/q/tasks/b", "soon", 21)}));
   CHECK(both.ok);
   CHECK(both.records.size() == 2);
   CHECK(both.missing.empty());
@@ -301,44 +305,41 @@ TEST_CASE("single tasks") {
   CHECK(missing.ok);
   CHECK(missing.records.empty());
   CHECK(missing.missing == std::vector<std::string>{"l/q/tasks/b"});
-
   // A get without the right to read is left out: that is not "missing".
-  const auto one = decode(kLayout, effect, reply(200, results(kv(entry("l/q/tasks/a", "{}", 20)))));
+  const auto one = decode(kLayout, effect, applied({entry("l/q/tasks/a", "{}", 20)}));
   CHECK(one.ok);
   CHECK(one.records.size() == 1);
   CHECK(one.missing.empty());
   // Folders are no tasks; one that holds something is told.
   const FetchTasks folders{RequestId{3}, {"l/q/tasks/f/", "l/q/tasks/g/"}};
-  const auto told = decode(kLayout, folders,
-                           reply(200, results(kv(entry("l/q/tasks/f/", "x", 20)) + "," +
-                                              kv(entry("l/q/tasks/g/", "", 21)))));
+  const auto told = decode(
+      kLayout, folders, applied({entry("l/q/tasks/f/", "x", 20), entry("l/q/tasks/g/", "", 21)}));
   CHECK(told.records.empty());
   CHECK(told.folders == std::vector<std::string>{"l/q/tasks/f/"});
   CHECK(told.missing == std::vector<std::string>{"l/q/tasks/g/"});
   CHECK_FALSE(decode(kLayout, effect, failed("Permission denied")).ok);
   CHECK_FALSE(decode(kLayout, effect, failed("doesn't exist", 9)).ok);
-  CHECK_FALSE(decode(kLayout, effect, reply(409, errors(""))).ok);
+  CHECK_FALSE(decode(kLayout, effect, failed(std::vector<std::pair<std::string, int>>{})).ok);
   CHECK_FALSE(decode(kLayout, effect, reply(500, "node is not the leader")).ok);
   CHECK_FALSE(decode(kLayout, effect, no_reply(http::Delivery::kLost)).ok);
 }
 
 TEST_CASE("a commit is applied, rejected, or unknown, and nothing between") {
   const Commit commit = some_commit();
-  const auto applied = decode(commit, reply(200, results(kv(entry("l/q/leader", "", 11, "s")) +
-                                                         "," + kv(entry("l/q/tasks/a", "", 42)))));
-  CHECK(applied.request == RequestId{7});
-  CHECK(applied.outcome == Outcome::kApplied);
-  CHECK(applied.modify_index == 42);
+  const auto done =
+      decode(commit, applied({entry("l/q/leader", "", 11, "s"), entry("l/q/tasks/a", "", 42)}));
+  CHECK(done.request == RequestId{7});
+  CHECK(done.outcome == Outcome::kApplied);
+  CHECK(done.modify_index == 42);
   for (const auto& r : kUnknowns) {
     CAPTURE(r.body);
     CHECK(decode(commit, r).outcome == Outcome::kUnknown);
     CHECK_FALSE(decode(commit, r).error.empty());
   }
   for (const auto& r : kRefusals) CHECK(decode(commit, r).outcome == Outcome::kRejected);
-  const auto denied = decode(commit, reply(403, "ACL not found"));
-  REQUIRE(denied.failures.size() == 1);
-  CHECK(denied.failures[0].op == Committed::kFence);
-  CHECK(denied.failures[0].why == OpFailure::kDenied);
+  const auto denied = only_failure(commit, reply(403, "ACL not found"));
+  CHECK(denied.op == Committed::kFence);
+  CHECK(denied.why == OpFailure::kDenied);
 }
 
 TEST_CASE("a conflict that names no operation is no answer of Consul's") {
@@ -356,7 +357,7 @@ TEST_CASE("a conflict that names no operation is no answer of Consul's") {
 TEST_CASE("the bucket of rate_limit is read as a claim writes it") {
   const WallTime at{std::chrono::milliseconds{1'764'322'210'123}};
   const auto read = [](const std::string& value) {
-    return decode(ReadRate{RequestId{1}}, reply(200, "[" + entry("l/q/rate", value, 7) + "]", 9));
+    return decode(ReadRate{RequestId{1}}, found(entry("l/q/rate", value, 7), 9));
   };
   CHECK(read(bucket_text(at)).ok);
   CHECK(read(bucket_text(at)).modify_index == 7);
@@ -380,10 +381,9 @@ TEST_CASE("a claim whose bucket has changed is told from one whose task has") {
   claim.rate = RateMark{5, {}};
   commit.ops = {claim};
   const auto part_of = [&](int op) {
-    const auto event = decode(commit, failed("failed to set key, index is stale", op));
-    REQUIRE(event.failures.size() == 1);
-    CHECK(event.failures[0].why == OpFailure::kStale);
-    return event.failures[0].part;
+    const auto failure = only_failure(commit, failed("failed to set key, index is stale", op));
+    CHECK(failure.why == OpFailure::kStale);
+    return failure.part;
   };
   CHECK(part_of(1) == Committed::Part::kTask);
   CHECK(part_of(2) == Committed::Part::kRate);
@@ -410,20 +410,18 @@ TEST_CASE("schedules are read once a version, and a faulty one beside the others
   CHECK(listed.consul_index == 9);
   REQUIRE(listed.entries.size() == 2);
   CHECK(listed.entries[0].definition == nullptr);
-  CHECK(listed.entries[0].error.find("expected one of cron, every and at") != std::string::npos);
+  CHECK(contains(listed.entries[0].error, "expected one of cron, every and at"));
   const auto& entry = listed.entries[1];
   CHECK(entry.name == "good");
   CHECK(entry.tasks_prefix == "l/q/tasks/");
   CHECK(entry.last_task_key == "l/q/tasks/good@x");
   CHECK(entry.modify_index == 4);
   REQUIRE(entry.definition);
-
   const auto again = decode(kLayout, asked, reply(200, body, 10), cache);
   CHECK(again.entries.at(1).definition == entry.definition);
   cache.forget();
   CHECK(decode(kLayout, asked, reply(200, body, 11), cache).entries.at(1).definition !=
         entry.definition);
-
   const auto unchanged = decode(kLayout, asked, reply(200, body, 5), cache);
   CHECK(unchanged.ok);
   CHECK(unchanged.unchanged);
@@ -435,8 +433,7 @@ TEST_CASE("schedules are read once a version, and a faulty one beside the others
 
 TEST_CASE("an operator's switches that cannot be read pause the queue, an empty value none") {
   const auto read = [](const std::string& value) {
-    return decode(WatchControl{RequestId{1}, 0},
-                  reply(200, "[" + entry("l/q/control", value, 3) + "]", 9));
+    return decode(WatchControl{RequestId{1}, 0}, found(entry("l/q/control", value, 3), 9));
   };
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   for (const std::string& value :
@@ -466,39 +463,36 @@ TEST_CASE("a rejected commit names what failed, and why") {
     Committed::Part part;
   };
   using Part = Committed::Part;
+  using enum OpFailure;
+  constexpr auto kFence = Committed::kFence;
   const Row table[] = {
-      {R"(failed session check for key \"t/lead\", current session \"a\" != \"b\")", 0,
-       Committed::kFence, OpFailure::kNotLeader, Part::kTask},
-      {R"(failed session check for key \"t/x\", current session \"\" != \"b\")", 0,
-       Committed::kFence, OpFailure::kNotLeader, Part::kTask},
-      {R"(failed to check session, key \"t/none\" doesn't exist)", 0, Committed::kFence,
-       OpFailure::kNotLeader, Part::kTask},
-      {"Permission denied", 0, Committed::kFence, OpFailure::kDenied, Part::kTask},
-      {R"(failed to set key \"t/x\", index is stale)", 1, 0, OpFailure::kStale, Part::kTask},
-      {"Permission denied", 1, 0, OpFailure::kDenied, Part::kTask},
-      {R"(failed index check for key \"t/x\", current modify index 237 != 236)", 2, 1,
-       OpFailure::kStale, Part::kTask},
-      {R"(failed to check index, key \"t/none\" doesn't exist)", 2, 1, OpFailure::kStale,
+      {R"(failed session check for key \"t/lead\", current session \"a\" != \"b\")", 0, kFence,
+       kNotLeader, Part::kTask},
+      {R"(failed session check for key \"t/x\", current session \"\" != \"b\")", 0, kFence,
+       kNotLeader, Part::kTask},
+      {R"(failed to check session, key \"t/none\" doesn't exist)", 0, kFence, kNotLeader,
        Part::kTask},
-      {R"(failed to set key \"dead/x\", index is stale)", 3, 1, OpFailure::kStale,
-       Part::kDeadLetter},
-      {"Permission denied", 3, 1, OpFailure::kDenied, Part::kDeadLetter},
-      {R"(failed to delete key \"t/x\", index is stale)", 4, 1, OpFailure::kStale, Part::kTask},
-      {R"(failed to delete key \"t/x\", index is stale)", 5, 2, OpFailure::kStale, Part::kTask},
-      {R"(failed to delete key \"Permission denied\", index is stale)", 5, 2, OpFailure::kStale,
+      {"Permission denied", 0, kFence, kDenied, Part::kTask},
+      {R"(failed to set key \"t/x\", index is stale)", 1, 0, kStale, Part::kTask},
+      {"Permission denied", 1, 0, kDenied, Part::kTask},
+      {R"(failed index check for key \"t/x\", current modify index 237 != 236)", 2, 1, kStale,
        Part::kTask},
-      {R"(unknown KV verb \"CAS\")", 5, 2, OpFailure::kOther, Part::kTask},
-      {R"(key \"an index is stale\" exists)", 5, 2, OpFailure::kOther, Part::kTask},
+      {R"(failed to check index, key \"t/none\" doesn't exist)", 2, 1, kStale, Part::kTask},
+      {R"(failed to set key \"dead/x\", index is stale)", 3, 1, kStale, Part::kDeadLetter},
+      {"Permission denied", 3, 1, kDenied, Part::kDeadLetter},
+      {R"(failed to delete key \"t/x\", index is stale)", 4, 1, kStale, Part::kTask},
+      {R"(failed to delete key \"t/x\", index is stale)", 5, 2, kStale, Part::kTask},
+      {R"(failed to delete key \"Permission denied\", index is stale)", 5, 2, kStale, Part::kTask},
+      {R"(unknown KV verb \"CAS\")", 5, 2, kOther, Part::kTask},
+      {R"(key \"an index is stale\" exists)", 5, 2, kOther, Part::kTask},
   };
   for (const Row& row : table) {
     CAPTURE(row.text);
     CAPTURE(row.index);
-    const auto event = decode(some_commit(), failed(row.text, row.index));
-    CHECK(event.outcome == Outcome::kRejected);
-    REQUIRE(event.failures.size() == 1);
-    CHECK(event.failures[0].op == row.op);
-    CHECK(event.failures[0].why == row.why);
-    CHECK(event.failures[0].part == row.part);
+    const auto failure = only_failure(some_commit(), failed(row.text, row.index));
+    CHECK(failure.op == row.op);
+    CHECK(failure.why == row.why);
+    CHECK(failure.part == row.part);
   }
 }
 
@@ -507,11 +501,11 @@ TEST_CASE("a fence that refuses names its partition; another number of partition
   commit.partitions = {3, 12};
   commit.partition_count = 16;
   commit.count_index = 9;
-  const auto lost = decode(commit, failed(R"(failed session check for key \"l\", current)", 1));
-  REQUIRE(lost.failures.size() == 1);
-  CHECK(lost.failures[0].op == Committed::kFence);
-  CHECK(lost.failures[0].why == OpFailure::kNotLeader);
-  CHECK(lost.failures[0].partition == 12);
+  const auto lost =
+      only_failure(commit, failed(R"(failed session check for key \"l\", current)", 1));
+  CHECK(lost.op == Committed::kFence);
+  CHECK(lost.why == OpFailure::kNotLeader);
+  CHECK(lost.partition == 12);
   for (const char* text : {R"(failed index check for key \"p\", current modify index 10 != 9)",
                            R"(failed to check index, key \"p\" doesn't exist)"}) {
     const auto changed = decode(commit, failed(text, 2));
@@ -521,29 +515,22 @@ TEST_CASE("a fence that refuses names its partition; another number of partition
     CHECK(changed.failures[1].why == OpFailure::kNotLeader);
     CHECK(changed.failures[1].partition == 12);
   }
-  const auto nowhere = decode(commit, failed(R"(failed to set key \"t/x\", index is stale)", 99));
-  REQUIRE(nowhere.failures.size() == 1);
-  CHECK(nowhere.failures[0].why != OpFailure::kNotLeader);
-  const auto stale = decode(commit, failed(R"(failed to set key \"t/x\", index is stale)", 3));
-  REQUIRE(stale.failures.size() == 1);
-  CHECK(stale.failures[0].op == 0);
+  const std::string stale = R"(failed to set key \"t/x\", index is stale)";
+  CHECK(only_failure(commit, failed(stale, 99)).why != OpFailure::kNotLeader);
+  CHECK(only_failure(commit, failed(stale, 3)).op == 0);
 }
 
 TEST_CASE("a dead letter whose task is gone failed for that, not for its name") {
-  const auto event =
+  const auto failure =
+      only_failure(some_commit(), failed({{R"(failed to check index, key \"c\" doesn't exist)", 2},
+                                          {R"(failed to set key \"dead/c\", index is stale)", 3}}));
+  CHECK(failure.op == 1);
+  CHECK(failure.part == Committed::Part::kTask);
+  const auto all =
       decode(some_commit(),
-             reply(409, errors(what(R"(failed to check index, key \"c\" doesn't exist)", 2) + "," +
-                               what(R"(failed to set key \"dead/c\", index is stale)", 3))));
-  REQUIRE(event.failures.size() == 1);
-  CHECK(event.failures[0].op == 1);
-  CHECK(event.failures[0].part == Committed::Part::kTask);
-
-  const auto all = decode(
-      some_commit(),
-      reply(409,
-            errors(what(R"(failed session check for key \"l\", current session \"\" != \"s\")") +
-                   "," + what(R"(failed to set key \"a\", index is stale)", 1) + "," +
-                   what(R"(failed to set key \"dead/c\", index is stale)", 3))));
+             failed({{R"(failed session check for key \"l\", current session \"\" != \"s\")", 0},
+                     {R"(failed to set key \"a\", index is stale)", 1},
+                     {R"(failed to set key \"dead/c\", index is stale)", 3}}));
   CHECK(all.failures.size() == 3);
 }
 
@@ -554,10 +541,9 @@ TEST_CASE("a job's write that failed is told from its task that is gone") {
   commit.ops = {commit.ops[0], finish};  // 0 fence, 1 restamp, 2 look, 3 and 4 writes, 5 finish
   using Part = Committed::Part;
   const auto of = [&](const std::string& text, int index) {
-    const auto event = decode(commit, failed(text, index));
-    REQUIRE(event.failures.size() == 1);
-    CHECK(event.failures[0].op == 1);
-    return std::pair{event.failures[0].why, event.failures[0].part};
+    const auto failure = only_failure(commit, failed(text, index));
+    CHECK(failure.op == 1);
+    return std::pair{failure.why, failure.part};
   };
   CHECK(of(R"(failed index check for key \"b\", current modify index 9 != 8)", 2) ==
         std::pair{OpFailure::kStale, Part::kTask});
@@ -566,21 +552,17 @@ TEST_CASE("a job's write that failed is told from its task that is gone") {
   CHECK(of("Permission denied", 4) == std::pair{OpFailure::kDenied, Part::kJobWrite});
   CHECK(of(R"(failed to delete key \"b\", index is stale)", 5) ==
         std::pair{OpFailure::kStale, Part::kTask});
-
-  const auto both = decode(
-      commit, reply(409, errors(what(R"(failed to check index, key \"b\" doesn't exist)", 2) + "," +
-                                what(R"(failed to set key \"app/x\", index is stale)", 3))));
-  REQUIRE(both.failures.size() == 1);
-  CHECK(both.failures[0].part == Part::kTask);
+  const auto both =
+      only_failure(commit, failed({{R"(failed to check index, key \"b\" doesn't exist)", 2},
+                                   {R"(failed to set key \"app/x\", index is stale)", 3}}));
+  CHECK(both.part == Part::kTask);
 }
 
 TEST_CASE("a transaction that is refused as a whole says whether what it holds is the matter") {
   const auto why = [](int status, const std::string& body = "no") {
-    const auto committed = decode(some_commit(), reply(status, body));
-    REQUIRE(committed.outcome == Outcome::kRejected);
-    REQUIRE(committed.failures.size() == 1);
-    CHECK(committed.failures[0].op == Committed::kFence);
-    return committed.failures[0].why;
+    const auto failure = only_failure(some_commit(), reply(status, body));
+    CHECK(failure.op == Committed::kFence);
+    return failure.why;
   };
   CHECK(why(413) == OpFailure::kTooLarge);
   CHECK(why(400) == OpFailure::kMalformed);
@@ -623,5 +605,3 @@ TEST_CASE("a lock that is refused for the number of partitions is not the lock o
   CHECK(answer(lock, R"(failed index check for key \"l/q/partitions\", current)", 0) ==
         Answer::kCountChanged);
 }
-
-TEST_SUITE_END();

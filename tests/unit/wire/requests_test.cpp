@@ -14,13 +14,12 @@ using namespace std::chrono_literals;
 namespace {
 
 Binding binding() {
-  Binding b;
-  b.layout = Layout::under("l/", "q");
-  b.queue = "q";
-  b.node = "host \"a\"";
-  b.leader_value = R"({"node":"a"})";
-  b.session_ttl = 15s;
-  b.lock_delay = 30s;
+  Binding b{.layout = Layout::under("l/", "q"),
+            .queue = "q",
+            .node = "host \"a\"",
+            .leader_value = R"({"node":"a"})",
+            .session_ttl = 15s,
+            .lock_delay = 30s};
   return b;
 }
 
@@ -33,8 +32,6 @@ std::shared_ptr<const std::string> bytes(std::string text) {
 }
 
 }  // namespace
-
-TEST_SUITE_BEGIN("wire");
 
 TEST_CASE("a session names its owner, and its durations have units") {
   Binding b = binding();
@@ -156,20 +153,13 @@ TEST_CASE("what work waits for is asked more often, and what leadership rests on
 
 TEST_CASE("every operation of a commit is fenced, and by CAS") {
   const Binding b = binding();
-  Stamp stamp;
-  stamp.taken = true;
+  Stamp stamp{.taken = true};
   const auto record = bytes(R"({"taskType":"T","taskTaken":"false"})");
-  BuryOp bury;
-  bury.key = "l/q/tasks/c";
-  bury.index = 9;
-  bury.record = record;
-  bury.reason = "failed";
-  bury.taken = 1;
-  Commit commit;
-  commit.session = "5e55";
-  commit.ops = {RestampOp{"l/q/tasks/a", 7, record, stamp, 18446744073709551615ULL},
-                FinishOp{"l/q/tasks/b", 8}, bury, MarkOp{MarkOp::What::kTasksFolder},
-                MarkOp{MarkOp::What::kControl}};
+  BuryOp bury{.key = "l/q/tasks/c", .index = 9, .record = record, .reason = "failed", .taken = 1};
+  Commit commit{.session = "5e55",
+                .ops = {RestampOp{"l/q/tasks/a", 7, record, stamp, 18446744073709551615ULL},
+                        FinishOp{"l/q/tasks/b", 8}, bury, MarkOp{MarkOp::What::kTasksFolder},
+                        MarkOp{MarkOp::What::kControl}}};
   CHECK(
       text(encode(b, commit)) ==
       R"(PUT /v1/txn [{"KV":{"Verb":"check-session","Key":"l/q/leader","Session":"5e55"}},)"
@@ -192,15 +182,12 @@ TEST_CASE("what a job writes stands between a look at its task and the task's en
                    {"app/z", {}, true, {}},
                    {"app/w", {}, true, 9},
                    {"app/v", {}, true, 0}};
-  DoneRecord done;
-  done.record = bytes(R"({"taskType":"T","taskTaken":true,"taskAttempt":2})");
-  done.result = "[1]";
-  done.attempts = 2;
-  done.at = WallTime{std::chrono::milliseconds{1500}};
+  DoneRecord done{.record = bytes(R"({"taskType":"T","taskTaken":true,"taskAttempt":2})"),
+                  .result = "[1]",
+                  .attempts = 2,
+                  .at = WallTime{std::chrono::milliseconds{1500}}};
   finish.done = std::make_shared<const DoneRecord>(done);
-  Commit commit;
-  commit.session = "5e55";
-  commit.ops = {finish, PruneOp{"l/q/tasks/old", 7}};
+  Commit commit{.session = "5e55", .ops = {finish, PruneOp{"l/q/tasks/old", 7}}};
   const std::string value =
       R"({"record":{"taskType":"T","taskTaken":false},"result":[1],"attempts":2,)"
       R"("started":"1970-01-01T00:00:00.000Z","at":"1970-01-01T00:00:01.500Z","took_ms":1500,)"
@@ -238,9 +225,7 @@ TEST_CASE("a tick's task goes with its schedule, or the schedule alone") {
                 tick,
                 "s/20261124T090000Z",
                 true};
-  Commit commit;
-  commit.session = "5e55";
-  commit.ops = {op};
+  Commit commit{.session = "5e55", .ops = {op}};
   const std::string fence =
       R"(PUT /v1/txn [{"KV":{"Verb":"check-session","Key":"l/q/leader","Session":"5e55"}},)";
   const auto schedule = [](const std::string& value) {
@@ -285,5 +270,3 @@ TEST_CASE("a tick's task goes with its schedule, or the schedule alone") {
   CHECK(text(encode(binding(), ListSchedules{{}, 9})) ==
         "GET /v1/kv/l/q/schedules/?recurse&index=9");
 }
-
-TEST_SUITE_END();

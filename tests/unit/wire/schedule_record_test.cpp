@@ -47,8 +47,6 @@ const schedule::Tick kTick = tick("2026-11-24T09:30:00Z");
 
 }  // namespace
 
-TEST_SUITE_BEGIN("wire");
-
 TEST_CASE("an expression of other dialects may hold the zone, or every") {
   const auto first = [](const std::string& members) {
     return next(read(with(members)), "2026-11-24T09:31:00Z");
@@ -100,12 +98,10 @@ TEST_CASE("each field of a schedule is read") {
   CHECK(record.overlap == schedule::Overlap::kQueue);
   CHECK(record.paused);
   CHECK(record.last_tick == tick("2026-11-24T09:31:37Z"));
-
   const schedule::Definition listed =
       read(with(R"("at":["2026-11-24T10:30:00+01:00",1800000000])"));
   CHECK(next(listed, "2026-01-01T00:00:00Z") == "2026-11-24T09:30:00Z");
   CHECK(next(listed, "2026-11-24T09:30:00Z") == "2027-01-15T08:00:00Z");
-
   const schedule::Definition in_utc = read(with(R"("cron":"30 9 * * *")"));
   CHECK(next(in_utc, "2026-07-01T00:00:00Z") == "2026-07-01T09:30:00Z");
 }
@@ -239,7 +235,6 @@ TEST_CASE("lastTick is rewritten, and everything else stays to the byte") {
   const std::string second = with_last_tick(first, kTick + 24h, {});
   CHECK(read(second).last_tick == kTick + 24h);
   CHECK(with_last_tick(second, kTick, {}) == first);
-
   // In its place, however often it is there.
   CHECK(with_last_tick(R"({"lastTick" : null, "every":"1h","lastTick":1})", kTick, {}) ==
         R"({"lastTick" : "2026-11-24T09:30:00Z", "every":"1h","lastTick":"2026-11-24T09:30:00Z"})");
@@ -264,7 +259,5 @@ TEST_CASE("what the configuration says is told from what leader and operator add
   CHECK(has_member(ours, "every"));
   CHECK_FALSE(has_member(R"({"paused":null})", "paused"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace schedule_record_test

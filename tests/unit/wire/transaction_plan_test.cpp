@@ -52,20 +52,9 @@ class Draw {
   std::uint64_t index() { return random_.next() >> below(64); }
 
   std::string text(std::size_t most) {
-    static const std::vector<std::string> kPieces{"a",
-                                                  "Z",
-                                                  "7",
-                                                  "\"",
-                                                  "\\",
-                                                  "\n",
-                                                  "\t",
-                                                  std::string(1, '\0'),
-                                                  "\x1f",
-                                                  "\x7f",
-                                                  "\xc3\xbc",
-                                                  "\xe6\x97\xa5",
-                                                  "\xf0\x9f\x98\x80",
-                                                  "</"};
+    static const std::vector<std::string> kPieces = nlohmann::json::parse(
+        R"(["a", "Z", "7", "\"", "\\", "\n", "\t", "\u0000", "\u001f", "\u007f", "\u00fc",
+            "\u65e5", "\ud83d\ude00", "</"])");
     std::string made;
     const std::size_t size = below(most + 1);
     const bool plain = chance();
@@ -80,10 +69,9 @@ class Draw {
   std::string key() { return layout().tasks_prefix + "k" + text(40); }
 
   Stamp stamp() {
-    Stamp s;
-    s.taken = chance();
-    s.attempt = static_cast<std::uint32_t>(index());
-    s.lost = static_cast<std::uint32_t>(index());
+    Stamp s{.taken = chance(),
+            .attempt = static_cast<std::uint32_t>(index()),
+            .lost = static_cast<std::uint32_t>(index())};
     if (chance()) s.retry_at = kAt;
     if (chance()) s.claim = Claim{text(30), kSession, text(30), kAt};
     if (chance()) s.error = bytes(3'000);
@@ -165,10 +153,7 @@ class Draw {
 };
 
 Binding plan_binding() {
-  Binding b;
-  b.layout = layout();
-  b.queue = "q";
-  b.node = "host \"a\"";
+  Binding b{.layout = layout(), .queue = "q", .node = "host \"a\""};
   return b;
 }
 
@@ -183,8 +168,6 @@ Cost cost_of(const TransactionPlan& plan, const Ops& ops) {
 }
 
 }  // namespace
-
-TEST_SUITE_BEGIN("wire");
 
 TEST_CASE("a plan costs what its body takes: the operations exactly, the bytes hardly more") {
   const TransactionPlan plan{layout(), plan_binding().node};
@@ -206,10 +189,9 @@ TEST_CASE("a plan costs what its body takes: the operations exactly, the bytes h
     CHECK(plan.fence(256, partitions).bytes >= body.size());
   }
   // What most transactions are made of is not overestimated.
-  Stamp claimed;
-  claimed.taken = true;
-  claimed.attempt = 1;
-  claimed.claim = Claim{"host \"a\"", kSession, "0123456789abcdef-17", kAt};
+  Stamp claimed{.taken = true,
+                .attempt = 1,
+                .claim = Claim{"host \"a\"", kSession, "0123456789abcdef-17", kAt}};
   const auto record = std::make_shared<const std::string>(R"({"taskType":"T"})");
   const Ops ops{RestampOp{"l/q/tasks/1", 123'456, record, claimed}, FinishOp{"l/q/tasks/2", 7}};
   CHECK(cost_of(plan, ops).bytes < body_of(ops).size() + 300);
@@ -271,9 +253,7 @@ TEST_CASE("a failed operation is told by the operation that was written there") 
 
 TEST_CASE("an output's tail costs what it takes escaped") {
   const TransactionPlan plan{layout(), "a"};
-  BuryOp bury;
-  bury.key = "l/q/tasks/1";
-  bury.record = std::make_shared<const std::string>("{}");
+  BuryOp bury{.key = "l/q/tasks/1", .record = std::make_shared<const std::string>("{}")};
   const std::size_t without = plan.cost(bury).bytes;
   bury.output_tail = std::string(3'000, '\0');
   CHECK(plan.cost(bury).bytes >= without + 6 * 3'000 * 4 / 3);
@@ -298,15 +278,14 @@ TEST_CASE("the longest record has room for its claim, its retry and its dead let
     const std::uint64_t last = static_cast<std::uint64_t>(-1);
     const RestampOp claim{key, last, record, worst, last, RateMark{last, kAt}};
     CHECK(body_of({claim}).size() <= limits::kTransactionBytes);
-    BuryOp bury;
-    bury.key = key;
-    bury.index = last;
-    bury.record = record;
-    bury.stamp = worst;
-    bury.reason = "unreadable";
-    bury.error = worst.error;
-    bury.at = kAt;
-    bury.taken = 2;
+    BuryOp bury{.key = key,
+                .index = last,
+                .record = record,
+                .stamp = worst,
+                .reason = "unreadable",
+                .error = worst.error,
+                .at = kAt,
+                .taken = 2};
     CHECK(body_of({bury}).size() <= limits::kTransactionBytes);
     bury.readable = false;
     bury.record = std::make_shared<const std::string>(std::string(most / 4 * 3 - 20, '\xff'));
@@ -327,5 +306,3 @@ TEST_CASE("a short record has room for all that, whatever its key") {
     }
   }
 }
-
-TEST_SUITE_END();

@@ -4,25 +4,17 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "base/clock.h"
-#include "contains.h"
 #include "support.h"
 
 namespace lictor::worker::test {
 
-using unit::contains;
-
-TEST_SUITE_BEGIN("worker");
-
 namespace {
 
-struct NotReady {
-  std::string script, error;
+struct Row {
+  std::string does, error;
 };
 
 void start_task(WorkerRig& rig, WorkerRunner& runner, std::uint64_t id, const std::string& task) {
@@ -41,7 +33,7 @@ std::uint64_t ends(const WorkerRunner& runner, EndReason reason) {
 TEST_CASE("a worker that is not ready is not started, and the attempt says why") {
   WorkerRig rig;
   std::uint64_t id = 0;
-  for (const NotReady& row : std::vector<NotReady>{
+  for (const Row& row : std::vector<Row>{
            {"echo no database >&2; exit 3",
             R"(the worker ended before it said "ready": exit status 3: no database)"},
            {"echo bye; exit 0",
@@ -52,8 +44,8 @@ TEST_CASE("a worker that is not ready is not started, and the attempt says why")
            {"echo '{\"ready\":{\"protocol\":2}}' >&3; sleep 1000", "speaks version 2"},
            {"echo '{\"done\":{\"attempt\":\"1\"}}' >&3; sleep 1000", R"(expected "ready" first)"},
            {"exec 3>&-; sleep 1000", "closed the descriptor of its replies"}}) {
-    CAPTURE(row.script);
-    const auto runner = rig.runner(bare_script(row.script));
+    CAPTURE(row.does);
+    const auto runner = rig.runner(bare_script(row.does));
     const Exit exit = rig.run(*runner, ++id);
     CHECK(exit.ending == Ending::kNotStarted);
     CHECK(contains(exit.error, row.error));
@@ -97,9 +89,6 @@ TEST_CASE("a worker that dies with an attempt fails it, and the next gets a fres
 }
 
 TEST_CASE("a line that is no reply ends the process, and fails what it had with the line") {
-  struct Row {
-    std::string does, error;
-  };
   WorkerRig rig;
   std::uint64_t id = 0;
   for (const Row& row : std::vector<Row>{
@@ -133,16 +122,13 @@ TEST_CASE("a reply for another attempt fails all that the process had") {
 }
 
 TEST_CASE("a line that breaks the protocol fails whom it names, and the others are given back") {
-  struct Row {
-    std::string says, error;
-  };
   for (const Row& row : std::vector<Row>{
            {R"({"failed":{"attempt":"3","retryIn":30}})", R"("retryIn": expected text, got 30)"},
            {R"({"failed":{"error":"half a pair: \ud83d","attempt" : "3"}})", "half a pair"},
            {R"({"done":{"attempt":"3","result":1e999}})", "1e999"}}) {
-    CAPTURE(row.says);
+    CAPTURE(row.does);
     WorkerRig rig;
-    WorkerOptions options = script("[ $a = 3 ] && say '" + row.says + "'");
+    WorkerOptions options = script("[ $a = 3 ] && say '" + row.does + "'");
     options.tasks_per_process = 3;
     const auto runner = rig.runner(options);
     for (std::uint64_t id = 1; id <= 3; ++id) rig.start(*runner, id);
@@ -194,12 +180,11 @@ TEST_CASE("tasks that ended with their process are tried again one by one") {
 
 TEST_CASE("an attempt that must be alone takes a process of its own, and holds nobody else up") {
   WorkerRig rig;
-  const exec::test::TemporaryFolder dir;
   WorkerOptions options = script(
       "case $a in 1 | 7) exit 9 ;; esac; "
       "case $line in *'\"id\":\"long\"'*) while [ ! -e $1 ]; do sleep 0.01; done ;; esac; " +
           kPid,
-      {dir / "go"});
+      {rig.dir / "go"});
   options.tasks_per_process = 2;
   options.processes = 1;
   const auto runner = rig.runner(options);
@@ -212,30 +197,29 @@ TEST_CASE("an attempt that must be alone takes a process of its own, and holds n
   start_task(rig, *runner, 4, "other");
   CHECK(contains(runner->progress(AttemptId{3}), "waits for a process"));
   CHECK(contains(runner->progress(AttemptId{4}), "waits for a process"));
-  exec::test::write_file(dir / "go", "");
+  write_file(rig.dir / "go", "");
   for (std::uint64_t id = 2; id <= 4; ++id) CHECK(rig.of(id).ending == Ending::kDone);
 
   options.processes = 2;
   const auto wide = rig.runner(options);
-  std::filesystem::remove(dir / "go");
+  std::filesystem::remove(rig.dir / "go");
   start_task(rig, *wide, 7, "suspect");
   CHECK(rig.of(7).ending == Ending::kRetry);
   start_task(rig, *wide, 5, "long");
   REQUIRE(eventually([&] { return wide->figures().busy == 1; }));
   start_task(rig, *wide, 6, "suspect");
   const std::string alone = rig.of(6).result.value();
-  exec::test::write_file(dir / "go", "");
+  write_file(rig.dir / "go", "");
   CHECK(rig.of(5).result.value() != alone);
 }
 
 TEST_CASE("half a line for ever, or silence, lasts until the attempt is stopped") {
   WorkerRig rig;
-  const exec::test::TemporaryFolder dir;
   const auto runner = rig.runner(
-      script(R"(printf '{"done":{"attempt":"' >&3; echo x > $1; sleep 1000)", {dir / "said"}));
+      script(R"(printf '{"done":{"attempt":"' >&3; echo x > $1; sleep 1000)", {rig.dir / "said"}));
   rig.start(*runner, 1);
   REQUIRE(eventually([&] { return runner->figures().busy == 1; }));
-  REQUIRE(eventually([&] { return !contents(dir / "said").empty(); }));
+  REQUIRE(eventually([&] { return !contents(rig.dir / "said").empty(); }));
   runner->stop(AttemptId{1}, 10ms);
   CHECK(rig.of(1).ending == Ending::kStopped);
   CHECK(contains(rig.of(1).error, "its last reply, 20 bytes, has no newline"));
@@ -243,10 +227,9 @@ TEST_CASE("half a line for ever, or silence, lasts until the attempt is stopped"
 
 TEST_CASE("a worker that is stopped by SIGSTOP is killed") {
   WorkerRig rig;
-  const exec::test::TemporaryFolder dir;
-  const auto runner = rig.runner(script("echo $$ > $1; kill -STOP $$", {dir / "pid"}));
+  const auto runner = rig.runner(script("echo $$ > $1; kill -STOP $$", {rig.dir / "pid"}));
   rig.start(*runner, 1);
-  const pid_t pid = pid_in(dir / "pid");
+  const pid_t pid = pid_in(rig.dir / "pid");
   runner->stop(AttemptId{1}, 10ms);
   CHECK(rig.of(1).ending == Ending::kStopped);
   CHECK(gone(pid));
@@ -254,30 +237,28 @@ TEST_CASE("a worker that is stopped by SIGSTOP is killed") {
 
 TEST_CASE("a worker that floods its output is read, and the log is bounded") {
   WorkerRig rig;
-  const exec::test::TemporaryFolder dir;
   WorkerOptions options = script("head -c 20000000 /dev/zero; answer");
-  options.program.log_directory = dir.path();
+  options.program.log_directory = rig.dir.path();
   options.program.log_cap = 200'000;
   const auto runner = rig.runner(options);
   CHECK(rig.run(*runner, 1).ending == Ending::kDone);
-  CHECK(contents(dir / "oracle/7.1.1001.log").size() < 201'000);
-  CHECK(contains(contents(dir / "oracle/7.1.1001.log"), "bytes were left out"));
+  CHECK(contents(rig.dir / "oracle/7.1.1001.log").size() < 201'000);
+  CHECK(contains(contents(rig.dir / "oracle/7.1.1001.log"), "bytes were left out"));
 }
 
 TEST_CASE("attempts that a process did not read go to another, and are not blamed") {
   WorkerRig rig;
-  const exec::test::TemporaryFolder dir;
   // The first one says "ready" and ends; the next ones work.
   const std::string first =
       "[ -e $1 ] || { touch $1; printf '{\"ready\":{\"protocol\":1}}\\n' >&3; "
       "read -r x < $2; exit 0; }; ";
-  REQUIRE(mkfifo((dir / "fifo").c_str(), 0600) == 0);
-  WorkerOptions options = script("answer", {dir / "once", dir / "fifo"});
+  REQUIRE(mkfifo((rig.dir / "fifo").c_str(), 0600) == 0);
+  WorkerOptions options = script("answer", {rig.dir / "once", rig.dir / "fifo"});
   options.program.argv[2] = first + options.program.argv[2];
   const auto runner = rig.runner(options);
   rig.start(*runner, 1);
   REQUIRE(eventually([&] { return runner->figures().busy == 1; }));
-  exec::test::write_file(dir / "fifo", "go\n");
+  write_file(rig.dir / "fifo", "go\n");
   CHECK(rig.of(1).ending == Ending::kDone);
 
   const auto deaf =
@@ -285,7 +266,6 @@ TEST_CASE("attempts that a process did not read go to another, and are not blame
   const Exit exit = rig.run(*deaf, 2);
   CHECK(exit.ending == Ending::kNotStarted);
   CHECK(contains(exit.error, "the worker did not read the task: "));
-
   const auto closed = rig.runner(
       bare_script("exec 0<&-; printf '{\"ready\":{\"protocol\":1}}\\n' >&3; sleep 1000"));
   CHECK(contains(rig.run(*closed, 3).error, "closed its standard input"));
@@ -314,11 +294,10 @@ TEST_CASE("at the end of the room an attempt without an answer is stopped") {
 
 TEST_CASE("what an attempt left running ends with its process") {
   WorkerRig rig;
-  const exec::test::TemporaryFolder dir;
-  auto runner = rig.runner(
-      script("setsid sleep 1000 > /dev/null 2>&1 3>&- & echo $! > $1; answer", {dir / "child"}));
+  auto runner = rig.runner(script("setsid sleep 1000 > /dev/null 2>&1 3>&- & echo $! > $1; answer",
+                                  {rig.dir / "child"}));
   CHECK(rig.run(*runner, 1).ending == Ending::kDone);
-  const pid_t child = pid_in(dir / "child");
+  const pid_t child = pid_in(rig.dir / "child");
   CHECK_FALSE(gone(child));
   runner.reset();
   CHECK(eventually([&] { return gone(child); }));
@@ -326,16 +305,13 @@ TEST_CASE("what an attempt left running ends with its process") {
 
 TEST_CASE("a worker that ignores the end of its standard input is ended after its grace") {
   WorkerRig rig;
-  const exec::test::TemporaryFolder dir;
   WorkerOptions options =
-      script("echo $$ > $1; answer; while :; do sleep 0.1; done", {dir / "pid"});
+      script("echo $$ > $1; answer; while :; do sleep 0.1; done", {rig.dir / "pid"});
   options.program.grace = 50ms;
   auto runner = rig.runner(options);
   CHECK(rig.run(*runner, 1).ending == Ending::kDone);
   runner.reset();
-  CHECK(eventually([&] { return gone(pid_in(dir / "pid")); }));
+  CHECK(eventually([&] { return gone(pid_in(rig.dir / "pid")); }));
 }
-
-TEST_SUITE_END();
 
 }  // namespace lictor::worker::test

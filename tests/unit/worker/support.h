@@ -18,6 +18,8 @@ using exec::test::contents;
 using exec::test::eventually;
 using exec::test::gone;
 using exec::test::pid_in;
+using exec::test::TemporaryFolder;
+using exec::test::write_file;
 
 /// Answers "run" with the pid of the process.
 inline const std::string kPid = R"(say '{"done":{"attempt":"'$a'","result":'$$'}}')";
@@ -43,6 +45,7 @@ class WorkerRig {
   [[nodiscard]] Exit of(std::uint64_t id) { return rig.exits.of(AttemptId{id}); }
   [[nodiscard]] bool has(std::uint64_t id) { return rig.exits.has(AttemptId{id}); }
 
+  const TemporaryFolder dir;
   exec::test::Rig rig;
   Room room{*rig.host, 4, 4};
 };

@@ -1,20 +1,15 @@
 #include "worker/worker_runner.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
-#include <string>
 
 #include "base/clock.h"
-#include "contains.h"
 #include "support.h"
 
 namespace lictor::worker::test {
-
-using unit::contains;
-
-TEST_SUITE_BEGIN("worker");
-
 namespace {
 
 std::vector<std::string> logs_below(const std::string& folder) {
@@ -31,24 +26,23 @@ std::vector<std::string> logs_below(const std::string& folder) {
 
 TEST_CASE("one process takes one task after the other, and gets each as a message") {
   WorkerRig rig;
-  const exec::test::TemporaryFolder dir;
-  const auto runner = rig.runner(script("printf '%s\\n' \"$line\" >> $1; " + kPid, {dir / "got"}));
+  const auto runner =
+      rig.runner(script("printf '%s\\n' \"$line\" >> $1; " + kPid, {rig.dir / "got"}));
   const Exit first = rig.run(*runner, 1);
   CHECK(first.ending == Ending::kDone);
   CHECK_FALSE(first.commit);
   REQUIRE(first.result);
   for (std::uint64_t id = 2; id < 50; ++id) CHECK(rig.run(*runner, id).result == first.result);
-  CHECK(contains(contents(dir / "got"),
+  CHECK(contains(contents(rig.dir / "got"),
                  R"({"run":{"protocol":1,"attempt":"1","id":"7","key":"oracleTask/7","type":"Any",)"
                  R"("queue":"oracle","number":1,"fencingToken":1001,"task":{"taskId": "7"}}})"));
 }
 
 TEST_CASE("a worker's environment names its descriptor, and has nothing of a task") {
   WorkerRig rig;
-  const exec::test::TemporaryFolder dir;
   WorkerOptions options = script("env; answer");
   options.program.environment = {{"ORACLE_SID", "db7"}};
-  options.program.log_directory = dir.path() + "/logs";
+  options.program.log_directory = rig.dir.path() + "/logs";
   const auto runner = rig.runner(options);
   CHECK(rig.run(*runner, 1).ending == Ending::kDone);
   const std::string printed = contents(options.program.log_directory + "/oracle/7.1.1001.log");
@@ -100,62 +94,59 @@ TEST_CASE("a task of half a megabyte arrives whole, and a short one after it") {
 
 TEST_CASE("what is written before the reply is the attempt's output, the rest is the process's") {
   WorkerRig rig;
-  const exec::test::TemporaryFolder dir;
   WorkerOptions options = script(R"(
     echo "out $a"; echo "err $a" >&2
     if [ $a = 2 ]; then say '{"failed":{"attempt":"2","error":"bad","output":"and this"}}'
     else answer; fi
     while [ ! -e $1 ]; do sleep 0.01; done
     rm $1; echo "after $a"; touch $2)",
-                                 {dir / "go", dir / "gone"});
-  options.program.log_directory = dir.path() + "/logs";
+                                 {rig.dir / "go", rig.dir / "gone"});
+  options.program.log_directory = rig.dir.path() + "/logs";
   const auto runner = rig.runner(options);
   for (std::uint64_t id : {1, 2}) {
     const Exit exit = rig.run(*runner, id);
     const std::string n = std::to_string(id);
     if (id == 2) CHECK(exit.output_tail == "out 2\nerr 2\nand this");
-    exec::test::write_file(dir / "go", "");
-    REQUIRE(eventually([&] { return std::filesystem::remove(dir / "gone"); }));
+    write_file(rig.dir / "go", "");
+    REQUIRE(eventually([&] { return std::filesystem::remove(rig.dir / "gone"); }));
     REQUIRE(eventually([&] {
-      for (const auto& name : logs_below(dir.path() + "/logs/oracle")) {
+      for (const auto& name : logs_below(rig.dir.path() + "/logs/oracle")) {
         if (contains(name, "Any.worker-") &&
-            contains(contents(dir.path() + "/logs/oracle/" + name), "after " + n)) {
+            contains(contents(rig.dir.path() + "/logs/oracle/" + name), "after " + n)) {
           return true;
         }
       }
       return false;
     }));
-    CHECK(contents(dir.path() + "/logs/oracle/7.1." + std::to_string(1000 + id) + ".log") ==
+    CHECK(contents(rig.dir.path() + "/logs/oracle/7.1." + std::to_string(1000 + id) + ".log") ==
           "out " + n + "\nerr " + n + "\n" + (id == 2 ? "and this" : ""));
   }
 }
 
 TEST_CASE("progress is shown while the attempt runs") {
   WorkerRig rig;
-  const exec::test::TemporaryFolder dir;
   const auto runner = rig.runner(script(R"(
     say '{"progress":{"attempt":"'$a'","done":40,"total":100,"text":"rendered"}}'
     while [ ! -e $1 ]; do sleep 0.01; done; answer)",
-                                        {dir / "go"}));
+                                        {rig.dir / "go"}));
   rig.start(*runner, 1);
   CHECK(eventually(
       [&] { return runner->progress(AttemptId{1}) == R"({"fraction":0.4,"note":"rendered"})"; }));
-  exec::test::write_file(dir / "go", "");
+  write_file(rig.dir / "go", "");
   CHECK(rig.of(1).ending == Ending::kDone);
   CHECK(runner->progress(AttemptId{1}).empty());
 }
 
 TEST_CASE("no more processes than configured; each may have several attempts at a time") {
   WorkerRig rig;
-  const exec::test::TemporaryFolder dir;
   WorkerOptions options =
-      script("(while [ ! -e $1 ]; do sleep 0.01; done; " + kPid + ") &", {dir / "go"});
+      script("(while [ ! -e $1 ]; do sleep 0.01; done; " + kPid + ") &", {rig.dir / "go"});
   options.processes = 2;
   options.tasks_per_process = 3;
   const auto runner = rig.runner(options);
   for (std::uint64_t id = 1; id <= 8; ++id) rig.start(*runner, id);
   CHECK(eventually([&] { return runner->figures().busy == 2; }));
-  exec::test::write_file(dir / "go", "");
+  write_file(rig.dir / "go", "");
   std::set<std::string> pids;
   for (std::uint64_t id = 1; id <= 8; ++id) pids.insert(rig.of(id).result.value_or(""));
   CHECK(pids.size() == 2);
@@ -223,12 +214,12 @@ TEST_CASE("a worker that a reload removed is counted until its last process is g
 
 TEST_CASE("an attempt is finished although its runner is gone, and then the process ends") {
   WorkerRig rig;
-  const exec::test::TemporaryFolder dir;
-  auto runner = rig.runner(script("while [ ! -e $1 ]; do sleep 0.01; done; " + kPid, {dir / "go"}));
+  auto runner =
+      rig.runner(script("while [ ! -e $1 ]; do sleep 0.01; done; " + kPid, {rig.dir / "go"}));
   rig.start(*runner, 1);
   REQUIRE(eventually([&] { return runner->figures().busy == 1; }));
   runner.reset();
-  exec::test::write_file(dir / "go", "");
+  write_file(rig.dir / "go", "");
   const Exit exit = rig.of(1);
   CHECK(exit.ending == Ending::kDone);
   CHECK(eventually([&] { return gone(static_cast<pid_t>(std::stol(*exit.result))); }));
@@ -236,8 +227,7 @@ TEST_CASE("an attempt is finished although its runner is gone, and then the proc
 
 TEST_CASE("a cancelled attempt that is answered leaves its process to the next") {
   WorkerRig rig;
-  const exec::test::TemporaryFolder dir;
-  const auto runner = rig.runner(script("[ $a != 1 ] && " + kPid, {dir / "cancel"},
+  const auto runner = rig.runner(script("[ $a != 1 ] && " + kPid, {rig.dir / "cancel"},
                                         R"(printf '%s\n' "$line" > $1
        say '{"failed":{"attempt":"'$a'","error":"cancelled by '$$'"}}')"));
   rig.start(*runner, 1, boot_now() - 1s);
@@ -245,20 +235,20 @@ TEST_CASE("a cancelled attempt that is answered leaves its process to the next")
   runner->stop(AttemptId{1}, 60s);
   const Exit exit = rig.of(1);
   CHECK(exit.ending == Ending::kStopped);
-  CHECK(contents(dir / "cancel") == "{\"cancel\":{\"attempt\":\"1\",\"reason\":\"timed out\"}}\n");
+  CHECK(contents(rig.dir / "cancel") ==
+        "{\"cancel\":{\"attempt\":\"1\",\"reason\":\"timed out\"}}\n");
   CHECK(exit.error == "cancelled by " + rig.run(*runner, 2).result.value());
 }
 
 TEST_CASE("a process that does not answer cancel is ended with all that it started") {
   WorkerRig rig;
-  const exec::test::TemporaryFolder dir;
   WorkerOptions options = script(
       "trap '' TERM; (trap '' TERM; echo $$ > /dev/null; sleep 1000) & echo $! > $1; "
       "[ $a = 2 ] || while :; do sleep 0.01; done",
-      {dir / "child"});
+      {rig.dir / "child"});
   const auto runner = rig.runner(options);
   rig.start(*runner, 1);
-  const pid_t child = pid_in(dir / "child");
+  const pid_t child = pid_in(rig.dir / "child");
   runner->stop(AttemptId{1}, 10ms);
   const Exit exit = rig.of(1);
   CHECK(exit.ending == Ending::kStopped);
@@ -291,6 +281,111 @@ TEST_CASE("an attempt that waits for a process and is stopped was not started") 
   CHECK(rig.of(1).ending == Ending::kNotStarted);
 }
 
-TEST_SUITE_END();
+namespace {
+
+exec::Attempt of_partition(std::uint64_t id, std::uint32_t partition) {
+  exec::Attempt made = attempt(id);
+  made.partition = partition;
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("a process ends with the lease of an attempt, and the attempt is given back") {
+  WorkerRig rig;
+  WorkerOptions options = script("echo $$ > $1", {rig.dir / "pid"});
+  options.program.slot = 0;
+  const auto runner = rig.runner(options);
+  rig.rig.host->set_lease(0, boot_now() + 1s, 100ms);
+  const Instant end = rig.rig.board.deadline(0);
+  rig.start(*runner, 1);
+  const pid_t pid = pid_in(rig.dir / "pid");
+  const Exit exit = rig.of(1);
+  CHECK(boot_now() >= end);
+  CHECK(exit.ending == Ending::kStopped);
+  CHECK(contains(exit.error, "the lease ran out"));
+  CHECK(gone(pid));
+  CHECK(runner->figures().ends.at(std::size_t(EndReason::kLease)) == 1);
+}
+
+TEST_CASE("a process lives while its lease is extended, and outlives one that it does not hold") {
+  WorkerRig rig;
+  WorkerOptions options = script(kPid);
+  options.program.slot = 0;
+  const auto runner = rig.runner(options);
+  rig.rig.host->set_lease(0, boot_now() + 60s, 100ms);
+  rig.rig.host->set_lease(1, boot_now() + 60s, 100ms);
+  const std::string pid = rig.run(*runner, 1).result.value();
+  for (int i = 0; i < 20; ++i) rig.rig.host->set_lease(0, boot_now() + 60s, 100ms);
+  CHECK(rig.run(*runner, 2).result == pid);
+  // The term is over; the process has answered all of it. In the next term it works again.
+  rig.rig.host->clear_lease(0);
+  rig.rig.host->set_lease(0, boot_now() + 60s, 100ms);
+  CHECK(rig.run(*runner, 3).result == pid);
+  // A lease that is over, and of which it has nothing, does not end it.
+  REQUIRE(runner->start(of_partition(4, 1), Instant::max(), rig.rig.exits.callback()).has_value());
+  CHECK(rig.of(4).result == pid);
+  rig.rig.host->clear_lease(1);
+  rig.rig.host->set_worker_lease(1, boot_now() + 1ms, 1ms);
+  CHECK(eventually([&] { return !rig.rig.board.holds(1, boot_now()); }));
+  CHECK(rig.run(*runner, 5).result == pid);
+  // Without a lease nothing starts.
+  rig.rig.host->clear_lease(0);
+  CHECK(rig.run(*runner, 6).ending == Ending::kNotStarted);
+}
+
+TEST_CASE("of several leases the one that ends first ends the process") {
+  WorkerRig rig;
+  WorkerOptions options = script(":");
+  options.program.slot = 0;
+  options.tasks_per_process = 2;
+  const auto runner = rig.runner(options);
+  rig.rig.host->set_lease(0, boot_now() + 60s, 100ms);
+  rig.rig.host->set_lease(1, boot_now() + 500ms, 100ms);
+  REQUIRE(runner->start(of_partition(1, 0), Instant::max(), rig.rig.exits.callback()).has_value());
+  REQUIRE(runner->start(of_partition(2, 1), Instant::max(), rig.rig.exits.callback()).has_value());
+  CHECK(rig.of(1).ending == Ending::kStopped);
+  CHECK(rig.of(2).ending == Ending::kStopped);
+}
+
+TEST_CASE("with on_lease_lost finish an attempt outlives the lease") {
+  WorkerRig rig;
+  WorkerOptions options =
+      script("while [ ! -e $1 ]; do sleep 0.01; done; answer", {rig.dir / "go"});
+  options.program.slot = 0;
+  options.program.ends_with_lease = false;
+  const auto runner = rig.runner(options);
+  rig.rig.host->set_lease(0, boot_now() + 10ms, 10ms);
+  rig.start(*runner, 1);
+  CHECK(eventually([&] { return !rig.rig.board.holds(0, boot_now() - 100ms); }));
+  write_file(rig.dir / "go", "");
+  CHECK(rig.of(1).ending == Ending::kDone);
+}
+
+TEST_CASE("when the daemon hangs or dies, its warden ends the workers in time") {
+  for (const int signal_number : {SIGSTOP, SIGKILL}) {
+    CAPTURE(signal_number);
+    const TemporaryFolder dir;
+    std::unique_ptr<WorkerRunner> runner;
+    std::unique_ptr<Room> room;
+    // The worker and its child ignore TERM and work on.
+    const exec::test::MiniDaemon daemon{[&](exec::test::Rig& rig) {
+      room = std::make_unique<Room>(*rig.host, 4, 4);
+      WorkerOptions options = script(
+          "trap '' TERM; (trap '' TERM; sleep 1000) & echo $! > $1.tmp; mv $1.tmp $1; "
+          "echo $$ > $2; while :; do sleep 0.01; done",
+          {dir / "child", dir / "pid"});
+      options.program.slot = 0;
+      runner = std::move(WorkerRunner::create(*room, options).value());
+      rig.host->set_lease(0, boot_now() + 2s, 200ms);
+      CHECK(runner->start(attempt(1), Instant::max(), rig.exits.callback()).has_value());
+      (void)pid_in(dir / "pid");
+    }};
+    const pid_t pid = pid_in(dir / "pid");
+    const pid_t child = pid_in(dir / "child");
+    daemon.send(signal_number);
+    CHECK(eventually([&] { return gone(pid) && gone(child); }));
+  }
+}
 
 }  // namespace lictor::worker::test

@@ -1,0 +1,144 @@
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <fstream>
+#include <utility>
+
+#include "exec/init.h"
+#include "exec/process_runner.h"
+#include "exec/spawn.h"
+#include "skip.h"
+#include "support.h"
+
+namespace lictor::exec::test {
+namespace {
+
+// Of this process; a larger one is a candidate for the kernel's OOM killer before others.
+void set_oom_score(const char* value) {
+  std::ofstream{"/proc/self/oom_score_adj"} << value << std::flush;
+}
+
+struct Ended {
+  Step step = Step::kNone;
+  int error = 0;
+};
+
+// Runs a program to its end, its output into a file.
+Ended run_protected(std::vector<std::string> argv, const std::string& output) {
+  Program program{.argv = std::move(argv)};
+  Spawning spawning{std::move(program), "/usr/bin:/bin", ""};
+  const UniqueFd input{open("/dev/null", O_RDONLY | O_CLOEXEC)};
+  const UniqueFd file{open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
+  const Spawning::Child child = spawning.start({input.get(), file.get()}, -1, true);
+  REQUIRE(child.pid > 0);
+  REQUIRE(waitpid(child.pid, nullptr, 0) == child.pid);
+  return {spawning.failed_step(), spawning.error()};
+}
+
+}  // namespace
+
+// Protection itself needs CAP_SYS_RESOURCE; any other value is inherited and left in the same way.
+TEST_CASE("a job leaves its parent's place with the kernel's OOM killer, and the parent keeps it") {
+  const TemporaryFolder dir;
+  set_oom_score("300");
+  const Ended ended = run_protected({"cat", "/proc/self/oom_score_adj"}, dir / "job");
+  const std::string own = contents("/proc/self/oom_score_adj");
+  set_oom_score("0");
+  CHECK(ended.step == Step::kNone);
+  CHECK(contents(dir / "job") == "0\n");
+  CHECK(own == "300\n");
+}
+
+TEST_CASE("a child with a copy of the warden's memory tells why it could not run its program") {
+  const TemporaryFolder dir;
+  const Ended ended = run_protected({"/no/such/program"}, dir / "job");
+  CHECK(ended.step == Step::kRun);
+  CHECK(ended.error == ENOENT);
+}
+
+TEST_CASE("a program that this host cannot run is not started: that is not the task's failure") {
+  Program program{.argv = {"/opt/x"}};
+  const auto ending = [&](Step step, int error) {
+    return to_exit(AttemptId{1}, program, {SpawnFailed{AttemptId{1}, step, error}, {}}).ending;
+  };
+  const std::pair<Step, int> of_this_host[] = {
+      {Step::kClone, EAGAIN},  {Step::kInputOutput, EMFILE}, {Step::kSession, EPERM},
+      {Step::kDirectory, EIO}, {Step::kDirectory, ENOENT},   {Step::kUser, EPERM},
+      {Step::kLimits, EPERM},  {Step::kRun, ENOMEM},         {Step::kRun, ENFILE},
+      {Step::kRun, ETXTBSY}};
+  for (const auto& [step, error] : of_this_host) {
+    CAPTURE(error);
+    CHECK(ending(step, error) == Ending::kNotStarted);
+  }
+  // The folder of the program is away, or is there without its rights.
+  for (const int error : {ENOENT, ENOTDIR, EACCES, EPERM, ELOOP, ESTALE, ENOTCONN, EIO, ENOEXEC}) {
+    CAPTURE(error);
+    CHECK(ending(Step::kRun, error) == Ending::kNotStarted);
+  }
+  CHECK(ending(Step::kRun, E2BIG) == Ending::kRetry);  // the task's own parameters
+  CHECK(ending(Step::kLease, 0) == Ending::kStopped);
+  program.limits.push_back({0, 1, 1});  // the configuration's, too
+  CHECK(ending(Step::kRun, ENOMEM) == Ending::kNotStarted);
+  const Exit exit =
+      to_exit(AttemptId{7}, program, {SpawnFailed{AttemptId{7}, Step::kClone, EAGAIN}, {}});
+  CHECK(exit.attempt == AttemptId{7});
+  CHECK(exit.error == "cannot run /opt/x: new process: Resource temporarily unavailable");
+}
+
+namespace {
+
+// PID 1 of a namespace of its own runs `body` as a daemon would. Its exit code.
+int as_pid_1(const std::function<int()>& body) {
+  const pid_t outside = fork();
+  if (outside == 0) {
+    if (unshare(CLONE_NEWPID) != 0) _exit(99);
+    const pid_t first = fork();
+    if (first == 0) {
+      leave_pid_1();
+      _exit(body());
+    }
+    int status = 0;
+    waitpid(first, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 98);
+  }
+  int status = 0;
+  REQUIRE(waitpid(outside, &status, 0) == outside);
+  return WEXITSTATUS(status);
+}
+
+volatile sig_atomic_t got = 0;
+
+}  // namespace
+
+TEST_CASE("as PID 1 a daemon leaves no orphan a zombie, gets its signals and tells its end") {
+  if (!is_root()) return;
+  CHECK(as_pid_1([] {
+          if (getpid() == 1 || getppid() != 1) return 1;
+          int ends[2];
+          if (pipe(ends) != 0) return 2;
+          const pid_t parent = fork();
+          if (parent == 0) {  // whose child loses it, and ends
+            const pid_t orphan = fork();
+            if (orphan == 0) {
+              (void)eventually([] { return getppid() == 1; });
+              _exit(0);
+            }
+            (void)!write(ends[1], &orphan, sizeof orphan);
+            _exit(0);
+          }
+          pid_t orphan = 0;
+          if (read(ends[0], &orphan, sizeof orphan) != sizeof orphan) return 3;
+          waitpid(parent, nullptr, 0);
+          if (!eventually([&] { return kill(orphan, 0) != 0 && errno == ESRCH; })) return 4;
+          signal(SIGTERM, [](int) { got = 1; });
+          kill(1, SIGTERM);
+          return eventually([] { return got == 1; }) ? 7 : 5;
+        }) == 7);
+  CHECK(as_pid_1([] { return raise(SIGKILL); }) == 128 + SIGKILL);
+}
+
+}  // namespace lictor::exec::test
