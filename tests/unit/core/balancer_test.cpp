@@ -17,11 +17,10 @@
 
 #include "base/random.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace std::chrono_literals;
-
+namespace lictor::core::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr Duration kViewLag = 300ms;
 constexpr Duration kLockTime = 200ms;
@@ -255,10 +254,6 @@ BalancerView view_of(const std::vector<std::string>& ids, std::size_t partitions
 std::size_t share_of(const BalancerView& view, const std::string& id) {
   return partition_shares(view).at(id).share;
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("shares are within one, the same for all, and those who own the most have the most") {
   for (const std::size_t partitions : {1U, 2U, 7U, 16U, 64U, 256U}) {
@@ -652,4 +647,5 @@ TEST_CASE("another number of partitions starts again") {
   CHECK_FALSE(balancer.to_hand_over(Instant{4h}));
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -4,11 +4,8 @@
 
 #include "alone.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
-TEST_SUITE_BEGIN("core");
+namespace lictor::core::test {
+namespace {
 
 TEST_CASE(
     "a control key that holds nonsense holds the queue, whoever leads, until it is put right") {
@@ -198,4 +195,5 @@ TEST_CASE("a stop while the lock was lost waits for the jobs") {
   CHECK(two.a.stopped);
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

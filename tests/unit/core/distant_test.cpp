@@ -6,10 +6,7 @@
 
 #include "alone.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 using Kind = Reason::Kind;
@@ -44,10 +41,6 @@ struct Distant : Alone {
     return std::nullopt;
   }
 };
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("a task of much later is not held, and starts in time") {
   Distant a;
@@ -193,3 +186,6 @@ TEST_CASE("what is tried again, or expires first, is held") {
   CHECK(a.cluster.started == Keys{"tasks/slow", "tasks/slow"});
   CHECK(a.dead("dead/stale").reason == "expired");
 }
+
+}  // namespace
+}  // namespace lictor::core::test

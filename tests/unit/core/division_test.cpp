@@ -26,8 +26,6 @@ FleetRead fleet(std::optional<std::uint32_t> count = {}, std::uint64_t count_ind
   return read;
 }
 
-TEST_SUITE_BEGIN("core");
-
 TEST_CASE("the number of partitions stays until all want the same") {
   CHECK(plan_change({member("a", 4), member("b", 8)}, member("a", 4), 8).to == 0);
   CHECK(plan_change({member("a", 8), member("b", 8)}, member("a", 8), 8).to == 0);
@@ -222,8 +220,6 @@ TEST_CASE("a leader of one partition notices a number that a stranger writes") {
   CHECK(cluster.run_until([&] { return cluster.is_resized(); }, 1min));
   CHECK(cluster.violations() == std::vector<std::string>{});
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::core::test

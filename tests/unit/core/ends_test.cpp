@@ -11,10 +11,7 @@
 #include "cluster.h"
 #include "core/history.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 JobPlan writing(std::vector<KvWrite> writes, std::string result = {}) {
@@ -33,10 +30,6 @@ QueueOptions with_history(HistoryLimits limits) {
   options.history = limits;
   return options;
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("a write whose condition does not hold fails the attempt, and writes nothing") {
   Alone a;
@@ -259,4 +252,5 @@ TEST_CASE("a task that is rewritten while it is claimed ahead runs as it is then
   CHECK(a.cluster.store.dead.empty());
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -4,10 +4,7 @@
 
 #include "alone.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 // While `ill`, no job of type "program" can be started; all others end after a moment.
@@ -41,10 +38,6 @@ QueueOptions with_types(std::uint32_t concurrency) {
   options.types["program"] = *options.any_type;
   return options;
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("what could not be started does not count, and is tried again after 1s, 2s, 4s") {
   QueueOptions options = with_types(1);
@@ -320,4 +313,5 @@ TEST_CASE("why: the host cannot start it") {
   }
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -4,11 +4,8 @@
 
 #include "alone.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
-TEST_SUITE_BEGIN("core");
+namespace lictor::core::test {
+namespace {
 
 TEST_CASE("one leads, the other waits without polling") {
   Two two;
@@ -250,4 +247,5 @@ TEST_CASE("while the lease is in doubt nothing spins, whatever falls due") {
   CHECK(two.cluster.started.empty());
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

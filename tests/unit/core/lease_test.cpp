@@ -5,10 +5,7 @@
 #include "alone.h"
 #include "core/leadership/trust.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 bool proves(const Effect& effect) {
@@ -22,10 +19,6 @@ void lose_lock(Two& two, Daemon& daemon) {
   REQUIRE(two.cluster.run_until([&] { return two.cluster.store.leader_session().empty(); }, 1min));
   two.cluster.store.forget_lock_delay();
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("the lock_delay that counts is the holder's, and 60 s where it asked for more") {
   for (const auto& [asked, waited] : {std::pair{20s, 20s}, std::pair{120s, 60s}}) {
@@ -197,4 +190,5 @@ TEST_CASE("who stepped down is not taken in by an old holder, and stands back") 
   CHECK(two.until_leader(two.a) < 2s);
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -4,10 +4,7 @@
 
 #include "alone.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 // Its job ends as `exit` says, but for the id.
@@ -45,10 +42,6 @@ Duration time_allowed(const Alone& a) {
   REQUIRE(start.deadline);
   return *start.deadline - a.cluster.now;
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("what a record asks for is bounded by what the configuration allows") {
   QueueOptions options = options_of("a");
@@ -399,4 +392,5 @@ TEST_CASE("a task with a thousand dead letters costs a refusal each time") {
   CHECK(refused == 5);
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -5,10 +5,7 @@
 
 #include "alone.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 // Consul answers nobody for so long.
@@ -39,10 +36,6 @@ void put_lost(Cluster& cluster, const std::string& id, std::uint32_t lost) {
   task.stamp.lost = lost;
   cluster.store.put(task);
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("a leader that may not read the members counts every owner, and does not stand still") {
   Two two;
@@ -393,4 +386,5 @@ TEST_CASE("with concurrency 1 what an outage gave back comes before what waits b
   }
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

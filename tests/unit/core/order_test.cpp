@@ -5,11 +5,8 @@
 #include "alone.h"
 #include "simple_costs.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
-TEST_SUITE_BEGIN("core");
+namespace lictor::core::test {
+namespace {
 
 TEST_CASE(
     "tasks start by time, then creation; those without a time have that at which they are first "
@@ -297,4 +294,5 @@ TEST_CASE("a task that may not be written is set aside, and holds up nobody") {
   CHECK(a.cluster.started == Keys{"tasks/2", "tasks/1"});
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

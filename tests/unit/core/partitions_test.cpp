@@ -13,10 +13,7 @@
 #include "core/partition.h"
 #include "simple_costs.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 constexpr std::uint32_t kCount = 4;
@@ -78,10 +75,6 @@ struct Hosts {
   Duration runs_for = 10ms;
   std::vector<std::string> begun;
 };
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("one host leads all partitions, and runs the tasks of all in their order") {
   Hosts hosts;
@@ -420,4 +413,5 @@ TEST_CASE("one request proves all partitions, and nothing else is asked while no
   CHECK(count(a, Fact::Kind::kLeaseRegained) == kCount);
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -5,10 +5,7 @@
 
 #include "alone.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 // The reply to the claim of `key` takes 300 ms, so that the watch shows what happens meanwhile.
@@ -25,10 +22,6 @@ std::size_t commits_before(const Daemon& daemon, const std::string& finished_key
   }
   return static_cast<std::size_t>(-1);
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("a task deleted while its claim is under way is not started") {
   Alone a;
@@ -193,4 +186,5 @@ TEST_CASE("a task deleted while its finish is under way, and written again, runs
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1"});
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -10,10 +10,7 @@
 #include "cluster.h"
 #include "wire/transaction_plan.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 // When jobs started, in order.
@@ -31,10 +28,6 @@ std::size_t count_within(const std::vector<Instant>& starts, Instant from, Durat
 }
 
 std::size_t bucket_reads(const Daemon& daemon) { return all<ReadRate>(daemon).size(); }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("another host goes on with the bucket, and does not wait when it is full") {
   Two two{options_with([](QueueOptions& o) { o.rate_limit = Rate{10s, 3}; })};
@@ -169,4 +162,5 @@ TEST_CASE("a rate holds over restarts of its leader, orderly ones and crashes") 
   CHECK(starts.back() - starts.front() < 1min);
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

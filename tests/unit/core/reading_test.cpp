@@ -12,10 +12,7 @@
 #include "core/reading/reading_pace.h"
 #include "core/reading/value_reader.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 QueueOptions wide() {
@@ -67,10 +64,6 @@ struct Reading : Alone {
   Keys written;
   std::map<std::string, std::string> lane_of;
 };
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("tasks of one serialKey start in order, or all do, however their names are sorted") {
   for (const bool one_by_one : {false, true}) {
@@ -378,4 +371,5 @@ TEST_CASE("an old answer does not hide that a task was rewritten") {
   CHECK(r.cluster.run_until([&] { return r.cluster.started == Keys{"tasks/1100"}; }, 5s));
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -10,10 +10,7 @@
 #include "alone.h"
 #include "wire/schedule_record.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 using schedule::Definition;
@@ -76,10 +73,6 @@ std::vector<std::string> told(const Daemon& daemon, Fact::Kind kind) {
 
 using Texts = std::vector<std::string>;
 constexpr auto kConfigured = Fact::Kind::kScheduleConfigured;
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("a schedule of the configuration is written once, and makes its ticks") {
   Alone a{with(wants(every(10s, "v1")))};
@@ -162,4 +155,5 @@ TEST_CASE("one that may not be written is tried again, and does not count as sto
   CHECK(says(a.cluster, "v1"));
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -10,10 +10,7 @@
 
 #include "alone.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 using schedule::Definition;
@@ -67,10 +64,6 @@ std::uint64_t skipped(const Daemon& daemon, Fact::Kind kind) {
 Tick last_tick(const Cluster& cluster, const std::string& name = "s") {
   return cluster.store.schedule(name).last_tick.value();
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("a schedule makes a task at each tick from when it is first seen") {
   Alone a;
@@ -429,4 +422,5 @@ TEST_CASE("nothing is made while the leader drains; a paused queue's ticks wait 
   CHECK(made(a.cluster).size() == 2);
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -14,10 +14,7 @@
 #include "alone.h"
 #include "core/tasks/task_state.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 using Cells = std::vector<std::string>;
@@ -256,10 +253,6 @@ const std::map<std::string, Row>& rows() {
   return all;
 }
 
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
-
 TEST_CASE("the manual: the states of a task are the core's, and so is what each becomes") {
   const auto table = table_of_manual("| state | what it means |");
   std::map<std::string, TaskState> by_name;
@@ -321,4 +314,5 @@ TEST_CASE("the manual: what becomes of a task, whatever happens in whichever sta
   }
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -14,9 +14,7 @@
 
 #include "core/tasks/known_keys.h"
 
-using namespace lictor;
-using namespace lictor::core;
-
+namespace lictor::core::test {
 namespace {
 
 using S = TaskState;
@@ -81,10 +79,6 @@ struct Table {
   TaskTable table{options, 1};
   std::uint64_t last_attempt = 0;
 };
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("ready tasks are in order of time, then creation, then key; the untimed first") {
   Table t;
@@ -313,4 +307,5 @@ TEST_CASE("names that collide under one seed do not under another") {
   CHECK(order(1) != order(2));
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -10,12 +10,10 @@
 #include "core/leadership/lock.h"
 #include "core/requests.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-using namespace std::chrono_literals;
+namespace lictor::core::test {
+namespace {
 
-TEST_SUITE_BEGIN("core");
+using namespace std::chrono_literals;
 
 TEST_CASE("a new task does not wait for what the first reading of a long list has cost") {
   QueueOptions options = options_of("a");
@@ -142,15 +140,11 @@ TEST_CASE("a control key that may not be made is asked for now and then, not eve
   CHECK(all<Commit>(daemon).size() < 300);
 }
 
-namespace {
-
 template <class Effect>
 Effect last(const Effects& out) {
   REQUIRE(std::holds_alternative<Effect>(out.back()));
   return std::get<Effect>(out.back());
 }
-
-}  // namespace
 
 TEST_CASE("the control key's watch keeps its index over one failure, and over refusals by limits") {
   Requests requests;
@@ -246,8 +240,6 @@ TEST_CASE(
   CHECK(last<AcquireLock>(out).free_at == 9);
 }
 
-namespace {
-
 constexpr int kList = 500;
 
 // Waits for a leader, which is to read a long list.
@@ -281,8 +273,6 @@ struct Long {
   Cluster cluster;
   Daemon* daemon = nullptr;
 };
-
-}  // namespace
 
 TEST_CASE("a long list is read in batches, all of it before anything starts") {
   Long l;
@@ -322,4 +312,5 @@ TEST_CASE("what comes, goes or changes while a long list is read is seen") {
   CHECK(l.known() == kList - 4);
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -6,10 +6,7 @@
 
 #include "alone.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 using Kind = Reason::Kind;
@@ -27,10 +24,6 @@ struct Asked : Alone {
     return found;
   }
 };
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("why: not due, in backoff, no executor, unknown") {
   QueueOptions options = options_of("a");
@@ -177,4 +170,5 @@ TEST_CASE("why: nobody leads, or the lease is not proved") {
   CHECK(a.kinds("1").front() == Kind::kNotLeading);
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

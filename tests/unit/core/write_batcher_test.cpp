@@ -4,11 +4,10 @@
 
 #include "simple_costs.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace std::chrono_literals;
-
+namespace lictor::core::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr Instant kNow{100s};
 
@@ -95,10 +94,6 @@ Committed applied(const Commit& commit, std::uint64_t index = 9) {
 Committed unknown(const Commit& commit) {
   return {commit.request, Outcome::kUnknown, 0, {}, "no answer"};
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("a key in doubt that cannot be read back holds up no other, and is read again") {
   Fixture f;
@@ -274,8 +269,6 @@ TEST_CASE("what is refused is taken out, and the rest goes again") {
   CHECK(f.fetched.keys == std::vector<std::string>{"b"});
 }
 
-namespace {
-
 Write of(std::uint32_t partition, Write write) {
   write.partition = partition;
   return write;
@@ -287,8 +280,6 @@ QueueOptions sixteen() {
   options.partitions_index = 77;
   return options;
 }
-
-}  // namespace
 
 TEST_CASE("writes of several partitions share a transaction, under the fence of each") {
   Fixture f{sixteen()};
@@ -612,4 +603,5 @@ TEST_CASE("a dead letter whose name is taken gets one by the index of what it en
   CHECK(f.commits.idle());
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

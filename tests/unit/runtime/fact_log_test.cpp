@@ -8,8 +8,6 @@ namespace {
 using namespace std::chrono_literals;
 using Kind = core::Fact::Kind;
 
-TEST_SUITE_BEGIN("runtime");
-
 TEST_CASE("a request that fails again and again gets a line a minute, another one its own") {
   TroubleLog troubles;
   const Instant now{1h};
@@ -31,8 +29,6 @@ TEST_CASE("a fact about a task, or about no failed request, is always logged") {
     CHECK(troubles.is_news(now, {Kind::kLeaseLost, {}, "the same"}));
   }
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::runtime

@@ -62,10 +62,6 @@ class Members {
   std::unique_ptr<Loop> loop_;
 };
 
-}  // namespace
-
-TEST_SUITE_BEGIN("runtime");
-
 TEST_CASE("an entry is held by a session that deletes it, without lock-delay, and renewed") {
   Members scene{{reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true"),
                  reply(200, "true")}};
@@ -200,6 +196,5 @@ TEST_CASE("after an outage the entry is there soon, however long it was") {
   CHECK(scene.consul.all_asked());
 }
 
-TEST_SUITE_END();
-
+}  // namespace
 }  // namespace lictor::runtime

@@ -136,10 +136,6 @@ std::optional<http::Response> refuse_number(const net::Request& request) {
   return client::test::reply(409, nlohmann::json{{"Results", nullptr}, {"Errors", errors}}.dump());
 }
 
-}  // namespace
-
-TEST_SUITE_BEGIN("runtime");
-
 TEST_CASE("a driver is made with the number that Consul has, whatever this host wants") {
   for (const std::uint32_t wanted : {1U, 4U, 8U}) {
     CAPTURE(wanted);
@@ -331,6 +327,5 @@ TEST_CASE("a change that Consul refuses again and again is tried less and less o
   CHECK(tries >= 2);
 }
 
-TEST_SUITE_END();
-
+}  // namespace
 }  // namespace lictor::runtime

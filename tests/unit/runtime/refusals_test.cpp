@@ -13,8 +13,6 @@ namespace {
 using client::test::reply;
 using namespace std::chrono_literals;
 
-TEST_SUITE_BEGIN("runtime");
-
 TEST_CASE("a refusal of Consul is reported until it is allowed, by any request about the same") {
   Refusals refusals;
   const Instant soon = boot_now() + 5s;
@@ -44,8 +42,6 @@ TEST_CASE("a denied lock is a conflict that names the right, a denied list is no
   CHECK(refusals.first(soon).find("acquiring the lock") != std::string::npos);
   CHECK(refusals.first(soon + 1min).empty());  // it has not been asked for since
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::runtime

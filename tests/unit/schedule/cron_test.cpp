@@ -8,9 +8,7 @@
 
 #include "texts.h"
 
-using namespace lictor;
-using namespace lictor::schedule;
-
+namespace lictor::schedule {
 namespace {
 
 std::string error_of(const std::string& text) {
@@ -32,10 +30,6 @@ std::vector<std::string> matches(const std::string& text, const std::string& fro
   }
   return found;
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("schedule");
 
 TEST_CASE("an expression matches the times that its fields name") {
   struct Row {
@@ -236,4 +230,5 @@ TEST_CASE("matches are looked for in [from, before)") {
   CHECK(daily.count(noon + std::chrono::seconds{1}, noon + std::chrono::days{365}) == 364);
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::schedule

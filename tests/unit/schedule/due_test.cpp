@@ -6,11 +6,10 @@
 #include "schedule/ticks.h"
 #include "texts.h"
 
-using namespace lictor;
-using namespace lictor::schedule;
-using namespace std::chrono_literals;
-
+namespace lictor::schedule {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr std::chrono::seconds kGrace = 5s;
 
@@ -31,10 +30,6 @@ struct Case {
 Case with(Missed::Policy policy, std::uint32_t limit = 50, std::chrono::seconds max_age = 24h) {
   return {cron_in("UTC", "0 * * * *"), {policy, limit, max_age}};
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("schedule");
 
 TEST_CASE("a tick on time is made, whatever happens to missed ones") {
   for (const auto policy : {Missed::Policy::kSkip, Missed::Policy::kOnce, Missed::Policy::kAll}) {
@@ -110,4 +105,5 @@ TEST_CASE("after the end of a schedule nothing is due") {
   CHECK(ended.decide("2026-11-24T10:00:00Z", "2026-11-24T13:00:00Z") == "skip 0");
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::schedule

@@ -13,12 +13,11 @@
 #include "base/random.h"
 #include "texts.h"
 
-using namespace lictor;
-using namespace lictor::schedule;
+namespace lictor::schedule {
+namespace {
+
 using namespace std::chrono_literals;
 using std::chrono::seconds;
-
-namespace {
 
 class Chance {
  public:
@@ -156,10 +155,6 @@ std::vector<Tick> found_ticks(const Schedule& schedule, Tick after, Tick until) 
   return found;
 }
 
-}  // namespace
-
-TEST_SUITE_BEGIN("schedule");
-
 TEST_CASE("random expressions fire as the rules say, minute by minute, around each clock change") {
   struct Around {
     const char* zone;
@@ -235,4 +230,5 @@ TEST_CASE("random expressions fire in random weeks of three centuries") {
   }
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::schedule

@@ -10,11 +10,10 @@
 
 #include "texts.h"
 
-using namespace lictor;
-using namespace lictor::schedule;
-using namespace std::chrono_literals;
-
+namespace lictor::schedule {
 namespace {
+
+using namespace std::chrono_literals;
 
 // The ticks of an expression in a zone, after one time and until another; to the minute, in UTC.
 struct Row {
@@ -40,10 +39,6 @@ void check_rows(std::span<const Row> table) {
     CHECK(schedule.count(tick(after), tick(until)) == times.size());
   }
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("schedule");
 
 TEST_CASE("what a jump of the clock skips fires once, at the jump, if the expression has hours") {
   const Row table[] = {
@@ -290,4 +285,5 @@ TEST_CASE("jitter spreads schedules, and is the same on every host") {
   CHECK(minutes.size() == 60);
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::schedule
