@@ -34,6 +34,11 @@ struct Alone {
   void all_end_after(Duration duration, JobEnding ending = JobEnding::kDone) {
     cluster.plan = [=](const Task&) { return JobPlan{duration, ending, "no luck"}; };
   }
+  // A job ends, and then time passes.
+  void end_and_run(const std::string& key, Duration duration, JobEnding ending = JobEnding::kDone) {
+    cluster.end_job(daemon, key, ending, "no luck");
+    cluster.run_for(duration);
+  }
   bool idle() { return !cluster.store.has_tasks(); }
   const BuryOp& dead(const std::string& key) {
     REQUIRE(cluster.store.dead.contains(key));

@@ -181,13 +181,27 @@ class Cluster {
     store.put(task);
   }
 
-  /// The same as usual, and then time passes.
-  void put_and_run(const std::string& id, Duration duration) {
-    put(id);
+  // The same, or what else becomes of a task or the queue, and then time passes.
+  void put_and_run(const std::string& id, Duration duration,
+                   const std::function<void(Task&)>& change = {}) {
+    put(id, change);
     run_for(duration);
   }
-  void reload(Daemon& daemon, const QueueOptions& options) {
+  /// For put(): a task that is due so much later.
+  [[nodiscard]] std::function<void(Task&)> due_in(std::chrono::milliseconds in) const {
+    return [at = wall() + in](Task& task) { task.execute_at = at; };
+  }
+  void remove_and_run(const std::string& key, Duration duration) {
+    store.remove(key);
+    run_for(duration);
+  }
+  void pause_and_run(bool paused, Duration duration) {
+    store.control(paused, "");
+    run_for(duration);
+  }
+  void reload(Daemon& daemon, const QueueOptions& options, Duration duration = {}) {
     tell(daemon, Reconfigured{std::make_shared<const QueueOptions>(options)});
+    run_for(duration);
   }
 
   [[nodiscard]] WallTime wall() const { return wall_at(now); }

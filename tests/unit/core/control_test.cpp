@@ -23,8 +23,7 @@ TEST_CASE(
   CHECK(reason.text.starts_with("a control key that cannot be read"));
   CHECK(count(two.a, Fact::Kind::kControlUnreadable) == 1);
   CHECK(count(*two.b, Fact::Kind::kControlUnreadable) == 1);
-  two.cluster.store.control(false, "");
-  two.cluster.run_for(1s);
+  two.cluster.pause_and_run(false, 1s);
   CHECK(two.cluster.started == Keys{"tasks/1"});
   CHECK(count(*two.b, Fact::Kind::kResumed) == 1);
 }
@@ -105,8 +104,7 @@ TEST_CASE("a paused queue goes on when its control key is deleted") {
   Daemon& a = cluster.add(options_of("a"));
   cluster.store.no_right.insert("control");  // nor is it made again
   cluster.run_for(1s);
-  cluster.store.control(true, "");
-  cluster.run_for(5s);
+  cluster.pause_and_run(true, 5s);
   cluster.put_and_run("1", 5s);
   REQUIRE(cluster.started.empty());
   cluster.store.remove_control();

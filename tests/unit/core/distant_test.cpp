@@ -121,8 +121,7 @@ TEST_CASE("a task of much later that is withdrawn is forgotten") {
   Distant a;
   a.put("1", 1h);
   const auto before = a.held();
-  a.cluster.store.remove("tasks/1");
-  a.cluster.run_for(1s);
+  a.cluster.remove_and_run("tasks/1", 1s);
   CHECK(a.held().distant == before.distant - 1);
   a.put("1", 1h);  // and may come back
   CHECK(a.held().distant == before.distant);
@@ -144,10 +143,7 @@ TEST_CASE("a task that loses its executor by a reload is reported, though it is 
   a.cluster.run_for(1s);
   REQUIRE(a.why("1")[0].kind == Kind::kNotDue);
   const auto before = a.held();
-  const auto reconfigure = [&] {
-    a.cluster.reload(a.daemon, options);
-    a.cluster.run_for(1s);
-  };
+  const auto reconfigure = [&] { a.cluster.reload(a.daemon, options, 1s); };
   options.types.erase("T");
   SUBCASE("and has another") {
     reconfigure();

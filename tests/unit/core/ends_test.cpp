@@ -67,8 +67,7 @@ TEST_CASE("why a job's end is not written: Consul refuses it, and what it said")
   Alone a;
   a.cluster.put_and_run("1", 1s);
   a.cluster.store.no_right.insert("tasks/1");
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(1s);
+  a.end_and_run("tasks/1", 1s);
   const Reason reason = a.daemon.queue->why(a.cluster.now, "tasks/1").front();
   CHECK(reason.kind == Reason::Kind::kRefused);
   CHECK(reason.text.find("Permission denied") != std::string::npos);
@@ -216,8 +215,7 @@ TEST_CASE("what is claimed ahead is given back when the queue is paused, and not
     a.cluster.run_for(1s);
     // Not where a lost owner would end it.
     CHECK(a.cluster.store.task("tasks/3")->stamp.taken == (delivery == Delivery::kAtLeastOnce));
-    a.cluster.store.control(true, "");
-    a.cluster.run_for(1s);
+    a.cluster.pause_and_run(true, 1s);
     for (const char* id : {"2", "3", "4"}) {
       const Stamp& stamp = a.cluster.store.task(std::string{"tasks/"} + id)->stamp;
       CHECK_FALSE(stamp.taken);

@@ -23,10 +23,7 @@ struct Ill : Alone {
     task.serial_key = serial_key;
     cluster.store.put(task);
   }
-  void pause(bool paused) {
-    cluster.store.control(paused, "");
-    cluster.run_for(100ms);
-  }
+  void pause(bool paused) { cluster.pause_and_run(paused, 100ms); }
   Keys done() { return {cluster.done.begin(), cluster.done.end()}; }
 
   bool ill = true;
@@ -84,8 +81,7 @@ TEST_CASE("one at a time, others go on once what cannot be started is withdrawn"
   REQUIRE(reasons.size() == 1);
   CHECK(reasons.front().kind == Reason::Kind::kOrder);
   CHECK(reasons.front().key == "tasks/1");
-  a.cluster.store.remove("tasks/1");
-  a.cluster.run_for(100ms);
+  a.cluster.remove_and_run("tasks/1", 100ms);
   CHECK(a.done() == Keys{"record 2"});  // and not what is behind the next of that executor
 }
 
@@ -125,12 +121,11 @@ TEST_CASE("side by side, others go on, but for those of its serialKey") {
   SUBCASE("or is withdrawn, or due later") {
     a.cluster.store.remove("tasks/1");
     a.cluster.store.remove("tasks/4");
-    Task& later = a.cluster.make("6");
-    later.type = "program";
-    later.serial_key = "disk";
-    later.execute_at = a.cluster.wall() + 24h;
-    a.cluster.store.put(later);
-    a.cluster.run_for(500ms);
+    a.cluster.put_and_run("6", 500ms, [&](Task& task) {
+      task.type = "program";
+      task.serial_key = "disk";
+      task.execute_at = a.cluster.wall() + 24h;
+    });
     CHECK(a.done() == Keys{"record 2", "record 3", "record 5", "record 7"});
     a.cluster.store.remove("tasks/6");
   }
@@ -146,8 +141,7 @@ TEST_CASE("a hold that is long over says nothing of the next one") {
   Ill a{with_types(1)};
   a.put("1", "program");
   a.cluster.run_for(20s);  // the last one was for 16 s
-  a.cluster.store.remove("tasks/1");
-  a.cluster.run_for(2min);
+  a.cluster.remove_and_run("tasks/1", 2min);
   a.put("2", "program");
   a.cluster.run_for(100ms);
   const std::size_t starts = a.cluster.started.size();
@@ -175,8 +169,7 @@ TEST_CASE("a reload may be what it waits for") {
   a.cluster.run_for(1min);
   a.ill = false;
   const std::size_t starts = a.cluster.started.size();
-  a.cluster.reload(a.daemon, a.daemon.options);
-  a.cluster.run_for(100ms);
+  a.cluster.reload(a.daemon, a.daemon.options, 100ms);
   CHECK(a.cluster.started.size() == starts + 1);
   CHECK(a.idle());
 }

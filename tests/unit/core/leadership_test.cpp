@@ -237,11 +237,10 @@ TEST_CASE("an acquisition whose reply was lost is found out by asking again") {
 
 TEST_CASE("while the lease is in doubt nothing spins, whatever falls due") {
   Two two;
-  Task& due = two.cluster.make("1");
-  due.execute_at = two.cluster.wall() + 26s;
-  due.expire_at = two.cluster.wall() + 27s;
-  two.cluster.store.put(due);
-  two.cluster.run_for(1s);
+  two.cluster.put_and_run("1", 1s, [&](Task& task) {
+    task.execute_at = two.cluster.wall() + 26s;
+    task.expire_at = two.cluster.wall() + 27s;
+  });
   two.cut_off = &two.a;
   two.cluster.run_for(30s);
   CHECK(two.cluster.started.empty());

@@ -85,8 +85,7 @@ TEST_CASE("a daemon that died is a lost owner, also if it comes back on its host
 
 TEST_CASE("tasks that lost their owners too often end side by side") {
   Alone alone;
-  alone.cluster.store.control(true, {});
-  alone.cluster.run_for(1s);
+  alone.cluster.pause_and_run(true, 1s);
   for (const char* id : {"1", "2", "3"}) put_lost(alone.cluster, id, 2);
   alone.cluster.store.control(false, {});
   REQUIRE(alone.cluster.run_until([&] { return alone.idle(); }, 2min));
@@ -96,9 +95,8 @@ TEST_CASE("tasks that lost their owners too often end side by side") {
 }
 
 TEST_CASE("a task that may run at most once ends with the lease") {
-  QueueOptions options = short_lease();
-  options.any_type->delivery = Delivery::kAtMostOnce;
-  Alone alone{options};
+  Alone alone{options_with([](QueueOptions& o) { o.any_type->delivery = Delivery::kAtMostOnce; },
+                           short_lease())};
   alone.cluster.put_and_run("1", 1s);
   outage(alone.cluster, 12s);
   alone.cluster.run_for(10s);
@@ -109,13 +107,11 @@ TEST_CASE("a task that may run at most once ends with the lease") {
 TEST_CASE("a task on its last chance starts alone, and others follow when it has run for a while") {
   Alone alone{options_with([](QueueOptions& o) { o.concurrency = 4; })};
   alone.cluster.exclusive = false;
-  alone.cluster.store.control(true, {});
-  alone.cluster.run_for(1s);
+  alone.cluster.pause_and_run(true, 1s);
   put_lost(alone.cluster, "1", 1);
   put_lost(alone.cluster, "2", 1);
   alone.cluster.put("3");
-  alone.cluster.store.control(false, {});
-  alone.cluster.run_for(9s);
+  alone.cluster.pause_and_run(false, 9s);
   CHECK(alone.cluster.started == Keys{"tasks/1"});
   alone.cluster.run_for(2s);
   CHECK(alone.cluster.started == Keys{"tasks/1", "tasks/2"});
@@ -163,8 +159,7 @@ TEST_CASE("a task written again while its unreadable forerunner is being buried 
   };
   a.cluster.store.write("tasks/1", "{");
   a.cluster.run_for(50ms);
-  a.cluster.store.remove("tasks/1");
-  a.cluster.run_for(200ms);  // refused; the reading that tells why is on its way
+  a.cluster.remove_and_run("tasks/1", 200ms);  // refused; the reading that tells why is on its way
   a.cluster.put_and_run("1", 2s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
   CHECK(a.cluster.store.dead.empty());
@@ -184,8 +179,7 @@ TEST_CASE("a task that took the name of an unreadable one waits for those listed
   // It is found when it is looked up what became of the burial; the one before it is read slowly.
   a.cluster.run_for(2s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(1s);
+  a.end_and_run("tasks/1", 1s);
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
   CHECK(a.cluster.store.dead.empty());
 }
@@ -300,8 +294,7 @@ TEST_CASE("what somebody wrote beside a claim does not come back with an old lis
   a.cluster.run_for(500ms);
   a.cluster.store.touch("tasks/1", "record 1+2");
   a.cluster.run_for(500ms);
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(10s);
+  a.end_and_run("tasks/1", 10s);
   CHECK(a.idle());
   CHECK(count(a.daemon, Fact::Kind::kDone) == 1);
   CHECK(count(a.daemon, Fact::Kind::kLost) == 0);
@@ -331,8 +324,7 @@ TEST_CASE("after two watches that failed names are read by a quorum: Consul may 
 
 TEST_CASE("an outage of Consul that outlives the lease is no lost owner, however often it comes") {
   Alone alone{short_lease()};
-  alone.cluster.put("1");
-  alone.cluster.run_for(1s);
+  alone.cluster.put_and_run("1", 1s);
   for (int i = 0; i < 5; ++i) {
     outage(alone.cluster, 12s);
     alone.cluster.run_for(20s);
@@ -348,9 +340,8 @@ TEST_CASE("an outage of Consul that outlives the lease is no lost owner, however
 TEST_CASE("what an outage gave back comes before what waits behind it, also if it was rewritten") {
   for (const std::uint32_t concurrency : {1U, 4U}) {
     for (const bool rewritten : {false, true}) {
-      QueueOptions options = short_lease();
-      options.concurrency = concurrency;
-      Alone alone{options};
+      Alone alone{
+          options_with([&](QueueOptions& o) { o.concurrency = concurrency; }, short_lease())};
       for (const char* id : {"1", "2", "3"}) {
         alone.cluster.put(id, [](Task& task) { task.serial_key = "s"; });
         alone.cluster.run_for(10ms);
@@ -370,12 +361,9 @@ TEST_CASE("what an outage gave back comes before what waits behind it, also if i
 
 TEST_CASE("with concurrency 1 what an outage gave back comes before what waits behind it") {
   for (const std::uint32_t prefetch : {0U, 3U}) {
-    QueueOptions options = short_lease();
-    options.prefetch = prefetch;
-    Alone alone{options};
+    Alone alone{options_with([&](QueueOptions& o) { o.prefetch = prefetch; }, short_lease())};
     for (const char* id : {"1", "2", "3", "4"}) {
-      alone.cluster.put(id);
-      alone.cluster.run_for(10ms);
+      alone.cluster.put_and_run(id, 10ms);
     }
     alone.cluster.run_for(1s);
     REQUIRE(alone.cluster.started == Keys{"tasks/1"});

@@ -51,11 +51,10 @@ struct Hosts {
 
   void put(int first, int last, const std::string& serial_key = {}) {
     for (int i = first; i <= last; ++i) {
-      Task& task = cluster.make(std::to_string(i));
-      task.serial_key = serial_key;
-      task.task_time = cluster.wall();
-      cluster.store.put(task);
-      cluster.run_for(2ms);
+      cluster.put_and_run(std::to_string(i), 2ms, [&](Task& task) {
+        task.serial_key = serial_key;
+        task.task_time = cluster.wall();
+      });
     }
   }
   [[nodiscard]] bool all_led() {
@@ -148,8 +147,7 @@ TEST_CASE("a partition that is lost while a claimed task of it is read again is 
   };
   hosts.put(id, id);
   hosts.cluster.run_for(50ms);
-  hosts.cluster.store.remove(key);
-  hosts.cluster.run_for(50ms);
+  hosts.cluster.remove_and_run(key, 50ms);
   hosts.cluster.put(std::to_string(id), with_record("another record"));
   REQUIRE(hosts.cluster.run_until([&] { return a.queue->state_text(key) == "checking"; }, 1s));
   hosts.cluster.store.remove_leader_key();

@@ -163,8 +163,7 @@ TEST_CASE("a retry that is claimed ahead keeps its time, should its owner be los
   options.any_type->backoff = Backoff{10s, 10s, 1.0, 0.0};
   Timed a{options};
   a.cluster.put_and_run("1", 100ms);
-  a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
-  a.cluster.run_for(9500ms);
+  a.end_and_run("tasks/1", 9500ms, JobEnding::kRetry);
   REQUIRE(a.taken("1"));
   REQUIRE(a.cluster.store.task("tasks/1")->stamp.retry_at);
   CHECK(*a.cluster.store.task("tasks/1")->stamp.retry_at > a.cluster.wall());
@@ -304,10 +303,9 @@ TEST_CASE("what finds no slot after all is given back, and has lost nothing") {
     CHECK(task.stamp.lost == 0);
   }
   // One that comes first from now on is the next.
-  a.cluster.put("early", [&](Task& task) { task.task_time = WallTime{std::chrono::seconds{1}}; });
-  a.cluster.run_for(100ms);
-  a.cluster.end_job(a.daemon, "tasks/u1000");
-  a.cluster.run_for(100ms);
+  a.cluster.put_and_run("early", 100ms,
+                        [&](Task& task) { task.task_time = WallTime{std::chrono::seconds{1}}; });
+  a.end_and_run("tasks/u1000", 100ms);
   REQUIRE(a.cluster.started.size() > 102);
   CHECK(a.cluster.started[102] == "tasks/early");
 }
@@ -320,8 +318,7 @@ TEST_CASE("a reload that ends claims ahead gives back those that are held") {
     QueueOptions next = options_of("a");
     next.concurrency = concurrency;
     next.prefetch = prefetch;
-    a.cluster.reload(a.daemon, next);
-    a.cluster.run_for(100ms);
+    a.cluster.reload(a.daemon, next, 100ms);
     CHECK(taken(a.cluster) == 2 + a.daemon.queue->claimed_ahead());
     return a.daemon.queue->claimed_ahead();
   };

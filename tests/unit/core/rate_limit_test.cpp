@@ -72,8 +72,7 @@ TEST_CASE("a burst takes two round trips, not one for each task") {
   std::vector<Instant> starts;
   watch_starts(a.cluster, starts);
   a.cluster.exclusive = false;
-  a.cluster.store.control(true, "");
-  a.cluster.run_for(1s);
+  a.cluster.pause_and_run(true, 1s);
   for (int i = 0; i < 60; ++i) a.cluster.put(std::to_string(i));
   a.cluster.run_for(1s);
   a.cluster.store.control(false, "");
@@ -141,9 +140,7 @@ TEST_CASE("without the right to the key each leader counts by itself, and says s
 }
 
 TEST_CASE("a rate holds over restarts of its leader, orderly ones and crashes") {
-  QueueOptions options = options_of("a");
-  options.rate_limit = Rate{10s, 1};
-  Alone a{options};
+  Alone a{options_with([](QueueOptions& o) { o.rate_limit = Rate{10s, 1}; })};
   std::vector<Instant> starts;
   watch_starts(a.cluster, starts);
   for (int i = 0; i < 20; ++i) a.cluster.put(std::to_string(i));

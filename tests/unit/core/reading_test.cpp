@@ -80,9 +80,8 @@ TEST_CASE("tasks of much later start in order when a clock is set forward") {
   for (const bool one_by_one : {false, true}) {
     Reading r{one_by_one ? options_of("a") : wide()};
     int minutes = 0;
-    r.put_in_lanes(300, one_by_one ? 1 : 10, [&](Task& task) {
-      task.execute_at = r.cluster.wall() + 2h + std::chrono::minutes{++minutes};
-    });
+    r.put_in_lanes(300, one_by_one ? 1 : 10,
+                   r.cluster.due_in(2h + std::chrono::minutes{++minutes}));
     r.cluster.run_for(1s);
     REQUIRE(r.daemon.queue->stats().distant == 300);
     r.cluster.step_clock(r.daemon, 100h);
@@ -179,10 +178,7 @@ TEST_CASE("what producers delete counts for the pace") {
   r.cluster.run_for(10s);
   const std::size_t before = r.lists();
   for (int i = 0; i < 2'000; ++i) {
-    Task& task = r.cluster.make("new" + std::to_string(i % 10));
-    task.execute_at = r.cluster.wall() + 24h;
-    r.cluster.store.put(task);
-    r.cluster.run_for(5ms);
+    r.cluster.put_and_run("new" + std::to_string(i % 10), 5ms, r.cluster.due_in(24h));
   }
   CHECK(static_cast<std::int64_t>(r.lists() - before) * kCost < 10s / 10 + 300ms);
 }
@@ -217,10 +213,7 @@ TEST_CASE("a rewritten task is found, whatever else is written") {
     while (r.cluster.now < until && r.cluster.job("tasks/" + id) == nullptr &&
            std::find(r.cluster.started.begin(), r.cluster.started.end(), "tasks/" + id) ==
                r.cluster.started.end()) {
-      Task& task = r.cluster.make("new" + std::to_string(++written % 10));
-      task.execute_at = r.cluster.wall() + 24h;
-      r.cluster.store.put(task);
-      r.cluster.run_for(20ms);
+      r.cluster.put_and_run("new" + std::to_string(++written % 10), 20ms, r.cluster.due_in(24h));
     }
     return r.cluster.now < until;
   };
@@ -333,10 +326,7 @@ TEST_CASE("producers do not pay for the leader's reading") {
   r.cluster.run_for(5s);
   const std::size_t before = r.lists();
   for (int i = 0; i < 5'000; ++i) {  // each of them wakes the watch
-    Task& task = r.cluster.make("new" + std::to_string(i % 10));
-    task.execute_at = r.cluster.wall() + 24h;
-    r.cluster.store.put(task);
-    r.cluster.run_for(2ms);
+    r.cluster.put_and_run("new" + std::to_string(i % 10), 2ms, r.cluster.due_in(24h));
   }
   const auto spent = static_cast<std::int64_t>(r.lists() - before) * kCost;
   CHECK(spent < 10s / 10 + 30ms);
@@ -365,8 +355,7 @@ TEST_CASE("an old answer does not hide that a task was rewritten") {
   put_for_tomorrow(r.cluster, 1'000, 200);
   r.cluster.run_for(5s);
   r.cluster.spoil<ListTasks>({.tampering = {Tamper::kStale, 0.5}});
-  r.cluster.put("1100");
-  r.cluster.run_for(10ms);
+  r.cluster.put_and_run("1100", 10ms);
   r.cluster.heal();
   CHECK(r.cluster.run_until([&] { return r.cluster.started == Keys{"tasks/1100"}; }, 5s));
 }

@@ -282,8 +282,7 @@ TEST_CASE("a clock that is set back across a tick makes no second task") {
   CHECK(count(a.daemon, Fact::Kind::kScheduleAhead) == 1);
   CHECK_FALSE(a.cluster.store.ticks.contains(id(240s, "t")));
   CHECK(a.cluster.store.ticks.contains(id(240s)));
-  a.cluster.store.remove("schedules/t");
-  a.cluster.run_for(2s);
+  a.cluster.remove_and_run("schedules/t", 2s);
   a.cluster.store.put_schedule("t", every(60s));
   a.cluster.run_for(2min);
   CHECK(std::any_of(a.cluster.store.ticks.begin(), a.cluster.store.ticks.end(),

@@ -111,8 +111,7 @@ const std::map<std::string, Setup>& setups() {
       {"retrying",
        [](World& w) {
          w.put([](Task& task) { task.backoff = Backoff{2h, 2h, 1, 0}; });
-         w.cluster.end_job(w.daemon, "tasks/1", JobEnding::kRetry, "no luck");
-         w.cluster.run_for(100ms);
+         w.end_and_run("tasks/1", 100ms, JobEnding::kRetry);
        }},
       {"ending",
        [](World& w) {
@@ -120,8 +119,7 @@ const std::map<std::string, Setup>& setups() {
          w.cluster.fault = [](const Daemon&, const Effect& effect) {
            return Fault{.out = finishes(effect, "tasks/1") ? Duration{500ms} : Duration{1ms}};
          };
-         w.cluster.end_job(w.daemon, "tasks/1");
-         w.cluster.run_for(10ms);
+         w.end_and_run("tasks/1", 10ms);
        }},
   };
   return all;
@@ -153,16 +151,9 @@ const std::map<std::string, Row>& rows() {
          {"claimed", "running"},
          {"retrying", "running"}}}},
       {"its job ends well, also after its time-out",
-       {[](World& w) {
-          w.cluster.end_job(w.daemon, "tasks/1");
-          w.cluster.run_for(1s);
-        },
-        {{"running", "gone"}}}},
+       {[](World& w) { w.end_and_run("tasks/1", 1s); }, {{"running", "gone"}}}},
       {"its job fails, or times out",
-       {[](World& w) {
-          w.cluster.end_job(w.daemon, "tasks/1", JobEnding::kRetry, "no luck");
-          w.cluster.run_for(100ms);
-        },
+       {[](World& w) { w.end_and_run("tasks/1", 100ms, JobEnding::kRetry); },
         {{"running", "retrying"}}}},
       {"its host cannot start it",
        {[](World& w) {
@@ -174,8 +165,7 @@ const std::map<std::string, Row>& rows() {
        {[](World& w) {
           w.cluster.run_for(1h + 1s);
           if (w.state() != "claimed") return;
-          w.cluster.end_job(w.daemon, "tasks/0");
-          w.cluster.run_for(1s);
+          w.end_and_run("tasks/0", 1s);
         },
         {{"ready", "dead letter: expired"},
          {"scheduled", "dead letter: expired"},
@@ -185,10 +175,7 @@ const std::map<std::string, Row>& rows() {
          {"ending", "gone"}},
         true}},
       {"key deleted, `cancel`",
-       {[](World& w) {
-          w.cluster.store.remove("tasks/1");
-          w.cluster.run_for(1s);
-        },
+       {[](World& w) { w.cluster.remove_and_run("tasks/1", 1s); },
         {{"ready", "gone"},
          {"scheduled", "gone"},
          {"claimed", "gone"},
@@ -226,10 +213,7 @@ const std::map<std::string, Row>& rows() {
          {"retrying", "stays"},
          {"ending", "stays, taken"}}}},
       {"paused",
-       {[](World& w) {
-          w.cluster.store.control(true, {});
-          w.cluster.run_for(1s);
-        },
+       {[](World& w) { w.cluster.pause_and_run(true, 1s); },
         {{"ready", "ready"},
          {"scheduled", "scheduled"},
          {"claimed", "ready"},

@@ -40,15 +40,13 @@ TEST_CASE("a task written again under a name that was just deleted is found in a
 
   SUBCASE("while we do not know that it is deleted") {
     a.once({.back = 50ms}, [](const Effect& e) { return finishes(e, "tasks/1"); });
-    a.cluster.end_job(a.daemon, "tasks/1");
-    a.cluster.run_for(1ms);
+    a.end_and_run("tasks/1", 1ms);
   }
   SUBCASE("in names that were asked for before it was deleted") {
     a.once({.out = 50ms}, [](const Effect& e) { return std::holds_alternative<ListTasks>(e); });
-    a.cluster.put("2", [&](Task& task) { task.execute_at = a.cluster.wall() + 24h; });
+    a.cluster.put("2", a.cluster.due_in(24h));
     a.cluster.run_for(10ms);  // the next names are on their way
-    a.cluster.end_job(a.daemon, "tasks/1");
-    a.cluster.run_for(10ms);
+    a.end_and_run("tasks/1", 10ms);
   }
   REQUIRE_FALSE(a.cluster.store.has("tasks/1"));
   a.cluster.put("1");
@@ -67,8 +65,7 @@ TEST_CASE("only what changed is read again") {
   const auto fetches = all<FetchTasks>(a.daemon);
   REQUIRE(fetches.size() == before + 1);
   CHECK(fetches.back().keys == Keys{"tasks/11234"});
-  a.cluster.store.control(false, "");
-  a.cluster.run_for(1s);
+  a.cluster.pause_and_run(false, 1s);
   CHECK(a.cluster.started == Keys{"tasks/11234"});
 }
 
@@ -103,8 +100,7 @@ TEST_CASE("a listing that a token may not read withdraws nothing") {
   a.cluster.run_for(1s);
   CHECK(a.cluster.running() == 1);
   a.cluster.store.unreadable.clear();
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(1s);
+  a.end_and_run("tasks/1", 1s);
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
 }
 
