@@ -10,8 +10,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 std::string member_key(const World& world, const LictorDaemon& daemon) {
   return world.root + "default/members/" + daemon.node();
 }
@@ -32,8 +30,6 @@ json printing_until(const std::string& file) {
 void submit_print(World& world, const std::string& id) {
   world.kv.put_json(world.task_key(id), json{{"taskType", "Print"}});
 }
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE(
     "members tell where they are asked, and their admin APIs who leads and whether all is well") {
@@ -158,8 +154,6 @@ TEST_CASE("a daemon stops at once while its admin API is being asked") {
   CHECK(follow.wait() == 0);
   CHECK(read_text(out).starts_with("begin\n"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

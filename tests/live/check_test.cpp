@@ -13,10 +13,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
-
 std::string check_of(const LictorDaemon& daemon) { return lictor(daemon, {"check"}).out; }
 
 bool contains(const std::string& text, const std::string& part) {
@@ -89,8 +85,6 @@ TEST_CASE("check says of a client agent that it ends leadership when it is resta
     CHECK(world.leader_session() == session);
   }
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -19,10 +19,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
-
 json record_of(const std::string& type = "Record") {
   return {{"taskType", type}, {"taskTaken", "false"}, {"mine", 1}};
 }
@@ -358,8 +354,6 @@ TEST_CASE("only a variable that is set is said to override the configuration") {
   CHECK(same.out.find("CONSUL_HTTP_ADDR") == std::string::npos);
   says(run(line, {{"CONSUL_HTTP_ADDR", "http://127.0.0.1:1"}}), "CONSUL_HTTP_ADDR");
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

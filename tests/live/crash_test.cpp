@@ -9,10 +9,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("when the leader is killed in the middle of a job, the other daemon runs what is left") {
   World world;
   auto first = world.leading_daemon("a");
@@ -113,8 +109,6 @@ TEST_CASE("a daemon that was killed and is started again at once leads again, wi
   CHECK(world.journal.order() == std::vector<std::string>{"1", "1", "2"});
   CHECK(world.journal.overlaps() == std::vector<std::string>{});
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -9,7 +9,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
 using Before = TcpProxy::Before;
 
 enum class Step { kClaimSent, kClaimLanded, kRunning, kFinishSent, kFinishLanded };
@@ -80,8 +79,6 @@ class Case {
   std::unique_ptr<LictorDaemon> daemon_;
 };
 
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("at least once: whenever its owner is killed, a task runs to its end") {
   for (const Row& row : kRows) {
     CAPTURE(std::string{row.name});
@@ -144,8 +141,6 @@ TEST_CASE("of many jobs that delete one key by its ModifyIndex, one is done") {
   CHECK(world.dead() == 3);
   CHECK_FALSE(world.kv.has(world.dead_key("absent")));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -21,8 +21,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 constexpr int kServers = 3;
 constexpr int kHosts = 5;
 constexpr int kSerialKeys = 5;         // of the queue that runs several tasks
@@ -309,8 +307,6 @@ class Fire {
   std::string faults_;
 };
 
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("a cluster under fire loses nothing, runs nothing twice at once, and keeps the order") {
   std::string why_not;
   if (!Hosts::possible(why_not)) {
@@ -327,8 +323,6 @@ TEST_CASE("a cluster under fire loses nothing, runs nothing twice at once, and k
   CHECK(fire.all_led());
   if (span >= 5min) CHECK(fire.shares_become_even());
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -13,8 +13,6 @@
 namespace lictor::live {
 namespace {
 
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("a leader that hangs is killed, and its job is dead before the next leader's first") {
   World world;
   auto frozen = world.leading_daemon("a");
@@ -147,8 +145,6 @@ TEST_CASE("what a host began before it slept is ended when it wakes up, and fini
   CHECK(world.dead() == 0);
   CHECK(world.leads(*second));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -10,8 +10,6 @@
 namespace lictor::live {
 namespace {
 
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("on TERM the job ends by itself and the next leader starts at once") {
   World world;
   auto first = world.leading_daemon("a");
@@ -100,8 +98,6 @@ TEST_CASE("a leader whose key is deleted stops its job at once and runs the task
   CHECK(world.journal.overlaps() == std::vector<std::string>{});
   CHECK(world.leads(*daemon));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

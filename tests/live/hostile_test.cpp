@@ -12,8 +12,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 // How many lines of its log name `word`.
 std::size_t lines_with(const LictorDaemon& daemon, const std::string& word) {
   const std::string log = daemon.log();
@@ -55,8 +53,6 @@ void put_all(Kv& kv, const std::vector<std::string>& keys, const std::string& ba
     REQUIRE_MESSAGE(answer.status == 200, answer.body);
   }
 }
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("records that nobody can read are told of once, where one looks, and others run on") {
   World world;
@@ -307,8 +303,6 @@ TEST_CASE("among a hundred thousand tasks that wait for their time, one that is 
   CHECK(most_kb > 0);
   if (kMemoryTells) CHECK(most_kb < 80'000);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -14,8 +14,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 constexpr const char* kStem = "lictor-test-";
 constexpr const char* kFolder = "/run/netns";
 

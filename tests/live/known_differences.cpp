@@ -15,8 +15,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 using Version = std::tuple<int, int, int>;
 
 Version consul_version() {

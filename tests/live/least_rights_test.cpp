@@ -16,8 +16,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 struct Rule {
   std::string resource;
   std::string segment;
@@ -153,8 +151,6 @@ Trial make_trial(GuardedConsul& consul, int number, const Change& change) {
 
 // What "lictor check" says with the daemon's own configuration.
 Output check(const Trial& trial) { return lictor(*trial.daemon, {"check"}); }
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE(
     "a daemon needs each rule of its policy, says which it lacks, and goes on when it has it") {
@@ -326,8 +322,6 @@ TEST_CASE("a producer may submit many, whether or not it may see if somebody lea
   CHECK_MESSAGE(output.exit_code == 0, output.out);
   CHECK(consul.kv.list("lictor/default/tasks/").size() == 1000);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -23,8 +23,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 // What a daemon and its warden hold.
 struct Footprint {
   long memory_kb = 0;
@@ -131,8 +129,6 @@ std::map<std::string, int> done_in(const std::string& log) {
   }
   return done;
 }
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE(
     "load: a thousand PUTs a second of tasks that succeed, fail and hang all come to their end") {
@@ -341,8 +337,6 @@ TEST_CASE("load: memory and descriptors of three daemons stay flat") {
     CHECK(daemons[i]->runs());
   }
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -7,10 +7,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("Consul bars a lock for 60 s at most, whatever its session asked for") {
   World world;
   const std::string key = world.root + "lock";
@@ -84,8 +80,6 @@ TEST_CASE(
   CHECK(world.journal.runs_of("1").size() == 2);  // Consul does not know of the first
   CHECK(world.journal.overlaps() == std::vector<std::string>{});
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

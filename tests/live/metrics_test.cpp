@@ -18,16 +18,12 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 std::string admin_url(World& world, const LictorDaemon& daemon) {
   const auto entry = world.kv.get(world.root + "default/members/" + daemon.node());
   return entry && !entry->session.empty() ? json::parse(entry->value).at("admin").at(0) : "";
 }
 
 std::string address(const std::string& url) { return url.substr(url.find("//") + 2); }
-
-TEST_SUITE_BEGIN("live");
 
 // A Prometheus with that configuration.
 struct Prometheus {
@@ -234,8 +230,6 @@ TEST_CASE("events --follow does not go back in time when another daemon takes le
   CHECK(times.size() > 4);
   CHECK(std::is_sorted(times.begin(), times.end()));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

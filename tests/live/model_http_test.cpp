@@ -20,10 +20,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
-
 struct Exchange {
   long status = 0;
   std::string body;
@@ -134,8 +130,6 @@ TEST_CASE("statuses and headers are those of a Consul, which takes a service, to
   const std::string differences = differences_seen();
   if (!differences.empty()) MESSAGE("not as 1.8.7, as is known:\n" << differences);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

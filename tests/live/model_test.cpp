@@ -26,10 +26,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
-
 constexpr std::size_t kSteps = 15;  // of a script
 
 // A request in the names of both servers.
@@ -400,8 +396,6 @@ TEST_CASE("the model answers random scripts as a Consul does") {
   const std::string differences = differences_seen();
   if (!differences.empty()) MESSAGE("not as 1.8.7, as is known:\n" << differences);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

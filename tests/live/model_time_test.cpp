@@ -26,10 +26,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
-
 // A blocking query at both servers.
 struct Query {
   std::string target;  // without index and wait
@@ -467,8 +463,6 @@ TEST_CASE("sessions expire and are renewed, and lock-delays bar, as at a Consul"
   for (const auto& saga : expiring) saga->expect_lock_delay_over(10 + 12, 12s);
   for (const auto& saga : renewed) saga->pair.ask("PUT", "/v1/session/destroy/{0}");
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -14,16 +14,12 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 // Past the proxy that makes Consul stricter.
 void submit(const World& world, const std::string& records) {
   const Output written =
       run(command_line(world, {"submit", "--ndjson", records}, world.consul.address()));
   REQUIRE_MESSAGE(written.exit_code == 0, written.out);
 }
-
-TEST_SUITE_BEGIN("live");
 
 // A file of `count` records of type "Noop", whose ids are `prefix` and a number.
 std::string many_records(const World& world, int count, const std::string& prefix,
@@ -233,8 +229,6 @@ TEST_CASE("at 2 MB a second a new leader reads a list of 10 MB, and keeps leader
   CHECK(world.leader_session() == session);
   CHECK(world.dead() == 0);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -12,10 +12,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("five hundred tasks run in the order of their time, and urgent ones go to the front") {
   World world;
   std::vector<int> places(500);
@@ -115,8 +111,6 @@ TEST_CASE("a writer who changes tasks all the time never makes an old version ru
                 [](const std::string& text) { return text.find("beside") == std::string::npos; });
   CHECK(overlaps == std::vector<std::string>{});
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

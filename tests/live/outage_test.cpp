@@ -10,8 +10,6 @@
 namespace lictor::live {
 namespace {
 
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("a job outlives three TTLs, a freeze and a restart of Consul, and runs once") {
   ConsulAgent consul;
   World world{consul};
@@ -53,7 +51,7 @@ TEST_CASE("a restart of Consul within the lease leaves a divided queue and its j
   ConsulAgent consul;
   World world{consul};
   for (int i = 0; i < 5000; ++i) world.kv.put("more/" + std::to_string(i), "to replay");
-  const nlohmann::json queue{{"partitions", 4}, {"lock_delay", "60s"}, {"concurrency", 8}};
+  const json queue{{"partitions", 4}, {"lock_delay", "60s"}, {"concurrency", 8}};
   const auto first = world.daemon("a", queue, "none");
   const auto second = world.daemon("b", queue, "none");
   const auto leads_all = [&] {
@@ -105,7 +103,7 @@ TEST_CASE("what is given back while Consul is silent keeps its place before what
 TEST_CASE("a daemon that lives has lost no task, whoever leads after an outage of Consul") {
   ConsulAgent consul;
   World world{consul};
-  const nlohmann::json queue{{"session_ttl", "10s"}, {"lock_delay", "30s"}, {"kill_grace", "1s"}};
+  const json queue{{"session_ttl", "10s"}, {"lock_delay", "30s"}, {"kill_grace", "1s"}};
   const auto first = world.leading_daemon("a", queue);
   const auto second = world.standby_daemon("b", queue);
   world.submit("long", 1000, {{"sleep", 600'000}});
@@ -125,15 +123,13 @@ TEST_CASE("a daemon that lives has lost no task, whoever leads after an outage o
   first->freeze();  // so that the other one leads
   REQUIRE(eventually([&] { return world.journal.runs_of("long").size() == 2; }));
   CHECK(world.journal.runs_of("long")[1].host == second->node());
-  const nlohmann::json record = world.kv.get_json(world.task_key("long"));
+  const json record = world.kv.get_json(world.task_key("long"));
   CHECK(record.value("taskLost", 0) == 0);
   CHECK(record.value("taskAttempt", 0) == 1);
   CHECK_FALSE(second->logged("its owner is lost"));
   first->thaw();
   CHECK(eventually([&] { return world.stands_by(*first); }));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -9,8 +9,6 @@
 namespace lictor::live {
 namespace {
 
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE(
     "a leader that is cut off ends its job before the other one takes over, and follows then") {
   World world;
@@ -57,8 +55,6 @@ TEST_CASE(
   CHECK(second.stop() == 0);
   REQUIRE(eventually([&] { return world.leads(first); }));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

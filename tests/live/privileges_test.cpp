@@ -16,8 +16,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 // As in systemd/job-user.conf.
 constexpr const char* kCapabilities = "+setuid,+setgid,+kill,+chown";
 
@@ -47,8 +45,6 @@ std::string output(const LictorDaemon& daemon, const std::string& id) {
   }
   return all;
 }
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("a job of the daemon's user finds the token neither in its environment nor its memory") {
   if (!is_root()) return;
@@ -140,8 +136,6 @@ TEST_CASE("without the capabilities a user is refused, and it is said what to do
       "user \"daemon\": jobs of another user need CAP_SETUID, CAP_SETGID, CAP_KILL and CAP_CHOWN, "
       "or root; for the service, install systemd/job-user.conf"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

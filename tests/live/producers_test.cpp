@@ -8,10 +8,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("the task of the manual, written with curl, is run with its parameters and deleted") {
   World world{shared_consul(), "lictor/"};
   const std::string script =
@@ -55,8 +51,6 @@ TEST_CASE("the task of the manual, written with curl, is run with its parameters
   }
   CHECK(environment.find("LICTOR_FENCING_TOKEN=") != std::string::npos);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

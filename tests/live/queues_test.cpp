@@ -14,8 +14,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 // Of a process, to a port of this host.
 std::size_t connections(pid_t pid, int port) {
   std::set<std::string> sockets;
@@ -41,8 +39,6 @@ std::size_t connections(pid_t pid, int port) {
   }
   return count;
 }
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("each queue has a leader of its own, so hosts share the queues") {
   World world;
@@ -161,8 +157,6 @@ TEST_CASE(
   CHECK(most > 0);
   CHECK(most <= 32);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

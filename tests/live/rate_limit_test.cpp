@@ -13,8 +13,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 // The shortest time between the begin of two jobs, in seconds.
 double shortest_gap(const std::vector<Run>& runs) {
   double shortest = 1e9;
@@ -23,8 +21,6 @@ double shortest_gap(const std::vector<Run>& runs) {
   }
   return shortest;
 }
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("a rate_limit holds over a daemon's restarts, by TERM and by KILL") {
   World world;
@@ -102,8 +98,6 @@ TEST_CASE("hosts that share a queue in partitions share its rate_limit") {
   }
   CHECK(seconds_between(runs.front().begin_ns, runs[24].begin_ns) < 20.0);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

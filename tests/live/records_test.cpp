@@ -13,10 +13,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("a task without a time has its place by its creation") {
   World world;
   for (const char* id : {"c", "a", "d", "b"}) {
@@ -83,8 +79,6 @@ TEST_CASE("a Consul that takes smaller transactions than by default is served al
   world.kv.put_json(world.task_key("large"), json{{"taskType", "Record"}});
   REQUIRE(eventually([&] { return world.all_done(); }));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

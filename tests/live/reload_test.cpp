@@ -11,8 +11,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 // Longer than the lease of a test's daemon: lock_delay less kill_grace and margin.
 constexpr auto kBeyondLease = 13s;
 
@@ -29,8 +27,6 @@ std::size_t count(const std::string& text, const std::string& words) {
   }
   return found;
 }
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
   World world;
@@ -189,8 +185,6 @@ TEST_CASE("a plug-in that is slow to load costs neither lease nor running job") 
   REQUIRE(eventually([&] { return !world.kv.has(world.task_key("slow")); }));
   CHECK(is_alive(job));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

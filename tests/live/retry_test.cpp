@@ -17,10 +17,7 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
 using namespace std::chrono_literals;
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("each attempt gets what the producer wrote, whoever has made those before") {
   World world;
@@ -151,8 +148,6 @@ TEST_CASE("a receiver that is away for 8 s: its tasks wait, and are sent when it
   CHECK(world.dead() == 0);
   CHECK(receiver.requests().size() == 20);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -12,10 +12,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("a daemon and a producer with the tokens of consul/ can do their work, and no more") {
   GuardedConsul guarded;
   ConsulAgent& consul = guarded.agent;
@@ -154,8 +150,6 @@ TEST_CASE("the token is in no job, log, answer or key") {
     CHECK_MESSAGE(text.find(secret) == std::string::npos, where);
   }
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

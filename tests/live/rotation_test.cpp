@@ -16,8 +16,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 constexpr int kTasks = 60;
 
 // Two daemons that read one token file, and a list of tasks.
@@ -75,8 +73,6 @@ struct Site {
   }
 };
 
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE(
     "tokens are replaced again and again while tasks run, and leadership and its session stay") {
   Site site;
@@ -111,8 +107,6 @@ TEST_CASE("a token that is deleted before its successor is there costs a pause, 
   REQUIRE(eventually([&] { return site.world.journal.run("last").has_value(); }));
   CHECK(site.world.journal.run("last")->host == site.second->node());
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -16,10 +16,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
-
 struct Scene {
   Scene() { write_text(config, "{}"); }
 
@@ -97,8 +93,6 @@ TEST_CASE("each run makes a task with an id of its own, also many at once") {
   at.world.kv.put(at.key("s"), R"({"every": "1s", "task": {"taskType": "T"}})");
   check_that(at.schedule({"schedule", "run", "s"}), 1, "ticks each second");
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

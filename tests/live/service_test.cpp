@@ -18,8 +18,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 // In systemd's place: NOTIFY_SOCKET. It reads all the time, or the daemon would wait.
 class Manager {
  public:
@@ -60,8 +58,6 @@ class Manager {
   std::string all_;
 };
 
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("a daemon is ready without Consul, and says that it waits for Consul") {
   ConsulAgent consul;
   World world{consul};
@@ -98,8 +94,6 @@ TEST_CASE("a stop says what it waits for") {
   CHECK(daemon.wait() == 0);
   CHECK(manager.received("STOPPING=1"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

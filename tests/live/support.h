@@ -9,9 +9,12 @@
 #include <functional>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 namespace lictor::live {
 
 using namespace std::chrono_literals;
+using nlohmann::json;
 
 /// Far beyond what anything takes: a test that waits this long has failed, however slow the
 /// machine. LICTOR_LIVE_PATIENCE sets another number of seconds: a short one brings stalls to

@@ -16,13 +16,10 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
 using schedule::Tick;
 using std::chrono::floor;
 using std::chrono::seconds;
 using std::chrono::system_clock;
-
-TEST_SUITE_BEGIN("live");
 
 json every_second() {
   return {{"every", "1s"},
@@ -80,8 +77,6 @@ TEST_CASE("each tick makes one task while its leader is killed on the tick, agai
   CHECK(schedule::parse_tick(world.kv.get_json(key).value("lastTick", "")) >= last);
   CHECK(world.dead() == 0);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

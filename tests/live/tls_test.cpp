@@ -14,7 +14,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
 using Variables = std::map<std::string, std::string>;
 
 // A certification authority in a folder.
@@ -122,8 +121,6 @@ bool both_say(const Refusal& refusal, const std::string& text) {
 
 constexpr const char* kRefused = "the server refuses our certificate";
 
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("daemon, commands and client library work with a client certificate") {
   const TemporaryFolder folder;
   const Authority authority{folder, "authority"};
@@ -190,8 +187,6 @@ TEST_CASE("what is wrong with a certificate is said, by daemon and commands") {
   }
   CHECK(world.kv.list(world.root).empty());  // nothing has passed
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -15,8 +15,6 @@
 namespace lictor::live {
 namespace {
 
-TEST_SUITE_BEGIN("live");
-
 std::int64_t usual_ns(Kv& kv, const std::string& query) {
   std::vector<std::int64_t> times;
   for (int i = 0; i < 41; ++i) {
@@ -47,8 +45,6 @@ TEST_CASE("a listing costs Consul more the more was deleted below its prefix lat
           2 * usual_ns(kv, std::string{"little/"} + how));
   }
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

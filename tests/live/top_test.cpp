@@ -18,8 +18,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 // A terminal of 110 by 32 in which one command runs.
 class Terminal {
  public:
@@ -55,10 +53,6 @@ class Terminal {
 };
 
 bool has_tmux() { return std::system("command -v tmux >/dev/null") == 0; }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("top shows the queue live, and its keys pause, explain and cancel") {
   if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
@@ -256,6 +250,5 @@ TEST_CASE("list and leader with --watch show each change") {
   CHECK(leader.shows("host-a"));
 }
 
-TEST_SUITE_END();
-
+}  // namespace
 }  // namespace lictor::live

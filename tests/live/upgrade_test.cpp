@@ -15,8 +15,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 std::vector<std::string> versions() {
   std::vector<std::string> files;
   for (const auto& file : std::filesystem::directory_iterator{LICTOR_VERSIONS_FOLDER}) {
@@ -24,10 +22,6 @@ std::vector<std::string> versions() {
   }
   return files;
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("commands and a new daemon understand what a daemon of an earlier version wrote") {
   for (const std::string& file : versions()) {
@@ -93,6 +87,5 @@ TEST_CASE("commands and a new daemon understand what a daemon of an earlier vers
   }
 }
 
-TEST_SUITE_END();
-
+}  // namespace
 }  // namespace lictor::live

@@ -20,8 +20,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 // Notes the begin of each run and, while it lasts, that it lives: "<what> <task> <pid> <ns>". It
 // does not look at "cancel", as a simple worker does not. "processes": the run lasts until the
 // journal knows that many.
@@ -32,15 +30,12 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 journal = open(sys.argv[1], "a", buffering=1)
 replies = os.fdopen(int(os.environ["LICTOR_WORKER_FD"]), "w")
 
-
 def note(what, task):
     journal.write(f"{what} {task} {os.getpid()} {time.monotonic_ns()}\n")
-
 
 def reply(kind, **members):
     replies.write(json.dumps({kind: members}) + "\n")
     replies.flush()
-
 
 reply("ready", protocol=1)
 for line in sys.stdin:
@@ -121,8 +116,6 @@ bool runs_do_not_overlap(const World& world, const std::string& task) {
   }
   return true;
 }
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("two warm processes run many tasks; one that dies costs its task an attempt, no more") {
   World world;
@@ -222,8 +215,6 @@ TEST_CASE("/metrics counts the processes of a worker, and forgets one that a rel
   CHECK(eventually([&] { return !names("Brief"); }));
   CHECK(names("Steady"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

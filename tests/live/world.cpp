@@ -9,8 +9,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 std::unique_ptr<ConsulAgent>& shared() {
   static std::unique_ptr<ConsulAgent> agent;
   return agent;

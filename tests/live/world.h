@@ -63,24 +63,24 @@ class World {
   /// A daemon whose every type is a job_recorder; `queue` is laid over its settings. `lock` is what
   /// no two jobs may share, see job_recorder.cpp.
   [[nodiscard]] std::unique_ptr<LictorDaemon> daemon(const std::string& node,
-                                                     const nlohmann::json& queue = {},
+                                                     const json& queue = {},
                                                      const std::string& lock = "queue");
   /// The same, and it leads when this returns.
   [[nodiscard]] std::unique_ptr<LictorDaemon> leading_daemon(const std::string& node,
-                                                             const nlohmann::json& queue = {},
+                                                             const json& queue = {},
                                                              const std::string& lock = "queue");
   /// The same, and it could take over when this returns.
   [[nodiscard]] std::unique_ptr<LictorDaemon> standby_daemon(const std::string& node,
-                                                             const nlohmann::json& queue = {},
+                                                             const json& queue = {},
                                                              const std::string& lock = "queue");
-  [[nodiscard]] DaemonSettings settings(const std::string& node, const nlohmann::json& queue = {},
+  [[nodiscard]] DaemonSettings settings(const std::string& node, const json& queue = {},
                                         const std::string& lock = "queue") const;
   /// The same, with an admin API, so that commands reach the daemon.
   [[nodiscard]] DaemonSettings settings_with_admin(const std::string& node,
-                                                   const nlohmann::json& queue = {}) const;
+                                                   const json& queue = {}) const;
 
   /// Writes a task of type "Record".
-  void submit(const std::string& id, long time, const nlohmann::json& para = {});
+  void submit(const std::string& id, long time, const json& para = {});
   [[nodiscard]] std::size_t waiting() { return kv.list(root + "default/tasks/").size(); }
   [[nodiscard]] std::size_t dead() { return kv.list(root + "default/dead/").size(); }
   [[nodiscard]] bool all_done() { return waiting() == 0; }
