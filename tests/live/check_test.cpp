@@ -80,8 +80,7 @@ TEST_CASE("check says of a client agent that it ends leadership when it is resta
     const std::string session = world.leader_session();
     agent.stop();
     agent.start();
-    world.submit("1", 1000);
-    REQUIRE(eventually([&] { return world.all_done(); }));
+    world.submit_done("1", 1000);
     CHECK(world.leader_session() == session);
   }
 }

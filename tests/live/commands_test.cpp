@@ -36,9 +36,7 @@ void put_letter(World& world, const std::string& id, const json& record,
 TEST_CASE("a task is cancelled in whatever state it is, and a running one's job ends") {
   World world;
   const auto daemon = world.daemon("a");
-  world.submit("runs", 1, {{"sleep", "600000"}});
-  REQUIRE(eventually([&] { return world.journal.run("runs").has_value(); }));
-  const auto job = world.journal.run("runs")->pid;
+  const pid_t job = world.submit_begun("runs", 1, {{"sleep", "600000"}}).pid;
   world.submit("waits", 2);
   world.kv.put_json(world.task_key("later"),
                     {{"taskType", "Record"}, {"executeAt", "2099-01-01T00:00:00Z"}});

@@ -28,7 +28,7 @@ TEST_CASE("when the leader is killed in the middle of a job, the other daemon ru
   first->kill();
 
   // Its warden ends the job, and gives the lock back after that.
-  REQUIRE(eventually([&] { return world.journal.run("t8", 2).has_value(); }));
+  world.begun("t8", 2);
   CHECK_FALSE(is_alive(orphan.pid));
   CHECK_FALSE(is_alive(orphan.child));
   CHECK_FALSE(second->logged("waiting for its lock-delay"));
@@ -95,7 +95,7 @@ TEST_CASE("a daemon that was killed and is started again at once leads again, wi
     daemon->kill_with_warden();
   }
   daemon->start();
-  REQUIRE(eventually([&] { return world.journal.run("1", 2).has_value(); }));
+  world.begun("1", 2);
   CHECK_FALSE(is_alive(killed.child));
   const Run again = *world.journal.run("1", 2);
   REQUIRE(eventually([&] {

@@ -41,8 +41,7 @@ TEST_CASE("a leader that hangs is killed, and its job is dead before the next le
   REQUIRE(eventually([&] { return world.stands_by(*frozen); }));
   CHECK(second->stop() == 0);
   REQUIRE(eventually([&] { return world.leads(*frozen); }));
-  world.submit("3", 1002);
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("3", 1002);
   CHECK(world.journal.order() == std::vector<std::string>{"1", "1", "2", "3"});
   CHECK(world.journal.overlaps() == std::vector<std::string>{});
   CHECK(world.journal.falling_tokens() == std::vector<std::string>{});
@@ -81,16 +80,14 @@ TEST_CASE(
   frozen->thaw();
   REQUIRE(eventually([&] { return world.stands_by(*frozen); }));
   CHECK(throughout(1s, [&] { return world.leads(*second); }));
-  world.submit("3", 1002);
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("3", 1002);
   CHECK(world.journal.run("3")->host == second->node());
   CHECK(world.dead() == 0);
 
   // It can lead again.
   CHECK(second->stop() == 0);
   REQUIRE(eventually([&] { return world.leads(*frozen); }));
-  world.submit("4", 1003);
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("4", 1003);
   CHECK(world.journal.order() == std::vector<std::string>{"1", "1", "2", "3", "4"});
   CHECK(world.journal.run("4")->host == frozen->node());
   CHECK(world.journal.overlaps() == std::vector<std::string>{});
@@ -113,8 +110,7 @@ TEST_CASE("what a host began before it slept is ended when it wakes up, and fini
   const auto second = world.standby_daemon("b", {}, "none");
   world.submit("1", 1000, {{"sleep_first", 300'000}, {"sleep", 100}});
   world.submit("2", 1001, {{"sleep", 100}});
-  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
-  const Run first = *world.journal.run("1");
+  const Run first = world.begun("1");
 
   const std::vector<pid_t> family = family_of(sleeper->pid());
   CHECK(std::find(family.begin(), family.end(), first.pid) != family.end());

@@ -132,8 +132,7 @@ TEST_CASE("records that are strange and well formed are run as they are") {
 TEST_CASE("a command shows what is nested without end, and a daemon outlives such a switch") {
   World world;
   const auto daemon = world.daemon("a");
-  world.submit("1", 1);
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("1", 1);
   const std::string endless = deep("[", "]");
   world.kv.put(world.root + "default/control", R"({"paused":)" + endless + "}");
   world.kv.put(world.dead_key("x"), R"({"record":{"taskType":"T","x":)" + endless +
@@ -237,19 +236,16 @@ TEST_CASE(
   const auto daemon = world.daemon("a");
   for (int i = 0; i < 5; ++i) {  // each of them another listing
     const std::string id = "good-" + std::to_string(i);
-    world.submit(id, 1);
-    REQUIRE(eventually([&] { return world.journal.run(id).has_value(); }));
+    world.submit_begun(id, 1);
   }
   REQUIRE(world.kv.request("PUT", path + "new-%FF", record).body == "true");
   REQUIRE(eventually([&] { return lines_with(*daemon, "not valid UTF-8") >= 3; }));
   for (int i = 5; i < 10; ++i) {
     const std::string id = "good-" + std::to_string(i);
-    world.submit(id, 1);
-    REQUIRE(eventually([&] { return world.journal.run(id).has_value(); }));
+    world.submit_begun(id, 1);
   }
   // What was rewritten is found by reading all whose keys begin as its own does.
-  world.submit("new-50", 1);
-  REQUIRE(eventually([&] { return world.journal.run("new-50").has_value(); }));
+  world.submit_begun("new-50", 1);
   REQUIRE(eventually([&] { return world.waiting() == later + 3; }));
   CHECK(lines_with(*daemon, "not valid UTF-8") == 3);
   // Of a long list only when the part that it is in is read; "lictor check" tells of folders.
@@ -281,8 +277,7 @@ TEST_CASE(
         2);
 
   // Written where it can be told, it is run.
-  world.submit("folder", 1);
-  REQUIRE(eventually([&] { return world.journal.run("folder").has_value(); }));
+  world.submit_begun("folder", 1);
 }
 
 TEST_CASE("among a hundred thousand tasks that wait for their time, one that is due starts") {
@@ -292,9 +287,8 @@ TEST_CASE("among a hundred thousand tasks that wait for their time, one that is 
   put_all(world.kv, keys, kFarFuture);
   world.submit("before", 1);
   const auto daemon = world.daemon("a");
-  REQUIRE(eventually([&] { return world.journal.run("before").has_value(); }));
-  world.submit("after", 1);
-  REQUIRE(eventually([&] { return world.journal.run("after").has_value(); }));
+  world.begun("before");
+  world.submit_begun("after", 1);
   REQUIRE(eventually([&] { return !world.kv.has(world.task_key("after")); }));
   CHECK(world.journal.runs().size() == 2);
   CHECK(world.dead() == 0);

@@ -200,8 +200,7 @@ TEST_CASE(
   World world{shared_consul(), {}, Strictness::parse("cut=5s")};
   const auto daemon = world.leading_daemon("a");
   const std::string session = world.leader_session();
-  world.submit("first", 1000);
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("first", 1000);
   const std::size_t before = world.newer().counts().requests;
   constexpr int kSeconds = 20;
   CHECK(throughout(std::chrono::seconds{kSeconds},
@@ -213,8 +212,7 @@ TEST_CASE(
   CHECK(counts.answers_cut > 0);
   CHECK(asked < 2 * kSeconds);
   const std::int64_t put_ns = monotonic_ns();
-  world.submit("second", 1001);
-  REQUIRE(eventually([&] { return world.journal.run("second").has_value(); }));
+  world.submit_begun("second", 1001);
   CHECK(seconds_between(put_ns, world.journal.run("second")->begin_ns) < 2);
 }
 

@@ -18,8 +18,7 @@ TEST_CASE("a job outlives three TTLs, a freeze and a restart of Consul, and runs
   const auto daemon = world.daemon("a", {{"session_ttl", "10s"}, {"lock_delay", "40s"}});
   world.submit("long", 1000, {{"sleep", 35'000}});
   world.submit("next", 1001);
-  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
-  const Run run = *world.journal.run("long");
+  const Run run = world.begun("long");
   const std::string session = world.leader_session();
 
   std::this_thread::sleep_for(4s);
@@ -62,8 +61,7 @@ TEST_CASE("a restart of Consul within the lease leaves a divided queue and its j
     return led == 4;
   };
   REQUIRE(eventually(leads_all));
-  world.submit("long", 1000, {{"sleep", 600'000}});
-  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
+  world.submit_begun("long", 1000, {{"sleep", 600'000}});
   for (int i = 0; i < 3; ++i) {
     consul.stop();
     consul.start();
@@ -90,7 +88,7 @@ TEST_CASE("what is given back while Consul is silent keeps its place before what
   LictorDaemon daemon{settings};
   world.submit("first", 1000, {{"sleep", 600'000}});
   world.submit("second", 1001, {{"sleep", 600'000}});
-  REQUIRE(eventually([&] { return world.journal.run("first").has_value(); }));
+  world.begun("first");
   network.cut();
   REQUIRE(eventually([&] { return daemon.logged("given back to the queue"); }));
   REQUIRE(eventually([&] { return daemon.logged("error=\"transaction: "); }));
@@ -106,8 +104,7 @@ TEST_CASE("a daemon that lives has lost no task, whoever leads after an outage o
   const json queue{{"session_ttl", "10s"}, {"lock_delay", "30s"}, {"kill_grace", "1s"}};
   const auto first = world.leading_daemon("a", queue);
   const auto second = world.standby_daemon("b", queue);
-  world.submit("long", 1000, {{"sleep", 600'000}});
-  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
+  world.submit_begun("long", 1000, {{"sleep", 600'000}});
   const std::string session = world.leader_session();
 
   consul.pause();

@@ -46,8 +46,7 @@ TEST_CASE(
   first_network.heal();
   REQUIRE(eventually([&] { return world.stands_by(first); }));
   CHECK(throughout(1s, [&] { return world.leads(second); }));
-  world.submit("7", 1007);
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("7", 1007);
   CHECK(world.journal.order() == std::vector<std::string>{"1", "1", "2", "3", "4", "5", "6", "7"});
   CHECK(world.journal.run("7")->host == second.node());
   CHECK(world.dead() == 0);

@@ -33,8 +33,7 @@ TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
   const auto daemon = world.daemon("a", {}, "none");
   world.submit("long", 1000, {{"sleep", 6000}});
   world.submit("second", 1001, {{"sleep", 300'000}});
-  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
-  const Run long_run = *world.journal.run("long");
+  const Run long_run = world.begun("long");
   const auto digest = [&] {
     return world.kv.get_json(world.root + "default/members/" + daemon->node()).value("config", "");
   };
@@ -45,7 +44,7 @@ TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
   daemon->reload({{"concurrency", 2}, {"executors", {{"*", {{"exec", recorder}}}}}});
   REQUIRE(eventually([&] { return daemon->logged("configuration reloaded"); }));
   // Two at a time now, and the second by the new executor.
-  REQUIRE(eventually([&] { return world.journal.run("second").has_value(); }));
+  world.begun("second");
   CHECK(world.journal.run("second")->host == "again");
   CHECK(is_alive(long_run.pid));
   REQUIRE(eventually([&] { return !world.kv.has(world.task_key("long")); }));
@@ -107,8 +106,7 @@ TEST_CASE("SIGHUP keeps the old configuration when the new one is bad, and says 
   REQUIRE(eventually([&] { return daemon->logged("keeping the old one"); }));
   daemon->reload({{"concurency", 2}});
   REQUIRE(eventually([&] { return daemon->logged("unknown key; did you mean"); }));
-  world.submit("1", 1000);
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("1", 1000);
   CHECK(world.leads(*daemon));
 }
 
@@ -135,9 +133,7 @@ TEST_CASE("of a reload, what needs a restart waits for one, and the rest is take
 TEST_CASE("a configuration that cannot be read for long costs neither lease nor running job") {
   World world;
   const auto daemon = world.daemon("a", {}, "none");
-  world.submit("long", 1000, {{"sleep", 300'000}});
-  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
-  const pid_t job = world.journal.run("long")->pid;
+  const pid_t job = world.submit_begun("long", 1000, {{"sleep", 300'000}}).pid;
   const std::string session = world.leader_session();
 
   replace_by_fifo(daemon->config_file());
@@ -151,12 +147,10 @@ TEST_CASE("a configuration that cannot be read for long costs neither lease nor 
   daemon->hang_up();
   write_text(daemon->config_file(), daemon->config_with({{"concurrency", 2}}));
   REQUIRE(eventually([&] { return daemon->logged("configuration reloaded"); }));
-  world.submit("second", 1001, {{"sleep", 300'000}});
-  REQUIRE(eventually([&] { return world.journal.run("second").has_value(); }));
+  world.submit_begun("second", 1001, {{"sleep", 300'000}});
   write_text(daemon->config_file(), daemon->config_with({{"concurrency", 3}}));
   REQUIRE(eventually([&] { return count(daemon->log(), "configuration reloaded") == 2; }));
-  world.submit("third", 1002, {{"sleep", 300'000}});
-  REQUIRE(eventually([&] { return world.journal.run("third").has_value(); }));
+  world.submit_begun("third", 1002, {{"sleep", 300'000}});
   CHECK(is_alive(job));
 }
 
@@ -174,9 +168,7 @@ TEST_CASE("a daemon whose reload does not end still stops orderly") {
 TEST_CASE("a plug-in that is slow to load costs neither lease nor running job") {
   World world;
   const auto daemon = world.daemon("a", {}, "none");
-  world.submit("long", 1000, {{"sleep", 300'000}});
-  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
-  const pid_t job = world.journal.run("long")->pid;
+  const pid_t job = world.submit_begun("long", 1000, {{"sleep", 300'000}}).pid;
 
   daemon->reload({{"concurrency", 2}, {"executors", {{"Slow", {{"plugin", LICTOR_SLOW_PLUGIN}}}}}});
   REQUIRE(throughout(kBeyondLease, [&] { return is_alive(job) && world.leads(*daemon); }));

@@ -38,8 +38,7 @@ TEST_CASE("each attempt gets what the producer wrote, whoever has made those bef
 TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
   World world;
   const auto daemon = world.daemon("a", {{"max_attempts", 1}, {"delivery", "at_most_once"}});
-  world.submit("before", 999);
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("before", 999);
   // Where jobs leave what they hand over there is a file now, so that no directory can be made.
   const std::filesystem::path scratch = daemon->state_dir() + "/scratch";
   std::filesystem::remove_all(scratch);
@@ -71,8 +70,7 @@ TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
 TEST_CASE("a job that outlives its time is ended with all of its processes, and tried again") {
   World world;
   const auto daemon = world.daemon("a", {{"timeout", "2s"}, {"backoff", {{"initial", "10ms"}}}});
-  world.submit("1", 1000, {{"sleep_first", 60'000}, {"child", "yes"}});
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("1", 1000, {{"sleep_first", 60'000}, {"child", "yes"}});
   const std::vector<Run> runs = world.journal.runs_of("1");
   REQUIRE(runs.size() == 2);
   CHECK_FALSE(runs[0].ended);

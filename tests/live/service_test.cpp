@@ -85,8 +85,7 @@ TEST_CASE("a stop says what it waits for") {
   DaemonSettings settings = world.settings("a", {{"drain_timeout", "60s"}}, "none");
   settings.environment["NOTIFY_SOCKET"] = manager.path();
   LictorDaemon daemon{settings};
-  world.submit("long", 1000, {{"sleep", 8000}});
-  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
+  world.submit_begun("long", 1000, {{"sleep", 8000}});
   daemon.terminate();
   const std::string waits = "stopping: waits for 1 running job, for 1m at most (drain_timeout)";
   CHECK(eventually([&] { return manager.received("STATUS=" + waits); }));

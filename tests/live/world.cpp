@@ -85,6 +85,17 @@ std::unique_ptr<LictorDaemon> World::standby_daemon(const std::string& node, con
   return started;
 }
 
+Run World::begun(const std::string& task, int attempt) const {
+  std::optional<Run> run;
+  REQUIRE(eventually([&] { return (run = journal.run(task, attempt)).has_value(); }));
+  return *run;
+}
+
+void World::submit_done(const std::string& id, long time, const json& para) {
+  submit(id, time, para);
+  REQUIRE(eventually([&] { return all_done(); }));
+}
+
 Run World::begun_with_child(const std::string& task) const {
   std::optional<Run> run;
   REQUIRE(eventually([&] { return (run = journal.run(task)) && run->child != 0; }));

@@ -84,6 +84,14 @@ class World {
   [[nodiscard]] std::size_t waiting() { return kv.list(root + "default/tasks/").size(); }
   [[nodiscard]] std::size_t dead() { return kv.list(root + "default/dead/").size(); }
   [[nodiscard]] bool all_done() { return waiting() == 0; }
+  /// The run of this attempt, when it has begun.
+  Run begun(const std::string& task, int attempt = 1) const;
+  Run submit_begun(const std::string& id, long time, const json& para = {}) {
+    submit(id, time, para);
+    return begun(id);
+  }
+  /// Returns when no task is left.
+  void submit_done(const std::string& id, long time, const json& para = {});
   /// The first run of the task, when it and its child have begun.
   Run begun_with_child(const std::string& task) const;
 
