@@ -1,23 +1,16 @@
 // What "lictor check" says of a Consul, and of what stands before it.
 
-#include <string>
 #include <thread>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "net/test_server.h"
-#include "process.h"
 #include "world.h"
 
 namespace lictor::live {
 namespace {
 
 std::string check_of(const LictorDaemon& daemon) { return lictor(daemon, {"check"}).out; }
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST_CASE("check says that no daemon runs on this host, and that nobody else could take over") {
   World world;

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "base/host_name.h"
-#include "process.h"
 #include "world.h"
 
 namespace lictor::live {

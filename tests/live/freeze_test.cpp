@@ -7,7 +7,6 @@
 
 #include <doctest/doctest.h>
 
-#include "process.h"
 #include "world.h"
 
 namespace lictor::live {

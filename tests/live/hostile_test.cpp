@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "world.h"
 
@@ -91,12 +90,11 @@ TEST_CASE("records that nobody can read are told of once, where one looks, and o
     const json letter = world.kv.get_json(world.dead_key(id));
     CHECK(letter.value("reason", "") == "unreadable");
     INFO(letter.value("error", ""));
-    CHECK(letter.value("error", "").find(bad[i].second) != std::string::npos);
+    CHECK(contains(letter.value("error", ""), bad[i].second));
     CHECK(lines_with(*daemon, world.task_key(id)) == 1);
   }
-  const Output list = lictor(world, {"list", "--state", "dead", "--json"});
-  CHECK(list.exit_code == 0);
-  CHECK(json::parse(list.out).at("tasks").size() == bad.size());
+  const json list = json::parse(ends(lictor(world, {"list", "--state", "dead", "--json"}), 0));
+  CHECK(list.at("tasks").size() == bad.size());
 }
 
 TEST_CASE("records that are strange and well formed are run as they are") {
@@ -137,9 +135,7 @@ TEST_CASE("a command shows what is nested without end, and a daemon outlives suc
   world.kv.put(world.root + "default/control", R"({"paused":)" + endless + "}");
   world.kv.put(world.dead_key("x"), R"({"record":{"taskType":"T","x":)" + endless +
                                         R"(},"reason":"failed","error":"e","attempts":1})");
-  const Output shown = lictor(world, {"show", "x", "--json"});
-  CHECK(shown.exit_code == 0);
-  CHECK(json::accept(shown.out));
+  CHECK(json::accept(ends(lictor(world, {"show", "x", "--json"}), 0)));
   CHECK(lictor(world, {"show", "x"}).exit_code == 0);
   CHECK(lictor(world, {"dead", "list"}).exit_code == 0);
   // What cannot be read is taken for a pause, until somebody puts it right.
@@ -258,18 +254,12 @@ TEST_CASE(
   says(check, "default/tasks/folder/");
   const auto named = json::parse(lictor(world, {"list", "--state", "unnameable", "--json"}).out);
   CHECK(named.at("found") == 3);
-  const Output none = lictor(world, {"cancel", "--all", "--yes", "--state", "waiting"});
-  CHECK(none.exit_code == 0);
-  says(none, "cancelled 0 tasks");
+  ends(lictor(world, {"cancel", "--all", "--yes", "--state", "waiting"}), 0, {"cancelled 0 tasks"});
   const std::string hint = "curl -X DELETE $CONSUL_HTTP_ADDR" + path + "new-%FF";
-  const Output some = lictor(world, {"cancel", "--all", "--yes", "--state", "unnameable"});
-  CHECK(some.exit_code == 1);
-  says(some, hint);
+  ends(lictor(world, {"cancel", "--all", "--yes", "--state", "unnameable"}), 1, {hint});
   for (const std::string id : {"new-\xef\xbf\xbd", "new-\xff"}) {
     for (const char* command : {"show", "why", "cancel"}) {
-      const Output output = lictor(world, {command, id});
-      CHECK(output.exit_code == 3);
-      says(output, hint);
+      ends(lictor(world, {command, id}), 3, {hint});
     }
   }
   REQUIRE(world.kv.request("DELETE", path + "new-%FF").body == "true");

@@ -8,16 +8,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <set>
 #include <sstream>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include <doctest/doctest.h>
 
-#include "process.h"
 #include "world.h"
 
 namespace lictor::live {
@@ -123,7 +119,7 @@ std::map<std::string, int> done_in(const std::string& log) {
   std::map<std::string, int> done;
   std::istringstream lines{log};
   for (std::string line; std::getline(lines, line);) {
-    if (line.find(" done queue=") == std::string::npos) continue;
+    if (!contains(line, " done queue=")) continue;
     const std::size_t begin = line.find("/tasks/") + 7;
     ++done[line.substr(begin, line.find(' ', begin) - begin)];
   }

@@ -5,12 +5,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 
-#include "process.h"
 #include "same_answers.h"
 #include "skip.h"
 #include "world.h"
@@ -139,27 +136,25 @@ TEST_CASE("a client of the events sees a task from its claim to its end") {
   REQUIRE(eventually([&] { return world.leads(a) && !admin_url(world, a).empty(); }));
   const std::string file = world.folder.file("events");
   Process curl{{"curl", "-sN", admin_url(world, a) + "/v1/events"}, file};
-  REQUIRE(eventually([&] { return read_text(file).find("retry:") != std::string::npos; }));
+  REQUIRE(eventually([&] { return contains(read_text(file), "retry:"); }));
   world.submit("seen", 1000);
-  CHECK(eventually([&] { return read_text(file).find("event: done") != std::string::npos; }));
+  CHECK(eventually([&] { return contains(read_text(file), "event: done"); }));
   const std::string text = read_text(file);
   const std::size_t claimed = text.find("event: claimed");
   const std::size_t started = text.find("event: started");
   CHECK(claimed < started);
   CHECK(started < text.find("event: done"));
-  CHECK(text.find("\"task\":\"" + world.task_key("seen") +
-                  "\",\"task_id\":\"seen\",\"type\":\"Record\"") != std::string::npos);
+  CHECK(contains(text, "\"task\":\"" + world.task_key("seen") +
+                           "\",\"task_id\":\"seen\",\"type\":\"Record\""));
 
-  const Output output = lictor(a, {"events"});
-  CHECK(output.exit_code == 0);
-  CHECK(output.out.find("  done  seen  Record") != std::string::npos);
+  ends(lictor(a, {"events"}), 0, {"  done  seen  Record"});
   const auto events = [&](std::vector<std::string> options) {
     options.insert(options.begin(), {"events", "--json"});
     return lictor(a, options).out;
   };
   const std::string own = events({"--task", "seen"});
-  CHECK(own.find("\"done\"") != std::string::npos);
-  CHECK(own.find("\"leading\"") == std::string::npos);
+  CHECK(contains(own, "\"done\""));
+  CHECK_FALSE(contains(own, "\"leading\""));
   CHECK(events({"--task", "see"}).empty());
   CHECK(events({"--type", "Record"}) == own);
   CHECK(events({"--type", "Other"}).empty());
@@ -169,20 +164,16 @@ TEST_CASE("a client of the events sees a task from its claim to its end") {
   CHECK(std::count(last.begin(), last.end(), '\n') == 1);
   CHECK(own.ends_with(last));
   CHECK(lictor(a, {"events", "--since", "soon"}).exit_code == 2);
-  const Output none = lictor(a, {"events", "--task", "nobody"});
-  CHECK(none.exit_code == 0);
-  CHECK(none.out.find("no such event is kept") != std::string::npos);
-  const Output counted = lictor(a, {"stats", "--json"});
-  CHECK(counted.exit_code == 0);
-  const json stats = json::parse(counted.out);
+  ends(lictor(a, {"events", "--task", "nobody"}), 0, {"no such event is kept"});
+  const json stats = json::parse(ends(lictor(a, {"stats", "--json"}), 0));
   CHECK(stats.at("leader") == a.node());
   CHECK(stats.at("lease_left_ms") > 0);
-  CHECK(lictor(a, {"stats"}).out.find("lease left") != std::string::npos);
+  CHECK(contains(lictor(a, {"stats"}).out, "lease left"));
 
   const std::string followed = world.folder.file("followed");
   Process follower{{LICTOR_COMMAND, "events", "--follow", "--json", "--config", a.config_file()},
                    followed};
-  REQUIRE(eventually([&] { return read_text(followed).find("\"done\"") != std::string::npos; }));
+  REQUIRE(eventually([&] { return contains(read_text(followed), "\"done\""); }));
   a.kill();
   a.start();
   REQUIRE(eventually([&] { return world.leads(a); }));
@@ -208,16 +199,14 @@ TEST_CASE("events --follow does not go back in time when another daemon takes le
   Process follower{{LICTOR_COMMAND, "events", "--follow", "--json", "--config", a.config_file()},
                    followed};
   world.submit("first", 1000);
-  REQUIRE(eventually([&] { return read_text(followed).find("\"done\"") != std::string::npos; }));
+  REQUIRE(eventually([&] { return contains(read_text(followed), "\"done\""); }));
   // What the old leader tells while it steps down is not lost.
   world.submit_begun("last", 1000, {{"sleep", 1000}});
   CHECK(lictor(a, {"leader", "--step-down"}).exit_code == 0);
   REQUIRE(eventually([&] { return world.leads(b); }));
   world.submit("second", 1000);
-  REQUIRE(eventually(
-      [&] { return read_text(followed).find(world.task_key("second")) != std::string::npos; }));
-  CHECK(eventually(
-      [&] { return read_text(followed).find("\"stepped_down\"") != std::string::npos; }));
+  REQUIRE(eventually([&] { return contains(read_text(followed), world.task_key("second")); }));
+  CHECK(eventually([&] { return contains(read_text(followed), "\"stepped_down\""); }));
   follower.signal(SIGTERM);
   CHECK(follower.wait() == 128 + SIGTERM);
   std::vector<std::string> times;

@@ -275,7 +275,7 @@ class Script {
     Step other;
     do {
       other = draw(2) == 0 ? write() : txn();
-    } while (other.real.body.find("delete-tree") != std::string::npos);
+    } while (contains(other.real.body, "delete-tree"));
     const bool same =
         perform(other) && perform(named(one_of("PUT", "DELETE"), path(root_ + "w/k"), "1"));
     std::optional<http::Response> expected = model_.handle(now_, query.model);
@@ -324,8 +324,7 @@ class Script {
     if (names_a_duration(real.body)) return true;
     json a = json::parse(renamed(real.body), nullptr, false);
     json b = json::parse(model.body, nullptr, false);
-    if (a.is_discarded() || b.is_discarded() ||
-        step.real.target.find("?raw") != std::string::npos) {
+    if (a.is_discarded() || b.is_discarded() || contains(step.real.target, "?raw")) {
       static const std::regex kCas{"cas=[0-9]+"};  // drawn in the names of each
       return same_text(names_, std::regex_replace(renamed(real.body), kCas, "cas"),
                        std::regex_replace(model.body, kCas, "cas"));
@@ -346,8 +345,7 @@ class Script {
 
   // Its text is that of Go's library.
   static bool names_a_duration(const std::string& fault) {
-    return fault.find("invalid: time: ") != std::string::npos ||
-           fault.find("Invalid Session TTL '-") != std::string::npos;
+    return contains(fault, "invalid: time: ") || contains(fault, "Invalid Session TTL '-");
   }
 
   [[nodiscard]] std::string renamed(std::string text) const {

@@ -38,8 +38,8 @@ struct Query {
   std::int64_t sent_ns = 0;
 
   [[nodiscard]] std::string blocking(std::uint64_t index) const {
-    return target + (target.find('?') == std::string::npos ? '?' : '&') +
-           "index=" + std::to_string(index) + "&wait=" + wait;
+    return target + (contains(target, "?") ? '&' : '?') + "index=" + std::to_string(index) +
+           "&wait=" + wait;
   }
 };
 
@@ -274,9 +274,7 @@ TEST_CASE("a blocking query wakes on what wakes it at a Consul, and on nothing e
       waiting.push_back(side(request_of("GET", query.blocking(query.model_index))));
       REQUIRE_FALSE(foretold.handle(pair.now, waiting.back()));
     }
-    for (Watched& watched : all) {
-      REQUIRE(foretold.handle(pair.now, side(watched.write), true));
-    }
+    for (Watched& watched : all) REQUIRE(foretold.handle(pair.now, side(watched.write), true));
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i].wakes = foretold.handle(pair.now, waiting[i]).has_value();
       if (!all[i].wakes) all[i].query->wait = "6s";

@@ -1,13 +1,9 @@
 // Behind a Consul that is newer, or stricter, than 1.8.7: what it refuses stops nothing.
 
 #include <algorithm>
-#include <chrono>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "world.h"
 
@@ -81,12 +77,8 @@ void check_names(const std::string& rules, const std::vector<std::string>& ids) 
 
   for (const std::string& id : ids) {
     CAPTURE(id);
-    const Output shown = lictor(world, {"show", "--", id});
-    CHECK_MESSAGE(shown.exit_code == 0, shown.out);
-    const Output retried = lictor(world, {"retry", "--", id});
-    CHECK_MESSAGE(retried.exit_code == 0, retried.out);
-    const Output why = lictor(world, {"why", "--", id});
-    CHECK_MESSAGE(why.exit_code == 0, why.out);
+    for (const char* command : {"show", "retry", "why"})
+      ends(lictor(world, {command, "--", id}), 0);
   }
   REQUIRE(eventually([&] { return world.all_done(); }));
   const std::int64_t asked_ns = monotonic_ns();
@@ -190,7 +182,7 @@ TEST_CASE("a write of a job that no transaction may hold fails that job alone") 
   REQUIRE(world.dead() == 1);
   const json letter = world.kv.get_json(world.dead_key("t107"));
   INFO(letter.dump());
-  CHECK(letter.value("error", "").find("/x") != std::string::npos);
+  CHECK(contains(letter.value("error", ""), "/x"));
   CHECK(world.newer().counts().names_refused_again == 0);
   CHECK(world.leads(*daemon));
 }

@@ -107,8 +107,7 @@ TEST_CASE("a writer who changes tasks all the time never makes an old version ru
                 << " were rewritten between being read and claimed");
   // The locks are a task's own here, so only those tell.
   std::vector<std::string> overlaps = world.journal.overlaps();
-  std::erase_if(overlaps,
-                [](const std::string& text) { return text.find("beside") == std::string::npos; });
+  std::erase_if(overlaps, [](const std::string& text) { return !contains(text, "beside"); });
   CHECK(overlaps == std::vector<std::string>{});
 }
 

@@ -115,7 +115,7 @@ TEST_CASE("a daemon that lives has lost no task, whoever leads after an outage o
   const std::string entry = world.root + "default/members/" + first->node();
   REQUIRE(eventually([&] {
     const auto member = world.kv.get(entry);
-    return member && member->value.find("\"given_up\"") != std::string::npos;
+    return member && contains(member->value, "\"given_up\"");
   }));
   first->freeze();  // so that the other one leads
   REQUIRE(eventually([&] { return world.journal.runs_of("long").size() == 2; }));

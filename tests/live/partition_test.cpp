@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "process.h"
 #include "tcp_proxy.h"
 #include "world.h"
 

@@ -6,7 +6,6 @@
 
 #include <filesystem>
 #include <sstream>
-#include <string>
 
 #include <doctest/doctest.h>
 
@@ -69,7 +68,7 @@ TEST_CASE("a job of the daemon's user finds the token neither in its environment
   for (const pid_t pid : {daemon.pid(), warden_of(daemon)}) {
     const std::string environment = read_text("/proc/" + std::to_string(pid) + "/environ");
     CHECK_FALSE(environment.empty());
-    CHECK(environment.find("5ec3e7") == std::string::npos);
+    CHECK_FALSE(contains(environment, "5ec3e7"));
   }
   // The daemon keeps it for itself: to it the configuration has not changed.
   daemon.reload(json::object());
@@ -103,7 +102,7 @@ TEST_CASE("a daemon that is not root runs and ends jobs of another user, by its 
   const std::string job = output(daemon, "1");
   CHECK_MESSAGE(job.starts_with("daemon\n"), job);
   for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapAmb"}) {
-    CHECK_MESSAGE(job.find(std::string{set} + ":\t" + none) != std::string::npos, job);
+    CHECK_MESSAGE(contains(job, std::string{set} + ":\t" + none), job);
     CHECK(field(daemon.pid(), set) == none);
   }
   CHECK(field(warden_of(daemon), "CapEff") == "00000000000000e1");

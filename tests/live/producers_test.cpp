@@ -1,7 +1,6 @@
 // Who writes tasks, and how: any HTTP client is a producer.
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "world.h"
 
@@ -47,9 +46,9 @@ TEST_CASE("the task of the manual, written with curl, is run with its parameters
         "LICTOR_TASK_TYPE=CreateTableSpace\n", "LICTOR_QUEUE=default\n", "LICTOR_ATTEMPT=1\n",
         "LICTOR_PARA_instanceId=db7\n", "LICTOR_PARA_initSize=8000\n",
         "LICTOR_PARA_maxSize=100000\n", "LICTOR_PARA_stepSize=2000\n"}) {
-    CHECK(environment.find(variable) != std::string::npos);
+    CHECK(contains(environment, variable));
   }
-  CHECK(environment.find("LICTOR_FENCING_TOKEN=") != std::string::npos);
+  CHECK(contains(environment, "LICTOR_FENCING_TOKEN="));
 }
 
 }  // namespace

@@ -1,11 +1,8 @@
 // What stands in the records: spellings that are understood, and what is not.
 
 #include <algorithm>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/kv_name.h"
 #include "world.h"
@@ -40,7 +37,7 @@ TEST_CASE("a claim keeps the spelling of taskTaken and every field of the produc
   CHECK(value.at("taskClaim").at("node") == daemon->node());
   CHECK(value.at("taskClaim").at("session") == world.leader_session());
   CHECK(value.at("more") == json::parse(record).at("more"));
-  CHECK(claimed.find("\"mine\":" + number) != std::string::npos);  // no double in between
+  CHECK(contains(claimed, "\"mine\":" + number));  // no double in between
   CHECK(world.kv.get(world.task_key("1"))->modify_index == world.journal.run("1")->token);
 }
 

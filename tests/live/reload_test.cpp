@@ -5,7 +5,6 @@
 
 #include <doctest/doctest.h>
 
-#include "process.h"
 #include "world.h"
 
 namespace lictor::live {

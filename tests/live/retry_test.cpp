@@ -1,17 +1,13 @@
 // How tasks end that do not end well: failures, and tasks that are withdrawn.
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <memory>
-#include <string>
 #include <thread>
 #include <utility>
 
 #include <doctest/doctest.h>
 
 #include "net/test_server.h"
-#include "process.h"
 #include "world.h"
 
 namespace lictor::live {
@@ -49,7 +45,7 @@ TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
   REQUIRE(eventually([&] { return daemon->logged("the job cannot be started"); }));
   REQUIRE(eventually([&] {
     const json record = world.kv.get_json(world.task_key("1"));
-    return record.value("taskError", "").find("cannot make the directory") != std::string::npos &&
+    return contains(record.value("taskError", ""), "cannot make the directory") &&
            record.value("taskTaken", "") == "false" && record.value("taskAttempt", 0) == 0;
   }));
   CHECK(world.dead() == 0);
@@ -89,7 +85,7 @@ std::size_t attempted(World& world) {
   for (const KvEntry& entry : world.kv.list(world.root + "default/tasks/")) {
     const json record = json::parse(entry.value, nullptr, false);
     const bool is_task = record.is_object() && record.contains("taskTaken");
-    if (!is_task || record["taskTaken"].dump().find("true") != std::string::npos) continue;
+    if (!is_task || contains(record["taskTaken"].dump(), "true")) continue;
     count += record.value("taskAttempt", 0) != 0 ? 1 : 0;
   }
   return count;

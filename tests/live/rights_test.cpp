@@ -1,8 +1,6 @@
 // A Consul with ACLs: the policies in consul/ grant what is needed, and no more.
 
 #include <map>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -34,8 +32,7 @@ TEST_CASE("a daemon and a producer with the tokens of consul/ can do their work,
   CHECK(world.journal.order() == std::vector<std::string>{"good"});
   CHECK(operator_kv.get_json("lictor/default/dead/bad").value("raw", "") == "bad");
   CHECK(eventually([&] {
-    return operator_kv.request("GET", "/v1/agent/services").body.find("\"lictor\"") !=
-           std::string::npos;
+    return contains(operator_kv.request("GET", "/v1/agent/services").body, "\"lictor\"");
   }));
   CHECK(eventually([&] { return operator_kv.has("lictor/default/members/" + daemon.node()); }));
   INFO(daemon.log());
@@ -128,7 +125,7 @@ TEST_CASE("the token is in no job, log, answer or key") {
            consul.kv.has("lictor/default/members/" + daemon.node());
   }));
 
-  CHECK(read_text(seen).find("CONSUL_") == std::string::npos);
+  CHECK_FALSE(contains(read_text(seen), "CONSUL_"));
   std::map<std::string, std::string> texts{{"log", daemon.log()}, {"job", read_text(seen)}};
   for (const KvEntry& entry : consul.kv.list("")) texts["key " + entry.key] = entry.value;
   Kv face{admin};
@@ -147,7 +144,7 @@ TEST_CASE("the token is in no job, log, answer or key") {
   }
   for (const auto& [where, text] : texts) {
     CHECK_FALSE(text.empty());
-    CHECK_MESSAGE(text.find(secret) == std::string::npos, where);
+    CHECK_MESSAGE(!contains(text, secret), where);
   }
 }
 

@@ -6,8 +6,6 @@
 // but a blocking query that it has opened goes on to its end. A service in the agent's hands keeps
 // the token that it was registered with, until it is registered again.
 
-#include <string>
-
 #include <doctest/doctest.h>
 
 #include "guarded_consul.h"
@@ -98,8 +96,8 @@ TEST_CASE("a token that is deleted before its successor is there costs a pause, 
   // The members' entries and the catalog follow.
   CHECK(eventually([&] {
     return site.consul.kv.has("lictor/default/members/" + site.second->node()) &&
-           site.consul.kv.request("GET", "/v1/catalog/service/lictor")
-                   .body.find("lictor-" + site.second->node()) != std::string::npos;
+           contains(site.consul.kv.request("GET", "/v1/catalog/service/lictor").body,
+                    "lictor-" + site.second->node());
   }));
   // The other daemon has the new token, too: it takes over, and works.
   CHECK(site.first->stop() == 0);

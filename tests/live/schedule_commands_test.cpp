@@ -4,13 +4,9 @@
 #include <cstdint>
 #include <future>
 #include <set>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
-#include "process.h"
 #include "world.h"
 
 namespace lictor::live {
@@ -34,13 +30,6 @@ struct Scene {
   }
 };
 
-// `output` ended with `code` and says `text`.
-void check_that(const Output& output, int code, const std::string& text) {
-  CAPTURE(output.out);
-  CHECK(output.exit_code == code);
-  CHECK(output.out.find(text) != std::string::npos);
-}
-
 TEST_CASE("what rewrites a schedule keeps the flags of its key") {
   Scene at;
   REQUIRE(at.world.kv
@@ -59,7 +48,7 @@ TEST_CASE("what rewrites a schedule keeps the flags of its key") {
     CHECK(at.schedule(line).exit_code == 0);
     CHECK(at.world.kv.get(at.key("s")).value().modify_index > before);
     const std::string stored = at.world.kv.request("GET", "/v1/kv/" + at.key("s")).body;
-    CHECK(stored.find(R"("Flags":18446744073709551615,)") != std::string::npos);
+    CHECK(contains(stored, R"("Flags":18446744073709551615,)"));
   }
 }
 
@@ -91,7 +80,7 @@ TEST_CASE("each run makes a task with an id of its own, also many at once") {
   CHECK(json::parse(record)["lastTask"] == *ids.rbegin());
 
   at.world.kv.put(at.key("s"), R"({"every": "1s", "task": {"taskType": "T"}})");
-  check_that(at.schedule({"schedule", "run", "s"}), 1, "ticks each second");
+  ends(at.schedule({"schedule", "run", "s"}), 1, {"ticks each second"});
 }
 
 }  // namespace

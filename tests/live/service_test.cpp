@@ -7,7 +7,6 @@
 #include <array>
 #include <cstring>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <utility>
 
@@ -47,7 +46,7 @@ class Manager {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] bool received(const std::string& text) const {
     const std::lock_guard lock{mutex_};
-    return all_.find(text) != std::string::npos;
+    return contains(all_, text);
   }
 
  private:
@@ -71,7 +70,7 @@ TEST_CASE("a daemon is ready without Consul, and says that it waits for Consul")
   CHECK(eventually([&] { return manager.received("STATUS=waiting for Consul: "); }));
   Kv face{"http://" + settings.admin.front()};
   REQUIRE(eventually([&] { return face.request("GET", "/readyz").status == 503; }));
-  CHECK(face.request("GET", "/readyz").body.find("Consul") != std::string::npos);
+  CHECK(contains(face.request("GET", "/readyz").body, "Consul"));
   CHECK(face.request("GET", "/v1/status").json().at("waits_for").is_string());
   consul.start();
   CHECK(eventually([&] { return manager.received("STATUS=leading default"); }));

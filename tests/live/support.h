@@ -50,6 +50,9 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
+[[nodiscard]] inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 [[nodiscard]] std::string read_text(const std::string& path);
 void write_text(const std::string& path, const std::string& text);
 

@@ -2,11 +2,9 @@
 
 #include "schedule/ticks.h"
 
-#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
 #include <thread>
 
 #include <doctest/doctest.h>

@@ -8,13 +8,10 @@
 #include <map>
 #include <set>
 #include <sstream>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <doctest/doctest.h>
 
-#include "process.h"
 #include "world.h"
 
 namespace lictor::live {
@@ -187,7 +184,7 @@ TEST_CASE("/metrics counts the processes of a worker, and forgets one that a rel
                              std::to_string(count) + "\n";
     CAPTURE(line);
     const auto page = [&] { return admin.request("GET", "/metrics").body; };
-    const bool found = eventually([&] { return page().find(line) != std::string::npos; });
+    const bool found = eventually([&] { return contains(page(), line); });
     INFO(page());
     CHECK(found);
   };
@@ -208,9 +205,8 @@ TEST_CASE("/metrics counts the processes of a worker, and forgets one that a rel
   has("lictor_worker_ends_total", "Steady", "reason=\"unanswered\"", 1);
   daemon.reload({{"executors", {{"Brief", nullptr}}}});
   const auto names = [&](const char* type) {
-    return admin.request("GET", "/metrics")
-               .body.find("lictor_worker_ends_total{queue=\"default\",type=\"" +
-                          std::string{type}) != std::string::npos;
+    return contains(admin.request("GET", "/metrics").body,
+                    "lictor_worker_ends_total{queue=\"default\",type=\"" + std::string{type});
   };
   CHECK(eventually([&] { return !names("Brief"); }));
   CHECK(names("Steady"));

@@ -149,9 +149,16 @@ Output lictor(const LictorDaemon& daemon, std::vector<std::string> arguments) {
 
 bool says(const Output& output, const std::string& text) {
   INFO(output.out);
-  const bool found = output.out.find(text) != std::string::npos;
+  const bool found = contains(output.out, text);
   CHECK(found);
   return found;
+}
+
+std::string ends(const Output& output, int exit_code, std::initializer_list<std::string> texts) {
+  INFO(output.out);
+  CHECK(output.exit_code == exit_code);
+  for (const std::string& text : texts) says(output, text);
+  return output.out;
 }
 
 }  // namespace lictor::live

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -113,5 +114,8 @@ Output lictor(const World& world, const std::vector<std::string>& arguments);
 Output lictor(const LictorDaemon& daemon, std::vector<std::string> arguments);
 /// Checks that `text` is in the output, which is shown if it is not.
 bool says(const Output& output, const std::string& text);
+/// Checks that it ended with this code and says all of this; what it says.
+std::string ends(const Output& output, int exit_code,
+                 std::initializer_list<std::string> texts = {});
 
 }  // namespace lictor::live

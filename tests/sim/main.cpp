@@ -4,9 +4,7 @@
 #include <future>
 #include <iomanip>
 #include <iostream>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 

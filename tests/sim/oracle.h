@@ -103,6 +103,7 @@ class Oracle {
     Instant paid{};
   };
 
+  void fail(const std::string& what) { cluster_.violation(what); }
   void on_effect(const Daemon& daemon, const Effect& effect);
   void on_step(const Daemon& daemon);
   void on_start(const Daemon& daemon, const StartJob& start);

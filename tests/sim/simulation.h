@@ -112,6 +112,7 @@ class Simulation {
   void try_anew();
   void try_pace();
   void try_rest();
+  void fail(const std::string& what) { cluster_.violation(what); }
   [[nodiscard]] bool failed() const { return !cluster_.violations().empty(); }
 
   [[nodiscard]] bool chance(double p) { return random_.fraction() < p; }

@@ -332,34 +332,15 @@ class Cluster {
   void send_back(Daemon& daemon, const std::shared_ptr<LockRelease>& steps, Instant until,
                  const Request& request);
 
-  ModelStore& store_for(const Daemon& daemon) {
+  template <class Request>
+  requires(requires(ModelStore& to, const Request& request) {
+    to.serve(Instant{}, request);
+  }) auto serve(Daemon& daemon, const Request& request) {
     store.speak_for(daemon.name, daemon.incarnation, daemon.options.session_ttl,
                     daemon.options.lock_delay);
-    return store;
+    return store.serve(now, request);
   }
-  SessionCreated serve(Daemon& daemon, const CreateSession& effect) {
-    return store_for(daemon).create_session(now, effect);
-  }
-  SessionRenewed serve(Daemon&, const RenewSession& effect) { return store.renew(now, effect); }
-  SessionDestroyed serve(Daemon&, const DestroySession& effect) {
-    return store.destroy(now, effect);
-  }
-  LockReplied serve(Daemon& daemon, const AcquireLock& effect) {
-    return store_for(daemon).lock(now, effect);
-  }
-  UnlockReplied serve(Daemon& daemon, const ReleaseLock& effect) {
-    return store_for(daemon).unlock(effect);
-  }
-  LeaderRead serve(Daemon&, const ReadLeader& effect) { return store.read_leader(effect); }
-  ControlRead serve(Daemon&, const WatchControl& effect) { return store.read_control(effect); }
-  TasksListed serve(Daemon&, const ListTasks& effect) { return store.list(effect); }
-  TasksFetched serve(Daemon&, const FetchTasks& effect) { return store.fetch(effect); }
-  TasksChecked serve(Daemon&, const CheckTasks& effect) { return store.check(effect); }
-  HistoryListed serve(Daemon&, const ListHistory& effect) { return store.list(effect); }
-  SchedulesListed serve(Daemon&, const ListSchedules& effect) { return store.list(effect); }
-  RateRead serve(Daemon&, const ReadRate& effect) { return store.read(effect); }
   OwnersRead serve(Daemon&, const ReadOwners& effect);
-  Committed serve(Daemon&, const Commit& effect) { return store.commit(effect); }
 
   Random random_;
   std::vector<std::unique_ptr<Daemon>> daemons_;

@@ -1,7 +1,5 @@
 // What is due much later is not kept in memory, and starts in time all the same.
 
-#include <utility>
-
 #include <doctest/doctest.h>
 
 #include "alone.h"

@@ -1,6 +1,7 @@
 #include "effect_text.h"
 
-#include <array>
+#include <algorithm>
+#include <string_view>
 
 #include "base/time_text.h"
 
@@ -112,52 +113,19 @@ std::string effect_text(const Effect& effect) {
 }
 
 std::string fact_name(Fact::Kind kind) {
-  static constexpr std::array kNames{"campaigning",
-                                     "leading",
-                                     "lease lost",
-                                     "lease expired",
-                                     "lease regained",
-                                     "leader key restored",
-                                     "stepping down",
-                                     "stepped down",
-                                     "stopped",
-                                     "session created",
-                                     "session lost",
-                                     "lock-delay",
-                                     "claimed",
-                                     "started",
-                                     "done",
-                                     "failed",
-                                     "not started",
-                                     "dead",
-                                     "given back",
-                                     "owner lost",
-                                     "withdrawn",
-                                     "changed",
-                                     "too large",
-                                     "denied",
-                                     "store trouble",
-                                     "paused",
-                                     "control unreadable",
-                                     "resumed",
-                                     "no executor",
-                                     "result left out",
-                                     "unnameable",
-                                     "in a folder",
-                                     "unwritten",
-                                     "done late",
-                                     "result void",
-                                     "goes on",
-                                     "tick made",
-                                     "tick exists",
-                                     "ticks missed",
-                                     "ticks overlap",
-                                     "schedule fault",
-                                     "schedule ahead",
-                                     "schedule configured",
-                                     "schedule taken"};
-  static_assert(kNames.size() == static_cast<std::size_t>(Fact::Kind::kScheduleTaken) + 1);
-  return kNames.at(static_cast<std::size_t>(kind));
+  constexpr std::string_view kNames =  // in the order of the kinds
+      "campaigning, leading, lease lost, lease expired, lease regained, leader key restored, "
+      "stepping down, stepped down, stopped, session created, session lost, lock-delay, claimed, "
+      "started, done, failed, not started, dead, given back, owner lost, withdrawn, changed, "
+      "too large, denied, store trouble, paused, control unreadable, resumed, no executor, "
+      "result left out, unnameable, in a folder, unwritten, done late, result void, goes on, "
+      "tick made, tick exists, ticks missed, ticks overlap, schedule fault, schedule ahead, "
+      "schedule configured, schedule taken";
+  static_assert(std::count(kNames.begin(), kNames.end(), ',') ==
+                static_cast<std::ptrdiff_t>(Fact::Kind::kScheduleTaken));
+  std::size_t begin = 0;
+  for (int i = 0; i < static_cast<int>(kind); ++i) begin = kNames.find(", ", begin) + 2;
+  return std::string{kNames.substr(begin, kNames.find(',', begin) - begin)};
 }
 
 }  // namespace lictor::core::test

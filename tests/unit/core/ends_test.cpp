@@ -1,14 +1,11 @@
 // What is written with a task's end, and what is kept of it.
 
 #include <algorithm>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "alone.h"
-#include "cluster.h"
 #include "core/history.h"
 
 namespace lictor::core::test {

@@ -193,7 +193,7 @@ TEST_CASE("a stranger who writes to the leader key all the time is answered at a
   CHECK(all<AcquireLock>(two.a).size() - before <= 21);
   CHECK(count(two.a, Fact::Kind::kLeaderRestored) == 1);  // the log is not to fill with it
   two.cluster.run_for(1s);
-  CHECK(two.cluster.store.read_leader({{}, true, 0}).holder == "a");
+  CHECK(two.cluster.store.serve(two.cluster.now, ReadLeader{{}, true, 0}).holder == "a");
   CHECK(two.cluster.leader() == &two.a);
 }
 

@@ -74,7 +74,7 @@ TEST_CASE("a release that is older than the holder who was seen is not the relea
   REQUIRE(two.until_leader(*two.b) < 1s);
   two.cluster.run_for(1s);
   // A server that lags shows a, who waits, the release by a itself.
-  LeaderRead old = two.cluster.store.read_leader({{}, true, 0});
+  LeaderRead old = two.cluster.store.serve(two.cluster.now, ReadLeader{{}, true, 0});
   old.session.clear();
   old.released = true;
   old.modify_index -= 1;
@@ -173,7 +173,7 @@ TEST_CASE("who stepped down leads again at once when the one after is gone") {
 TEST_CASE("who stepped down is not taken in by an old holder, and stands back") {
   Two two;
   two.cluster.crash(*two.b);
-  LeaderRead old = two.cluster.store.read_leader({{}, true, 0});
+  LeaderRead old = two.cluster.store.serve(two.cluster.now, ReadLeader{{}, true, 0});
   old.session = "another";
   old.holder = "z";
   old.modify_index -= 1;

@@ -2,10 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 

@@ -1,13 +1,10 @@
 // How fast tasks may be taken: the limit is the queue's, whoever leads.
 
 #include <algorithm>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 
 #include "alone.h"
-#include "cluster.h"
 #include "wire/transaction_plan.h"
 
 namespace lictor::core::test {

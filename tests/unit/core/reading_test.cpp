@@ -2,9 +2,6 @@
 // that takes of Consul and of the link.
 
 #include <algorithm>
-#include <map>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 

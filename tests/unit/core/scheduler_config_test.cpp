@@ -1,10 +1,6 @@
 // Recurring tasks of the configuration: the leader keeps what is stored as its configuration has
 // it.
 
-#include <memory>
-#include <string>
-#include <vector>
-
 #include <doctest/doctest.h>
 
 #include "schedules.h"

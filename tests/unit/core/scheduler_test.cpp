@@ -1,9 +1,6 @@
 // Recurring tasks: each tick makes one task, whoever leads and whatever clocks and Consul do.
 
 #include <algorithm>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 

@@ -3,12 +3,7 @@
 
 #include <array>
 #include <fstream>
-#include <functional>
-#include <map>
-#include <set>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,6 @@
 // How the leader learns of tasks: by their names.
 
 #include <algorithm>
-#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -119,8 +118,8 @@ TEST_CASE("the folder and the control key are made once, also when the reply is 
   Daemon& daemon = cluster.add(options_of("a"));
   cluster.run_for(60s);
   CHECK(losses == 0);
-  CHECK(cluster.store.list(ListTasks{}).marker);
-  CHECK(cluster.store.read_control(WatchControl{}).found);
+  CHECK(cluster.store.serve(cluster.now, ListTasks{}).marker);
+  CHECK(cluster.store.serve(cluster.now, WatchControl{}).found);
   CHECK(all<Commit>(daemon).size() < 8);
   CHECK(cluster.violations().empty());
 }

@@ -5,8 +5,6 @@
 #include <array>
 #include <map>
 #include <set>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,6 @@
 #include "schedule/zone.h"
 
 #include <filesystem>
-#include <string>
 
 #include <doctest/doctest.h>
 
