@@ -386,6 +386,10 @@ bool begins_with(const Effect& effect) {
   const auto* commit = std::get_if<Commit>(&effect);
   return commit != nullptr && std::holds_alternative<O>(commit->ops.front());
 }
+[[nodiscard]] inline bool watches_leader(const Effect& effect) {
+  const auto* read = std::get_if<ReadLeader>(&effect);
+  return read != nullptr && !read->consistent;
+}
 [[nodiscard]] bool claims(const Effect& effect, const std::string& key);
 [[nodiscard]] bool finishes(const Effect& effect, const std::string& key);
 

@@ -60,10 +60,9 @@ TEST_CASE("the lock is lost with its session, seen by the watch, and barred for 
 
 TEST_CASE("the lock is lost: a fenced write shows it, also when the watch does not") {
   Two two;
-  two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
-    const auto* read = std::get_if<ReadLeader>(&e);
-    return &daemon == &two.a && read && !read->consistent ? Fault{false, true, true} : Fault{};
-  };
+  two.cluster.spoil({.lose_request = true}, [&](const Daemon& daemon, const Effect& effect) {
+    return &daemon == &two.a && watches_leader(effect);
+  });
   two.cluster.put("1");
   two.cluster.run_for(61s);  // the watch that was open has ended
   two.cluster.kill_session();
@@ -79,10 +78,9 @@ TEST_CASE("the lock is lost: a fenced write shows it, also when the watch does n
 
 TEST_CASE("the lock is lost: a renewal that is refused makes the leader look") {
   Two two;
-  two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
-    const auto* read = std::get_if<ReadLeader>(&e);
-    return &daemon == &two.a && read && !read->consistent ? Fault{false, true, true} : Fault{};
-  };
+  two.cluster.spoil({.lose_request = true}, [&](const Daemon& daemon, const Effect& effect) {
+    return &daemon == &two.a && watches_leader(effect);
+  });
   two.cluster.run_for(60s);  // the watch that was open has ended
   two.cluster.kill_session();
   two.cluster.run_for(5s + 100ms);

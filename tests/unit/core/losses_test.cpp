@@ -11,11 +11,7 @@ namespace {
 // Consul answers nobody for so long.
 void outage(Cluster& cluster, Duration duration) {
   const auto before = cluster.fault;
-  cluster.fault = [](const Daemon&, const Effect&) {
-    Fault fault;
-    fault.no_leader = true;
-    return fault;
-  };
+  cluster.fault = [](const Daemon&, const Effect&) { return Fault{.no_leader = true}; };
   cluster.run_for(duration);
   cluster.fault = before;
 }
@@ -53,9 +49,7 @@ TEST_CASE("a leader that may not read the members counts every owner, and does n
 TEST_CASE(
     "a leader that gets no answer about the members claims nothing, says so, and asks again") {
   Cluster cluster;
-  Fault silent;
-  silent.lose_reply = true;
-  cluster.spoil<ReadOwners>(silent);
+  cluster.spoil<ReadOwners>({.lose_reply = true});
   Daemon& a = cluster.add(options_of("a"));
   cluster.put_and_run("1", 20s);
   CHECK(cluster.started.empty());
@@ -247,10 +241,8 @@ TEST_CASE("the same seed and the same events give the same effects") {
     };
     Random random{9};
     cluster.fault = [&](const Daemon&, const Effect&) {
-      Fault f;
-      f.lose_reply = random.fraction() < 0.1;
-      f.out = Duration{static_cast<Duration::rep>(1e7 * random.fraction())};
-      return f;
+      return Fault{.lose_reply = random.fraction() < 0.1,
+                   .out = Duration{static_cast<Duration::rep>(1e7 * random.fraction())}};
     };
     cluster.plan = [](const Task&) { return JobPlan{5ms, JobEnding::kRetry, "no luck"}; };
     QueueOptions options = options_of("a");

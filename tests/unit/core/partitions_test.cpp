@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "cluster.h"
+#include "alone.h"
 #include "core/partition.h"
 #include "simple_costs.h"
 
@@ -35,14 +35,8 @@ struct Hosts {
           if (beside) cluster.violation(task.key + " runs beside " + job.task->key);
         }
       }
-      JobPlan job;
-      job.after = runs_for;
-      return job;
+      return JobPlan{.after = runs_for, .error = {}};
     };
-  }
-  ~Hosts() {
-    const auto& found = cluster.violations();
-    CHECK_MESSAGE(found.empty(), (found.empty() ? std::string{} : found.front()));
   }
 
   void put(int first, int last, const std::string& serial_key = {}) {
@@ -76,7 +70,7 @@ struct Hosts {
     return count;
   }
 
-  Cluster cluster;
+  CheckedCluster cluster;
   Duration runs_for = 10ms;
   std::vector<std::string> begun;
 };
@@ -190,12 +184,8 @@ TEST_CASE("one host proves 256 partitions, and runs their tasks, whatever a tran
 TEST_CASE("with its session every lock is lost, though one of them is asked for at a time") {
   Hosts hosts;
   Daemon& a = hosts.add_leader(in_four("a"));
-  hosts.cluster.fault = [](const Daemon&, const Effect& effect) {  // no watch tells
-    Fault fault;
-    const auto* read = std::get_if<ReadLeader>(&effect);
-    fault.lose_reply = read != nullptr && !read->consistent;
-    return fault;
-  };
+  hosts.cluster.spoil({.lose_reply = true},
+                      [](const Daemon&, const Effect& effect) { return watches_leader(effect); });
   hosts.cluster.run_for(2min);
   hosts.cluster.kill_session();
   hosts.cluster.run_for(a.options.proof_interval());
