@@ -28,8 +28,7 @@ void submit_print(World& world, const std::string& id) {
   world.kv.put_json(world.task_key(id), json{{"taskType", "Print"}});
 }
 
-TEST_CASE(
-    "members tell where they are asked, and their admin APIs who leads and whether all is well") {
+TEST_CASE("members tell where to ask them, and their admin APIs who leads and if all is well") {
   World world;
   LictorDaemon a{world.settings_with_admin("a")};
   REQUIRE(eventually([&] { return world.leads(a) && !member(world, a).is_null(); }));

@@ -46,8 +46,7 @@ TEST_CASE("a leader that hangs is killed, and its job is dead before the next le
   CHECK(world.journal.falling_tokens() == std::vector<std::string>{});
 }
 
-TEST_CASE(
-    "without hang_timeout the end of the lease ends a frozen leader's job, and it stays over") {
+TEST_CASE("without hang_timeout the lease's end ends a frozen leader's job, and it stays over") {
   World world;
   DaemonSettings settings = world.settings("a");
   settings.hang_timeout = "0s";

@@ -211,8 +211,7 @@ TEST_CASE("keys of any bytes that Consul can tell name tasks") {
   CHECK(world.dead() == 0);
 }
 
-TEST_CASE(
-    "a key that Consul cannot tell, and a task in a folder, are told of once and block nothing") {
+TEST_CASE("a key that Consul cannot tell and a task in a folder are told once and block nothing") {
   World world;
   const std::string record = R"({"taskType":"Record"})";
   const std::string path = "/v1/kv/" + world.root + "default/tasks/";

@@ -140,8 +140,7 @@ Trial make_trial(GuardedConsul& consul, int number, const Change& change) {
   return trial;
 }
 
-TEST_CASE(
-    "a daemon needs each rule of its policy, says which it lacks, and goes on when it has it") {
+TEST_CASE("a daemon needs each rule of its policy, says which it lacks, and goes on with it") {
   // So that "list" counts, too.
   GuardedConsul consul{{{"acl", {{"enable_key_list_policy", true}}}}};
   const std::vector<Rule> rules = rules_of("daemon");
@@ -238,8 +237,7 @@ void try_each(GuardedConsul& consul, const World& world, const std::string& role
   }
 }
 
-TEST_CASE(
-    "producer, reader and operator need each rule of their policies, and are told what lacks") {
+TEST_CASE("producer, reader and operator need each rule of their policies, and are told so") {
   GuardedConsul consul{{{"acl", {{"enable_key_list_policy", true}}}}};
   World world{consul.agent, "lictor/"};
   DaemonSettings settings = world.settings("d");

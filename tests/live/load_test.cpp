@@ -126,8 +126,7 @@ std::map<std::string, int> done_in(const std::string& log) {
   return done;
 }
 
-TEST_CASE(
-    "load: a thousand PUTs a second of tasks that succeed, fail and hang all come to their end") {
+TEST_CASE("load: a thousand PUTs a second of tasks that succeed, fail and hang come to their end") {
   const auto seconds = from_environment("LICTOR_LOAD_SECONDS", 5);
   const auto rate = from_environment("LICTOR_LOAD_RATE", 1000);
   World world;
@@ -203,8 +202,7 @@ bool step_down(const LictorDaemon& daemon) {
   return output.exit_code == 0;
 }
 
-TEST_CASE(
-    "load: leadership passes on again and again while tasks run, none lost, none overlapping") {
+TEST_CASE("load: leadership passes on again and again, and no task is lost or overlaps") {
   const double seconds = static_cast<double>(from_environment("LICTOR_STEP_DOWN_SECONDS", 8));
   World world;
   const auto first = world.daemon("a");

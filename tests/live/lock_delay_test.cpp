@@ -59,9 +59,7 @@ std::unique_ptr<LictorDaemon> stubborn_daemon(World& world, const std::string& n
   return std::make_unique<LictorDaemon>(settings);
 }
 
-TEST_CASE(
-    "a daemon that starts after a restore waits for the jobs of the "
-    "leader before") {
+TEST_CASE("a daemon that starts after a restore waits for the jobs of the leader before") {
   ConsulAgent agent;
   World world{agent};
   world.submit("1", 1000, {{"sleep_first", 60'000}, {"sleep", 100}});

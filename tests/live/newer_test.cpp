@@ -187,8 +187,7 @@ TEST_CASE("a write of a job that no transaction may hold fails that job alone") 
   CHECK(world.leads(*daemon));
 }
 
-TEST_CASE(
-    "where every answer is cut after 5 s, a daemon at rest asks little and sees all at once") {
+TEST_CASE("where each answer is cut after 5 s, a daemon at rest asks little and sees all at once") {
   World world{shared_consul(), {}, Strictness::parse("cut=5s")};
   const auto daemon = world.leading_daemon("a");
   const std::string session = world.leader_session();

@@ -8,8 +8,7 @@
 namespace lictor::live {
 namespace {
 
-TEST_CASE(
-    "a leader that is cut off ends its job before the other one takes over, and follows then") {
+TEST_CASE("a leader that is cut off ends its job before another takes over, and follows then") {
   World world;
   TcpProxy first_network{world.port()};
   TcpProxy second_network{world.port()};

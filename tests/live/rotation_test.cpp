@@ -71,8 +71,7 @@ struct Site {
   }
 };
 
-TEST_CASE(
-    "tokens are replaced again and again while tasks run, and leadership and its session stay") {
+TEST_CASE("tokens are replaced again and again while tasks run, and leader and session stay") {
   Site site;
   for (int i = 0; i < 3; ++i) {
     const GuardedConsul::Token old = site.token;

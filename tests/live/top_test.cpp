@@ -182,8 +182,7 @@ TEST_CASE("top without a terminal says what to do instead") {
   ends(run({LICTOR_COMMAND, "top", "--consul", world.address()}), 2, {"lictor stats --json"});
 }
 
-TEST_CASE(
-    "top gives the terminal back as it was when a signal ends it, and starts on no dumb one") {
+TEST_CASE("top gives the terminal back as it was when a signal ends it, and refuses a dumb one") {
   if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
   World world;
   const std::string pid_file = world.folder.file("pid");

@@ -376,8 +376,7 @@ struct Giver {
   }
 };
 
-TEST_CASE(
-    "a partition whose owner has died goes to the next host at once, though the owner is listed") {
+TEST_CASE("a partition whose owner has died goes to the next host at once, though it is listed") {
   const auto ids = names(4);
   BalancerView view = view_of(ids, 8);
   for (std::uint32_t i = 0; i < 8; ++i) view.owners[i] = ids[i % 4];

@@ -7,8 +7,7 @@
 namespace lictor::core::test {
 namespace {
 
-TEST_CASE(
-    "a control key that holds nonsense holds the queue, whoever leads, until it is put right") {
+TEST_CASE("a control key of nonsense holds the queue, whoever leads, until it is put right") {
   Two two;
   two.cluster.store.control(true, "");
   two.cluster.put_and_run("1", 1s);

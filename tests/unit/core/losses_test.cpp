@@ -46,8 +46,7 @@ TEST_CASE("a leader that may not read the members counts every owner, and does n
   CHECK(two.cluster.store.task("tasks/1")->stamp.lost == 1);
 }
 
-TEST_CASE(
-    "a leader that gets no answer about the members claims nothing, says so, and asks again") {
+TEST_CASE("a leader that hears nothing of the members claims nothing, says so, and asks again") {
   Cluster cluster;
   cluster.spoil<ReadOwners>({.lose_reply = true});
   Daemon& a = cluster.add(options_of("a"));
@@ -178,8 +177,7 @@ TEST_CASE("a task that took the name of an unreadable one waits for those listed
   CHECK(a.cluster.store.dead.empty());
 }
 
-TEST_CASE(
-    "a claim that is refused after one of the same bytes was sent, and lands, costs no owner") {
+TEST_CASE("a claim refused after one of the same bytes was sent, and lands, costs no owner") {
   Alone a;
   a.once(Fault{.out = 4500ms}, [](const Effect& e) { return claims(e, "tasks/1"); });
   a.cluster.put_and_run("1", 1s);

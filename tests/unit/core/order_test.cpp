@@ -8,9 +8,7 @@
 namespace lictor::core::test {
 namespace {
 
-TEST_CASE(
-    "tasks start by time, then creation; those without a time have that at which they are first "
-    "seen") {
+TEST_CASE("tasks start by time, then creation; without a time they have that of being seen") {
   Alone a;
   a.all_end_after(10ms);
   a.cluster.pause_and_run(true, 100ms);

@@ -116,8 +116,7 @@ TEST_CASE("many tasks that expire together do not hold up the end of one that ru
   CHECK(a.cluster.run_until([&] { return a.cluster.store.dead.size() == kMany; }, 1min));
 }
 
-TEST_CASE(
-    "an answer of the control key's watch that is older than the one before changes nothing") {
+TEST_CASE("an answer about the control key that is older than the one before changes nothing") {
   Alone a;
   a.cluster.pause_and_run(false, 100ms);
   a.cluster.pause_and_run(true, 100ms);
@@ -151,8 +150,7 @@ TEST_CASE("a task deleted while it runs has its job stopped, and one written aga
   CHECK(a.cluster.store.dead.empty());
 }
 
-TEST_CASE(
-    "of a job that is being stopped for a deleted task a lost lead leaves nothing unwritten") {
+TEST_CASE("a lost lead leaves nothing unwritten of a job that is stopped for a deleted task") {
   Alone a;
   a.cluster.put_and_run("1", 100ms);
   a.cluster.remove_and_run("tasks/1", 5ms);

@@ -176,8 +176,7 @@ TEST_CASE("what producers delete counts for the pace") {
   CHECK(static_cast<std::int64_t>(r.lists() - before) * kCost < 10s / 10 + 300ms);
 }
 
-TEST_CASE(
-    "a batch of values grows while answers are small, and shrinks when one is large or late") {
+TEST_CASE("a batch of values grows while answers are small, and shrinks if one is large or late") {
   const QueueOptions options = options_of("a");
   BatchSize size{options};
   CHECK(size.keys() * 700'000 < 4'000'000);

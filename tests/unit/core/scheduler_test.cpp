@@ -122,8 +122,7 @@ TEST_CASE("with overlap skip a tick makes no task while the last one waits or ru
   CHECK(made(two.cluster) == std::vector{id(10s)});
 }
 
-TEST_CASE(
-    "a schedule that is rewritten without lastTick goes on, and counts again with a new rule") {
+TEST_CASE("a schedule rewritten without lastTick goes on, and counts again with a new rule") {
   Schedules a{1ms};
   const auto missed = [](Definition& d) { d.missed = {Missed::Policy::kAll, 50, 24h}; };
   a.put_and_run_to("s", every(60s, missed), 60s + 100ms);
@@ -170,8 +169,7 @@ TEST_CASE("a last task that no listing shows yet is read alone, and counts") {
   CHECK(a.skipped(Fact::Kind::kTicksOverlap) == 5);
 }
 
-TEST_CASE(
-    "a schedule is run by hand before it is known here, while no names come: no task beside it") {
+TEST_CASE("a schedule run by hand before it is known, while no names come: no task beside it") {
   Schedules a;
   a.cluster.spoil<ListTasks>({.lose_reply = true});
   a.cluster.put("0");  // the query for names that waits already is answered with this

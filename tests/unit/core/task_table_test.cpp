@@ -91,8 +91,7 @@ TEST_CASE("ready tasks are in order of time, then creation, then key; the untime
   for (const char* key : {"b", "a", "d", "e", "c", ""}) CHECK(t.take() == key);
 }
 
-TEST_CASE(
-    "a begun task keeps its serialKey while it waits to be tried again, a later one does not") {
+TEST_CASE("a begun task keeps its serialKey while it waits for its retry, a later one does not") {
   Table t;
   TaskEntry& begun = t.put({"1", 1, {}, {}, "db", 1}, Lack::kBackoff);
   t.put({"2", 2, {}, {}, "db"});

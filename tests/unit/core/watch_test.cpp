@@ -201,8 +201,7 @@ TEST_CASE("the leader key's watch keeps its index over one failure, and over ref
   CHECK(answer(held) == 9);
 }
 
-TEST_CASE(
-    "a lock whose acquisition Consul's limits refused is asked for again, and nothing is read") {
+TEST_CASE("a lock that Consul's limits refused is asked for again, and nothing is read") {
   Campaign c;
   LeaderRead released;
   released.ok = released.found = released.released = true;

@@ -285,8 +285,7 @@ TEST_CASE("writes of several partitions share a transaction, under the fence of 
   CHECK(result.proof == kNow);
 }
 
-TEST_CASE(
-    "the fence of one partition that is lost names it, and all writes wait for what follows") {
+TEST_CASE("the fence of a lost partition names it, and all writes wait for what follows") {
   Fixture f{sixteen()};
   f.add({of(5, finish("a")), of(3, finish("b"))});
   const auto sent = f.send();

@@ -133,8 +133,7 @@ TEST_CASE("the line of a start has type, attempt and host, and a program's has i
   set_up_log(LogStyle::kText, Level::kInfo);
 }
 
-TEST_CASE(
-    "as JSON a count is a number, an id stays text, and a level has one name in both styles") {
+TEST_CASE("as JSON a count is a number, an id a text, and a level has one name in both styles") {
   Captured captured;
   log(Level::kWarn, "failed", {{"task", "7"}, {"attempt", "2"}});
   CHECK(captured.read_all().find(" warn  failed task=7 attempt=2\n") != std::string::npos);
@@ -267,8 +266,7 @@ TEST_CASE("a reader that stops holds up nobody, and gets the number of lost line
   CHECK(lines_of(captured.read_some()) == 1);
 }
 
-TEST_CASE(
-    "a slow reader is not waited for all the time, and gets or is shown the loss of each line") {
+TEST_CASE("a slow reader is not waited for all the time, and each line is read or told as lost") {
   using namespace std::chrono_literals;
   Captured captured;
   constexpr std::size_t kLines = 20'000;  // a minute at its speed
