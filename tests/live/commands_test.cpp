@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <future>
+#include <set>
 
 #include <doctest/doctest.h>
 
@@ -326,6 +328,58 @@ TEST_CASE("only a variable that is set is said to override the configuration") {
   CHECK_FALSE(contains(ends(run(line), 0), "CONSUL_HTTP_ADDR"));
   CHECK_FALSE(contains(run(line, {{"CONSUL_HTTP_ADDR", world.address()}}).out, "CONSUL_HTTP_ADDR"));
   says(run(line, {{"CONSUL_HTTP_ADDR", "http://127.0.0.1:1"}}), "CONSUL_HTTP_ADDR");
+}
+
+TEST_CASE("what rewrites a schedule keeps the flags of its key") {
+  World world;
+  const std::string key = world.root + "default/schedules/s";
+  const std::string flags = "18446744073709551615";
+  REQUIRE(world.kv
+              .request("PUT", "/v1/kv/" + key + "?flags=" + flags,
+                       R"({"every": "1h", "task": {"taskType": "T"}})")
+              .body == "true");
+  for (const std::vector<std::string>& change :
+       {std::vector<std::string>{"schedule", "pause", "s"},
+        {"schedule", "resume", "s"},
+        {"schedule", "run", "s"},
+        {"schedule", "add", "s", "--every", "1h", "--type", "T", "--replace"}}) {
+    CAPTURE(change.at(1));
+    const std::uint64_t before = world.kv.get(key).value().modify_index;
+    ends(lictor(world, change), 0);
+    CHECK(world.kv.get(key).value().modify_index > before);
+    CHECK(contains(world.kv.request("GET", "/v1/kv/" + key).body, "\"Flags\":" + flags + ','));
+  }
+}
+
+TEST_CASE("each run of a schedule makes a task with an id of its own, also many at once") {
+  World world;
+  const std::string key = world.root + "default/schedules/s";
+  world.kv.put(key, R"({"every": "2s", "mine": 1.50, "task": {"taskType": "T"}})");
+  constexpr std::size_t kRuns = 6;
+  const auto line = command_line(world, {"schedule", "run", "s"}, world.address());
+  std::vector<std::future<Output>> runs;
+  for (std::size_t i = 0; i < kRuns; ++i) {
+    runs.push_back(std::async(std::launch::async, [&] { return run(line); }));
+  }
+  std::set<std::string> ids;
+  const auto take = [&](const Output& ran) {
+    CAPTURE(ran.out);
+    REQUIRE(ran.exit_code == 0);
+    const std::string id = ran.out.substr(0, ran.out.find('\n'));
+    CHECK(world.kv.has(world.task_key(id)));
+    CHECK(std::string{"13579"}.find(id.at(id.size() - 2)) != std::string::npos);
+    return ids.insert(id).second;
+  };
+  for (auto& ran : runs) CHECK(take(ran.get()));
+  // The last of them is done and gone.
+  world.kv.remove(world.task_key(*ids.rbegin()));
+  CHECK(take(run(line)));
+  const std::string record = world.kv.get(key).value().value;
+  CHECK(record.starts_with(R"({"every": "2s", "mine": 1.50, "task": {"taskType": "T"})"));
+  CHECK(json::parse(record)["lastTask"] == *ids.rbegin());
+
+  world.kv.put(key, R"({"every": "1s", "task": {"taskType": "T"}})");
+  ends(run(line), 1, {"ticks each second"});
 }
 
 }  // namespace

@@ -6,13 +6,11 @@
 #include "world.h"
 
 namespace lictor::live {
-namespace {
 
 TEST_CASE("when the leader is killed in the middle of a job, the other daemon runs what is left") {
   World world;
   auto first = world.leading_daemon("a");
   const auto second = world.standby_daemon("b");
-
   // The eighth would take for ever when it is run for the first time, with a child that ignores
   // TERM.
   for (int i = 1; i <= 25; ++i) {
@@ -25,7 +23,6 @@ TEST_CASE("when the leader is killed in the middle of a job, the other daemon ru
   CHECK(world.journal.ended() == 7);
   const std::int64_t killed_ns = monotonic_ns();
   first->kill();
-
   // Its warden ends the job, and gives the lock back after that.
   world.begun("t8", 2);
   CHECK_FALSE(is_alive(orphan.pid));
@@ -109,5 +106,4 @@ TEST_CASE("a daemon that was killed and is started again at once leads again, wi
   CHECK(world.journal.overlaps() == std::vector<std::string>{});
 }
 
-}  // namespace
 }  // namespace lictor::live

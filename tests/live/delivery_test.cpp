@@ -60,7 +60,6 @@ class Case {
     }
     daemon_->kill();
   }
-
   // Starts it again, and waits for the end of its task.
   void go_on() {
     network_.heal();

@@ -218,45 +218,34 @@ class Fire {
 
   void misfortune() {
     const int host = static_cast<int>(random_() % kHosts);
+    LictorDaemon& daemon = *daemons_[static_cast<std::size_t>(host)];
     const std::size_t server = random_() % kServers;
-    switch (random_() % 9) {
-      case 0:
-      case 1:
-        note("kill daemon");
-        daemons_[static_cast<std::size_t>(host)]->kill();
-        pause(between(0, 3000));
-        daemons_[static_cast<std::size_t>(host)]->start();
-        break;
-      case 2:
-        note("freeze daemon");
-        daemons_[static_cast<std::size_t>(host)]->freeze();
-        frozen_.insert(host);
-        break;
-      case 3:
-        note("kill server");
-        servers_[server].kill();
-        pause(between(0, 3000));
-        servers_[server].start();
-        break;
-      case 4:
-        note("freeze server");
-        servers_[server].signal(SIGSTOP);
-        stopped_.insert(server);
-        break;
-      case 5:
-      case 6:
-        note("cut");
-        hosts_.cut(host);
-        cut_.insert(host);
-        break;
-      case 7:
-        lose_quorum();
-        break;
-      default:
-        note("cut one way");
-        hosts_.cut_out(host);
-        cut_.insert(host);
-        break;
+    const auto drawn = random_() % 9;
+    if (drawn < 2) {
+      note("kill daemon");
+      daemon.kill();
+      pause(between(0, 3000));
+      daemon.start();
+    } else if (drawn == 2) {
+      note("freeze daemon");
+      daemon.freeze();
+      frozen_.insert(host);
+    } else if (drawn == 3) {
+      note("kill server");
+      servers_[server].kill();
+      pause(between(0, 3000));
+      servers_[server].start();
+    } else if (drawn == 4) {
+      note("freeze server");
+      servers_[server].signal(SIGSTOP);
+      stopped_.insert(server);
+    } else if (drawn == 5) {
+      lose_quorum();
+    } else {
+      const bool both_ways = drawn < 8;
+      note(both_ways ? "cut" : "cut one way");
+      both_ways ? hosts_.cut(host) : hosts_.cut_out(host);
+      cut_.insert(host);
     }
   }
   // For longer than any lease: jobs are stopped, and given back while Consul takes no writes.

@@ -81,7 +81,6 @@ TEST_CASE("without hang_timeout the lease's end ends a frozen leader's job, and 
   world.submit_done("3", 1002);
   CHECK(world.journal.run("3")->host == second->node());
   CHECK(world.dead() == 0);
-
   // It can lead again.
   CHECK(second->stop() == 0);
   REQUIRE(eventually([&] { return world.leads(*frozen); }));

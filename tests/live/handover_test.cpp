@@ -8,7 +8,6 @@
 #include "world.h"
 
 namespace lictor::live {
-namespace {
 
 TEST_CASE("on TERM the job ends by itself and the next leader starts at once") {
   World world;
@@ -97,5 +96,4 @@ TEST_CASE("a leader whose key is deleted stops its job at once and runs the task
   CHECK(world.leads(*daemon));
 }
 
-}  // namespace
 }  // namespace lictor::live

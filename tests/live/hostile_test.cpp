@@ -264,7 +264,6 @@ TEST_CASE("a key that Consul cannot tell and a task in a folder are told once an
   REQUIRE(world.kv.request("DELETE", path + "new-%FF").body == "true");
   CHECK(json::parse(lictor(world, {"list", "--json", "--state", "unnameable"}).out).at("found") ==
         2);
-
   // Written where it can be told, it is run.
   world.submit_begun("folder", 1);
 }

@@ -57,7 +57,6 @@ class Producers {
     given_up_ = true;  // the test has failed, and Consul may be gone
     stop();
   }
-
   // How many were written: those with the numbers below.
   long stop() {
     stopping_ = true;

@@ -130,7 +130,6 @@ TEST_CASE("with few reads and writes a second each task runs once, and leadershi
   const std::size_t refused = counts.reads_refused + counts.writes_refused;
   MESSAGE("of " << counts.requests << " requests " << refused << " were refused");
   CHECK(refused * 4 < counts.requests);
-
   // At rest it asks less often than it may.
   CHECK(throughout(5s, [&] { return world.leader_session() == session; }));
   const NewerConsul::Counts later = world.newer().counts();

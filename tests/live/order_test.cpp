@@ -10,7 +10,6 @@
 #include "world.h"
 
 namespace lictor::live {
-namespace {
 
 TEST_CASE("five hundred tasks run in the order of their time, and urgent ones go to the front") {
   World world;
@@ -26,7 +25,6 @@ TEST_CASE("five hundred tasks run in the order of their time, and urgent ones go
     world.submit("t" + std::to_string(place + 1), time, {{"version", std::to_string(place + 1)}});
   }
   const auto daemon = world.daemon("a");
-
   // While they run, somebody writes tasks that go before all of them.
   for (int i = 0; i < 20; ++i) {
     const auto begun = static_cast<std::size_t>(i) * 10;
@@ -111,5 +109,4 @@ TEST_CASE("a writer who changes tasks all the time never makes an old version ru
   CHECK(overlaps == std::vector<std::string>{});
 }
 
-}  // namespace
 }  // namespace lictor::live

@@ -8,7 +8,6 @@
 #include "world.h"
 
 namespace lictor::live {
-namespace {
 
 TEST_CASE("a job outlives three TTLs, a freeze and a restart of Consul, and runs once") {
   ConsulAgent consul;
@@ -128,5 +127,4 @@ TEST_CASE("a daemon that lives has lost no task, whoever leads after an outage o
   CHECK(eventually([&] { return world.stands_by(*first); }));
 }
 
-}  // namespace
 }  // namespace lictor::live

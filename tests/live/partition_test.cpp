@@ -6,7 +6,6 @@
 #include "world.h"
 
 namespace lictor::live {
-namespace {
 
 TEST_CASE("a leader that is cut off ends its job before another takes over, and follows then") {
   World world;
@@ -53,5 +52,4 @@ TEST_CASE("a leader that is cut off ends its job before another takes over, and 
   REQUIRE(eventually([&] { return world.leads(first); }));
 }
 
-}  // namespace
 }  // namespace lictor::live

@@ -63,7 +63,6 @@ TEST_CASE("a job of the daemon's user finds the token neither in its environment
   world.submit("1", 1);
   REQUIRE(eventually([&] { return world.leads(daemon) && world.all_done(); }));
   CHECK(output(daemon, "1") == "nobody\nlooked\n");
-
   // Root may read it still, and finds nothing.
   for (const pid_t pid : {daemon.pid(), warden_of(daemon)}) {
     const std::string environment = read_text("/proc/" + std::to_string(pid) + "/environ");
@@ -107,7 +106,6 @@ TEST_CASE("a daemon that is not root runs and ends jobs of another user, by its 
   }
   CHECK(field(warden_of(daemon), "CapEff") == "00000000000000e1");
   CHECK(world.kv.get_json(world.root + "default/done/1").value("result", 0) == 7);
-
   // A reload brings nothing back, and the user stays allowed.
   daemon.reload({{"max_attempts", 2}});
   REQUIRE(eventually([&] { return daemon.logged("configuration reloaded"); }));

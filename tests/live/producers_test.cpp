@@ -5,7 +5,6 @@
 #include "world.h"
 
 namespace lictor::live {
-namespace {
 
 TEST_CASE("the task of the manual, written with curl, is run with its parameters and deleted") {
   World world{shared_consul(), "lictor/"};
@@ -14,7 +13,6 @@ TEST_CASE("the task of the manual, written with curl, is run with its parameters
   const json executors{
       {"CreateTableSpace", {{"exec", {"/bin/sh", "-c", script, "job", world.folder.path()}}}}};
   const auto daemon = world.leading_daemon("a", {{"executors", executors}});
-
   // Word for word, but for the port.
   const std::string command =
       R"(curl -X PUT http://127.0.0.1:8500/v1/kv/lictor/default/tasks/42 -d '{
@@ -51,5 +49,4 @@ TEST_CASE("the task of the manual, written with curl, is run with its parameters
   CHECK(contains(environment, "LICTOR_FENCING_TOKEN="));
 }
 
-}  // namespace
 }  // namespace lictor::live

@@ -63,7 +63,6 @@ TEST_CASE("each queue has a leader of its own, so hosts share the queues") {
   }));
   const auto other = with_two_queues("b");
   REQUIRE(eventually([&] { return !world.kv.sessions("lictor second " + other->node()).empty(); }));
-
   // One queue's lead moves, the other's stays; a job of one does not hold up the other.
   world.kv.put(world.root + "second/control", R"({"step_down": {"id": "1"}})");
   REQUIRE(eventually([&] { return leader_of("second") == other->node(); }));

@@ -65,7 +65,6 @@ TEST_CASE("without the right to its key a rate_limit counts in each leader, and 
   CHECK(daemon.logged("rate_limit counts in each leader alone"));
   const auto check = [&] { return lictor(daemon, {"check"}); };
   CHECK(contains(check().out, R"(key "lictor/default/rate" { policy = "write" })"));
-
   // The policy has the rule as a comment.
   const std::string comment = R"(# key "lictor/default/rate")";
   const std::size_t at = rules.find(comment);

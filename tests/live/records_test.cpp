@@ -8,7 +8,6 @@
 #include "world.h"
 
 namespace lictor::live {
-namespace {
 
 TEST_CASE("a task without a time has its place by its creation") {
   World world;
@@ -77,5 +76,4 @@ TEST_CASE("a Consul that takes smaller transactions than by default is served al
   REQUIRE(eventually([&] { return world.all_done(); }));
 }
 
-}  // namespace
 }  // namespace lictor::live

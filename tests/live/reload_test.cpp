@@ -50,7 +50,6 @@ TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
   CHECK(world.journal.run("long")->ended);
   // Other hosts see that its configuration is another one now.
   REQUIRE(eventually([&] { return !digest().empty() && digest() != digest_before; }));
-
   // A type without an executor waits, and goes on when it has one.
   daemon->reload({{"executors", {{"*", nullptr}, {"Other", {{"noop", json::object()}}}}}});
   REQUIRE(eventually([&] {
@@ -140,7 +139,6 @@ TEST_CASE("a configuration that cannot be read for long costs neither lease nor 
   REQUIRE(throughout(kBeyondLease, [&] { return is_alive(job) && world.leads(*daemon); }));
   CHECK(world.leader_session() == session);
   CHECK_FALSE(daemon->logged("configuration reloaded"));
-
   // What was asked for meanwhile is done once, after that.
   daemon->hang_up();
   daemon->hang_up();

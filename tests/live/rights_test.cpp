@@ -8,7 +8,6 @@
 #include "world.h"
 
 namespace lictor::live {
-namespace {
 
 TEST_CASE("a daemon and a producer with the tokens of consul/ can do their work, and no more") {
   GuardedConsul guarded;
@@ -37,7 +36,6 @@ TEST_CASE("a daemon and a producer with the tokens of consul/ can do their work,
   CHECK(eventually([&] { return operator_kv.has("lictor/default/members/" + daemon.node()); }));
   INFO(daemon.log());
   CHECK_FALSE(daemon.logged("Consul refused"));
-
   // The producer may not touch the lock, nor the dead letters.
   CHECK(producer.request("DELETE", "/v1/kv/lictor/default/leader").status == 403);
   CHECK(producer.request("GET", "/v1/kv/lictor/default/dead/bad").status == 403);
@@ -148,5 +146,4 @@ TEST_CASE("the token is in no job, log, answer or key") {
   }
 }
 
-}  // namespace
 }  // namespace lictor::live

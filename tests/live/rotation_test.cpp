@@ -55,7 +55,6 @@ struct Site {
     const json value = json::parse(entry.value, nullptr, false);
     return !entry.session.empty() && value.is_object() ? value.value("node", "") : "";
   }
-
   // Everything is run once, in order, by the leader of before, under the same session.
   void check_all_done_once() {
     REQUIRE(eventually([&] { return consul.kv.list(world.root + "default/tasks/").empty(); }));
@@ -91,7 +90,6 @@ TEST_CASE("a token that is deleted before its successor is there costs a pause, 
   site.token = site.consul.make_token(site.policy);
   write_secret(site.token_file, site.token.secret);
   site.check_all_done_once();
-
   // The members' entries and the catalog follow.
   CHECK(eventually([&] {
     return site.consul.kv.has("lictor/default/members/" + site.second->node()) &&

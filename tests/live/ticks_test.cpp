@@ -51,7 +51,6 @@ TEST_CASE("each tick makes one task while its leader is killed on the tick, agai
   world.kv.put_json(key, record);
   REQUIRE(eventually(
       [&] { return world.kv.get_json(key).value("paused", false) && world.all_done(); }));
-
   // A task that is made again begins with attempt 1 again. A claim whose daemon died counts as one.
   std::map<std::string, std::set<int>> attempts;
   for (const Run& run : world.journal.runs()) {

@@ -58,7 +58,6 @@ TEST_CASE("commands and a new daemon understand what a daemon of an earlier vers
     CHECK(document({"members"}).at("members").at(0).at("version") ==
           old.at("member").at("version"));
     CHECK(contains(lictor({"leader"}).out, "old leads, but was last seen"));
-
     // It waits beside the old leader, and takes over what that gives up.
     DaemonSettings settings = world.settings("new", {{"history", true}});
     LictorDaemon daemon{settings};

@@ -238,20 +238,14 @@ void TickSimulation::trouble() {
   Daemon* leader = cluster_.leader();
   if (leader != nullptr && strikes_in(2h, kPause)) {
     ++terms_;
-    switch (random_.next() % 4) {
-      case 0:
-        cluster_.crash(*leader);
-        cluster_.restart_after(*leader, between(1s, 5min));
-        break;
-      case 1:
-        cluster_.kill_session();
-        break;
-      case 2:
-        cluster_.pause(*leader, between(1s, 3min));
-        break;
-      default:
-        cluster_.store.control(false, "step-down " + std::to_string(random_.next()));
+    const auto drawn = random_.next() % 4;
+    if (drawn == 0) {
+      cluster_.crash(*leader);
+      cluster_.restart_after(*leader, between(1s, 5min));
     }
+    if (drawn == 1) cluster_.kill_session();
+    if (drawn == 2) cluster_.pause(*leader, between(1s, 3min));
+    if (drawn == 3) cluster_.store.control(false, "step-down " + std::to_string(random_.next()));
   }
   if (strikes_in(hours{24}, kPause)) outage_until_ = cluster_.now + between(1s, 1h);
   if (strikes_in(hours{8}, kPause)) {

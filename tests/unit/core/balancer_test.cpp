@@ -603,22 +603,12 @@ TEST_CASE("after any faults every partition has an owner and the shares are with
     fleet.weight = seed % 7 == 0 ? 3 : 1;
     for (int fault = 0; fault < 30; ++fault) {
       const std::string& id = ids[fleet.any(ids.size())];
-      switch (fleet.any(7)) {
-        case 0:
-          fleet.stop(id);
-          break;
-        case 1:
-          fleet.lose(id);
-          break;
-        case 2:
-          fleet.freeze(id, fleet.between(0s, 30s));
-          break;
-        case 3:
-          fleet.drain(id, fleet.any(2) == 0);
-          break;
-        default:
-          fleet.start(id);
-      }
+      const std::size_t drawn = fleet.any(7);
+      if (drawn == 0) fleet.stop(id);
+      if (drawn == 1) fleet.lose(id);
+      if (drawn == 2) fleet.freeze(id, fleet.between(0s, 30s));
+      if (drawn == 3) fleet.drain(id, fleet.any(2) == 0);
+      if (drawn > 3) fleet.start(id);
       fleet.run(fleet.between(0s, fleet.any(2) == 0 ? Duration{2s} : Duration{60s}));
     }
     fleet.run(2min);  // those that are lost have ended

@@ -17,9 +17,7 @@
 #include "core/leadership/division.h"
 #include "core/leadership/lock_release.h"
 #include "core/queue.h"
-#include "effect_text.h"
 #include "model_store.h"
-#include "tamper.h"
 
 namespace lictor::core::test {
 
@@ -216,9 +214,8 @@ class Cluster {
   [[nodiscard]] static WallTime wall_of(const Daemon& daemon, Instant at) {
     return wall_at(local_time(daemon, at)) + daemon.wall_offset;
   }
-  [[nodiscard]] Daemon* leader();
-  /// Who leads the partition; null: nobody.
-  [[nodiscard]] Daemon* leader(std::uint32_t partition);
+  /// Who leads the partition, or any; null: nobody.
+  [[nodiscard]] Daemon* leader(std::optional<std::uint32_t> partition = {});
   [[nodiscard]] const Job* job(const std::string& key) const;
   [[nodiscard]] std::size_t running() const;
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
@@ -295,6 +292,8 @@ class Cluster {
     bool fresh = true;  // not asked yet
   };
 
+  [[nodiscard]] std::string timed(const std::string& what) const;
+  void show(const std::string& what) const;  // by LICTOR_TRACE
   void run_to(Instant end);
   [[nodiscard]] Instant next_time() const;
   void work();
@@ -380,6 +379,8 @@ std::vector<E> all(const Daemon& daemon) {
   return found;
 }
 [[nodiscard]] std::size_t count(const Daemon& daemon, Fact::Kind kind);
+/// An effect as one line for a person, without request ids: "commit finish tasks/a, claim tasks/b".
+[[nodiscard]] std::string effect_text(const Effect& effect);
 /// Whether it is a transaction that begins with such an operation.
 template <class O>
 bool begins_with(const Effect& effect) {

@@ -5,7 +5,6 @@
 #include "alone.h"
 
 namespace lictor::core::test {
-namespace {
 
 TEST_CASE("a control key of nonsense holds the queue, whoever leads, until it is put right") {
   Two two;
@@ -191,5 +190,4 @@ TEST_CASE("a stop while the lock was lost waits for the jobs") {
   CHECK(two.a.stopped);
 }
 
-}  // namespace
 }  // namespace lictor::core::test

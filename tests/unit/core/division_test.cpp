@@ -29,7 +29,6 @@ FleetRead fleet(std::optional<std::uint32_t> count = {}, std::uint64_t count_ind
 // Host c.
 struct Host {
   explicit Host(std::uint32_t wanted = 3) : division("c", 1, wanted) {}
-
   // What it does when it has read this, so much later.
   DivisionActs read(const FleetRead& fleet, Duration later = {}) {
     now += later;

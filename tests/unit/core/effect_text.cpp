@@ -1,9 +1,8 @@
-#include "effect_text.h"
-
 #include <algorithm>
 #include <string_view>
 
 #include "base/time_text.h"
+#include "cluster.h"
 
 namespace lictor::core::test {
 namespace {
@@ -96,22 +95,6 @@ std::string text(const StartJob& e) {
 std::string text(const StopJob& e) { return "stop job " + std::to_string(e.attempt.value); }
 std::string text(const ExtendLease&) { return "extend the lease"; }
 std::string text(const EndLease&) { return "end the lease"; }
-std::string text(const Fact& e) {
-  std::string line = "fact: " + fact_name(e.kind);
-  if (!e.key.empty()) line += ' ' + e.key;
-  if (e.partition != 0) line += " of partition " + std::to_string(e.partition);
-  if (!e.text.empty()) line += ": " + e.text;
-  return line;
-}
-std::string text(const Drained&) { return "drained"; }
-std::string text(const Stopped&) { return "stopped"; }
-
-}  // namespace
-
-std::string effect_text(const Effect& effect) {
-  return std::visit([](const auto& e) { return text(e); }, effect);
-}
-
 std::string fact_name(Fact::Kind kind) {
   constexpr std::string_view kNames =  // in the order of the kinds
       "campaigning, leading, lease lost, lease expired, lease regained, leader key restored, "
@@ -126,6 +109,22 @@ std::string fact_name(Fact::Kind kind) {
   std::size_t begin = 0;
   for (int i = 0; i < static_cast<int>(kind); ++i) begin = kNames.find(", ", begin) + 2;
   return std::string{kNames.substr(begin, kNames.find(',', begin) - begin)};
+}
+
+std::string text(const Fact& e) {
+  std::string line = "fact: " + fact_name(e.kind);
+  if (!e.key.empty()) line += ' ' + e.key;
+  if (e.partition != 0) line += " of partition " + std::to_string(e.partition);
+  if (!e.text.empty()) line += ": " + e.text;
+  return line;
+}
+std::string text(const Drained&) { return "drained"; }
+std::string text(const Stopped&) { return "stopped"; }
+
+}  // namespace
+
+std::string effect_text(const Effect& effect) {
+  return std::visit([](const auto& e) { return text(e); }, effect);
 }
 
 }  // namespace lictor::core::test

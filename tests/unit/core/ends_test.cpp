@@ -99,7 +99,6 @@ TEST_CASE("a finished task is kept with its result, the oldest beyond the limit 
   CHECK(last["result"] == "of 111");
   CHECK(last["attempts"] == 1);
   CHECK(last["record"] == nlohmann::json::parse(a.cluster.store.value_of(a.cluster.make("111"))));
-
   // The next leader finds them, and goes on.
   a.cluster.crash(a.daemon);
   a.cluster.restart_after(a.daemon, 1s);

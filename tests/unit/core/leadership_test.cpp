@@ -5,7 +5,6 @@
 #include "alone.h"
 
 namespace lictor::core::test {
-namespace {
 
 TEST_CASE("one leads, the other waits without polling") {
   Two two;
@@ -151,7 +150,6 @@ TEST_CASE("after a snapshot from before the leader's time a restarted daemon wai
   REQUIRE(two.cluster.run_until([&] { return two.cluster.leader() != nullptr; }, 2min));
   CHECK(two.cluster.now - from >= 29s);
   CHECK(two.cluster.running() <= 1);
-
   // What is released from now on is, and without waiting.
   two.cluster.run_for(1min);
   Daemon& leader = *two.cluster.leader();
@@ -244,5 +242,4 @@ TEST_CASE("while the lease is in doubt nothing spins, whatever falls due") {
   CHECK(two.cluster.started.empty());
 }
 
-}  // namespace
 }  // namespace lictor::core::test

@@ -167,7 +167,6 @@ TEST_CASE("a type at its concurrency waits in order, and the others pass") {
   CHECK(why[1].kind == Reason::Kind::kOrder);
   CHECK(why[1].count == 1);
   CHECK(why[1].key == "tasks/3");
-
   // One that is due earlier is written late.
   a.cluster.put_and_run("0", 100ms, [&](Task& task) {
     task.type = "slow";

@@ -25,7 +25,6 @@
 #include "core/effect.h"
 #include "core/event.h"
 #include "dev/model.h"
-#include "tamper.h"
 #include "wire/consul.h"
 #include "wire/fleet.h"
 
@@ -34,6 +33,24 @@ namespace lictor::core::test {
 using Keys = std::vector<std::string>;
 
 inline constexpr std::string_view kTasks = "tasks/";
+
+/// What becomes of one reply on its way, or of a server that lags behind.
+enum class Tamper {
+  kNone,
+  kStale,    // a read without ?consistent shows what was answered to an earlier one
+  kRewound,  // X-Consul-Index went back
+  kNoIndex,  // X-Consul-Index below 1
+  // What a proxy does.
+  kCut,         // the body ends early
+  kTooMany,     // 429: Consul never saw it
+  kError,       // 500, carried out or not
+  kBadGateway,  // 502, carried out or not
+};
+
+struct Tampering {
+  Tamper how = Tamper::kNone;
+  double where = 0;  // of the body, of the index, among earlier answers: 0 to 1
+};
 
 class ModelStore {
  public:

@@ -6,7 +6,6 @@
 #include "simple_costs.h"
 
 namespace lictor::core::test {
-namespace {
 
 TEST_CASE("tasks start by time, then creation; without a time they have that of being seen") {
   Alone a;
@@ -275,5 +274,4 @@ TEST_CASE("a task that may not be written is set aside, and holds up nobody") {
   CHECK(a.cluster.started == Keys{"tasks/2", "tasks/1"});
 }
 
-}  // namespace
 }  // namespace lictor::core::test

@@ -24,7 +24,6 @@ struct Reading : Alone {
     cluster.exclusive = false;
     all_end_after(1ms);
   }
-
   // So many of as many serialKeys, under random names, one after the other.
   void put_in_lanes(int count, int lanes, std::function<void(Task&)> change = {}) {
     for (int i = 0; i < count; ++i) {

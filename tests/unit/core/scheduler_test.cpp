@@ -110,7 +110,6 @@ TEST_CASE("with overlap skip a tick makes no task while the last one waits or ru
   CHECK(a.made() == std::vector{id(10s), id(40s)});
   CHECK(a.skipped(Fact::Kind::kTicksOverlap) == 4);
   CHECK(a.last_tick() == kFirst + 60s);
-
   // The next leader knows what the last task was.
   Two two;
   two.cluster.plan = [](const Task&) { return JobPlan{1h, JobEnding::kDone, {}}; };
@@ -135,7 +134,6 @@ TEST_CASE("a schedule rewritten without lastTick goes on, and counts again with 
   CHECK(a.made().size() == 1);
   a.run_to(105s);
   CHECK(a.made().back() == id(100s));
-
   // With the lastTick that it had: no ticks of the new rule before now.
   const Tick last = a.last_tick();
   a.cluster.store.put_schedule("s", every(1s, [&](Definition& d) {
@@ -207,7 +205,6 @@ TEST_CASE("a clock that is set back across a tick makes no second task") {
   CHECK(a.made() == std::vector{id(60s)});
   a.run_to(151s);
   CHECK(a.made() == std::vector{id(60s), id(120s)});
-
   // A clock that was wrong by a year: what it wrote is told.
   a.cluster.store.put_schedule(
       "t", every(60s, [](Definition& d) { d.last_tick = kFirst + std::chrono::hours{24 * 365}; }));

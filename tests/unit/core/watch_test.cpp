@@ -229,7 +229,6 @@ struct Long {
     put_for_tomorrow(cluster, 1'000, kList);
     daemon = &cluster.add(options_of("a"));
   }
-
   // A task that is due, the oldest first.
   void due(const std::string& id, std::chrono::seconds age) {
     cluster.put(id, [&](Task& task) { task.execute_at = cluster.wall() - age; });

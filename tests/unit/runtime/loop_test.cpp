@@ -71,7 +71,6 @@ struct Running {
   }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
-
   // Nobody can see when the loop's thread waits: until one turn was lent.
   void lend_until(const std::function<bool()>& done) const {
     while (!done()) {

@@ -32,7 +32,6 @@ class Members {
     REQUIRE(made);
     loop_ = std::move(*made);
   }
-
   // One more; those before it were killed, and have withdrawn nothing.
   Membership& start() {
     Membership::Options options;

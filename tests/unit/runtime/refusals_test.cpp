@@ -8,7 +8,6 @@
 #include "base/clock.h"
 
 namespace lictor::runtime {
-namespace {
 
 using client::test::reply;
 using namespace std::chrono_literals;
@@ -43,5 +42,4 @@ TEST_CASE("a denied lock is a conflict that names the right, a denied list is no
   CHECK(refusals.first(soon + 1min).empty());  // it has not been asked for since
 }
 
-}  // namespace
 }  // namespace lictor::runtime

@@ -42,23 +42,15 @@ void add_element(Chance& chance, unsigned least, unsigned most, Field& field) {
   if (!field.text.empty()) field.text += ',';
   unsigned low = chance.from(least, most), high = chance.from(least, most), step = 1;
   if (low > high) std::swap(low, high);
-  switch (chance.below(5)) {
-    case 0:
-      field.text += std::to_string(low) + '-' + std::to_string(high);
-      break;
-    case 1:
-      step = random_step(chance, least, most);
-      field.text += std::to_string(low) + '-' + std::to_string(high) + '/' + std::to_string(step);
-      break;
-    case 2:
-      step = random_step(chance, least, most);
-      high = most;
-      field.text += std::to_string(low) + '/' + std::to_string(step);
-      break;
-    default:
-      high = low;
-      field.text += std::to_string(low);
+  const unsigned drawn = chance.below(5);
+  field.text += std::to_string(low);
+  if (drawn > 2) high = low;
+  if (drawn < 2) field.text += '-' + std::to_string(high);
+  if (drawn == 1 || drawn == 2) {
+    step = random_step(chance, least, most);
+    field.text += '/' + std::to_string(step);
   }
+  if (drawn == 2) high = most;
   for (unsigned value = low; value <= high; value += step) field.values.insert(value);
 }
 
