@@ -7,13 +7,9 @@
 namespace lictor::live {
 namespace {
 
-std::string member_key(const World& world, const LictorDaemon& daemon) {
-  return world.root + "default/members/" + daemon.node();
-}
-
 // Its entry among the members; null while there is none that a session holds.
 json member(World& world, const LictorDaemon& daemon) {
-  const auto entry = world.kv.get(member_key(world, daemon));
+  const auto entry = world.kv.get(world.member_key(daemon));
   return entry && !entry->session.empty() ? json::parse(entry->value) : json{};
 }
 

@@ -237,8 +237,7 @@ TEST_CASE("a paused queue starts nothing, and says by whom and why") {
 TEST_CASE("submit --wait says why a task has not started after a few seconds") {
   World world;
   const auto daemon = world.leading_daemon("a");
-  REQUIRE(
-      eventually([&] { return world.kv.has(world.root + "default/members/" + daemon->node()); }));
+  REQUIRE(eventually([&] { return world.kv.has(world.member_key(*daemon)); }));
   CHECK(lictor(world, {"pause", "--reason", "moving"}).exit_code == 0);
   REQUIRE(eventually([&] { return daemon->logged("paused"); }));
   ends(lictor(world, {"submit", "Record", "--id", "x", "--wait", "--wait-timeout", "6s"}), 1,

@@ -144,8 +144,7 @@ class Fire {
     }));
     int never = 0;
     for (const auto& [id, kind] : kinds_) {
-      CAPTURE(id);
-      CAPTURE(kind);
+      INFO(id, ", ", kind);
       const auto& of_task = runs[id];
       const bool is_dead = dead.contains(id);
       if (kind == "Once") {

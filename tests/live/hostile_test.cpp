@@ -229,16 +229,11 @@ TEST_CASE("a key that Consul cannot tell and a task in a folder are told once an
     later += 99;  // one of them is to run
   }
   const auto daemon = world.daemon("a");
-  for (int i = 0; i < 5; ++i) {  // each of them another listing
-    const std::string id = "good-" + std::to_string(i);
-    world.submit_begun(id, 1);
-  }
+  // Each of them another listing.
+  for (int i = 0; i < 5; ++i) world.submit_begun("good-" + std::to_string(i), 1);
   REQUIRE(world.kv.request("PUT", path + "new-%FF", record).body == "true");
   REQUIRE(eventually([&] { return lines_with(*daemon, "not valid UTF-8") >= 3; }));
-  for (int i = 5; i < 10; ++i) {
-    const std::string id = "good-" + std::to_string(i);
-    world.submit_begun(id, 1);
-  }
+  for (int i = 5; i < 10; ++i) world.submit_begun("good-" + std::to_string(i), 1);
   // What was rewritten is found by reading all whose keys begin as its own does.
   world.submit_begun("new-50", 1);
   REQUIRE(eventually([&] { return world.waiting() == later + 3; }));

@@ -47,6 +47,10 @@ class Kv {
   std::uint64_t set(const std::string& key, const std::string& value);
   [[nodiscard]] std::optional<KvEntry> get(const std::string& key);
   [[nodiscard]] bool has(const std::string& key) { return get(key).has_value(); }
+  /// The session that holds the lock; empty: none does.
+  [[nodiscard]] std::string holder(const std::string& key) {
+    return get(key).value_or(KvEntry{}).session;
+  }
   [[nodiscard]] json get_json(const std::string& key);
   void remove(const std::string& key);
   /// All below the prefix, but for folder keys, which end in '/'.

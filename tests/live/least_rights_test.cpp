@@ -210,10 +210,7 @@ void try_each(GuardedConsul& consul, const World& world, const std::string& role
         REQUIRE(consul.kv.release(world.root + lock, leader));
       }
       consul.kv.remove(number);
-      REQUIRE(eventually([&] {
-        const auto lock = consul.kv.get(world.leader_key());
-        return lock && !lock->session.empty();
-      }));
+      REQUIRE(eventually([&] { return !consul.kv.holder(world.leader_key()).empty(); }));
     }
     consul.kv.put(world.dead_key("x"), "{}");
     consul.kv.put(world.root + "default/control", "{}");
@@ -245,9 +242,7 @@ TEST_CASE("producer, reader and operator need each rule of their policies, and a
   write_secret(settings.token_file, consul.management);
   LictorDaemon daemon{settings};
   REQUIRE(eventually([&] {
-    const auto entry = consul.kv.get("lictor/default/leader");
-    return entry && !entry->session.empty() &&
-           consul.kv.has("lictor/default/members/" + daemon.node());
+    return !consul.kv.holder(world.leader_key()).empty() && consul.kv.has(world.member_key(daemon));
   }));
 
   const Use leader{

@@ -25,8 +25,7 @@ TEST_CASE("Consul bars a lock for 60 s at most, whatever its session asked for")
 
 TEST_CASE("a lock whose lock-delay Consul does not know is left alone for its holder's") {
   World world;
-  const std::string session =
-      world.kv.create_session("lost", "0s");  // as after a restored snapshot
+  const auto session = world.kv.create_session("lost", "0s");  // as after a restored snapshot
   REQUIRE(world.kv.acquire(world.leader_key(), session, R"({"node":"lost","lock_delay":"8s"})"));
   world.submit("1", 1000);
   std::unique_ptr<LictorDaemon> daemon;

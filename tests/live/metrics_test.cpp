@@ -16,7 +16,7 @@ namespace lictor::live {
 namespace {
 
 std::string admin_url(World& world, const LictorDaemon& daemon) {
-  const auto entry = world.kv.get(world.root + "default/members/" + daemon.node());
+  const auto entry = world.kv.get(world.member_key(daemon));
   return entry && !entry->session.empty() ? json::parse(entry->value).at("admin").at(0) : "";
 }
 
@@ -115,10 +115,7 @@ TEST_CASE("InfluxDB gets the metrics from Prometheus, as examples/monitoring say
   replace("15s", "1s");
   const std::string file = world.folder.file("prometheus.yml");
   write_text(file, config);
-  Process prometheus{{"prometheus", "--config.file=" + file,
-                      "--web.listen-address=127.0.0.1:" + std::to_string(free_port()),
-                      "--storage.tsdb.path=" + world.folder.file("tsdb")},
-                     world.folder.file("prometheus.log")};
+  const Prometheus prometheus{world, file};
   const auto stored = [&] {
     const auto answer = database.request("GET",
                                          "/query?db=lictor&q=SELECT%20last(value)%20FROM%20lictor_"

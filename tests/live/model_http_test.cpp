@@ -2,14 +2,10 @@
 // and the statuses and headers of the HTTP API.
 
 #include <cctype>
-#include <map>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <curl/curl.h>
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "consul_agent.h"
 #include "dev/answer.h"

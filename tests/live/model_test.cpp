@@ -6,15 +6,10 @@
 #include <array>
 #include <cstdlib>
 #include <future>
-#include <map>
-#include <memory>
 #include <optional>
 #include <regex>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/base64.h"
 #include "base/random.h"
@@ -36,8 +31,8 @@ struct Step {
 
 class Script {
  public:
-  Script(std::uint64_t seed, net::Transport& agent)
-      : random_(seed), agent_(agent), model_({seed, "dev-node"}) {
+  Script(std::uint64_t seed, net::Transport& agent, std::string node)
+      : random_(seed), agent_(agent), node_(std::move(node)), model_({seed, "dev-node"}) {
     model_.limit_operations(operations_of_a_transaction());
     root_ = "m" + std::to_string(seed) + "/";
   }
@@ -316,7 +311,7 @@ class Script {
 
   [[nodiscard]] std::string renamed(std::string text) const {
     for (const auto& [real, model] : names_.sessions) text = replaced(text, real, model);
-    return replaced(std::move(text), node_name(), "dev-node");
+    return replaced(std::move(text), node_, "dev-node");
   }
 
   void clean_up() {
@@ -328,6 +323,7 @@ class Script {
 
   Random random_;
   net::Transport& agent_;
+  const std::string node_;
   dev::Model model_;
   const Instant now_{std::chrono::hours{1}};
   std::string root_;
@@ -335,24 +331,17 @@ class Script {
   std::uint64_t last_real_ = 0;
   std::uint64_t last_model_ = 0;
   std::string transcript_;
-
- public:
-  static std::string& node_name() {
-    static std::string name;
-    return name;
-  }
 };
 
 TEST_CASE("the model answers random scripts as a Consul does") {
   const ConsulAgent consul;
-  Script::node_name() = consul.node();
   const auto agent = transport_to(consul);
 
   const std::uint64_t first = from_environment("LICTOR_SEED", 1);
   const std::uint64_t count = from_environment("LICTOR_SEEDS", 1000);
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     CAPTURE(seed);  // LICTOR_SEED=<seed> LICTOR_SEEDS=1 replays it.
-    Script script{seed, *agent};
+    Script script{seed, *agent, consul.node()};
     const bool same = script.run();
     if (!same) FAIL_CHECK("they differ at the end of:\n" << script.transcript());
     REQUIRE(same);

@@ -7,14 +7,10 @@
 #include <cstdlib>
 #include <future>
 #include <list>
-#include <memory>
 #include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/random.h"
 #include "consul_agent.h"

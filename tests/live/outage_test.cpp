@@ -1,7 +1,5 @@
 // A long job, and a Consul that is away for a while.
 
-#include <thread>
-
 #include <doctest/doctest.h>
 
 #include "tcp_proxy.h"
@@ -111,7 +109,7 @@ TEST_CASE("a daemon that lives has lost no task, whoever leads after an outage o
   CHECK(eventually([&] { return !is_alive(world.journal.run("long")->pid); }));
   consul.resume();
   world.kv.destroy_session(session);  // as Consul does when its TTL is over
-  const std::string entry = world.root + "default/members/" + first->node();
+  const std::string entry = world.member_key(*first);
   REQUIRE(eventually([&] {
     const auto member = world.kv.get(entry);
     return member && contains(member->value, "\"given_up\"");

@@ -34,7 +34,7 @@ TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
   world.submit("second", 1001, {{"sleep", 300'000}});
   const Run long_run = world.begun("long");
   const auto digest = [&] {
-    return world.kv.get_json(world.root + "default/members/" + daemon->node()).value("config", "");
+    return world.kv.get_json(world.member_key(*daemon)).value("config", "");
   };
   const std::string digest_before = digest();
   CHECK(!digest_before.empty());
@@ -112,8 +112,7 @@ TEST_CASE("of a reload, what needs a restart waits for one, and the rest is take
   World world;
   const auto daemon = world.leading_daemon("a", {}, "none");
   const auto pending = [&] {
-    return world.kv.get_json(world.root + "default/members/" + daemon->node())
-        .value("reload_error", "");
+    return world.kv.get_json(world.member_key(*daemon)).value("reload_error", "");
   };
   daemon->reload({{"session_ttl", "20s"}, {"concurrency", 2}});
   REQUIRE(eventually([&] { return daemon->logged("configuration reloaded"); }));

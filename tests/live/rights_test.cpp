@@ -56,10 +56,7 @@ TEST_CASE("the lock of a daemon that was killed is given back with the token of 
   DaemonSettings settings = world.settings("a");
   settings.token_file = token_file;
   LictorDaemon daemon{settings};
-  const auto holder = [&] {
-    const auto entry = guarded.kv.get(world.leader_key());
-    return entry ? entry->session : "";
-  };
+  const auto holder = [&] { return guarded.kv.holder(world.leader_key()); };
   REQUIRE(eventually([&] { return !holder().empty(); }));
   // It is read when it is needed, not when the warden was forked.
   const std::string second = guarded.make_token_of("daemon");
@@ -81,10 +78,7 @@ TEST_CASE("a daemon that may not write the number of partitions leads on, and sa
   settings.token_file = world.folder.file("token");
   write_secret(settings.token_file, guarded.make_token_of("daemon"));
   LictorDaemon daemon{settings};
-  const auto session = [&] {
-    const auto entry = guarded.kv.get("lictor/default/leader");
-    return entry ? entry->session : "";
-  };
+  const auto session = [&] { return guarded.kv.holder(world.leader_key()); };
   REQUIRE(eventually([&] { return !session().empty(); }));
   const std::string before = session();
   daemon.reload({{"partitions", 8}});

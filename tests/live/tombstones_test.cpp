@@ -2,8 +2,6 @@
 // the last quarter of an hour (core/listing.h paces its readings by that).
 
 #include <algorithm>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 

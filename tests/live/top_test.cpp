@@ -151,8 +151,7 @@ TEST_CASE("top asks another daemon when that of this host is dead") {
     daemons.push_back(std::make_unique<LictorDaemon>(world.settings_with_admin(node)));
     REQUIRE(eventually([&] { return world.leads(*daemons.front()); }));
   }
-  REQUIRE(eventually(
-      [&] { return world.kv.has(world.root + "default/members/" + daemons[1]->node()); }));
+  REQUIRE(eventually([&] { return world.kv.has(world.member_key(*daemons[1])); }));
   daemons.front()->kill();
   Terminal terminal{world, {LICTOR_COMMAND, "top", "--config", daemons[0]->config_file()}};
   CHECK(terminal.shows(daemons[1]->node() + " leads, elected"));

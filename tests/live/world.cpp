@@ -118,11 +118,6 @@ std::string World::leader() {
   return value.is_object() ? value.value("node", "") : "";
 }
 
-std::string World::leader_session() {
-  const auto entry = kv.get(leader_key());
-  return entry ? entry->session : "";
-}
-
 bool World::stands_by(const LictorDaemon& daemon) {
   return !kv.sessions(daemon.session_name()).empty() && !leads(daemon);
 }

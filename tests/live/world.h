@@ -59,6 +59,9 @@ class World {
   [[nodiscard]] std::string dead_key(const std::string& id) const {
     return root + "default/dead/" + id;
   }
+  [[nodiscard]] std::string member_key(const LictorDaemon& daemon) const {
+    return root + "default/members/" + daemon.node();
+  }
   [[nodiscard]] std::string leader_key() const { return root + "default/leader"; }
 
   /// A daemon whose every type is a job_recorder; `queue` is laid over its settings. `lock` is what
@@ -98,7 +101,7 @@ class World {
 
   /// The node that holds the lock; empty when none does.
   [[nodiscard]] std::string leader();
-  [[nodiscard]] std::string leader_session();
+  [[nodiscard]] std::string leader_session() { return kv.holder(leader_key()); }
   [[nodiscard]] bool leads(const LictorDaemon& daemon) { return leader() == daemon.node(); }
   /// It has a session and could take over.
   [[nodiscard]] bool stands_by(const LictorDaemon& daemon);

@@ -1,10 +1,8 @@
 // sim: many runs of the simulation, by seed.
 
-#include <array>
 #include <future>
 #include <iomanip>
 #include <iostream>
-#include <string_view>
 
 #include <CLI/CLI.hpp>
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
 #include <type_traits>
 
 namespace lictor::core::test {
@@ -75,7 +74,7 @@ void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
       });
       if (count == 1) won.answered_index = 0;
       term = std::move(won);
-      leads_[{&daemon, fact->partition}].began = cluster_.now;
+      led_since_[{&daemon, fact->partition}] = cluster_.now;
     } else if (fact->kind == Fact::Kind::kLost) {
       ++losses_;
     }
@@ -110,12 +109,11 @@ void Oracle::on_start(const Daemon& daemon, const StartJob& start) {
   const std::string who = daemon.name + " starts " + task.key;
   on_alone(daemon, start);
   check_overtaken(daemon, task);
-  const Lead& lead = leads_[{&daemon, start.partition}];
   if (cluster_.now >= Daemon::end_of(daemon.trusted_until, start.partition)) {
     fail(who + " after its lease ran out");
   }
   if (proof_of(daemon) < daemon.stepped_at) fail(who + " without a proof since its clock stepped");
-  if (!stale_ && paused_since_ < lead.began) {
+  if (!stale_ && paused_since_ < led_since_[{&daemon, start.partition}]) {
     fail(who + " in a queue that was paused before it led");
   }
   // It was due when it was claimed; since, the clock may have been set back.
@@ -158,16 +156,13 @@ bool Oracle::may_be_claimed(const Daemon& daemon, const Task& task) const {
   return true;
 }
 
-bool Oracle::takes_all() const {
-  return cluster_.store.most_bytes == std::numeric_limits<std::size_t>::max();
-}
-
 // With concurrency 1 what a daemon gave back comes before what is behind it, whatever else fails:
 // but not what could not be claimed when the other was.
 std::set<std::string> Oracle::overtaken_by(const Daemon& daemon, const Task& task) const {
   std::set<std::string> overtaken;
   const bool one_by_one = daemon.options.concurrency == 1 && daemon.options.partitions == 1;
-  if (!one_by_one || !takes_all() || !task.task_time || task.execute_at) return overtaken;
+  const bool takes_all = cluster_.store.most_bytes == std::numeric_limits<std::size_t>::max();
+  if (!one_by_one || !takes_all || !task.task_time || task.execute_at) return overtaken;
   for (const auto& [key, returned] : returned_) {
     const Task* other = cluster_.store.task(key);
     if (returned.daemon != &daemon || returned.term != terms_.at(&daemon).number) continue;
@@ -294,7 +289,7 @@ void Oracle::check_owner(const Daemon& daemon, const Commit& commit, const Resta
   if (is_self) fail(daemon.name + " counts itself as the lost owner of " + op.key);
   if (!given_up || !claimant->is_up() || claimant->life > incarnation) return;
   for (const std::uint32_t partition : commit.partitions) {
-    if (leads_[{&daemon, partition}].began < *given_up) return;
+    if (led_since_[{&daemon, partition}] < *given_up) return;
   }
   fail(daemon.name + " counts " + claimant->name + " as the lost owner of " + op.key +
        ", which lives and has given up the claim");
@@ -616,29 +611,25 @@ void Oracle::on_written(const FinishOp& op) {
   }
 }
 
-bool Oracle::wrote(const std::string& record) const {
-  return std::any_of(cluster_.store.app_writes.begin(), cluster_.store.app_writes.end(),
-                     [&](const auto& write) { return write.first.ends_with("=" + record); });
-}
-
 void Oracle::check_books() {
   constexpr std::size_t kMostBytes = 4'000'000;
   if (cluster_.largest_answer > kMostBytes) {
     fail("an answer of " + std::to_string(cluster_.largest_answer) + " bytes");
   }
   const auto& store = cluster_.store;
-  std::set<std::string> finished, done;
+  std::set<std::string> finished, done, wrote;
   for (const std::string& record : store.finished) finished.insert(origin(record));
   for (const std::string& record : cluster_.done) done.insert(origin(record));
   for (const auto& [write, times] : store.app_writes) {
     const std::string record = write.substr(write.find('=') + 1);
+    wrote.insert(record);
     if (times != 1) fail(write + " was written " + std::to_string(times) + " times");
     if (!finished.contains(record)) fail(record + " wrote, but did not finish");
   }
   for (const std::string& record : finished) {
     if (!done.contains(record)) fail(record + " finished, but never done");
     const auto it = records_.find(record);
-    if (it != records_.end() && it->second.task.type == "effects" && !wrote(record)) {
+    if (it != records_.end() && it->second.task.type == "effects" && !wrote.contains(record)) {
       fail(record + " finished without its writes");
     }
   }

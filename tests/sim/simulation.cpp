@@ -368,20 +368,22 @@ void Simulation::strangers() {
     oracle_.control(false);
   }
   if (strikes(Misfortune::kOverwriteLeader)) cluster_.store.overwrite_leader_key();
-  if (strikes(Misfortune::kDeleteLeader)) delete_leader_key();
+  if (strikes(Misfortune::kDeleteLeader)) {
+    cluster_.store.remove_leader_key();
+    // Two may lead from the last proof before it until what would be the end of the lock-delay.
+    cluster_.unguarded_until = cluster_.now + options_.lock_delay;
+  }
   if (strikes(Misfortune::kDeleteAll)) delete_all();
   if (strikes(Misfortune::kTouch)) touch();
   if (options_.partitions > 1 && strikes(Misfortune::kResize)) {
     cluster_.resize(1 + static_cast<std::uint32_t>(random_.next() % 4));
   }
   const bool divides = options_.partitions > 1 && overwrites_count_;
-  if (divides && strikes(Misfortune::kOverwriteCount)) overwrite_count();
-}
-
-// From the last proof before it until the end of what would have been the lock-delay two may lead.
-void Simulation::delete_leader_key() {
-  cluster_.store.remove_leader_key();
-  cluster_.unguarded_until = cluster_.now + options_.lock_delay;
+  // The leaders of before go on until they notice, and nobody leads beside them.
+  if (divides && strikes(Misfortune::kOverwriteCount)) {
+    const std::uint32_t count = 1 + static_cast<std::uint32_t>(random_.next() % 5);
+    static_cast<void>(cluster_.store.make_partitions(count));
+  }
 }
 
 // All keys of the queue, as by "consul kv delete -recurse".
@@ -390,13 +392,6 @@ void Simulation::delete_all() {
   cluster_.store.remove_all();
   oracle_.control(false);
   cluster_.unguarded_until = cluster_.now + options_.lock_delay;
-}
-
-// Writes another number, or deletes it. The leaders of before go on until they notice, and nobody
-// leads beside them.
-void Simulation::overwrite_count() {
-  const std::uint32_t count = 1 + static_cast<std::uint32_t>(random_.next() % 5);
-  static_cast<void>(cluster_.store.make_partitions(count));
 }
 
 void Simulation::touch() {

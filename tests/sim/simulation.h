@@ -126,9 +126,7 @@ class Simulation {
   void control(bool paused, const std::string& step_down);
   void touch();
   void delete_all();
-  void overwrite_count();
   [[nodiscard]] KvWrite follower();
-  void delete_leader_key();
   void withdraw(const std::string& key);
   void remove(const std::string& key);
   void check_leftovers();

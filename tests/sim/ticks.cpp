@@ -3,7 +3,6 @@
 // the schedule gives.
 
 #include <algorithm>
-#include <cstdlib>
 #include <iomanip>
 #include <iostream>
 #include <string_view>

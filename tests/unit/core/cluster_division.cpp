@@ -3,7 +3,6 @@
 // other.
 
 #include <type_traits>
-#include <utility>
 
 #include "base/overloaded.h"
 #include "cluster.h"

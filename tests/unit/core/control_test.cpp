@@ -31,8 +31,7 @@ TEST_CASE("a step-down is for who leads when it is asked for, and for nobody lat
   two.cluster.store.control(false, "first");
   two.until_leader(*two.b);
   two.cluster.run_for(500ms);
-  CHECK(two.a.waiting.size() ==
-        1);  // the watch of the leader key; nothing that it asked as a leader
+  CHECK(two.a.waiting.size() == 1);  // the watch of the leader key, nothing that a leader asks
   two.cluster.run_for(15s);
   two.cluster.store.control(false, "second");
   two.until_leader(two.a);

@@ -24,6 +24,11 @@ struct Ill : Alone {
     cluster.store.put(task);
   }
   void pause(bool paused) { cluster.pause_and_run(paused, 100ms); }
+  std::size_t starts_in(Duration time) {
+    const std::size_t before = cluster.started.size();
+    cluster.run_for(time);
+    return cluster.started.size() - before;
+  }
   Keys done() { return {cluster.done.begin(), cluster.done.end()}; }
 
   bool ill = true;
@@ -144,9 +149,7 @@ TEST_CASE("a hold that is long over says nothing of the next one") {
   a.cluster.remove_and_run("tasks/1", 2min);
   a.put("2", "program");
   a.cluster.run_for(100ms);
-  const std::size_t starts = a.cluster.started.size();
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started.size() == starts + 1);
+  CHECK(a.starts_in(1s) == 1);
 }
 
 TEST_CASE("a new term begins without a hold") {
@@ -156,11 +159,8 @@ TEST_CASE("a new term begins without a hold") {
   const std::size_t terms = count(a.daemon, Fact::Kind::kLeading);
   a.cluster.kill_session();
   REQUIRE(a.cluster.run_until([&] { return count(a.daemon, Fact::Kind::kLeading) > terms; }, 5min));
-  const std::size_t starts = a.cluster.started.size();
-  a.cluster.run_for(200ms);
-  CHECK(a.cluster.started.size() == starts + 1);
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started.size() == starts + 2);
+  CHECK(a.starts_in(200ms) == 1);
+  CHECK(a.starts_in(1s) == 1);
 }
 
 TEST_CASE("a reload may be what it waits for") {
@@ -179,9 +179,7 @@ TEST_CASE("after a pause one task is tried, and the others follow it") {
   a.cluster.exclusive = false;
   for (int i = 0; i < 30; ++i) a.put(std::to_string(i), "program");
   a.cluster.run_for(500ms);
-  a.cluster.started.clear();
-  a.cluster.run_for(10s);  // pauses end after 1, 3 and 7 s
-  CHECK(a.cluster.started.size() == 3);
+  CHECK(a.starts_in(10s) == 3);  // pauses end after 1, 3 and 7 s
   CHECK(a.daemon.queue->cannot_start() == "no process");
 
   SUBCASE("when it has ended") {
@@ -200,9 +198,7 @@ TEST_CASE("after a pause one task is tried, and the others follow it") {
     CHECK(why[0].key == a.cluster.started.front());
     CHECK_FALSE(why[0].until);
   }
-  a.cluster.started.clear();
-  a.cluster.run_for(200ms);
-  CHECK(a.cluster.started.size() >= 7);
+  CHECK(a.starts_in(200ms) >= 7);
   CHECK(a.daemon.queue->cannot_start().empty());
   CHECK(a.cluster.store.dead.empty());
 }

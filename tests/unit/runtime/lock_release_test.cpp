@@ -4,10 +4,7 @@
 #include "runtime/lock_release.h"
 
 #include <algorithm>
-#include <mutex>
 #include <set>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 

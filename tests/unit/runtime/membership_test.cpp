@@ -2,9 +2,7 @@
 
 #include <unistd.h>
 
-#include <deque>
 #include <filesystem>
-#include <string>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>

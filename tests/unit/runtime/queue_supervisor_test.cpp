@@ -5,13 +5,8 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "../cli/model_consul.h"
 #include "../client/fake_consul.h"

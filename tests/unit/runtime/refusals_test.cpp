@@ -1,7 +1,5 @@
 #include "runtime/refusals.h"
 
-#include <string>
-
 #include <doctest/doctest.h>
 
 #include "../client/fake_consul.h"

@@ -170,9 +170,7 @@ TEST_CASE("random expressions fire as the rules say, minute by minute, around ea
     for (const Around& around : kChanges) {
       for (const char* change : around.changes) {
         const Expression expression{chance};
-        CAPTURE(around.zone);
-        CAPTURE(change);
-        CAPTURE(expression.text());
+        INFO(around.zone, ", ", change, ", ", expression.text());
         const auto read = Cron::parse(expression.text());
         if (!read) {
           REQUIRE(read.error().message.starts_with("never fires"));
@@ -207,9 +205,7 @@ TEST_CASE("random expressions fire in random weeks of three centuries") {
     const Expression expression{chance};
     const char* name = zones[chance.below(std::size(zones))];
     const Tick after = tick("1950-01-01T00:00:00Z") + std::chrono::days{chance.below(110'000)};
-    CAPTURE(name);
-    CAPTURE(tick_text(after));
-    CAPTURE(expression.text());
+    INFO(name, ", ", tick_text(after), ", ", expression.text());
     const auto read = Cron::parse(expression.text());
     if (!read) continue;
     const auto where = zone(name);
