@@ -1,24 +1,15 @@
 // The admin API, the members, and what programs printed, asked from elsewhere.
 
-#include <string>
-
 #include <doctest/doctest.h>
 
-#include "process.h"
 #include "world.h"
 
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
-std::string member_key(const World& world, const LictorDaemon& daemon) {
-  return world.root + "default/members/" + daemon.node();
-}
-
 // Its entry among the members; null while there is none that a session holds.
 json member(World& world, const LictorDaemon& daemon) {
-  const auto entry = world.kv.get(member_key(world, daemon));
+  const auto entry = world.kv.get(world.member_key(daemon));
   return entry && !entry->session.empty() ? json::parse(entry->value) : json{};
 }
 
@@ -33,10 +24,7 @@ void submit_print(World& world, const std::string& id) {
   world.kv.put_json(world.task_key(id), json{{"taskType", "Print"}});
 }
 
-TEST_SUITE_BEGIN("live");
-
-TEST_CASE(
-    "members tell where they are asked, and their admin APIs who leads and whether all is well") {
+TEST_CASE("members tell where to ask them, and their admin APIs who leads and if all is well") {
   World world;
   LictorDaemon a{world.settings_with_admin("a")};
   REQUIRE(eventually([&] { return world.leads(a) && !member(world, a).is_null(); }));
@@ -59,16 +47,14 @@ TEST_CASE(
   CHECK(face_a.request("GET", "/nope").status == 404);
   CHECK(face_a.request("POST", "/v1/status").status == 405);
 
-  const Output listed = lictor(a, {"members", "--json"});
-  CHECK(listed.exit_code == 0);
-  const json members = json::parse(listed.out).at("members");
+  const json members = json::parse(ends(lictor(a, {"members", "--json"}), 0)).at("members");
   REQUIRE(members.size() == 2);
   CHECK(members[0].at("node") == a.node());
   CHECK(members[0].at("leads") == true);
   CHECK(members[1].at("node") == b.node());
   CHECK(members[1].at("pid") == b.pid());
   CHECK(members[1].at("leads") == false);
-  CHECK(lictor(a, {"members"}).out.find("LEADS") != std::string::npos);
+  CHECK(contains(lictor(a, {"members"}).out, "LEADS"));
 }
 
 TEST_CASE("what a program prints is read from another host's configuration, also while it runs") {
@@ -84,9 +70,7 @@ TEST_CASE("what a program prints is read from another host's configuration, also
   Process follow{{LICTOR_COMMAND, "logs", "x/1", "-f", "--config", b.config_file()}, followed};
   REQUIRE(eventually([&] { return read_text(followed) == "begin\n"; }));
   CHECK(follow.runs());
-  const Output now = lictor(b, {"logs", "x/1"});
-  CHECK(now.exit_code == 0);
-  CHECK(now.out == "begin\n");
+  CHECK(ends(lictor(b, {"logs", "x/1"}), 0) == "begin\n");
   const json logs = json::parse(lictor(b, {"logs", "x/1", "--json"}).out).at("logs");
   REQUIRE(logs.size() == 1);
   CHECK(logs[0].at("node") == a.node());
@@ -99,9 +83,7 @@ TEST_CASE("what a program prints is read from another host's configuration, also
   // Nothing in Consul knows of the task any more: all members are asked.
   CHECK(lictor(b, {"logs", "x/1"}).out == "begin\nend\n");
   CHECK(lictor(b, {"logs", "x/1", "--attempt", "2"}).exit_code == 3);
-  const Output none = lictor(b, {"logs", "x/1", "--node", b.node()});
-  CHECK(none.exit_code == 3);
-  CHECK(none.out.find(b.node() + ": has none") != std::string::npos);
+  ends(lictor(b, {"logs", "x/1", "--node", b.node()}), 3, {b.node() + ": has none"});
 }
 
 TEST_CASE("logs -f follows a task over the death of its leader to its end") {
@@ -118,7 +100,7 @@ TEST_CASE("logs -f follows a task over the death of its leader to its end") {
   a->kill();
   CHECK(eventually([&] {
     const std::string text = read_text(followed);
-    return text.find("attempt 2 on " + b.node() + "\nbegin\n") != std::string::npos;
+    return contains(text, "attempt 2 on " + b.node() + "\nbegin\n");
   }));
   write_text(go, "");
   CHECK(follow.wait() == 0);
@@ -136,10 +118,7 @@ TEST_CASE("logs -f goes on with the next attempt, and says how the task ended") 
   LictorDaemon a{world.settings_with_admin("a", queue)};
   REQUIRE(eventually([&] { return world.leads(a) && !member(world, a).is_null(); }));
   submit_print(world, "1");
-  const Output output = lictor(a, {"logs", "1", "-f"});
-  CHECK(output.exit_code == 0);
-  CHECK(output.out.find("try 2\n") != std::string::npos);
-  CHECK(output.out.find("task 1 is dead") != std::string::npos);
+  ends(lictor(a, {"logs", "1", "-f"}), 0, {"try 2\n", "task 1 is dead"});
 }
 
 TEST_CASE("a daemon stops at once while its admin API is being asked") {
@@ -158,8 +137,6 @@ TEST_CASE("a daemon stops at once while its admin API is being asked") {
   CHECK(follow.wait() == 0);
   CHECK(read_text(out).starts_with("begin\n"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -1,27 +1,16 @@
 // What "lictor check" says of a Consul, and of what stands before it.
 
-#include <string>
 #include <thread>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "net/test_server.h"
-#include "process.h"
 #include "world.h"
 
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
-
 std::string check_of(const LictorDaemon& daemon) { return lictor(daemon, {"check"}).out; }
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST_CASE("check says that no daemon runs on this host, and that nobody else could take over") {
   World world;
@@ -84,13 +73,10 @@ TEST_CASE("check says of a client agent that it ends leadership when it is resta
     const std::string session = world.leader_session();
     agent.stop();
     agent.start();
-    world.submit("1", 1000);
-    REQUIRE(eventually([&] { return world.all_done(); }));
+    world.submit_done("1", 1000);
     CHECK(world.leader_session() == session);
   }
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

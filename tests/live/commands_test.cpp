@@ -4,13 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <memory>
+#include <future>
+#include <set>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "tcp_proxy.h"
@@ -18,10 +17,6 @@
 
 namespace lictor::live {
 namespace {
-
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
 
 json record_of(const std::string& type = "Record") {
   return {{"taskType", type}, {"taskTaken", "false"}, {"mine", 1}};
@@ -40,21 +35,16 @@ void put_letter(World& world, const std::string& id, const json& record,
 TEST_CASE("a task is cancelled in whatever state it is, and a running one's job ends") {
   World world;
   const auto daemon = world.daemon("a");
-  world.submit("runs", 1, {{"sleep", "600000"}});
-  REQUIRE(eventually([&] { return world.journal.run("runs").has_value(); }));
-  const auto job = world.journal.run("runs")->pid;
+  const pid_t job = world.submit_begun("runs", 1, {{"sleep", "600000"}}).pid;
   world.submit("waits", 2);
   world.kv.put_json(world.task_key("later"),
                     {{"taskType", "Record"}, {"executeAt", "2099-01-01T00:00:00Z"}});
 
-  const Output waits = lictor(world, {"cancel", "waits", "later"});
-  CHECK(waits.exit_code == 0);
-  says(waits, "cancelled task waits, which was waiting");
-  says(waits, "cancelled task later, which was scheduled");
-  const Output runs = lictor(world, {"cancel", "runs"});
-  CHECK(runs.exit_code == 0);
-  says(runs,
-       "which was running on " + daemon->node() + "; that daemon stops its job when it sees this");
+  ends(lictor(world, {"cancel", "waits", "later"}), 0,
+       {"cancelled task waits, which was waiting", "cancelled task later, which was scheduled"});
+  ends(
+      lictor(world, {"cancel", "runs"}), 0,
+      {"which was running on " + daemon->node() + "; that daemon stops its job when it sees this"});
   CHECK(eventually([&] { return !is_alive(job); }));
   CHECK(world.waiting() == 0);
   CHECK(world.dead() == 0);
@@ -64,13 +54,11 @@ TEST_CASE("a task is cancelled in whatever state it is, and a running one's job 
 TEST_CASE("a queue that no daemon has ever led may be one that was mistyped") {
   World world;
   for (const char* command : {"pause", "resume", "list"}) {
-    const Output output = lictor(world, {command});
-    CHECK(output.exit_code == 0);
-    says(output, "no daemon has ever led ");
+    ends(lictor(world, {command}), 0, {"no daemon has ever led "});
   }
   const auto daemon = world.daemon("a");
   REQUIRE(eventually([&] { return world.kv.has(world.root + "default/leader"); }));
-  CHECK(lictor(world, {"list"}).out.find("ever led") == std::string::npos);
+  CHECK_FALSE(contains(lictor(world, {"list"}).out, "ever led"));
 }
 
 TEST_CASE("a C++ executor that this program lacks is refused by run, --dry-run and check alike") {
@@ -82,9 +70,8 @@ TEST_CASE("a C++ executor that this program lacks is refused by run, --dry-run a
        {std::vector<std::string>{"run"}, {"run", "--dry-run"}, {"check"}}) {
     std::vector<std::string> arguments{"--config", file};
     arguments.insert(arguments.end(), command.begin(), command.end());
-    const Output output = lictor(world, arguments);
-    CHECK(output.exit_code == 2);
-    says(output, R"(executor "X": no C++ executor "x" is registered in this program)");
+    ends(lictor(world, arguments), 2,
+         {R"(executor "X": no C++ executor "x" is registered in this program)"});
   }
 }
 
@@ -94,10 +81,9 @@ TEST_CASE("run --dry-run shows the partitions of a queue and this host's weight"
   write_text(file, R"({"state_dir": ")" + world.folder.file("state") +
                        R"(", "queues": [{"partitions": 16, "weight": 2, "concurrency": 4,
                                          "executors": {"X": {"noop": {}}}}]})");
-  const Output output = lictor(world, {"--config", file, "run", "--dry-run"});
-  CHECK(output.exit_code == 0);
-  says(output, "16 partitions, this host's weight 2, 4 tasks at a time on each host");
-  says(output, "at most 20 connections to one Consul agent");
+  ends(lictor(world, {"--config", file, "run", "--dry-run"}), 0,
+       {"16 partitions, this host's weight 2, 4 tasks at a time on each host",
+        "at most 20 connections to one Consul agent"});
 }
 
 // "submit --ndjson" of what say() says, until end().
@@ -137,7 +123,7 @@ TEST_CASE("what comes slowly is written when nothing more comes for a while") {
   for (const std::string id : {"a", "b"}) {
     submit.say(R"({"taskType": "Record", "taskId": ")" + id + "\"}\n");
     CHECK(eventually([&] { return world.kv.has(world.task_key(id)); }));
-    CHECK(eventually([&] { return submit.output().find(id + '\n') != std::string::npos; }));
+    CHECK(eventually([&] { return contains(submit.output(), id + '\n'); }));
   }
 }
 
@@ -152,8 +138,8 @@ TEST_CASE("a submission that is interrupted says what is written, and nothing of
   CHECK(submit.process().wait() == 128 + SIGINT);
   CHECK(world.waiting() == 150);
   const std::string output = submit.output();
-  CHECK(output.find("interrupted after line 150") != std::string::npos);
-  CHECK(output.find("150 tasks written") != std::string::npos);
+  CHECK(contains(output, "interrupted after line 150"));
+  CHECK(contains(output, "150 tasks written"));
   CHECK(std::count(output.begin(), output.end(), '\n') == 152);  // and an id for each
 }
 
@@ -222,25 +208,20 @@ TEST_CASE("a paused queue starts nothing, and says by whom and why") {
   };
   REQUIRE(eventually([&] { return world.kv.has(control); }));
   keep();
-  const Output paused = lictor(world, {"pause", "--reason", "moving house"});
-  CHECK(paused.exit_code == 0);
-  says(paused, "is paused by ");
-  const Output more = lictor(world, {"pause", "--reason", "again"});
-  says(more, "is already paused by ");
-  says(more, "the reason was not written");
+  ends(lictor(world, {"pause", "--reason", "moving house"}), 0, {"is paused by "});
+  ends(lictor(world, {"pause", "--reason", "again"}), 0,
+       {"is already paused by ", "the reason was not written"});
   const json value = world.kv.get_json(control);
   CHECK(value.at("other") == 1);
   CHECK(value.at("paused").at("reason") == "moving house");
-  CHECK(value.at("paused").at("by").get<std::string>().find('@') != std::string::npos);
+  CHECK(contains(value.at("paused").at("by"), "@"));
   REQUIRE(eventually([&] { return daemon->logged("paused"); }));
 
   world.submit("1", 1);
   says(lictor(world, {"list"}), ": moving house");
   says(lictor(world, {"show", "1"}), ": moving house");
   says(lictor(world, {"check"}), ": moving house");
-  const Output reason = lictor(world, {"why", "1"});
-  says(reason, "the queue is paused by ");
-  says(reason, ": moving house");
+  ends(lictor(world, {"why", "1"}), 0, {"the queue is paused by ", ": moving house"});
   CHECK(daemon->logged(": moving house"));
   CHECK(json::parse(lictor(world, {"list", "--json"}).out).at("paused").at("reason") ==
         "moving house");
@@ -250,24 +231,18 @@ TEST_CASE("a paused queue starts nothing, and says by whom and why") {
   REQUIRE(eventually([&] { return world.all_done(); }));
   CHECK_FALSE(world.kv.get_json(control).contains("paused"));
   CHECK(world.kv.get_json(control).at("resumed").contains("at"));
-  const Output again = lictor(world, {"resume"});
-  CHECK(again.exit_code == 0);
-  says(again, "is not paused");
+  ends(lictor(world, {"resume"}), 0, {"is not paused"});
 }
 
 TEST_CASE("submit --wait says why a task has not started after a few seconds") {
   World world;
   const auto daemon = world.leading_daemon("a");
-  REQUIRE(
-      eventually([&] { return world.kv.has(world.root + "default/members/" + daemon->node()); }));
+  REQUIRE(eventually([&] { return world.kv.has(world.member_key(*daemon)); }));
   CHECK(lictor(world, {"pause", "--reason", "moving"}).exit_code == 0);
   REQUIRE(eventually([&] { return daemon->logged("paused"); }));
-  const Output waited =
-      lictor(world, {"submit", "Record", "--id", "x", "--wait", "--wait-timeout", "6s"});
-  CHECK(waited.exit_code == 1);
-  says(waited, "task x: the queue is paused by ");
-  says(waited, "; still waiting");
-  says(waited, "x has not ended within --wait-timeout");
+  ends(lictor(world, {"submit", "Record", "--id", "x", "--wait", "--wait-timeout", "6s"}), 1,
+       {"task x: the queue is paused by ", "; still waiting",
+        "x has not ended within --wait-timeout"});
 }
 
 TEST_CASE("submit --wait prints the result that the task left") {
@@ -289,7 +264,7 @@ TEST_CASE("submit --wait prints the result that the task left") {
   CHECK(submit.wait() == 0);
   const std::string output = read_text(folder.file("out"));
   CHECK(output.starts_with("x\n"));
-  CHECK(output.find("no daemon has ever led it") != std::string::npos);
+  CHECK(contains(output, "no daemon has ever led it"));
   CHECK(output.ends_with("\n{\n  \"rows\": 7\n}\n"));
 }
 
@@ -303,7 +278,7 @@ TEST_CASE("who waits for a Consul that does not answer is told so") {
   says(list,
        "Consul at " + mute.address() + " has not answered for 2s; this request ends after 10s");
   says(list, mute.address() + ": no whole reply: no answer within 10s");
-  CHECK(list.out.find("milliseconds") == std::string::npos);
+  CHECK_FALSE(contains(list.out, "milliseconds"));
   says(list, "nothing was changed");
   CHECK(list.exit_code == 4);
 }
@@ -314,12 +289,10 @@ TEST_CASE("who does not wait to be told whether a task is written knows which on
   mute.cut();
   const std::string log = world.folder.file("submit.log");
   Process submit{command_line(world, {"submit", "Record", "--id", "x"}, mute.address()), log};
-  REQUIRE(eventually(
-      [&] { return read_text(log).find("this request ends after") != std::string::npos; }));
+  REQUIRE(eventually([&] { return contains(read_text(log), "this request ends after"); }));
   submit.signal(SIGINT);
   CHECK(submit.wait() == 128 + SIGINT);
-  CHECK(read_text(log).find("interrupted: unknown whether task x was written\n") !=
-        std::string::npos);
+  CHECK(contains(read_text(log), "interrupted: unknown whether task x was written\n"));
 }
 
 TEST_CASE("with --json a hand-over and a task that is not waited for to its end are documents") {
@@ -351,15 +324,62 @@ TEST_CASE("only a variable that is set is said to override the configuration") {
   write_text(config, json{{"consul", {{"addresses", {world.address().substr(7)}}}}}.dump());
   const std::vector<std::string> line{LICTOR_COMMAND, "--config", config,
                                       "--root",       world.root, "list"};
-  const Output plain = run(line);
-  CHECK(plain.exit_code == 0);
-  CHECK(plain.out.find("CONSUL_HTTP_ADDR") == std::string::npos);
-  const Output same = run(line, {{"CONSUL_HTTP_ADDR", world.address()}});
-  CHECK(same.out.find("CONSUL_HTTP_ADDR") == std::string::npos);
+  CHECK_FALSE(contains(ends(run(line), 0), "CONSUL_HTTP_ADDR"));
+  CHECK_FALSE(contains(run(line, {{"CONSUL_HTTP_ADDR", world.address()}}).out, "CONSUL_HTTP_ADDR"));
   says(run(line, {{"CONSUL_HTTP_ADDR", "http://127.0.0.1:1"}}), "CONSUL_HTTP_ADDR");
 }
 
-TEST_SUITE_END();
+TEST_CASE("what rewrites a schedule keeps the flags of its key") {
+  World world;
+  const std::string key = world.root + "default/schedules/s";
+  const std::string flags = "18446744073709551615";
+  REQUIRE(world.kv
+              .request("PUT", "/v1/kv/" + key + "?flags=" + flags,
+                       R"({"every": "1h", "task": {"taskType": "T"}})")
+              .body == "true");
+  for (const std::vector<std::string>& change :
+       {std::vector<std::string>{"schedule", "pause", "s"},
+        {"schedule", "resume", "s"},
+        {"schedule", "run", "s"},
+        {"schedule", "add", "s", "--every", "1h", "--type", "T", "--replace"}}) {
+    CAPTURE(change.at(1));
+    const std::uint64_t before = world.kv.get(key).value().modify_index;
+    ends(lictor(world, change), 0);
+    CHECK(world.kv.get(key).value().modify_index > before);
+    CHECK(contains(world.kv.request("GET", "/v1/kv/" + key).body, "\"Flags\":" + flags + ','));
+  }
+}
+
+TEST_CASE("each run of a schedule makes a task with an id of its own, also many at once") {
+  World world;
+  const std::string key = world.root + "default/schedules/s";
+  world.kv.put(key, R"({"every": "2s", "mine": 1.50, "task": {"taskType": "T"}})");
+  constexpr std::size_t kRuns = 6;
+  const auto line = command_line(world, {"schedule", "run", "s"}, world.address());
+  std::vector<std::future<Output>> runs;
+  for (std::size_t i = 0; i < kRuns; ++i) {
+    runs.push_back(std::async(std::launch::async, [&] { return run(line); }));
+  }
+  std::set<std::string> ids;
+  const auto take = [&](const Output& ran) {
+    CAPTURE(ran.out);
+    REQUIRE(ran.exit_code == 0);
+    const std::string id = ran.out.substr(0, ran.out.find('\n'));
+    CHECK(world.kv.has(world.task_key(id)));
+    CHECK(std::string{"13579"}.find(id.at(id.size() - 2)) != std::string::npos);
+    return ids.insert(id).second;
+  };
+  for (auto& ran : runs) CHECK(take(ran.get()));
+  // The last of them is done and gone.
+  world.kv.remove(world.task_key(*ids.rbegin()));
+  CHECK(take(run(line)));
+  const std::string record = world.kv.get(key).value().value;
+  CHECK(record.starts_with(R"({"every": "2s", "mine": 1.50, "task": {"taskType": "T"})"));
+  CHECK(json::parse(record)["lastTask"] == *ids.rbegin());
+
+  world.kv.put(key, R"({"every": "1s", "task": {"taskType": "T"}})");
+  ends(run(line), 1, {"ticks each second"});
+}
 
 }  // namespace
 }  // namespace lictor::live

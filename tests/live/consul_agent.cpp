@@ -10,8 +10,6 @@
 
 namespace lictor::live {
 
-using nlohmann::json;
-
 const std::string& consul_binary() {
   static const std::string path = [] {
     if (const char* named = std::getenv("CONSUL_BIN"); named != nullptr && *named != '\0') {

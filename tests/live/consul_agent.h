@@ -24,7 +24,7 @@ class ConsulAgent {
  public:
   /// `extra` is laid over the agent's configuration. Returns when writes are taken, or with ACLs
   /// on, when there is a leader.
-  explicit ConsulAgent(const nlohmann::json& extra = {});
+  explicit ConsulAgent(const json& extra = {});
   ~ConsulAgent();
   ConsulAgent(const ConsulAgent&) = delete;
   ConsulAgent& operator=(const ConsulAgent&) = delete;
@@ -44,7 +44,7 @@ class ConsulAgent {
   [[nodiscard]] bool starts();
 
   TemporaryFolder folder_;
-  nlohmann::json extra_;
+  json extra_;
   std::string node_;
   int http_port_ = 0;
   std::unique_ptr<Process> process_;

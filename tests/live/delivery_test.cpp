@@ -9,7 +9,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
 using Before = TcpProxy::Before;
 
 enum class Step { kClaimSent, kClaimLanded, kRunning, kFinishSent, kFinishLanded };
@@ -48,7 +47,7 @@ class Case {
     if (para.is_object()) job.merge_patch(para);
     world.submit("1", 1000, job);
     if (step == Step::kRunning) {
-      REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
+      world.begun("1");
     } else {
       REQUIRE(eventually([&] { return network_.is_cut(); }));
       if (step == Step::kClaimLanded) {
@@ -61,7 +60,6 @@ class Case {
     }
     daemon_->kill();
   }
-
   // Starts it again, and waits for the end of its task.
   void go_on() {
     network_.heal();
@@ -79,8 +77,6 @@ class Case {
   TcpProxy network_;
   std::unique_ptr<LictorDaemon> daemon_;
 };
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("at least once: whenever its owner is killed, a task runs to its end") {
   for (const Row& row : kRows) {
@@ -138,14 +134,11 @@ TEST_CASE("of many jobs that delete one key by its ModifyIndex, one is done") {
     world.submit("t" + std::to_string(i), 1000, {{"commit", json::array({taking, won}).dump()}});
   }
   const json absent{{"key", world.root + "app/never"}, {"delete", true}, {"cas", 0}};
-  world.submit("absent", 1000, {{"commit", json::array({absent}).dump()}});
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("absent", 1000, {{"commit", json::array({absent}).dump()}});
   CHECK(world.kv.list(world.root + "app/winner/").size() == 1);
   CHECK(world.dead() == 3);
   CHECK_FALSE(world.kv.has(world.dead_key("absent")));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

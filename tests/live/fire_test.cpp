@@ -21,8 +21,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 constexpr int kServers = 3;
 constexpr int kHosts = 5;
 constexpr int kSerialKeys = 5;         // of the queue that runs several tasks
@@ -146,8 +144,7 @@ class Fire {
     }));
     int never = 0;
     for (const auto& [id, kind] : kinds_) {
-      CAPTURE(id);
-      CAPTURE(kind);
+      INFO(id, ", ", kind);
       const auto& of_task = runs[id];
       const bool is_dead = dead.contains(id);
       if (kind == "Once") {
@@ -220,45 +217,34 @@ class Fire {
 
   void misfortune() {
     const int host = static_cast<int>(random_() % kHosts);
+    LictorDaemon& daemon = *daemons_[static_cast<std::size_t>(host)];
     const std::size_t server = random_() % kServers;
-    switch (random_() % 9) {
-      case 0:
-      case 1:
-        note("kill daemon");
-        daemons_[static_cast<std::size_t>(host)]->kill();
-        pause(between(0, 3000));
-        daemons_[static_cast<std::size_t>(host)]->start();
-        break;
-      case 2:
-        note("freeze daemon");
-        daemons_[static_cast<std::size_t>(host)]->freeze();
-        frozen_.insert(host);
-        break;
-      case 3:
-        note("kill server");
-        servers_[server].kill();
-        pause(between(0, 3000));
-        servers_[server].start();
-        break;
-      case 4:
-        note("freeze server");
-        servers_[server].signal(SIGSTOP);
-        stopped_.insert(server);
-        break;
-      case 5:
-      case 6:
-        note("cut");
-        hosts_.cut(host);
-        cut_.insert(host);
-        break;
-      case 7:
-        lose_quorum();
-        break;
-      default:
-        note("cut one way");
-        hosts_.cut_out(host);
-        cut_.insert(host);
-        break;
+    const auto drawn = random_() % 9;
+    if (drawn < 2) {
+      note("kill daemon");
+      daemon.kill();
+      pause(between(0, 3000));
+      daemon.start();
+    } else if (drawn == 2) {
+      note("freeze daemon");
+      daemon.freeze();
+      frozen_.insert(host);
+    } else if (drawn == 3) {
+      note("kill server");
+      servers_[server].kill();
+      pause(between(0, 3000));
+      servers_[server].start();
+    } else if (drawn == 4) {
+      note("freeze server");
+      servers_[server].signal(SIGSTOP);
+      stopped_.insert(server);
+    } else if (drawn == 5) {
+      lose_quorum();
+    } else {
+      const bool both_ways = drawn < 8;
+      note(both_ways ? "cut" : "cut one way");
+      both_ways ? hosts_.cut(host) : hosts_.cut_out(host);
+      cut_.insert(host);
     }
   }
   // For longer than any lease: jobs are stopped, and given back while Consul takes no writes.
@@ -309,8 +295,6 @@ class Fire {
   std::string faults_;
 };
 
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("a cluster under fire loses nothing, runs nothing twice at once, and keeps the order") {
   std::string why_not;
   if (!Hosts::possible(why_not)) {
@@ -327,8 +311,6 @@ TEST_CASE("a cluster under fire loses nothing, runs nothing twice at once, and k
   CHECK(fire.all_led());
   if (span >= 5min) CHECK(fire.shares_become_even());
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -7,13 +7,10 @@
 
 #include <doctest/doctest.h>
 
-#include "process.h"
 #include "world.h"
 
 namespace lictor::live {
 namespace {
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("a leader that hangs is killed, and its job is dead before the next leader's first") {
   World world;
@@ -43,15 +40,13 @@ TEST_CASE("a leader that hangs is killed, and its job is dead before the next le
   REQUIRE(eventually([&] { return world.stands_by(*frozen); }));
   CHECK(second->stop() == 0);
   REQUIRE(eventually([&] { return world.leads(*frozen); }));
-  world.submit("3", 1002);
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("3", 1002);
   CHECK(world.journal.order() == std::vector<std::string>{"1", "1", "2", "3"});
   CHECK(world.journal.overlaps() == std::vector<std::string>{});
   CHECK(world.journal.falling_tokens() == std::vector<std::string>{});
 }
 
-TEST_CASE(
-    "without hang_timeout the end of the lease ends a frozen leader's job, and it stays over") {
+TEST_CASE("without hang_timeout the lease's end ends a frozen leader's job, and it stays over") {
   World world;
   DaemonSettings settings = world.settings("a");
   settings.hang_timeout = "0s";
@@ -83,16 +78,13 @@ TEST_CASE(
   frozen->thaw();
   REQUIRE(eventually([&] { return world.stands_by(*frozen); }));
   CHECK(throughout(1s, [&] { return world.leads(*second); }));
-  world.submit("3", 1002);
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("3", 1002);
   CHECK(world.journal.run("3")->host == second->node());
   CHECK(world.dead() == 0);
-
   // It can lead again.
   CHECK(second->stop() == 0);
   REQUIRE(eventually([&] { return world.leads(*frozen); }));
-  world.submit("4", 1003);
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("4", 1003);
   CHECK(world.journal.order() == std::vector<std::string>{"1", "1", "2", "3", "4"});
   CHECK(world.journal.run("4")->host == frozen->node());
   CHECK(world.journal.overlaps() == std::vector<std::string>{});
@@ -115,8 +107,7 @@ TEST_CASE("what a host began before it slept is ended when it wakes up, and fini
   const auto second = world.standby_daemon("b", {}, "none");
   world.submit("1", 1000, {{"sleep_first", 300'000}, {"sleep", 100}});
   world.submit("2", 1001, {{"sleep", 100}});
-  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
-  const Run first = *world.journal.run("1");
+  const Run first = world.begun("1");
 
   const std::vector<pid_t> family = family_of(sleeper->pid());
   CHECK(std::find(family.begin(), family.end(), first.pid) != family.end());
@@ -147,8 +138,6 @@ TEST_CASE("what a host began before it slept is ended when it wakes up, and fini
   CHECK(world.dead() == 0);
   CHECK(world.leads(*second));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

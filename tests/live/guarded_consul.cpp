@@ -10,8 +10,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 json with_acl(const json& extra) {
   json config{{"acl", {{"enabled", true}, {"default_policy", "deny"}}}};
   if (!extra.is_null()) config.merge_patch(extra);

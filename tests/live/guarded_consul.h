@@ -22,7 +22,7 @@ class GuardedConsul {
   };
 
   /// `extra` is laid over the agent's configuration.
-  explicit GuardedConsul(const nlohmann::json& extra = {});
+  explicit GuardedConsul(const json& extra = {});
 
   ConsulAgent agent;
   const std::string management;  ///< a token that may do everything

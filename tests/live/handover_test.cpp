@@ -8,9 +8,6 @@
 #include "world.h"
 
 namespace lictor::live {
-namespace {
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("on TERM the job ends by itself and the next leader starts at once") {
   World world;
@@ -19,7 +16,7 @@ TEST_CASE("on TERM the job ends by itself and the next leader starts at once") {
   world.submit("1", 1000, {{"sleep", 4000}});
   world.submit("2", 1001);
   world.submit("3", 1002);
-  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
+  world.begun("1");
 
   first->terminate();
   first->terminate();  // as timeout(1) does: one wish, not two
@@ -42,8 +39,7 @@ TEST_CASE("a job that does not end in time is stopped on TERM and given back, no
   World world;
   auto first = world.leading_daemon("a", {{"drain_timeout", "1s"}, {"max_attempts", 1}});
   const auto second = world.standby_daemon("b", {{"max_attempts", 1}});
-  world.submit("1", 1000, {{"sleep", 300'000}});
-  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
+  world.submit_begun("1", 1000, {{"sleep", 300'000}});
   CHECK(first->stop() == 0);
   REQUIRE(eventually([&] { return world.journal.runs().size() == 2; }));
   const std::vector<Run> runs = world.journal.runs();
@@ -60,8 +56,7 @@ TEST_CASE("a job that does not end in time is stopped on TERM and given back, no
 TEST_CASE("a second TERM, a second later, stops the daemon and its jobs at once") {
   World world;
   auto daemon = world.leading_daemon("a");
-  world.submit("1", 1000, {{"sleep", 300'000}});
-  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
+  world.submit_begun("1", 1000, {{"sleep", 300'000}});
   daemon->terminate();
   REQUIRE(eventually([&] { return daemon->logged("stopping: running jobs may finish"); }));
   std::this_thread::sleep_for(std::chrono::milliseconds{1'100});  // what is measured
@@ -76,7 +71,7 @@ TEST_CASE("a stranger who overwrites the leader key takes nothing away") {
   const auto daemon = world.daemon("a");
   world.submit("1", 1000, {{"sleep", 3000}});
   world.submit("2", 1001);
-  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
+  world.begun("1");
   const std::string session = world.leader_session();
   const std::string before = world.kv.get(world.leader_key())->value;
   world.kv.put(world.leader_key(), "not yours");
@@ -101,7 +96,4 @@ TEST_CASE("a leader whose key is deleted stops its job at once and runs the task
   CHECK(world.leads(*daemon));
 }
 
-TEST_SUITE_END();
-
-}  // namespace
 }  // namespace lictor::live

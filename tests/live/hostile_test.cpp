@@ -5,14 +5,11 @@
 #include <utility>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "world.h"
 
 namespace lictor::live {
 namespace {
-
-using nlohmann::json;
 
 // How many lines of its log name `word`.
 std::size_t lines_with(const LictorDaemon& daemon, const std::string& word) {
@@ -56,8 +53,6 @@ void put_all(Kv& kv, const std::vector<std::string>& keys, const std::string& ba
   }
 }
 
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("records that nobody can read are told of once, where one looks, and others run on") {
   World world;
   const std::vector<std::pair<std::string, std::string>> bad{
@@ -95,12 +90,11 @@ TEST_CASE("records that nobody can read are told of once, where one looks, and o
     const json letter = world.kv.get_json(world.dead_key(id));
     CHECK(letter.value("reason", "") == "unreadable");
     INFO(letter.value("error", ""));
-    CHECK(letter.value("error", "").find(bad[i].second) != std::string::npos);
+    CHECK(contains(letter.value("error", ""), bad[i].second));
     CHECK(lines_with(*daemon, world.task_key(id)) == 1);
   }
-  const Output list = lictor(world, {"list", "--state", "dead", "--json"});
-  CHECK(list.exit_code == 0);
-  CHECK(json::parse(list.out).at("tasks").size() == bad.size());
+  const json list = json::parse(ends(lictor(world, {"list", "--state", "dead", "--json"}), 0));
+  CHECK(list.at("tasks").size() == bad.size());
 }
 
 TEST_CASE("records that are strange and well formed are run as they are") {
@@ -136,15 +130,12 @@ TEST_CASE("records that are strange and well formed are run as they are") {
 TEST_CASE("a command shows what is nested without end, and a daemon outlives such a switch") {
   World world;
   const auto daemon = world.daemon("a");
-  world.submit("1", 1);
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("1", 1);
   const std::string endless = deep("[", "]");
   world.kv.put(world.root + "default/control", R"({"paused":)" + endless + "}");
   world.kv.put(world.dead_key("x"), R"({"record":{"taskType":"T","x":)" + endless +
                                         R"(},"reason":"failed","error":"e","attempts":1})");
-  const Output shown = lictor(world, {"show", "x", "--json"});
-  CHECK(shown.exit_code == 0);
-  CHECK(json::accept(shown.out));
+  CHECK(json::accept(ends(lictor(world, {"show", "x", "--json"}), 0)));
   CHECK(lictor(world, {"show", "x"}).exit_code == 0);
   CHECK(lictor(world, {"dead", "list"}).exit_code == 0);
   // What cannot be read is taken for a pause, until somebody puts it right.
@@ -220,8 +211,7 @@ TEST_CASE("keys of any bytes that Consul can tell name tasks") {
   CHECK(world.dead() == 0);
 }
 
-TEST_CASE(
-    "a key that Consul cannot tell, and a task in a folder, are told of once and block nothing") {
+TEST_CASE("a key that Consul cannot tell and a task in a folder are told once and block nothing") {
   World world;
   const std::string record = R"({"taskType":"Record"})";
   const std::string path = "/v1/kv/" + world.root + "default/tasks/";
@@ -239,21 +229,13 @@ TEST_CASE(
     later += 99;  // one of them is to run
   }
   const auto daemon = world.daemon("a");
-  for (int i = 0; i < 5; ++i) {  // each of them another listing
-    const std::string id = "good-" + std::to_string(i);
-    world.submit(id, 1);
-    REQUIRE(eventually([&] { return world.journal.run(id).has_value(); }));
-  }
+  // Each of them another listing.
+  for (int i = 0; i < 5; ++i) world.submit_begun("good-" + std::to_string(i), 1);
   REQUIRE(world.kv.request("PUT", path + "new-%FF", record).body == "true");
   REQUIRE(eventually([&] { return lines_with(*daemon, "not valid UTF-8") >= 3; }));
-  for (int i = 5; i < 10; ++i) {
-    const std::string id = "good-" + std::to_string(i);
-    world.submit(id, 1);
-    REQUIRE(eventually([&] { return world.journal.run(id).has_value(); }));
-  }
+  for (int i = 5; i < 10; ++i) world.submit_begun("good-" + std::to_string(i), 1);
   // What was rewritten is found by reading all whose keys begin as its own does.
-  world.submit("new-50", 1);
-  REQUIRE(eventually([&] { return world.journal.run("new-50").has_value(); }));
+  world.submit_begun("new-50", 1);
   REQUIRE(eventually([&] { return world.waiting() == later + 3; }));
   CHECK(lines_with(*daemon, "not valid UTF-8") == 3);
   // Of a long list only when the part that it is in is read; "lictor check" tells of folders.
@@ -266,27 +248,19 @@ TEST_CASE(
   says(check, "default/tasks/folder/");
   const auto named = json::parse(lictor(world, {"list", "--state", "unnameable", "--json"}).out);
   CHECK(named.at("found") == 3);
-  const Output none = lictor(world, {"cancel", "--all", "--yes", "--state", "waiting"});
-  CHECK(none.exit_code == 0);
-  says(none, "cancelled 0 tasks");
+  ends(lictor(world, {"cancel", "--all", "--yes", "--state", "waiting"}), 0, {"cancelled 0 tasks"});
   const std::string hint = "curl -X DELETE $CONSUL_HTTP_ADDR" + path + "new-%FF";
-  const Output some = lictor(world, {"cancel", "--all", "--yes", "--state", "unnameable"});
-  CHECK(some.exit_code == 1);
-  says(some, hint);
+  ends(lictor(world, {"cancel", "--all", "--yes", "--state", "unnameable"}), 1, {hint});
   for (const std::string id : {"new-\xef\xbf\xbd", "new-\xff"}) {
     for (const char* command : {"show", "why", "cancel"}) {
-      const Output output = lictor(world, {command, id});
-      CHECK(output.exit_code == 3);
-      says(output, hint);
+      ends(lictor(world, {command, id}), 3, {hint});
     }
   }
   REQUIRE(world.kv.request("DELETE", path + "new-%FF").body == "true");
   CHECK(json::parse(lictor(world, {"list", "--json", "--state", "unnameable"}).out).at("found") ==
         2);
-
   // Written where it can be told, it is run.
-  world.submit("folder", 1);
-  REQUIRE(eventually([&] { return world.journal.run("folder").has_value(); }));
+  world.submit_begun("folder", 1);
 }
 
 TEST_CASE("among a hundred thousand tasks that wait for their time, one that is due starts") {
@@ -296,9 +270,8 @@ TEST_CASE("among a hundred thousand tasks that wait for their time, one that is 
   put_all(world.kv, keys, kFarFuture);
   world.submit("before", 1);
   const auto daemon = world.daemon("a");
-  REQUIRE(eventually([&] { return world.journal.run("before").has_value(); }));
-  world.submit("after", 1);
-  REQUIRE(eventually([&] { return world.journal.run("after").has_value(); }));
+  world.begun("before");
+  world.submit_begun("after", 1);
   REQUIRE(eventually([&] { return !world.kv.has(world.task_key("after")); }));
   CHECK(world.journal.runs().size() == 2);
   CHECK(world.dead() == 0);
@@ -307,8 +280,6 @@ TEST_CASE("among a hundred thousand tasks that wait for their time, one that is 
   CHECK(most_kb > 0);
   if (kMemoryTells) CHECK(most_kb < 80'000);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

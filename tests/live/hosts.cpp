@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,8 +12,6 @@
 
 namespace lictor::live {
 namespace {
-
-using nlohmann::json;
 
 constexpr const char* kStem = "lictor-test-";
 constexpr const char* kFolder = "/run/netns";

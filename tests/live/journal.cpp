@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <sstream>
 
@@ -125,9 +124,7 @@ std::vector<std::string> Journal::lane_faults(const std::function<int(const Run&
     if (lane.before && run.token < lane.before->token) {
       faults.push_back(named(run) + " has a lower token than " + named(*lane.before));
     }
-    if (run.task < lane.latest) {
-      faults.push_back(named(run) + " began after " + lane.latest);
-    }
+    if (run.task < lane.latest) faults.push_back(named(run) + " began after " + lane.latest);
     lane.latest = std::max(lane.latest, run.task);
     lane.before = run;
   }

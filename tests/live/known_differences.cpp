@@ -4,9 +4,6 @@
 #include <set>
 #include <string_view>
 #include <tuple>
-#include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "consul_agent.h"
 #include "process.h"
@@ -14,8 +11,6 @@
 
 namespace lictor::live {
 namespace {
-
-using nlohmann::json;
 
 using Version = std::tuple<int, int, int>;
 

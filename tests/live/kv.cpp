@@ -8,8 +8,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::string_view kBase64 =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -60,7 +58,7 @@ std::size_t append(char* data, std::size_t size, std::size_t count, void* body) 
 
 }  // namespace
 
-json HttpAnswer::json() const { return nlohmann::json::parse(body); }
+json HttpAnswer::json() const { return json::parse(body); }
 
 Kv::Kv(std::string address, std::string token)
     : address_(std::move(address)), token_(std::move(token)), curl_(curl_easy_init()) {}

@@ -11,6 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support.h"
+
 namespace lictor::live {
 
 struct HttpAnswer {
@@ -40,12 +42,16 @@ class Kv {
                                    const std::string& body = {});
 
   void put(const std::string& key, const std::string& value);
-  void put_json(const std::string& key, const nlohmann::json& value) { put(key, value.dump()); }
+  void put_json(const std::string& key, const json& value) { put(key, value.dump()); }
   /// As put(); answers the ModifyIndex that it got.
   std::uint64_t set(const std::string& key, const std::string& value);
   [[nodiscard]] std::optional<KvEntry> get(const std::string& key);
   [[nodiscard]] bool has(const std::string& key) { return get(key).has_value(); }
-  [[nodiscard]] nlohmann::json get_json(const std::string& key);
+  /// The session that holds the lock; empty: none does.
+  [[nodiscard]] std::string holder(const std::string& key) {
+    return get(key).value_or(KvEntry{}).session;
+  }
+  [[nodiscard]] json get_json(const std::string& key);
   void remove(const std::string& key);
   /// All below the prefix, but for folder keys, which end in '/'.
   [[nodiscard]] std::vector<KvEntry> list(const std::string& prefix);
@@ -60,8 +66,8 @@ class Kv {
 
  private:
   [[nodiscard]] std::string path_of(const std::string& key) const;
-  [[nodiscard]] nlohmann::json expect(const std::string& method, const std::string& path,
-                                      const std::string& body = {});
+  [[nodiscard]] json expect(const std::string& method, const std::string& path,
+                            const std::string& body = {});
 
   std::string address_;
   std::string token_;

@@ -15,8 +15,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 std::string command() {
   const char* named = std::getenv("LICTOR_BIN");
   return named != nullptr && *named != '\0' ? named : LICTOR_COMMAND;

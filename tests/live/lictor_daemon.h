@@ -22,10 +22,10 @@ struct DaemonSettings {
   std::string token_file;
   bool registers = false;             ///< the service in Consul's catalog
   std::vector<std::string> admin;     ///< what its admin API listens on
-  nlohmann::json queue;               ///< settings of the queue "default", laid over the tests' own
+  json queue;                         ///< settings of the queue "default", laid over the tests' own
   std::vector<std::string> prefix{};  ///< of its command line
-  std::vector<nlohmann::json> more_queues{};  ///< likewise, with names of their own
-  nlohmann::json consul_extra{};              ///< laid over the section "consul"
+  std::vector<json> more_queues{};    ///< likewise, with names of their own
+  json consul_extra{};                ///< laid over the section "consul"
   std::map<std::string, std::string> environment{};
   std::string hang_timeout{};  ///< "": by default, which is a third of session_ttl
   std::string user{};          ///< "": ours
@@ -53,11 +53,11 @@ class LictorDaemon {
   /// Its process, then that of its warden: SIGKILL, as when the host dies.
   void kill_with_warden();
   /// Writes the configuration again, with `queue` laid over it, and HUP.
-  void reload(const nlohmann::json& queue);
+  void reload(const json& queue);
   void reload_text(const std::string& config);
   void hang_up() { process_->signal(SIGHUP); }
   /// Its configuration, with `queue` laid over it.
-  [[nodiscard]] std::string config_with(const nlohmann::json& queue);
+  [[nodiscard]] std::string config_with(const json& queue);
   /// TERM; its exit code. Nothing if it does not end.
   std::optional<int> stop();
   void terminate() { process_->signal(SIGTERM); }

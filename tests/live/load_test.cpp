@@ -8,22 +8,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <set>
 #include <sstream>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include <doctest/doctest.h>
 
-#include "process.h"
 #include "world.h"
 
 namespace lictor::live {
 namespace {
-
-using nlohmann::json;
 
 // What a daemon and its warden hold.
 struct Footprint {
@@ -63,7 +57,6 @@ class Producers {
     given_up_ = true;  // the test has failed, and Consul may be gone
     stop();
   }
-
   // How many were written: those with the numbers below.
   long stop() {
     stopping_ = true;
@@ -125,17 +118,14 @@ std::map<std::string, int> done_in(const std::string& log) {
   std::map<std::string, int> done;
   std::istringstream lines{log};
   for (std::string line; std::getline(lines, line);) {
-    if (line.find(" done queue=") == std::string::npos) continue;
+    if (!contains(line, " done queue=")) continue;
     const std::size_t begin = line.find("/tasks/") + 7;
     ++done[line.substr(begin, line.find(' ', begin) - begin)];
   }
   return done;
 }
 
-TEST_SUITE_BEGIN("live");
-
-TEST_CASE(
-    "load: a thousand PUTs a second of tasks that succeed, fail and hang all come to their end") {
+TEST_CASE("load: a thousand PUTs a second of tasks that succeed, fail and hang come to their end") {
   const auto seconds = from_environment("LICTOR_LOAD_SECONDS", 5);
   const auto rate = from_environment("LICTOR_LOAD_RATE", 1000);
   World world;
@@ -211,8 +201,7 @@ bool step_down(const LictorDaemon& daemon) {
   return output.exit_code == 0;
 }
 
-TEST_CASE(
-    "load: leadership passes on again and again while tasks run, none lost, none overlapping") {
+TEST_CASE("load: leadership passes on again and again, and no task is lost or overlaps") {
   const double seconds = static_cast<double>(from_environment("LICTOR_STEP_DOWN_SECONDS", 8));
   World world;
   const auto first = world.daemon("a");
@@ -341,8 +330,6 @@ TEST_CASE("load: memory and descriptors of three daemons stay flat") {
     CHECK(daemons[i]->runs());
   }
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -7,10 +7,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("Consul bars a lock for 60 s at most, whatever its session asked for") {
   World world;
   const std::string key = world.root + "lock";
@@ -29,8 +25,7 @@ TEST_CASE("Consul bars a lock for 60 s at most, whatever its session asked for")
 
 TEST_CASE("a lock whose lock-delay Consul does not know is left alone for its holder's") {
   World world;
-  const std::string session =
-      world.kv.create_session("lost", "0s");  // as after a restored snapshot
+  const auto session = world.kv.create_session("lost", "0s");  // as after a restored snapshot
   REQUIRE(world.kv.acquire(world.leader_key(), session, R"({"node":"lost","lock_delay":"8s"})"));
   world.submit("1", 1000);
   std::unique_ptr<LictorDaemon> daemon;
@@ -63,9 +58,7 @@ std::unique_ptr<LictorDaemon> stubborn_daemon(World& world, const std::string& n
   return std::make_unique<LictorDaemon>(settings);
 }
 
-TEST_CASE(
-    "a daemon that starts after a restore waits for the jobs of the "
-    "leader before") {
+TEST_CASE("a daemon that starts after a restore waits for the jobs of the leader before") {
   ConsulAgent agent;
   World world{agent};
   world.submit("1", 1000, {{"sleep_first", 60'000}, {"sleep", 100}});
@@ -84,8 +77,6 @@ TEST_CASE(
   CHECK(world.journal.runs_of("1").size() == 2);  // Consul does not know of the first
   CHECK(world.journal.overlaps() == std::vector<std::string>{});
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

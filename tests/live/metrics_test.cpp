@@ -5,12 +5,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 
-#include "process.h"
 #include "same_answers.h"
 #include "skip.h"
 #include "world.h"
@@ -18,16 +15,12 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 std::string admin_url(World& world, const LictorDaemon& daemon) {
-  const auto entry = world.kv.get(world.root + "default/members/" + daemon.node());
+  const auto entry = world.kv.get(world.member_key(daemon));
   return entry && !entry->session.empty() ? json::parse(entry->value).at("admin").at(0) : "";
 }
 
 std::string address(const std::string& url) { return url.substr(url.find("//") + 2); }
-
-TEST_SUITE_BEGIN("live");
 
 // A Prometheus with that configuration.
 struct Prometheus {
@@ -122,10 +115,7 @@ TEST_CASE("InfluxDB gets the metrics from Prometheus, as examples/monitoring say
   replace("15s", "1s");
   const std::string file = world.folder.file("prometheus.yml");
   write_text(file, config);
-  Process prometheus{{"prometheus", "--config.file=" + file,
-                      "--web.listen-address=127.0.0.1:" + std::to_string(free_port()),
-                      "--storage.tsdb.path=" + world.folder.file("tsdb")},
-                     world.folder.file("prometheus.log")};
+  const Prometheus prometheus{world, file};
   const auto stored = [&] {
     const auto answer = database.request("GET",
                                          "/query?db=lictor&q=SELECT%20last(value)%20FROM%20lictor_"
@@ -143,27 +133,25 @@ TEST_CASE("a client of the events sees a task from its claim to its end") {
   REQUIRE(eventually([&] { return world.leads(a) && !admin_url(world, a).empty(); }));
   const std::string file = world.folder.file("events");
   Process curl{{"curl", "-sN", admin_url(world, a) + "/v1/events"}, file};
-  REQUIRE(eventually([&] { return read_text(file).find("retry:") != std::string::npos; }));
+  REQUIRE(eventually([&] { return contains(read_text(file), "retry:"); }));
   world.submit("seen", 1000);
-  CHECK(eventually([&] { return read_text(file).find("event: done") != std::string::npos; }));
+  CHECK(eventually([&] { return contains(read_text(file), "event: done"); }));
   const std::string text = read_text(file);
   const std::size_t claimed = text.find("event: claimed");
   const std::size_t started = text.find("event: started");
   CHECK(claimed < started);
   CHECK(started < text.find("event: done"));
-  CHECK(text.find("\"task\":\"" + world.task_key("seen") +
-                  "\",\"task_id\":\"seen\",\"type\":\"Record\"") != std::string::npos);
+  CHECK(contains(text, "\"task\":\"" + world.task_key("seen") +
+                           "\",\"task_id\":\"seen\",\"type\":\"Record\""));
 
-  const Output output = lictor(a, {"events"});
-  CHECK(output.exit_code == 0);
-  CHECK(output.out.find("  done  seen  Record") != std::string::npos);
+  ends(lictor(a, {"events"}), 0, {"  done  seen  Record"});
   const auto events = [&](std::vector<std::string> options) {
     options.insert(options.begin(), {"events", "--json"});
     return lictor(a, options).out;
   };
   const std::string own = events({"--task", "seen"});
-  CHECK(own.find("\"done\"") != std::string::npos);
-  CHECK(own.find("\"leading\"") == std::string::npos);
+  CHECK(contains(own, "\"done\""));
+  CHECK_FALSE(contains(own, "\"leading\""));
   CHECK(events({"--task", "see"}).empty());
   CHECK(events({"--type", "Record"}) == own);
   CHECK(events({"--type", "Other"}).empty());
@@ -173,20 +161,16 @@ TEST_CASE("a client of the events sees a task from its claim to its end") {
   CHECK(std::count(last.begin(), last.end(), '\n') == 1);
   CHECK(own.ends_with(last));
   CHECK(lictor(a, {"events", "--since", "soon"}).exit_code == 2);
-  const Output none = lictor(a, {"events", "--task", "nobody"});
-  CHECK(none.exit_code == 0);
-  CHECK(none.out.find("no such event is kept") != std::string::npos);
-  const Output counted = lictor(a, {"stats", "--json"});
-  CHECK(counted.exit_code == 0);
-  const json stats = json::parse(counted.out);
+  ends(lictor(a, {"events", "--task", "nobody"}), 0, {"no such event is kept"});
+  const json stats = json::parse(ends(lictor(a, {"stats", "--json"}), 0));
   CHECK(stats.at("leader") == a.node());
   CHECK(stats.at("lease_left_ms") > 0);
-  CHECK(lictor(a, {"stats"}).out.find("lease left") != std::string::npos);
+  CHECK(contains(lictor(a, {"stats"}).out, "lease left"));
 
   const std::string followed = world.folder.file("followed");
   Process follower{{LICTOR_COMMAND, "events", "--follow", "--json", "--config", a.config_file()},
                    followed};
-  REQUIRE(eventually([&] { return read_text(followed).find("\"done\"") != std::string::npos; }));
+  REQUIRE(eventually([&] { return contains(read_text(followed), "\"done\""); }));
   a.kill();
   a.start();
   REQUIRE(eventually([&] { return world.leads(a); }));
@@ -212,17 +196,14 @@ TEST_CASE("events --follow does not go back in time when another daemon takes le
   Process follower{{LICTOR_COMMAND, "events", "--follow", "--json", "--config", a.config_file()},
                    followed};
   world.submit("first", 1000);
-  REQUIRE(eventually([&] { return read_text(followed).find("\"done\"") != std::string::npos; }));
+  REQUIRE(eventually([&] { return contains(read_text(followed), "\"done\""); }));
   // What the old leader tells while it steps down is not lost.
-  world.submit("last", 1000, {{"sleep", 1000}});
-  REQUIRE(eventually([&] { return world.journal.run("last").has_value(); }));
+  world.submit_begun("last", 1000, {{"sleep", 1000}});
   CHECK(lictor(a, {"leader", "--step-down"}).exit_code == 0);
   REQUIRE(eventually([&] { return world.leads(b); }));
   world.submit("second", 1000);
-  REQUIRE(eventually(
-      [&] { return read_text(followed).find(world.task_key("second")) != std::string::npos; }));
-  CHECK(eventually(
-      [&] { return read_text(followed).find("\"stepped_down\"") != std::string::npos; }));
+  REQUIRE(eventually([&] { return contains(read_text(followed), world.task_key("second")); }));
+  CHECK(eventually([&] { return contains(read_text(followed), "\"stepped_down\""); }));
   follower.signal(SIGTERM);
   CHECK(follower.wait() == 128 + SIGTERM);
   std::vector<std::string> times;
@@ -234,8 +215,6 @@ TEST_CASE("events --follow does not go back in time when another daemon takes le
   CHECK(times.size() > 4);
   CHECK(std::is_sorted(times.begin(), times.end()));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -7,14 +7,10 @@
 #include <cstdlib>
 #include <future>
 #include <list>
-#include <memory>
 #include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/random.h"
 #include "consul_agent.h"
@@ -25,10 +21,6 @@
 
 namespace lictor::live {
 namespace {
-
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
 
 // A blocking query at both servers.
 struct Query {
@@ -42,8 +34,8 @@ struct Query {
   std::int64_t sent_ns = 0;
 
   [[nodiscard]] std::string blocking(std::uint64_t index) const {
-    return target + (target.find('?') == std::string::npos ? '?' : '&') +
-           "index=" + std::to_string(index) + "&wait=" + wait;
+    return target + (contains(target, "?") ? '&' : '?') + "index=" + std::to_string(index) +
+           "&wait=" + wait;
   }
 };
 
@@ -52,13 +44,11 @@ class TimedPair {
  public:
   TimedPair(net::Transport& agent, std::string node, std::uint64_t seed)
       : agent_(agent), node_(std::move(node)), model({seed, "dev-node"}) {}
-
   // Both; a difference fails the test. What the agent said.
   http::Response ask(const std::string& method, const std::string& target,
                      const std::string& body = {}, bool with_index = true) {
-    const auto real = agent_.perform(request_of(method, named(target, 0), named(body, 0)));
-    const auto said =
-        *model.handle(now, request_of(method, named(target, 1), named(body, 1)), true);
+    const auto real = ask_agent(method, target, body);
+    const auto said = ask_model(method, target, body);
     last_model_index_ = said.consul_index;
     compare(method + ' ' + target + ' ' + body, real, said, with_index);
     return real;
@@ -81,7 +71,6 @@ class TimedPair {
     sessions_.push_back({json::parse(real.body)["ID"], json::parse(said.body)["ID"]});
     names_.sessions.insert({sessions_.back()[0], sessions_.back()[1]});
   }
-
   // Reads `target`, for the index to wait from.
   Query prepare(const std::string& target) {
     Query query;
@@ -107,7 +96,6 @@ class TimedPair {
       promise->set_value({std::move(response), monotonic_ns()});
     });
   }
-
   // The model is woken; so must be the agent.
   void expect_woken(Query& query) {
     const auto said = model.handle(now, query.at_model);
@@ -205,36 +193,25 @@ Watched draw_watched(Random& random, int number) {
   drawn.target = random.next() % 8 == 0   ? "/v1/session/info/" + session
                  : random.next() % 2 == 0 ? key()
                                           : prefix() + one_of("?recurse", "?keys");
-  switch (random.next() % 8) {
-    case 0:
-    case 1:
-      drawn.write = request_of("PUT", key(), one_of("1", "2"));
-      break;
-    case 2:
-      drawn.write = request_of("DELETE", key());
-      break;
-    case 3:
-      drawn.write = request_of("DELETE", prefix() + "?recurse");
-      break;
-    case 4:
-      drawn.write = request_of("PUT", key() + one_of("?cas=0", "?cas=7"), "3");
-      break;
-    case 5:
-      drawn.write = request_of("PUT", "/v1/session/" + one_of("destroy/", "renew/") + session);
-      break;
-    case 6:
-      drawn.write = request_of("PUT", kv + "lock?release=" + session, one_of("", "held"));
-      break;
-    default: {
-      const auto op = [&] {
-        return json{{"KV",
-                     {{"Verb", one_of("set", "delete", "delete-cas", "get", "check-not-exists")},
-                      {"Key", key().substr(7)},
-                      {"Value", one_of("MQ==", "NA==")}}}};
-      };
-      drawn.write = request_of("PUT", "/v1/txn", json::array({op(), op()}).dump());
+  const auto op = [&] {
+    return json{{"KV",
+                 {{"Verb", one_of("set", "delete", "delete-cas", "get", "check-not-exists")},
+                  {"Key", key().substr(7)},
+                  {"Value", one_of("MQ==", "NA==")}}}};
+  };
+  const auto write = [&] {
+    const auto which = random.next() % 8;
+    if (which < 2) return request_of("PUT", key(), one_of("1", "2"));
+    if (which == 2) return request_of("DELETE", key());
+    if (which == 3) return request_of("DELETE", prefix() + "?recurse");
+    if (which == 4) return request_of("PUT", key() + one_of("?cas=0", "?cas=7"), "3");
+    if (which == 5) {
+      return request_of("PUT", "/v1/session/" + one_of("destroy/", "renew/") + session);
     }
-  }
+    if (which == 6) return request_of("PUT", kv + "lock?release=" + session, one_of("", "held"));
+    return request_of("PUT", "/v1/txn", json::array({op(), op()}).dump());
+  };
+  drawn.write = write();
   drawn.far_index = random.next() % 10 == 0;
   return drawn;
 }
@@ -263,7 +240,6 @@ TEST_CASE("a blocking query wakes on what wakes it at a Consul, and on nothing e
     watched.query = pair.prepare(watched.target);
     if (watched.far_index) watched.query->real_index = watched.query->model_index = 900'000'000'000;
   }
-
   // What the model foretells: of what does not wake, the end of the wait must be waited for.
   {
     dev::Model foretold = pair.model;
@@ -278,9 +254,7 @@ TEST_CASE("a blocking query wakes on what wakes it at a Consul, and on nothing e
       waiting.push_back(side(request_of("GET", query.blocking(query.model_index))));
       REQUIRE_FALSE(foretold.handle(pair.now, waiting.back()));
     }
-    for (Watched& watched : all) {
-      REQUIRE(foretold.handle(pair.now, side(watched.write), true));
-    }
+    for (Watched& watched : all) REQUIRE(foretold.handle(pair.now, side(watched.write), true));
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i].wakes = foretold.handle(pair.now, waiting[i]).has_value();
       if (!all[i].wakes) all[i].query->wait = "6s";
@@ -424,7 +398,6 @@ TEST_CASE("sessions expire and are renewed, and lock-delays bar, as at a Consul"
     saga->expect_watches_woken();
     saga->expect_lock_delay(8);
   }
-
   // Renewed every 7 s it outlives two TTLs.
   for (int renewal = 1; renewal <= 3; ++renewal) {
     for (const auto& saga : renewed) {
@@ -467,8 +440,6 @@ TEST_CASE("sessions expire and are renewed, and lock-delays bar, as at a Consul"
   for (const auto& saga : expiring) saga->expect_lock_delay_over(10 + 12, 12s);
   for (const auto& saga : renewed) saga->pair.ask("PUT", "/v1/session/destroy/{0}");
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -1,13 +1,10 @@
 #include "newer_consul.h"
 
 #include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <stdexcept>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -344,20 +341,16 @@ bool NewerConsul::pass_answer(Link& link, const Request& request) {
 }
 
 bool NewerConsul::is_refused_name(std::string_view key) const {
-  const bool climbs = key.find("..") != std::string_view::npos;
-  switch (rules_.names) {
-    case Strictness::Names::kAny:
-      return false;
-    case Strictness::Names::k1_21_5:
-      return climbs || !std::all_of(key.begin(), key.end(), [](char c) {
-               return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-                      std::string_view{",_./-?&="}.find(c) != std::string_view::npos;
-             });
-    case Strictness::Names::k1_22:
-      return climbs || key.starts_with(' ') || key.ends_with(' ') ||
-             lower(key).find("%2e%2e") != std::string::npos;
+  if (rules_.names == Strictness::Names::kAny) return false;
+  if (key.find("..") != std::string_view::npos) return true;
+  if (rules_.names == Strictness::Names::k1_22) {
+    return key.starts_with(' ') || key.ends_with(' ') ||
+           lower(key).find("%2e%2e") != std::string::npos;
   }
-  return false;
+  return !std::all_of(key.begin(), key.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view{",_./-?&="}.find(c) != std::string_view::npos;
+  });
 }
 
 NewerConsul::Refusal NewerConsul::refusal_for(const Request& request) {

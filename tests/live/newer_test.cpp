@@ -1,20 +1,14 @@
 // Behind a Consul that is newer, or stricter, than 1.8.7: what it refuses stops nothing.
 
 #include <algorithm>
-#include <chrono>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "world.h"
 
 namespace lictor::live {
 namespace {
-
-using nlohmann::json;
 
 // Past the proxy that makes Consul stricter.
 void submit(const World& world, const std::string& records) {
@@ -22,8 +16,6 @@ void submit(const World& world, const std::string& records) {
       run(command_line(world, {"submit", "--ndjson", records}, world.consul.address()));
   REQUIRE_MESSAGE(written.exit_code == 0, written.out);
 }
-
-TEST_SUITE_BEGIN("live");
 
 // A file of `count` records of type "Noop", whose ids are `prefix` and a number.
 std::string many_records(const World& world, int count, const std::string& prefix,
@@ -85,12 +77,8 @@ void check_names(const std::string& rules, const std::vector<std::string>& ids) 
 
   for (const std::string& id : ids) {
     CAPTURE(id);
-    const Output shown = lictor(world, {"show", "--", id});
-    CHECK_MESSAGE(shown.exit_code == 0, shown.out);
-    const Output retried = lictor(world, {"retry", "--", id});
-    CHECK_MESSAGE(retried.exit_code == 0, retried.out);
-    const Output why = lictor(world, {"why", "--", id});
-    CHECK_MESSAGE(why.exit_code == 0, why.out);
+    for (const char* command : {"show", "retry", "why"})
+      ends(lictor(world, {command, "--", id}), 0);
   }
   REQUIRE(eventually([&] { return world.all_done(); }));
   const std::int64_t asked_ns = monotonic_ns();
@@ -142,7 +130,6 @@ TEST_CASE("with few reads and writes a second each task runs once, and leadershi
   const std::size_t refused = counts.reads_refused + counts.writes_refused;
   MESSAGE("of " << counts.requests << " requests " << refused << " were refused");
   CHECK(refused * 4 < counts.requests);
-
   // At rest it asks less often than it may.
   CHECK(throughout(5s, [&] { return world.leader_session() == session; }));
   const NewerConsul::Counts later = world.newer().counts();
@@ -194,18 +181,16 @@ TEST_CASE("a write of a job that no transaction may hold fails that job alone") 
   REQUIRE(world.dead() == 1);
   const json letter = world.kv.get_json(world.dead_key("t107"));
   INFO(letter.dump());
-  CHECK(letter.value("error", "").find("/x") != std::string::npos);
+  CHECK(contains(letter.value("error", ""), "/x"));
   CHECK(world.newer().counts().names_refused_again == 0);
   CHECK(world.leads(*daemon));
 }
 
-TEST_CASE(
-    "where every answer is cut after 5 s, a daemon at rest asks little and sees all at once") {
+TEST_CASE("where each answer is cut after 5 s, a daemon at rest asks little and sees all at once") {
   World world{shared_consul(), {}, Strictness::parse("cut=5s")};
   const auto daemon = world.leading_daemon("a");
   const std::string session = world.leader_session();
-  world.submit("first", 1000);
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("first", 1000);
   const std::size_t before = world.newer().counts().requests;
   constexpr int kSeconds = 20;
   CHECK(throughout(std::chrono::seconds{kSeconds},
@@ -217,8 +202,7 @@ TEST_CASE(
   CHECK(counts.answers_cut > 0);
   CHECK(asked < 2 * kSeconds);
   const std::int64_t put_ns = monotonic_ns();
-  world.submit("second", 1001);
-  REQUIRE(eventually([&] { return world.journal.run("second").has_value(); }));
+  world.submit_begun("second", 1001);
   CHECK(seconds_between(put_ns, world.journal.run("second")->begin_ns) < 2);
 }
 
@@ -233,8 +217,6 @@ TEST_CASE("at 2 MB a second a new leader reads a list of 10 MB, and keeps leader
   CHECK(world.leader_session() == session);
   CHECK(world.dead() == 0);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -10,11 +10,6 @@
 #include "world.h"
 
 namespace lictor::live {
-namespace {
-
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("five hundred tasks run in the order of their time, and urgent ones go to the front") {
   World world;
@@ -30,7 +25,6 @@ TEST_CASE("five hundred tasks run in the order of their time, and urgent ones go
     world.submit("t" + std::to_string(place + 1), time, {{"version", std::to_string(place + 1)}});
   }
   const auto daemon = world.daemon("a");
-
   // While they run, somebody writes tasks that go before all of them.
   for (int i = 0; i < 20; ++i) {
     const auto begun = static_cast<std::size_t>(i) * 10;
@@ -111,12 +105,8 @@ TEST_CASE("a writer who changes tasks all the time never makes an old version ru
                 << " were rewritten between being read and claimed");
   // The locks are a task's own here, so only those tell.
   std::vector<std::string> overlaps = world.journal.overlaps();
-  std::erase_if(overlaps,
-                [](const std::string& text) { return text.find("beside") == std::string::npos; });
+  std::erase_if(overlaps, [](const std::string& text) { return !contains(text, "beside"); });
   CHECK(overlaps == std::vector<std::string>{});
 }
 
-TEST_SUITE_END();
-
-}  // namespace
 }  // namespace lictor::live

@@ -1,16 +1,11 @@
 // A long job, and a Consul that is away for a while.
 
-#include <thread>
-
 #include <doctest/doctest.h>
 
 #include "tcp_proxy.h"
 #include "world.h"
 
 namespace lictor::live {
-namespace {
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("a job outlives three TTLs, a freeze and a restart of Consul, and runs once") {
   ConsulAgent consul;
@@ -20,8 +15,7 @@ TEST_CASE("a job outlives three TTLs, a freeze and a restart of Consul, and runs
   const auto daemon = world.daemon("a", {{"session_ttl", "10s"}, {"lock_delay", "40s"}});
   world.submit("long", 1000, {{"sleep", 35'000}});
   world.submit("next", 1001);
-  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
-  const Run run = *world.journal.run("long");
+  const Run run = world.begun("long");
   const std::string session = world.leader_session();
 
   std::this_thread::sleep_for(4s);
@@ -53,7 +47,7 @@ TEST_CASE("a restart of Consul within the lease leaves a divided queue and its j
   ConsulAgent consul;
   World world{consul};
   for (int i = 0; i < 5000; ++i) world.kv.put("more/" + std::to_string(i), "to replay");
-  const nlohmann::json queue{{"partitions", 4}, {"lock_delay", "60s"}, {"concurrency", 8}};
+  const json queue{{"partitions", 4}, {"lock_delay", "60s"}, {"concurrency", 8}};
   const auto first = world.daemon("a", queue, "none");
   const auto second = world.daemon("b", queue, "none");
   const auto leads_all = [&] {
@@ -64,8 +58,7 @@ TEST_CASE("a restart of Consul within the lease leaves a divided queue and its j
     return led == 4;
   };
   REQUIRE(eventually(leads_all));
-  world.submit("long", 1000, {{"sleep", 600'000}});
-  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
+  world.submit_begun("long", 1000, {{"sleep", 600'000}});
   for (int i = 0; i < 3; ++i) {
     consul.stop();
     consul.start();
@@ -92,7 +85,7 @@ TEST_CASE("what is given back while Consul is silent keeps its place before what
   LictorDaemon daemon{settings};
   world.submit("first", 1000, {{"sleep", 600'000}});
   world.submit("second", 1001, {{"sleep", 600'000}});
-  REQUIRE(eventually([&] { return world.journal.run("first").has_value(); }));
+  world.begun("first");
   network.cut();
   REQUIRE(eventually([&] { return daemon.logged("given back to the queue"); }));
   REQUIRE(eventually([&] { return daemon.logged("error=\"transaction: "); }));
@@ -105,11 +98,10 @@ TEST_CASE("what is given back while Consul is silent keeps its place before what
 TEST_CASE("a daemon that lives has lost no task, whoever leads after an outage of Consul") {
   ConsulAgent consul;
   World world{consul};
-  const nlohmann::json queue{{"session_ttl", "10s"}, {"lock_delay", "30s"}, {"kill_grace", "1s"}};
+  const json queue{{"session_ttl", "10s"}, {"lock_delay", "30s"}, {"kill_grace", "1s"}};
   const auto first = world.leading_daemon("a", queue);
   const auto second = world.standby_daemon("b", queue);
-  world.submit("long", 1000, {{"sleep", 600'000}});
-  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
+  world.submit_begun("long", 1000, {{"sleep", 600'000}});
   const std::string session = world.leader_session();
 
   consul.pause();
@@ -117,15 +109,15 @@ TEST_CASE("a daemon that lives has lost no task, whoever leads after an outage o
   CHECK(eventually([&] { return !is_alive(world.journal.run("long")->pid); }));
   consul.resume();
   world.kv.destroy_session(session);  // as Consul does when its TTL is over
-  const std::string entry = world.root + "default/members/" + first->node();
+  const std::string entry = world.member_key(*first);
   REQUIRE(eventually([&] {
     const auto member = world.kv.get(entry);
-    return member && member->value.find("\"given_up\"") != std::string::npos;
+    return member && contains(member->value, "\"given_up\"");
   }));
   first->freeze();  // so that the other one leads
   REQUIRE(eventually([&] { return world.journal.runs_of("long").size() == 2; }));
   CHECK(world.journal.runs_of("long")[1].host == second->node());
-  const nlohmann::json record = world.kv.get_json(world.task_key("long"));
+  const json record = world.kv.get_json(world.task_key("long"));
   CHECK(record.value("taskLost", 0) == 0);
   CHECK(record.value("taskAttempt", 0) == 1);
   CHECK_FALSE(second->logged("its owner is lost"));
@@ -133,7 +125,4 @@ TEST_CASE("a daemon that lives has lost no task, whoever leads after an outage o
   CHECK(eventually([&] { return world.stands_by(*first); }));
 }
 
-TEST_SUITE_END();
-
-}  // namespace
 }  // namespace lictor::live

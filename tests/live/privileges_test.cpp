@@ -6,7 +6,6 @@
 
 #include <filesystem>
 #include <sstream>
-#include <string>
 
 #include <doctest/doctest.h>
 
@@ -15,8 +14,6 @@
 
 namespace lictor::live {
 namespace {
-
-using nlohmann::json;
 
 // As in systemd/job-user.conf.
 constexpr const char* kCapabilities = "+setuid,+setgid,+kill,+chown";
@@ -48,8 +45,6 @@ std::string output(const LictorDaemon& daemon, const std::string& id) {
   return all;
 }
 
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("a job of the daemon's user finds the token neither in its environment nor its memory") {
   if (!is_root()) return;
   World world;
@@ -68,12 +63,11 @@ TEST_CASE("a job of the daemon's user finds the token neither in its environment
   world.submit("1", 1);
   REQUIRE(eventually([&] { return world.leads(daemon) && world.all_done(); }));
   CHECK(output(daemon, "1") == "nobody\nlooked\n");
-
   // Root may read it still, and finds nothing.
   for (const pid_t pid : {daemon.pid(), warden_of(daemon)}) {
     const std::string environment = read_text("/proc/" + std::to_string(pid) + "/environ");
     CHECK_FALSE(environment.empty());
-    CHECK(environment.find("5ec3e7") == std::string::npos);
+    CHECK_FALSE(contains(environment, "5ec3e7"));
   }
   // The daemon keeps it for itself: to it the configuration has not changed.
   daemon.reload(json::object());
@@ -107,12 +101,11 @@ TEST_CASE("a daemon that is not root runs and ends jobs of another user, by its 
   const std::string job = output(daemon, "1");
   CHECK_MESSAGE(job.starts_with("daemon\n"), job);
   for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapAmb"}) {
-    CHECK_MESSAGE(job.find(std::string{set} + ":\t" + none) != std::string::npos, job);
+    CHECK_MESSAGE(contains(job, std::string{set} + ":\t" + none), job);
     CHECK(field(daemon.pid(), set) == none);
   }
   CHECK(field(warden_of(daemon), "CapEff") == "00000000000000e1");
   CHECK(world.kv.get_json(world.root + "default/done/1").value("result", 0) == 7);
-
   // A reload brings nothing back, and the user stays allowed.
   daemon.reload({{"max_attempts", 2}});
   REQUIRE(eventually([&] { return daemon.logged("configuration reloaded"); }));
@@ -140,8 +133,6 @@ TEST_CASE("without the capabilities a user is refused, and it is said what to do
       "user \"daemon\": jobs of another user need CAP_SETUID, CAP_SETGID, CAP_KILL and CAP_CHOWN, "
       "or root; for the service, install systemd/job-user.conf"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -1,16 +1,10 @@
 // Who writes tasks, and how: any HTTP client is a producer.
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "world.h"
 
 namespace lictor::live {
-namespace {
-
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("the task of the manual, written with curl, is run with its parameters and deleted") {
   World world{shared_consul(), "lictor/"};
@@ -19,7 +13,6 @@ TEST_CASE("the task of the manual, written with curl, is run with its parameters
   const json executors{
       {"CreateTableSpace", {{"exec", {"/bin/sh", "-c", script, "job", world.folder.path()}}}}};
   const auto daemon = world.leading_daemon("a", {{"executors", executors}});
-
   // Word for word, but for the port.
   const std::string command =
       R"(curl -X PUT http://127.0.0.1:8500/v1/kv/lictor/default/tasks/42 -d '{
@@ -51,12 +44,9 @@ TEST_CASE("the task of the manual, written with curl, is run with its parameters
         "LICTOR_TASK_TYPE=CreateTableSpace\n", "LICTOR_QUEUE=default\n", "LICTOR_ATTEMPT=1\n",
         "LICTOR_PARA_instanceId=db7\n", "LICTOR_PARA_initSize=8000\n",
         "LICTOR_PARA_maxSize=100000\n", "LICTOR_PARA_stepSize=2000\n"}) {
-    CHECK(environment.find(variable) != std::string::npos);
+    CHECK(contains(environment, variable));
   }
-  CHECK(environment.find("LICTOR_FENCING_TOKEN=") != std::string::npos);
+  CHECK(contains(environment, "LICTOR_FENCING_TOKEN="));
 }
 
-TEST_SUITE_END();
-
-}  // namespace
 }  // namespace lictor::live

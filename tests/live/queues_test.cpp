@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -13,8 +12,6 @@
 
 namespace lictor::live {
 namespace {
-
-using nlohmann::json;
 
 // Of a process, to a port of this host.
 std::size_t connections(pid_t pid, int port) {
@@ -42,8 +39,6 @@ std::size_t connections(pid_t pid, int port) {
   return count;
 }
 
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("each queue has a leader of its own, so hosts share the queues") {
   World world;
   const auto with_two_queues = [&](const std::string& node) {
@@ -68,13 +63,12 @@ TEST_CASE("each queue has a leader of its own, so hosts share the queues") {
   }));
   const auto other = with_two_queues("b");
   REQUIRE(eventually([&] { return !world.kv.sessions("lictor second " + other->node()).empty(); }));
-
   // One queue's lead moves, the other's stays; a job of one does not hold up the other.
   world.kv.put(world.root + "second/control", R"({"step_down": {"id": "1"}})");
   REQUIRE(eventually([&] { return leader_of("second") == other->node(); }));
   CHECK(leader_of("default") == first->node());
   submit("default", "long", 300'000);
-  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
+  world.begun("long");
   for (int i = 0; i < 5; ++i) submit("second", std::to_string(i), 10);
   REQUIRE(eventually([&] { return world.journal.ended() == 5; }));
   REQUIRE(eventually([&] { return world.kv.list(world.root + "second/tasks/").empty(); }));
@@ -90,15 +84,10 @@ TEST_CASE("without a configuration an unknown --queue is told, with those that a
     arguments.insert(arguments.begin(), {LICTOR_COMMAND, "--consul", world.address(), "--queue"});
     return run(arguments, {{"LICTOR_ROOT", world.root}});
   };
-  const Output empty = lictor({"default", "list"});  // it has no task, but it is there
-  CHECK_MESSAGE(empty.exit_code == 0, empty.out);
+  ends(lictor({"default", "list"}), 0);  // it has no task, but it is there
   for (const char* command : {"list", "stats", "leader", "members", "pause"}) {
-    const Output unknown = lictor({"defualt", command});
-    INFO(unknown.out);
-    CHECK(unknown.exit_code == 3);
-    CHECK(unknown.out.find("no queue \"defualt\" in Consul below " + world.root) !=
-          std::string::npos);
-    CHECK(unknown.out.find("did you mean \"default\"?") != std::string::npos);
+    ends(lictor({"defualt", command}), 3,
+         {"no queue \"defualt\" in Consul below " + world.root, "did you mean \"default\"?"});
   }
   CHECK_FALSE(world.kv.has(world.root + "defualt/control"));
   // Without --queue it takes "default", and names the others if that one is not there.
@@ -107,17 +96,11 @@ TEST_CASE("without a configuration an unknown --queue is told, with those that a
     return run({LICTOR_COMMAND, "--consul", world.address(), "show", "42"},
                {{"LICTOR_ROOT", root}});
   };
-  CHECK(in(world.root).out.find("no queue") == std::string::npos);
+  CHECK_FALSE(contains(in(world.root).out, "no queue"));
   world.kv.put("other-" + world.root + "orders/control", "{}");
-  const Output other = in("other-" + world.root);
-  INFO(other.out);
-  CHECK(other.exit_code == 3);
-  CHECK(other.out.find("it has orders; --queue names another one") != std::string::npos);
+  ends(in("other-" + world.root), 3, {"it has orders; --queue names another one"});
   // A producer may come before the first daemon of a queue.
-  const Output early = lictor({"early", "submit", "Record"});
-  INFO(early.out);
-  CHECK(early.exit_code == 0);
-  CHECK(early.out.find("waits for a daemon") != std::string::npos);
+  ends(lictor({"early", "submit", "Record"}), 0, {"waits for a daemon"});
 }
 
 TEST_CASE(
@@ -161,8 +144,6 @@ TEST_CASE(
   CHECK(most > 0);
   CHECK(most <= 32);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -10,8 +10,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 constexpr int kServers = 3;
 constexpr int kSerialKeys = 3;
 
@@ -88,8 +86,6 @@ class Cluster {
   Servers servers_;
 };
 
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("what a lost quorum has stopped keeps its place, whoever leads next") {
   std::string why_not;
   if (!Hosts::possible(why_not)) {
@@ -113,8 +109,6 @@ TEST_CASE("what a lost quorum has stopped keeps its place, whoever leads next") 
     CHECK(cluster.order().size() == 2 * kSerialKeys + 1);
   }
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

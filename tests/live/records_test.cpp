@@ -1,21 +1,13 @@
 // What stands in the records: spellings that are understood, and what is not.
 
 #include <algorithm>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/kv_name.h"
 #include "world.h"
 
 namespace lictor::live {
-namespace {
-
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("a task without a time has its place by its creation") {
   World world;
@@ -34,7 +26,7 @@ TEST_CASE("a claim keeps the spelling of taskTaken and every field of the produc
   const std::string record = R"({"taskTaken":"false","taskType":"Record","mine":)" + number +
                              R"(,"taskPara":{"sleep":"60000"},"more":{"deep":[1,null,"\u00e9"]}})";
   world.kv.put(world.task_key("1"), record);
-  REQUIRE(eventually([&] { return world.journal.run("1").has_value(); }));
+  world.begun("1");
 
   const std::string claimed = world.kv.get(world.task_key("1"))->value;
   INFO(claimed);
@@ -44,7 +36,7 @@ TEST_CASE("a claim keeps the spelling of taskTaken and every field of the produc
   CHECK(value.at("taskClaim").at("node") == daemon->node());
   CHECK(value.at("taskClaim").at("session") == world.leader_session());
   CHECK(value.at("more") == json::parse(record).at("more"));
-  CHECK(claimed.find("\"mine\":" + number) != std::string::npos);  // no double in between
+  CHECK(contains(claimed, "\"mine\":" + number));  // no double in between
   CHECK(world.kv.get(world.task_key("1"))->modify_index == world.journal.run("1")->token);
 }
 
@@ -84,7 +76,4 @@ TEST_CASE("a Consul that takes smaller transactions than by default is served al
   REQUIRE(eventually([&] { return world.all_done(); }));
 }
 
-TEST_SUITE_END();
-
-}  // namespace
 }  // namespace lictor::live

@@ -5,13 +5,10 @@
 
 #include <doctest/doctest.h>
 
-#include "process.h"
 #include "world.h"
 
 namespace lictor::live {
 namespace {
-
-using nlohmann::json;
 
 // Longer than the lease of a test's daemon: lock_delay less kill_grace and margin.
 constexpr auto kBeyondLease = 13s;
@@ -30,17 +27,14 @@ std::size_t count(const std::string& text, const std::string& words) {
   return found;
 }
 
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
   World world;
   const auto daemon = world.daemon("a", {}, "none");
   world.submit("long", 1000, {{"sleep", 6000}});
   world.submit("second", 1001, {{"sleep", 300'000}});
-  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
-  const Run long_run = *world.journal.run("long");
+  const Run long_run = world.begun("long");
   const auto digest = [&] {
-    return world.kv.get_json(world.root + "default/members/" + daemon->node()).value("config", "");
+    return world.kv.get_json(world.member_key(*daemon)).value("config", "");
   };
   const std::string digest_before = digest();
   CHECK(!digest_before.empty());
@@ -49,14 +43,13 @@ TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
   daemon->reload({{"concurrency", 2}, {"executors", {{"*", {{"exec", recorder}}}}}});
   REQUIRE(eventually([&] { return daemon->logged("configuration reloaded"); }));
   // Two at a time now, and the second by the new executor.
-  REQUIRE(eventually([&] { return world.journal.run("second").has_value(); }));
+  world.begun("second");
   CHECK(world.journal.run("second")->host == "again");
   CHECK(is_alive(long_run.pid));
   REQUIRE(eventually([&] { return !world.kv.has(world.task_key("long")); }));
   CHECK(world.journal.run("long")->ended);
   // Other hosts see that its configuration is another one now.
   REQUIRE(eventually([&] { return !digest().empty() && digest() != digest_before; }));
-
   // A type without an executor waits, and goes on when it has one.
   daemon->reload({{"executors", {{"*", nullptr}, {"Other", {{"noop", json::object()}}}}}});
   REQUIRE(eventually([&] {
@@ -111,8 +104,7 @@ TEST_CASE("SIGHUP keeps the old configuration when the new one is bad, and says 
   REQUIRE(eventually([&] { return daemon->logged("keeping the old one"); }));
   daemon->reload({{"concurency", 2}});
   REQUIRE(eventually([&] { return daemon->logged("unknown key; did you mean"); }));
-  world.submit("1", 1000);
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("1", 1000);
   CHECK(world.leads(*daemon));
 }
 
@@ -120,8 +112,7 @@ TEST_CASE("of a reload, what needs a restart waits for one, and the rest is take
   World world;
   const auto daemon = world.leading_daemon("a", {}, "none");
   const auto pending = [&] {
-    return world.kv.get_json(world.root + "default/members/" + daemon->node())
-        .value("reload_error", "");
+    return world.kv.get_json(world.member_key(*daemon)).value("reload_error", "");
   };
   daemon->reload({{"session_ttl", "20s"}, {"concurrency", 2}});
   REQUIRE(eventually([&] { return daemon->logged("configuration reloaded"); }));
@@ -139,9 +130,7 @@ TEST_CASE("of a reload, what needs a restart waits for one, and the rest is take
 TEST_CASE("a configuration that cannot be read for long costs neither lease nor running job") {
   World world;
   const auto daemon = world.daemon("a", {}, "none");
-  world.submit("long", 1000, {{"sleep", 300'000}});
-  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
-  const pid_t job = world.journal.run("long")->pid;
+  const pid_t job = world.submit_begun("long", 1000, {{"sleep", 300'000}}).pid;
   const std::string session = world.leader_session();
 
   replace_by_fifo(daemon->config_file());
@@ -149,18 +138,15 @@ TEST_CASE("a configuration that cannot be read for long costs neither lease nor 
   REQUIRE(throughout(kBeyondLease, [&] { return is_alive(job) && world.leads(*daemon); }));
   CHECK(world.leader_session() == session);
   CHECK_FALSE(daemon->logged("configuration reloaded"));
-
   // What was asked for meanwhile is done once, after that.
   daemon->hang_up();
   daemon->hang_up();
   write_text(daemon->config_file(), daemon->config_with({{"concurrency", 2}}));
   REQUIRE(eventually([&] { return daemon->logged("configuration reloaded"); }));
-  world.submit("second", 1001, {{"sleep", 300'000}});
-  REQUIRE(eventually([&] { return world.journal.run("second").has_value(); }));
+  world.submit_begun("second", 1001, {{"sleep", 300'000}});
   write_text(daemon->config_file(), daemon->config_with({{"concurrency", 3}}));
   REQUIRE(eventually([&] { return count(daemon->log(), "configuration reloaded") == 2; }));
-  world.submit("third", 1002, {{"sleep", 300'000}});
-  REQUIRE(eventually([&] { return world.journal.run("third").has_value(); }));
+  world.submit_begun("third", 1002, {{"sleep", 300'000}});
   CHECK(is_alive(job));
 }
 
@@ -178,9 +164,7 @@ TEST_CASE("a daemon whose reload does not end still stops orderly") {
 TEST_CASE("a plug-in that is slow to load costs neither lease nor running job") {
   World world;
   const auto daemon = world.daemon("a", {}, "none");
-  world.submit("long", 1000, {{"sleep", 300'000}});
-  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
-  const pid_t job = world.journal.run("long")->pid;
+  const pid_t job = world.submit_begun("long", 1000, {{"sleep", 300'000}}).pid;
 
   daemon->reload({{"concurrency", 2}, {"executors", {{"Slow", {{"plugin", LICTOR_SLOW_PLUGIN}}}}}});
   REQUIRE(throughout(kBeyondLease, [&] { return is_alive(job) && world.leads(*daemon); }));
@@ -189,8 +173,6 @@ TEST_CASE("a plug-in that is slow to load costs neither lease nor running job") 
   REQUIRE(eventually([&] { return !world.kv.has(world.task_key("slow")); }));
   CHECK(is_alive(job));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -1,26 +1,19 @@
 // How tasks end that do not end well: failures, and tasks that are withdrawn.
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <memory>
-#include <string>
 #include <thread>
 #include <utility>
 
 #include <doctest/doctest.h>
 
 #include "net/test_server.h"
-#include "process.h"
 #include "world.h"
 
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
 using namespace std::chrono_literals;
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("each attempt gets what the producer wrote, whoever has made those before") {
   World world;
@@ -41,8 +34,7 @@ TEST_CASE("each attempt gets what the producer wrote, whoever has made those bef
 TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
   World world;
   const auto daemon = world.daemon("a", {{"max_attempts", 1}, {"delivery", "at_most_once"}});
-  world.submit("before", 999);
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("before", 999);
   // Where jobs leave what they hand over there is a file now, so that no directory can be made.
   const std::filesystem::path scratch = daemon->state_dir() + "/scratch";
   std::filesystem::remove_all(scratch);
@@ -53,7 +45,7 @@ TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
   REQUIRE(eventually([&] { return daemon->logged("the job cannot be started"); }));
   REQUIRE(eventually([&] {
     const json record = world.kv.get_json(world.task_key("1"));
-    return record.value("taskError", "").find("cannot make the directory") != std::string::npos &&
+    return contains(record.value("taskError", ""), "cannot make the directory") &&
            record.value("taskTaken", "") == "false" && record.value("taskAttempt", 0) == 0;
   }));
   CHECK(world.dead() == 0);
@@ -74,8 +66,7 @@ TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
 TEST_CASE("a job that outlives its time is ended with all of its processes, and tried again") {
   World world;
   const auto daemon = world.daemon("a", {{"timeout", "2s"}, {"backoff", {{"initial", "10ms"}}}});
-  world.submit("1", 1000, {{"sleep_first", 60'000}, {"child", "yes"}});
-  REQUIRE(eventually([&] { return world.all_done(); }));
+  world.submit_done("1", 1000, {{"sleep_first", 60'000}, {"child", "yes"}});
   const std::vector<Run> runs = world.journal.runs_of("1");
   REQUIRE(runs.size() == 2);
   CHECK_FALSE(runs[0].ended);
@@ -94,7 +85,7 @@ std::size_t attempted(World& world) {
   for (const KvEntry& entry : world.kv.list(world.root + "default/tasks/")) {
     const json record = json::parse(entry.value, nullptr, false);
     const bool is_task = record.is_object() && record.contains("taskTaken");
-    if (!is_task || record["taskTaken"].dump().find("true") != std::string::npos) continue;
+    if (!is_task || contains(record["taskTaken"].dump(), "true")) continue;
     count += record.value("taskAttempt", 0) != 0 ? 1 : 0;
   }
   return count;
@@ -151,8 +142,6 @@ TEST_CASE("a receiver that is away for 8 s: its tasks wait, and are sent when it
   CHECK(world.dead() == 0);
   CHECK(receiver.requests().size() == 20);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

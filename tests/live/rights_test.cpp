@@ -1,8 +1,6 @@
 // A Consul with ACLs: the policies in consul/ grant what is needed, and no more.
 
 #include <map>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -10,11 +8,6 @@
 #include "world.h"
 
 namespace lictor::live {
-namespace {
-
-using nlohmann::json;
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("a daemon and a producer with the tokens of consul/ can do their work, and no more") {
   GuardedConsul guarded;
@@ -38,13 +31,11 @@ TEST_CASE("a daemon and a producer with the tokens of consul/ can do their work,
   CHECK(world.journal.order() == std::vector<std::string>{"good"});
   CHECK(operator_kv.get_json("lictor/default/dead/bad").value("raw", "") == "bad");
   CHECK(eventually([&] {
-    return operator_kv.request("GET", "/v1/agent/services").body.find("\"lictor\"") !=
-           std::string::npos;
+    return contains(operator_kv.request("GET", "/v1/agent/services").body, "\"lictor\"");
   }));
   CHECK(eventually([&] { return operator_kv.has("lictor/default/members/" + daemon.node()); }));
   INFO(daemon.log());
   CHECK_FALSE(daemon.logged("Consul refused"));
-
   // The producer may not touch the lock, nor the dead letters.
   CHECK(producer.request("DELETE", "/v1/kv/lictor/default/leader").status == 403);
   CHECK(producer.request("GET", "/v1/kv/lictor/default/dead/bad").status == 403);
@@ -65,10 +56,7 @@ TEST_CASE("the lock of a daemon that was killed is given back with the token of 
   DaemonSettings settings = world.settings("a");
   settings.token_file = token_file;
   LictorDaemon daemon{settings};
-  const auto holder = [&] {
-    const auto entry = guarded.kv.get(world.leader_key());
-    return entry ? entry->session : "";
-  };
+  const auto holder = [&] { return guarded.kv.holder(world.leader_key()); };
   REQUIRE(eventually([&] { return !holder().empty(); }));
   // It is read when it is needed, not when the warden was forked.
   const std::string second = guarded.make_token_of("daemon");
@@ -90,10 +78,7 @@ TEST_CASE("a daemon that may not write the number of partitions leads on, and sa
   settings.token_file = world.folder.file("token");
   write_secret(settings.token_file, guarded.make_token_of("daemon"));
   LictorDaemon daemon{settings};
-  const auto session = [&] {
-    const auto entry = guarded.kv.get("lictor/default/leader");
-    return entry ? entry->session : "";
-  };
+  const auto session = [&] { return guarded.kv.holder(world.leader_key()); };
   REQUIRE(eventually([&] { return !session().empty(); }));
   const std::string before = session();
   daemon.reload({{"partitions", 8}});
@@ -132,7 +117,7 @@ TEST_CASE("the token is in no job, log, answer or key") {
            consul.kv.has("lictor/default/members/" + daemon.node());
   }));
 
-  CHECK(read_text(seen).find("CONSUL_") == std::string::npos);
+  CHECK_FALSE(contains(read_text(seen), "CONSUL_"));
   std::map<std::string, std::string> texts{{"log", daemon.log()}, {"job", read_text(seen)}};
   for (const KvEntry& entry : consul.kv.list("")) texts["key " + entry.key] = entry.value;
   Kv face{admin};
@@ -151,11 +136,8 @@ TEST_CASE("the token is in no job, log, answer or key") {
   }
   for (const auto& [where, text] : texts) {
     CHECK_FALSE(text.empty());
-    CHECK_MESSAGE(text.find(secret) == std::string::npos, where);
+    CHECK_MESSAGE(!contains(text, secret), where);
   }
 }
 
-TEST_SUITE_END();
-
-}  // namespace
 }  // namespace lictor::live

@@ -6,8 +6,6 @@
 // but a blocking query that it has opened goes on to its end. A service in the agent's hands keeps
 // the token that it was registered with, until it is registered again.
 
-#include <string>
-
 #include <doctest/doctest.h>
 
 #include "guarded_consul.h"
@@ -15,8 +13,6 @@
 
 namespace lictor::live {
 namespace {
-
-using nlohmann::json;
 
 constexpr int kTasks = 60;
 
@@ -59,7 +55,6 @@ struct Site {
     const json value = json::parse(entry.value, nullptr, false);
     return !entry.session.empty() && value.is_object() ? value.value("node", "") : "";
   }
-
   // Everything is run once, in order, by the leader of before, under the same session.
   void check_all_done_once() {
     REQUIRE(eventually([&] { return consul.kv.list(world.root + "default/tasks/").empty(); }));
@@ -75,10 +70,7 @@ struct Site {
   }
 };
 
-TEST_SUITE_BEGIN("live");
-
-TEST_CASE(
-    "tokens are replaced again and again while tasks run, and leadership and its session stay") {
+TEST_CASE("tokens are replaced again and again while tasks run, and leader and session stay") {
   Site site;
   for (int i = 0; i < 3; ++i) {
     const GuardedConsul::Token old = site.token;
@@ -98,21 +90,18 @@ TEST_CASE("a token that is deleted before its successor is there costs a pause, 
   site.token = site.consul.make_token(site.policy);
   write_secret(site.token_file, site.token.secret);
   site.check_all_done_once();
-
   // The members' entries and the catalog follow.
   CHECK(eventually([&] {
     return site.consul.kv.has("lictor/default/members/" + site.second->node()) &&
-           site.consul.kv.request("GET", "/v1/catalog/service/lictor")
-                   .body.find("lictor-" + site.second->node()) != std::string::npos;
+           contains(site.consul.kv.request("GET", "/v1/catalog/service/lictor").body,
+                    "lictor-" + site.second->node());
   }));
   // The other daemon has the new token, too: it takes over, and works.
   CHECK(site.first->stop() == 0);
   site.consul.kv.put_json(site.world.task_key("last"), json{{"taskType", "Record"}});
-  REQUIRE(eventually([&] { return site.world.journal.run("last").has_value(); }));
+  site.world.begun("last");
   CHECK(site.world.journal.run("last")->host == site.second->node());
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -26,8 +26,6 @@ http::Request request_of(std::string method, std::string target, std::string bod
   return request;
 }
 
-using nlohmann::json;
-
 bool Names::same_index(std::uint64_t real, std::uint64_t model) {
   if (real == 0 || model == 0) return real == model;
   const auto [it, is_new] = indexes.try_emplace(real, model);

@@ -35,7 +35,7 @@ struct Names {
 };
 
 [[nodiscard]] bool same_text(Names& names, const std::string& real, const std::string& model);
-[[nodiscard]] bool same_json(Names& names, const nlohmann::json& real, const nlohmann::json& model);
+[[nodiscard]] bool same_json(Names& names, const json& real, const json& model);
 
 [[nodiscard]] std::string replaced(std::string text, const std::string& from,
                                    const std::string& to);

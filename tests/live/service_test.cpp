@@ -7,7 +7,6 @@
 #include <array>
 #include <cstring>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <utility>
 
@@ -17,8 +16,6 @@
 
 namespace lictor::live {
 namespace {
-
-using nlohmann::json;
 
 // In systemd's place: NOTIFY_SOCKET. It reads all the time, or the daemon would wait.
 class Manager {
@@ -49,7 +46,7 @@ class Manager {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] bool received(const std::string& text) const {
     const std::lock_guard lock{mutex_};
-    return all_.find(text) != std::string::npos;
+    return contains(all_, text);
   }
 
  private:
@@ -59,8 +56,6 @@ class Manager {
   mutable std::mutex mutex_;
   std::string all_;
 };
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("a daemon is ready without Consul, and says that it waits for Consul") {
   ConsulAgent consul;
@@ -75,7 +70,7 @@ TEST_CASE("a daemon is ready without Consul, and says that it waits for Consul")
   CHECK(eventually([&] { return manager.received("STATUS=waiting for Consul: "); }));
   Kv face{"http://" + settings.admin.front()};
   REQUIRE(eventually([&] { return face.request("GET", "/readyz").status == 503; }));
-  CHECK(face.request("GET", "/readyz").body.find("Consul") != std::string::npos);
+  CHECK(contains(face.request("GET", "/readyz").body, "Consul"));
   CHECK(face.request("GET", "/v1/status").json().at("waits_for").is_string());
   consul.start();
   CHECK(eventually([&] { return manager.received("STATUS=leading default"); }));
@@ -89,8 +84,7 @@ TEST_CASE("a stop says what it waits for") {
   DaemonSettings settings = world.settings("a", {{"drain_timeout", "60s"}}, "none");
   settings.environment["NOTIFY_SOCKET"] = manager.path();
   LictorDaemon daemon{settings};
-  world.submit("long", 1000, {{"sleep", 8000}});
-  REQUIRE(eventually([&] { return world.journal.run("long").has_value(); }));
+  world.submit_begun("long", 1000, {{"sleep", 8000}});
   daemon.terminate();
   const std::string waits = "stopping: waits for 1 running job, for 1m at most (drain_timeout)";
   CHECK(eventually([&] { return manager.received("STATUS=" + waits); }));
@@ -98,8 +92,6 @@ TEST_CASE("a stop says what it waits for") {
   CHECK(daemon.wait() == 0);
   CHECK(manager.received("STOPPING=1"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -11,8 +11,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 constexpr int kKeys = 12;
 
 json settings_of(int partitions) {
@@ -75,8 +73,6 @@ class Shared {
   World world;
   int submitted = 0;
 };
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("daemons share the partitions of a queue, and a dead one's are taken at once") {
   Shared shared;
@@ -154,8 +150,6 @@ TEST_CASE("a number of partitions that a stranger writes has no task run twice a
     return std::atoi(run.task.c_str() + 1);
   }) == std::vector<std::string>{});
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

@@ -144,9 +144,7 @@ void keep_for_failure(const std::string& title, const std::string& text) {
 }
 
 void print_kept() {
-  for (const auto& [title, text] : kept()) {
-    std::cerr << "---- " << title << "\n" << text << "\n";
-  }
+  for (const auto& [title, text] : kept()) std::cerr << "---- " << title << "\n" << text << "\n";
 }
 
 void forget_kept() { kept().clear(); }

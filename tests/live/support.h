@@ -9,9 +9,12 @@
 #include <functional>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 namespace lictor::live {
 
 using namespace std::chrono_literals;
+using nlohmann::json;
 
 /// Far beyond what anything takes: a test that waits this long has failed, however slow the
 /// machine. LICTOR_LIVE_PATIENCE sets another number of seconds: a short one brings stalls to
@@ -47,6 +50,9 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
+[[nodiscard]] inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 [[nodiscard]] std::string read_text(const std::string& path);
 void write_text(const std::string& path, const std::string& text);
 

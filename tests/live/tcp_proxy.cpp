@@ -1,11 +1,8 @@
 #include "tcp_proxy.h"
 
 #include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <list>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 

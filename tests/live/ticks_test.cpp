@@ -2,11 +2,9 @@
 
 #include "schedule/ticks.h"
 
-#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
 #include <thread>
 
 #include <doctest/doctest.h>
@@ -16,13 +14,10 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
 using schedule::Tick;
 using std::chrono::floor;
 using std::chrono::seconds;
 using std::chrono::system_clock;
-
-TEST_SUITE_BEGIN("live");
 
 json every_second() {
   return {{"every", "1s"},
@@ -56,7 +51,6 @@ TEST_CASE("each tick makes one task while its leader is killed on the tick, agai
   world.kv.put_json(key, record);
   REQUIRE(eventually(
       [&] { return world.kv.get_json(key).value("paused", false) && world.all_done(); }));
-
   // A task that is made again begins with attempt 1 again. A claim whose daemon died counts as one.
   std::map<std::string, std::set<int>> attempts;
   for (const Run& run : world.journal.runs()) {
@@ -80,8 +74,6 @@ TEST_CASE("each tick makes one task while its leader is killed on the tick, agai
   CHECK(schedule::parse_tick(world.kv.get_json(key).value("lastTick", "")) >= last);
   CHECK(world.dead() == 0);
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

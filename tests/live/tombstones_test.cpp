@@ -2,8 +2,6 @@
 // the last quarter of an hour (core/listing.h paces its readings by that).
 
 #include <algorithm>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -14,8 +12,6 @@
 
 namespace lictor::live {
 namespace {
-
-TEST_SUITE_BEGIN("live");
 
 std::int64_t usual_ns(Kv& kv, const std::string& query) {
   std::vector<std::int64_t> times;
@@ -47,8 +43,6 @@ TEST_CASE("a listing costs Consul more the more was deleted below its prefix lat
           2 * usual_ns(kv, std::string{"little/"} + how));
   }
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

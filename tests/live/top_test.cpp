@@ -4,21 +4,14 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 
-#include "process.h"
 #include "skip.h"
-#include "support.h"
 #include "world.h"
 
 namespace lictor::live {
 namespace {
-
-using nlohmann::json;
 
 // A terminal of 110 by 32 in which one command runs.
 class Terminal {
@@ -38,11 +31,18 @@ class Terminal {
   void type_text(const std::string& text) { tmux({"send-keys", "-l", text}); }
   [[nodiscard]] std::string screen() { return tmux({"capture-pane", "-p"}).out; }
   [[nodiscard]] bool shows(const std::string& text) {
-    const bool seen = eventually([&] { return screen().find(text) != std::string::npos; });
+    const bool seen = eventually([&] { return contains(screen(), text); });
     if (!seen) MESSAGE(screen());
     return seen;
   }
-  [[nodiscard]] bool ended() { return tmux({"has-session"}).exit_code != 0; }
+  [[nodiscard]] bool shows_after(const std::string& key, const std::string& text) {
+    type(key);
+    return shows(text);
+  }
+  [[nodiscard]] bool ends_after(const std::string& key) {
+    type(key);
+    return eventually([&] { return tmux({"has-session"}).exit_code != 0; });
+  }
 
  private:
   Output tmux(std::vector<std::string> arguments) const {
@@ -55,10 +55,6 @@ class Terminal {
 };
 
 bool has_tmux() { return std::system("command -v tmux >/dev/null") == 0; }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("top shows the queue live, and its keys pause, explain and cancel") {
   if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
@@ -74,46 +70,32 @@ TEST_CASE("top shows the queue live, and its keys pause, explain and cancel") {
   world.submit("behind", 2000);
   CHECK(terminal.shows("waiting 1"));
 
-  terminal.type("w");
-  CHECK(terminal.shows("it is running, attempt 1"));
-  terminal.type("p");
-  CHECK(terminal.shows("pause queue default? Enter does, Esc does not. The reason:"));
+  CHECK(terminal.shows_after("w", "it is running, attempt 1"));
+  CHECK(terminal.shows_after("p", "pause queue default? Enter does, Esc does not. The reason:"));
   terminal.type_text("a quick jobx");
-  terminal.type("BSpace");
-  CHECK(terminal.shows("The reason: a quick job"));
-  terminal.type("Enter");
-  CHECK(terminal.shows("PAUSED"));
+  CHECK(terminal.shows_after("BSpace", "The reason: a quick job"));
+  CHECK(terminal.shows_after("Enter", "PAUSED"));
   CHECK(terminal.shows(": a quick job"));
-  terminal.type("p");
-  CHECK(terminal.shows("resume queue default? y/n"));
-  terminal.type("y");
-  CHECK(terminal.shows("resumed"));
+  CHECK(terminal.shows_after("p", "resume queue default? y/n"));
+  CHECK(terminal.shows_after("y", "resumed"));
 
-  terminal.type("t");
-  CHECK(terminal.shows("WAITING"));
+  CHECK(terminal.shows_after("t", "WAITING"));
   CHECK(terminal.shows("> behind"));
-  terminal.type("t");
-  CHECK(terminal.shows("SCHEDULED"));
-  terminal.type("t");
-  CHECK(terminal.shows("> long-job"));
+  CHECK(terminal.shows_after("t", "SCHEDULED"));
+  CHECK(terminal.shows_after("t", "> long-job"));
 
-  terminal.type("c");
-  CHECK(terminal.shows("cancel long-job? Its job is stopped. y/n"));
-  terminal.type("n");
-  CHECK(terminal.shows("q quit"));
+  CHECK(terminal.shows_after("c", "cancel long-job? Its job is stopped. y/n"));
+  CHECK(terminal.shows_after("n", "q quit"));
   CHECK(world.kv.get(world.task_key("long-job")));
-  terminal.type("c");
-  CHECK(terminal.shows("y/n"));
-  terminal.type("y");
-  CHECK(terminal.shows("cancelled long-job"));
+  CHECK(terminal.shows_after("c", "y/n"));
+  CHECK(terminal.shows_after("y", "cancelled long-job"));
   CHECK(eventually([&] { return world.all_done(); }));
 
   daemon.kill();
   CHECK(terminal.shows("not up to date"));
   daemon.start();
   CHECK(terminal.shows("q quit"));
-  terminal.type("q");
-  CHECK(eventually([&] { return terminal.ended(); }));
+  CHECK(terminal.ends_after("q"));
 }
 
 TEST_CASE("top names the types that nobody runs and bad schedules, and runs a failed task again") {
@@ -138,13 +120,10 @@ TEST_CASE("top names the types that nobody runs and bad schedules, and runs a fa
   CHECK(terminal.shows("\"pausd\""));
   CHECK(terminal.shows("\"nightly\": its tasks have the type \"Odd\", which nobody runs"));
   CHECK(terminal.shows("> ended"));
-  terminal.type("r");
-  CHECK(terminal.shows("run ended again? y/n"));
-  terminal.type("y");
-  CHECK(terminal.shows("ended waits again"));
+  CHECK(terminal.shows_after("r", "run ended again? y/n"));
+  CHECK(terminal.shows_after("y", "ended waits again"));
   CHECK(eventually([&] { return !world.kv.has(world.root + "default/dead/ended"); }));
-  terminal.type("q");
-  CHECK(eventually([&] { return terminal.ended(); }));
+  CHECK(terminal.ends_after("q"));
 }
 
 TEST_CASE("top shows the processes of workers, the busy ones first") {
@@ -161,8 +140,7 @@ TEST_CASE("top shows the processes of workers, the busy ones first") {
   CHECK(terminal.shows("workers  Archive: none   Invoice: none"));
   world.kv.put(world.task_key("first"), R"({"taskType": "Invoice"})");
   CHECK(terminal.shows("workers  Invoice: 1 busy   Archive: none"));
-  terminal.type("q");
-  CHECK(eventually([&] { return terminal.ended(); }));
+  CHECK(terminal.ends_after("q"));
 }
 
 TEST_CASE("top asks another daemon when that of this host is dead") {
@@ -173,8 +151,7 @@ TEST_CASE("top asks another daemon when that of this host is dead") {
     daemons.push_back(std::make_unique<LictorDaemon>(world.settings_with_admin(node)));
     REQUIRE(eventually([&] { return world.leads(*daemons.front()); }));
   }
-  REQUIRE(eventually(
-      [&] { return world.kv.has(world.root + "default/members/" + daemons[1]->node()); }));
+  REQUIRE(eventually([&] { return world.kv.has(world.member_key(*daemons[1])); }));
   daemons.front()->kill();
   Terminal terminal{world, {LICTOR_COMMAND, "top", "--config", daemons[0]->config_file()}};
   CHECK(terminal.shows(daemons[1]->node() + " leads, elected"));
@@ -193,24 +170,18 @@ TEST_CASE("top shows what this host's daemon knows while Consul is silent, and i
   Terminal terminal{world, {LICTOR_COMMAND, "top", "--config", daemon.config_file()}};
   CHECK(terminal.shows("not up to date: no answer for "));
   CHECK(terminal.shows("! Consul "));
-  terminal.type("p");
-  CHECK(terminal.shows("pause queue default?"));
-  terminal.type("Enter");
-  CHECK(terminal.shows("not up to date: no answer for "));
-  terminal.type("q");
-  CHECK(eventually([&] { return terminal.ended(); }));
+  CHECK(terminal.shows_after("p", "pause queue default?"));
+  CHECK(terminal.shows_after("Enter", "not up to date: no answer for "));
+  CHECK(terminal.ends_after("q"));
   world.consul.resume();
 }
 
 TEST_CASE("top without a terminal says what to do instead") {
   World world;
-  const Output output = run({LICTOR_COMMAND, "top", "--consul", world.address()});
-  CHECK(output.exit_code == 2);
-  CHECK(output.out.find("lictor stats --json") != std::string::npos);
+  ends(run({LICTOR_COMMAND, "top", "--consul", world.address()}), 2, {"lictor stats --json"});
 }
 
-TEST_CASE(
-    "top gives the terminal back as it was when a signal ends it, and starts on no dumb one") {
+TEST_CASE("top gives the terminal back as it was when a signal ends it, and refuses a dumb one") {
   if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
   World world;
   const std::string pid_file = world.folder.file("pid");
@@ -228,8 +199,7 @@ TEST_CASE(
     Terminal terminal{world, script("")};
     CHECK(terminal.shows("q quit"));
     if (number == SIGTERM) {  // also while a question is open
-      terminal.type("p");
-      CHECK(terminal.shows("Esc does not. The reason:"));
+      CHECK(terminal.shows_after("p", "Esc does not. The reason:"));
     }
     REQUIRE(kill(static_cast<pid_t>(std::stol(read_text(pid_file))), number) == 0);
     CHECK(terminal.shows("the same"));
@@ -249,13 +219,11 @@ TEST_CASE("list and leader with --watch show each change") {
     CHECK(list.shows("finished tasks are deleted"));
     world.submit("seen", 1000, {{"sleep", "600000"}});
     CHECK(list.shows("seen"));
-    list.type("C-c");
-    CHECK(eventually([&] { return list.ended(); }));
+    CHECK(list.ends_after("C-c"));
   }
   Terminal leader{world, {LICTOR_COMMAND, "leader", "--watch", "--config", daemon->config_file()}};
   CHECK(leader.shows("host-a"));
 }
 
-TEST_SUITE_END();
-
+}  // namespace
 }  // namespace lictor::live

@@ -4,18 +4,13 @@
 #include <ctime>
 #include <filesystem>
 #include <map>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 
-#include "process.h"
 #include "world.h"
 
 namespace lictor::live {
 namespace {
-
-using nlohmann::json;
 
 std::vector<std::string> versions() {
   std::vector<std::string> files;
@@ -24,10 +19,6 @@ std::vector<std::string> versions() {
   }
   return files;
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("live");
 
 TEST_CASE("commands and a new daemon understand what a daemon of an earlier version wrote") {
   for (const std::string& file : versions()) {
@@ -58,9 +49,7 @@ TEST_CASE("commands and a new daemon understand what a daemon of an earlier vers
     };
     std::map<std::string, std::string> states;
     const json listed = document({"list"});
-    for (const json& task : listed.at("tasks")) {
-      states[task.at("id")] = task.at("state");
-    }
+    for (const json& task : listed.at("tasks")) states[task.at("id")] = task.at("state");
     CHECK(states == std::map<std::string, std::string>{
                         {"Bad", "scheduled"}, {"Dead", "dead"}, {"Long", "running"}});
     CHECK(document({"list", "--state", "done"}).at("tasks").at(0).at("took_ms") == 3);
@@ -68,8 +57,7 @@ TEST_CASE("commands and a new daemon understand what a daemon of an earlier vers
     CHECK(document({"show", "Dead"}).at("tasks").at(0).at("error") == "exit status 64: no");
     CHECK(document({"members"}).at("members").at(0).at("version") ==
           old.at("member").at("version"));
-    CHECK(lictor({"leader"}).out.find("old leads, but was last seen") != std::string::npos);
-
+    CHECK(contains(lictor({"leader"}).out, "old leads, but was last seen"));
     // It waits beside the old leader, and takes over what that gives up.
     DaemonSettings settings = world.settings("new", {{"history", true}});
     LictorDaemon daemon{settings};
@@ -93,6 +81,5 @@ TEST_CASE("commands and a new daemon understand what a daemon of an earlier vers
   }
 }
 
-TEST_SUITE_END();
-
+}  // namespace
 }  // namespace lictor::live

@@ -8,19 +8,14 @@
 #include <map>
 #include <set>
 #include <sstream>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <doctest/doctest.h>
 
-#include "process.h"
 #include "world.h"
 
 namespace lictor::live {
 namespace {
-
-using nlohmann::json;
 
 // Notes the begin of each run and, while it lasts, that it lives: "<what> <task> <pid> <ns>". It
 // does not look at "cancel", as a simple worker does not. "processes": the run lasts until the
@@ -32,15 +27,12 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 journal = open(sys.argv[1], "a", buffering=1)
 replies = os.fdopen(int(os.environ["LICTOR_WORKER_FD"]), "w")
 
-
 def note(what, task):
     journal.write(f"{what} {task} {os.getpid()} {time.monotonic_ns()}\n")
-
 
 def reply(kind, **members):
     replies.write(json.dumps({kind: members}) + "\n")
     replies.flush()
-
 
 reply("ready", protocol=1)
 for line in sys.stdin:
@@ -122,8 +114,6 @@ bool runs_do_not_overlap(const World& world, const std::string& task) {
   return true;
 }
 
-TEST_SUITE_BEGIN("live");
-
 TEST_CASE("two warm processes run many tasks; one that dies costs its task an attempt, no more") {
   World world;
   LictorDaemon daemon{settings_of(world, "a", worker_of(world, 2), 2)};
@@ -194,7 +184,7 @@ TEST_CASE("/metrics counts the processes of a worker, and forgets one that a rel
                              std::to_string(count) + "\n";
     CAPTURE(line);
     const auto page = [&] { return admin.request("GET", "/metrics").body; };
-    const bool found = eventually([&] { return page().find(line) != std::string::npos; });
+    const bool found = eventually([&] { return contains(page(), line); });
     INFO(page());
     CHECK(found);
   };
@@ -215,15 +205,12 @@ TEST_CASE("/metrics counts the processes of a worker, and forgets one that a rel
   has("lictor_worker_ends_total", "Steady", "reason=\"unanswered\"", 1);
   daemon.reload({{"executors", {{"Brief", nullptr}}}});
   const auto names = [&](const char* type) {
-    return admin.request("GET", "/metrics")
-               .body.find("lictor_worker_ends_total{queue=\"default\",type=\"" +
-                          std::string{type}) != std::string::npos;
+    return contains(admin.request("GET", "/metrics").body,
+                    "lictor_worker_ends_total{queue=\"default\",type=\"" + std::string{type});
   };
   CHECK(eventually([&] { return !names("Brief"); }));
   CHECK(names("Steady"));
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::live

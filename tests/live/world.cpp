@@ -9,8 +9,6 @@
 namespace lictor::live {
 namespace {
 
-using nlohmann::json;
-
 std::unique_ptr<ConsulAgent>& shared() {
   static std::unique_ptr<ConsulAgent> agent;
   return agent;
@@ -87,6 +85,17 @@ std::unique_ptr<LictorDaemon> World::standby_daemon(const std::string& node, con
   return started;
 }
 
+Run World::begun(const std::string& task, int attempt) const {
+  std::optional<Run> run;
+  REQUIRE(eventually([&] { return (run = journal.run(task, attempt)).has_value(); }));
+  return *run;
+}
+
+void World::submit_done(const std::string& id, long time, const json& para) {
+  submit(id, time, para);
+  REQUIRE(eventually([&] { return all_done(); }));
+}
+
 Run World::begun_with_child(const std::string& task) const {
   std::optional<Run> run;
   REQUIRE(eventually([&] { return (run = journal.run(task)) && run->child != 0; }));
@@ -107,11 +116,6 @@ std::string World::leader() {
   if (!entry || entry->session.empty()) return {};
   const json value = json::parse(entry->value, nullptr, false);
   return value.is_object() ? value.value("node", "") : "";
-}
-
-std::string World::leader_session() {
-  const auto entry = kv.get(leader_key());
-  return entry ? entry->session : "";
 }
 
 bool World::stands_by(const LictorDaemon& daemon) {
@@ -140,9 +144,16 @@ Output lictor(const LictorDaemon& daemon, std::vector<std::string> arguments) {
 
 bool says(const Output& output, const std::string& text) {
   INFO(output.out);
-  const bool found = output.out.find(text) != std::string::npos;
+  const bool found = contains(output.out, text);
   CHECK(found);
   return found;
+}
+
+std::string ends(const Output& output, int exit_code, std::initializer_list<std::string> texts) {
+  INFO(output.out);
+  CHECK(output.exit_code == exit_code);
+  for (const std::string& text : texts) says(output, text);
+  return output.out;
 }
 
 }  // namespace lictor::live

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,38 +59,49 @@ class World {
   [[nodiscard]] std::string dead_key(const std::string& id) const {
     return root + "default/dead/" + id;
   }
+  [[nodiscard]] std::string member_key(const LictorDaemon& daemon) const {
+    return root + "default/members/" + daemon.node();
+  }
   [[nodiscard]] std::string leader_key() const { return root + "default/leader"; }
 
   /// A daemon whose every type is a job_recorder; `queue` is laid over its settings. `lock` is what
   /// no two jobs may share, see job_recorder.cpp.
   [[nodiscard]] std::unique_ptr<LictorDaemon> daemon(const std::string& node,
-                                                     const nlohmann::json& queue = {},
+                                                     const json& queue = {},
                                                      const std::string& lock = "queue");
   /// The same, and it leads when this returns.
   [[nodiscard]] std::unique_ptr<LictorDaemon> leading_daemon(const std::string& node,
-                                                             const nlohmann::json& queue = {},
+                                                             const json& queue = {},
                                                              const std::string& lock = "queue");
   /// The same, and it could take over when this returns.
   [[nodiscard]] std::unique_ptr<LictorDaemon> standby_daemon(const std::string& node,
-                                                             const nlohmann::json& queue = {},
+                                                             const json& queue = {},
                                                              const std::string& lock = "queue");
-  [[nodiscard]] DaemonSettings settings(const std::string& node, const nlohmann::json& queue = {},
+  [[nodiscard]] DaemonSettings settings(const std::string& node, const json& queue = {},
                                         const std::string& lock = "queue") const;
   /// The same, with an admin API, so that commands reach the daemon.
   [[nodiscard]] DaemonSettings settings_with_admin(const std::string& node,
-                                                   const nlohmann::json& queue = {}) const;
+                                                   const json& queue = {}) const;
 
   /// Writes a task of type "Record".
-  void submit(const std::string& id, long time, const nlohmann::json& para = {});
+  void submit(const std::string& id, long time, const json& para = {});
   [[nodiscard]] std::size_t waiting() { return kv.list(root + "default/tasks/").size(); }
   [[nodiscard]] std::size_t dead() { return kv.list(root + "default/dead/").size(); }
   [[nodiscard]] bool all_done() { return waiting() == 0; }
+  /// The run of this attempt, when it has begun.
+  Run begun(const std::string& task, int attempt = 1) const;
+  Run submit_begun(const std::string& id, long time, const json& para = {}) {
+    submit(id, time, para);
+    return begun(id);
+  }
+  /// Returns when no task is left.
+  void submit_done(const std::string& id, long time, const json& para = {});
   /// The first run of the task, when it and its child have begun.
   Run begun_with_child(const std::string& task) const;
 
   /// The node that holds the lock; empty when none does.
   [[nodiscard]] std::string leader();
-  [[nodiscard]] std::string leader_session();
+  [[nodiscard]] std::string leader_session() { return kv.holder(leader_key()); }
   [[nodiscard]] bool leads(const LictorDaemon& daemon) { return leader() == daemon.node(); }
   /// It has a session and could take over.
   [[nodiscard]] bool stands_by(const LictorDaemon& daemon);
@@ -105,5 +117,8 @@ Output lictor(const World& world, const std::vector<std::string>& arguments);
 Output lictor(const LictorDaemon& daemon, std::vector<std::string> arguments);
 /// Checks that `text` is in the output, which is shown if it is not.
 bool says(const Output& output, const std::string& text);
+/// Checks that it ended with this code and says all of this; what it says.
+std::string ends(const Output& output, int exit_code,
+                 std::initializer_list<std::string> texts = {});
 
 }  // namespace lictor::live

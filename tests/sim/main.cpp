@@ -1,12 +1,8 @@
 // sim: many runs of the simulation, by seed.
 
-#include <array>
 #include <future>
 #include <iomanip>
 #include <iostream>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
 #include <type_traits>
-#include <utility>
 
 namespace lictor::core::test {
 namespace {
@@ -58,8 +56,7 @@ void Oracle::control(bool paused) {
 void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
   Term& term = terms_[&daemon];
   if (daemon.waiting.size() > kMostRequests + 3 * (daemon.options.partitions - 1)) {
-    cluster_.violation(daemon.name + " waits for " + std::to_string(daemon.waiting.size()) +
-                       " replies");
+    fail(daemon.name + " waits for " + std::to_string(daemon.waiting.size()) + " replies");
   }
   if (const auto* fact = std::get_if<Fact>(&effect)) {
     if (fact->kind == Fact::Kind::kLeading) {
@@ -77,7 +74,7 @@ void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
       });
       if (count == 1) won.answered_index = 0;
       term = std::move(won);
-      leads_[{&daemon, fact->partition}].began = cluster_.now;
+      led_since_[{&daemon, fact->partition}] = cluster_.now;
     } else if (fact->kind == Fact::Kind::kLost) {
       ++losses_;
     }
@@ -90,7 +87,7 @@ void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
     const Instant proof = proof_of(daemon);
     const Instant bound = proof + daemon.options.lease_span() * 102 / 100;
     if (proof == Instant::min() || Cluster::true_time(daemon, lease->until) > bound) {
-      cluster_.violation(daemon.name + " trusts its lease for longer than its proof allows");
+      fail(daemon.name + " trusts its lease for longer than its proof allows");
     }
   }
 }
@@ -101,8 +98,7 @@ void Oracle::on_step(const Daemon& daemon) {
   for (const auto& [id, job] : daemon.jobs) {
     if (cluster_.now < Daemon::end_of(daemon.trusted_until, job.partition)) continue;
     if (daemon.policy_of(*job.task).on_lease_lost == OnLeaseLost::kStop && !job.told_to_stop) {
-      cluster_.violation(daemon.name + " does not stop " + job.task->key +
-                         " at the end of its lease");
+      fail(daemon.name + " does not stop " + job.task->key + " at the end of its lease");
     }
   }
 }
@@ -113,42 +109,37 @@ void Oracle::on_start(const Daemon& daemon, const StartJob& start) {
   const std::string who = daemon.name + " starts " + task.key;
   on_alone(daemon, start);
   check_overtaken(daemon, task);
-  const Lead& lead = leads_[{&daemon, start.partition}];
   if (cluster_.now >= Daemon::end_of(daemon.trusted_until, start.partition)) {
-    cluster_.violation(who + " after its lease ran out");
+    fail(who + " after its lease ran out");
   }
-  if (proof_of(daemon) < daemon.stepped_at) {
-    cluster_.violation(who + " without a proof since its clock stepped");
-  }
-  if (!stale_ && paused_since_ < lead.began) {
-    cluster_.violation(who + " in a queue that was paused before it led");
+  if (proof_of(daemon) < daemon.stepped_at) fail(who + " without a proof since its clock stepped");
+  if (!stale_ && paused_since_ < led_since_[{&daemon, start.partition}]) {
+    fail(who + " in a queue that was paused before it led");
   }
   // It was due when it was claimed; since, the clock may have been set back.
   if (!daemon.clock_stepped && task.execute_at &&
       Cluster::wall_of(daemon, cluster_.now) < *task.execute_at) {
-    cluster_.violation(who + " before its executeAt");
+    fail(who + " before its executeAt");
   }
   if (!task.stamp.claim || !started_claims_.insert(task.stamp.claim->nonce).second) {
-    cluster_.violation(who + " twice under one claim");
+    fail(who + " twice under one claim");
   }
 
-  if (!records_.contains(origin(*task.record))) {
-    cluster_.violation(who + ", as nobody wrote it: " + *task.record);
-  }
+  if (!records_.contains(origin(*task.record))) fail(who + ", as nobody wrote it: " + *task.record);
   History& history = this->history(*task.record);
   const TypePolicy& policy = daemon.policy_of(task);
   if (policy.delivery == Delivery::kAtMostOnce && history.starts > 0) {
-    cluster_.violation(who + " again, which may run at most once");
+    fail(who + " again, which may run at most once");
   }
   if (history.crashed >= daemon.options.max_losses) {
-    cluster_.violation(who + " although it was lost with its owner " +
-                       std::to_string(history.crashed) + " times");
+    fail(who + " although it was lost with its owner " + std::to_string(history.crashed) +
+         " times");
   }
   if (history.failures >= policy.max_attempts) {
-    cluster_.violation(who + " although it failed " + std::to_string(history.failures) + " times");
+    fail(who + " although it failed " + std::to_string(history.failures) + " times");
   }
   if (terms_[&daemon].done.contains(origin(*task.record))) {
-    cluster_.violation(who + " again, which ended well in the same term");
+    fail(who + " again, which ended well in the same term");
   }
   ++history.starts;
 }
@@ -165,16 +156,13 @@ bool Oracle::may_be_claimed(const Daemon& daemon, const Task& task) const {
   return true;
 }
 
-bool Oracle::takes_all() const {
-  return cluster_.store.most_bytes == std::numeric_limits<std::size_t>::max();
-}
-
 // With concurrency 1 what a daemon gave back comes before what is behind it, whatever else fails:
 // but not what could not be claimed when the other was.
 std::set<std::string> Oracle::overtaken_by(const Daemon& daemon, const Task& task) const {
   std::set<std::string> overtaken;
   const bool one_by_one = daemon.options.concurrency == 1 && daemon.options.partitions == 1;
-  if (!one_by_one || !takes_all() || !task.task_time || task.execute_at) return overtaken;
+  const bool takes_all = cluster_.store.most_bytes == std::numeric_limits<std::size_t>::max();
+  if (!one_by_one || !takes_all || !task.task_time || task.execute_at) return overtaken;
   for (const auto& [key, returned] : returned_) {
     const Task* other = cluster_.store.task(key);
     if (returned.daemon != &daemon || returned.term != terms_.at(&daemon).number) continue;
@@ -202,8 +190,8 @@ void Oracle::check_overtaken(const Daemon& daemon, const Task& task) {
   const std::set<std::string>& excused = terms_[&daemon].excused[task.key];
   for (const std::string& key : overtaken_by(daemon, task)) {
     if (excused.contains(key) || !may_be_claimed(daemon, *cluster_.store.task(key))) continue;
-    cluster_.violation(daemon.name + " starts " + task.key + " before " + key +
-                       ", which it gave back and is " + daemon.queue->state_text(key));
+    fail(daemon.name + " starts " + task.key + " before " + key + ", which it gave back and is " +
+         daemon.queue->state_text(key));
   }
 }
 
@@ -213,12 +201,10 @@ void Oracle::on_alone(const Daemon& starting, const StartJob& start) {
   const std::string who = starting.name + " starts " + task.key;
   for (const auto& [id, job] : starting.jobs) {
     if (!task.serial_key.empty() && job.task->serial_key == task.serial_key) {
-      cluster_.violation(who + " beside " + job.task->key + ", both of " + task.serial_key);
+      fail(who + " beside " + job.task->key + ", both of " + task.serial_key);
     }
   }
-  if (starting.jobs.size() >= starting.options.concurrency) {
-    cluster_.violation(who + " beyond its concurrency");
-  }
+  if (starting.jobs.size() >= starting.options.concurrency) fail(who + " beyond its concurrency");
   const auto executor = starting.options.executor_of(task.type);
   const auto of_it =
       std::count_if(starting.jobs.begin(), starting.jobs.end(), [&](const auto& job) {
@@ -226,14 +212,14 @@ void Oracle::on_alone(const Daemon& starting, const StartJob& start) {
       });
   const TypePolicy* policy = starting.options.policy_of(task.type);
   if (policy != nullptr && policy->concurrency != 0 && of_it >= policy->concurrency) {
-    cluster_.violation(who + " beyond the concurrency of its executor");
+    fail(who + " beyond the concurrency of its executor");
   }
   for (const auto& daemon : cluster_.daemons()) {
     const bool runs = std::any_of(daemon->jobs.begin(), daemon->jobs.end(), [&](const auto& job) {
       return job.second.partition == start.partition && !job.second.stood_still;
     });
     if (daemon.get() != &starting && runs && cluster_.now >= cluster_.unguarded_until) {
-      cluster_.violation(who + " beside a job of " + daemon->name);
+      fail(who + " beside a job of " + daemon->name);
     }
   }
 }
@@ -243,7 +229,7 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
   std::set<std::string> keys;
   const auto writes = [&](const std::string& key) {
     if (key.empty() || keys.insert(key).second) return;
-    cluster_.violation(daemon.name + " writes " + key + " twice in one transaction");
+    fail(daemon.name + " writes " + key + " twice in one transaction");
   };
   for (const Op& op : commit.ops) {
     writes(key_of(op));
@@ -256,8 +242,8 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
     if (term.acknowledged.contains(version_of(op))) {
       // What an old listing shows is tried, and refused; what a job did is not done again.
       if (!stale_ || std::holds_alternative<FinishOp>(op)) {
-        cluster_.violation(daemon.name + (deletes(op) ? " ends " : " claims ") +
-                           version_of(op).first + " again, whose end was acknowledged");
+        fail(daemon.name + (deletes(op) ? " ends " : " claims ") + version_of(op).first +
+             " again, whose end was acknowledged");
       }
     }
     const auto* restamp = std::get_if<RestampOp>(&op);
@@ -295,18 +281,18 @@ void Oracle::check_owner(const Daemon& daemon, const Commit& commit, const Resta
   const std::optional<Instant> given_up = cluster_.given_up_at(nonce);
   if (!counts) {
     if (!is_self && !given_up) {
-      cluster_.violation(daemon.name + " takes over " + op.key + ", and does not count " +
-                         claimant->name + " as a lost owner");
+      fail(daemon.name + " takes over " + op.key + ", and does not count " + claimant->name +
+           " as a lost owner");
     }
     return;
   }
-  if (is_self) cluster_.violation(daemon.name + " counts itself as the lost owner of " + op.key);
+  if (is_self) fail(daemon.name + " counts itself as the lost owner of " + op.key);
   if (!given_up || !claimant->is_up() || claimant->life > incarnation) return;
   for (const std::uint32_t partition : commit.partitions) {
-    if (leads_[{&daemon, partition}].began < *given_up) return;
+    if (led_since_[{&daemon, partition}] < *given_up) return;
   }
-  cluster_.violation(daemon.name + " counts " + claimant->name + " as the lost owner of " + op.key +
-                     ", which lives and has given up the claim");
+  fail(daemon.name + " counts " + claimant->name + " as the lost owner of " + op.key +
+       ", which lives and has given up the claim");
 }
 
 void Oracle::on_names(const Daemon& daemon, const TasksListed& names) {
@@ -377,9 +363,8 @@ void Oracle::check_order(const Daemon& daemon, const RestampOp& claim) {
     const bool can_start = daemon.options.policy_of(other->type) != nullptr &&
                            other->record->size() + 1'000 < daemon.options.max_transaction_bytes / 2;
     if (has_order && can_start && !other->expire_at && order_of(*other) < order_of(task)) {
-      cluster_.violation(daemon.name + " claims " + task.key + " before " + key +
-                         ", which comes first, was listed with it, and is " +
-                         daemon.queue->state_text(key));
+      fail(daemon.name + " claims " + task.key + " before " + key +
+           ", which comes first, was listed with it, and is " + daemon.queue->state_text(key));
     }
   }
 }
@@ -391,9 +376,7 @@ void Oracle::check_pace(const Daemon& daemon, const TasksListed& names) {
   Spent& spent = spent_[&daemon];
   if (std::exchange(spent.incarnation, daemon.incarnation) != daemon.incarnation) spent.paid = {};
   spent.paid = std::max(spent.paid, cluster_.now) + 10 * cost;
-  if (spent.paid > cluster_.now + kBurst) {
-    cluster_.violation(daemon.name + " lists the names too often");
-  }
+  if (spent.paid > cluster_.now + kBurst) fail(daemon.name + " lists the names too often");
 }
 
 // What is asked with ?consistent is what there is at this moment.
@@ -402,14 +385,14 @@ void Oracle::check_read(const Daemon& daemon, const Effect& effect, const Event&
   if (const auto* read = std::get_if<LeaderRead>(&reply)) {
     if (std::get<ReadLeader>(effect).consistent && read->ok &&
         read->session != store.session_of(std::get<ReadLeader>(effect).partition)) {
-      cluster_.violation(daemon.name + " is told by a consistent read who leads, and it is not so");
+      fail(daemon.name + " is told by a consistent read who leads, and it is not so");
     }
   } else if (const auto* fetched = std::get_if<TasksFetched>(&reply)) {
     for (const StoredRecord& record : fetched->records) {
       const auto* read_task = std::get_if<Task>(&record);
       const Task* task = read_task == nullptr ? nullptr : store.task(read_task->key);
       if (task != nullptr && task->modify_index != read_task->modify_index) {
-        cluster_.violation(daemon.name + " reads a version of " + task->key + " that there is not");
+        fail(daemon.name + " reads a version of " + task->key + " that there is not");
       }
     }
   }
@@ -422,16 +405,16 @@ void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& 
   const Outcome told = std::get<Committed>(reply).outcome;
   const bool applied = cluster_.store.applied();
   if (told == (applied ? Outcome::kRejected : Outcome::kApplied)) {
-    cluster_.violation(daemon.name + " is told that its write was " +
-                       (applied ? "refused, and it was applied" : "applied, and it was not"));
+    fail(daemon.name + " is told that its write was " +
+         (applied ? "refused, and it was applied" : "applied, and it was not"));
   }
   if (!applied) return;
   if (const std::string partition = unfenced(*commit); !partition.empty()) {
-    cluster_.violation("a transaction of " + daemon.name +
-                       " was accepted, which does not lead, or does not fence, " + partition);
+    fail("a transaction of " + daemon.name +
+         " was accepted, which does not lead, or does not fence, " + partition);
   }
   if (const std::string fault = cluster_.store.fence_fault(); !fault.empty()) {
-    cluster_.violation("a transaction of " + daemon.name + " was accepted: " + fault);
+    fail("a transaction of " + daemon.name + " was accepted: " + fault);
   }
   for (const Op& op : commit->ops) {
     if (const auto* bury = std::get_if<BuryOp>(&op)) on_buried(*bury);
@@ -459,13 +442,13 @@ void Oracle::check_rate(const Daemon& daemon, const RestampOp& claim) {
   constexpr std::chrono::milliseconds kRounding{5};
   const std::string who = daemon.name + " claims " + claim.key;
   if (!claim.rate) {
-    if (--reserved_ < 0) cluster_.violation(who + " beyond the rate: no token was taken for it");
+    if (--reserved_ < 0) fail(who + " beyond the rate: no token was taken for it");
     return;
   }
   const auto interval = std::chrono::floor<std::chrono::milliseconds>(rate_->interval);
   const WallTime since = claim.stamp.claim->since;
   if (since + kRounding < full_at_ - interval * (rate_->burst - 1)) {
-    cluster_.violation(who + " beyond the rate, which other claims have used up");
+    fail(who + " beyond the rate, which other claims have used up");
   }
   full_at_ = std::max(full_at_, since);
   reserved_ += (claim.rate->full_at - full_at_ + kRounding) / interval - 1;
@@ -502,9 +485,9 @@ void Oracle::check_restamp(const Daemon& daemon, const RestampOp& op) {
   const std::string what = daemon.name + " rewrites " + op.key + " without ";
   const Task* task = cluster_.store.task(op.key);
   if (task == nullptr || *task->record != latest_[op.key]) {
-    cluster_.violation(what + "what others wrote");
+    fail(what + "what others wrote");
   } else if (task->flags != history(*task->record).task.flags) {
-    cluster_.violation(what + "its flags");
+    fail(what + "its flags");
   }
 }
 
@@ -514,8 +497,8 @@ void Oracle::check_bounds(const Daemon& daemon) {
   const std::size_t keys = latest_.size();
   const auto bound = [&](std::size_t is, std::size_t most, const char* what) {
     if (is <= most) return;
-    cluster_.violation(daemon.name + " holds " + std::to_string(is) + what +
-                       ", and not more than " + std::to_string(most) + " are to be held");
+    fail(daemon.name + " holds " + std::to_string(is) + what + ", and not more than " +
+         std::to_string(most) + " are to be held");
   };
   const std::size_t claimed = most_claimed(options);
   bound(held.tasks, keys, " tasks");
@@ -530,23 +513,23 @@ void Oracle::check_bounds(const Daemon& daemon) {
 void Oracle::on_buried(const BuryOp& op) {
   const auto it = records_.find(origin(*op.record));
   if (it == records_.end()) {
-    if (op.readable) cluster_.violation("a dead letter of nothing that was written: " + op.key);
+    if (op.readable) fail("a dead letter of nothing that was written: " + op.key);
     return;
   }
   const History& history = it->second;
   const Daemon& any = *cluster_.daemons().front();
   const TypePolicy& policy = any.policy_of(history.task);
   const std::string what = "a dead letter of " + op.key + ", " + op.reason + ": ";
-  if (!written_.contains(origin(*op.record))) cluster_.violation(what + "it was withdrawn");
+  if (!written_.contains(origin(*op.record))) fail(what + "it was withdrawn");
   if (op.reason == "failed" && history.failures + 1 < policy.max_attempts) {
-    cluster_.violation(what + "it failed " + std::to_string(history.failures) + " times");
+    fail(what + "it failed " + std::to_string(history.failures) + " times");
   }
   if (op.reason == "owner lost" && policy.delivery != Delivery::kAtMostOnce &&
       op.stamp.lost < any.options.max_losses) {
-    cluster_.violation(what + "it was lost " + std::to_string(op.stamp.lost) + " times");
+    fail(what + "it was lost " + std::to_string(op.stamp.lost) + " times");
   }
   if (op.reason == "expired" && (!history.task.expire_at || history.task.expire_at > op.at)) {
-    cluster_.violation(what + "before its time");
+    fail(what + "before its time");
   }
 }
 
@@ -565,7 +548,7 @@ void Oracle::check_learnt(const Daemon& daemon, const Event& reply) {
       reply);
   if (!is_too_many) return;
   if (++too_many_[{&daemon, daemon.incarnation}] > kUnderWay) {
-    cluster_.violation(daemon.name + " does not learn how many operations a transaction holds");
+    fail(daemon.name + " does not learn how many operations a transaction holds");
   }
 }
 
@@ -618,7 +601,7 @@ void Oracle::on_written(const FinishOp& op) {
     if (!write.key.starts_with(kTasks)) continue;
     const Task* task = cluster_.store.task(write.key);
     if (task == nullptr) {
-      cluster_.violation("a job wrote " + write.key + ", and it is not there");
+      fail("a job wrote " + write.key + ", and it is not there");
       continue;
     }
     const auto before = latest_.find(write.key);
@@ -628,32 +611,26 @@ void Oracle::on_written(const FinishOp& op) {
   }
 }
 
-bool Oracle::wrote(const std::string& record) const {
-  return std::any_of(cluster_.store.app_writes.begin(), cluster_.store.app_writes.end(),
-                     [&](const auto& write) { return write.first.ends_with("=" + record); });
-}
-
 void Oracle::check_books() {
   constexpr std::size_t kMostBytes = 4'000'000;
   if (cluster_.largest_answer > kMostBytes) {
-    cluster_.violation("an answer of " + std::to_string(cluster_.largest_answer) + " bytes");
+    fail("an answer of " + std::to_string(cluster_.largest_answer) + " bytes");
   }
   const auto& store = cluster_.store;
-  std::set<std::string> finished, done;
+  std::set<std::string> finished, done, wrote;
   for (const std::string& record : store.finished) finished.insert(origin(record));
   for (const std::string& record : cluster_.done) done.insert(origin(record));
   for (const auto& [write, times] : store.app_writes) {
     const std::string record = write.substr(write.find('=') + 1);
-    if (times != 1) {
-      cluster_.violation(write + " was written " + std::to_string(times) + " times");
-    }
-    if (!finished.contains(record)) cluster_.violation(record + " wrote, but did not finish");
+    wrote.insert(record);
+    if (times != 1) fail(write + " was written " + std::to_string(times) + " times");
+    if (!finished.contains(record)) fail(record + " wrote, but did not finish");
   }
   for (const std::string& record : finished) {
-    if (!done.contains(record)) cluster_.violation(record + " finished, but never done");
+    if (!done.contains(record)) fail(record + " finished, but never done");
     const auto it = records_.find(record);
-    if (it != records_.end() && it->second.task.type == "effects" && !wrote(record)) {
-      cluster_.violation(record + " finished without its writes");
+    if (it != records_.end() && it->second.task.type == "effects" && !wrote.contains(record)) {
+      fail(record + " finished without its writes");
     }
   }
 }
@@ -663,9 +640,7 @@ void Oracle::check_nothing_lost() {
   for (const std::string& record : cluster_.store.finished) ended.insert(origin(record));
   for (const auto& [key, op] : cluster_.store.dead) ended.insert(origin(*op.record));
   for (const std::string& record : written_) {
-    if (!ended.contains(record)) {
-      cluster_.violation(record + " of " + history(record).task.key + " is lost");
-    }
+    if (!ended.contains(record)) fail(record + " of " + history(record).task.key + " is lost");
   }
 }
 

@@ -66,10 +66,6 @@ class Oracle {
     std::uint32_t crashed = 0;   // attempts that died with their daemon
     std::uint32_t failures = 0;  // that were written as such
   };
-  /// Of one partition of a daemon's.
-  struct Lead {
-    Instant began{};
-  };
   /// A task that a daemon gave back, as it was stored then.
   struct Returned {
     const Daemon* daemon = nullptr;
@@ -103,13 +99,12 @@ class Oracle {
     Instant paid{};
   };
 
+  void fail(const std::string& what) { cluster_.violation(what); }
   void on_effect(const Daemon& daemon, const Effect& effect);
   void on_step(const Daemon& daemon);
   void on_start(const Daemon& daemon, const StartJob& start);
   void on_alone(const Daemon& daemon, const StartJob& start);
   [[nodiscard]] bool may_be_claimed(const Daemon& daemon, const Task& task) const;
-  /// Consul takes every transaction that the options allow; else some writes are refused.
-  [[nodiscard]] bool takes_all() const;
   [[nodiscard]] std::set<std::string> overtaken_by(const Daemon& daemon, const Task& task) const;
   void excuse(const Daemon& daemon, const Task& claimed);
   void check_overtaken(const Daemon& daemon, const Task& task);
@@ -131,7 +126,6 @@ class Oracle {
   void check_rate(const Daemon& daemon, const RestampOp& claim);
   void check_read(const Daemon& daemon, const Effect& effect, const Event& reply);
   [[nodiscard]] History& history(const std::string& record) { return records_[origin(record)]; }
-  [[nodiscard]] bool wrote(const std::string& record) const;
   [[nodiscard]] Instant proof_of(const Daemon& daemon) const {
     const auto proof = proofs_.find(&daemon);
     return proof == proofs_.end() ? Instant::min() : proof->second;
@@ -145,13 +139,12 @@ class Oracle {
   Instant paused_since_ = Instant::max();
   std::map<std::string, History> records_;  // by the producer's bytes
   std::set<std::string> written_;
-  std::map<std::string, std::string>
-      latest_;                     // by key: the record as producers and strangers wrote
+  std::map<std::string, std::string> latest_;  // by key: as producers and strangers wrote it
   std::set<std::string> touched_;  // keys that strangers rewrote: what is new has no place yet
   std::map<const Daemon*, Term> terms_;
   std::map<std::string, Returned> returned_;  // by key
   std::map<const Daemon*, Spent> spent_;
-  std::map<std::pair<const Daemon*, std::uint32_t>, Lead> leads_;
+  std::map<std::pair<const Daemon*, std::uint32_t>, Instant> led_since_;  // by partition
   std::map<const Daemon*, Instant> proofs_;  // when the last proof that it heard was sent
   std::map<std::string, Task> tasks_;        // by key: as last produced
   // Who claimed under a nonce, and in which incarnation.

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <tuple>
-#include <utility>
 
 namespace lictor::core::test {
 namespace {
@@ -303,9 +302,7 @@ void Simulation::misfortune_of_daemon(Daemon& daemon) {
     if (daemon.is_up()) cluster_.crash(daemon);
     cluster_.restart_after(daemon, between(10ms, 30s));
   }
-  if (strikes(Misfortune::kPause)) {
-    cluster_.pause(daemon, between(100ms, chance(0.5) ? 3s : 50s));
-  }
+  if (strikes(Misfortune::kPause)) cluster_.pause(daemon, between(100ms, chance(0.5) ? 3s : 50s));
   if (strikes(Misfortune::kStandStill)) {
     cluster_.stand_still(daemon, between(100ms, chance(0.5) ? 3s : 50s));
   }
@@ -371,20 +368,22 @@ void Simulation::strangers() {
     oracle_.control(false);
   }
   if (strikes(Misfortune::kOverwriteLeader)) cluster_.store.overwrite_leader_key();
-  if (strikes(Misfortune::kDeleteLeader)) delete_leader_key();
+  if (strikes(Misfortune::kDeleteLeader)) {
+    cluster_.store.remove_leader_key();
+    // Two may lead from the last proof before it until what would be the end of the lock-delay.
+    cluster_.unguarded_until = cluster_.now + options_.lock_delay;
+  }
   if (strikes(Misfortune::kDeleteAll)) delete_all();
   if (strikes(Misfortune::kTouch)) touch();
   if (options_.partitions > 1 && strikes(Misfortune::kResize)) {
     cluster_.resize(1 + static_cast<std::uint32_t>(random_.next() % 4));
   }
   const bool divides = options_.partitions > 1 && overwrites_count_;
-  if (divides && strikes(Misfortune::kOverwriteCount)) overwrite_count();
-}
-
-// From the last proof before it until the end of what would have been the lock-delay two may lead.
-void Simulation::delete_leader_key() {
-  cluster_.store.remove_leader_key();
-  cluster_.unguarded_until = cluster_.now + options_.lock_delay;
+  // The leaders of before go on until they notice, and nobody leads beside them.
+  if (divides && strikes(Misfortune::kOverwriteCount)) {
+    const std::uint32_t count = 1 + static_cast<std::uint32_t>(random_.next() % 5);
+    static_cast<void>(cluster_.store.make_partitions(count));
+  }
 }
 
 // All keys of the queue, as by "consul kv delete -recurse".
@@ -393,13 +392,6 @@ void Simulation::delete_all() {
   cluster_.store.remove_all();
   oracle_.control(false);
   cluster_.unguarded_until = cluster_.now + options_.lock_delay;
-}
-
-// Writes another number, or deletes it. The leaders of before go on until they notice, and nobody
-// leads beside them.
-void Simulation::overwrite_count() {
-  const std::uint32_t count = 1 + static_cast<std::uint32_t>(random_.next() % 5);
-  static_cast<void>(cluster_.store.make_partitions(count));
 }
 
 void Simulation::touch() {
@@ -509,7 +501,7 @@ void Simulation::heal() {
     const bool waits = key.starts_with(std::string{kTasks} + "crowd");
     if (task == nullptr || (!waits && (!large_ || task->record->size() < kTooLarge))) continue;
     if (!waits && task->stamp != Stamp{}) {
-      cluster_.violation(key + " was claimed, and is too large to be");
+      fail(key + " was claimed, and is too large to be");
     }
     remove(key);
   }
@@ -520,7 +512,7 @@ void Simulation::heal() {
       if (Daemon* leader = cluster_.leader(); leader != nullptr)
         left += " (" + leader->queue->state_text(key) + ')';
     }
-    cluster_.violation(left);
+    fail(left);
   }
   oracle_.check_books();
   oracle_.check_nothing_lost();
@@ -554,7 +546,7 @@ void Simulation::try_order() {
     put(task);
   }
   cluster_.run_for(3s);
-  if (cluster_.started.size() != before) cluster_.violation("a task started in a paused queue");
+  if (cluster_.started.size() != before) fail("a task started in a paused queue");
   using Order = std::tuple<WallTime, std::uint64_t, std::string>;  // time, CreateIndex, key
   std::map<std::string, Order> orders;
   std::map<std::string, std::string> lanes;
@@ -566,7 +558,7 @@ void Simulation::try_order() {
   }
   control(false, "");
   if (!cluster_.run_until([&] { return !cluster_.store.has_tasks(); }, 60s) && !failed()) {
-    cluster_.violation("eight tasks did not end within a minute without faults");
+    fail("eight tasks did not end within a minute without faults");
   }
   std::map<std::string, Order> last;  // by lane; all are one lane where one runs at a time
   for (std::size_t i = before; i < cluster_.started.size(); ++i) {
@@ -576,7 +568,7 @@ void Simulation::try_order() {
     if (lane.empty()) continue;
     const auto it = last.find(lane);
     if (it != last.end() && orders[key] < it->second) {
-      cluster_.violation(key + " starts after " + std::get<2>(it->second) + ", out of order");
+      fail(key + " starts after " + std::get<2>(it->second) + ", out of order");
     }
     last[lane] = orders[key];
   }
@@ -596,7 +588,7 @@ void Simulation::try_limits() {
   }
   const std::size_t hosts = options_.partitions == 1 ? 1 : cluster_.daemons().size();
   if (taken > hosts * most_claimed(options_)) {
-    cluster_.violation(std::to_string(taken) + " tasks are claimed, beyond the limit");
+    fail(std::to_string(taken) + " tasks are claimed, beyond the limit");
   }
   std::size_t slots = options_.concurrency;
   if (const std::size_t limit = options_.any_type->concurrency; limit != 0) {
@@ -604,12 +596,12 @@ void Simulation::try_limits() {
   }
   const bool all_slots = cluster_.running() >= slots && cluster_.running() <= hosts * slots;
   if (!all_slots && !failed()) {
-    cluster_.violation("there are tasks to run, and " + std::to_string(cluster_.running()) +
-                       " of " + std::to_string(slots) + " slots are taken");
+    fail("there are tasks to run, and " + std::to_string(cluster_.running()) + " of " +
+         std::to_string(slots) + " slots are taken");
   }
   for (const std::string& key : cluster_.store.task_keys()) remove(key);
   cluster_.run_for(5s);
-  if (cluster_.running() != 0) cluster_.violation("a job of a withdrawn task runs on");
+  if (cluster_.running() != 0) fail("a job of a withdrawn task runs on");
 }
 
 // A producer takes the name of a task whose finish is not acknowledged yet; nothing else happens
@@ -630,7 +622,7 @@ void Simulation::try_anew() {
     const std::string key = task.key;
     put(task);
     if (!cluster_.run_until([&] { return !cluster_.store.has(key); }, 10s) && !failed()) {
-      cluster_.violation("a task alone did not end within ten seconds without faults");
+      fail("a task alone did not end within ten seconds without faults");
     }
   }
 }
@@ -660,8 +652,7 @@ void Simulation::try_rest() {
   for (const auto& daemon : cluster_.daemons()) {
     const std::size_t requests = daemon->requests - before[daemon.get()];
     if (requests > 2 * kRest.count()) {
-      cluster_.violation(daemon->name + " at rest makes " + std::to_string(requests) +
-                         " requests a minute");
+      fail(daemon->name + " at rest makes " + std::to_string(requests) + " requests a minute");
     }
   }
   Task& task = make("quiet");
@@ -669,7 +660,7 @@ void Simulation::try_rest() {
   const std::size_t started = cluster_.started.size();
   put(task);
   if (!cluster_.run_until([&] { return cluster_.started.size() > started; }, 500ms) && !failed()) {
-    cluster_.violation("after a quiet minute a task is not picked up within 500 ms");
+    fail("after a quiet minute a task is not picked up within 500 ms");
   }
   cluster_.run_until([&] { return !cluster_.store.has(key); }, 10s);
   remove(later_key);
@@ -677,19 +668,18 @@ void Simulation::try_rest() {
 }
 
 void Simulation::check_leftovers() {
-  for (const std::string& key : cluster_.store.strays()) {
-    cluster_.violation("left behind: " + key);
-  }
+  for (const std::string& key : cluster_.store.strays()) fail("left behind: " + key);
   if (cluster_.store.sessions() > cluster_.daemons().size()) {
-    cluster_.violation(std::to_string(cluster_.store.sessions()) + " sessions, of " +
-                       std::to_string(cluster_.daemons().size()) + " daemons");
+    fail(std::to_string(cluster_.store.sessions()) + " sessions, of " +
+         std::to_string(cluster_.daemons().size()) + " daemons");
   }
-  if (!cluster_.is_resized()) cluster_.violation("the number of partitions is not what all want");
+  if (!cluster_.is_resized()) fail("the number of partitions is not what all want");
   const Daemon* leader = cluster_.leader(0);
   const std::string holder =
-      cluster_.store.read_leader({{}, true, 0, {cluster_.store.partitions(), 0}}).holder;
+      cluster_.store.serve(cluster_.now, ReadLeader{{}, true, 0, {cluster_.store.partitions(), 0}})
+          .holder;
   if (leader != nullptr && holder != leader->name) {
-    cluster_.violation(leader->name + " leads, and the leader key names " + holder);
+    fail(leader->name + " leads, and the leader key names " + holder);
   }
 }
 

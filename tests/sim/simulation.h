@@ -112,6 +112,7 @@ class Simulation {
   void try_anew();
   void try_pace();
   void try_rest();
+  void fail(const std::string& what) { cluster_.violation(what); }
   [[nodiscard]] bool failed() const { return !cluster_.violations().empty(); }
 
   [[nodiscard]] bool chance(double p) { return random_.fraction() < p; }
@@ -125,9 +126,7 @@ class Simulation {
   void control(bool paused, const std::string& step_down);
   void touch();
   void delete_all();
-  void overwrite_count();
   [[nodiscard]] KvWrite follower();
-  void delete_leader_key();
   void withdraw(const std::string& key);
   void remove(const std::string& key);
   void check_leftovers();

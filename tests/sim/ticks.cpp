@@ -3,16 +3,9 @@
 // the schedule gives.
 
 #include <algorithm>
-#include <cstdlib>
 #include <iomanip>
 #include <iostream>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -80,6 +73,7 @@ class TickSimulation {
   void check_skipped(const std::string& name, const Watched& watched, Tick tick, Tick clock);
   void check_up_to_date();
   void trouble();
+  void fail(const std::string& what) { cluster_.violation(what); }
   void set_right(Daemon& daemon) {
     cluster_.step_clock(daemon, cluster_.wall() - Cluster::wall_of(daemon, cluster_.now));
   }
@@ -163,24 +157,24 @@ void TickSimulation::check(const Daemon& sender, const ScheduleOp& op) {
   const std::string what = schedule::tick_id(op.name, op.last);
   if (op.index == 0) watched.last.reset();  // somebody had deleted it
   if (watched.last && op.last < *watched.last) {
-    return cluster_.violation(what + " goes back before " + schedule::tick_text(*watched.last));
+    return fail(what + " goes back before " + schedule::tick_text(*watched.last));
   }
   const bool is_tick = rule.count(op.last - seconds{1}, op.last) == 1;
   if (op.makes_task) {
     ++made_;
-    if (!is_tick) return cluster_.violation(what + " is no tick");
-    if (cluster_.store.ticks[what] != 1) return cluster_.violation(what + " made twice");
+    if (!is_tick) return fail(what + " is no tick");
+    if (cluster_.store.ticks[what] != 1) return fail(what + " made twice");
     const bool overlaps = watched.definition->overlap == Overlap::kSkip && !watched.task.empty() &&
                           cluster_.store.has(watched.task);
-    if (overlaps) return cluster_.violation(what + " is made while " + watched.task + " is there");
-    if (trusts_clock && op.last > clock) return cluster_.violation(what + " made before its time");
+    if (overlaps) return fail(what + " is made while " + watched.task + " is there");
+    if (trusts_clock && op.last > clock) return fail(what + " made before its time");
   }
   const bool counts_anew =
       !watched.last ||
       (watched.rewritten_under && *watched.rewritten_under != cluster_.store.leader_session());
   if (counts_anew && !op.makes_task) {
     if (trusts_clock && (op.last > clock || op.last < clock - kWriteTakes)) {
-      return cluster_.violation(what + " counts from another time than now");
+      return fail(what + " counts from another time than now");
     }
   } else if (watched.last) {
     const std::uint64_t ticks = rule.count(*watched.last, op.last) - (op.makes_task ? 1 : 0);
@@ -206,14 +200,14 @@ void TickSimulation::check_skipped(const std::string& what, const Watched& watch
   if (overlaps) return;
   const Duration grace = 2 * 60s + 60s;
   const std::string text = schedule::tick_text(tick) + " is skipped by " + what;
-  if (clock - tick < grace) return cluster_.violation(text + ", although it is on time");
+  if (clock - tick < grace) return fail(text + ", although it is on time");
   const std::uint64_t newer = definition.schedule.count(tick, clock);
   const bool right =
       definition.missed.policy == Missed::Policy::kSkip ? true
       : definition.missed.policy == Missed::Policy::kOnce
           ? newer > 0
           : newer >= definition.missed.limit || clock - tick > definition.missed.max_age;
-  if (!right) cluster_.violation(text + ", although it is to be made up for");
+  if (!right) fail(text + ", although it is to be made up for");
 }
 
 // While all is well, nothing that is due is left.
@@ -224,13 +218,13 @@ void TickSimulation::check_up_to_date() {
     const Daemon* leader = cluster_.leader();
     if (name == kConfigured && leader != nullptr &&
         stored != leader->options.schedules.at(name).definition->configured) {
-      return cluster_.violation(name + " is not as the leader's configuration has it");
+      return fail(name + " is not as the leader's configuration has it");
     }
     if (watched.definition->paused) continue;
-    if (!watched.last) return cluster_.violation(name + " was never seen");
+    if (!watched.last) return fail(name + " was never seen");
     const auto next = watched.definition->schedule.next_after(*watched.last);
     if (next && *next <= now - kSeesWithin) {
-      cluster_.violation(schedule::tick_id(name, *next) + " is due and not made");
+      fail(schedule::tick_id(name, *next) + " is due and not made");
     }
   }
 }
@@ -243,20 +237,14 @@ void TickSimulation::trouble() {
   Daemon* leader = cluster_.leader();
   if (leader != nullptr && strikes_in(2h, kPause)) {
     ++terms_;
-    switch (random_.next() % 4) {
-      case 0:
-        cluster_.crash(*leader);
-        cluster_.restart_after(*leader, between(1s, 5min));
-        break;
-      case 1:
-        cluster_.kill_session();
-        break;
-      case 2:
-        cluster_.pause(*leader, between(1s, 3min));
-        break;
-      default:
-        cluster_.store.control(false, "step-down " + std::to_string(random_.next()));
+    const auto drawn = random_.next() % 4;
+    if (drawn == 0) {
+      cluster_.crash(*leader);
+      cluster_.restart_after(*leader, between(1s, 5min));
     }
+    if (drawn == 1) cluster_.kill_session();
+    if (drawn == 2) cluster_.pause(*leader, between(1s, 3min));
+    if (drawn == 3) cluster_.store.control(false, "step-down " + std::to_string(random_.next()));
   }
   if (strikes_in(hours{24}, kPause)) outage_until_ = cluster_.now + between(1s, 1h);
   if (strikes_in(hours{8}, kPause)) {

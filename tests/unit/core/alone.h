@@ -21,18 +21,28 @@ inline void put_for_tomorrow(Cluster& cluster, int first, int count) {
   }
 }
 
+/// At the end its checks hold.
+struct CheckedCluster : Cluster {
+  using Cluster::Cluster;
+  ~CheckedCluster() {
+    const auto& found = violations();
+    CHECK_MESSAGE(found.empty(), (found.empty() ? std::string{} : found.front()));
+  }
+};
+
 /// One daemon that leads; jobs run until the test ends them.
 struct Alone {
   explicit Alone(QueueOptions options = options_of("a")) : daemon(cluster.add(std::move(options))) {
     REQUIRE(cluster.run_until([&] { return cluster.leader() != nullptr; }, 1s));
     cluster.run_for(100ms);
   }
-  ~Alone() {
-    const auto& found = cluster.violations();
-    CHECK_MESSAGE(found.empty(), (found.empty() ? std::string{} : found.front()));
-  }
   void all_end_after(Duration duration, JobEnding ending = JobEnding::kDone) {
     cluster.plan = [=](const Task&) { return JobPlan{duration, ending, "no luck"}; };
+  }
+  // A job ends, and then time passes.
+  void end_and_run(const std::string& key, Duration duration, JobEnding ending = JobEnding::kDone) {
+    cluster.end_job(daemon, key, ending, "no luck");
+    cluster.run_for(duration);
   }
   bool idle() { return !cluster.store.has_tasks(); }
   const BuryOp& dead(const std::string& key) {
@@ -46,27 +56,19 @@ struct Alone {
     });
   }
 
-  Cluster cluster;
+  CheckedCluster cluster;
   Daemon& daemon;
 };
 
-/// Two daemons over one store: the first leads, the other waits. At the end the cluster's checks
-/// hold.
+/// Two daemons over one store: the first leads, the other waits.
 struct Two {
   explicit Two(QueueOptions options = options_of("a")) : a(cluster.add(options)) {
     REQUIRE(cluster.run_until([&] { return cluster.leader() == &a; }, 1s));
     options.node = std::string{"b"};
     b = &cluster.add(options);
     cluster.run_for(100ms);
-    cluster.fault = [this](const Daemon& daemon, const Effect&) {
-      Fault f;
-      f.lose_request = f.lose_reply = cut_off == &daemon;
-      return f;
-    };
-  }
-  ~Two() {
-    const auto& found = cluster.violations();
-    CHECK_MESSAGE(found.empty(), (found.empty() ? std::string{} : found.front()));
+    cluster.spoil({.lose_request = true, .lose_reply = true},
+                  [this](const Daemon& daemon, const Effect&) { return cut_off == &daemon; });
   }
   Duration until_leader(Daemon& daemon) {
     const Instant from = cluster.now;
@@ -74,7 +76,7 @@ struct Two {
     return cluster.now - from;
   }
 
-  Cluster cluster;
+  CheckedCluster cluster;
   Daemon& a;
   Daemon* b = nullptr;
   const Daemon* cut_off = nullptr;

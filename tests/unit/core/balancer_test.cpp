@@ -17,11 +17,10 @@
 
 #include "base/random.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace std::chrono_literals;
-
+namespace lictor::core::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr Duration kViewLag = 300ms;
 constexpr Duration kLockTime = 200ms;
@@ -256,10 +255,6 @@ std::size_t share_of(const BalancerView& view, const std::string& id) {
   return partition_shares(view).at(id).share;
 }
 
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
-
 TEST_CASE("shares are within one, the same for all, and those who own the most have the most") {
   for (const std::size_t partitions : {1U, 2U, 7U, 16U, 64U, 256U}) {
     for (std::size_t count = 1; count <= 12; ++count) {
@@ -381,8 +376,7 @@ struct Giver {
   }
 };
 
-TEST_CASE(
-    "a partition whose owner has died goes to the next host at once, though the owner is listed") {
+TEST_CASE("a partition whose owner has died goes to the next host at once, though it is listed") {
   const auto ids = names(4);
   BalancerView view = view_of(ids, 8);
   for (std::uint32_t i = 0; i < 8; ++i) view.owners[i] = ids[i % 4];
@@ -609,22 +603,12 @@ TEST_CASE("after any faults every partition has an owner and the shares are with
     fleet.weight = seed % 7 == 0 ? 3 : 1;
     for (int fault = 0; fault < 30; ++fault) {
       const std::string& id = ids[fleet.any(ids.size())];
-      switch (fleet.any(7)) {
-        case 0:
-          fleet.stop(id);
-          break;
-        case 1:
-          fleet.lose(id);
-          break;
-        case 2:
-          fleet.freeze(id, fleet.between(0s, 30s));
-          break;
-        case 3:
-          fleet.drain(id, fleet.any(2) == 0);
-          break;
-        default:
-          fleet.start(id);
-      }
+      const std::size_t drawn = fleet.any(7);
+      if (drawn == 0) fleet.stop(id);
+      if (drawn == 1) fleet.lose(id);
+      if (drawn == 2) fleet.freeze(id, fleet.between(0s, 30s));
+      if (drawn == 3) fleet.drain(id, fleet.any(2) == 0);
+      if (drawn > 3) fleet.start(id);
       fleet.run(fleet.between(0s, fleet.any(2) == 0 ? Duration{2s} : Duration{60s}));
     }
     fleet.run(2min);  // those that are lost have ended
@@ -652,4 +636,5 @@ TEST_CASE("another number of partitions starts again") {
   CHECK_FALSE(balancer.to_hand_over(Instant{4h}));
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -50,6 +50,22 @@ RequestId request_of(const Event& event) {
       event);
 }
 
+void add_walked(TaskTable::Walked& sum, const TaskTable::Walked& more) {
+  for (std::size_t from = 0; from < sum.size(); ++from) sum[from] |= more[from];
+}
+
+// The operation of that kind on the key, in a transaction that has one.
+template <class O>
+const O* op_on(const Effect& effect, const std::string& key) {
+  const auto* commit = std::get_if<Commit>(&effect);
+  if (commit == nullptr) return nullptr;
+  for (const Op& op : commit->ops) {
+    const auto* of_kind = std::get_if<O>(&op);
+    if (of_kind != nullptr && of_kind->key == key) return of_kind;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 QueueOptions options_of(const std::string& node) {
@@ -67,21 +83,12 @@ std::size_t count(const Daemon& daemon, Fact::Kind kind) {
 }
 
 bool claims(const Effect& effect, const std::string& key) {
-  const auto* commit = std::get_if<Commit>(&effect);
-  return commit != nullptr &&
-         std::any_of(commit->ops.begin(), commit->ops.end(), [&](const Op& op) {
-           const auto* restamp = std::get_if<RestampOp>(&op);
-           return restamp != nullptr && restamp->key == key && restamp->stamp.taken;
-         });
+  const auto* restamp = op_on<RestampOp>(effect, key);
+  return restamp != nullptr && restamp->stamp.taken;
 }
 
 bool finishes(const Effect& effect, const std::string& key) {
-  const auto* commit = std::get_if<Commit>(&effect);
-  return commit != nullptr &&
-         std::any_of(commit->ops.begin(), commit->ops.end(), [&](const Op& op) {
-           const auto* finish = std::get_if<FinishOp>(&op);
-           return finish != nullptr && finish->key == key;
-         });
+  return op_on<FinishOp>(effect, key) != nullptr;
 }
 
 Daemon& Cluster::add(QueueOptions options) {
@@ -168,14 +175,6 @@ void Cluster::tell_members() {
   }
 }
 
-namespace {
-
-void add_walked(TaskTable::Walked& sum, const TaskTable::Walked& more) {
-  for (std::size_t from = 0; from < sum.size(); ++from) sum[from] |= more[from];
-}
-
-}  // namespace
-
 void Cluster::end_queue(Daemon& daemon) {
   if (daemon.queue) add_walked(walked_, daemon.queue->walked());
   daemon.queue.reset();
@@ -199,18 +198,13 @@ Task& Cluster::make(const std::string& id) {
   return task;
 }
 
-Daemon* Cluster::leader() {
+Daemon* Cluster::leader(std::optional<std::uint32_t> partition) {
   for (const auto& daemon : daemons_) {
     if (!daemon->queue || daemon->is_standing) continue;
-    if (daemon->queue->leading(local_time(*daemon, now))) return daemon.get();
-  }
-  return nullptr;
-}
-
-Daemon* Cluster::leader(std::uint32_t partition) {
-  for (const auto& daemon : daemons_) {
-    if (!daemon->queue || daemon->is_standing) continue;
-    if (daemon->queue->leading(local_time(*daemon, now), partition)) return daemon.get();
+    const Instant local = local_time(*daemon, now);
+    const bool leads =
+        partition ? daemon->queue->leading(local, *partition) : daemon->queue->leading(local);
+    if (leads) return daemon.get();
   }
   return nullptr;
 }
@@ -240,9 +234,13 @@ void Cluster::end_job(Daemon& daemon, const std::string& key, JobEnding ending, 
   violation("no job of " + key + " to end");
 }
 
-void Cluster::violation(const std::string& what) {
-  violations_.push_back("+" + std::to_string((now - kStart) / 1ms) + "ms " + what);
+std::string Cluster::timed(const std::string& what) const {
+  return "+" + std::to_string((now - kStart) / 1ms) + "ms " + what;
 }
+
+void Cluster::show(const std::string& what) const { std::cerr << timed(what) + '\n'; }
+
+void Cluster::violation(const std::string& what) { violations_.push_back(timed(what)); }
 
 bool Cluster::run_until(const std::function<bool()>& done_now, Duration limit) {
   const Instant end = now + limit;
@@ -333,8 +331,8 @@ void Cluster::work_jobs() {
       if (ending == JobEnding::kDone) done.insert(*job.task->record);
       if (on_job_end) on_job_end(*daemon, job, ending);
       if (trace) {
-        std::cerr << '+' << (now - kStart) / 1ms << "ms " << daemon->name << ": job of "
-                  << job.task->key << (by_itself ? " ends by itself" : " was stopped") << '\n';
+        show(daemon->name + ": job of " + job.task->key +
+             (by_itself ? " ends by itself" : " was stopped"));
       }
       if (daemon->queue) {
         JobExited exit{job.id, ending, by_itself ? job.plan.error : "stopped", {}};
@@ -371,10 +369,7 @@ void Cluster::step(Daemon& daemon) {
   for (const Effect& effect : effects) {
     if (daemon.stopped) violation(daemon.name + ": an effect after Stopped");
     daemon.log.push_back({now, effect});
-    if (trace) {
-      std::cerr << '+' << (now - kStart) / 1ms << "ms " << daemon.name << ": "
-                << effect_text(effect) << '\n';
-    }
+    if (trace) show(daemon.name + ": " + effect_text(effect));
     if (on_effect) on_effect(daemon, effect);
     carry_out(daemon, effect);
   }
@@ -483,9 +478,7 @@ void Cluster::send(Daemon& daemon, const Request& request) {
     store.tamper(now, f.tampering);
     Event reply = serve(*d, request);
     store.tamper(now, {});
-    if (trace)
-      std::cerr << '+' << (now - kStart) / 1ms << "ms store: " << effect_text(request)
-                << (f.lose_reply ? " (reply lost)" : "") << '\n';
+    if (trace) show("store: " + effect_text(request) + (f.lose_reply ? " (reply lost)" : ""));
     if (on_served) on_served(*d, request, reply);
     if (f.lose_reply) return;
     at(now + f.back + travel(*d, reply), [=, this] {

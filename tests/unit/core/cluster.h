@@ -17,9 +17,7 @@
 #include "core/leadership/division.h"
 #include "core/leadership/lock_release.h"
 #include "core/queue.h"
-#include "effect_text.h"
 #include "model_store.h"
-#include "tamper.h"
 
 namespace lictor::core::test {
 
@@ -181,13 +179,27 @@ class Cluster {
     store.put(task);
   }
 
-  /// The same as usual, and then time passes.
-  void put_and_run(const std::string& id, Duration duration) {
-    put(id);
+  // The same, or what else becomes of a task or the queue, and then time passes.
+  void put_and_run(const std::string& id, Duration duration,
+                   const std::function<void(Task&)>& change = {}) {
+    put(id, change);
     run_for(duration);
   }
-  void reload(Daemon& daemon, const QueueOptions& options) {
+  /// For put(): a task that is due so much later.
+  [[nodiscard]] std::function<void(Task&)> due_in(std::chrono::milliseconds in) const {
+    return [at = wall() + in](Task& task) { task.execute_at = at; };
+  }
+  void remove_and_run(const std::string& key, Duration duration) {
+    store.remove(key);
+    run_for(duration);
+  }
+  void pause_and_run(bool paused, Duration duration) {
+    store.control(paused, "");
+    run_for(duration);
+  }
+  void reload(Daemon& daemon, const QueueOptions& options, Duration duration = {}) {
     tell(daemon, Reconfigured{std::make_shared<const QueueOptions>(options)});
+    run_for(duration);
   }
 
   [[nodiscard]] WallTime wall() const { return wall_at(now); }
@@ -202,9 +214,8 @@ class Cluster {
   [[nodiscard]] static WallTime wall_of(const Daemon& daemon, Instant at) {
     return wall_at(local_time(daemon, at)) + daemon.wall_offset;
   }
-  [[nodiscard]] Daemon* leader();
-  /// Who leads the partition; null: nobody.
-  [[nodiscard]] Daemon* leader(std::uint32_t partition);
+  /// Who leads the partition, or any; null: nobody.
+  [[nodiscard]] Daemon* leader(std::optional<std::uint32_t> partition = {});
   [[nodiscard]] const Job* job(const std::string& key) const;
   [[nodiscard]] std::size_t running() const;
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
@@ -281,6 +292,8 @@ class Cluster {
     bool fresh = true;  // not asked yet
   };
 
+  [[nodiscard]] std::string timed(const std::string& what) const;
+  void show(const std::string& what) const;  // by LICTOR_TRACE
   void run_to(Instant end);
   [[nodiscard]] Instant next_time() const;
   void work();
@@ -318,34 +331,15 @@ class Cluster {
   void send_back(Daemon& daemon, const std::shared_ptr<LockRelease>& steps, Instant until,
                  const Request& request);
 
-  ModelStore& store_for(const Daemon& daemon) {
+  template <class Request>
+  requires(requires(ModelStore& to, const Request& request) {
+    to.serve(Instant{}, request);
+  }) auto serve(Daemon& daemon, const Request& request) {
     store.speak_for(daemon.name, daemon.incarnation, daemon.options.session_ttl,
                     daemon.options.lock_delay);
-    return store;
+    return store.serve(now, request);
   }
-  SessionCreated serve(Daemon& daemon, const CreateSession& effect) {
-    return store_for(daemon).create_session(now, effect);
-  }
-  SessionRenewed serve(Daemon&, const RenewSession& effect) { return store.renew(now, effect); }
-  SessionDestroyed serve(Daemon&, const DestroySession& effect) {
-    return store.destroy(now, effect);
-  }
-  LockReplied serve(Daemon& daemon, const AcquireLock& effect) {
-    return store_for(daemon).lock(now, effect);
-  }
-  UnlockReplied serve(Daemon& daemon, const ReleaseLock& effect) {
-    return store_for(daemon).unlock(effect);
-  }
-  LeaderRead serve(Daemon&, const ReadLeader& effect) { return store.read_leader(effect); }
-  ControlRead serve(Daemon&, const WatchControl& effect) { return store.read_control(effect); }
-  TasksListed serve(Daemon&, const ListTasks& effect) { return store.list(effect); }
-  TasksFetched serve(Daemon&, const FetchTasks& effect) { return store.fetch(effect); }
-  TasksChecked serve(Daemon&, const CheckTasks& effect) { return store.check(effect); }
-  HistoryListed serve(Daemon&, const ListHistory& effect) { return store.list(effect); }
-  SchedulesListed serve(Daemon&, const ListSchedules& effect) { return store.list(effect); }
-  RateRead serve(Daemon&, const ReadRate& effect) { return store.read(effect); }
   OwnersRead serve(Daemon&, const ReadOwners& effect);
-  Committed serve(Daemon&, const Commit& effect) { return store.commit(effect); }
 
   Random random_;
   std::vector<std::unique_ptr<Daemon>> daemons_;
@@ -385,11 +379,17 @@ std::vector<E> all(const Daemon& daemon) {
   return found;
 }
 [[nodiscard]] std::size_t count(const Daemon& daemon, Fact::Kind kind);
+/// An effect as one line for a person, without request ids: "commit finish tasks/a, claim tasks/b".
+[[nodiscard]] std::string effect_text(const Effect& effect);
 /// Whether it is a transaction that begins with such an operation.
 template <class O>
 bool begins_with(const Effect& effect) {
   const auto* commit = std::get_if<Commit>(&effect);
   return commit != nullptr && std::holds_alternative<O>(commit->ops.front());
+}
+[[nodiscard]] inline bool watches_leader(const Effect& effect) {
+  const auto* read = std::get_if<ReadLeader>(&effect);
+  return read != nullptr && !read->consistent;
 }
 [[nodiscard]] bool claims(const Effect& effect, const std::string& key);
 [[nodiscard]] bool finishes(const Effect& effect, const std::string& key);

@@ -2,9 +2,7 @@
 // what runtime/queue_supervisor.cpp does, with requests that are lost, late and spoilt like any
 // other.
 
-#include <iostream>
 #include <type_traits>
-#include <utility>
 
 #include "base/overloaded.h"
 #include "cluster.h"
@@ -128,10 +126,7 @@ void Cluster::carry_out(Daemon& daemon, const DivisionActs& acts) {
     std::erase_if(waiters_, [&](const Waiter& waiter) { return waiter.daemon == &daemon; });
   };
   for (const DivisionAct& act : acts) {
-    if (trace) {
-      std::cerr << '+' << (now - kStart) / 1ms << "ms " << daemon.name << ": " << act_text(act)
-                << '\n';
-    }
+    if (trace) show(daemon.name + ": " + act_text(act));
     std::visit(Overloaded{[&](const ServeQueue& each) {
                             daemon.options.partitions = each.count;
                             daemon.options.partitions_index = each.index;

@@ -1,15 +1,10 @@
 // What is due much later is not kept in memory, and starts in time all the same.
 
-#include <utility>
-
 #include <doctest/doctest.h>
 
 #include "alone.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 using Kind = Reason::Kind;
@@ -44,10 +39,6 @@ struct Distant : Alone {
     return std::nullopt;
   }
 };
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("a task of much later is not held, and starts in time") {
   Distant a;
@@ -128,8 +119,7 @@ TEST_CASE("a task of much later that is withdrawn is forgotten") {
   Distant a;
   a.put("1", 1h);
   const auto before = a.held();
-  a.cluster.store.remove("tasks/1");
-  a.cluster.run_for(1s);
+  a.cluster.remove_and_run("tasks/1", 1s);
   CHECK(a.held().distant == before.distant - 1);
   a.put("1", 1h);  // and may come back
   CHECK(a.held().distant == before.distant);
@@ -151,10 +141,7 @@ TEST_CASE("a task that loses its executor by a reload is reported, though it is 
   a.cluster.run_for(1s);
   REQUIRE(a.why("1")[0].kind == Kind::kNotDue);
   const auto before = a.held();
-  const auto reconfigure = [&] {
-    a.cluster.reload(a.daemon, options);
-    a.cluster.run_for(1s);
-  };
+  const auto reconfigure = [&] { a.cluster.reload(a.daemon, options, 1s); };
   options.types.erase("T");
   SUBCASE("and has another") {
     reconfigure();
@@ -193,3 +180,6 @@ TEST_CASE("what is tried again, or expires first, is held") {
   CHECK(a.cluster.started == Keys{"tasks/slow", "tasks/slow"});
   CHECK(a.dead("dead/stale").reason == "expired");
 }
+
+}  // namespace
+}  // namespace lictor::core::test

@@ -1,8 +1,8 @@
-#include "effect_text.h"
-
-#include <array>
+#include <algorithm>
+#include <string_view>
 
 #include "base/time_text.h"
+#include "cluster.h"
 
 namespace lictor::core::test {
 namespace {
@@ -95,6 +95,22 @@ std::string text(const StartJob& e) {
 std::string text(const StopJob& e) { return "stop job " + std::to_string(e.attempt.value); }
 std::string text(const ExtendLease&) { return "extend the lease"; }
 std::string text(const EndLease&) { return "end the lease"; }
+std::string fact_name(Fact::Kind kind) {
+  constexpr std::string_view kNames =  // in the order of the kinds
+      "campaigning, leading, lease lost, lease expired, lease regained, leader key restored, "
+      "stepping down, stepped down, stopped, session created, session lost, lock-delay, claimed, "
+      "started, done, failed, not started, dead, given back, owner lost, withdrawn, changed, "
+      "too large, denied, store trouble, paused, control unreadable, resumed, no executor, "
+      "result left out, unnameable, in a folder, unwritten, done late, result void, goes on, "
+      "tick made, tick exists, ticks missed, ticks overlap, schedule fault, schedule ahead, "
+      "schedule configured, schedule taken";
+  static_assert(std::count(kNames.begin(), kNames.end(), ',') ==
+                static_cast<std::ptrdiff_t>(Fact::Kind::kScheduleTaken));
+  std::size_t begin = 0;
+  for (int i = 0; i < static_cast<int>(kind); ++i) begin = kNames.find(", ", begin) + 2;
+  return std::string{kNames.substr(begin, kNames.find(',', begin) - begin)};
+}
+
 std::string text(const Fact& e) {
   std::string line = "fact: " + fact_name(e.kind);
   if (!e.key.empty()) line += ' ' + e.key;
@@ -109,55 +125,6 @@ std::string text(const Stopped&) { return "stopped"; }
 
 std::string effect_text(const Effect& effect) {
   return std::visit([](const auto& e) { return text(e); }, effect);
-}
-
-std::string fact_name(Fact::Kind kind) {
-  static constexpr std::array kNames{"campaigning",
-                                     "leading",
-                                     "lease lost",
-                                     "lease expired",
-                                     "lease regained",
-                                     "leader key restored",
-                                     "stepping down",
-                                     "stepped down",
-                                     "stopped",
-                                     "session created",
-                                     "session lost",
-                                     "lock-delay",
-                                     "claimed",
-                                     "started",
-                                     "done",
-                                     "failed",
-                                     "not started",
-                                     "dead",
-                                     "given back",
-                                     "owner lost",
-                                     "withdrawn",
-                                     "changed",
-                                     "too large",
-                                     "denied",
-                                     "store trouble",
-                                     "paused",
-                                     "control unreadable",
-                                     "resumed",
-                                     "no executor",
-                                     "result left out",
-                                     "unnameable",
-                                     "in a folder",
-                                     "unwritten",
-                                     "done late",
-                                     "result void",
-                                     "goes on",
-                                     "tick made",
-                                     "tick exists",
-                                     "ticks missed",
-                                     "ticks overlap",
-                                     "schedule fault",
-                                     "schedule ahead",
-                                     "schedule configured",
-                                     "schedule taken"};
-  static_assert(kNames.size() == static_cast<std::size_t>(Fact::Kind::kScheduleTaken) + 1);
-  return kNames.at(static_cast<std::size_t>(kind));
 }
 
 }  // namespace lictor::core::test

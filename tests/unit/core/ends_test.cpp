@@ -1,20 +1,14 @@
 // What is written with a task's end, and what is kept of it.
 
 #include <algorithm>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "alone.h"
-#include "cluster.h"
 #include "core/history.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 JobPlan writing(std::vector<KvWrite> writes, std::string result = {}) {
@@ -33,10 +27,6 @@ QueueOptions with_history(HistoryLimits limits) {
   options.history = limits;
   return options;
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("a write whose condition does not hold fails the attempt, and writes nothing") {
   Alone a;
@@ -74,8 +64,7 @@ TEST_CASE("why a job's end is not written: Consul refuses it, and what it said")
   Alone a;
   a.cluster.put_and_run("1", 1s);
   a.cluster.store.no_right.insert("tasks/1");
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(1s);
+  a.end_and_run("tasks/1", 1s);
   const Reason reason = a.daemon.queue->why(a.cluster.now, "tasks/1").front();
   CHECK(reason.kind == Reason::Kind::kRefused);
   CHECK(reason.text.find("Permission denied") != std::string::npos);
@@ -110,7 +99,6 @@ TEST_CASE("a finished task is kept with its result, the oldest beyond the limit 
   CHECK(last["result"] == "of 111");
   CHECK(last["attempts"] == 1);
   CHECK(last["record"] == nlohmann::json::parse(a.cluster.store.value_of(a.cluster.make("111"))));
-
   // The next leader finds them, and goes on.
   a.cluster.crash(a.daemon);
   a.cluster.restart_after(a.daemon, 1s);
@@ -223,8 +211,7 @@ TEST_CASE("what is claimed ahead is given back when the queue is paused, and not
     a.cluster.run_for(1s);
     // Not where a lost owner would end it.
     CHECK(a.cluster.store.task("tasks/3")->stamp.taken == (delivery == Delivery::kAtLeastOnce));
-    a.cluster.store.control(true, "");
-    a.cluster.run_for(1s);
+    a.cluster.pause_and_run(true, 1s);
     for (const char* id : {"2", "3", "4"}) {
       const Stamp& stamp = a.cluster.store.task(std::string{"tasks/"} + id)->stamp;
       CHECK_FALSE(stamp.taken);
@@ -259,4 +246,5 @@ TEST_CASE("a task that is rewritten while it is claimed ahead runs as it is then
   CHECK(a.cluster.store.dead.empty());
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -4,10 +4,7 @@
 
 #include "alone.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 // While `ill`, no job of type "program" can be started; all others end after a moment.
@@ -26,9 +23,11 @@ struct Ill : Alone {
     task.serial_key = serial_key;
     cluster.store.put(task);
   }
-  void pause(bool paused) {
-    cluster.store.control(paused, "");
-    cluster.run_for(100ms);
+  void pause(bool paused) { cluster.pause_and_run(paused, 100ms); }
+  std::size_t starts_in(Duration time) {
+    const std::size_t before = cluster.started.size();
+    cluster.run_for(time);
+    return cluster.started.size() - before;
   }
   Keys done() { return {cluster.done.begin(), cluster.done.end()}; }
 
@@ -41,10 +40,6 @@ QueueOptions with_types(std::uint32_t concurrency) {
   options.types["program"] = *options.any_type;
   return options;
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("what could not be started does not count, and is tried again after 1s, 2s, 4s") {
   QueueOptions options = with_types(1);
@@ -91,8 +86,7 @@ TEST_CASE("one at a time, others go on once what cannot be started is withdrawn"
   REQUIRE(reasons.size() == 1);
   CHECK(reasons.front().kind == Reason::Kind::kOrder);
   CHECK(reasons.front().key == "tasks/1");
-  a.cluster.store.remove("tasks/1");
-  a.cluster.run_for(100ms);
+  a.cluster.remove_and_run("tasks/1", 100ms);
   CHECK(a.done() == Keys{"record 2"});  // and not what is behind the next of that executor
 }
 
@@ -132,12 +126,11 @@ TEST_CASE("side by side, others go on, but for those of its serialKey") {
   SUBCASE("or is withdrawn, or due later") {
     a.cluster.store.remove("tasks/1");
     a.cluster.store.remove("tasks/4");
-    Task& later = a.cluster.make("6");
-    later.type = "program";
-    later.serial_key = "disk";
-    later.execute_at = a.cluster.wall() + 24h;
-    a.cluster.store.put(later);
-    a.cluster.run_for(500ms);
+    a.cluster.put_and_run("6", 500ms, [&](Task& task) {
+      task.type = "program";
+      task.serial_key = "disk";
+      task.execute_at = a.cluster.wall() + 24h;
+    });
     CHECK(a.done() == Keys{"record 2", "record 3", "record 5", "record 7"});
     a.cluster.store.remove("tasks/6");
   }
@@ -153,13 +146,10 @@ TEST_CASE("a hold that is long over says nothing of the next one") {
   Ill a{with_types(1)};
   a.put("1", "program");
   a.cluster.run_for(20s);  // the last one was for 16 s
-  a.cluster.store.remove("tasks/1");
-  a.cluster.run_for(2min);
+  a.cluster.remove_and_run("tasks/1", 2min);
   a.put("2", "program");
   a.cluster.run_for(100ms);
-  const std::size_t starts = a.cluster.started.size();
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started.size() == starts + 1);
+  CHECK(a.starts_in(1s) == 1);
 }
 
 TEST_CASE("a new term begins without a hold") {
@@ -169,11 +159,8 @@ TEST_CASE("a new term begins without a hold") {
   const std::size_t terms = count(a.daemon, Fact::Kind::kLeading);
   a.cluster.kill_session();
   REQUIRE(a.cluster.run_until([&] { return count(a.daemon, Fact::Kind::kLeading) > terms; }, 5min));
-  const std::size_t starts = a.cluster.started.size();
-  a.cluster.run_for(200ms);
-  CHECK(a.cluster.started.size() == starts + 1);
-  a.cluster.run_for(1s);
-  CHECK(a.cluster.started.size() == starts + 2);
+  CHECK(a.starts_in(200ms) == 1);
+  CHECK(a.starts_in(1s) == 1);
 }
 
 TEST_CASE("a reload may be what it waits for") {
@@ -182,8 +169,7 @@ TEST_CASE("a reload may be what it waits for") {
   a.cluster.run_for(1min);
   a.ill = false;
   const std::size_t starts = a.cluster.started.size();
-  a.cluster.reload(a.daemon, a.daemon.options);
-  a.cluster.run_for(100ms);
+  a.cluster.reload(a.daemon, a.daemon.options, 100ms);
   CHECK(a.cluster.started.size() == starts + 1);
   CHECK(a.idle());
 }
@@ -193,9 +179,7 @@ TEST_CASE("after a pause one task is tried, and the others follow it") {
   a.cluster.exclusive = false;
   for (int i = 0; i < 30; ++i) a.put(std::to_string(i), "program");
   a.cluster.run_for(500ms);
-  a.cluster.started.clear();
-  a.cluster.run_for(10s);  // pauses end after 1, 3 and 7 s
-  CHECK(a.cluster.started.size() == 3);
+  CHECK(a.starts_in(10s) == 3);  // pauses end after 1, 3 and 7 s
   CHECK(a.daemon.queue->cannot_start() == "no process");
 
   SUBCASE("when it has ended") {
@@ -214,9 +198,7 @@ TEST_CASE("after a pause one task is tried, and the others follow it") {
     CHECK(why[0].key == a.cluster.started.front());
     CHECK_FALSE(why[0].until);
   }
-  a.cluster.started.clear();
-  a.cluster.run_for(200ms);
-  CHECK(a.cluster.started.size() >= 7);
+  CHECK(a.starts_in(200ms) >= 7);
   CHECK(a.daemon.queue->cannot_start().empty());
   CHECK(a.cluster.store.dead.empty());
 }
@@ -320,4 +302,5 @@ TEST_CASE("why: the host cannot start it") {
   }
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -4,11 +4,7 @@
 
 #include "alone.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
-TEST_SUITE_BEGIN("core");
+namespace lictor::core::test {
 
 TEST_CASE("one leads, the other waits without polling") {
   Two two;
@@ -63,10 +59,9 @@ TEST_CASE("the lock is lost with its session, seen by the watch, and barred for 
 
 TEST_CASE("the lock is lost: a fenced write shows it, also when the watch does not") {
   Two two;
-  two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
-    const auto* read = std::get_if<ReadLeader>(&e);
-    return &daemon == &two.a && read && !read->consistent ? Fault{false, true, true} : Fault{};
-  };
+  two.cluster.spoil({.lose_request = true}, [&](const Daemon& daemon, const Effect& effect) {
+    return &daemon == &two.a && watches_leader(effect);
+  });
   two.cluster.put("1");
   two.cluster.run_for(61s);  // the watch that was open has ended
   two.cluster.kill_session();
@@ -82,10 +77,9 @@ TEST_CASE("the lock is lost: a fenced write shows it, also when the watch does n
 
 TEST_CASE("the lock is lost: a renewal that is refused makes the leader look") {
   Two two;
-  two.cluster.fault = [&](const Daemon& daemon, const Effect& e) {
-    const auto* read = std::get_if<ReadLeader>(&e);
-    return &daemon == &two.a && read && !read->consistent ? Fault{false, true, true} : Fault{};
-  };
+  two.cluster.spoil({.lose_request = true}, [&](const Daemon& daemon, const Effect& effect) {
+    return &daemon == &two.a && watches_leader(effect);
+  });
   two.cluster.run_for(60s);  // the watch that was open has ended
   two.cluster.kill_session();
   two.cluster.run_for(5s + 100ms);
@@ -156,7 +150,6 @@ TEST_CASE("after a snapshot from before the leader's time a restarted daemon wai
   REQUIRE(two.cluster.run_until([&] { return two.cluster.leader() != nullptr; }, 2min));
   CHECK(two.cluster.now - from >= 29s);
   CHECK(two.cluster.running() <= 1);
-
   // What is released from now on is, and without waiting.
   two.cluster.run_for(1min);
   Daemon& leader = *two.cluster.leader();
@@ -196,7 +189,7 @@ TEST_CASE("a stranger who writes to the leader key all the time is answered at a
   CHECK(all<AcquireLock>(two.a).size() - before <= 21);
   CHECK(count(two.a, Fact::Kind::kLeaderRestored) == 1);  // the log is not to fill with it
   two.cluster.run_for(1s);
-  CHECK(two.cluster.store.read_leader({{}, true, 0}).holder == "a");
+  CHECK(two.cluster.store.serve(two.cluster.now, ReadLeader{{}, true, 0}).holder == "a");
   CHECK(two.cluster.leader() == &two.a);
 }
 
@@ -240,14 +233,13 @@ TEST_CASE("an acquisition whose reply was lost is found out by asking again") {
 
 TEST_CASE("while the lease is in doubt nothing spins, whatever falls due") {
   Two two;
-  Task& due = two.cluster.make("1");
-  due.execute_at = two.cluster.wall() + 26s;
-  due.expire_at = two.cluster.wall() + 27s;
-  two.cluster.store.put(due);
-  two.cluster.run_for(1s);
+  two.cluster.put_and_run("1", 1s, [&](Task& task) {
+    task.execute_at = two.cluster.wall() + 26s;
+    task.expire_at = two.cluster.wall() + 27s;
+  });
   two.cut_off = &two.a;
   two.cluster.run_for(30s);
   CHECK(two.cluster.started.empty());
 }
 
-TEST_SUITE_END();
+}  // namespace lictor::core::test

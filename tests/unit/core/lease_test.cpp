@@ -5,10 +5,7 @@
 #include "alone.h"
 #include "core/leadership/trust.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 bool proves(const Effect& effect) {
@@ -22,10 +19,6 @@ void lose_lock(Two& two, Daemon& daemon) {
   REQUIRE(two.cluster.run_until([&] { return two.cluster.store.leader_session().empty(); }, 1min));
   two.cluster.store.forget_lock_delay();
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("the lock_delay that counts is the holder's, and 60 s where it asked for more") {
   for (const auto& [asked, waited] : {std::pair{20s, 20s}, std::pair{120s, 60s}}) {
@@ -81,7 +74,7 @@ TEST_CASE("a release that is older than the holder who was seen is not the relea
   REQUIRE(two.until_leader(*two.b) < 1s);
   two.cluster.run_for(1s);
   // A server that lags shows a, who waits, the release by a itself.
-  LeaderRead old = two.cluster.store.read_leader({{}, true, 0});
+  LeaderRead old = two.cluster.store.serve(two.cluster.now, ReadLeader{{}, true, 0});
   old.session.clear();
   old.released = true;
   old.modify_index -= 1;
@@ -180,7 +173,7 @@ TEST_CASE("who stepped down leads again at once when the one after is gone") {
 TEST_CASE("who stepped down is not taken in by an old holder, and stands back") {
   Two two;
   two.cluster.crash(*two.b);
-  LeaderRead old = two.cluster.store.read_leader({{}, true, 0});
+  LeaderRead old = two.cluster.store.serve(two.cluster.now, ReadLeader{{}, true, 0});
   old.session = "another";
   old.holder = "z";
   old.modify_index -= 1;
@@ -197,4 +190,5 @@ TEST_CASE("who stepped down is not taken in by an old holder, and stands back") 
   CHECK(two.until_leader(two.a) < 2s);
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -4,10 +4,7 @@
 
 #include "alone.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 // Its job ends as `exit` says, but for the id.
@@ -35,45 +32,35 @@ void put(Alone& a, const char* id, const char* type, const char* serial_key = ""
   a.cluster.store.put(task);
 }
 
-void reload(Alone& a, const QueueOptions& options) {
-  a.cluster.reload(a.daemon, options);
-  a.cluster.run_for(100ms);
-}
+void reload(Alone& a, const QueueOptions& options) { a.cluster.reload(a.daemon, options, 100ms); }
 
-Duration time_allowed(const Alone& a) {
+// To the job that starts next.
+Duration time_allowed(Alone& a) {
+  REQUIRE(a.cluster.run_until([&] { return a.cluster.running() == 1; }, 1s));
   const StartJob start = all<StartJob>(a.daemon).back();
   REQUIRE(start.deadline);
   return *start.deadline - a.cluster.now;
 }
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("what a record asks for is bounded by what the configuration allows") {
   QueueOptions options = options_of("a");
   options.any_type->max_attempts_limit = 2;
   options.any_type->timeout_limit = 10s;
   Alone a{options};
-  Task& task = a.cluster.make("1");
-  task.max_attempts = 100;
-  task.timeout = 1h;
-  a.cluster.store.put(task);
-  REQUIRE(a.cluster.run_until([&] { return a.cluster.running() == 1; }, 1s));
+  a.cluster.put("1", [](Task& task) {
+    task.max_attempts = 100;
+    task.timeout = 1h;
+  });
   CHECK(time_allowed(a) == 10s);
   a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
   REQUIRE(a.cluster.run_until([&] { return a.cluster.started.size() == 2; }, 5s));
-  a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
-  a.cluster.run_for(1s);
+  a.end_and_run("tasks/1", 1s, JobEnding::kRetry);
   CHECK(a.dead("dead/1").reason == "failed");
 
   a.cluster.put("2");  // asks for nothing
-  REQUIRE(a.cluster.run_until([&] { return a.cluster.running() == 1; }, 1s));
   CHECK(time_allowed(a) == 10s);
-  a.cluster.end_job(a.daemon, "tasks/2");
-  a.cluster.run_for(1s);
+  a.end_and_run("tasks/2", 1s);
   a.cluster.put("3", [&](Task& t) { t.timeout = 2s; });
-  REQUIRE(a.cluster.run_until([&] { return a.cluster.running() == 1; }, 1s));
   CHECK(time_allowed(a) == 2s);
 }
 
@@ -98,11 +85,10 @@ TEST_CASE("a record cannot ask for less than the configured wait") {
        {Backoff{Duration::zero(), Duration::zero(), 1, 0}, Backoff{1ms, 1h, 1, 1}}) {
     Alone a{options_with([](QueueOptions& o) { o.any_type->backoff = {1s, 5min, 2, 0.2}; })};
     a.all_end_after(1ms, JobEnding::kRetry);
-    Task& task = a.cluster.make("1");
-    task.max_attempts = 1000;
-    task.backoff = impatient;
-    a.cluster.store.put(task);
-    a.cluster.run_for(10s);
+    a.cluster.put_and_run("1", 10s, [&](Task& task) {
+      task.max_attempts = 1000;
+      task.backoff = impatient;
+    });
     CHECK(a.cluster.started.size() >= 9);
     CHECK(a.cluster.started.size() <= 13);
   }
@@ -118,8 +104,7 @@ TEST_CASE("a backoff of days is one of days, by the type's setting and by the re
     if (by_record) task.backoff = days;
     a.cluster.store.put(task);
     a.cluster.run_for(1s);
-    a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
-    a.cluster.run_for(47h);
+    a.end_and_run("tasks/1", 47h, JobEnding::kRetry);
     CHECK(a.cluster.started.size() == 1);
     CHECK(a.cluster.run_until([&] { return a.cluster.started.size() == 2; }, 2h));
   }
@@ -181,18 +166,14 @@ TEST_CASE("a type at its concurrency waits in order, and the others pass") {
   CHECK(why[1].kind == Reason::Kind::kOrder);
   CHECK(why[1].count == 1);
   CHECK(why[1].key == "tasks/3");
-
   // One that is due earlier is written late.
-  Task& early = a.cluster.make("0");
-  early.type = "slow";
-  early.task_time = a.cluster.wall() - 1h;
-  a.cluster.store.put(early);
-  a.cluster.run_for(100ms);
-  a.cluster.end_job(a.daemon, "tasks/2");
-  a.cluster.run_for(100ms);
+  a.cluster.put_and_run("0", 100ms, [&](Task& task) {
+    task.type = "slow";
+    task.task_time = a.cluster.wall() - 1h;
+  });
+  a.end_and_run("tasks/2", 100ms);
   CHECK(a.cluster.started.back() == "tasks/0");
-  a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
-  a.cluster.run_for(100ms);
+  a.end_and_run("tasks/1", 100ms, JobEnding::kRetry);
   CHECK(a.cluster.started.back() == "tasks/3");
   a.cluster.store.remove("tasks/4");
   a.all_end_after(1ms);
@@ -201,9 +182,7 @@ TEST_CASE("a type at its concurrency waits in order, and the others pass") {
 }
 
 TEST_CASE("the concurrency of \"*\" counts all types that it runs together") {
-  QueueOptions options = limited(4);
-  options.any_type->concurrency = 1;
-  Alone a{options};
+  Alone a{options_with([](QueueOptions& o) { o.any_type->concurrency = 1; }, limited(4))};
   a.cluster.exclusive = false;
   put(a, "1", "one");
   put(a, "2", "another");
@@ -222,8 +201,7 @@ TEST_CASE("a reload raises, lowers and lifts the concurrency of a type") {
   CHECK(a.cluster.running() == 3);
   reload(a, limited(1));
   a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.end_job(a.daemon, "tasks/2");
-  a.cluster.run_for(100ms);
+  a.end_and_run("tasks/2", 100ms);
   CHECK(a.cluster.running() == 1);
   reload(a, limited(0));
   CHECK(a.cluster.running() == 2);
@@ -267,8 +245,7 @@ TEST_CASE("with too much that ended and is not written nothing more is claimed o
     a.cluster.run_for(100ms);
     for (const char* key : {"tasks/1", "tasks/2"}) {
       a.cluster.store.no_right.insert(key);
-      a.cluster.end_job(a.daemon, key);
-      a.cluster.run_for(100ms);
+      a.end_and_run(key, 100ms);
     }
     CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
     // What was claimed ahead had room when it was claimed.
@@ -281,15 +258,13 @@ TEST_CASE("with too much that ended and is not written nothing more is claimed o
 
 TEST_CASE("a task that was begun in time does not expire while it is claimed ahead again") {
   Alone a{options_with([](QueueOptions& o) { o.prefetch = 1; })};
-  a.cluster.put("1", [&](Task& task) { task.expire_at = a.cluster.wall() + 5s; });
-  a.cluster.run_for(100ms);
+  a.cluster.put_and_run("1", 100ms, [&](Task& task) { task.expire_at = a.cluster.wall() + 5s; });
   a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
   a.cluster.put_and_run("0", 4s);
   REQUIRE(a.cluster.started == Keys{"tasks/1", "tasks/0"});
   REQUIRE(a.cluster.store.task("tasks/1")->stamp.taken);
   a.cluster.run_for(5s);
-  a.cluster.end_job(a.daemon, "tasks/0");
-  a.cluster.run_for(1s);
+  a.end_and_run("tasks/0", 1s);
   CHECK(a.cluster.started.back() == "tasks/1");
   CHECK(a.cluster.store.dead.empty());
 }
@@ -297,8 +272,7 @@ TEST_CASE("a task that was begun in time does not expire while it is claimed ahe
 TEST_CASE("a job that timed out has failed, also when the drain would have stopped it") {
   Alone a{options_with([](QueueOptions& o) { o.drain_timeout = 100ms; })};
   a.cluster.stopping = [](Duration grace) { return grace; };
-  a.cluster.put("1", [&](Task& task) { task.timeout = 1s; });
-  a.cluster.run_for(1500ms);
+  a.cluster.put_and_run("1", 1500ms, [&](Task& task) { task.timeout = 1s; });
   a.cluster.tell(a.daemon, StopRequested{});
   CHECK(a.cluster.run_until([&] { return a.daemon.stopped; }, 20s));
   const Stamp& stamp = a.cluster.store.task("tasks/1")->stamp;
@@ -310,8 +284,7 @@ TEST_CASE("a job that ends well although it was asked to stop has ended well") {
   Alone a;
   a.cluster.stopping = [](Duration grace) { return grace; };
   a.cluster.plan = [](const Task&) { return JobPlan{2s, JobEnding::kDone, {}}; };
-  a.cluster.put("1", [&](Task& task) { task.timeout = 1s; });
-  a.cluster.run_for(5s);
+  a.cluster.put_and_run("1", 5s, [&](Task& task) { task.timeout = 1s; });
   CHECK(a.idle());
   CHECK(a.cluster.store.dead.empty());
   CHECK(a.cluster.store.finished.size() == 1);
@@ -327,11 +300,10 @@ TEST_CASE("a job that goes on after kill_grace is reported, once, and one that e
   Duration takes = options.kill_grace;
   a.cluster.stopping = [&](Duration) { return takes; };
   const auto run = [&](const std::string& name) {
-    Task& task = a.cluster.make(name);
-    task.timeout = 1s;
-    task.max_attempts = 1;
-    a.cluster.store.put(task);
-    a.cluster.run_for(1s + options.kill_grace + 3s);
+    a.cluster.put_and_run(name, 1s + options.kill_grace + 3s, [](Task& task) {
+      task.timeout = 1s;
+      task.max_attempts = 1;
+    });
   };
   run("1");
   CHECK(count(a.daemon, Fact::Kind::kGoesOn) == 0);
@@ -342,8 +314,7 @@ TEST_CASE("a job that goes on after kill_grace is reported, once, and one that e
   a.cluster.run_for(60s);
   CHECK(count(a.daemon, Fact::Kind::kGoesOn) == 1);
   a.cluster.put_and_run("3", 1s);
-  a.cluster.store.remove("tasks/3");
-  a.cluster.run_for(10s);
+  a.cluster.remove_and_run("tasks/3", 10s);
   CHECK(count(a.daemon, Fact::Kind::kGoesOn) == 2);
 }
 
@@ -399,4 +370,5 @@ TEST_CASE("a task with a thousand dead letters costs a refusal each time") {
   CHECK(refused == 5);
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

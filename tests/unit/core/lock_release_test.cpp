@@ -23,10 +23,6 @@ LeaderRead held_by(const std::string& session, std::uint64_t index) {
   return read;
 }
 
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
-
 TEST_CASE("a lock that is known to be held is given back at its index, then the session ends") {
   LockRelease steps{"s", 77};
   const auto release = asked<ReleaseLock>(steps);
@@ -105,6 +101,5 @@ TEST_CASE("a daemon that is restarted takes its session up only where its warden
   }
 }
 
-TEST_SUITE_END();
-
+}  // namespace
 }  // namespace lictor::core

@@ -5,20 +5,13 @@
 
 #include "alone.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 // Consul answers nobody for so long.
 void outage(Cluster& cluster, Duration duration) {
   const auto before = cluster.fault;
-  cluster.fault = [](const Daemon&, const Effect&) {
-    Fault fault;
-    fault.no_leader = true;
-    return fault;
-  };
+  cluster.fault = [](const Daemon&, const Effect&) { return Fault{.no_leader = true}; };
   cluster.run_for(duration);
   cluster.fault = before;
 }
@@ -40,10 +33,6 @@ void put_lost(Cluster& cluster, const std::string& id, std::uint32_t lost) {
   cluster.store.put(task);
 }
 
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
-
 TEST_CASE("a leader that may not read the members counts every owner, and does not stand still") {
   Two two;
   two.cluster.put_and_run("1", 1s);
@@ -57,12 +46,9 @@ TEST_CASE("a leader that may not read the members counts every owner, and does n
   CHECK(two.cluster.store.task("tasks/1")->stamp.lost == 1);
 }
 
-TEST_CASE(
-    "a leader that gets no answer about the members claims nothing, says so, and asks again") {
+TEST_CASE("a leader that hears nothing of the members claims nothing, says so, and asks again") {
   Cluster cluster;
-  Fault silent;
-  silent.lose_reply = true;
-  cluster.spoil<ReadOwners>(silent);
+  cluster.spoil<ReadOwners>({.lose_reply = true});
   Daemon& a = cluster.add(options_of("a"));
   cluster.put_and_run("1", 20s);
   CHECK(cluster.started.empty());
@@ -92,8 +78,7 @@ TEST_CASE("a daemon that died is a lost owner, also if it comes back on its host
 
 TEST_CASE("tasks that lost their owners too often end side by side") {
   Alone alone;
-  alone.cluster.store.control(true, {});
-  alone.cluster.run_for(1s);
+  alone.cluster.pause_and_run(true, 1s);
   for (const char* id : {"1", "2", "3"}) put_lost(alone.cluster, id, 2);
   alone.cluster.store.control(false, {});
   REQUIRE(alone.cluster.run_until([&] { return alone.idle(); }, 2min));
@@ -103,9 +88,8 @@ TEST_CASE("tasks that lost their owners too often end side by side") {
 }
 
 TEST_CASE("a task that may run at most once ends with the lease") {
-  QueueOptions options = short_lease();
-  options.any_type->delivery = Delivery::kAtMostOnce;
-  Alone alone{options};
+  Alone alone{options_with([](QueueOptions& o) { o.any_type->delivery = Delivery::kAtMostOnce; },
+                           short_lease())};
   alone.cluster.put_and_run("1", 1s);
   outage(alone.cluster, 12s);
   alone.cluster.run_for(10s);
@@ -116,13 +100,11 @@ TEST_CASE("a task that may run at most once ends with the lease") {
 TEST_CASE("a task on its last chance starts alone, and others follow when it has run for a while") {
   Alone alone{options_with([](QueueOptions& o) { o.concurrency = 4; })};
   alone.cluster.exclusive = false;
-  alone.cluster.store.control(true, {});
-  alone.cluster.run_for(1s);
+  alone.cluster.pause_and_run(true, 1s);
   put_lost(alone.cluster, "1", 1);
   put_lost(alone.cluster, "2", 1);
   alone.cluster.put("3");
-  alone.cluster.store.control(false, {});
-  alone.cluster.run_for(9s);
+  alone.cluster.pause_and_run(false, 9s);
   CHECK(alone.cluster.started == Keys{"tasks/1"});
   alone.cluster.run_for(2s);
   CHECK(alone.cluster.started == Keys{"tasks/1", "tasks/2"});
@@ -170,8 +152,7 @@ TEST_CASE("a task written again while its unreadable forerunner is being buried 
   };
   a.cluster.store.write("tasks/1", "{");
   a.cluster.run_for(50ms);
-  a.cluster.store.remove("tasks/1");
-  a.cluster.run_for(200ms);  // refused; the reading that tells why is on its way
+  a.cluster.remove_and_run("tasks/1", 200ms);  // refused; the reading that tells why is on its way
   a.cluster.put_and_run("1", 2s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
   CHECK(a.cluster.store.dead.empty());
@@ -191,14 +172,12 @@ TEST_CASE("a task that took the name of an unreadable one waits for those listed
   // It is found when it is looked up what became of the burial; the one before it is read slowly.
   a.cluster.run_for(2s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(1s);
+  a.end_and_run("tasks/1", 1s);
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
   CHECK(a.cluster.store.dead.empty());
 }
 
-TEST_CASE(
-    "a claim that is refused after one of the same bytes was sent, and lands, costs no owner") {
+TEST_CASE("a claim refused after one of the same bytes was sent, and lands, costs no owner") {
   Alone a;
   a.once(Fault{.out = 4500ms}, [](const Effect& e) { return claims(e, "tasks/1"); });
   a.cluster.put_and_run("1", 1s);
@@ -260,10 +239,8 @@ TEST_CASE("the same seed and the same events give the same effects") {
     };
     Random random{9};
     cluster.fault = [&](const Daemon&, const Effect&) {
-      Fault f;
-      f.lose_reply = random.fraction() < 0.1;
-      f.out = Duration{static_cast<Duration::rep>(1e7 * random.fraction())};
-      return f;
+      return Fault{.lose_reply = random.fraction() < 0.1,
+                   .out = Duration{static_cast<Duration::rep>(1e7 * random.fraction())}};
     };
     cluster.plan = [](const Task&) { return JobPlan{5ms, JobEnding::kRetry, "no luck"}; };
     QueueOptions options = options_of("a");
@@ -307,8 +284,7 @@ TEST_CASE("what somebody wrote beside a claim does not come back with an old lis
   a.cluster.run_for(500ms);
   a.cluster.store.touch("tasks/1", "record 1+2");
   a.cluster.run_for(500ms);
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(10s);
+  a.end_and_run("tasks/1", 10s);
   CHECK(a.idle());
   CHECK(count(a.daemon, Fact::Kind::kDone) == 1);
   CHECK(count(a.daemon, Fact::Kind::kLost) == 0);
@@ -338,8 +314,7 @@ TEST_CASE("after two watches that failed names are read by a quorum: Consul may 
 
 TEST_CASE("an outage of Consul that outlives the lease is no lost owner, however often it comes") {
   Alone alone{short_lease()};
-  alone.cluster.put("1");
-  alone.cluster.run_for(1s);
+  alone.cluster.put_and_run("1", 1s);
   for (int i = 0; i < 5; ++i) {
     outage(alone.cluster, 12s);
     alone.cluster.run_for(20s);
@@ -355,9 +330,8 @@ TEST_CASE("an outage of Consul that outlives the lease is no lost owner, however
 TEST_CASE("what an outage gave back comes before what waits behind it, also if it was rewritten") {
   for (const std::uint32_t concurrency : {1U, 4U}) {
     for (const bool rewritten : {false, true}) {
-      QueueOptions options = short_lease();
-      options.concurrency = concurrency;
-      Alone alone{options};
+      Alone alone{
+          options_with([&](QueueOptions& o) { o.concurrency = concurrency; }, short_lease())};
       for (const char* id : {"1", "2", "3"}) {
         alone.cluster.put(id, [](Task& task) { task.serial_key = "s"; });
         alone.cluster.run_for(10ms);
@@ -377,12 +351,9 @@ TEST_CASE("what an outage gave back comes before what waits behind it, also if i
 
 TEST_CASE("with concurrency 1 what an outage gave back comes before what waits behind it") {
   for (const std::uint32_t prefetch : {0U, 3U}) {
-    QueueOptions options = short_lease();
-    options.prefetch = prefetch;
-    Alone alone{options};
+    Alone alone{options_with([&](QueueOptions& o) { o.prefetch = prefetch; }, short_lease())};
     for (const char* id : {"1", "2", "3", "4"}) {
-      alone.cluster.put(id);
-      alone.cluster.run_for(10ms);
+      alone.cluster.put_and_run(id, 10ms);
     }
     alone.cluster.run_for(1s);
     REQUIRE(alone.cluster.started == Keys{"tasks/1"});
@@ -393,4 +364,5 @@ TEST_CASE("with concurrency 1 what an outage gave back comes before what waits b
   }
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -225,41 +225,9 @@ void ModelStore::speak_for(const std::string& node, std::uint64_t incarnation, D
       R"({"node":")" + node + R"(","incarnation":)" + std::to_string(incarnation) + '}';
 }
 
-SessionCreated ModelStore::create_session(Instant now, const CreateSession& effect) {
-  now_ = now;
-  return wire::decode(effect, ask(wire::encode(binding_, effect)));
-}
-
-SessionRenewed ModelStore::renew(Instant now, const RenewSession& effect) {
-  now_ = now;
-  return wire::decode(effect, ask(wire::encode(binding_, effect)));
-}
-
-SessionDestroyed ModelStore::destroy(Instant now, const DestroySession& effect) {
-  now_ = now;
-  return wire::decode(effect, ask(wire::encode(binding_, effect)));
-}
-
 void ModelStore::destroy(Instant now, const std::string& session) {
   now_ = now;
   model_.invalidate_session(now, session);
-}
-
-LockReplied ModelStore::lock(Instant now, const AcquireLock& effect) {
-  now_ = now;
-  return wire::decode(effect, ask(wire::encode(binding_, effect, WallTime{})));
-}
-
-UnlockReplied ModelStore::unlock(const ReleaseLock& effect) {
-  return wire::decode(effect, ask(wire::encode(binding_, effect, WallTime{})));
-}
-
-LeaderRead ModelStore::read_leader(const ReadLeader& effect) const {
-  return wire::decode(effect, ask(wire::encode(binding_, effect)));
-}
-
-ControlRead ModelStore::read_control(const WatchControl& effect) const {
-  return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }
 
 // Every write of the store has every waiting query asked again, and of these there are hundreds.
@@ -268,30 +236,18 @@ std::optional<LeaderRead> ModelStore::poll(const ReadLeader& effect, bool over) 
     const dev::KvRecord* leader = find(binding_.layout.lock_key(effect.partition));
     if (leader != nullptr && leader->modify_index <= effect.index) return std::nullopt;
   }
-  const auto response = ask(wire::encode(binding_, effect), over);
+  const auto response = ask(request_of(effect), over);
   if (!response) return std::nullopt;
   return wire::decode(effect, *response);
 }
 
-std::optional<ControlRead> ModelStore::poll(const WatchControl& effect, bool over) const {
-  const auto response = ask(wire::encode(binding_, effect), over);
-  if (!response) return std::nullopt;
-  return wire::decode(effect, *response);
-}
-
-std::optional<TasksListed> ModelStore::poll(const ListTasks& effect, bool over) const {
-  const auto response = ask(wire::encode(binding_, effect), over);
-  if (!response) return std::nullopt;
-  return wire::decode(binding_.layout, effect, *response);
-}
-
-std::optional<SchedulesListed> ModelStore::poll(const ListSchedules& effect, bool over) const {
-  const auto response = ask(wire::encode(binding_, effect), over);
-  if (!response) return std::nullopt;
-  SchedulesListed reply = wire::decode(binding_.layout, effect, *response, schedules_);
+SchedulesListed ModelStore::read_back(const ListSchedules& ask,
+                                      const http::Response& response) const {
+  SchedulesListed reply = wire::decode(binding_.layout, ask, response, schedules_);
   for (auto& entry : reply.entries) {
-    if (const auto it = updated.find(entry.name); it != updated.end())
+    if (const auto it = updated.find(entry.name); it != updated.end()) {
       entry.definition = it->second;
+    }
   }
   return reply;
 }
@@ -307,28 +263,11 @@ void ModelStore::translate(StoredRecord& stored) const {
   task->record = std::make_shared<const std::string>(*record);  // each answer has its own
 }
 
-TasksListed ModelStore::list(const ListTasks& effect) const {
-  return wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect)));
-}
-
-TasksFetched ModelStore::fetch(const FetchTasks& effect) const {
-  TasksFetched reply = wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect)));
+TasksFetched ModelStore::serve(Instant now, const FetchTasks& effect) {
+  now_ = now;
+  TasksFetched reply = read_back(effect, ask(request_of(effect)));
   for (StoredRecord& record : reply.records) translate(record);
   return reply;
-}
-
-TasksChecked ModelStore::check(const CheckTasks& effect) const {
-  return wire::decode(effect, ask(wire::encode(binding_, effect)));
-}
-
-HistoryListed ModelStore::list(const ListHistory& effect) const {
-  return wire::decode(binding_.layout, effect, ask(wire::encode(binding_, effect)));
-}
-
-SchedulesListed ModelStore::list(const ListSchedules& effect) const { return *poll(effect, true); }
-
-RateRead ModelStore::read(const ReadRate& effect) const {
-  return wire::decode(effect, ask(wire::encode(binding_, effect)));
 }
 
 // With the JSON in place of the names of records.
@@ -354,7 +293,8 @@ Commit ModelStore::worded(const Commit& commit) const {
   return copy;
 }
 
-Committed ModelStore::commit(const Commit& commit) {
+Committed ModelStore::serve(Instant now, const Commit& commit) {
+  now_ = now;
   std::map<std::string, std::string> there;  // what a finish would delete, by key
   for (const Op& op : commit.ops) {
     const auto* finish = std::get_if<FinishOp>(&op);
@@ -366,9 +306,7 @@ Committed ModelStore::commit(const Commit& commit) {
   applied_ = false;
   last_body_.clear();
   const http::Request request = wire::encode(binding_, json);
-  if (cost_of(commit).bytes > most_bytes) {
-    return wire::decode(json, dev::answer(413));
-  }
+  if (cost_of(commit).bytes > most_bytes) return wire::decode(json, dev::answer(413));
   Committed reply = wire::decode(json, ask(request));
   applied_ = carried_out_;
   if (!applied_) {

@@ -25,7 +25,6 @@
 #include "core/effect.h"
 #include "core/event.h"
 #include "dev/model.h"
-#include "tamper.h"
 #include "wire/consul.h"
 #include "wire/fleet.h"
 
@@ -35,6 +34,24 @@ using Keys = std::vector<std::string>;
 
 inline constexpr std::string_view kTasks = "tasks/";
 
+/// What becomes of one reply on its way, or of a server that lags behind.
+enum class Tamper {
+  kNone,
+  kStale,    // a read without ?consistent shows what was answered to an earlier one
+  kRewound,  // X-Consul-Index went back
+  kNoIndex,  // X-Consul-Index below 1
+  // What a proxy does.
+  kCut,         // the body ends early
+  kTooMany,     // 429: Consul never saw it
+  kError,       // 500, carried out or not
+  kBadGateway,  // 502, carried out or not
+};
+
+struct Tampering {
+  Tamper how = Tamper::kNone;
+  double where = 0;  // of the body, of the index, among earlier answers: 0 to 1
+};
+
 class ModelStore {
  public:
   explicit ModelStore(std::uint64_t seed);
@@ -42,24 +59,27 @@ class ModelStore {
   /// What the next requests say of the daemon that sends them.
   void speak_for(const std::string& node, std::uint64_t incarnation, Duration ttl,
                  Duration lock_delay);
-  SessionCreated create_session(Instant now, const CreateSession& effect);
-  SessionRenewed renew(Instant now, const RenewSession& effect);
-  SessionDestroyed destroy(Instant now, const DestroySession& effect);
-  LockReplied lock(Instant now, const AcquireLock& effect);
-  UnlockReplied unlock(const ReleaseLock& effect);
-  LeaderRead read_leader(const ReadLeader& effect) const;
-  ControlRead read_control(const WatchControl& effect) const;
-  TasksListed list(const ListTasks& effect) const;
-  TasksFetched fetch(const FetchTasks& effect) const;
-  TasksChecked check(const CheckTasks& effect) const;
-  HistoryListed list(const ListHistory& effect) const;
-  SchedulesListed list(const ListSchedules& effect) const;
-  RateRead read(const ReadRate& effect) const;
-  Committed commit(const Commit& commit);
+  /// Consul's answer to what a daemon asks.
+  template <class Ask>
+  requires(
+      requires(const wire::Binding& binding, Ask ask) { wire::encode(binding, ask); } ||
+      requires(const wire::Binding& binding, Ask ask) { wire::encode(binding, ask, WallTime{}); })
+      [[nodiscard]] auto serve(Instant now, const Ask& effect) {
+    now_ = now;
+    return read_back(effect, ask(request_of(effect)));
+  }
+  TasksFetched serve(Instant now, const FetchTasks& effect);
+  Committed serve(Instant now, const Commit& commit);
+  /// The same of a query that waits; std::nullopt: it still does.
   std::optional<LeaderRead> poll(const ReadLeader& effect, bool over) const;
-  std::optional<ControlRead> poll(const WatchControl& effect, bool over) const;
-  std::optional<TasksListed> poll(const ListTasks& effect, bool over) const;
-  std::optional<SchedulesListed> poll(const ListSchedules& effect, bool over) const;
+  template <class Ask>
+  requires(requires(const Ask& ask) {
+    ask.index;
+    ask.request;
+  }) [[nodiscard]] auto poll(const Ask& effect, bool over) const {
+    auto response = ask(request_of(effect), over);
+    return response ? std::optional{read_back(effect, *std::move(response))} : std::nullopt;
+  }
 
   // What other clients do.
   /// What a job would write for the task to be there.
@@ -112,12 +132,7 @@ class ModelStore {
   /// What core::Division asks; the members are the cluster's.
   template <class Ask>
   [[nodiscard]] auto answer(const Ask& ask) {
-    http::Response response;
-    if constexpr (std::is_same_v<Ask, CreateCount>) {
-      response = this->ask(wire::encode(binding_, ask, WallTime{}));
-    } else {
-      response = this->ask(wire::encode(binding_, ask));
-    }
+    const http::Response response = this->ask(request_of(ask));
     learn_count();
     return wire::decode(binding_, ask, response);
   }
@@ -159,6 +174,24 @@ class ModelStore {
   std::map<std::string, std::shared_ptr<const schedule::Definition>> updated;
 
  private:
+  template <class Ask>
+  [[nodiscard]] http::Request request_of(const Ask& ask) const {
+    if constexpr (requires { wire::encode(binding_, ask, WallTime{}); }) {
+      return wire::encode(binding_, ask, WallTime{});
+    } else {
+      return wire::encode(binding_, ask);
+    }
+  }
+  template <class Ask>
+  [[nodiscard]] auto read_back(const Ask& ask, http::Response response) const {
+    if constexpr (requires { wire::decode(ask, response); }) {
+      return wire::decode(ask, response);
+    } else {
+      return wire::decode(binding_.layout, ask, std::move(response));
+    }
+  }
+  [[nodiscard]] SchedulesListed read_back(const ListSchedules& ask,
+                                          const http::Response& response) const;
   [[nodiscard]] std::optional<http::Response> ask(const http::Request& request, bool over) const;
   [[nodiscard]] http::Response ask(const http::Request& request) const;
   [[nodiscard]] std::optional<http::Response> refusal(const http::Request& request) const;

@@ -5,19 +5,12 @@
 #include "alone.h"
 #include "simple_costs.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
+namespace lictor::core::test {
 
-TEST_SUITE_BEGIN("core");
-
-TEST_CASE(
-    "tasks start by time, then creation; those without a time have that at which they are first "
-    "seen") {
+TEST_CASE("tasks start by time, then creation; without a time they have that of being seen") {
   Alone a;
   a.all_end_after(10ms);
-  a.cluster.store.control(true, "");
-  a.cluster.run_for(100ms);
+  a.cluster.pause_and_run(true, 100ms);
   const auto put = [&](const std::string& id, std::optional<std::int64_t> at) {
     Task& task = a.cluster.make(id);
     if (at) task.task_time = WallTime{std::chrono::seconds{*at}};
@@ -53,8 +46,7 @@ TEST_CASE("a task without a time has the right place once a clock that was a day
   a.cluster.put_and_run("untimed", 1s);
   a.cluster.step_clock(a.daemon, -24h);
   a.cluster.run_for(1s);
-  a.cluster.put("later", [&](Task& task) { task.task_time = a.cluster.wall() + 1h; });
-  a.cluster.run_for(1s);
+  a.cluster.put_and_run("later", 1s, [&](Task& task) { task.task_time = a.cluster.wall() + 1h; });
   a.cluster.store.control(false, "");
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
   CHECK(a.cluster.started == Keys{"tasks/untimed", "tasks/later"});
@@ -64,18 +56,15 @@ TEST_CASE("a blocked task goes before one of its serialKey whose place a set clo
   Alone a{options_with([](QueueOptions& o) { o.concurrency = 2; })};
   const auto with_key = [](Task& task) { task.serial_key = "s"; };
   a.cluster.step_clock(a.daemon, -24h);
-  a.cluster.put("first", with_key);
-  a.cluster.run_for(1s);
+  a.cluster.put_and_run("first", 1s, with_key);
   a.cluster.put("untimed", with_key);
   a.cluster.put("timed", [&](Task& task) {
     task.serial_key = "s";
     task.task_time = a.cluster.wall() - 1h;
   });
   a.cluster.run_for(1s);
-  a.cluster.store.control(true, "");
-  a.cluster.run_for(1s);
-  a.cluster.end_job(a.daemon, "tasks/first");
-  a.cluster.run_for(1s);
+  a.cluster.pause_and_run(true, 1s);
+  a.end_and_run("tasks/first", 1s);
   a.cluster.step_clock(a.daemon, 24h);
   a.cluster.run_for(1s);
   a.all_end_after(10ms);
@@ -98,10 +87,9 @@ TEST_CASE("when a task is first seen never falls with its CreateIndex, and does 
 TEST_CASE("a start says how long the task waited, and how late it is") {
   Alone a;
   a.cluster.put_and_run("first", 100ms);
-  a.cluster.put("timed", [&](Task& task) { task.execute_at = a.cluster.wall() + 1s; });
+  a.cluster.put("timed", a.cluster.due_in(1s));
   a.cluster.run_for(3s);  // the first one is in the way
-  a.cluster.end_job(a.daemon, "tasks/first");
-  a.cluster.run_for(100ms);
+  a.end_and_run("tasks/first", 100ms);
   std::map<std::string, Fact> started;
   for (const Fact& fact : all<Fact>(a.daemon)) {
     if (fact.kind == Fact::Kind::kStarted) started.emplace(fact.key, fact);
@@ -143,15 +131,13 @@ TEST_CASE("tasks that were claimed ahead start in order, one at a time") {
 
 TEST_CASE("a task starts when it is due, not before, also across a step of the wall clock") {
   Alone a;
-  a.cluster.put("later", [&](Task& task) { task.execute_at = a.cluster.wall() + 10s; });
-  a.cluster.run_for(9s);
+  a.cluster.put_and_run("later", 9s, a.cluster.due_in(10s));
   CHECK(a.cluster.started.empty());
   a.cluster.run_for(1010ms);
   CHECK(a.cluster.started == Keys{"tasks/later"});
 
-  a.cluster.put("tomorrow", [&](Task& task) { task.execute_at = a.cluster.wall() + 24h; });
-  a.cluster.end_job(a.daemon, "tasks/later");
-  a.cluster.run_for(1s);
+  a.cluster.put("tomorrow", a.cluster.due_in(24h));
+  a.end_and_run("tasks/later", 1s);
   a.cluster.tell(a.daemon, WallClockRead{a.cluster.wall() + 25h, a.cluster.now});
   a.cluster.run_for(100ms);
   CHECK(a.cluster.started.back() == "tasks/tomorrow");
@@ -159,10 +145,8 @@ TEST_CASE("a task starts when it is due, not before, also across a step of the w
 
 TEST_CASE("a task that is due in a thousand years makes nobody look") {
   Alone a;
-  Task& task = a.cluster.make("far");
-  task.execute_at = a.cluster.wall() + std::chrono::hours{24 * 365 * 1000};
-  a.cluster.store.put(task);
-  a.cluster.run_for(std::chrono::hours{24});
+  a.cluster.put_and_run("far", std::chrono::hours{24},
+                        a.cluster.due_in(std::chrono::hours{24 * 365 * 1000}));
   const std::size_t before = a.daemon.log.size();
   CHECK(a.daemon.queue->next_deadline() > a.cluster.now);
   a.cluster.run_for(10s);
@@ -173,29 +157,25 @@ TEST_CASE("while the queue is paused running jobs go on, and nothing starts") {
   Alone a;
   a.cluster.put("1");
   a.cluster.put_and_run("2", 100ms);
-  a.cluster.store.control(true, "");
-  a.cluster.run_for(100ms);
+  a.cluster.pause_and_run(true, 100ms);
   Task& due = a.cluster.make("3");
   due.execute_at = a.cluster.wall() + 1s;  // what becomes due meanwhile is no reason to spin
   a.cluster.store.put(due);
   a.cluster.run_for(5s);
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(5s);
+  a.end_and_run("tasks/1", 5s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
   CHECK(count(a.daemon, Fact::Kind::kPaused) == 1);
-  a.cluster.store.control(false, "");
-  a.cluster.run_for(100ms);
+  a.cluster.pause_and_run(false, 100ms);
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
 }
 
 TEST_CASE("the backoff is jittered, capped, and survives a factor beyond all numbers") {
   Alone a{options_with([](QueueOptions& o) { o.any_type->max_attempts = 1000; })};
   a.all_end_after(1ms, JobEnding::kRetry);
-  Task& task = a.cluster.make("1");
-  task.backoff = Backoff{Duration::zero(), 1s, 100.0, 0.5};
-  task.stamp.attempt = 900;
-  a.cluster.store.put(task);
-  a.cluster.run_for(2s);
+  a.cluster.put_and_run("1", 2s, [](Task& task) {
+    task.backoff = Backoff{Duration::zero(), 1s, 100.0, 0.5};
+    task.stamp.attempt = 900;
+  });
   CHECK(a.cluster.started.size() >= 2);
   CHECK(a.cluster.started.size() < 6);
 }
@@ -243,8 +223,7 @@ TEST_CASE("a waiting task whose executor is taken away is reported") {
   CHECK(count(a.daemon, Fact::Kind::kNoExecutor) == 0);
   QueueOptions next = options;
   next.any_type.reset();
-  a.cluster.reload(a.daemon, next);
-  a.cluster.run_for(1s);
+  a.cluster.reload(a.daemon, next, 1s);
   CHECK(count(a.daemon, Fact::Kind::kNoExecutor) == 1);
 }
 
@@ -263,8 +242,7 @@ TEST_CASE("a record too large for one fenced transaction is left alone, readable
   CHECK(why[0].kind == Reason::Kind::kTooLarge);
   CHECK(why[0].text.starts_with("393000 bytes; a transaction holds records of up to 392"));
   a.cluster.put("1");  // shorter now
-  a.cluster.end_job(a.daemon, "tasks/2");
-  a.cluster.run_for(1s);
+  a.end_and_run("tasks/2", 1s);
   CHECK(a.cluster.started.back() == "tasks/1");
 }
 
@@ -277,8 +255,7 @@ TEST_CASE("a record that just fits into one transaction is claimed, and its fail
   a.cluster.store.put(task);
   a.cluster.run_for(1s);
   REQUIRE(a.cluster.started == Keys{"tasks/1"});
-  a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kPermanent, "no luck");
-  a.cluster.run_for(1s);
+  a.end_and_run("tasks/1", 1s, JobEnding::kPermanent);
   CHECK(a.dead("dead/1").reason == "permanent");
   CHECK(a.idle());
   CHECK(count(a.daemon, Fact::Kind::kTooLarge) == 0);
@@ -297,4 +274,4 @@ TEST_CASE("a task that may not be written is set aside, and holds up nobody") {
   CHECK(a.cluster.started == Keys{"tasks/2", "tasks/1"});
 }
 
-TEST_SUITE_END();
+}  // namespace lictor::core::test

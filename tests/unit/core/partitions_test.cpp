@@ -2,21 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 
-#include "cluster.h"
+#include "alone.h"
 #include "core/partition.h"
 #include "simple_costs.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 constexpr std::uint32_t kCount = 4;
@@ -42,23 +35,16 @@ struct Hosts {
           if (beside) cluster.violation(task.key + " runs beside " + job.task->key);
         }
       }
-      JobPlan job;
-      job.after = runs_for;
-      return job;
+      return JobPlan{.after = runs_for, .error = {}};
     };
-  }
-  ~Hosts() {
-    const auto& found = cluster.violations();
-    CHECK_MESSAGE(found.empty(), (found.empty() ? std::string{} : found.front()));
   }
 
   void put(int first, int last, const std::string& serial_key = {}) {
     for (int i = first; i <= last; ++i) {
-      Task& task = cluster.make(std::to_string(i));
-      task.serial_key = serial_key;
-      task.task_time = cluster.wall();
-      cluster.store.put(task);
-      cluster.run_for(2ms);
+      cluster.put_and_run(std::to_string(i), 2ms, [&](Task& task) {
+        task.serial_key = serial_key;
+        task.task_time = cluster.wall();
+      });
     }
   }
   [[nodiscard]] bool all_led() {
@@ -67,26 +53,31 @@ struct Hosts {
     }
     return true;
   }
+  // One that leads all partitions.
+  Daemon& add_leader(const QueueOptions& options) {
+    Daemon& daemon = cluster.add(options);
+    REQUIRE(cluster.run_until([&] { return all_led(); }, 1s));
+    return daemon;
+  }
   [[nodiscard]] bool idle() { return !cluster.store.has_tasks(); }
+  void run_to_the_end(Duration limit, std::size_t jobs) {
+    REQUIRE(cluster.run_until([&] { return idle(); }, limit));
+    CHECK(begun.size() == jobs);
+  }
   [[nodiscard]] std::size_t led_by(const Daemon& daemon) {
     std::size_t count = 0;
     for (std::uint32_t i = 0; i < kCount; ++i) count += cluster.leader(i) == &daemon ? 1 : 0;
     return count;
   }
 
-  Cluster cluster;
+  CheckedCluster cluster;
   Duration runs_for = 10ms;
   std::vector<std::string> begun;
 };
 
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
-
 TEST_CASE("one host leads all partitions, and runs the tasks of all in their order") {
   Hosts hosts;
-  hosts.cluster.add(in_four("a", 1));
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
+  hosts.add_leader(in_four("a", 1));
   hosts.put(1, 20);
   REQUIRE(hosts.cluster.run_until([&] { return hosts.idle(); }, 10s));
   std::vector<std::string> expected;
@@ -96,8 +87,7 @@ TEST_CASE("one host leads all partitions, and runs the tasks of all in their ord
 
 TEST_CASE("a lock that is lost takes its partition alone") {
   Hosts hosts;
-  Daemon& a = hosts.cluster.add(in_four("a"));
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
+  Daemon& a = hosts.add_leader(in_four("a"));
   hosts.runs_for = 1h;
   hosts.put(1, 4);
   hosts.cluster.run_for(100ms);
@@ -119,8 +109,7 @@ TEST_CASE("jobs that may outlive the lease go on when their partition is lost") 
   Hosts hosts;
   QueueOptions options = in_four("a", 12);
   options.any_type->on_lease_lost = OnLeaseLost::kFinish;
-  Daemon& a = hosts.cluster.add(options);
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
+  Daemon& a = hosts.add_leader(options);
   hosts.runs_for = 1h;
   hosts.put(1, 12);
   hosts.cluster.run_for(100ms);
@@ -137,8 +126,7 @@ TEST_CASE("jobs that may outlive the lease go on when their partition is lost") 
 
 TEST_CASE("a partition that is lost while a claimed task of it is read again is another's") {
   Hosts hosts;
-  Daemon& a = hosts.cluster.add(in_four("a"));
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
+  Daemon& a = hosts.add_leader(in_four("a"));
   hosts.cluster.run_for(100ms);
   int id = 1;
   while (partition_of(std::to_string(id), kCount) != 0) ++id;
@@ -155,8 +143,7 @@ TEST_CASE("a partition that is lost while a claimed task of it is read again is 
   };
   hosts.put(id, id);
   hosts.cluster.run_for(50ms);
-  hosts.cluster.store.remove(key);
-  hosts.cluster.run_for(50ms);
+  hosts.cluster.remove_and_run(key, 50ms);
   hosts.cluster.put(std::to_string(id), with_record("another record"));
   REQUIRE(hosts.cluster.run_until([&] { return a.queue->state_text(key) == "checking"; }, 1s));
   hosts.cluster.store.remove_leader_key();
@@ -187,8 +174,7 @@ TEST_CASE("one host proves 256 partitions, and runs their tasks, whatever a tran
     CHECK(count(a, Fact::Kind::kLeaseExpired) == 0);
     CHECK(count(a, Fact::Kind::kStoreTrouble) == 0);
     hosts.put(1, 600);
-    REQUIRE(hosts.cluster.run_until([&] { return hosts.idle(); }, 1min));
-    CHECK(hosts.begun.size() == 600);
+    hosts.run_to_the_end(1min, 600);
     for (const Commit& commit : all<Commit>(a)) {
       CHECK(cost_of(commit).operations <= limits::kMostOperations);
     }
@@ -197,14 +183,9 @@ TEST_CASE("one host proves 256 partitions, and runs their tasks, whatever a tran
 
 TEST_CASE("with its session every lock is lost, though one of them is asked for at a time") {
   Hosts hosts;
-  Daemon& a = hosts.cluster.add(in_four("a"));
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
-  hosts.cluster.fault = [](const Daemon&, const Effect& effect) {  // no watch tells
-    Fault fault;
-    const auto* read = std::get_if<ReadLeader>(&effect);
-    fault.lose_reply = read != nullptr && !read->consistent;
-    return fault;
-  };
+  Daemon& a = hosts.add_leader(in_four("a"));
+  hosts.cluster.spoil({.lose_reply = true},
+                      [](const Daemon&, const Effect& effect) { return watches_leader(effect); });
   hosts.cluster.run_for(2min);
   hosts.cluster.kill_session();
   hosts.cluster.run_for(a.options.proof_interval());
@@ -225,8 +206,7 @@ TEST_CASE("with another number of partitions no lock is asked for again and agai
 
 TEST_CASE("a stop drains every partition, releases every lock, and then ends the session") {
   Hosts hosts;
-  Daemon& a = hosts.cluster.add(in_four("a"));
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
+  Daemon& a = hosts.add_leader(in_four("a"));
   hosts.runs_for = 200ms;
   hosts.put(1, 8);
   hosts.cluster.tell(a, StopRequested{});
@@ -235,29 +215,25 @@ TEST_CASE("a stop drains every partition, releases every lock, and then ends the
   CHECK(all<DestroySession>(a).size() == 1);
   CHECK(a.jobs.empty());
   for (std::uint32_t i = 0; i < kCount; ++i) CHECK(hosts.cluster.store.leader_session(i).empty());
-  Daemon& b = hosts.cluster.add(in_four("b"));
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));  // without a lock-delay
+  Daemon& b = hosts.add_leader(in_four("b"));  // without a lock-delay
   CHECK(hosts.led_by(b) == kCount);
   REQUIRE(hosts.cluster.run_until([&] { return hosts.idle(); }, 10s));
 }
 
 TEST_CASE("a step-down gives up every partition, and another host takes them") {
   Hosts hosts;
-  Daemon& a = hosts.cluster.add(in_four("a"));
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
+  Daemon& a = hosts.add_leader(in_four("a"));
   Daemon& b = hosts.cluster.add(in_four("b"));
   hosts.put(1, 20);
   hosts.cluster.store.control(false, "please");
   REQUIRE(hosts.cluster.run_until([&] { return hosts.led_by(b) == kCount; }, 5s));
   CHECK(hosts.led_by(a) == 0);
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.idle(); }, 10s));
-  CHECK(hosts.begun.size() == 20);
+  hosts.run_to_the_end(10s, 20);
 }
 
 TEST_CASE("a host that joins gets its share, one partition after the other, while tasks run") {
   Hosts hosts;
-  Daemon& a = hosts.cluster.add(in_four("a"));
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
+  Daemon& a = hosts.add_leader(in_four("a"));
   hosts.cluster.run_for(1min);
   Daemon& b = hosts.cluster.add(in_four("b"));
   std::size_t most_free = 0;
@@ -276,15 +252,13 @@ TEST_CASE("a host that joins gets its share, one partition after the other, whil
   CHECK(shared());
   CHECK(hosts.led_by(a) == 2);
   CHECK(most_free <= 1);
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.idle(); }, 1min));
-  CHECK(hosts.begun.size() == 300);
+  hosts.run_to_the_end(1min, 300);
 }
 
 TEST_CASE("beside two daemons of one name another host gets its share") {
   Hosts hosts;
   Daemon& a = hosts.cluster.add(in_four("a"));
-  Daemon& twin = hosts.cluster.add(in_four("a"));
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
+  Daemon& twin = hosts.add_leader(in_four("a"));
   hosts.cluster.run_for(6min);
   // What one of them loses the other may take.
   for (int i = 0; i < 20 && (hosts.led_by(a) == 0 || hosts.led_by(twin) == 0); ++i) {
@@ -334,8 +308,7 @@ TEST_CASE("a host that is drained gives all away, and gets its share back afterw
 
 TEST_CASE("a fair share is not worth a long job: its partition stays where it runs") {
   Hosts hosts;
-  Daemon& a = hosts.cluster.add(in_four("a"));
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
+  Daemon& a = hosts.add_leader(in_four("a"));
   hosts.runs_for = 1h;
   hosts.put(1, 12);
   hosts.cluster.run_for(1s);
@@ -397,8 +370,7 @@ TEST_CASE("one request proves all partitions, and nothing else is asked while no
   Hosts hosts;
   QueueOptions options = in_four("a");
   options.session_ttl = 10min;  // it outlives the leases
-  Daemon& a = hosts.cluster.add(options);
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 1s));
+  Daemon& a = hosts.add_leader(options);
   hosts.cluster.run_for(1min);
   a.log.clear();
   hosts.cluster.run_for(1min);
@@ -420,4 +392,5 @@ TEST_CASE("one request proves all partitions, and nothing else is asked while no
   CHECK(count(a, Fact::Kind::kLeaseRegained) == kCount);
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -6,10 +6,7 @@
 
 #include "alone.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 QueueOptions ahead(std::uint32_t prefetch) {
@@ -36,10 +33,6 @@ struct Timed : Alone {
     return std::nullopt;
   }
 };
-
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
 
 TEST_CASE("what is claimed ahead starts at the instant at which it is due, without Consul") {
   Timed a{ahead(2)};
@@ -121,23 +114,23 @@ TEST_CASE("of those that are due together the first in order are claimed ahead")
 
 // Only where none that are due would start the sooner, and not for long.
 TEST_CASE("of many that are due together the last starts before the first end is written") {
-  constexpr int kCount = 200;
+  constexpr int kAtOnce = 200;
   struct Case {
     Duration job, wait;  // until the first transaction after the instant
   };
-  for (const auto& [job, wait] : {Case{100us, kCount / 2 * 100us}, Case{10ms, 100ms}}) {
-    QueueOptions options = ahead(kCount);
+  for (const auto& [job, wait] : {Case{100us, kAtOnce / 2 * 100us}, Case{10ms, 100ms}}) {
+    QueueOptions options = ahead(kAtOnce);
     options.concurrency = 2;
     options.session_ttl = options.lock_delay = 60s;
     Timed a{options};
     a.cluster.exclusive = false;
     a.all_end_after(job);
     const Instant due = a.cluster.now + 2s;
-    for (int i = 0; i < kCount; ++i) a.put(std::to_string(i), 2s);
+    for (int i = 0; i < kAtOnce; ++i) a.put(std::to_string(i), 2s);
     a.cluster.run_for(1900ms);
-    REQUIRE(a.daemon.queue->claimed_ahead() == kCount);
+    REQUIRE(a.daemon.queue->claimed_ahead() == kAtOnce);
     CHECK(a.cluster.run_until([&] { return a.idle(); }, 10s));
-    CHECK(a.cluster.started.size() == kCount);
+    CHECK(a.cluster.started.size() == kAtOnce);
 
     std::optional<Instant> written;
     for (const auto& logged : a.daemon.log) {
@@ -170,8 +163,7 @@ TEST_CASE("a retry that is claimed ahead keeps its time, should its owner be los
   options.any_type->backoff = Backoff{10s, 10s, 1.0, 0.0};
   Timed a{options};
   a.cluster.put_and_run("1", 100ms);
-  a.cluster.end_job(a.daemon, "tasks/1", JobEnding::kRetry, "no luck");
-  a.cluster.run_for(9500ms);
+  a.end_and_run("tasks/1", 9500ms, JobEnding::kRetry);
   REQUIRE(a.taken("1"));
   REQUIRE(a.cluster.store.task("tasks/1")->stamp.retry_at);
   CHECK(*a.cluster.store.task("tasks/1")->stamp.retry_at > a.cluster.wall());
@@ -220,8 +212,6 @@ TEST_CASE("why: claimed ahead, with the time at which it is due") {
   CHECK(reasons[0].kind == Reason::Kind::kPrefetched);
   CHECK(reasons[0].until == a.cluster.store.task("tasks/1")->execute_at);
 }
-
-namespace {
 
 QueueOptions by_their_time(std::uint32_t concurrency = 2) {
   QueueOptions options = options_of("a");
@@ -284,8 +274,6 @@ void hold_ahead(Alone& a) {
   a.cluster.run_for(100ms);
 }
 
-}  // namespace
-
 TEST_CASE("jobs of milliseconds are claimed ahead, and share their transactions") {
   QueueOptions without = by_their_time();
   without.prefetch_horizon = {};
@@ -315,10 +303,9 @@ TEST_CASE("what finds no slot after all is given back, and has lost nothing") {
     CHECK(task.stamp.lost == 0);
   }
   // One that comes first from now on is the next.
-  a.cluster.put("early", [&](Task& task) { task.task_time = WallTime{std::chrono::seconds{1}}; });
-  a.cluster.run_for(100ms);
-  a.cluster.end_job(a.daemon, "tasks/u1000");
-  a.cluster.run_for(100ms);
+  a.cluster.put_and_run("early", 100ms,
+                        [&](Task& task) { task.task_time = WallTime{std::chrono::seconds{1}}; });
+  a.end_and_run("tasks/u1000", 100ms);
   REQUIRE(a.cluster.started.size() > 102);
   CHECK(a.cluster.started[102] == "tasks/early");
 }
@@ -331,8 +318,7 @@ TEST_CASE("a reload that ends claims ahead gives back those that are held") {
     QueueOptions next = options_of("a");
     next.concurrency = concurrency;
     next.prefetch = prefetch;
-    a.cluster.reload(a.daemon, next);
-    a.cluster.run_for(100ms);
+    a.cluster.reload(a.daemon, next, 100ms);
     CHECK(taken(a.cluster) == 2 + a.daemon.queue->claimed_ahead());
     return a.daemon.queue->claimed_ahead();
   };
@@ -361,4 +347,5 @@ TEST_CASE("never more than may end and not be written") {
   CHECK(drain(options, 1ms).most_taken <= 4);
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

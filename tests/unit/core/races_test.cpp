@@ -5,10 +5,7 @@
 
 #include "alone.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 // The reply to the claim of `key` takes 300 ms, so that the watch shows what happens meanwhile.
@@ -26,17 +23,12 @@ std::size_t commits_before(const Daemon& daemon, const std::string& finished_key
   return static_cast<std::size_t>(-1);
 }
 
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
-
 TEST_CASE("a task deleted while its claim is under way is not started") {
   Alone a;
   delay_claim_reply(a, "tasks/1");
   a.cluster.put_and_run("1", 50ms);
   REQUIRE(a.cluster.store.task("tasks/1")->stamp.taken);
-  a.cluster.store.remove("tasks/1");
-  a.cluster.run_for(1s);
+  a.cluster.remove_and_run("tasks/1", 1s);
   CHECK(a.cluster.started.empty());
   CHECK(count(a.daemon, Fact::Kind::kWithdrawn) == 1);
   a.cluster.put_and_run("1", 1s);
@@ -48,8 +40,7 @@ TEST_CASE("a task rewritten while its claim is under way runs in its new version
   delay_claim_reply(a, "tasks/1");
   a.cluster.put_and_run("1", 50ms);
   REQUIRE(a.cluster.store.task("tasks/1")->stamp.taken);
-  a.cluster.put("1", with_record("another record"));
-  a.cluster.run_for(1s);
+  a.cluster.put_and_run("1", 1s, with_record("another record"));
   CHECK(a.cluster.started == Keys{"tasks/1"});
   REQUIRE(a.cluster.running() == 1);
   a.cluster.end_job(a.daemon, "tasks/1");  // as if it had been rewritten just after its start
@@ -76,8 +67,7 @@ TEST_CASE("a claimed task that is read again runs, also where Consul was restore
     return fault;
   };
   a.cluster.run_for(50ms);
-  a.cluster.store.remove("tasks/1");
-  a.cluster.run_for(50ms);
+  a.cluster.remove_and_run("tasks/1", 50ms);
   a.cluster.put("1", with_record("another record"));
   const auto is_checked = [&] { return a.daemon.queue->state_text("tasks/1") == "checking"; };
   REQUIRE(a.cluster.run_until(is_checked, 1s));
@@ -93,12 +83,10 @@ TEST_CASE("a task whose claim is refused after its executor went waits for an ex
   Alone a{options};
   a.cluster.store.no_right.insert("tasks/1");
   a.once({.back = 50ms}, [](const Effect& e) { return claims(e, "tasks/1"); });
-  a.cluster.put("1", [&](Task& task) { task.type = "T"; });
-  a.cluster.run_for(20ms);
+  a.cluster.put_and_run("1", 20ms, [&](Task& task) { task.type = "T"; });
   REQUIRE(a.daemon.queue->state_text("tasks/1") == "claiming");
   options.types.clear();
-  a.cluster.reload(a.daemon, options);
-  a.cluster.run_for(10s);
+  a.cluster.reload(a.daemon, options, 10s);
   CHECK(a.daemon.queue->state_text("tasks/1") == "no executor");
 }
 
@@ -107,8 +95,7 @@ TEST_CASE("a task written again while its old record goes to the dead letters ru
   a.once({.back = 200ms}, begins_with<BuryOp>);
   a.cluster.put("1", [&](Task& task) { task.expire_at = a.cluster.wall() - 1s; });
   REQUIRE(a.cluster.run_until([&] { return !a.cluster.store.has("tasks/1"); }, 1s));
-  a.cluster.put("1", [&](Task& task) { task.expire_at.reset(); });
-  a.cluster.run_for(1s);
+  a.cluster.put_and_run("1", 1s, [&](Task& task) { task.expire_at.reset(); });
   CHECK(a.cluster.started == Keys{"tasks/1"});
 }
 
@@ -124,19 +111,15 @@ TEST_CASE("many tasks that expire together do not hold up the end of one that ru
   a.cluster.run_for(9s);
   a.daemon.log.clear();
   a.cluster.run_for(1s + 1ms);
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(1s);
+  a.end_and_run("tasks/1", 1s);
   CHECK(commits_before(a.daemon, "tasks/1") < 5);
   CHECK(a.cluster.run_until([&] { return a.cluster.store.dead.size() == kMany; }, 1min));
 }
 
-TEST_CASE(
-    "an answer of the control key's watch that is older than the one before changes nothing") {
+TEST_CASE("an answer about the control key that is older than the one before changes nothing") {
   Alone a;
-  a.cluster.store.control(false, {});
-  a.cluster.run_for(100ms);
-  a.cluster.store.control(true, {});
-  a.cluster.run_for(100ms);
+  a.cluster.pause_and_run(false, 100ms);
+  a.cluster.pause_and_run(true, 100ms);
   REQUIRE(a.daemon.queue->paused());
   const RequestId watch = all<WatchControl>(a.daemon).back().request;
   const std::uint64_t index = all<WatchControl>(a.daemon).back().index;
@@ -159,8 +142,7 @@ TEST_CASE("a task deleted while it runs has its job stopped, and one written aga
   Alone a;
   a.cluster.put_and_run("1", 100ms);
   REQUIRE(a.cluster.running() == 1);
-  a.cluster.store.remove("tasks/1");
-  a.cluster.run_for(5ms);
+  a.cluster.remove_and_run("tasks/1", 5ms);
   a.cluster.put("1");  // while the job is being stopped
   a.cluster.run_for(100ms);
   CHECK(count(a.daemon, Fact::Kind::kWithdrawn) == 1);
@@ -168,12 +150,10 @@ TEST_CASE("a task deleted while it runs has its job stopped, and one written aga
   CHECK(a.cluster.store.dead.empty());
 }
 
-TEST_CASE(
-    "of a job that is being stopped for a deleted task a lost lead leaves nothing unwritten") {
+TEST_CASE("a lost lead leaves nothing unwritten of a job that is stopped for a deleted task") {
   Alone a;
   a.cluster.put_and_run("1", 100ms);
-  a.cluster.store.remove("tasks/1");
-  a.cluster.run_for(5ms);
+  a.cluster.remove_and_run("tasks/1", 5ms);
   REQUIRE(a.cluster.running() == 1);
   a.cluster.kill_session();
   a.cluster.run_for(100ms);
@@ -186,11 +166,11 @@ TEST_CASE("a task deleted while its finish is under way, and written again, runs
   a.cluster.put_and_run("1", 100ms);
   a.cluster.spoil({.out = 500ms},
                   [](const Daemon&, const Effect& e) { return finishes(e, "tasks/1"); });
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(100ms);
+  a.end_and_run("tasks/1", 100ms);
   a.cluster.store.remove("tasks/1");
   a.cluster.put_and_run("1", 1s);
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1"});
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

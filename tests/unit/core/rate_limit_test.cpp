@@ -1,28 +1,24 @@
 // How fast tasks may be taken: the limit is the queue's, whoever leads.
 
 #include <algorithm>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 
 #include "alone.h"
-#include "cluster.h"
 #include "wire/transaction_plan.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
-// When jobs started, in order.
-void watch_starts(Cluster& cluster, std::vector<Instant>& starts) {
-  cluster.plan = [&](const Task&) {
-    starts.push_back(cluster.now);
-    return JobPlan{.after = 1ms, .error = {}};
-  };
-}
+// When jobs started, in order; from now on.
+struct Starts : std::vector<Instant> {
+  explicit Starts(Cluster& cluster) {
+    cluster.plan = [this, &cluster](const Task&) {
+      push_back(cluster.now);
+      return JobPlan{.after = 1ms, .error = {}};
+    };
+  }
+};
 
 std::size_t count_within(const std::vector<Instant>& starts, Instant from, Duration span) {
   return static_cast<std::size_t>(std::count_if(starts.begin(), starts.end(), [&](Instant start) {
@@ -32,14 +28,9 @@ std::size_t count_within(const std::vector<Instant>& starts, Instant from, Durat
 
 std::size_t bucket_reads(const Daemon& daemon) { return all<ReadRate>(daemon).size(); }
 
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
-
 TEST_CASE("another host goes on with the bucket, and does not wait when it is full") {
   Two two{options_with([](QueueOptions& o) { o.rate_limit = Rate{10s, 3}; })};
-  std::vector<Instant> starts;
-  watch_starts(two.cluster, starts);
+  Starts starts{two.cluster};
   for (int i = 0; i < 5; ++i) two.cluster.put(std::to_string(i));
   two.cluster.run_for(1s);
   CHECK(starts.size() == 3);
@@ -76,11 +67,9 @@ TEST_CASE("a burst takes two round trips, not one for each task") {
   options.rate_limit = Rate{1s, 50};
   options.concurrency = 50;
   Alone a{options};
-  std::vector<Instant> starts;
-  watch_starts(a.cluster, starts);
+  Starts starts{a.cluster};
   a.cluster.exclusive = false;
-  a.cluster.store.control(true, "");
-  a.cluster.run_for(1s);
+  a.cluster.pause_and_run(true, 1s);
   for (int i = 0; i < 60; ++i) a.cluster.put(std::to_string(i));
   a.cluster.run_for(1s);
   a.cluster.store.control(false, "");
@@ -100,8 +89,7 @@ TEST_CASE("several leaders take from one bucket, and each gets its turn") {
     options.rate_limit = Rate{1s, 2};
     cluster.add(options);
   }
-  std::vector<Instant> starts;
-  watch_starts(cluster, starts);
+  Starts starts{cluster};
   cluster.run_for(1min);  // both lead
   for (int i = 0; i < 400; ++i) cluster.put(std::to_string(i));
   const Instant from = cluster.now;
@@ -118,8 +106,7 @@ TEST_CASE("several leaders take from one bucket, and each gets its turn") {
 
 TEST_CASE("a clock that was days ahead stops the queue for as long as the bucket takes to fill") {
   Alone a{options_with([](QueueOptions& o) { o.rate_limit = Rate{10s, 2}; })};
-  std::vector<Instant> starts;
-  watch_starts(a.cluster, starts);
+  Starts starts{a.cluster};
   a.cluster.store.write("rate", wire::bucket_text(a.cluster.wall() + 48h));
   for (int i = 0; i < 3; ++i) a.cluster.put(std::to_string(i));
   CHECK(a.cluster.run_until([&] { return starts.size() == 3; }, 31s));
@@ -129,8 +116,7 @@ TEST_CASE("a clock that was days ahead stops the queue for as long as the bucket
 TEST_CASE("without the right to the key each leader counts by itself, and says so once") {
   for (const bool may_read : {true, false}) {
     Alone a{options_with([](QueueOptions& o) { o.rate_limit = Rate{1s, 1}; })};
-    std::vector<Instant> starts;
-    watch_starts(a.cluster, starts);
+    Starts starts{a.cluster};
     auto& rights = may_read ? a.cluster.store.no_right : a.cluster.store.unreadable;
     rights.insert("rate");
     for (int i = 0; i < 100; ++i) a.cluster.put(std::to_string(i));
@@ -148,11 +134,8 @@ TEST_CASE("without the right to the key each leader counts by itself, and says s
 }
 
 TEST_CASE("a rate holds over restarts of its leader, orderly ones and crashes") {
-  QueueOptions options = options_of("a");
-  options.rate_limit = Rate{10s, 1};
-  Alone a{options};
-  std::vector<Instant> starts;
-  watch_starts(a.cluster, starts);
+  Alone a{options_with([](QueueOptions& o) { o.rate_limit = Rate{10s, 1}; })};
+  Starts starts{a.cluster};
   for (int i = 0; i < 20; ++i) a.cluster.put(std::to_string(i));
   for (int i = 0; i < 12; ++i) {
     a.cluster.run_for(2s);
@@ -169,4 +152,5 @@ TEST_CASE("a rate holds over restarts of its leader, orderly ones and crashes") 
   CHECK(starts.back() - starts.front() < 1min);
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -1,41 +1,17 @@
 // Recurring tasks of the configuration: the leader keeps what is stored as its configuration has
 // it.
 
-#include <memory>
-#include <string>
-#include <vector>
-
 #include <doctest/doctest.h>
 
-#include "alone.h"
+#include "schedules.h"
 #include "wire/schedule_record.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
-using schedule::Definition;
-using schedule::Tick;
-using std::chrono::seconds;
-
-const Tick kFirstTick = std::chrono::floor<seconds>(kWallStart);  // a multiple of ten seconds
-
-// Every `interval`; `text` is all that the configuration says, empty for another client's.
-std::shared_ptr<const Definition> every(seconds interval, std::string text, bool paused = false) {
-  auto schedule = schedule::Schedule::make({schedule::Every{interval}, nullptr, {}, {}});
-  REQUIRE(schedule);
-  return std::make_shared<const Definition>(Definition{*std::move(schedule),
-                                                       std::to_string(interval.count()),
-                                                       {},
-                                                       schedule::Overlap::kAllow,
-                                                       {},
-                                                       paused,
-                                                       {},
-                                                       {},
-                                                       {},
-                                                       std::move(text)});
+// With all that the configuration says of it.
+std::shared_ptr<const Definition> worded(seconds interval, const std::string& text) {
+  return every(interval, [&](Definition& definition) { definition.configured = text; });
 }
 
 ConfiguredSchedule wants(const std::shared_ptr<const Definition>& definition,
@@ -49,21 +25,14 @@ QueueOptions with(ConfiguredSchedule schedule) {
   return options;
 }
 
-void reload(Cluster& cluster, Daemon& daemon, QueueOptions options) {
-  options.costs = daemon.options.costs;
-  daemon.options.schedules = options.schedules;
-  cluster.reload(daemon, daemon.options);
+void reload(Alone& a, const QueueOptions& options) {
+  a.daemon.options.schedules = options.schedules;
+  a.cluster.reload(a.daemon, a.daemon.options);
 }
-
-void run_to(Cluster& cluster, Duration since_start) {
-  cluster.run_for(kStart + since_start - cluster.now);
-}
-
-Definition stored(const Cluster& cluster) { return cluster.store.schedule("s"); }
 
 // That it is as the configuration with this text has it.
-bool says(const Cluster& cluster, const std::string& text) {
-  return stored(cluster).configured.find('"' + text + '"') != std::string::npos;
+bool says(const Schedules& a, const std::string& text) {
+  return a.stored().configured.find('"' + text + '"') != std::string::npos;
 }
 
 std::vector<std::string> told(const Daemon& daemon, Fact::Kind kind) {
@@ -77,57 +46,50 @@ std::vector<std::string> told(const Daemon& daemon, Fact::Kind kind) {
 using Texts = std::vector<std::string>;
 constexpr auto kConfigured = Fact::Kind::kScheduleConfigured;
 
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
-
 TEST_CASE("a schedule of the configuration is written once, and makes its ticks") {
-  Alone a{with(wants(every(10s, "v1")))};
-  a.all_end_after(1ms);
-  run_to(a.cluster, 5s);
-  CHECK(says(a.cluster, "v1"));
-  CHECK(stored(a.cluster).last_tick >= kFirstTick);  // it counts from when it was written
-  run_to(a.cluster, 35s);
+  Schedules a{1ms, with(wants(worded(10s, "v1")))};
+  a.run_to(5s);
+  CHECK(says(a, "v1"));
+  CHECK(a.stored().last_tick >= kFirst);  // it counts from when it was written
+  a.run_to(35s);
   CHECK(a.cluster.store.ticks.size() == 3);
   CHECK(told(a.daemon, kConfigured) == Texts{"added"});
   CHECK(a.daemon.queue->schedules().active == 1);
 }
 
 TEST_CASE("a change in the configuration is written; what leader and operator did stays") {
-  Alone a{with(wants(every(10s, "v1")))};
-  a.all_end_after(1ms);
-  run_to(a.cluster, 15s);
+  Schedules a{1ms, with(wants(worded(10s, "v1")))};
+  a.run_to(15s);
   const std::string record = a.cluster.store.find("schedules/s")->value;
   a.cluster.store.write("schedules/s", wire::with_paused(record, true));
-  run_to(a.cluster, 17s);
-  reload(a.cluster, a.daemon, with(wants(every(10s, "v2"))));
-  run_to(a.cluster, 20s);
-  CHECK(says(a.cluster, "v2"));
-  CHECK(stored(a.cluster).paused);
-  CHECK(stored(a.cluster).last_tick == kFirstTick + 10s);
-  CHECK(stored(a.cluster).last_task == schedule::tick_id("s", kFirstTick + 10s));
+  a.run_to(17s);
+  reload(a, with(wants(worded(10s, "v2"))));
+  a.run_to(20s);
+  CHECK(says(a, "v2"));
+  CHECK(a.stored().paused);
+  CHECK(a.stored().last_tick == kFirst + 10s);
+  CHECK(a.stored().last_task == schedule::tick_id("s", kFirst + 10s));
   CHECK(told(a.daemon, kConfigured) == Texts{"added", "changed"});
-  reload(a.cluster, a.daemon, with(wants(every(10s, "v2"), true)));
-  run_to(a.cluster, 25s);
-  CHECK_FALSE(stored(a.cluster).paused);  // the configuration says so now
+  reload(a, with(wants(worded(10s, "v2"), true)));
+  a.run_to(25s);
+  CHECK_FALSE(a.stored().paused);  // the configuration says so now
 }
 
 TEST_CASE("another rule counts from now") {
-  Alone a{with(wants(every(10s, "v1")))};
-  a.all_end_after(1ms);
-  run_to(a.cluster, 15s);
-  reload(a.cluster, a.daemon, with(wants(every(1s, "v2"))));
-  run_to(a.cluster, 18s);
-  CHECK(a.cluster.store.ticks.contains(schedule::tick_id("s", kFirstTick + 17s)));
-  CHECK_FALSE(a.cluster.store.ticks.contains(schedule::tick_id("s", kFirstTick + 14s)));
+  Schedules a{1ms, with(wants(worded(10s, "v1")))};
+  a.run_to(15s);
+  reload(a, with(wants(worded(1s, "v2"))));
+  a.run_to(18s);
+  CHECK(a.cluster.store.ticks.contains(schedule::tick_id("s", kFirst + 17s)));
+  CHECK_FALSE(a.cluster.store.ticks.contains(schedule::tick_id("s", kFirst + 14s)));
 }
 
 TEST_CASE("what the configuration has no longer is deleted") {
-  Alone a{with(wants(every(10s, "v1")))};
-  a.cluster.store.put_schedule("other", every(10s, ""));
-  run_to(a.cluster, 5s);
-  reload(a.cluster, a.daemon, options_of("a"));
-  run_to(a.cluster, 8s);
+  Schedules a{{}, with(wants(worded(10s, "v1")))};
+  a.cluster.store.put_schedule("other", every(10s));
+  a.run_to(5s);
+  reload(a, options_of("a"));
+  a.run_to(8s);
   CHECK_FALSE(a.cluster.store.has("schedules/s"));
   CHECK(a.cluster.store.has("schedules/other"));
   CHECK(told(a.daemon, kConfigured) == Texts{"added", "removed"});
@@ -135,31 +97,31 @@ TEST_CASE("what the configuration has no longer is deleted") {
 }
 
 TEST_CASE("a schedule of another client keeps its name, and the configuration's waits") {
-  Alone a;
-  a.all_end_after(1ms);
-  a.cluster.store.put_schedule("s", every(10s, ""));
-  run_to(a.cluster, 2s);
-  reload(a.cluster, a.daemon, with(wants(every(1s, "v1"))));
-  run_to(a.cluster, 35s);
+  Schedules a{1ms};
+  a.cluster.store.put_schedule("s", every(10s));
+  a.run_to(2s);
+  reload(a, with(wants(worded(1s, "v1"))));
+  a.run_to(35s);
   CHECK(a.cluster.store.ticks.size() == 3);
-  CHECK(stored(a.cluster).configured.empty());
+  CHECK(a.stored().configured.empty());
   CHECK(told(a.daemon, Fact::Kind::kScheduleTaken).size() == 1);
   a.cluster.store.remove("schedules/s");
-  run_to(a.cluster, 38s);
-  CHECK(says(a.cluster, "v1"));
+  a.run_to(38s);
+  CHECK(says(a, "v1"));
 }
 
 TEST_CASE("one that may not be written is tried again, and does not count as stored") {
-  Alone a;
+  Schedules a;
   a.cluster.store.no_right.insert("schedules/s");
-  reload(a.cluster, a.daemon, with(wants(every(10s, "v1"))));
-  run_to(a.cluster, 20s);
+  reload(a, with(wants(worded(10s, "v1"))));
+  a.run_to(20s);
   CHECK(count(a.daemon, Fact::Kind::kDenied) >= 1);
   CHECK(a.daemon.queue->schedules().bad == 0);
   CHECK(all<Commit>(a.daemon).size() < 20);
   a.cluster.store.no_right.clear();
-  run_to(a.cluster, 30s);
-  CHECK(says(a.cluster, "v1"));
+  a.run_to(30s);
+  CHECK(says(a, "v1"));
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

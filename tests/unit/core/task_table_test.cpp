@@ -14,9 +14,7 @@
 
 #include "core/tasks/known_keys.h"
 
-using namespace lictor;
-using namespace lictor::core;
-
+namespace lictor::core::test {
 namespace {
 
 using S = TaskState;
@@ -82,10 +80,6 @@ struct Table {
   std::uint64_t last_attempt = 0;
 };
 
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
-
 TEST_CASE("ready tasks are in order of time, then creation, then key; the untimed first") {
   Table t;
   t.put({"e", 2, at(50)});
@@ -97,8 +91,7 @@ TEST_CASE("ready tasks are in order of time, then creation, then key; the untime
   for (const char* key : {"b", "a", "d", "e", "c", ""}) CHECK(t.take() == key);
 }
 
-TEST_CASE(
-    "a begun task keeps its serialKey while it waits to be tried again, a later one does not") {
+TEST_CASE("a begun task keeps its serialKey while it waits for its retry, a later one does not") {
   Table t;
   TaskEntry& begun = t.put({"1", 1, {}, {}, "db", 1}, Lack::kBackoff);
   t.put({"2", 2, {}, {}, "db"});
@@ -313,4 +306,5 @@ TEST_CASE("names that collide under one seed do not under another") {
   CHECK(order(1) != order(2));
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

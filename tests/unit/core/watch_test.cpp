@@ -1,7 +1,6 @@
 // How the leader learns of tasks: by their names.
 
 #include <algorithm>
-#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -10,23 +9,15 @@
 #include "core/leadership/lock.h"
 #include "core/requests.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
+namespace lictor::core::test {
+namespace {
+
 using namespace std::chrono_literals;
 
-TEST_SUITE_BEGIN("core");
-
 TEST_CASE("a new task does not wait for what the first reading of a long list has cost") {
-  QueueOptions options = options_of("a");
   Cluster cluster;
-  for (int i = 0; i < 1'000; ++i) {
-    Task& later = cluster.make("later" + std::to_string(i));
-    later.execute_at = cluster.wall() + 24h;
-    later.record = std::make_shared<const std::string>(std::to_string(i) + std::string(200, '.'));
-    cluster.store.put(later);
-  }
-  cluster.add(options);
+  put_for_tomorrow(cluster, 1'000, 1'000);
+  cluster.add(options_of("a"));
   REQUIRE(cluster.run_until([&] { return cluster.leader() != nullptr; }, 1s));
   cluster.run_for(100ms);
   cluster.put("now");
@@ -42,15 +33,13 @@ TEST_CASE("a task written again under a name that was just deleted is found in a
 
   SUBCASE("while we do not know that it is deleted") {
     a.once({.back = 50ms}, [](const Effect& e) { return finishes(e, "tasks/1"); });
-    a.cluster.end_job(a.daemon, "tasks/1");
-    a.cluster.run_for(1ms);
+    a.end_and_run("tasks/1", 1ms);
   }
   SUBCASE("in names that were asked for before it was deleted") {
     a.once({.out = 50ms}, [](const Effect& e) { return std::holds_alternative<ListTasks>(e); });
-    a.cluster.put("2", [&](Task& task) { task.execute_at = a.cluster.wall() + 24h; });
+    a.cluster.put("2", a.cluster.due_in(24h));
     a.cluster.run_for(10ms);  // the next names are on their way
-    a.cluster.end_job(a.daemon, "tasks/1");
-    a.cluster.run_for(10ms);
+    a.end_and_run("tasks/1", 10ms);
   }
   REQUIRE_FALSE(a.cluster.store.has("tasks/1"));
   a.cluster.put("1");
@@ -69,8 +58,7 @@ TEST_CASE("only what changed is read again") {
   const auto fetches = all<FetchTasks>(a.daemon);
   REQUIRE(fetches.size() == before + 1);
   CHECK(fetches.back().keys == Keys{"tasks/11234"});
-  a.cluster.store.control(false, "");
-  a.cluster.run_for(1s);
+  a.cluster.pause_and_run(false, 1s);
   CHECK(a.cluster.started == Keys{"tasks/11234"});
 }
 
@@ -105,30 +93,23 @@ TEST_CASE("a listing that a token may not read withdraws nothing") {
   a.cluster.run_for(1s);
   CHECK(a.cluster.running() == 1);
   a.cluster.store.unreadable.clear();
-  a.cluster.end_job(a.daemon, "tasks/1");
-  a.cluster.run_for(1s);
+  a.end_and_run("tasks/1", 1s);
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
 }
 
 TEST_CASE("the folder and the control key are made once, also when the reply is lost") {
-  Cluster cluster;
+  CheckedCluster cluster;
   int losses = 2;
   cluster.fault = [&](const Daemon&, const Effect& e) {
-    Fault f;
-    if (std::holds_alternative<Commit>(e) && losses > 0) {
-      f.lose_request = losses == 2;
-      f.lose_reply = true;
-      --losses;
-    }
-    return f;
+    if (!std::holds_alternative<Commit>(e) || losses == 0) return Fault{};
+    return Fault{.lose_request = losses-- == 2, .lose_reply = true};
   };
   Daemon& daemon = cluster.add(options_of("a"));
   cluster.run_for(60s);
   CHECK(losses == 0);
-  CHECK(cluster.store.list(ListTasks{}).marker);
-  CHECK(cluster.store.read_control(WatchControl{}).found);
+  CHECK(cluster.store.serve(cluster.now, ListTasks{}).marker);
+  CHECK(cluster.store.serve(cluster.now, WatchControl{}).found);
   CHECK(all<Commit>(daemon).size() < 8);
-  CHECK(cluster.violations().empty());
 }
 
 TEST_CASE("a control key that may not be made is asked for now and then, not ever more") {
@@ -142,29 +123,31 @@ TEST_CASE("a control key that may not be made is asked for now and then, not eve
   CHECK(all<Commit>(daemon).size() < 300);
 }
 
-namespace {
-
 template <class Effect>
 Effect last(const Effects& out) {
   REQUIRE(std::holds_alternative<Effect>(out.back()));
   return std::get<Effect>(out.back());
 }
 
-}  // namespace
+// The index from which it asks again when that was the answer.
+template <class Ask, class Watch, class Reply>
+std::uint64_t index_after(Watch& watch, Reply reply, Instant& now, Effects& out) {
+  reply.request = last<Ask>(out).request;
+  static_cast<void>(watch.on(now, reply, out));
+  if (!reply.ok) {
+    now = watch.next_deadline();
+    watch.on_time(now, out);
+  }
+  return last<Ask>(out).index;
+}
 
 TEST_CASE("the control key's watch keeps its index over one failure, and over refusals by limits") {
   Requests requests;
   Control control{requests};
   Effects out;
   Instant now{1h};
-  const auto answer = [&](ControlRead reply) {
-    reply.request = last<WatchControl>(out).request;
-    static_cast<void>(control.on(now, reply, out));
-    if (!reply.ok) {
-      now = control.next_deadline();
-      control.on_time(now, out);
-    }
-    return last<WatchControl>(out).index;
+  const auto answer = [&](const ControlRead& reply) {
+    return index_after<WatchControl>(control, reply, now, out);
   };
   ControlRead read;
   read.ok = read.found = true;
@@ -185,21 +168,21 @@ TEST_CASE("the control key's watch keeps its index over one failure, and over re
   CHECK(answer(lost) == 9);
 }
 
-TEST_CASE("the leader key's watch keeps its index over one failure, and over refusals by limits") {
+struct Campaign {
+  Campaign() { lock.campaign(now, "ours", out); }
+
   const QueueOptions options;
   Requests requests;
   StoreTrouble trouble;
   Lock lock{options, {}, requests, trouble};
   Effects out;
   Instant now{1h};
-  const auto answer = [&](LeaderRead reply) {
-    reply.request = last<ReadLeader>(out).request;
-    static_cast<void>(lock.on(now, reply, out));
-    if (!reply.ok) {
-      now = lock.next_deadline();
-      lock.on_time(now, out);
-    }
-    return last<ReadLeader>(out).index;
+};
+
+TEST_CASE("the leader key's watch keeps its index over one failure, and over refusals by limits") {
+  Campaign c;
+  const auto answer = [&](const LeaderRead& reply) {
+    return index_after<ReadLeader>(c.lock, reply, c.now, c.out);
   };
   LeaderRead held;
   held.ok = held.found = true;
@@ -209,8 +192,6 @@ TEST_CASE("the leader key's watch keeps its index over one failure, and over ref
   held.consul_index = 9;
   LeaderRead refused;
   refused.over_limit = true;
-
-  lock.campaign(now, "ours", out);
   CHECK(answer(held) == 9);
   CHECK(answer({}) == 9);
   CHECK(answer(held) == 9);
@@ -220,33 +201,24 @@ TEST_CASE("the leader key's watch keeps its index over one failure, and over ref
   CHECK(answer(held) == 9);
 }
 
-TEST_CASE(
-    "a lock whose acquisition Consul's limits refused is asked for again, and nothing is read") {
-  const QueueOptions options;
-  Requests requests;
-  StoreTrouble trouble;
-  Lock lock{options, {}, requests, trouble};
-  Effects out;
-  const Instant now{1h};
-  lock.campaign(now, "ours", out);
+TEST_CASE("a lock that Consul's limits refused is asked for again, and nothing is read") {
+  Campaign c;
   LeaderRead released;
   released.ok = released.found = released.released = true;
   released.modify_index = released.consul_index = 9;
-  released.request = last<ReadLeader>(out).request;
-  static_cast<void>(lock.on(now, released, out));
-  LockReplied refused;
-  refused.request = last<AcquireLock>(out).request;
-  refused.answer = LockReplied::Answer::kOverLimit;
-  const std::size_t asked = out.size();
-  static_cast<void>(lock.on(now, refused, out));
-  for (std::size_t i = asked; i < out.size(); ++i) CHECK(std::holds_alternative<Fact>(out[i]));
-  const Instant again = lock.next_deadline();
-  CHECK(again >= now + 500ms);
-  lock.on_time(again, out);
-  CHECK(last<AcquireLock>(out).free_at == 9);
+  released.request = last<ReadLeader>(c.out).request;
+  static_cast<void>(c.lock.on(c.now, released, c.out));
+  const LockReplied refused{
+      last<AcquireLock>(c.out).request, LockReplied::Answer::kOverLimit, 0, {}};
+  const std::size_t asked = c.out.size();
+  static_cast<void>(c.lock.on(c.now, refused, c.out));
+  CHECK(std::all_of(c.out.begin() + static_cast<std::ptrdiff_t>(asked), c.out.end(),
+                    [](const Effect& each) { return std::holds_alternative<Fact>(each); }));
+  const Instant again = c.lock.next_deadline();
+  CHECK(again >= c.now + 500ms);
+  c.lock.on_time(again, c.out);
+  CHECK(last<AcquireLock>(c.out).free_at == 9);
 }
-
-namespace {
 
 constexpr int kList = 500;
 
@@ -257,17 +229,9 @@ struct Long {
     put_for_tomorrow(cluster, 1'000, kList);
     daemon = &cluster.add(options_of("a"));
   }
-  ~Long() { CHECK(cluster.violations().empty()); }
-
   // A task that is due, the oldest first.
   void due(const std::string& id, std::chrono::seconds age) {
     cluster.put(id, [&](Task& task) { task.execute_at = cluster.wall() - age; });
-  }
-  // Each reading takes so long.
-  void slow(Duration duration) {
-    cluster.fault = [duration](const Daemon&, const Effect& effect) {
-      return std::holds_alternative<FetchTasks>(effect) ? Fault{.back = duration} : Fault{};
-    };
   }
   bool lead() {
     return cluster.run_until([&] { return cluster.leader() != nullptr; }, 1s);
@@ -278,11 +242,9 @@ struct Long {
     return held.tasks + held.distant;
   }
 
-  Cluster cluster;
+  CheckedCluster cluster;
   Daemon* daemon = nullptr;
 };
-
-}  // namespace
 
 TEST_CASE("a long list is read in batches, all of it before anything starts") {
   Long l;
@@ -291,7 +253,7 @@ TEST_CASE("a long list is read in batches, all of it before anything starts") {
   SUBCASE("the oldest is in the last") { std::swap(oldest, other); }
   l.due(oldest, 2s);
   l.due(other, 1s);
-  l.slow(10ms);
+  l.cluster.spoil<FetchTasks>({.back = 10ms});  // each reading takes so long
   REQUIRE(l.lead());
   CHECK(l.cluster.run_until([&] { return !l.cluster.started.empty(); }, 2s));
   const auto parts = l.parts();
@@ -304,7 +266,7 @@ TEST_CASE("a long list is read in batches, all of it before anything starts") {
 
 TEST_CASE("what comes, goes or changes while a long list is read is seen") {
   Long l;
-  l.slow(20ms);
+  l.cluster.spoil<FetchTasks>({.back = 20ms});
   REQUIRE(l.lead());
   REQUIRE(l.cluster.run_until([&] { return l.parts().size() == 3; }, 5s));
   REQUIRE(l.cluster.started.empty());
@@ -322,4 +284,5 @@ TEST_CASE("what comes, goes or changes while a long list is read is seen") {
   CHECK(l.known() == kList - 4);
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

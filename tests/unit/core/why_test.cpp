@@ -6,10 +6,7 @@
 
 #include "alone.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace lictor::core::test;
-
+namespace lictor::core::test {
 namespace {
 
 using Kind = Reason::Kind;
@@ -28,10 +25,6 @@ struct Asked : Alone {
   }
 };
 
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
-
 TEST_CASE("why: not due, in backoff, no executor, unknown") {
   QueueOptions options = options_of("a");
   options.types["T"] = *options.any_type;
@@ -48,8 +41,7 @@ TEST_CASE("why: not due, in backoff, no executor, unknown") {
   failed.stamp.retry_at = a.cluster.wall() + 1min;
   a.cluster.store.put(failed);
   a.cluster.put("alien");
-  a.cluster.put("later alien", [&](Task& task) { task.execute_at = a.cluster.wall() + 24h; });
-  a.cluster.run_for(1s);
+  a.cluster.put_and_run("later alien", 1s, a.cluster.due_in(24h));
 
   REQUIRE(a.kinds("later") == std::vector{Kind::kNotDue});
   CHECK(a.why("later")[0].until == later.execute_at);
@@ -58,15 +50,13 @@ TEST_CASE("why: not due, in backoff, no executor, unknown") {
   CHECK(a.kinds("alien") == std::vector{Kind::kNoExecutor});
   CHECK(a.kinds("later alien") == std::vector{Kind::kNoExecutor, Kind::kNotDue});
   CHECK(a.kinds("nobody") == std::vector{Kind::kUnknownTask});
-  a.cluster.store.control(true, "");
-  a.cluster.run_for(100ms);
+  a.cluster.pause_and_run(true, 100ms);
   CHECK(a.kinds("later") == std::vector{Kind::kPaused, Kind::kNotDue});
 }
 
 TEST_CASE("why: behind others, behind its serialKey, no free slot, running") {
   Asked a;
-  a.cluster.store.control(true, "");
-  a.cluster.run_for(100ms);
+  a.cluster.pause_and_run(true, 100ms);
   for (const char* id : {"1", "2", "3", "4"}) {
     Task& task = a.cluster.make(id);
     if (id != std::string{"3"}) task.serial_key = "db";
@@ -76,8 +66,7 @@ TEST_CASE("why: behind others, behind its serialKey, no free slot, running") {
   CHECK(a.kinds("1") == std::vector{Kind::kPaused});
   CHECK(a.kinds("2") == std::vector{Kind::kPaused, Kind::kOrder});
 
-  a.cluster.store.control(false, "");
-  a.cluster.run_for(100ms);
+  a.cluster.pause_and_run(false, 100ms);
   REQUIRE(a.kinds("1") == std::vector{Kind::kRunning});
   CHECK(a.why("1")[0].count == 1);
   CHECK(a.kinds("2") == std::vector{Kind::kSerial, Kind::kConcurrency});
@@ -106,8 +95,7 @@ TEST_CASE("a task behind a hanging job of its serialKey is overdue while others 
 
 TEST_CASE("why: of a long queue no more tasks are counted than the loop has time for") {
   Asked a;
-  a.cluster.store.control(true, "");
-  a.cluster.run_for(100ms);
+  a.cluster.pause_and_run(true, 100ms);
   for (std::size_t i = 10000; i < 10000 + Reason::kMostCounted + 10; ++i) {
     a.cluster.put(std::to_string(i));
   }
@@ -136,8 +124,7 @@ TEST_CASE("why: the rate, the last chance, a write that is refused") {
   REQUIRE(b.kinds("locked") == std::vector{Kind::kRefused});
   CHECK(b.why("locked")[0].text == "writing the task: Permission denied");
 
-  b.cluster.put("locked", [&](Task& task) { task.execute_at = b.cluster.wall() + 1h; });
-  b.cluster.run_for(1s);
+  b.cluster.put_and_run("locked", 1s, b.cluster.due_in(1h));
   CHECK(b.kinds("locked") == std::vector{Kind::kNotDue});
 }
 
@@ -193,4 +180,5 @@ TEST_CASE("why: nobody leads, or the lease is not proved") {
   CHECK(a.kinds("1").front() == Kind::kNotLeading);
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -4,11 +4,10 @@
 
 #include "simple_costs.h"
 
-using namespace lictor;
-using namespace lictor::core;
-using namespace std::chrono_literals;
-
+namespace lictor::core::test {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr Instant kNow{100s};
 
@@ -51,6 +50,9 @@ struct Fixture {
     return options;
   }
 
+  void add(const std::vector<Write>& writes) {
+    for (const Write& write : writes) commits.add(kNow, write);
+  }
   // What is sent now.
   std::vector<Commit> send(Instant now = kNow) {
     Effects out;
@@ -62,6 +64,11 @@ struct Fixture {
     }
     note(out);
     return sent;
+  }
+  Commit send_one(Instant now = kNow) {
+    const auto sent = send(now);
+    REQUIRE(sent.size() == 1);
+    return sent.front();
   }
   template <class Event>
   WriteBatcher::Result reply(const Event& event, Instant now = kNow) {
@@ -96,17 +103,11 @@ Committed unknown(const Commit& commit) {
   return {commit.request, Outcome::kUnknown, 0, {}, "no answer"};
 }
 
-}  // namespace
-
-TEST_SUITE_BEGIN("core");
-
 TEST_CASE("a key in doubt that cannot be read back holds up no other, and is read again") {
   Fixture f;
-  f.commits.add(kNow, claim("a"));
-  f.commits.add(kNow, claim("b"));
-  const auto sent = f.send();
-  REQUIRE(sent.size() == 1);
-  f.reply(unknown(sent.front()));
+  f.add({claim("a"), claim("b")});
+  const Commit sent = f.send_one();
+  f.reply(unknown(sent));
   REQUIRE(f.fetched.keys == std::vector<std::string>{"a", "b"});
   TasksFetched answer;
   answer.request = f.fetched.request;
@@ -138,16 +139,14 @@ TEST_CASE("a key in doubt that cannot be read back holds up no other, and is rea
 
 TEST_CASE("what waits goes out together, and a little waits for the transaction under way") {
   Fixture f;
-  f.commits.add(kNow, finish("a"));
-  f.commits.add(kNow, claim("b"));
-  const auto first = f.send();
-  REQUIRE(first.size() == 1);
-  CHECK(first[0].ops.size() == 2);
-  CHECK(first[0].session == "s");
+  f.add({finish("a"), claim("b")});
+  const Commit first = f.send_one();
+  CHECK(first.ops.size() == 2);
+  CHECK(first.session == "s");
   f.commits.add(kNow, finish("c"));
   CHECK(f.send().empty());
   CHECK(f.commits.has_room(kNow));
-  const auto result = f.reply(applied(first[0], 42));
+  const auto result = f.reply(applied(first, 42));
   CHECK(result.settled.size() == 2);
   CHECK(result.settled[1].modify_index == 42);
   CHECK(result.proof == kNow);
@@ -161,8 +160,7 @@ TEST_CASE("a second transaction goes when it is full, and no third") {
   Fixture f{options};
   f.commits.add(kNow, finish("a"));
   REQUIRE(f.send().size() == 1);
-  f.commits.add(kNow, finish("b"));
-  f.commits.add(kNow, claim("c"));
+  f.add({finish("b"), claim("c")});
   CHECK(f.send().empty());
   f.commits.add(kNow, finish("d"));
   REQUIRE(f.send().size() == 1);
@@ -180,9 +178,8 @@ TEST_CASE("a little waits beside a transaction under way, but not for long") {
   const Instant later = f.commits.next_deadline();
   CHECK(later == kNow + 1ms + 20ms);
   CHECK(f.send(later - 1ms).empty());
-  const auto beside = f.send(later);
-  REQUIRE(beside.size() == 1);
-  CHECK(beside.front().ops.size() == 2);
+  const Commit beside = f.send_one(later);
+  CHECK(beside.ops.size() == 2);
   f.commits.add(later, finish("d"));
   CHECK(f.send(later + 1s).empty());  // beside two only a full one goes
   CHECK(f.commits.next_deadline() == Instant::max());
@@ -208,8 +205,7 @@ TEST_CASE("a transaction holds no more operations and bytes than Consul takes") 
   options.max_operations = 8;
   options.transactions_in_flight = 10;
   Fixture f{options};
-  f.commits.add(kNow, bury("a"));
-  f.commits.add(kNow, bury("b"));
+  f.add({bury("a"), bury("b")});
   for (int i = 0; i < 8; ++i) f.commits.add(kNow, finish("c" + std::to_string(i)));
   auto sent = f.send();
   REQUIRE(sent.size() == 2);  // 1 + 3 + 3 + 1, and 1 + 7
@@ -227,54 +223,43 @@ TEST_CASE("two writes of one key go in two transactions, also if a job asked for
   Fixture f;
   f.options.transactions_in_flight = 10;
   FinishOp commits_task{"a", 5, {{"b", "as it is now", false, {}}, {"app/x", "1", false, {}}}};
-  f.commits.add(kNow, claim("b"));
-  f.commits.add(kNow, {Purpose::kFinish, commits_task, claim_on("a")});
+  f.add({claim("b"), {Purpose::kFinish, commits_task, claim_on("a")}});
   f.commits.add(kNow,
                 {Purpose::kFinish, FinishOp{"c", 5, {{"app/x", "2", false, {}}}}, claim_on("c")});
-  const auto first = f.send();
-  const auto second = f.send(kNow + 20ms);
-  REQUIRE(first.size() == 1);
-  REQUIRE(second.size() == 1);
-  REQUIRE(first[0].ops.size() == 1);
-  CHECK(key_of(first[0].ops.front()) == "a");
-  CHECK(second[0].ops.size() == 2);  // of "b" and "c"
+  const Commit first = f.send_one();
+  REQUIRE(first.ops.size() == 1);
+  CHECK(key_of(first.ops.front()) == "a");
+  CHECK(f.send_one(kNow + 20ms).ops.size() == 2);  // of "b" and "c"
 }
 
 TEST_CASE("a transaction of more operations than Consul takes goes again in what it takes") {
   Fixture f;
   f.options.transactions_in_flight = 10;
   for (int i = 0; i < 100; ++i) f.commits.add(kNow, finish("k" + std::to_string(i)));
-  auto sent = f.send();
-  REQUIRE(sent.size() == 1);
-  CHECK(sent[0].ops.size() == 100);
-  Committed too_many = refused(sent[0], OpFailure::kTooLarge);
+  Commit sent = f.send_one();
+  CHECK(sent.ops.size() == 100);
+  Committed too_many = refused(sent, OpFailure::kTooLarge);
   too_many.most_operations = f.options.max_operations = 64;  // as Queue learns it
   const auto result = f.reply(too_many);
   CHECK(result.settled.empty());
-  sent = f.send();
-  REQUIRE(sent.size() == 1);
-  CHECK(sent[0].ops.size() == 63);
-  CHECK(key_of(sent[0].ops.front()) == "k0");
+  sent = f.send_one();
+  CHECK(sent.ops.size() == 63);
+  CHECK(key_of(sent.ops.front()) == "k0");
   CHECK(f.send(kNow + 20ms).size() == 1);
   CHECK(f.commits.writes() == 100);
 }
 
 TEST_CASE("what is refused is taken out, and the rest goes again") {
   Fixture f;
-  f.commits.add(kNow, finish("a"));
-  f.commits.add(kNow, finish("b"));
-  f.commits.add(kNow, finish("c"));
+  f.add({finish("a"), finish("b"), finish("c")});
   const auto sent = f.send();
   f.reply(rejected(sent[0], {{1, OpFailure::kStale, Committed::Part::kTask, "index is stale"}}));
-  const auto again = f.send();
-  REQUIRE(again.size() == 1);
-  REQUIRE(again[0].ops.size() == 2);
-  CHECK(key_of(again[0].ops[0]) == "a");
-  CHECK(key_of(again[0].ops[1]) == "c");
+  const Commit again = f.send_one();
+  REQUIRE(again.ops.size() == 2);
+  CHECK(key_of(again.ops[0]) == "a");
+  CHECK(key_of(again.ops[1]) == "c");
   CHECK(f.fetched.keys == std::vector<std::string>{"b"});
 }
-
-namespace {
 
 Write of(std::uint32_t partition, Write write) {
   write.partition = partition;
@@ -288,28 +273,21 @@ QueueOptions sixteen() {
   return options;
 }
 
-}  // namespace
-
 TEST_CASE("writes of several partitions share a transaction, under the fence of each") {
   Fixture f{sixteen()};
-  f.commits.add(kNow, of(5, finish("a")));
-  f.commits.add(kNow, of(3, finish("b")));
-  f.commits.add(kNow, of(5, finish("c")));
-  const auto sent = f.send();
-  REQUIRE(sent.size() == 1);
-  CHECK(sent[0].partitions == std::vector<std::uint32_t>{3, 5});
-  CHECK(sent[0].partition_count == 16);
-  CHECK(sent[0].count_index == 77);
-  const auto result = f.reply(applied(sent[0], 90));
+  f.add({of(5, finish("a")), of(3, finish("b")), of(5, finish("c"))});
+  const Commit sent = f.send_one();
+  CHECK(sent.partitions == std::vector<std::uint32_t>{3, 5});
+  CHECK(sent.partition_count == 16);
+  CHECK(sent.count_index == 77);
+  const auto result = f.reply(applied(sent, 90));
   CHECK(result.settled.size() == 3);
   CHECK(result.proof == kNow);
 }
 
-TEST_CASE(
-    "the fence of one partition that is lost names it, and all writes wait for what follows") {
+TEST_CASE("the fence of a lost partition names it, and all writes wait for what follows") {
   Fixture f{sixteen()};
-  f.commits.add(kNow, of(5, finish("a")));
-  f.commits.add(kNow, of(3, finish("b")));
+  f.add({of(5, finish("a")), of(3, finish("b"))});
   const auto sent = f.send();
   Committed::Failure lost{Committed::kFence, OpFailure::kNotLeader, Committed::Part::kTask, "", 5};
   const auto result = f.reply(rejected(sent[0], {lost}));
@@ -389,7 +367,7 @@ TEST_CASE("a write whose reply was lost is judged by what is stored") {
 TEST_CASE("a reading that failed is tried again, and nothing is sent meanwhile") {
   Fixture f;
   f.commits.add(kNow, finish("a"));
-  f.reply(unknown(f.send()[0]));
+  f.reply(unknown(f.send_one()));
   const RequestId first = f.fetched.request;
   f.reply(TasksFetched{first, false, {}, {}, "no answer", {}, 0}, kNow + 2s);
   CHECK(f.commits.next_deadline() == kNow + 2500ms);
@@ -403,7 +381,7 @@ TEST_CASE("a reading that failed is tried again, and nothing is sent meanwhile")
 TEST_CASE("a reading of many keys in doubt that fails goes again for half of them") {
   Fixture f;
   for (int i = 0; i < 8; ++i) f.commits.add(kNow, finish("k" + std::to_string(i)));
-  f.reply(unknown(f.send().at(0)));
+  f.reply(unknown(f.send_one()));
   REQUIRE(f.fetched.keys.size() == 4);
   f.reply(TasksFetched{f.fetched.request, false, {}, {}, "no answer", {}, 0}, kNow + 2s);
   f.send(kNow + 2500ms);
@@ -412,8 +390,7 @@ TEST_CASE("a reading of many keys in doubt that fails goes again for half of the
 
 TEST_CASE("a claim that is refused for itself comes back; a finish is kept and tried again") {
   Fixture f;
-  f.commits.add(kNow, claim("a"));
-  f.commits.add(kNow, finish("b"));
+  f.add({claim("a"), finish("b")});
   const auto sent = f.send();
   const auto result =
       f.reply(rejected(sent[0], {{0, OpFailure::kDenied, Committed::Part::kTask, "denied"},
@@ -439,7 +416,7 @@ TEST_CASE("what is refused as a whole, or was never sent, goes again after a pau
        {Row{{}, 500ms}, {{whole(OpFailure::kOther)}, 500ms}, {{whole(OpFailure::kDenied)}, 5s}}) {
     Fixture f;
     f.commits.add(kNow, finish("a"));
-    f.reply(rejected(f.send()[0], failures));
+    f.reply(rejected(f.send_one(), failures));
     const Instant again = kNow + pause;
     CHECK(f.commits.next_deadline() == again);
     CHECK(f.send(again - 1ms).empty());
@@ -454,7 +431,7 @@ TEST_CASE("a record that somebody made too large under our claim is let go") {
     const bool fits = bytes == 300'000U;
     Fixture f;
     f.commits.add(kNow, bury("a"));
-    f.reply(rejected(f.send()[0], {{0, OpFailure::kStale, Committed::Part::kTask, "stale"}}));
+    f.reply(rejected(f.send_one(), {{0, OpFailure::kStale, Committed::Part::kTask, "stale"}}));
     Task rewritten = stored("a", 9, "nonce of a");
     rewritten.record = std::make_shared<const std::string>(std::string(bytes, '.'));
     CHECK(f.commits.too_large(rewritten).empty() == fits);
@@ -468,17 +445,15 @@ TEST_CASE("a record that somebody made too large under our claim is let go") {
 
 TEST_CASE("what is forgotten is forgotten: late replies find nobody") {
   Fixture f;
-  f.commits.add(kNow, finish("a"));
-  f.commits.add(kNow, finish("z"));
-  f.reply(rejected(f.send()[0], {{1, OpFailure::kDenied, Committed::Part::kTask, "denied"}}));
-  const auto sent = f.send();
-  REQUIRE(sent.size() == 1);
+  f.add({finish("a"), finish("z")});
+  f.reply(rejected(f.send_one(), {{1, OpFailure::kDenied, Committed::Part::kTask, "denied"}}));
+  const Commit sent = f.send_one();
   f.commits.add(kNow, claim("b"));
   Effects out;
   f.commits.clear(out);
   CHECK(f.commits.idle());
   CHECK(f.commits.next_deadline() == Instant::max());
-  const auto result = f.reply(applied(sent[0], 42));
+  const auto result = f.reply(applied(sent, 42));
   CHECK(result.settled.empty());
   CHECK_FALSE(result.proof.has_value());
   CHECK(f.send(kNow + 1h).empty());
@@ -507,34 +482,28 @@ TEST_CASE("ends and claims are spread over the transactions under way, each kind
 TEST_CASE("a transaction refused for its size goes again in halves, at once") {
   Fixture f;
   for (int i = 0; i < 8; ++i) f.commits.add(kNow, finish("k" + std::to_string(i)));
-  auto sent = f.send();
-  REQUIRE(sent.size() == 1);
-  CHECK(f.reply(refused(sent[0], OpFailure::kTooLarge)).settled.empty());
-  sent = f.send();
-  REQUIRE(sent.size() == 2);
-  CHECK(sent[0].ops.size() == 4);
-  CHECK(key_of(sent[0].ops[0]) == "k0");
-  CHECK(sent[1].ops.size() == 4);
-  CHECK(f.reply(applied(sent[0])).settled.size() == 4);
-  f.reply(refused(sent[1], OpFailure::kTooLarge));
-  sent = f.send();
-  REQUIRE(sent.size() == 2);
-  for (const Commit& commit : sent) {
-    CHECK(f.reply(applied(commit)).settled.size() == 2);
-  }
+  CHECK(f.reply(refused(f.send_one(), OpFailure::kTooLarge)).settled.empty());
+  const auto halves = f.send();
+  REQUIRE(halves.size() == 2);
+  CHECK(halves[0].ops.size() == 4);
+  CHECK(key_of(halves[0].ops[0]) == "k0");
+  CHECK(halves[1].ops.size() == 4);
+  CHECK(f.reply(applied(halves[0])).settled.size() == 4);
+  f.reply(refused(halves[1], OpFailure::kTooLarge));
+  const auto quarters = f.send();
+  REQUIRE(quarters.size() == 2);
+  for (const Commit& commit : quarters) CHECK(f.reply(applied(commit)).settled.size() == 2);
   CHECK(f.commits.idle());
   // What comes later is no larger than what passed.
   for (int i = 0; i < 8; ++i) f.commits.add(kNow, finish("k" + std::to_string(i)));
-  sent = f.send();
-  REQUIRE_FALSE(sent.empty());
-  CHECK(sent[0].ops.size() < 4);
+  CHECK(f.send().at(0).ops.size() < 4);
 }
 
 TEST_CASE("a write that is refused alone goes on with less in it, or is given up") {
   using Verdict = WriteBatcher::Verdict;
   Fixture f;
   f.commits.add(kNow, claim("a"));
-  auto result = f.reply(refused(f.send().at(0), OpFailure::kTooLarge));
+  auto result = f.reply(refused(f.send_one(), OpFailure::kTooLarge));
   REQUIRE(result.settled.size() == 1);
   CHECK(result.settled[0].verdict == Verdict::kRefused);
   CHECK(result.settled[0].error == "no");
@@ -542,7 +511,7 @@ TEST_CASE("a write that is refused alone goes on with less in it, or is given up
   FinishOp writing{"b", 5};
   writing.writes.push_back({"app/x", "1", false, {}});
   f.commits.add(kNow, {Purpose::kFinish, writing, claim_on("b")});
-  result = f.reply(refused(f.send().at(0), OpFailure::kTooLarge));
+  result = f.reply(refused(f.send_one(), OpFailure::kTooLarge));
   REQUIRE(result.settled.size() == 1);
   CHECK(result.settled[0].verdict == Verdict::kRefused);
 
@@ -551,65 +520,58 @@ TEST_CASE("a write that is refused alone goes on with less in it, or is given up
   with_tail.output_tail = "the end";
   with_tail.error = std::string(1'000, 'e');
   f.commits.add(kNow, {Purpose::kBury, with_tail, claim_on("c")});
-  CHECK(f.reply(refused(f.send().at(0), OpFailure::kTooLarge)).settled.empty());
-  auto sent = f.send();
-  REQUIRE(sent.size() == 1);
-  CHECK(std::get<BuryOp>(sent[0].ops[0]).output_tail.empty());
-  f.reply(refused(sent[0], OpFailure::kTooLarge));
-  sent = f.send();
-  REQUIRE(sent.size() == 1);
-  CHECK(std::get<BuryOp>(sent[0].ops[0]).error.size() == 200);
-  f.reply(refused(sent[0], OpFailure::kTooLarge));  // nothing is left to do without
+  CHECK(f.reply(refused(f.send_one(), OpFailure::kTooLarge)).settled.empty());
+  Commit sent = f.send_one();
+  CHECK(std::get<BuryOp>(sent.ops[0]).output_tail.empty());
+  f.reply(refused(sent, OpFailure::kTooLarge));
+  sent = f.send_one();
+  CHECK(std::get<BuryOp>(sent.ops[0]).error.size() == 200);
+  f.reply(refused(sent, OpFailure::kTooLarge));  // nothing is left to do without
   CHECK(f.send(kNow + 4s).empty());
   CHECK(f.commits.has_room(kNow));
-  sent = f.send(kNow + 5s);
-  REQUIRE(sent.size() == 1);
-  f.reply(applied(sent[0]));
+  sent = f.send_one(kNow + 5s);
+  f.reply(applied(sent));
 
   auto done = std::make_shared<DoneRecord>();
   done->result = "1";
   f.commits.add(kNow, {Purpose::kFinish, FinishOp{"d", 5, {}, done}, claim_on("d")});
-  f.reply(refused(f.send().at(0), OpFailure::kTooLarge));
-  sent = f.send();
-  REQUIRE(sent.size() == 1);
-  CHECK(std::get<FinishOp>(sent[0].ops[0]).done->result_left_out);
-  f.reply(refused(sent[0], OpFailure::kTooLarge));
-  sent = f.send();
-  REQUIRE(sent.size() == 1);
-  CHECK(std::get<FinishOp>(sent[0].ops[0]).done == nullptr);
-  f.reply(applied(sent[0], 0));
+  f.reply(refused(f.send_one(), OpFailure::kTooLarge));
+  sent = f.send_one();
+  CHECK(std::get<FinishOp>(sent.ops[0]).done->result_left_out);
+  f.reply(refused(sent, OpFailure::kTooLarge));
+  sent = f.send_one();
+  CHECK(std::get<FinishOp>(sent.ops[0]).done == nullptr);
+  f.reply(applied(sent, 0));
   CHECK(f.commits.idle());
 
   f.commits.add(kNow, claim("e"));
-  CHECK(f.reply(refused(f.send().at(0), OpFailure::kMalformed)).settled.size() == 1);
+  CHECK(f.reply(refused(f.send_one(), OpFailure::kMalformed)).settled.size() == 1);
   CHECK_FALSE(f.commits.has_room(kNow));  // the next may be refused as well: no tight loop
   CHECK(f.commits.has_room(kNow + 500ms));
 }
 
 TEST_CASE("a dead letter whose name is taken gets one by the index of what it ends") {
   Fixture f;
-  f.commits.add(kNow, bury("a"));
-  f.commits.add(kNow, finish("b"));
+  f.add({bury("a"), finish("b")});
   const auto taken = [](const Commit& commit) {
     return rejected(commit,
                     {{0, OpFailure::kStale, Committed::Part::kDeadLetter, "index is stale"}});
   };
   const auto& letter_of = [](const Commit& commit) { return std::get<BuryOp>(commit.ops[0]); };
-  auto sent = f.send();
-  CHECK(letter_of(sent.at(0)).name_end().empty());
-  f.reply(taken(sent.at(0)));
-  sent = f.send();
-  REQUIRE(sent.size() == 1);
-  CHECK(sent[0].ops.size() == 2);
-  const std::string index = std::to_string(letter_of(sent[0]).index);
-  CHECK(letter_of(sent[0]).name_end() == "," + index);
+  Commit sent = f.send_one();
+  CHECK(letter_of(sent).name_end().empty());
+  f.reply(taken(sent));
+  sent = f.send_one();
+  CHECK(sent.ops.size() == 2);
+  const std::string index = std::to_string(letter_of(sent).index);
+  CHECK(letter_of(sent).name_end() == "," + index);
   // Somebody's task has such an id, and died.
-  f.reply(taken(sent[0]));
-  sent = f.send();
-  REQUIRE(sent.size() == 1);
-  CHECK(letter_of(sent[0]).name_end() == "," + index + "," + index);
-  f.reply(applied(sent[0]));
+  f.reply(taken(sent));
+  sent = f.send_one();
+  CHECK(letter_of(sent).name_end() == "," + index + "," + index);
+  f.reply(applied(sent));
   CHECK(f.commits.idle());
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::core::test

@@ -4,10 +4,7 @@
 #include "runtime/lock_release.h"
 
 #include <algorithm>
-#include <mutex>
 #include <set>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -61,10 +58,6 @@ class Locks {
   std::mutex mutex_;
 };
 
-}  // namespace
-
-TEST_SUITE_BEGIN("runtime");
-
 // Gives back all locks; what it says.
 std::string release(Locks& locks, bool keeps_session) {
   TestServer server{
@@ -108,6 +101,5 @@ TEST_CASE("a lock that another daemon holds by then is not named as given back")
   CHECK(release(locks, false).find("gave back the lock of q/0, q/2") != std::string::npos);
 }
 
-TEST_SUITE_END();
-
+}  // namespace
 }  // namespace lictor::runtime

@@ -25,8 +25,6 @@ wire::LocksRead reply(std::uint64_t consul_index, std::vector<std::uint64_t> mod
   return read;
 }
 
-TEST_SUITE_BEGIN("runtime");
-
 TEST_CASE("one query serves the reads of all locks, and each hears of its own alone") {
   LockWatch watch;
   CHECK_FALSE(watch.next_query());
@@ -88,8 +86,6 @@ TEST_CASE("a cancelled read is not answered") {
   CHECK_FALSE(watch.cancel(RequestId{1}));
   CHECK_FALSE(watch.next_query());
 }
-
-TEST_SUITE_END();
 
 }  // namespace
 }  // namespace lictor::runtime

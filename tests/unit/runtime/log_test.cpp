@@ -32,6 +32,9 @@
 namespace lictor::runtime {
 namespace {
 
+using namespace std::chrono_literals;
+using Kind = core::Fact::Kind;
+
 // What goes to standard error meanwhile.
 class Captured {
  public:
@@ -106,7 +109,7 @@ TEST_CASE("the line of a start has type, attempt and host, and a program's has i
   Captured captured;
   set_up_log(LogStyle::kJson, Level::kInfo);
   core::Fact fact;
-  fact.kind = core::Fact::Kind::kStarted;
+  fact.kind = Kind::kStarted;
   fact.key = "tasks/7";
   fact.attempt = 2;
   fact.token = 31;
@@ -133,8 +136,7 @@ TEST_CASE("the line of a start has type, attempt and host, and a program's has i
   set_up_log(LogStyle::kText, Level::kInfo);
 }
 
-TEST_CASE(
-    "as JSON a count is a number, an id stays text, and a level has one name in both styles") {
+TEST_CASE("as JSON a count is a number, an id a text, and a level has one name in both styles") {
   Captured captured;
   log(Level::kWarn, "failed", {{"task", "7"}, {"attempt", "2"}});
   CHECK(captured.read_all().find(" warn  failed task=7 attempt=2\n") != std::string::npos);
@@ -267,9 +269,7 @@ TEST_CASE("a reader that stops holds up nobody, and gets the number of lost line
   CHECK(lines_of(captured.read_some()) == 1);
 }
 
-TEST_CASE(
-    "a slow reader is not waited for all the time, and gets or is shown the loss of each line") {
-  using namespace std::chrono_literals;
+TEST_CASE("a slow reader is not waited for all the time, and each line is read or told as lost") {
   Captured captured;
   constexpr std::size_t kLines = 20'000;  // a minute at its speed
   std::string text;
@@ -330,7 +330,6 @@ TEST_CASE("a journal that does not read holds up nobody, and gets the number of 
   CHECK(after[0].find("LICTOR_LINES=" + std::to_string(kLines - arrived) + '\n') !=
         std::string::npos);
   CHECK(after[1].starts_with("MESSAGE=read again\n"));
-
   // A long one comes in a file.
   log(Level::kInfo, "long", {{"error", std::string(1U << 20U, 'x')}});
   std::array<char, CMSG_SPACE(sizeof(int))> control{};
@@ -373,6 +372,28 @@ TEST_CASE("a line that a full disk has cut is ended before the next one") {
   CHECK(told[1].size() == 10);
   CHECK(nlohmann::json::parse(told[2]).at("lines") == 3);
   CHECK(nlohmann::json::parse(told[3]).at("message") == "last");
+}
+
+TEST_CASE("a request that fails again and again gets a line a minute, another one its own") {
+  TroubleLog troubles;
+  const Instant now{1h};
+  CHECK(troubles.is_news(now, {Kind::kStoreTrouble, {}, "listing the tasks: answered 429"}));
+  CHECK_FALSE(troubles.is_news(now + 1s, {Kind::kStoreTrouble, {}, "listing the tasks: 503"}));
+  CHECK_FALSE(troubles.is_news(now + 59s, {Kind::kStoreTrouble, {}, "listing the tasks: 429"}));
+  CHECK(troubles.is_news(now + 1s, {Kind::kStoreTrouble, {}, "renewing the session: 429"}));
+  const std::string refused = "listing the tasks: answered 403 (Permission denied)";
+  CHECK(troubles.is_news(now + 2s, {Kind::kStoreTrouble, {}, refused}));
+  CHECK_FALSE(troubles.is_news(now + 3s, {Kind::kStoreTrouble, {}, refused}));
+  CHECK(troubles.is_news(now + 60s, {Kind::kStoreTrouble, {}, "listing the tasks: 429"}));
+}
+
+TEST_CASE("a fact about a task, or about no failed request, is always logged") {
+  TroubleLog troubles;
+  const Instant now{1h};
+  for (int i = 0; i < 2; ++i) {
+    CHECK(troubles.is_news(now, {Kind::kStoreTrouble, "tasks/a", "refused: too large"}));
+    CHECK(troubles.is_news(now, {Kind::kLeaseLost, {}, "the same"}));
+  }
 }
 
 }  // namespace

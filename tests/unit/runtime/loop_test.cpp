@@ -14,10 +14,9 @@
 #include "base/clock.h"
 
 namespace lictor::runtime {
+namespace {
 
 using namespace std::chrono_literals;
-
-TEST_SUITE_BEGIN("runtime");
 
 TEST_CASE("what other threads post is run on the loop's thread, in order, and none after its end") {
   auto loop = Loop::create();
@@ -39,8 +38,6 @@ TEST_CASE("what other threads post is run on the loop's thread, in order, and no
   CHECK(where == std::this_thread::get_id());
   CHECK_FALSE((*loop)->post([&] { seen.push_back(4); }));
 }
-
-namespace {
 
 struct Stepped : LoopMember {
   std::function<void()> act;
@@ -74,7 +71,6 @@ struct Running {
   }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
-
   // Nobody can see when the loop's thread waits: until one turn was lent.
   void lend_until(const std::function<bool()>& done) const {
     while (!done()) {
@@ -86,8 +82,6 @@ struct Running {
   std::unique_ptr<Loop> loop;
   std::thread thread;
 };
-
-}  // namespace
 
 TEST_CASE("a task that is given something to do by one stepped after it is stepped again at once") {
   auto loop = Loop::create();
@@ -195,6 +189,5 @@ TEST_CASE("clocks that go on together have not stepped, one that stands still or
   CHECK_FALSE(offset.stepped(boot + 14s, wall + 42s));
 }
 
-TEST_SUITE_END();
-
+}  // namespace
 }  // namespace lictor::runtime

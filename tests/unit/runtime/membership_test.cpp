@@ -2,9 +2,7 @@
 
 #include <unistd.h>
 
-#include <deque>
 #include <filesystem>
-#include <string>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -32,20 +30,23 @@ class Members {
     REQUIRE(made);
     loop_ = std::move(*made);
   }
-
-  [[nodiscard]] std::unique_ptr<Membership> start() {
+  // One more; those before it were killed, and have withdrawn nothing.
+  Membership& start() {
     Membership::Options options;
     options.node = "a b";
     options.value = R"({"node":"a b"})";
     options.keys = {"lictor/q/members/a b"};
     options.session_checks = {"serfHealth"};
     options.state_dir = folder_.path();
-    return std::make_unique<Membership>(std::move(options), *loop_, consul);
+    members_.push_back(std::make_unique<Membership>(std::move(options), *loop_, consul));
+    pass(0s);
+    return *members_.back();
   }
-  // Until nothing more is asked at this time.
-  void settle(Membership& membership) {
+  // So much later, until nothing more is asked at that time.
+  void pass(Duration time) {
+    now += time;
     for (int i = 0; i < 10; ++i) {
-      membership.step(now);
+      members_.back()->step(now);
       loop_->run_posted();
     }
   }
@@ -60,17 +61,13 @@ class Members {
  private:
   const unit::TemporaryFolder folder_;
   std::unique_ptr<Loop> loop_;
+  std::vector<std::unique_ptr<Membership>> members_;
 };
-
-}  // namespace
-
-TEST_SUITE_BEGIN("runtime");
 
 TEST_CASE("an entry is held by a session that deletes it, without lock-delay, and renewed") {
   Members scene{{reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true"),
                  reply(200, "true")}};
-  const auto membership = scene.start();
-  scene.settle(*membership);
+  Membership& membership = scene.start();
   REQUIRE(scene.consul.asked.size() == 2);
   CHECK(scene.asked(0) == "PUT /v1/session/create");
   const json session = json::parse(scene.consul.asked[0].body);
@@ -82,12 +79,11 @@ TEST_CASE("an entry is held by a session that deletes it, without lock-delay, an
   CHECK(entry["node"] == "a b");
   CHECK(parse_rfc3339(entry["seen"].get<std::string>()));
 
-  CHECK(membership->next_deadline() == scene.now + 10s);
-  scene.now += 10s;
-  scene.settle(*membership);
+  CHECK(membership.next_deadline() == scene.now + 10s);
+  scene.pass(10s);
   CHECK(scene.asked(2) == "PUT /v1/session/renew/5e55-1");
   CHECK(scene.asked(3) == scene.asked(1));  // seen again
-  membership->withdraw();
+  membership.withdraw();
   CHECK(scene.asked(4) == "PUT /v1/session/destroy/5e55-1");
   CHECK(scene.consul.all_asked());
 }
@@ -95,10 +91,8 @@ TEST_CASE("an entry is held by a session that deletes it, without lock-delay, an
 TEST_CASE("a session that is gone, or is said to be, is ended and made again") {
   Members scene{{reply(200, kSession), reply(200, "true"), reply(404, "not found"),
                  reply(200, "true"), reply(200, R"({"ID":"5e55-2"})"), reply(200, "true")}};
-  const auto membership = scene.start();
-  scene.settle(*membership);
-  scene.now += 10s;
-  scene.settle(*membership);
+  scene.start();
+  scene.pass(10s);
   CHECK(scene.asked(3) == "PUT /v1/session/destroy/5e55-1");
   CHECK(scene.asked(5) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-2");
   CHECK(scene.consul.all_asked());
@@ -109,15 +103,9 @@ TEST_CASE("no session is made before one that is said to be gone is destroyed") 
   Members scene{{reply(200, kSession), reply(200, "true"), reply(404, "not found"),
                  reply(500, "No cluster leader"), undelivered(http::Delivery::kLost),
                  reply(200, "true"), reply(200, R"({"ID":"5e55-2"})"), reply(200, "true")}};
-  const auto membership = scene.start();
-  scene.settle(*membership);
-  for (int i = 0; i < 20; ++i) {
-    scene.now += 1s;
-    scene.settle(*membership);
-  }
-  for (const std::size_t i : {3, 4, 5}) {
-    CHECK(scene.asked(i) == "PUT /v1/session/destroy/5e55-1");
-  }
+  scene.start();
+  for (int i = 0; i < 20; ++i) scene.pass(1s);
+  for (const std::size_t i : {3, 4, 5}) CHECK(scene.asked(i) == "PUT /v1/session/destroy/5e55-1");
   CHECK(scene.asked(6) == "PUT /v1/session/create");
   CHECK(scene.consul.all_asked());
 }
@@ -126,13 +114,11 @@ TEST_CASE("a daemon that comes back takes up the session that it had, if it stil
   Members scene{{reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true"),
                  reply(404, "not found"), reply(200, "true"), reply(200, R"({"ID":"5e55-2"})"),
                  reply(200, "true")}};
-  scene.settle(*scene.start());
-  const auto second = scene.start();  // the first was killed: it has withdrawn nothing
-  scene.settle(*second);
+  scene.start();
+  scene.start();
   CHECK(scene.asked(2) == "PUT /v1/session/renew/5e55-1");
   CHECK(scene.asked(3) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-1");
-  const auto third = scene.start();
-  scene.settle(*third);
+  scene.start();
   CHECK(scene.asked(4) == "PUT /v1/session/renew/5e55-1");
   CHECK(scene.asked(7) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-2");
   CHECK(scene.consul.all_asked());
@@ -143,19 +129,15 @@ TEST_CASE("what fails is tried again, later and later, and the session renewed a
                  reply(200, kSession), reply(403, "Permission denied"), reply(200, "[]"),
                  reply(200, "false"), reply(200, "[]"), reply(200, "true"), reply(200, "[]"),
                  reply(200, "true")}};
-  const auto membership = scene.start();
-  scene.settle(*membership);
-  CHECK(membership->next_deadline() == scene.now + 1s);
-  scene.now += 1s;
-  scene.settle(*membership);
-  CHECK(membership->next_deadline() == scene.now + 2s);
-  scene.now += 2s;
-  scene.settle(*membership);
+  Membership& membership = scene.start();
+  CHECK(membership.next_deadline() == scene.now + 1s);
+  scene.pass(1s);
+  CHECK(membership.next_deadline() == scene.now + 2s);
+  scene.pass(2s);
   REQUIRE(scene.consul.asked.size() == 4);
   for (int i = 0; i < 3; ++i) {
-    CHECK(membership->next_deadline() == scene.now + 10s);
-    scene.now += 10s;
-    scene.settle(*membership);
+    CHECK(membership.next_deadline() == scene.now + 10s);
+    scene.pass(10s);
   }
   CHECK(scene.asked(4) == "PUT /v1/session/renew/5e55-1");
   CHECK(scene.asked(5) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-1");
@@ -164,26 +146,22 @@ TEST_CASE("what fails is tried again, later and later, and the session renewed a
   CHECK(scene.consul.all_asked());
 }
 
-TEST_CASE(
-    "why it has not joined is reported, also when that changes; a new value is written at once") {
+TEST_CASE("why it has not joined is told, also when that changes; a new value is written at once") {
   Members scene{{undelivered(http::Delivery::kNotSent), reply(403, "Permission denied"),
                  reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true")}};
-  const auto membership = scene.start();
-  scene.settle(*membership);
-  CHECK_FALSE(membership->joined());
-  const std::string away = membership->trouble();
+  Membership& membership = scene.start();
+  CHECK_FALSE(membership.joined());
+  const std::string away = membership.trouble();
   CHECK_FALSE(away.empty());
-  scene.now += 1s;
-  scene.settle(*membership);
-  CHECK(membership->trouble().find("403 (Permission denied)") != std::string::npos);
-  scene.now += 2s;
-  membership->set_value(R"({"node":"a b","n":1})");
-  scene.settle(*membership);
-  CHECK(membership->joined());
-  CHECK(membership->trouble().empty());
+  scene.pass(1s);
+  CHECK(membership.trouble().find("403 (Permission denied)") != std::string::npos);
+  membership.set_value(R"({"node":"a b","n":1})");
+  scene.pass(2s);
+  CHECK(membership.joined());
+  CHECK(membership.trouble().empty());
   CHECK(json::parse(scene.consul.asked[3].body)["n"] == 1);
-  membership->set_value(R"({"node":"a b","n":2})");
-  scene.settle(*membership);
+  membership.set_value(R"({"node":"a b","n":2})");
+  scene.pass(0s);
   CHECK(json::parse(scene.consul.asked[5].body)["n"] == 2);
   CHECK(scene.consul.all_asked());
 }
@@ -191,15 +169,13 @@ TEST_CASE(
 TEST_CASE("after an outage the entry is there soon, however long it was") {
   std::deque<http::Response> replies(20, undelivered(http::Delivery::kNotSent));
   Members scene{std::move(replies)};
-  const auto membership = scene.start();
-  for (int i = 0; i < 20; ++i) {
-    scene.settle(*membership);
-    CHECK(membership->next_deadline() <= scene.now + 5s);
-    scene.now = membership->next_deadline();
+  const Membership& membership = scene.start();
+  while (!scene.consul.all_asked()) {
+    CHECK(membership.next_deadline() <= scene.now + 5s);
+    scene.pass(membership.next_deadline() - scene.now);
   }
-  CHECK(scene.consul.all_asked());
+  CHECK(membership.next_deadline() <= scene.now + 5s);
 }
 
-TEST_SUITE_END();
-
+}  // namespace
 }  // namespace lictor::runtime

@@ -5,13 +5,8 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "../cli/model_consul.h"
 #include "../client/fake_consul.h"
@@ -26,11 +21,14 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kCountKey = "lictor/q/partitions";
+constexpr const char* kReleased = R"({"node":"b","released":"2026-11-21T00:00:00Z"})";
 
 // The supervisor of host "a", with a Consul whose replies come at once and a clock turned by hand.
 class Scene {
  public:
-  explicit Scene(std::uint32_t wanted) : wanted_(wanted) {
+  // `count` is what Consul has; empty: nothing.
+  explicit Scene(std::uint32_t wanted, const std::string& count = {}) : wanted_(wanted) {
+    if (!count.empty()) consul.put(kCountKey, count);
     auto warden = exec::start_warden(board_, {.cgroups = false}).value();
     host_ = exec::ProcessHost::create(std::move(warden), board_, {}).value();
   }
@@ -136,15 +134,10 @@ std::optional<http::Response> refuse_number(const net::Request& request) {
   return client::test::reply(409, nlohmann::json{{"Results", nullptr}, {"Errors", errors}}.dump());
 }
 
-}  // namespace
-
-TEST_SUITE_BEGIN("runtime");
-
 TEST_CASE("a driver is made with the number that Consul has, whatever this host wants") {
   for (const std::uint32_t wanted : {1U, 4U, 8U}) {
     CAPTURE(wanted);
-    Scene scene{wanted};
-    scene.consul.put(kCountKey, "4");
+    Scene scene{wanted, "4"};
     scene.member("a", wanted);
     scene.start();
     CHECK(scene.driven() == 4);
@@ -161,8 +154,7 @@ TEST_CASE("without a number a queue that should have one partition has one") {
 TEST_CASE("while the number cannot be read there is no driver, and nothing is written") {
   for (const std::uint32_t wanted : {1U, 4U}) {
     CAPTURE(wanted);
-    Scene scene{wanted};
-    scene.consul.put(kCountKey, "many");
+    Scene scene{wanted, "many"};
     scene.member("a", wanted);
     scene.start();
     scene.pass(10s);
@@ -182,7 +174,7 @@ TEST_CASE("the first number is written when all members want it and nobody leads
   scene.pass(5s);
   CHECK(scene.count().empty());  // b does not want it
   const std::string leader = scene.consul.session();
-  scene.consul.put("lictor/q/leader", R"({"node":"b","released":"2026-11-21T00:00:00Z"})", leader);
+  scene.consul.put("lictor/q/leader", kReleased, leader);
   scene.member("b", 4);
   scene.pass(2 * core::kMostLockDelay);
   CHECK(scene.count().empty());  // b leads
@@ -215,23 +207,20 @@ TEST_CASE("a stop before there is a driver lasts, whatever is answered afterward
 }
 
 TEST_CASE("when the number changes, the driver is made again") {
-  Scene scene{4};
-  scene.consul.put(kCountKey, "4");
+  Scene scene{4, "4"};
   scene.member("a", 4);
   scene.member("b", 16);  // so that nobody changes it back
   scene.start();
-  const std::uint32_t before = scene.driven();
+  CHECK(scene.driven() == 4);
   scene.consul.put(kCountKey, "16");
   scene.pass(60s);  // no transaction of this scene's is answered, so that the drain is given up
-  CHECK(before == 4);
   CHECK(scene.driven() == 16);
 }
 
 TEST_CASE("a host that still wants one partition takes part when the others divided the queue") {
   Scene scene{1};
   const std::string leader = scene.consul.session();
-  const std::string value = R"({"node":"b","released":"2026-11-21T00:00:00Z"})";
-  scene.consul.put("lictor/q/leader", value, leader);  // so that this host does not lead
+  scene.consul.put("lictor/q/leader", kReleased, leader);  // so that this host does not lead
   scene.member("a", 1);
   scene.member("b", 4);
   scene.start();
@@ -243,8 +232,7 @@ TEST_CASE("a host that still wants one partition takes part when the others divi
 }
 
 TEST_CASE("the number is changed by the host that holds all, when all members want another one") {
-  Scene scene{2};
-  scene.consul.put(kCountKey, "2");
+  Scene scene{2, "2"};
   scene.member("a", 2);
   scene.member("b", 2);
   scene.start();
@@ -259,8 +247,7 @@ TEST_CASE("the number is changed by the host that holds all, when all members wa
 }
 
 TEST_CASE("a number of one that somebody wrote is changed by the host that leads") {
-  Scene scene{1};
-  scene.consul.put(kCountKey, "1");
+  Scene scene{1, "1"};
   scene.member("0", 1);  // comes first by name
   scene.member("a", 1);
   scene.start();
@@ -279,8 +266,8 @@ TEST_CASE("a host that may not write the number leads on with one partition, unt
   scene.start();
   scene.pass(3s);
   CHECK(scene.driven() == 1);
-  CHECK(scene.desired_partitions() ==
-        1);  // so no other host gives up leadership for a number that is refused
+  // So no other host gives up leadership for a number that is refused.
+  CHECK(scene.desired_partitions() == 1);
   const QueueDriver* driver = scene.driver();
   scene.pass(100s);
   CHECK(scene.driver() == driver);
@@ -291,9 +278,8 @@ TEST_CASE("a host that may not write the number leads on with one partition, unt
 }
 
 TEST_CASE("a host that may not write another number keeps the one that there is") {
-  Scene scene{2};
+  Scene scene{2, "2"};
   scene.publishes = true;
-  scene.consul.put(kCountKey, "2");
   scene.member("b", 8);
   scene.start();
   REQUIRE(scene.driven() == 2);
@@ -308,15 +294,13 @@ TEST_CASE("a host that may not write another number keeps the one that there is"
 }
 
 TEST_CASE("a change that Consul refuses again and again is tried less and less often") {
-  Scene scene{2};
+  Scene scene{2, "2"};
   scene.publishes = true;
-  scene.consul.put(kCountKey, "2");
   scene.member("b", 8);
   scene.start();
   int tries = 0;
   scene.consul.refuse = [&](const net::Request& request) -> std::optional<http::Response> {
     if (request.body.find("check-session") == std::string::npos) return std::nullopt;
-    if (request.body.find(kCountKey) == std::string::npos) return std::nullopt;
     const auto operations = nlohmann::json::parse(request.body);
     if (operations.back().at("KV").at("Key") != kCountKey) return std::nullopt;
     ++tries;
@@ -331,6 +315,5 @@ TEST_CASE("a change that Consul refuses again and again is tried less and less o
   CHECK(tries >= 2);
 }
 
-TEST_SUITE_END();
-
+}  // namespace
 }  // namespace lictor::runtime

@@ -1,19 +1,14 @@
 #include "runtime/refusals.h"
 
-#include <string>
-
 #include <doctest/doctest.h>
 
 #include "../client/fake_consul.h"
 #include "base/clock.h"
 
 namespace lictor::runtime {
-namespace {
 
 using client::test::reply;
 using namespace std::chrono_literals;
-
-TEST_SUITE_BEGIN("runtime");
 
 TEST_CASE("a refusal of Consul is reported until it is allowed, by any request about the same") {
   Refusals refusals;
@@ -45,7 +40,4 @@ TEST_CASE("a denied lock is a conflict that names the right, a denied list is no
   CHECK(refusals.first(soon + 1min).empty());  // it has not been asked for since
 }
 
-TEST_SUITE_END();
-
-}  // namespace
 }  // namespace lictor::runtime

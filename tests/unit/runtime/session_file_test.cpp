@@ -11,7 +11,6 @@
 #include "temporary_folder.h"
 
 namespace lictor::runtime {
-namespace {
 
 using namespace std::chrono_literals;
 
@@ -51,5 +50,4 @@ TEST_CASE("at which indexes the locks were held outlives the session, for as man
   }
 }
 
-}  // namespace
 }  // namespace lictor::runtime

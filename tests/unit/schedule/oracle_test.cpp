@@ -5,20 +5,17 @@
 #include <array>
 #include <map>
 #include <set>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 
 #include "base/random.h"
 #include "texts.h"
 
-using namespace lictor;
-using namespace lictor::schedule;
+namespace lictor::schedule {
+namespace {
+
 using namespace std::chrono_literals;
 using std::chrono::seconds;
-
-namespace {
 
 class Chance {
  public:
@@ -45,23 +42,15 @@ void add_element(Chance& chance, unsigned least, unsigned most, Field& field) {
   if (!field.text.empty()) field.text += ',';
   unsigned low = chance.from(least, most), high = chance.from(least, most), step = 1;
   if (low > high) std::swap(low, high);
-  switch (chance.below(5)) {
-    case 0:
-      field.text += std::to_string(low) + '-' + std::to_string(high);
-      break;
-    case 1:
-      step = random_step(chance, least, most);
-      field.text += std::to_string(low) + '-' + std::to_string(high) + '/' + std::to_string(step);
-      break;
-    case 2:
-      step = random_step(chance, least, most);
-      high = most;
-      field.text += std::to_string(low) + '/' + std::to_string(step);
-      break;
-    default:
-      high = low;
-      field.text += std::to_string(low);
+  const unsigned drawn = chance.below(5);
+  field.text += std::to_string(low);
+  if (drawn > 2) high = low;
+  if (drawn < 2) field.text += '-' + std::to_string(high);
+  if (drawn == 1 || drawn == 2) {
+    step = random_step(chance, least, most);
+    field.text += '/' + std::to_string(step);
   }
+  if (drawn == 2) high = most;
   for (unsigned value = low; value <= high; value += step) field.values.insert(value);
 }
 
@@ -156,10 +145,6 @@ std::vector<Tick> found_ticks(const Schedule& schedule, Tick after, Tick until) 
   return found;
 }
 
-}  // namespace
-
-TEST_SUITE_BEGIN("schedule");
-
 TEST_CASE("random expressions fire as the rules say, minute by minute, around each clock change") {
   struct Around {
     const char* zone;
@@ -185,9 +170,7 @@ TEST_CASE("random expressions fire as the rules say, minute by minute, around ea
     for (const Around& around : kChanges) {
       for (const char* change : around.changes) {
         const Expression expression{chance};
-        CAPTURE(around.zone);
-        CAPTURE(change);
-        CAPTURE(expression.text());
+        INFO(around.zone, ", ", change, ", ", expression.text());
         const auto read = Cron::parse(expression.text());
         if (!read) {
           REQUIRE(read.error().message.starts_with("never fires"));
@@ -222,9 +205,7 @@ TEST_CASE("random expressions fire in random weeks of three centuries") {
     const Expression expression{chance};
     const char* name = zones[chance.below(std::size(zones))];
     const Tick after = tick("1950-01-01T00:00:00Z") + std::chrono::days{chance.below(110'000)};
-    CAPTURE(name);
-    CAPTURE(tick_text(after));
-    CAPTURE(expression.text());
+    INFO(name, ", ", tick_text(after), ", ", expression.text());
     const auto read = Cron::parse(expression.text());
     if (!read) continue;
     const auto where = zone(name);
@@ -235,4 +216,5 @@ TEST_CASE("random expressions fire in random weeks of three centuries") {
   }
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::schedule

@@ -3,6 +3,7 @@
 // Short forms for the tests of schedules. They end the test where a text or zone is wrong.
 
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,16 @@ inline Cron cron(const std::string& text) {
   INFO(text);
   REQUIRE_MESSAGE(read, read.error().message);
   return *read;
+}
+
+/// The words of a text, as times to the second: "2026-11-24T09:30 2026-11-24T09:30:15".
+inline Times times_in(const std::string& text, const std::string& zone = {}) {
+  Times times;
+  std::istringstream words{text};
+  for (std::string word; words >> word; times.push_back(word + zone)) {
+    if (word.size() == std::string{"2026-11-24T09:30"}.size()) word += ":00";
+  }
+  return times;
 }
 
 /// "2026-11-24T09:30:00" as a time on the wall clock.

@@ -1,33 +1,27 @@
 #include "schedule/zone.h"
 
 #include <filesystem>
-#include <string>
 
 #include <doctest/doctest.h>
 
 #include "temporary_folder.h"
 #include "texts.h"
 
-using namespace lictor;
-using namespace lictor::schedule;
+namespace lictor::schedule {
+namespace {
+
 using namespace std::chrono_literals;
 using std::chrono::seconds;
 
-namespace {
-
 seconds offset(const Zone& zone, const std::string& at) { return zone.period_at(tick(at)).offset; }
 
-}  // namespace
-
-TEST_SUITE_BEGIN("schedule");
-
 TEST_CASE("zones change their clocks when the tz database says so") {
-  struct Row {
+  struct Change {
     const char* name;
     const char* at;
     seconds before, after;
   };
-  const Row table[] = {
+  const Change table[] = {
       {"Europe/Rome", "2026-03-29T01:00:00Z", 1h, 2h},
       {"Europe/Rome", "2026-10-25T01:00:00Z", 2h, 1h},
       {"Europe/Rome", "2050-03-27T01:00:00Z", 1h, 2h},  // by the rule at the end of the file
@@ -53,9 +47,8 @@ TEST_CASE("zones change their clocks when the tz database says so") {
       {"Europe/Dublin", "2040-03-25T01:00:00Z", 0h, 1h},
       {"Africa/Cairo", "2045-04-27T22:00:00Z", 2h, 3h},
   };
-  for (const Row& row : table) {
-    CAPTURE(row.name);
-    CAPTURE(row.at);
+  for (const Change& row : table) {
+    INFO(row.name, ", ", row.at);
     const Tick at = tick(row.at);
     const Zone::Period before = zone(row.name)->period_at(at - 1s);
     const Zone::Period after = zone(row.name)->period_at(at);
@@ -131,4 +124,5 @@ TEST_CASE("a zone is read once, and again after forget(), so that an updated tzd
   CHECK_FALSE(zones.find("Bad"));
 }
 
-TEST_SUITE_END();
+}  // namespace
+}  // namespace lictor::schedule
