@@ -232,8 +232,10 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
     fail(daemon.name + " writes " + key + " twice in one transaction");
   };
   for (const Op& op : commit.ops) {
-    writes(key_of(op));
+    const bool prunes = std::holds_alternative<PruneOp>(op);
     const auto* finish = std::get_if<FinishOp>(&op);
+    if (!prunes) writes(key_of(op));
+    if (prunes || (finish != nullptr && finish->done)) writes("the history of " + key_of(op));
     for (const KvWrite& each : finish == nullptr ? std::vector<KvWrite>{} : finish->writes) {
       writes(each.key);
     }
@@ -360,9 +362,10 @@ void Oracle::check_order(const Daemon& daemon, const RestampOp& claim) {
     // One of another serialKey may wait behind a failed task of it.
     const bool has_order =
         other->serial_key == task.serial_key || (one_by_one && other->serial_key.empty());
-    const bool can_start = daemon.options.policy_of(other->type) != nullptr &&
-                           other->record->size() + 1'000 < daemon.options.max_transaction_bytes / 2;
-    if (has_order && can_start && !other->expire_at && order_of(*other) < order_of(task)) {
+    if (!has_order || other->expire_at || order_of(*other) >= order_of(task)) continue;
+    const std::size_t most =
+        cluster_.store.costs()->record_limit(key, daemon.options.max_transaction_bytes);
+    if (daemon.options.policy_of(other->type) != nullptr && other->record->size() <= most) {
       fail(daemon.name + " claims " + task.key + " before " + key +
            ", which comes first, was listed with it, and is " + daemon.queue->state_text(key));
     }

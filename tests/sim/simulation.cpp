@@ -127,7 +127,7 @@ void Simulation::draw_mix() {
   draw_link();
   large_ = chance(0.15);
   // The store takes less than the daemons think.
-  if (large_ && chance(0.5)) cluster_.store.most_bytes = 1'000 + random_.next() % 2'000;
+  if (large_ && chance(0.5)) cluster_.store.most_bytes = 3'000 + random_.next() % 6'000;
 }
 
 // Of a generator of its own, so that the other seeds are as they were.
@@ -177,7 +177,7 @@ QueueOptions Simulation::draw_options() {
   }
   options.transactions_in_flight = 1 + random_.next() % 16;
   if (chance(0.3)) options.distance = between(100ms, 8s);
-  if (large_) options.max_transaction_bytes = 3'000;
+  if (large_) options.max_transaction_bytes = 9'600;  // of a record 1,200 bytes and more
   // Short, so that leadership is lost and taken over many times within a run; in the relations
   // that the configuration demands.
   options.session_ttl = 10s;

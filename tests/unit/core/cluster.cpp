@@ -4,8 +4,6 @@
 #include <iostream>
 #include <type_traits>
 
-#include "simple_costs.h"
-
 namespace lictor::core::test {
 namespace {
 
@@ -128,7 +126,7 @@ void Cluster::serve_queue(Daemon& daemon, const QueueOptions& given) {
   QueueOptions options = given;
   options.identity = daemon.queue_identity();
   options.first_attempt = daemon.first_attempt;
-  options.costs = simple_costs();
+  options.costs = store.costs(options.node);
   end_queue(daemon);
   daemon.stopped = false;
   daemon.kept_by.reset();

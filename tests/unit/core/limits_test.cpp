@@ -338,17 +338,17 @@ TEST_CASE("a job whose warden died counts a lost owner, up to max_losses") {
 }
 
 TEST_CASE("a dead letter holds the end of the output, unless a transaction could not hold both") {
-  Alone a{options_with([](QueueOptions& o) { o.max_transaction_bytes = 13'000; })};
-  for (const std::size_t bytes : {1'000U, 2'000U}) {
+  Alone a{options_with([](QueueOptions& o) { o.max_transaction_bytes = 18'000; })};
+  for (const std::size_t bytes : {1'000U, 6'000U}) {
     Task& task = a.cluster.make(std::to_string(bytes));
-    task.record = std::make_shared<const std::string>(std::string(8'000, '.'));
+    task.record = std::make_shared<const std::string>(std::string(8'196, '.'));
     a.cluster.store.put(task);
     a.cluster.run_for(100ms);
     exits(a, task.key, {{}, JobEnding::kPermanent, "no luck", std::string(bytes, 'x')});
     a.cluster.run_for(100ms);
   }
   CHECK(a.dead("dead/1000").output_tail.size() == 1'000);
-  CHECK(a.dead("dead/2000").output_tail.empty());
+  CHECK(a.dead("dead/6000").output_tail.empty());
 }
 
 TEST_CASE("a task with a thousand dead letters costs a refusal each time") {

@@ -8,7 +8,6 @@
 #include "base/time_text.h"
 #include "dev/answer.h"
 #include "fault.h"
-#include "simple_costs.h"
 #include "wire/record.h"
 #include "wire/schedule_record.h"
 #include "wire/txn.h"
@@ -306,7 +305,7 @@ Committed ModelStore::serve(Instant now, const Commit& commit) {
   applied_ = false;
   last_body_.clear();
   const http::Request request = wire::encode(binding_, json);
-  if (cost_of(commit).bytes > most_bytes) return wire::decode(json, dev::answer(413));
+  if (request.body.size() > most_bytes) return wire::decode(json, dev::answer(413));
   Committed reply = wire::decode(json, ask(request));
   applied_ = carried_out_;
   if (!applied_) {

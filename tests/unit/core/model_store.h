@@ -27,6 +27,7 @@
 #include "dev/model.h"
 #include "wire/consul.h"
 #include "wire/fleet.h"
+#include "wire/transaction_plan.h"
 
 namespace lictor::core::test {
 
@@ -55,6 +56,10 @@ struct Tampering {
 class ModelStore {
  public:
   explicit ModelStore(std::uint64_t seed);
+  /// What writes take of a transaction, as the product counts it on `node`.
+  [[nodiscard]] std::shared_ptr<const CostModel> costs(std::string node = "a") const {
+    return std::make_shared<wire::TransactionPlan>(binding_.layout, std::move(node));
+  }
 
   /// What the next requests say of the daemon that sends them.
   void speak_for(const std::string& node, std::uint64_t incarnation, Duration ttl,

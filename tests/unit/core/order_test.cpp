@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "alone.h"
-#include "simple_costs.h"
 
 namespace lictor::core::test {
 
@@ -230,7 +229,7 @@ TEST_CASE("a waiting task whose executor is taken away is reported") {
 TEST_CASE("a record too large for one fenced transaction is left alone, readable or not") {
   Alone a;
   a.cluster.put("1", with_record(std::string(393'000, '.')));
-  a.cluster.store.write("tasks/bad", std::string(300'000, '.'));
+  a.cluster.store.write("tasks/bad", std::string(393'000, '.'));
   a.cluster.put_and_run("2", 1s);
   CHECK(a.cluster.started == Keys{"tasks/2"});
   CHECK(count(a.daemon, Fact::Kind::kTooLarge) == 2);
@@ -240,7 +239,7 @@ TEST_CASE("a record too large for one fenced transaction is left alone, readable
   const auto why = a.daemon.queue->why(a.cluster.now, "tasks/1");
   REQUIRE(why.size() == 1);
   CHECK(why[0].kind == Reason::Kind::kTooLarge);
-  CHECK(why[0].text.starts_with("393000 bytes; a transaction holds records of up to 392"));
+  CHECK(why[0].text.starts_with("393000 bytes; a transaction holds records of up to 387"));
   a.cluster.put("1");  // shorter now
   a.end_and_run("tasks/2", 1s);
   CHECK(a.cluster.started.back() == "tasks/1");
@@ -250,7 +249,7 @@ TEST_CASE("a record that just fits into one transaction is claimed, and its fail
   Alone a;
   Task& task = a.cluster.make("1");
   const std::size_t most =
-      simple_costs()->record_limit(task.key, QueueOptions{}.max_transaction_bytes);
+      a.cluster.store.costs()->record_limit(task.key, QueueOptions{}.max_transaction_bytes);
   task.record = std::make_shared<const std::string>(std::string(most, '.'));
   a.cluster.store.put(task);
   a.cluster.run_for(1s);

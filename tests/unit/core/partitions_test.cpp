@@ -7,7 +7,6 @@
 
 #include "alone.h"
 #include "core/partition.h"
-#include "simple_costs.h"
 
 namespace lictor::core::test {
 namespace {
@@ -175,8 +174,11 @@ TEST_CASE("one host proves 256 partitions, and runs their tasks, whatever a tran
     CHECK(count(a, Fact::Kind::kStoreTrouble) == 0);
     hosts.put(1, 600);
     hosts.run_to_the_end(1min, 600);
+    const auto costs = hosts.cluster.store.costs();
     for (const Commit& commit : all<Commit>(a)) {
-      CHECK(cost_of(commit).operations <= limits::kMostOperations);
+      Cost cost = costs->fence(commit.partition_count, commit.partitions.size());
+      for (const Op& op : commit.ops) cost += costs->cost(op);
+      CHECK(cost.operations <= limits::kMostOperations);
     }
   }
 }

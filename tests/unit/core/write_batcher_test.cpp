@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "simple_costs.h"
+#include "wire/transaction_plan.h"
 
 namespace lictor::core::test {
 namespace {
@@ -46,7 +46,7 @@ struct Fixture {
   explicit Fixture(QueueOptions o = {})
       : options(with_costs(std::move(o))), commits(options, requests) {}
   static QueueOptions with_costs(QueueOptions options) {
-    options.costs = test::simple_costs();
+    options.costs = std::make_shared<wire::TransactionPlan>(wire::Layout::under("", ""), "a");
     return options;
   }
 
