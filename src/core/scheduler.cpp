@@ -78,6 +78,10 @@ void Scheduler::on(Instant now, const SchedulesListed& reply, Effects& out) {
   if (asked_ != 0 && reply.consul_index < index_) return ask(now, 0, out);  // a server that lags
   index_ = reply.consul_index;
   read_at_ = now + std::max(kLeastPause, reply.cost * kPace);
+  // A query that waited was woken by the change. Else the change came since the answer before.
+  const bool waited = asked_ != 0 && now - asked_at_ >= kLeastPause;
+  held_until_ = waited ? now - kLeastPause : answered_at_;
+  answered_at_ = now;
   if (reply.unchanged) return;
   folder_missing_ = !reply.marker;
   if (folder_missing_) read_at_ = now + kPollPause;
@@ -157,6 +161,11 @@ void Scheduler::take(Instant now, const SchedulesListed::Entry& listed, Effects&
   const bool redefined = listed.modify_index == entry.known.modify_index &&
                          listed.definition != entry.known.definition;
   if (!newer && !redefined) return;
+  // A tick of the pause is not on time, however short ago.
+  const auto is_paused = [](const SchedulesListed::Entry& version) {
+    return version.definition && version.definition->paused;
+  };
+  if (is_paused(entry.known) && !is_paused(listed)) entry.paused_until = tick_at(held_until_);
   if (newer && listed.definition) {
     entry.last = last_of(now, is_new ? nullptr : &entry, listed, entry.noted);
   }
@@ -262,8 +271,9 @@ std::optional<ScheduleOp> Scheduler::decide(Instant now, const std::string& name
   if (entry.configures) configure(now, entry, op);
   if (entry.configures || !entry.noted) return op;
   const schedule::Definition& definition = *entry.known.definition;
+  const Tick late_until = std::max(tick_at(now) - grace() - seconds{1}, entry.paused_until);
   const schedule::Due due = schedule::due_ticks(definition.schedule, definition.missed, entry.last,
-                                                tick_at(now), grace());
+                                                tick_at(now), late_until);
   op.last = due.last.value_or(entry.last);
   entry.skipped = due.skipped;
   if (due.make.empty()) return op;

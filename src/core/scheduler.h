@@ -79,6 +79,7 @@ class Scheduler {
   struct Entry {
     SchedulesListed::Entry known;  // the newest version
     Tick last{};                   // the ticks up to it are dealt with
+    Tick paused_until = Tick::min();
     bool noted = true;             // `last` is in the store
     bool too_large = false;
     bool outdated = false;  // the next version is yet to be read
@@ -136,6 +137,8 @@ class Scheduler {
   RequestId request_;
   std::uint64_t asked_ = 0;  // the index that the request waits beyond; 0: a quorum read
   Instant asked_at_{};
+  Instant answered_at_{};
+  Instant held_until_{};  // what the answer before the last one showed
   Instant read_at_ = Instant::max();
   Instant not_before_ = Instant::min();  // ticks: what they wait for is looked at again then
   bool folder_missing_ = false;

@@ -248,12 +248,13 @@ std::vector<Tick> Schedule::newest(Tick after, Tick until, std::size_t most) con
 
 // The ticks on time are the newest ones, so the missed ones that are made are the newest before
 // them: one list of the newest covers both, and its length is all that the policy decides.
-Due due_ticks(const Schedule& schedule, const Missed& missed, Tick last, Tick now, seconds grace) {
+Due due_ticks(const Schedule& schedule, const Missed& missed, Tick last, Tick now,
+              Tick late_until) {
   Due due;
   const auto first = schedule.next_after(last);
   if (!first || *first > now) return due;
 
-  const Tick on_time_after = std::max(last, now - grace - kTick);
+  const Tick on_time_after = std::max(last, late_until);
   const auto on_time = static_cast<std::size_t>(schedule.count(on_time_after, now));
   std::size_t late = 0;
   switch (missed.policy) {

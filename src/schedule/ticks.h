@@ -119,11 +119,11 @@ struct Due {
   std::optional<Tick> last;   // the newest tick in (last, now], the new lastTick; none: no tick
 };
 
-/// Decides about the ticks in (last, now]. Those of the last `grace` are on time and are all made;
+/// Decides about the ticks in (last, now]. Those after `late_until` are on time and are all made;
 /// the others are missed and `missed` decides, where kOnce is content with a tick on time. A `now`
 /// before `last`, from a clock that was set back, gives nothing, so no tick comes twice.
 [[nodiscard]] Due due_ticks(const Schedule& schedule, const Missed& missed, Tick last, Tick now,
-                            std::chrono::seconds grace);
+                            Tick late_until);
 
 /// Whether a tick makes a task while the schedule's last task waits or runs.
 enum class Overlap {

@@ -99,6 +99,7 @@ QUEUE = {
 }
 # Those of recurring tasks (ticks.cpp).
 TICKS = {
+    "PausedOnTime": "a tick of a pause that has just ended counts as on time",
     "TickUnchecked": "a schedule is written whatever version it has",
     "NoteAlone": "a tick is noted, and its task is not made",
     "MakeAlone": "a tick's task is made, and the tick is not noted here",
@@ -173,6 +174,11 @@ EDITS = [
   }""",
         """    last = before == nullptr && FAULT(SkipDue) ? std::max(*stored, last) : *stored;
   }""",
+    ),
+    (
+        "core/scheduler.cpp",
+        """  if (is_paused(entry.known) && !is_paused(listed)) entry""",
+        """  if (is_paused(entry.known) && !is_paused(listed) && !FAULT(PausedOnTime)) entry""",
     ),
     (
         "core/scheduler.cpp",

@@ -33,6 +33,7 @@ constexpr seconds kWriteTakes{20};
 constexpr seconds kSeesWithin{30};
 // That of the configuration.
 constexpr const char* kConfigured = "configured";
+constexpr seconds kClocksDiffer{10};  // at most by half of it
 
 QueueOptions options_for_ticks(const std::string& node) {
   QueueOptions options = options_of(node);
@@ -62,6 +63,9 @@ class TickSimulation {
     Instant task_gone = Instant::min();
     // Of the leader when it was rewritten without lastTick: another does not know what that was.
     std::optional<std::string> rewritten_under;
+    // When a user ended its pause, and the leader then: another does not know of the pause.
+    std::optional<Tick> resumed;
+    std::string resumed_under;
   };
 
   [[nodiscard]] std::shared_ptr<const Definition> definition(std::string_view rule, Missed missed,
@@ -138,6 +142,10 @@ void TickSimulation::put(const std::string& name, bool paused, bool with_last) {
   Watched& watched = schedules_.at(name);
   Definition next = *watched.definition;
   next.paused = paused;
+  if (watched.definition->paused && !paused) {
+    watched.resumed = floor<seconds>(Cluster::wall_at(cluster_.now));
+    watched.resumed_under = cluster_.store.leader_session();
+  }
   watched.definition = std::make_shared<const Definition>(next);
   const dev::KvRecord* stored = cluster_.store.find("schedules/" + name);
   auto record =
@@ -168,6 +176,11 @@ void TickSimulation::check(const Daemon& sender, const ScheduleOp& op) {
                           cluster_.store.has(watched.task);
     if (overlaps) return fail(what + " is made while " + watched.task + " is there");
     if (trusts_clock && op.last > clock) return fail(what + " made before its time");
+    const bool was_paused = watched.resumed && op.last + kClocksDiffer < *watched.resumed &&
+                            watched.resumed_under == cluster_.store.leader_session();
+    if (was_paused && watched.definition->missed.policy == Missed::Policy::kSkip) {
+      return fail(what + " is made, and was paused then");
+    }
   }
   const bool counts_anew =
       !watched.last ||
@@ -200,7 +213,8 @@ void TickSimulation::check_skipped(const std::string& what, const Watched& watch
   if (overlaps) return;
   const Duration grace = 2 * 60s + 60s;
   const std::string text = schedule::tick_text(tick) + " is skipped by " + what;
-  if (clock - tick < grace) return fail(text + ", although it is on time");
+  const bool was_paused = watched.resumed && tick < *watched.resumed + kClocksDiffer;
+  if (clock - tick < grace && !was_paused) return fail(text + ", although it is on time");
   const std::uint64_t newer = definition.schedule.count(tick, clock);
   const bool right =
       definition.missed.policy == Missed::Policy::kSkip ? true

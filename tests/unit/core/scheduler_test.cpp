@@ -286,6 +286,33 @@ TEST_CASE("a schedule that cannot be read is reported once, and holds up no othe
   CHECK(a.daemon.queue->schedules().active == 2);
 }
 
+TEST_CASE("one whose task fits into no transaction is reported once, and holds up no other") {
+  Schedules a{1ms};
+  const std::string task = R"({"taskType":"T","taskPara":{"data":")" + std::string(300'000, 'x');
+  a.cluster.store.write("schedules/large", R"({"every":"10s","task":)" + task + "\"}}}");
+  a.put_and_run_to("s", every(10s), 35s);
+  CHECK(a.made() == std::vector{id(10s), id(20s), id(30s)});
+  CHECK(count(a.daemon, Fact::Kind::kScheduleFault) == 1);
+  CHECK(a.daemon.queue->schedules().bad == 1);
+}
+
+TEST_CASE("a tick of the pause is missed, however soon the schedule is resumed") {
+  Schedules a{1ms};
+  const auto paused = [&](bool is_paused) {
+    return every(10s, [&](Definition& d) { d.paused = is_paused; });
+  };
+  a.put_and_run_to("s", paused(true), 42s);
+  a.put_and_run_to("s", paused(false), 45s);
+  CHECK(a.made().empty());
+  CHECK(a.skipped(Fact::Kind::kTicksMissed) == 4);
+  a.run_to(52s);
+  CHECK(a.made() == std::vector{id(50s)});
+  // One that is due as the pause ends is made.
+  a.put_and_run_to("s", paused(true), 59s + 950ms);
+  a.put_and_run_to("s", paused(false), 62s);
+  CHECK(a.made() == std::vector{id(50s), id(60s)});
+}
+
 TEST_CASE("where another client wrote the tick's task, the schedule goes on without a second") {
   Schedules a{1h};
   a.cluster.put(id(10s));
