@@ -187,7 +187,7 @@ void WriteBatcher::settle_refused(Instant now, const Committed::Failure& failure
   const bool refuses = write.purpose == Purpose::kClaim || write.purpose == Purpose::kTick;
   if (is_minor(write.purpose) && !refuses) {
     result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
-  } else if (refuses || (finish != nullptr && !finish->writes.empty())) {
+  } else if (refuses || (finish != nullptr && !finish->writes.empty() && !finish->done)) {
     result.settled.push_back({std::move(write), Verdict::kRefused, 0, nullptr, failure.text});
   } else if (Op less = *write.op; lighten(less)) {
     write.op = std::make_shared<const Op>(std::move(less));

@@ -351,6 +351,21 @@ TEST_CASE("a dead letter holds the end of the output, unless a transaction could
   CHECK(a.dead("dead/6000").output_tail.empty());
 }
 
+// Consul before 1.14 takes 64 operations, which is known from a refusal alone.
+TEST_CASE("what a job writes goes without the history entry that leaves no room for it") {
+  Alone a{options_with([](QueueOptions& o) { o.history = HistoryLimits{}; })};
+  a.cluster.store.most_operations = 64;
+  a.cluster.put_and_run("1", 100ms);
+  JobExited exit;
+  for (int i = 0; i < 61; ++i) exit.writes.push_back({"app/" + std::to_string(i), "x", false, {}});
+  exits(a, "tasks/1", exit);
+  a.cluster.run_for(1s);
+  CHECK(a.idle());
+  CHECK(a.cluster.started.size() == 1);
+  CHECK(a.cluster.store.app_writes.size() == 61);
+  CHECK(a.cluster.store.keys("done/").empty());
+}
+
 TEST_CASE("a task with a thousand dead letters costs a refusal each time") {
   Alone a;
   std::size_t refused = 0;
