@@ -268,6 +268,7 @@ Result<int> run_try(const Program& program, const cli::TaskText& task, Config co
   attempt.queue = queue_name;
   attempt.task_id = record.id;
   attempt.task_key = alone.layout.task_key(record.id);
+  attempt.key_id = record.id;
   attempt.task_type = type;
   attempt.fencing_token = kToken;
   attempt.record = std::make_shared<const std::string>(record.record);

@@ -137,14 +137,14 @@ std::string last_line(std::string_view output) {
 }
 
 std::string output_log_path(const std::string& directory, std::string_view queue,
-                            std::string_view task_id, std::uint32_t attempt, std::uint64_t token) {
-  return output_log_stem(directory, queue, task_id) + std::to_string(attempt) + "." +
+                            std::string_view key_id, std::uint32_t attempt, std::uint64_t token) {
+  return output_log_stem(directory, queue, key_id) + std::to_string(attempt) + "." +
          std::to_string(token) + ".log";
 }
 
 std::string output_log_stem(const std::string& directory, std::string_view queue,
-                            std::string_view task_id) {
-  return directory + "/" + safe_name(queue) + "/" + safe_name(task_id) + ".";
+                            std::string_view key_id) {
+  return directory + "/" + safe_name(queue) + "/" + safe_name(key_id) + ".";
 }
 
 OutputLog::OutputLog(std::string path, std::size_t cap)
@@ -257,8 +257,8 @@ std::string ActiveLogs::newest_error() const {
 }
 
 Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::string_view queue,
-                                           std::string_view task_id, const ActiveLogs* active) {
-  const std::string stem = output_log_stem(directory, queue, task_id);
+                                           std::string_view key_id, const ActiveLogs* active) {
+  const std::string stem = output_log_stem(directory, queue, key_id);
   std::map<std::pair<std::uint64_t, std::uint32_t>, StoredLog> logs;  // by token and attempt
   // Null: it is no log of this task.
   const auto log_at = [&](const std::string& path) -> StoredLog* {

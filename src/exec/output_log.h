@@ -30,12 +30,12 @@ namespace lictor::exec {
 /// and task each byte but letters, digits, '_', '-' and '.' is written as %XX, and a leading dot
 /// too. A long name is cut and ends in '~' and a hash of the whole name.
 [[nodiscard]] std::string output_log_path(const std::string& directory, std::string_view queue,
-                                          std::string_view task_id, std::uint32_t attempt,
+                                          std::string_view key_id, std::uint32_t attempt,
                                           std::uint64_t token);
 
 /// The common start of the paths of a task's attempts: `<directory>/<queue>/<task>.`
 [[nodiscard]] std::string output_log_stem(const std::string& directory, std::string_view queue,
-                                          std::string_view task_id);
+                                          std::string_view key_id);
 
 /// Whether an output log was written.
 struct LogOutcome {
@@ -144,7 +144,7 @@ struct StoredLog {
 /// attempts run. Blocks on the file system. Errors: kPermissionDenied, kFailed.
 [[nodiscard]] Result<std::vector<StoredLog>> stored_logs(const std::string& directory,
                                                          std::string_view queue,
-                                                         std::string_view task_id,
+                                                         std::string_view key_id,
                                                          const ActiveLogs* active);
 
 /// Up to `limit` bytes of the log, which are not 0, from `offset` on; "" at its end, and if there

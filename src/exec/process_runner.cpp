@@ -251,7 +251,7 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
   launch.input = attempt.record;
   launch.log_cap = options.log_cap;
   if (!options.log_directory.empty()) {
-    launch.log_path = output_log_path(options.log_directory, attempt.queue, attempt.task_id,
+    launch.log_path = output_log_path(options.log_directory, attempt.queue, attempt.key_id,
                                       attempt.number, attempt.fencing_token);
   }
 

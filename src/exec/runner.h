@@ -23,8 +23,9 @@ namespace lictor::exec {
 struct Attempt {
   AttemptId id;
   std::string queue;
-  std::string task_id;
+  std::string task_id;   ///< as the record says
   std::string task_key;  ///< the whole KV key
+  std::string key_id;    ///< its end: what commands call the task, also where the record differs
   std::string task_type;
   std::uint32_t number = 1;         ///< attempts begun, this one included
   std::uint64_t fencing_token = 0;  ///< ModifyIndex of the claim

@@ -416,6 +416,7 @@ void QueueDriver::carry_out(const core::StartJob& effect) {
                         options_.queue,
                         task.id,
                         task.key,
+                        binding_->layout.task_id(task.key).value_or(task.id),
                         task.type,
                         task.stamp.attempt,
                         effect.fencing_token,

@@ -178,7 +178,7 @@ void Pool::hand_over(Process& process, Job job, Instant now, Outbox& out) {
   ++process.given;
   const exec::Attempt& attempt = given.attempt;
   given.log =
-      open_log(exec::output_log_path(options_.program.log_directory, attempt.queue, attempt.task_id,
+      open_log(exec::output_log_path(options_.program.log_directory, attempt.queue, attempt.key_id,
                                      attempt.number, attempt.fencing_token));
   if (given.attempt.on_pid) {
     out.push_back(

@@ -297,7 +297,7 @@ TEST_CASE("output goes to a log of the attempt, up to the cap, and its tail into
   ProcessOptions options{.argv = shell("echo out; echo err >&2"),
                          .log_directory = rig.dir / "logs"};
   Attempt one = attempt(1);
-  one.task_id = "a/../b c";
+  one.key_id = "a/../b c";  // and not the taskId, which several tasks may have
   CHECK(rig.run(options, one).output_tail == "out\nerr\n");
   const std::string log = rig.dir / "logs/oracle/a%2F..%2Fb%20c.1.1001.log";
   CHECK(contents(log) == "out\nerr\n");

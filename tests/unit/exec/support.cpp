@@ -91,6 +91,7 @@ Attempt attempt(std::uint64_t id, std::string record) {
                .queue = "oracle",
                .task_id = "7",
                .task_key = "oracleTask/7",
+               .key_id = "7",
                .task_type = "Any",
                .fencing_token = 1000 + id,
                .record = std::make_shared<const std::string>(std::move(record))};

@@ -21,6 +21,7 @@ void start_task(WorkerRig& rig, WorkerRunner& runner, std::uint64_t id, const st
   exec::Attempt made = attempt(id);
   made.task_id = task;
   made.task_key = "oracleTask/" + task;
+  made.key_id = task;
   REQUIRE(runner.start(std::move(made), Instant::max(), rig.rig.exits.callback()).has_value());
 }
 
