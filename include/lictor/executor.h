@@ -49,8 +49,8 @@ class JobResult {
   [[nodiscard]] static JobResult retry(std::string error) {
     return {Status::kRetry, std::move(error)};
   }
-  /// The same, but not before `retry_after` has passed, whatever the backoff says; of 0 or less, as
-  /// the backoff says.
+  /// The same, but not before `retry_after` has passed, of which at most 24 h count, whatever the
+  /// backoff says; of 0 or less, as the backoff says.
   [[nodiscard]] static JobResult retry(std::string error, std::chrono::milliseconds retry_after) {
     JobResult retry{Status::kRetry, std::move(error)};
     retry.retry_after_ = retry_after;
@@ -138,7 +138,8 @@ class Context {
   /// Consul KV happens once, however often the task is run. `key` is the whole key; with
   /// `cas_index` the key must have that ModifyIndex, 0 means it must not exist: if one is refused,
   /// the attempt has failed, and counts like any other. They share a transaction with the finish:
-  /// at most 61 of them, of 500,000 bytes with their values in base64.
+  /// at most 61 of them, or 125 with Consul 1.14 or newer, of 500,000 bytes with their values in
+  /// base64.
   void put(std::string key, std::string value) const {
     add({std::move(key), std::move(value), std::nullopt});
   }

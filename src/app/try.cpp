@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <future>
 #include <map>
@@ -28,6 +29,7 @@
 #include "app/queue_locks.h"
 #include "app/scratch_folder.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "base/time_text.h"
@@ -41,6 +43,7 @@
 #include "exec/warden.h"
 #include "runtime/log.h"
 #include "wire/commit.h"
+#include "wire/transaction_plan.h"
 
 namespace lictor::app {
 namespace {
@@ -51,6 +54,7 @@ using nlohmann::ordered_json;
 constexpr std::uint64_t kToken = 1;  // no claim gives one here
 constexpr Duration kLook = 50ms;     // between two looks at the output
 constexpr Duration kYear = 24h * 365;
+constexpr Duration kKillTakes = 5s;  // at most, of a program
 
 // The executor of `type`, alone in its queue. Errors: kNotFound.
 Result<QueueConfig> only_executor(const QueueConfig& queue, const std::string& type) {
@@ -124,10 +128,7 @@ std::string verdict_of(const exec::Exit& exit, const std::string& stopped_by,
       policy.max_attempts > 1 ? fmt::format("tried again, {} attempts in all", policy.max_attempts)
                               : "a dead letter, since max_attempts is 1",
       why);
-  if (exit.retry_after) {
-    const Duration after = std::min<Duration>(*exit.retry_after, core::kLongestRetryAfter);
-    text += fmt::format("; not before {}", format_duration(after));
-  }
+  if (exit.retry_after) text += fmt::format("; not before {}", format_duration(*exit.retry_after));
   return text;
 }
 
@@ -137,8 +138,20 @@ Result<ordered_json> writes_of(const exec::Exit& exit, const Config& config,
   if (!exit.commit) return ordered_json{};
   wire::Reserved reserved{{}, config.root};
   for (const QueueConfig& queue : config.queues) reserved.queues.push_back(queue.layout);
-  if (auto read = wire::read_commit(*exit.commit, reserved, task_key); !read) {
+  auto read = wire::read_commit(*exit.commit, reserved, task_key);
+  if (!read) {
     return fail(ErrorCode::kInvalid, "its KV writes cannot be made: " + read.error().message);
+  }
+  const wire::TransactionPlan plan{config.queues.front().layout, config.node};
+  const std::size_t count = read->size();
+  core::Cost cost = plan.fence(1, 1);
+  cost += plan.cost(core::FinishOp{task_key, 0, *std::move(read), nullptr});
+  if (cost.operations > limits::kMostOperations || cost.bytes > limits::kTransactionBytes) {
+    return fail(
+        ErrorCode::kInvalid,
+        fmt::format("its {} do not fit into the transaction that finishes it, which takes "
+                    "{} operations, some of them lictor's own, and {} bytes in base64",
+                    counted(count, "write"), limits::kMostOperations, limits::kTransactionBytes));
   }
   return ordered_json::parse(*exit.commit);
 }
@@ -155,6 +168,7 @@ void leave_out_unfit_result(exec::Exit& exit) {
 struct Trial {
   exec::Exit exit;
   std::string stopped_by;  // "timed out after 5s"; empty: it ended by itself
+  bool goes_on = false;    // a job in C++ that does not heed its stop token
   std::string output;      // with `json`; else it is printed
   Duration took{};
 };
@@ -170,7 +184,7 @@ void show(Output& output, Trial& trial, cli::Console* console) {
 }
 
 // Waits for the end, and passes output on as it comes. Time-out and Ctrl-C both stop the attempt
-// once, as the daemon would; the runner ends it by force after `grace`.
+// once, as the daemon would; the runner ends it by force after `grace`, unless it is a thread.
 Trial carry_out(exec::Runner& runner, exec::Attempt attempt, const core::TypePolicy& policy,
                 Duration grace, Output& output, cli::Console* console) {
   Trial trial;
@@ -178,21 +192,30 @@ Trial carry_out(exec::Runner& runner, exec::Attempt attempt, const core::TypePol
   const Instant begun = boot_now();
   const bool limited = policy.timeout > Duration::zero();
   const Instant deadline = limited ? begun + policy.timeout : Instant::max();
-  std::promise<exec::Exit> promise;
-  auto ended = promise.get_future();
-  const auto started = runner.start(std::move(attempt), deadline, [&promise](exec::Exit exit) {
-    promise.set_value(std::move(exit));
+  const auto promise = std::make_shared<std::promise<exec::Exit>>();
+  auto ended = promise->get_future();
+  const auto started = runner.start(std::move(attempt), deadline, [promise](exec::Exit exit) {
+    promise->set_value(std::move(exit));
   });
   if (!started) {
     trial.exit = exec::ended(id, exec::Ending::kNotStarted, started.error().message);
     return trial;
   }
+  Instant give_up = Instant::max();
   while (ended.wait_for(kLook) != std::future_status::ready) {
     show(output, trial, console);
+    if (boot_now() >= give_up) {
+      trial.goes_on = true;
+      trial.stopped_by += ", and goes on after kill_grace: a daemon would keep its slot taken";
+      trial.exit = exec::ended(id, exec::Ending::kStopped, {});
+      trial.took = boot_now() - begun;
+      return trial;
+    }
     const bool late = boot_now() >= deadline;
     if (!trial.stopped_by.empty() || (!late && !cli::interrupted())) continue;
     trial.stopped_by = late ? "timed out after " + format_duration(policy.timeout) : "interrupted";
     runner.stop(id, std::chrono::duration_cast<std::chrono::milliseconds>(grace));
+    give_up = boot_now() + grace + kKillTakes;
   }
   trial.exit = ended.get();
   trial.took = boot_now() - begun;
@@ -278,6 +301,13 @@ Result<int> run_try(const Program& program, const cli::TaskText& task, Config co
   cli::Console* const shown = program.json ? nullptr : &console;
   Trial trial = carry_out(*runners.begin()->second, std::move(attempt), policy,
                           alone.options.kill_grace, output, shown);
+  if (trial.goes_on) {  // no end of this process is orderly while its thread runs
+    print_trial(console, type, trial, policy, {}, program.json);
+    static_cast<void>(console.flush());
+    std::error_code ignored;
+    std::filesystem::remove_all(folder->path(), ignored);
+    std::_Exit(cli::kFailed);
+  }
   // A worker may write more until its process ends.
   runners.clear();
   workers.reset();

@@ -15,6 +15,7 @@ cat >"$dir/lictor.json" <<'END'
     "ForGood": {"exec": ["/bin/sh", "-c", "exit 65"]},
     "Slow": {"exec": ["/bin/sh", "-c", "echo begun; sleep 1000 & echo $! >$PID_FILE; wait"], "env": {"PID_FILE": "PLACE/pid"}},
     "Forbidden": {"exec": ["/bin/sh", "-c", "echo '[{\"key\": \"lictor/default/leader\", \"value\": \"1\"}]' >$LICTOR_COMMIT"]},
+    "Many": {"exec": ["/bin/sh", "-c", "seq 200 | sed 's|.*|{\"key\": \"app/&\", \"value\": \"\"}|' | sed '1s/^/[/; $s/$/]/; $!s/$/,/' >$LICTOR_COMMIT"], "max_attempts": 1},
     "Refused": {"http": "http://127.0.0.1:1/"},
     "Deep": {"exec": ["/bin/sh", "-c", "(head -c 200000 /dev/zero | tr '\\0' '['; head -c 200000 /dev/zero | tr '\\0' ']') >$LICTOR_RESULT"]},
     "Noop": {"noop": {}},
@@ -66,6 +67,8 @@ try 1 ForGood
 grep -q "^failed for good, a dead letter at once: exit status 65 (" "$dir/err.log"
 try 1 Forbidden
 grep -q "KV writes cannot be made: .*lictor/default/leader is a leader's lock" "$dir/err.log"
+try 1 Many
+grep -q "its 200 writes do not fit into the transaction" "$dir/err.log"
 try 1 Refused
 grep -q "^not started on this host; the task would wait: " "$dir/err.log"
 # All that a worker prints, also with several tasks at a time: of a trial it can only be the one task's.
