@@ -2,7 +2,6 @@
 // (JSON texts of bounded size), so the same checks apply to all kinds of jobs later.
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
 #include <stdexcept>
@@ -16,7 +15,6 @@
 #include "base/json_text.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "core/options.h"
 
 namespace lictor::app {
 namespace {
@@ -153,11 +151,7 @@ exec::Exit run_in_process(Executor& executor, const exec::Attempt& attempt,
       break;
     case JobResult::Status::kRetry:
       exit.ending = tools.stop.stop_requested() ? exec::Ending::kStopped : exec::Ending::kRetry;
-      if (result.retry_after()) {
-        constexpr auto kMost =
-            std::chrono::duration_cast<std::chrono::milliseconds>(core::kLongestRetryAfter);
-        exit.retry_after = std::min(*result.retry_after(), kMost);
-      }
+      exit.retry_after = result.retry_after();
       break;
   }
   return exit;

@@ -128,7 +128,10 @@ std::string verdict_of(const exec::Exit& exit, const std::string& stopped_by,
       policy.max_attempts > 1 ? fmt::format("tried again, {} attempts in all", policy.max_attempts)
                               : "a dead letter, since max_attempts is 1",
       why);
-  if (exit.retry_after) text += fmt::format("; not before {}", format_duration(*exit.retry_after));
+  if (exit.retry_after) {
+    const auto after = std::min(*exit.retry_after, core::kLongestRetryAfter);
+    text += fmt::format("; not before {}", format_duration(after));
+  }
   return text;
 }
 

@@ -39,7 +39,7 @@ enum class Delivery { kAtLeastOnce, kAtMostOnce };
 enum class OnLeaseLost { kStop, kFinish };
 
 /// What is called may ask for a longer pause than the backoff, up to this.
-inline constexpr Duration kLongestRetryAfter = 24h;
+inline constexpr std::chrono::milliseconds kLongestRetryAfter = 24h;
 
 /// At most one in `interval` on average, `burst` at once.
 struct Rate {

@@ -45,7 +45,8 @@ core::JobExited to_core(const wire::Reserved& reserved, const std::string& task_
   event.ending = exit.ending;
   event.error = std::move(exit.error);
   event.output_tail = std::move(exit.output_tail);
-  event.retry_after = exit.retry_after;
+  // Before it becomes nanoseconds, of which some 292 years fit.
+  if (exit.retry_after) event.retry_after = std::min(*exit.retry_after, core::kLongestRetryAfter);
   event.taken = exit.taken;
   event.result_fault = std::move(exit.result_fault);
   if (event.ending != core::JobEnding::kDone) return event;

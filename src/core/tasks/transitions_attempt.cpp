@@ -324,7 +324,7 @@ void Transitions::fail(Instant now, TaskEntry& entry, const std::string& error,
   Stamp stamp = task.stamp;
   stamp.error = error;
   Instant again = backoff_end(now, entry, failures);
-  if (retry_after) again = std::max(again, now + std::min(*retry_after, kLongestRetryAfter));
+  if (retry_after) again = std::max(again, now + std::min<Duration>(*retry_after, kLongestRetryAfter));
   stamp.retry_at = clock_.at(again);
   emit(Fact::Kind::kFailed, entry, error, out, again - now);
   rewrite(now, entry, Purpose::kRetry, std::move(stamp));
