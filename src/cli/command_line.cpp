@@ -168,7 +168,7 @@ Option Arguments::since(const char* names, std::optional<WallTime>& target, cons
       return std::string{};
     }
     const auto time = time_argument(text);
-    if (!time) return time.error().message;
+    if (!time) return time.error().message + ", or a duration until now such as \"10m\"";
     target = *time;
     return std::string{};
   };

@@ -105,8 +105,8 @@ constexpr std::array kStates{TaskState::kWaiting,  TaskState::kScheduled, TaskSt
 
 }  // namespace
 
-// "retrying" and "cancelled" are shown, and are no states to filter by: the error names the state
-// that has them.
+// "cancelled" is shown, and no state to filter by: the error names the state that has it. "retrying"
+// is half of a state, and only list takes it.
 Result<std::optional<TaskState>> state_argument(const std::string& text) {
   if (text.empty()) return std::nullopt;
   std::vector<std::string_view> names;
@@ -139,7 +139,7 @@ std::string types_hint(const Client& client, const TaskFilter& all, const std::s
   if (counts.empty() || counts.contains(type)) return {};
   std::vector<std::string> types;
   types.reserve(counts.size());
-  for (const auto& [name, count] : counts) types.push_back(fmt::format("{} ({})", name, count));
+  for (const auto& [name, count] : counts) types.push_back(fmt::format("\"{}\" ({})", name, count));
   return "; the types that there are: " + cluster::some(types);
 }
 

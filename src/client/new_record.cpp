@@ -142,7 +142,9 @@ Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids) {
   if (!task.serial_key.empty()) fields.serial_key = task.serial_key;
   fields.max_attempts = task.max_attempts;
   if (task.timeout) {
-    if (*task.timeout < Duration::zero()) return refuse("timeout", "expected zero or more");
+    if (*task.timeout < Duration::zero()) {
+      return refuse("timeout", "expected zero or more, got " + format_duration(*task.timeout));
+    }
     // Round up, since zero means no timeout.
     fields.timeout = format_duration(std::chrono::ceil<std::chrono::microseconds>(*task.timeout));
   }

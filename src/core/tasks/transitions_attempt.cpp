@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/time_text.h"
@@ -87,7 +88,8 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
     }
   }
   stamp.taken = true;
-  if (!goes_on) ++stamp.attempt;
+  constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();  // a stranger may write that
+  if (!goes_on && stamp.attempt != kMost) ++stamp.attempt;
   // A task claimed ahead keeps taskRetryAt, in case another leader takes it over before that time.
   if (due) stamp.retry_at.reset();
   std::string nonce = claim_nonce(options_.identity, next_attempt());
@@ -324,7 +326,8 @@ void Transitions::fail(Instant now, TaskEntry& entry, const std::string& error,
   Stamp stamp = task.stamp;
   stamp.error = error;
   Instant again = backoff_end(now, entry, failures);
-  if (retry_after) again = std::max(again, now + std::min<Duration>(*retry_after, kLongestRetryAfter));
+  if (retry_after)
+    again = std::max(again, now + std::min<Duration>(*retry_after, kLongestRetryAfter));
   stamp.retry_at = clock_.at(again);
   emit(Fact::Kind::kFailed, entry, error, out, again - now);
   rewrite(now, entry, Purpose::kRetry, std::move(stamp));
