@@ -80,7 +80,7 @@ class Scheduler {
     SchedulesListed::Entry known;  // the newest version
     Tick last{};                   // the ticks up to it are dealt with
     Tick paused_until = Tick::min();
-    bool noted = true;             // `last` is in the store
+    bool noted = true;  // `last` is in the store
     bool too_large = false;
     bool outdated = false;  // the next version is yet to be read
     // Of its last task, if it was made in this term: the ModifyIndex, and whether it was read

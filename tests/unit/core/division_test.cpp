@@ -194,6 +194,90 @@ TEST_CASE("a host that is second to write the number says nothing, and reads it"
   }
 }
 
+// A Consul whose queue host c serves in two partitions and wants in three. Everything but the change
+// goes well at once.
+struct Changing : Host {
+  // Carries out all acts for so long.
+  void run_for(Duration duration) {
+    for (const Instant end = now + duration; now < end; now += 1s) {
+      DivisionActs acts;
+      division.on_time(now, service, acts);
+      for (std::size_t i = 0; i < acts.size(); ++i) carry_out(DivisionAct{acts[i]}, acts);
+    }
+  }
+  void carry_out(const DivisionAct& act, DivisionActs& acts) {
+    if (std::holds_alternative<ReadFleet>(act)) division.on(now, fleet(count, index), acts);
+    if (std::holds_alternative<ProbeChange>(act)) {
+      ++probes;
+      division.on(now, DivisionReply{has_right ? Answer::kYes : Answer::kRefused, "no right"},
+                  acts);
+    }
+    if (std::holds_alternative<ServeQueue>(act)) service = {.holds_all = true};
+    if (const auto* end = std::get_if<EndService>(&act)) {
+      ++ends;
+      service.kept_by = end->keeps_locks ? std::optional<std::string>{"session"} : std::nullopt;
+      service.stopped = !end->keeps_locks;
+    }
+    if (std::holds_alternative<DropService>(act)) service = {};
+    if (const auto* change = std::get_if<ChangeCount>(&act)) {
+      ++changes;
+      if (answer == Answer::kYes) {
+        count = change->to;
+        ++index;
+      }
+      division.on(now, DivisionReply{answer, "too large"}, acts);
+    }
+    if (const auto* note = std::get_if<DivisionNote>(&act)) notes.push_back(note->kind);
+  }
+  [[nodiscard]] std::size_t noted(DivisionNote::Kind kind) const {
+    return static_cast<std::size_t>(std::count(notes.begin(), notes.end(), kind));
+  }
+
+  using Answer = DivisionReply::Answer;
+  Answer answer = Answer::kYes;  // to the change
+  bool has_right = true;
+  std::uint32_t count = 2;
+  std::uint64_t index = 8;
+  std::size_t probes = 0, ends = 0, changes = 0;
+  std::vector<DivisionNote::Kind> notes;
+};
+
+TEST_CASE("a change that Consul refuses is tried ever more rarely, for each try stops all jobs") {
+  Changing c;
+  c.answer = DivisionReply::Answer::kRefused;
+  c.run_for(6h);
+  CHECK(c.changes >= 8);
+  CHECK(c.changes <= 12);
+  CHECK(c.ends <= 2 * c.changes);
+  CHECK(c.noted(DivisionNote::Kind::kNotChanged) == c.changes);
+  c.answer = DivisionReply::Answer::kYes;
+  c.run_for(2h);
+  CHECK(c.count == 3);
+  CHECK(c.division.count() == 3);
+  CHECK(c.division.desired_partitions() == 3);
+}
+
+TEST_CASE("without the right to change the number a host asks for what there is, once a minute") {
+  Changing c;
+  c.has_right = false;
+  c.run_for(1h);
+  CHECK(c.changes == 0);
+  CHECK(c.ends == 0);
+  CHECK(c.probes >= 55);
+  CHECK(c.probes <= 61);
+  CHECK(c.division.desired_partitions() == 2);
+  CHECK(c.noted(DivisionNote::Kind::kMayNotChange) == 1);
+  c.has_right = true;  // it comes without a word to the daemon
+  c.run_for(2min);
+  CHECK(c.division.count() == 3);
+  // Another number is another right.
+  c.division.reconfigure(c.now, 1, 5);
+  CHECK(c.division.desired_partitions() == 3);
+  c.run_for(10s);
+  CHECK(c.division.count() == 5);
+  CHECK(c.noted(DivisionNote::Kind::kFinishes) == 2);
+}
+
 TEST_CASE("a leader of one partition notices a number that a stranger writes") {
   CheckedCluster cluster;
   cluster.exclusive = false;
