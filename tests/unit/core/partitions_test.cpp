@@ -233,6 +233,21 @@ TEST_CASE("a step-down gives up every partition, and another host takes them") {
   hosts.run_to_the_end(10s, 20);
 }
 
+TEST_CASE("when a host is lost the others take a share each, and none changes hands afterwards") {
+  Hosts hosts;
+  Daemon& a = hosts.add_leader(in_four("a"));
+  Daemon& b = hosts.cluster.add(in_four("b"));
+  Daemon& c = hosts.cluster.add(in_four("c"));
+  hosts.cluster.run_for(10s);
+  hosts.cluster.crash(a);
+  REQUIRE(hosts.cluster.run_until([&] { return hosts.all_led(); }, 2min));
+  const std::size_t taken = count(b, Fact::Kind::kLeading) + count(c, Fact::Kind::kLeading);
+  CHECK(hosts.led_by(b) == 2);
+  CHECK(hosts.led_by(c) == 2);
+  hosts.cluster.run_for(5min);
+  CHECK(count(b, Fact::Kind::kLeading) + count(c, Fact::Kind::kLeading) == taken);
+}
+
 TEST_CASE("a host that joins gets its share, one partition after the other, while tasks run") {
   Hosts hosts;
   Daemon& a = hosts.add_leader(in_four("a"));
