@@ -93,6 +93,7 @@ double run_alone(std::size_t count) {
                                 "default",
                                 "bench-" + std::to_string(i),
                                 task_key(kTasksPrefix, i),
+                                std::to_string(i),
                                 "True",
                                 1,
                                 i + 1,
