@@ -30,6 +30,7 @@
 #include "app/scratch_folder.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/printable.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "base/time_text.h"
