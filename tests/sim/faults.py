@@ -83,6 +83,7 @@ QUEUE = {
     "ForgetBucket": "a new leader takes the bucket of rate_limit for full",
     "BucketUnchecked": "a claim writes the bucket whatever another leader wrote there",
     "TokensForNothing": "a token that was reserved serves any number of claims",
+    "CountsText": "values count as they are, and not in the base64 that they are sent in",
     "NeverSmaller": "a batch of values that came late is asked for again unchanged",
     "ProofUnread": "?consistent is left out of the read that proves leadership",
     "CreateForModify": "CreateIndex is read as ModifyIndex",
@@ -839,6 +840,12 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
         "wire/transaction_plan.cpp",
         """bucket{Part::kRate, "the bucket of rate_limit", "cas",""",
         """bucket{Part::kRate, "the bucket of rate_limit", FAULT(BucketUnchecked) ? "set" : "cas",""",
+    ),
+    (
+        "wire/transaction_plan.cpp",
+        """base64_size(size_of(step.value, node));""",
+        """
+             (FAULT(CountsText) ? size_of(step.value, node) : base64_size(size_of(step.value, node)));""",
     ),
     (
         "core/reading/batch_size.h",

@@ -419,6 +419,9 @@ void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& 
   if (const std::string fault = cluster_.store.fence_fault(); !fault.empty()) {
     fail("a transaction of " + daemon.name + " was accepted: " + fault);
   }
+  if (const std::string fault = cluster_.store.cost_fault(); !fault.empty()) {
+    fail("a transaction of " + daemon.name + " has " + fault);
+  }
   for (const Op& op : commit->ops) {
     if (const auto* bury = std::get_if<BuryOp>(&op)) on_buried(*bury);
     if (const auto* finish = std::get_if<FinishOp>(&op)) on_written(*finish);

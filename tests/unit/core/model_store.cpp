@@ -292,6 +292,22 @@ Commit ModelStore::worded(const Commit& commit) const {
   return copy;
 }
 
+void ModelStore::check_costs(const Commit& commit, const std::string& body) {
+  const auto plan = costs(binding_.node);
+  Cost counted = plan->fence(commit.partition_count, commit.partitions.size());
+  for (const Op& op : commit.ops) counted += plan->cost(op);
+  std::size_t operations = 0;
+  for (std::size_t at = 0; (at = body.find(R"("Verb":)", at)) != std::string::npos; ++at) {
+    ++operations;
+  }
+  cost_fault_.clear();
+  if (operations != counted.operations || body.size() > counted.bytes) {
+    cost_fault_ = std::to_string(operations) + " operations and " + std::to_string(body.size()) +
+                  " bytes, where " + std::to_string(counted.operations) + " and at most " +
+                  std::to_string(counted.bytes) + " are counted";
+  }
+}
+
 Committed ModelStore::serve(Instant now, const Commit& commit) {
   now_ = now;
   std::map<std::string, std::string> there;  // what a finish would delete, by key
@@ -305,6 +321,7 @@ Committed ModelStore::serve(Instant now, const Commit& commit) {
   applied_ = false;
   last_body_.clear();
   const http::Request request = wire::encode(binding_, json);
+  check_costs(json, request.body);
   if (request.body.size() > most_bytes) return wire::decode(json, dev::answer(413));
   Committed reply = wire::decode(json, ask(request));
   applied_ = carried_out_;

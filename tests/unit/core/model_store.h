@@ -163,6 +163,8 @@ class ModelStore {
   /// What is wrong with the transaction that was applied last, as Consul saw it: a write that a
   /// deposed leader, or one who knows an older version, could have made as well. Empty: nothing.
   [[nodiscard]] std::string fence_fault() const;
+  /// Why the last commit is not what the product counts for it; empty: it is.
+  [[nodiscard]] std::string cost_fault() const { return cost_fault_; }
   /// Keys that nothing of lictor's would be looked for under.
   [[nodiscard]] std::vector<std::string> strays() const;
   [[nodiscard]] std::size_t sessions() const { return model_.state().sessions().size(); }
@@ -204,6 +206,7 @@ class ModelStore {
   void spoil(const http::Request& request, http::Response& response) const;
   void request(const std::string& method, const std::string& target, std::string body = {});
   [[nodiscard]] Commit worded(const Commit& commit) const;
+  void check_costs(const Commit& commit, const std::string& body);
   void translate(StoredRecord& record) const;
   void note(const Op& op, const std::map<std::string, std::string>& there);
 
@@ -215,6 +218,7 @@ class ModelStore {
   Instant now_{};
   Tampering tampering_;
   bool applied_ = false;
+  std::string cost_fault_;
   std::string last_body_;             // of the last commit, when it was a transaction and applied
   std::set<std::string> job_writes_;  // the keys that jobs wrote by it
   mutable bool carried_out_ = false;  // the last request, whatever was answered
