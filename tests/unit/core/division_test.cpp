@@ -206,7 +206,19 @@ struct Changing : Host {
     }
   }
   void carry_out(const DivisionAct& act, DivisionActs& acts) {
-    if (std::holds_alternative<ReadFleet>(act)) division.on(now, fleet(count, index), acts);
+    if (std::holds_alternative<ReadFleet>(act)) {
+      FleetRead read = fleet(count, count ? index : 0);
+      if (!other.member.id.empty()) read.members.push_back(other);
+      division.on(now, read, acts);
+    }
+    if (std::holds_alternative<ProbeUndivided>(act)) {
+      division.on(now, DivisionReply{Answer::kYes, {}}, acts);
+    }
+    if (const auto* create = std::get_if<CreateCount>(&act)) {
+      count = create->count;
+      ++index;
+      division.on(now, DivisionReply{Answer::kYes, {}}, acts);
+    }
     if (std::holds_alternative<ProbeChange>(act)) {
       ++probes;
       division.on(now, DivisionReply{has_right ? Answer::kYes : Answer::kRefused, "no right"},
@@ -236,8 +248,9 @@ struct Changing : Host {
   using Answer = DivisionReply::Answer;
   Answer answer = Answer::kYes;  // to the change
   bool has_right = true;
-  std::uint32_t count = 2;
+  std::optional<std::uint32_t> count = 2;
   std::uint64_t index = 8;
+  FleetMember other;  // none without a name
   std::size_t probes = 0, ends = 0, changes = 0;
   std::vector<DivisionNote::Kind> notes;
 };
@@ -276,6 +289,25 @@ TEST_CASE("without the right to change the number a host asks for what there is,
   c.run_for(10s);
   CHECK(c.division.count() == 5);
   CHECK(c.noted(DivisionNote::Kind::kFinishes) == 2);
+}
+
+TEST_CASE("a queue that is served as one is divided once the right is there and all want it") {
+  Changing c;
+  c.count.reset();
+  c.has_right = false;
+  c.other = member("d", 2);
+  c.run_for(30s);
+  CHECK(c.division.count() == 1);
+  c.has_right = true;
+  c.run_for(5min);
+  CHECK(c.division.count() == 1);  // d wants another number
+  CHECK(c.ends == 0);
+  CHECK(c.noted(DivisionNote::Kind::kNotDivided) == 1);
+  c.other = member("d", 3);
+  c.run_for(10s);
+  CHECK(c.ends == 1);
+  CHECK(c.division.count() == 3);
+  CHECK(c.noted(DivisionNote::Kind::kDivided) == 1);
 }
 
 TEST_CASE("a leader of one partition notices a number that a stranger writes") {

@@ -179,6 +179,17 @@ TEST_CASE("a result beyond what a transaction holds is left out, and the task is
   CHECK(count(a.daemon, Fact::Kind::kResultLeftOut) == 1);
 }
 
+TEST_CASE("where record and result do not both fit, the result is kept") {
+  Alone a{with_history({5, 1h})};
+  a.cluster.plan = [](const Task&) { return writing({}, '"' + std::string(250'000, 'x') + '"'); };
+  a.cluster.put("1", with_record(std::string(250'000, '.')));
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+  const auto done = kept(a, "1");
+  CHECK(done["result"].get<std::string>().size() == 250'000);
+  CHECK_FALSE(done.contains("record"));
+  CHECK(count(a.daemon, Fact::Kind::kResultLeftOut) == 0);
+}
+
 TEST_CASE("a result that cannot be kept is left out and said, with history and without") {
   for (const bool keeps : {false, true}) {
     CAPTURE(keeps);
