@@ -190,6 +190,11 @@ void WriteBatcher::settle_refused(Instant now, const Committed::Failure& failure
   } else if (refuses || (finish != nullptr && !finish->writes.empty() && !finish->done)) {
     result.settled.push_back({std::move(write), Verdict::kRefused, 0, nullptr, failure.text});
   } else if (Op less = *write.op; lighten(less)) {
+    const auto* lighter = std::get_if<FinishOp>(&less);
+    if (lighter != nullptr && !lighter->done) {
+      out.emplace_back(Fact{Fact::Kind::kResultLeftOut, lighter->key,
+                            "no room for a history entry: " + failure.text});
+    }
     write.op = std::make_shared<const Op>(std::move(less));
     single_writes_.push_front({});
     single_writes_.front().push_back(std::move(write));

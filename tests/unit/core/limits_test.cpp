@@ -364,6 +364,7 @@ TEST_CASE("what a job writes goes without the history entry that leaves no room 
   CHECK(a.cluster.started.size() == 1);
   CHECK(a.cluster.store.app_writes.size() == 61);
   CHECK(a.cluster.store.keys("done/").empty());
+  CHECK(count(a.daemon, Fact::Kind::kResultLeftOut) == 1);
 }
 
 TEST_CASE("a task with a thousand dead letters costs a refusal each time") {
