@@ -32,13 +32,13 @@
 #include "app/scratch_folder.h"
 #include "base/clock.h"
 #include "base/limits.h"
-#include "base/printable.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "cli/json_output.h"
 #include "cli/new_task.h"
 #include "cli/process.h"
+#include "core/commits/op_cost.h"
 #include "core/options.h"
 #include "exec/init.h"
 #include "exec/lease_board.h"
@@ -153,11 +153,8 @@ Result<ordered_json> writes_of(const exec::Exit& exit, const Config& config,
   core::Cost cost = plan.fence(1, 1);
   cost += plan.cost(core::FinishOp{task_key, 0, *std::move(read), nullptr});
   if (cost.operations > limits::kMostOperations || cost.bytes > limits::kTransactionBytes) {
-    return fail(
-        ErrorCode::kInvalid,
-        fmt::format("its {} do not fit into the transaction that finishes it, which takes "
-                    "{} operations, some of them lictor's own, and {} bytes in base64",
-                    counted(count, "write"), limits::kMostOperations, limits::kTransactionBytes));
+    return fail(ErrorCode::kInvalid, core::writes_do_not_fit(count, {limits::kMostOperations,
+                                                                     limits::kTransactionBytes}));
   }
   return ordered_json::parse(*exit.commit);
 }

@@ -77,10 +77,10 @@ class Scheduler {
  private:
   using Tick = schedule::Tick;
   struct Entry {
-    SchedulesListed::Entry known;  // the newest version
-    Tick last{};                   // the ticks up to it are dealt with
-    Tick paused_until = Tick::min();
-    bool noted = true;  // `last` is in the store
+    SchedulesListed::Entry known;     // the newest version
+    Tick last{};                      // the ticks up to it are dealt with
+    Tick paused_until = Tick::min();  // ticks up to it were due in a pause
+    bool noted = true;                // `last` is in the store
     bool too_large = false;
     bool outdated = false;  // the next version is yet to be read
     // Of its last task, if it was made in this term: the ModifyIndex, and whether it was read
@@ -137,8 +137,8 @@ class Scheduler {
   RequestId request_;
   std::uint64_t asked_ = 0;  // the index that the request waits beyond; 0: a quorum read
   Instant asked_at_{};
-  Instant answered_at_{};
-  Instant held_until_{};  // what the answer before the last one showed
+  Instant answered_at_{};  // the last listing
+  Instant held_until_{};   // so long Consul had what the listing before the last one showed
   Instant read_at_ = Instant::max();
   Instant not_before_ = Instant::min();  // ticks: what they wait for is looked at again then
   bool folder_missing_ = false;

@@ -30,6 +30,14 @@ struct Cost {
   }
 };
 
+/// Why an attempt fails that hands over more than a transaction takes, one line.
+[[nodiscard]] inline std::string writes_do_not_fit(std::size_t writes, const Cost& most) {
+  return "its " + std::to_string(writes) +
+         " writes do not fit into the transaction that finishes it, which takes " +
+         std::to_string(most.operations) + " operations, some of them lictor's own, and " +
+         std::to_string(most.bytes) + " bytes in base64";
+}
+
 /// Pure, and never less than what a request takes in the end.
 class CostModel {
  public:

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/time_text.h"
+#include "core/commits/op_cost.h"
 #include "core/commits/write.h"
 #include "core/tasks/transitions.h"
 
@@ -265,13 +266,8 @@ void Transitions::finish(Instant now, TaskEntry& entry, const JobExited& exit, E
   const Task& task = *entry.task;
   FinishOp op{task.key, task.modify_index, exit.writes, nullptr};
   if (!exit.writes.empty() && !commits_.fits(op)) {
-    return fail(now, entry,
-                "its " + std::to_string(exit.writes.size()) +
-                    " writes do not fit into the transaction that finishes it, which takes " +
-                    std::to_string(options_.max_operations) +
-                    " operations, some of them lictor's own, and " +
-                    std::to_string(options_.max_transaction_bytes) + " bytes in base64",
-                exit.output_tail, {}, out);
+    const Cost most{options_.max_operations, options_.max_transaction_bytes};
+    return fail(now, entry, writes_do_not_fit(exit.writes.size(), most), exit.output_tail, {}, out);
   }
   // The job was carried out, whatever it handed over: trying again would do it twice.
   std::string fault = exit.result_fault;
