@@ -89,8 +89,10 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
     }
   }
   stamp.taken = true;
-  constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();  // a stranger may write that
-  if (!goes_on && stamp.attempt != kMost) ++stamp.attempt;
+  // A stranger may write a claim of ours without its attempt, and the greatest number as one.
+  constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
+  const bool is_counted = goes_on && stamp.attempt != 0;
+  if (!is_counted && stamp.attempt != kMost) ++stamp.attempt;
   // A task claimed ahead keeps taskRetryAt, in case another leader takes it over before that time.
   if (due) stamp.retry_at.reset();
   std::string nonce = claim_nonce(options_.identity, next_attempt());

@@ -76,6 +76,18 @@ TEST_CASE("a daemon that died is a lost owner, also if it comes back on its host
   CHECK(alone.dead("dead/1").reason == "owner lost");
 }
 
+TEST_CASE("a claim of ours in a record that counts no attempt goes on as the first") {
+  Alone alone;
+  alone.cluster.pause_and_run(true, 1s);
+  Task& task = alone.cluster.make("1");  // as a client may write it
+  task.stamp.taken = true;
+  task.stamp.claim = Claim{"a", "session", claim_nonce(alone.daemon.queue_identity(), 1), {}};
+  alone.cluster.store.put(task);
+  alone.cluster.pause_and_run(false, 1s);
+  alone.end_and_run("tasks/1", 100ms, JobEnding::kNotStarted);
+  CHECK(alone.cluster.store.task("tasks/1")->stamp.attempt == 0);
+}
+
 TEST_CASE("tasks that lost their owners too often end side by side") {
   Alone alone;
   alone.cluster.pause_and_run(true, 1s);
