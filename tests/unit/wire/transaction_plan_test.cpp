@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/random.h"
+#include "core/commits/write.h"
 #include "wire/consul.h"
 #include "wire/record.h"
 #include "wire/schedule_record.h"
@@ -195,6 +196,31 @@ TEST_CASE("a plan costs what its body takes: the operations exactly, the bytes h
   const auto record = std::make_shared<const std::string>(R"({"taskType":"T"})");
   const Ops ops{RestampOp{"l/q/tasks/1", 123'456, record, claimed}, FinishOp{"l/q/tasks/2", 7}};
   CHECK(cost_of(plan, ops).bytes < body_of(ops).size() + 300);
+}
+
+TEST_CASE("each part that a write may have costs what it adds to the body") {
+  const TransactionPlan plan{layout(), plan_binding().node};
+  const auto record = std::make_shared<const std::string>(R"({"taskType":"T"})");
+  const auto check = [&](const auto& op, const std::string& part, auto add) {
+    CAPTURE(part);
+    auto more = op;
+    add(more);
+    CHECK(plan.cost(more).bytes + body_of({op}).size() >=
+          plan.cost(op).bytes + body_of({more}).size());
+  };
+  const RestampOp restamp{"l/q/tasks/1", 7, record, {}};
+  check(restamp, "retry_at", [](RestampOp& op) { op.stamp.retry_at = kAt; });
+  check(restamp, "error", [](RestampOp& op) { op.stamp.error = "no \"luck\""; });
+  check(restamp, "claim", [](RestampOp& op) {
+    op.stamp.claim = Claim{"host \"a\"", kSession, "0123456789abcdef-17", kAt};
+  });
+  check(restamp, "rate", [](RestampOp& op) { op.rate = RateMark{7, kAt}; });
+  BuryOp bury = dead_letter(std::get<Task>(read_record(layout(), {restamp.key, *record})), "failed",
+                            "no luck", kAt);
+  check(bury, "output", [](BuryOp& op) { op.output_tail = "a \"tail\"\n"; });
+  check(bury, "name", [](BuryOp& op) { op.taken = 2; });
+  const FinishOp finish{restamp.key, 7};
+  check(finish, "write", [](FinishOp& op) { op.writes.push_back({"app/x", "text", false, 7}); });
 }
 
 TEST_CASE("a full batch is never larger than what Consul takes") {
