@@ -170,9 +170,10 @@ constexpr std::array kAttemptOutcomes{"done",        "failed",     "lost",
 constexpr std::array kTaskOutcomes{"done", "dead", "withdrawn"};
 constexpr std::array kTickOutcomes{"made", "late", "missed", "overlap"};
 
-// A task may end without an attempt: it expires, cannot be read, or is deleted while it waits.
+// A task may end without an attempt: it expires, cannot be read, is deleted while it waits, or was
+// lost too often. What is of an attempt of this leader's has a token.
 Outcome outcome_of(const core::Fact& fact) {
-  const bool begun = fact.attempt != 0;
+  const bool begun = fact.attempt != 0 && fact.token != 0;
   switch (fact.kind) {
     case Kind::kDone:
       return {"done", "done"};

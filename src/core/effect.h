@@ -339,7 +339,7 @@ struct Fact {
     kUnnameable,
     kInFolder,
     kUnwritten,      // leadership ended before Consul confirmed the result
-    kDoneLate,       // after its time-out; kDone follows
+    kDoneLate,       // its job, after its time-out
     kResultVoid,     // the task was rewritten while its job ran: nothing of this run is written
     kGoesOn,         // it was asked to stop, and its time for that is over; text: why it was asked
     kTickMade,       // key: the task's; late: since the tick

@@ -28,6 +28,7 @@ struct Attempt {
   Instant claimed_at{};
   Instant held_since{};
   Instant started_at{};
+  Instant ended_at{};                   // of a job that ended well
   Instant timeout_at = Instant::max();  // once it was asked to end: when it should have ended
   bool last_chance = false;             // its next lost owner makes it a dead letter
   bool returns = false;                 // it is being given back, and keeps its place in order

@@ -129,6 +129,7 @@ class Transitions : public TaskSource::Listener {
   void withdraw(Instant now, TaskEntry& entry, std::uint64_t index, Duration ran, Effects& out);
 
   void finish(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
+  void emit_done(const TaskEntry& entry, Effects& out);
   void fail(Instant now, TaskEntry& entry, const std::string& error, const std::string& tail,
             std::optional<Duration> retry_after, Effects& out);
   void lose(Instant now, TaskEntry& entry, const std::string& why, Effects& out);

@@ -182,6 +182,8 @@ void Transitions::on_void(Instant now, TaskEntry& entry, const WriteBatcher::Set
          "before it was claimed", out);
   } else if (settled.write.purpose == Purpose::kFinish && settled.stored) {
     emit(Fact::Kind::kResultVoid, entry, {}, out);
+  } else if (settled.write.purpose == Purpose::kFinish) {  // deleted by this write, or by a client
+    emit_done(entry, out);
   }
   if (settled.stored && !is_another(entry, *settled.stored)) {
     return place(now, entry, *settled.stored, out);
@@ -301,13 +303,17 @@ void Transitions::finish(Instant now, TaskEntry& entry, const JobExited& exit, E
     }
   }
   if (!fault.empty()) emit(Fact::Kind::kResultLeftOut, entry, std::move(fault), out);
-  const Duration ran = now - entry.attempt->started_at;
   if (entry.attempt->stop == StopReason::kTimeout) {
-    emit(Fact::Kind::kDoneLate, entry, task.type, out, ran);
+    emit(Fact::Kind::kDoneLate, entry, task.type, out, now - entry.attempt->started_at);
   }
-  emit(Fact::Kind::kDone, entry, task.type, out, ran);
   add(now, entry, {Purpose::kFinish, std::move(op), task.stamp.claim});
-  table_.move(entry, S::kEnding);
+  table_.update(entry, S::kEnding, [&](TaskEntry& e) { e.attempt->ended_at = now; });
+}
+
+// A task is done when Consul says so: until then its writes may be refused, or leadership be lost.
+void Transitions::emit_done(const TaskEntry& entry, Effects& out) {
+  const Attempt& attempt = *entry.attempt;
+  emit(Fact::Kind::kDone, entry, entry.task->type, out, attempt.ended_at - attempt.started_at);
 }
 
 void Transitions::fail(Instant now, TaskEntry& entry, const std::string& error,
@@ -422,6 +428,7 @@ void Transitions::on_end_settled(Instant now, TaskEntry& entry,
   if (purpose == Purpose::kRetry || purpose == Purpose::kRequeue) {
     on_rewrite_applied(now, entry, settled, out);
   } else {
+    if (purpose == Purpose::kFinish) emit_done(entry, out);
     // Another client may have written beside our claim: then that version was deleted.
     table_.bury(entry, expected_index(*settled.write.op), now);
   }

@@ -47,6 +47,11 @@ TEST_CASE("facts are counted by queue, type and outcome") {
   metrics.on_fact("q", fact(Fact::Kind::kFailed, "Mail"));
   metrics.on_fact("q", fact(Fact::Kind::kDead, "Mail"));
   metrics.on_fact("q", fact(Fact::Kind::kDead, "Mail", 0));  // expired: never begun
+  for (const auto kind : {Fact::Kind::kDead, Fact::Kind::kWithdrawn}) {
+    Fact between = fact(kind, "Mail");  // its last attempt has ended before
+    between.token = 0;
+    metrics.on_fact("q", between);
+  }
   const std::string text = metrics.text(leading());
   CHECK(value(text, R"(lictor_attempts_started_total{queue="q",type="Mail"})") == "3");
   const auto count = [&](const std::string& of, const std::string& outcome) {
@@ -56,7 +61,9 @@ TEST_CASE("facts are counted by queue, type and outcome") {
   CHECK(count("attempts", "done") == "1");
   CHECK(count("attempts", "failed") == "2");
   CHECK(count("tasks", "done") == "1");
-  CHECK(count("tasks", "dead") == "2");
+  CHECK(count("attempts", "withdrawn") == "0");
+  CHECK(count("tasks", "dead") == "3");
+  CHECK(count("tasks", "withdrawn") == "1");
   CHECK(value(text, R"(lictor_job_duration_seconds_count{queue="q",type="Mail"})") == "1");
   CHECK(value(text, R"(lictor_pickup_seconds_count{queue="q",type="Mail"})") == "3");
 }

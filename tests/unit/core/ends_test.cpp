@@ -39,8 +39,11 @@ TEST_CASE("a write whose condition does not hold fails the attempt, and writes n
   CHECK(a.cluster.run_until([&] { return a.cluster.started.size() == 2; }, 5s));
   CHECK(a.cluster.store.keys("app/").empty());
   CHECK(a.cluster.store.task("tasks/1")->stamp.error.find("its writes were refused") == 0);
+  CHECK(count(a.daemon, Fact::Kind::kDone) == 0);
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
   CHECK(a.cluster.store.keys("app/").size() == 2);
+  a.cluster.run_for(1s);
+  CHECK(count(a.daemon, Fact::Kind::kDone) == 1);
 }
 
 TEST_CASE("a write that is not allowed fails its own task alone") {
