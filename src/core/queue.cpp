@@ -200,7 +200,10 @@ std::vector<Reason> Queue::why(Instant now, std::string_view key) const {
 }
 
 void Queue::on(Instant now, const WallClockRead& event, Effects& out) {
-  if (clock_.set(event.at, event.wall)) leadership_.clock_stepped(now, out);
+  if (clock_.set(event.at, event.wall)) {
+    leadership_.clock_stepped(now, out);
+    scheduler_.clock_stepped(now, out);
+  }
   transitions_.on_clock_set(now);
 }
 

@@ -180,11 +180,19 @@ void Scheduler::take(Instant now, const SchedulesListed::Entry& listed, Effects&
   entry.known = listed;
   place(it->first, entry);
   if (!listed.definition) return emit_fault(entry, listed.error, out);
+  if (newer) emit_if_ahead(now, entry, out);
+}
+
+void Scheduler::clock_stepped(Instant now, Effects& out) const {
+  for (const auto& [name, entry] : entries_) emit_if_ahead(now, entry, out);
+}
+
+// Its clock was ahead when the last tick was made, or has been set back since.
+void Scheduler::emit_if_ahead(Instant now, const Entry& entry, Effects& out) const {
   const Duration ahead = -clock_.since(now, entry.last);
-  if (newer && ahead > kFarAhead && listed.definition->last_tick == entry.last) {
-    out.emplace_back(
-        Fact{Fact::Kind::kScheduleAhead, listed.key, schedule::tick_text(entry.last), ahead});
-  }
+  if (!entry.known.definition || !entry.noted || ahead <= kFarAhead) return;
+  out.emplace_back(
+      Fact{Fact::Kind::kScheduleAhead, entry.known.key, schedule::tick_text(entry.last), ahead});
 }
 
 // Up to which tick the new version is dealt with. `noted`: the version says so itself.

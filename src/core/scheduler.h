@@ -53,6 +53,8 @@ class Scheduler {
   void stop(Effects& out);
   /// Reads all schedules again: tzdata may be another one.
   void read_again(Instant now, Effects& out);
+  /// The wall clock stepped: schedules may have to wait for it now.
+  void clock_stepped(Instant now, Effects& out) const;
   /// Asks for the schedules when it is time.
   void on_time(Instant now, Effects& out);
   void on(Instant now, const SchedulesListed& reply, Effects& out);
@@ -106,6 +108,7 @@ class Scheduler {
   [[nodiscard]] Tick last_of(Instant now, const Entry* before, const SchedulesListed::Entry& listed,
                              bool& noted) const;
   void emit_fault(const Entry& entry, const std::string& why, Effects& out) const;
+  void emit_if_ahead(Instant now, const Entry& entry, Effects& out) const;
   /// Gives the entry its place in due_, if it has a next tick and waits for nothing.
   void place(const std::string& name, Entry& entry);
   void remove(const std::string& name, Entry& entry);

@@ -86,8 +86,9 @@ constexpr auto kWords = std::to_array<FactWords>({
     {Kind::kScheduleFault, "schedule_fault", Level::kError,
      "this schedule makes no tasks; correct its record"},
     {Kind::kScheduleAhead, "schedule_ahead", Level::kWarn,
-     "the lastTick of this schedule is ahead of the clock, which was wrong then; it makes no task "
-     "until then, unless the schedule is removed and added again",
+     "the lastTick of this schedule is ahead of the clock, which was wrong then or is now; it "
+     "makes no "
+     "task until then, unless the schedule is removed and added again",
      "last_tick", "ahead"},
     {Kind::kScheduleConfigured, "schedule_configured", Level::kInfo,
      "this schedule is as the configuration has it", "what"},

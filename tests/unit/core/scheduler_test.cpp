@@ -217,6 +217,10 @@ TEST_CASE("a clock that is set back across a tick makes no second task") {
   a.cluster.run_for(2min);
   CHECK(std::any_of(a.cluster.store.ticks.begin(), a.cluster.store.ticks.end(),
                     [](const auto& tick) { return tick.first.starts_with("t/"); }));
+  // So is a clock that is set back by much: both wait until it has caught up.
+  a.cluster.step_clock(a.daemon, -1h);
+  a.cluster.run_for(1s);
+  CHECK(count(a.daemon, Fact::Kind::kScheduleAhead) == 3);
 }
 
 TEST_CASE("times that are centuries away are reported as a century at most") {
