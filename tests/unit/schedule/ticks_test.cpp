@@ -198,6 +198,13 @@ TEST_CASE("start and end bound the ticks, and belong to them") {
   CHECK(schedule.count(tick("2020-01-01T00:00:00Z"), tick("2030-01-01T00:00:00Z")) == 3);
 }
 
+TEST_CASE("the shortest gap of a schedule is that of all its gaps, not the first") {
+  CHECK(cron_in("UTC", "0,10 * * * *").shortest_gap() == 10min);  // after one of 50 minutes
+  CHECK(cron_in("UTC", "10,20 * * * *").shortest_gap() == 10min);
+  CHECK(make({Every{90s}, nullptr, {}, {}}).shortest_gap() == 90s);
+  CHECK(make({At{{tick("2026-12-24T18:00:00Z")}}, nullptr, {}, {}}).shortest_gap() == std::nullopt);
+}
+
 TEST_CASE("a plan without a tick is refused") {
   const auto error = [](Plan plan) { return Schedule::make(std::move(plan)).error().message; };
   const Tick start = tick("2026-11-24T09:30:00Z");
