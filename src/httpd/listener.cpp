@@ -111,6 +111,12 @@ Result<Listener> listen_unix(const ListenAddress& address) {
   };
   int bound = bind_it();
   if (bound != 0 && errno == EADDRINUSE) {
+    struct stat status {};
+    if (lstat(address.unix_path.c_str(), &status) == 0 && !S_ISSOCK(status.st_mode)) {
+      return fail(ErrorCode::kConflict, "cannot listen on " + address.text +
+                                            ": the file there is no socket; choose another path, "
+                                            "or remove it");
+    }
     if (!is_abandoned(name)) return cannot_listen(address, EADDRINUSE);
     unlink(address.unix_path.c_str());
     bound = bind_it();

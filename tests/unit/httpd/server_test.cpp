@@ -10,6 +10,8 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <mutex>
 #include <new>
@@ -268,6 +270,16 @@ TEST_CASE("the file of a killed daemon's socket is taken over") {
   }
   const Scene scene{"unix://" + folder / "admin.sock"};
   CHECK(scene.status(get("/echo/x")) == 200);
+}
+
+TEST_CASE("a file that is no socket is not removed") {
+  const unit::TemporaryFolder folder;
+  const std::string path = folder / "ledger";
+  std::ofstream{path} << "kept";
+  const Error refused = refusal_of(open_listeners({.addresses = {"unix://" + path}}));
+  CHECK(refused.code == ErrorCode::kConflict);
+  CHECK(contains(refused.message, path + ": the file there is no socket"));
+  CHECK(std::filesystem::file_size(path) == 4);
 }
 
 TEST_CASE("a chosen port that is taken is an error, the default one only a warning") {
