@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -66,6 +67,7 @@ struct TaskEntry : KnownKey {
     return *notes;
   }
   [[nodiscard]] std::uint64_t newer_index() const { return notes ? notes->newer_index : 0; }
+  void remember_newer(std::uint64_t newer) { note().newer_index = std::max(newer_index(), newer); }
   /// The claim was given up and may still land; one that lands after a hundred others is not
   /// expected.
   void remember_not_started(const std::string& nonce) {

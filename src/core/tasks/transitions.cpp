@@ -12,6 +12,11 @@ namespace {
 
 using S = TaskState;
 
+// Its job has ended, and whether it was written again is being read.
+bool is_withdrawn(const TaskEntry& entry) {
+  return entry.state == S::kEnding && entry.attempt->stop == StopReason::kWithdrawn;
+}
+
 // Types without an executor that are reported; beyond it, some are reported twice.
 constexpr std::size_t kMostTypesReported = 1000;
 
@@ -47,6 +52,11 @@ void Transitions::on_record(Instant now, const StoredRecord& record, bool in_gen
                             Effects& out) {
   const std::uint64_t index = index_of(record);
   TaskEntry& entry = table_.obtain(key_of(record));
+  if (is_withdrawn(entry)) {
+    if (in_generation) return entry.remember_newer(index);  // read again once its place is known
+    table_.bury(entry, entry.index, now);
+    return place(now, entry, record, out);
+  }
   switch (entry.state) {
     case S::kClaiming:
     case S::kRunning:
@@ -54,8 +64,7 @@ void Transitions::on_record(Instant now, const StoredRecord& record, bool in_gen
     case S::kBurying:
     case S::kLeftover:
       // Our own write is under way. When it settles, this newer version is read.
-      entry.note().newer_index = std::max(entry.newer_index(), index);
-      return;
+      return entry.remember_newer(index);
     case S::kChecking:
       if (index == entry.index) return table_.move(entry, S::kClaimed);
       [[fallthrough]];
@@ -82,6 +91,10 @@ void Transitions::on_generation_read(Instant now, Effects& out) {
   while (TaskEntry* entry = table_.waiting_order().first_held()) {
     place(now, *entry, entry->task, out);
   }
+  if (!table_.any_returning()) return;
+  table_.for_each_ours([&](const TaskEntry& entry) {
+    if (is_withdrawn(entry) && entry.newer_index() != 0) source_->check(entry.key);
+  });
 }
 
 bool Transitions::is_stable(const KnownKey& known) const {
@@ -107,8 +120,7 @@ void Transitions::on_gone(Instant now, KnownKey& known, std::uint64_t index, Eff
     case S::kClaiming:
     case S::kEnding:
     case S::kBurying:
-      entry.note().newer_index = std::max(entry.newer_index(), index);
-      return;
+      return entry.remember_newer(index);
     case S::kRunning:
       if (entry.attempt->stop != StopReason::kWithdrawn) {
         stop(now, entry, StopReason::kWithdrawn, out);
@@ -123,7 +135,7 @@ void Transitions::on_gone(Instant now, KnownKey& known, std::uint64_t index, Eff
     case S::kForeign:
       return table_.bury(entry, index, now);
     default:
-      return withdraw(now, entry, index, {}, out);
+      return withdraw(now, entry, index, out);
   }
 }
 
@@ -135,7 +147,8 @@ bool Transitions::on_missing(Instant now, const std::string& key, std::uint64_t 
     return false;
   }
   // This read came after our claim was applied.
-  if (entry->state == S::kChecking) withdraw(now, *entry, entry->index, {}, out);
+  if (entry->state == S::kChecking) withdraw(now, *entry, entry->index, out);
+  if (is_withdrawn(*entry)) table_.bury(*entry, entry->index, now);
   // All other missing keys are left to the names. This one has no version that they could prove
   // gone, and the read may be older than they are: if they show it again, it is read again.
   const bool is_unread = entry->state == S::kUnread && !entry->task;
@@ -143,9 +156,8 @@ bool Transitions::on_missing(Instant now, const std::string& key, std::uint64_t 
   return is_unread;
 }
 
-void Transitions::withdraw(Instant now, TaskEntry& entry, std::uint64_t index, Duration ran,
-                           Effects& out) {
-  emit(Fact::Kind::kWithdrawn, entry, {}, out, ran);
+void Transitions::withdraw(Instant now, TaskEntry& entry, std::uint64_t index, Effects& out) {
+  emit(Fact::Kind::kWithdrawn, entry, {}, out);
   table_.bury(entry, index, now);
 }
 

@@ -126,8 +126,9 @@ class Transitions : public TaskSource::Listener {
   void on_burial_settled(Instant now, TaskEntry& entry, const WriteBatcher::Settled& settled,
                          Effects& out);
   void on_void(Instant now, TaskEntry& entry, const WriteBatcher::Settled& settled, Effects& out);
-  void withdraw(Instant now, TaskEntry& entry, std::uint64_t index, Duration ran, Effects& out);
+  void withdraw(Instant now, TaskEntry& entry, std::uint64_t index, Effects& out);
 
+  void end_withdrawn(Instant now, TaskEntry& entry, Effects& out);
   void finish(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
   void emit_done(const TaskEntry& entry, Effects& out);
   void fail(Instant now, TaskEntry& entry, const std::string& error, const std::string& tail,

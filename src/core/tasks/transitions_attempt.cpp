@@ -230,11 +230,7 @@ void Transitions::on_overdue(Instant now, TaskEntry& entry, Effects& out) {
 
 void Transitions::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out) {
   const StopReason stopped = entry.attempt->stop;
-  if (stopped == StopReason::kWithdrawn) {
-    withdraw(now, entry, entry.index, now - entry.attempt->started_at, out);
-    source_->fetch(entry.key);  // it may have been written again while the job was being stopped
-    return;
-  }
+  if (stopped == StopReason::kWithdrawn) return end_withdrawn(now, entry, out);
   if (exit.ending == JobEnding::kDone) return finish(now, entry, exit, out);
   if (stopped == StopReason::kTimeout) {
     return fail(now, entry, timed_out(entry) + exit.error, exit.output_tail, {}, out);
@@ -250,6 +246,14 @@ void Transitions::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, 
     return make_dead(now, entry, "permanent", exit.error, exit.output_tail, out);
   }
   fail(now, entry, exit.error, exit.output_tail, exit.retry_after, out);
+}
+
+// The key may have been written again while the job was being stopped. Until it is read, its place
+// is kept: that task comes before those of its serialKey that were written after it.
+void Transitions::end_withdrawn(Instant now, TaskEntry& entry, Effects& out) {
+  emit(Fact::Kind::kWithdrawn, entry, {}, out, now - entry.attempt->started_at);
+  table_.update(entry, S::kEnding, [](TaskEntry& e) { e.attempt->returns = true; });
+  source_->check(entry.key);
 }
 
 // Nothing ran, so the task goes back even if it may run at most once. It keeps its place in order.

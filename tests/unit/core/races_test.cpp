@@ -150,6 +150,43 @@ TEST_CASE("a task deleted while it runs has its job stopped, and one written aga
   CHECK(a.cluster.store.dead.empty());
 }
 
+TEST_CASE("a task deleted while it runs, and written again, goes before one that came after") {
+  for (const std::uint32_t concurrency : {1U, 2U}) {
+    for (const Duration stops : {1ms, 10ms, 400ms, 5000ms}) {
+      for (const Duration pause : {0ms, 3ms, 100ms, 600ms}) {
+        CAPTURE(concurrency);
+        CAPTURE(stops.count());
+        CAPTURE(pause.count());
+        Alone a{options_with([&](QueueOptions& o) { o.concurrency = concurrency; })};
+        const auto with_key = [](Task& task) { task.serial_key = "s"; };
+        a.cluster.stopping = [&](Duration) { return stops; };
+        a.cluster.put_and_run("1", 1s, with_key);
+        a.cluster.remove_and_run("tasks/1", pause);
+        a.all_end_after(1s);
+        a.cluster.put_and_run("1", pause, with_key);
+        a.cluster.put("2", with_key);
+        CHECK(a.cluster.run_until([&] { return a.idle(); }, 20s));
+        CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1", "tasks/2"});
+      }
+    }
+  }
+}
+
+TEST_CASE("a task that is done, and written again at once, goes before one that came after") {
+  for (const Duration pause : {0ms, 1ms, 2ms, 3ms, 5ms, 100ms}) {
+    CAPTURE(pause.count());
+    Alone a;
+    a.cluster.put_and_run("1", 1s);
+    a.cluster.end_job(a.daemon, "tasks/1");
+    REQUIRE(a.cluster.run_until([&] { return a.idle(); }, 1s));
+    a.all_end_after(1s);
+    a.cluster.put_and_run("1", pause);
+    a.cluster.put("2");
+    CHECK(a.cluster.run_until([&] { return a.idle(); }, 20s));
+    CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1", "tasks/2"});
+  }
+}
+
 TEST_CASE("a lost lead leaves nothing unwritten of a job that is stopped for a deleted task") {
   Alone a;
   a.cluster.put_and_run("1", 100ms);
