@@ -49,23 +49,30 @@ json read_json(const std::string& path, std::string* identity = nullptr) {
   return json::parse(text.value_or("null"), nullptr, false);
 }
 
+std::string identity_of(const std::string& path) {
+  const UniqueFd file{open(path.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW)};
+  return file_identity(file.get());
+}
+
 }  // namespace
 
-SessionFile::SessionFile(std::string state_dir, const std::string& name, std::string node,
+SessionFile::SessionFile(const std::string& state_dir, const std::string& name, std::string node,
                          Duration ttl, Duration lock_delay)
-    : path_(std::move(state_dir) + "/session-" + name + ".json"),
+    : path_(state_dir + "/session-" + name + ".json"),
+      lock_(identity_of(state_dir + "/lock")),
       node_(std::move(node)),
       ttl_(ttl),
       lock_delay_(lock_delay) {}
 
 // Every member must match. "file" names this very file on this boot, so a copy of state_dir resumes
-// nothing.
+// nothing. "lock" names the file that the daemon locks: where somebody has removed that, the daemon
+// which saved this may live.
 std::optional<std::string> SessionFile::load() const {
   std::string identity;
   const json saved = read_json(path_, &identity);
   std::string session = text_member(saved, "session");
   if (session.empty() || text_member(saved, "file") != identity ||
-      text_member(saved, "node") != node_ ||
+      text_member(saved, "lock") != lock_ || text_member(saved, "node") != node_ ||
       text_member(saved, "session_ttl") != format_duration(ttl_) ||
       text_member(saved, "lock_delay") != format_duration(lock_delay_)) {
     return std::nullopt;
@@ -81,6 +88,7 @@ void SessionFile::save(const std::string& session) const {
   const int error = replace_file(path_, [&](int file) {
     return json{{"session", session},
                 {"file", file_identity(file)},
+                {"lock", lock_},
                 {"node", node_},
                 {"session_ttl", format_duration(ttl_)},
                 {"lock_delay", format_duration(lock_delay_)}};

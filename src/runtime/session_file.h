@@ -16,9 +16,10 @@ namespace lictor::runtime {
 class SessionFile {
  public:
   /// A daemon resumes a session only if node and timing are the same: trusting a session beyond its
-  /// own, shorter lock-delay would let two leaders run. So would a copy of the file, while the
-  /// original's daemon runs. A file that was copied, or saved before the last boot, is ignored.
-  SessionFile(std::string state_dir, const std::string& name, std::string node, Duration ttl,
+  /// own, shorter lock-delay would let two leaders run. So would a copy of the file, or another
+  /// file `state_dir`/lock, while the daemon that saved it runs. A file that was copied, saved
+  /// under another lock, or saved before the last boot, is ignored. The daemon has the lock by now.
+  SessionFile(const std::string& state_dir, const std::string& name, std::string node, Duration ttl,
               Duration lock_delay);
 
   [[nodiscard]] std::optional<std::string> load() const;
@@ -34,6 +35,7 @@ class SessionFile {
   [[nodiscard]] std::string held_path() const { return path_ + ".held"; }
 
   std::string path_;
+  std::string lock_;  // identity of the file
   std::string node_;
   Duration ttl_;
   Duration lock_delay_;

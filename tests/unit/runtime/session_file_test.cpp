@@ -35,6 +35,23 @@ TEST_CASE("a session is taken up with the timing that it was saved with; unreada
   CHECK_FALSE(file.load());
 }
 
+TEST_CASE("a session is not taken up by a daemon that holds another file as its lock") {
+  const unit::TemporaryFolder folder;
+  std::ofstream{folder / "lock"};
+  const SessionFile first{folder.path(), "q", "a", 15s, 30s};
+  first.save("5e55-1");
+  CHECK(SessionFile{folder.path(), "q", "a", 15s, 30s}.load() == "5e55-1");  // after a restart
+  // Somebody removes the lock of a daemon that runs, and starts another one.
+  std::filesystem::rename(folder / "lock", folder / "removed");
+  std::ofstream{folder / "lock"};
+  const SessionFile second{folder.path(), "q", "a", 15s, 30s};
+  CHECK_FALSE(second.load());
+  second.save("5e55-2");
+  CHECK(second.load() == "5e55-2");
+  first.save("5e55-3");  // the first one's next session
+  CHECK_FALSE(second.load());
+}
+
 TEST_CASE("at which indexes the locks were held outlives the session, for as many partitions") {
   const unit::TemporaryFolder folder;
   const SessionFile file{folder.path(), "q", "a", 15s, 30s};
