@@ -12,6 +12,7 @@
 #include "cli/bulk.h"
 #include "cli/command_table.h"
 #include "cli/listing.h"
+#include "cli/process.h"
 #include "client/task_info.h"
 #include "cluster/admin_client.h"
 
@@ -94,7 +95,9 @@ Result<int> cancel(const Client& client, const CancelOptions& options) {
       client, result, "cancelled",
       options.selection.all ? std::function<std::string(const TaskInfo&)>{} : cancelled_line);
   report_silent(client, result);
-  // Where the queue keeps no history, the process lives on for two seconds (CancelMarks).
+  // Where the queue keeps no history, the process lives on for two seconds (CancelMarks), also if it
+  // is told to end: what it did not delete would stay for ever.
+  catch_signals(SecondSignal::kIgnored);
   if (auto flushed = client.console.flush(); !flushed) return tl::unexpected(flushed.error());
   return code;
 }

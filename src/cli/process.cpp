@@ -51,7 +51,7 @@ void speak_and_die(int number) {
 
 // But for what is ignored already.
 void handle(const struct sigaction& action) {
-  for (const int number : {SIGINT, SIGTERM}) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};
     sigaction(number, nullptr, &before);
     if (before.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);

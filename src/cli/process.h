@@ -18,8 +18,8 @@ namespace lictor::cli {
 
 enum class SecondSignal { kIgnored, kEndsAtOnce };
 
-/// From now on SIGINT and SIGTERM only set interrupted(). A signal that is already ignored, as
-/// SIGINT is in a shell's background job, stays ignored. Throws std::system_error.
+/// From now on SIGINT, SIGTERM and SIGHUP only set interrupted(). A signal that is already ignored,
+/// as SIGINT is in a shell's background job, stays ignored. Throws std::system_error.
 void catch_signals(SecondSignal second);
 
 /// Whether such a signal came. Thread safe.
@@ -28,8 +28,8 @@ void catch_signals(SecondSignal second);
 /// For poll(): readable once interrupted(). -1 before catch_signals().
 [[nodiscard]] int interruption_fd();
 
-/// While it lives, SIGINT and SIGTERM print `words` (511 bytes at most) to standard error before
-/// they end the program. One at a time, and not with catch_signals().
+/// While it lives, SIGINT, SIGTERM and SIGHUP print `words` (511 bytes at most) to standard error
+/// before they end the program. One at a time, and not with catch_signals().
 class LastWords {
  public:
   explicit LastWords(std::string_view words);

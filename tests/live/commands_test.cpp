@@ -295,6 +295,20 @@ TEST_CASE("who does not wait to be told whether a task is written knows which on
   CHECK(contains(read_text(log), "interrupted: unknown whether task x was written\n"));
 }
 
+TEST_CASE("a cancellation that is interrupted leaves no mark in a queue without history") {
+  World world;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    CAPTURE(signal);
+    world.kv.put_json(world.task_key("x"), record_of());
+    const std::string log = world.folder.file(std::to_string(signal));
+    Process cancel{command_line(world, {"cancel", "x"}, world.address()), log};
+    REQUIRE(eventually([&] { return contains(read_text(log), "cancelled"); }));
+    cancel.signal(signal);
+    CHECK(cancel.wait() == 0);
+    CHECK_FALSE(world.kv.has(world.root + "default/done/x"));
+  }
+}
+
 TEST_CASE("with --json a hand-over and a task that is not waited for to its end are documents") {
   World world;
   const auto document = [](const Output& output) {  // without what goes to standard error
