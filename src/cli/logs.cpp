@@ -39,9 +39,8 @@ using exec::StoredLog;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr auto kPollInterval = 200ms;
+constexpr auto kLookEvery = 500ms;
 constexpr std::size_t kMaxBytes = 1U << 20U;
-constexpr auto kFollowWait = 10s;  // for more output, in one request
 constexpr std::chrono::milliseconds kStartWait = 2s;
 
 struct LogsOptions {
@@ -88,19 +87,11 @@ class LogSource {
     return entries;
   }
 
-  // The output from `offset` on, at most about a megabyte. If there is none and the attempt runs,
-  // waits up to `wait` for more.
-  [[nodiscard]] Result<std::string> read(const StoredLog& log, std::uint64_t offset,
-                                         std::chrono::seconds wait) {
-    if (!local()) {
-      return admin_->get(fmt::format("{}&attempt={}&token={}&offset={}&wait={}", target_,
-                                     log.attempt, log.token, offset, wait.count()),
-                         wait);
-    }
-    auto bytes = exec::read_log(log.path, offset, kMaxBytes);
-    if (!bytes || !bytes->empty() || wait == 0s) return bytes;
-    std::this_thread::sleep_for(kPollInterval);
-    return exec::read_log(log.path, offset, kMaxBytes);
+  // The output from `offset` on, at most a megabyte.
+  [[nodiscard]] Result<std::string> read(const StoredLog& log, std::uint64_t offset) {
+    if (local()) return exec::read_log(log.path, offset, kMaxBytes);
+    return admin_->get(
+        fmt::format("{}&attempt={}&token={}&offset={}", target_, log.attempt, log.token, offset));
   }
 
  private:
@@ -272,16 +263,17 @@ class Show {
   Result<int> run() {
     Printer printer{client_.console};
     std::uint64_t offset = 0;
-    for (bool running = true; running;) {
-      // Asked before reading: if it has ended, this read gets everything.
-      running = options_.follow && runs();
-      for (auto wait = 0s;;) {
-        auto bytes = place_.source.read(log_, offset, wait);
+    for (;;) {
+      // Asked before reading: if it has ended, this reading gets everything.
+      const bool running = options_.follow && runs();
+      for (bool more = true; more;) {
+        const auto bytes = place_.source.read(log_, offset);
         // An empty log is removed when the attempt ends.
         if (!bytes && bytes.error().code == ErrorCode::kNotFound && offset == 0 && log_.size == 0) {
           return printed_nothing(false);
         }
-        if (!bytes) return broken_off(printer, std::move(bytes.error()));
+        if (!bytes) return broken_off(printer, bytes.error());
+        more = !bytes->empty();
         offset += bytes->size();
         printer.print(*bytes);
         if (options_.follow) {
@@ -290,9 +282,9 @@ class Show {
           }
         }
         if (client_.console.reader_gone()) return kDone;
-        if (wait > 0s || (bytes->empty() && !running)) break;
-        if (bytes->empty()) wait = kFollowWait;
       }
+      if (!running) break;
+      std::this_thread::sleep_for(kLookEvery);
     }
     printer.end();
     if (offset == 0) return printed_nothing(log_.running && !options_.follow);

@@ -31,17 +31,16 @@ Result<AdminClient> AdminClient::open(std::vector<std::string> addresses,
   return AdminClient{std::move(transport), limit, std::move(token)};
 }
 
-http::Response AdminClient::ask(std::string target, std::chrono::seconds wait) {
+http::Response AdminClient::ask(std::string target) {
   http::Request request;
   request.target = std::move(target);
-  request.timeout = limit_ + wait;
-  request.long_poll = wait > 0s;
+  request.timeout = limit_;
   if (!token_.empty()) request.headers.emplace_back("Authorization", "Bearer " + token_);
   return transport_->perform(std::move(request));
 }
 
-Result<std::string> AdminClient::get(std::string target, std::chrono::seconds wait) {
-  http::Response response = ask(std::move(target), wait);
+Result<std::string> AdminClient::get(std::string target) {
+  http::Response response = ask(std::move(target));
   if (response.delivery != http::Delivery::kReplied) {
     const bool connected = response.delivery == http::Delivery::kLost;
     return fail(connected ? ErrorCode::kTimeout : ErrorCode::kUnavailable, response.error);

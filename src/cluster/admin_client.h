@@ -52,14 +52,11 @@ class AdminClient {
       std::vector<std::string> addresses, std::chrono::milliseconds limit = std::chrono::seconds{5},
       std::string token = {});
 
-  /// The answer, whatever its status. Blocks as get().
-  [[nodiscard]] http::Response ask(std::string target,
-                                   std::chrono::seconds wait = std::chrono::seconds{0});
-  /// The body of a 200 answer. Blocks, for `wait` and the limit at most. Errors: kUnavailable, no
-  /// connection; kTimeout, a connection but no answer; kNotFound (404), kPermissionDenied (401,
-  /// 403), kFailed.
-  [[nodiscard]] Result<std::string> get(std::string target,
-                                        std::chrono::seconds wait = std::chrono::seconds{0});
+  /// The answer, whatever its status. Blocks, for the limit at most.
+  [[nodiscard]] http::Response ask(std::string target);
+  /// The body of a 200 answer. Errors: kUnavailable, no connection; kTimeout, a connection but no
+  /// answer; kNotFound (404), kPermissionDenied (401, 403), kFailed.
+  [[nodiscard]] Result<std::string> get(std::string target);
 
  private:
   AdminClient(std::unique_ptr<net::Transport> transport, std::chrono::milliseconds limit,

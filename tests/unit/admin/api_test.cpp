@@ -320,7 +320,7 @@ TEST_CASE("a follower shows what the leader tells, or why it cannot") {
 TEST_CASE("the output of a task is asked of the member that ran it") {
   Scene scene;
   scene.backend.member_answers = "its output";
-  CHECK(scene.get("/v1/logs?queue=q&id=x&node=b&attempt=2&offset=7&wait=5").body == "its output");
+  CHECK(scene.get("/v1/logs?queue=q&id=x&node=b&attempt=2&offset=7").body == "its output");
   CHECK(scene.backend.asked == "b /v1/logs?queue=q&id=x&attempt=2&offset=7");
 }
 
