@@ -1,9 +1,8 @@
 // Prints the tasks of a queue as a table or as JSON. Other commands that list tasks use parts of
 // this file (listing.h).
 //
-// The records in Consul give all states but one: a task that its producer rewrote while it runs
-// looks as if it waited. mark_running() asks the leader about those. So --state running lists all
-// states first and filters afterwards.
+// The states are those of the records in Consul: a task that its producer rewrote while it runs
+// counts as waiting.
 //
 // An empty or short list gets an explanation, since its reader wants to know where a task is: done
 // tasks leave no trace without a history, a type may be mistyped, a queue may be paused or not led,
@@ -145,18 +144,10 @@ std::string types_hint(const Client& client, const TaskFilter& all, const std::s
 
 Result<int> print_list(const Client& client, const TaskFilter& filter, std::size_t limit,
                        bool only_retrying) {
-  TaskFilter asked = filter;
-  // A task that was rewritten while it runs has the record of a waiting one.
-  if (filter.state == TaskState::kRunning) asked.state.reset();
-  LICTOR_TRY(auto listed, client.api.list(asked));
-  cluster::mark_running(client.stored(), client.admin_token, listed.tasks);
-  if (filter.state) {
-    std::erase_if(listed.tasks, [&](const TaskInfo& task) {
-      return client::listed_state(task.state) != *filter.state ||
-             (only_retrying && !is_retrying(task));
-    });
+  LICTOR_TRY(auto listed, client.api.list(filter));
+  if (only_retrying) {
+    std::erase_if(listed.tasks, [](const TaskInfo& task) { return !is_retrying(task); });
   }
-  if (!asked.state && filter.state) std::erase(listed.hidden, client.layout.dead_prefix);
   // Without the right to read the control key, say nothing of a pause.
   const PauseState paused = client.api.paused().value_or(PauseState{});
   std::vector<TaskInfo>& tasks = listed.tasks;

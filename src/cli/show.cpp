@@ -9,7 +9,6 @@
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "client/task_info.h"
-#include "cluster/admin_client.h"
 
 namespace lictor::cli {
 namespace {
@@ -127,11 +126,9 @@ Result<int> show(const Client& client, const ShowOptions& options) {
 Result<int> show_task(const Client& client, const std::string& id, bool only_dead) {
   auto found = client.api.show(id);
   if (!found) return report_none(client, id, found.error());
-  if (!only_dead) {
-    cluster::mark_running(client.stored(), client.admin_token, *found);
-    return print_tasks(client, id, *found);
+  if (only_dead) {
+    std::erase_if(*found, [](const TaskInfo& task) { return task.state != TaskState::kDead; });
   }
-  std::erase_if(*found, [](const TaskInfo& task) { return task.state != TaskState::kDead; });
   if (!found->empty()) return print_tasks(client, id, *found);
   return report_none(client, id,
                      {ErrorCode::kNotFound, "task " + id + " is not dead; see \"lictor show " +

@@ -222,20 +222,6 @@ Result<AdminClient> LeaderClients::open(const std::string& name) const {
   });
 }
 
-Result<json> ask_why(const std::string& queue, LeaderClient& leader, const std::string& id) {
-  if (!leader.admin) return fail(ErrorCode::kFailed, leader.admin.error().message);
-  const std::string why_not = "the leader, " + leader.node + ", could not be asked: ";
-  auto answer = leader.admin->get("/v1/tasks/" + wire::query_value(id) +
-                                  "/why?queue=" + wire::query_value(queue));
-  if (!answer) return fail(answer.error().code, why_not + answer.error().message);
-  auto reasons = parse_json(*answer);
-  const bool fits = reasons && reasons->is_array() && !reasons->empty() &&
-                    std::all_of(reasons->begin(), reasons->end(),
-                                [](const json& reason) { return reason.is_object(); });
-  if (!fits) return fail(ErrorCode::kFailed, why_not + "its answer is no list of reasons");
-  return *std::move(reasons);
-}
-
 namespace {
 
 Result<json> get_json(AdminClient& admin, const std::string& target) {
@@ -283,27 +269,6 @@ Result<json> DaemonClients::get(const std::string& target,
   if (!listed) return tl::unexpected(listed.error());
   if (why_not.empty()) why_not = "no daemon has registered for queue \"" + queue_.name + '"';
   return fail(code, why_not);
-}
-
-// A task that was rewritten while it runs has the record of a waiting one, and its ModifyIndex is
-// above its CreateIndex. Only such tasks are asked about, and at most kMostAsked of them; a leader
-// that does not answer is not asked again.
-void mark_running(const client::Queue& queue, const std::string& token,
-                  std::vector<TaskInfo>& tasks) {
-  constexpr std::size_t kMostAsked = 16;
-  std::optional<LeaderClients> leaders;
-  std::size_t asked = 0;
-  for (TaskInfo& task : tasks) {
-    const bool waits = task.state == TaskState::kWaiting || task.state == TaskState::kScheduled;
-    if (!waits || task.modify_index == task.create_index || asked++ == kMostAsked) continue;
-    if (!leaders) leaders.emplace(queue, token, kGlance);
-    LeaderClient& leader = leaders->of(task);
-    const auto reasons = ask_why(queue.name, leader, task.id);
-    if (!reasons) leader.admin = tl::unexpected(reasons.error());  // ask it no more
-    if (!reasons || text_of(reasons->front(), "reason") != "running") continue;
-    task.state = TaskState::kRunning;
-    task.node = leader.node;
-  }
 }
 
 }  // namespace lictor::cluster

@@ -152,13 +152,4 @@ class DaemonClients {
   std::optional<AdminClient> last_;  // that answered
 };
 
-/// Why the task does not run, by the leader: a JSON list of objects that is not empty. Blocks.
-[[nodiscard]] Result<nlohmann::json> ask_why(const std::string& queue, LeaderClient& leader,
-                                             const std::string& id);
-/// Marks those of `tasks` that run although their records say that they wait: their producers
-/// rewrote them, and only the leader knows. Blocks for kGlance a leader at most, and a few
-/// requests.
-void mark_running(const client::Queue& queue, const std::string& token,
-                  std::vector<TaskInfo>& tasks);
-
 }  // namespace lictor::cluster

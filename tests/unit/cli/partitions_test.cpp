@@ -217,21 +217,6 @@ TEST_CASE("why asks the leader of the task's own partition, and names the partit
   Stage serial{fleet.consul};
   REQUIRE(serial.run("why " + id_in(3)) == 0);
   CHECK(asked_a == 1);
-  // A list asks the leader of each task.
-  asked_a = asked_b = 0;
-  put(3);
-  Stage listed{fleet.consul, true};
-  REQUIRE(listed.run("list") == 0);
-  CHECK(asked_a == 1);
-  CHECK(asked_b == 1);
-  const json told = json::parse(listed.out());
-  for (const json& task : told.at("tasks")) {
-    const bool led = task.at("id") != id_in(3);
-    CHECK(task.at("state") == (led ? "running" : "waiting"));
-    CHECK(task.at("node") == (task.at("id") == id_in(0)   ? json("a")
-                              : task.at("id") == id_in(1) ? json("b")
-                                                          : json{}));
-  }
 }
 
 TEST_CASE("stats sums what all leaders count, and says which are not counted") {
