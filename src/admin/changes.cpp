@@ -23,6 +23,7 @@
 #include "base/json_text.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "client/change.h"
 #include "client/schedules.h"
 #include "client/task_info.h"
 #include "runtime/log.h"
@@ -90,30 +91,6 @@ Result<std::optional<std::vector<std::string>>> read_ids(const json& body) {
   return it->get<std::vector<std::string>>();
 }
 
-// One by one; once Consul is away the rest is not tried.
-template <class ChangeOne>
-BulkResult change_each(const std::vector<std::string>& ids, const ChangeOne& change) {
-  BulkResult result;
-  std::optional<Error> away;
-  for (const std::string& id : ids) {
-    if (away) {
-      result.refused.push_back({id, *away});
-      continue;
-    }
-    auto task = change(id);
-    if (task) {
-      result.tasks.push_back(*std::move(task));
-      continue;
-    }
-    const ErrorCode code = task.error().code;
-    if (code == ErrorCode::kUnavailable || code == ErrorCode::kTimeout) {
-      away = Error{ErrorCode::kUnavailable, "not tried: " + task.error().message};
-    }
-    result.refused.push_back({id, std::move(task.error())});
-  }
-  return result;
-}
-
 // Counts all, and names a hundred of those that were refused.
 ordered_json bulk_json(const BulkResult& result) {
   ordered_json refused = ordered_json::array();
@@ -135,6 +112,15 @@ struct ChangeRequest {
   const Request& request;
 };
 using Change = Result<ordered_json> (*)(const ChangeRequest& asked);
+
+// Dead letters by their ids, or all that the filter lets through.
+template <class One, class All>
+Result<ordered_json> change_letters(const ChangeRequest& asked, const One& one, const All& all) {
+  LICTOR_TRY(const auto ids, read_ids(asked.body));
+  if (ids) return bulk_json(client::change_each(*ids, one));
+  LICTOR_TRY(const TaskFilter filter, read_filter(asked.body));
+  return all(filter).map(bulk_json);
+}
 
 Result<ordered_json> outcome_json(const Result<TaskInfo>& task) {
   return task.map([](const TaskInfo& info) {
@@ -191,34 +177,27 @@ void add_task_changes(const ChangeRoutes& routes) {
   routes.add_task("/v1/tasks/*/cancel", "cancel", [](const ChangeRequest& asked) {
     return outcome_json(asked.queue.client.cancel(asked.id));
   });
-  routes.add_task(
-      "/v1/tasks/cancel", "cancel many", [](const ChangeRequest& asked) -> Result<ordered_json> {
-        LICTOR_TRY(const auto ids, read_ids(asked.body));
-        if (!ids) return fail(ErrorCode::kInvalid, R"(expected "ids" of tasks)");
-        return bulk_json(
-            change_each(*ids, [&](const auto& id) { return asked.queue.client.cancel(id); }));
-      });
+  routes.add_task("/v1/tasks/cancel", "cancel many",
+                  [](const ChangeRequest& asked) -> Result<ordered_json> {
+                    LICTOR_TRY(const auto ids, read_ids(asked.body));
+                    if (!ids) return fail(ErrorCode::kInvalid, R"(expected "ids" of tasks)");
+                    return bulk_json(client::change_each(
+                        *ids, [&](const auto& id) { return asked.queue.client.cancel(id); }));
+                  });
   routes.add_task(
       "/v1/dead/retry", "retry many", [](const ChangeRequest& asked) -> Result<ordered_json> {
         LICTOR_TRY(const bool drop_expiry, flag_of(asked.body, "drop_expiry"));
-        LICTOR_TRY(const auto ids, read_ids(asked.body));
-        if (ids) {
-          return bulk_json(change_each(
-              *ids, [&](const auto& id) { return asked.queue.client.retry(id, drop_expiry); }));
-        }
-        LICTOR_TRY(const TaskFilter filter, read_filter(asked.body));
-        return asked.queue.client.retry_all(filter, drop_expiry).map(bulk_json);
+        Client& tasks = asked.queue.client;
+        return change_letters(
+            asked, [&](const std::string& id) { return tasks.retry(id, drop_expiry); },
+            [&](const TaskFilter& filter) { return tasks.retry_all(filter, drop_expiry); });
       });
-  routes.add_task(
-      "/v1/dead/purge", "purge many", [](const ChangeRequest& asked) -> Result<ordered_json> {
-        LICTOR_TRY(const auto ids, read_ids(asked.body));
-        if (ids) {
-          return bulk_json(
-              change_each(*ids, [&](const auto& id) { return asked.queue.client.purge(id); }));
-        }
-        LICTOR_TRY(const TaskFilter filter, read_filter(asked.body));
-        return asked.queue.client.purge_all(filter).map(bulk_json);
-      });
+  routes.add_task("/v1/dead/purge", "purge many", [](const ChangeRequest& asked) {
+    Client& tasks = asked.queue.client;
+    return change_letters(
+        asked, [&](const std::string& id) { return tasks.purge(id); },
+        [&](const TaskFilter& filter) { return tasks.purge_all(filter); });
+  });
   routes.add_task("/v1/dead/*/retry", "retry",
                   [](const ChangeRequest& asked) -> Result<ordered_json> {
                     LICTOR_TRY(const bool drop_expiry, flag_of(asked.body, "drop_expiry"));

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "cli/json_output.h"
-#include "client/change.h"
 
 namespace lictor::cli {
 namespace {
@@ -111,27 +110,6 @@ int print_bulk(const Client& client, const BulkResult& result, const std::string
     return kUnreachable;
   }
   return result.refused.empty() ? kDone : exit_code(result.refused.front().error.code);
-}
-
-// After a Consul that does not answer the rest is not tried: each of a thousand tasks would wait
-// for its time-out.
-BulkResult each_of(const std::vector<std::string>& ids,
-                   const std::function<Result<TaskInfo>(const std::string&)>& change) {
-  BulkResult result;
-  std::optional<Error> away;
-  for (const std::string& id : ids) {
-    auto changed = away ? tl::unexpected(client::not_tried(*away)) : change(id);
-    if (changed) {
-      result.tasks.push_back(std::move(*changed));
-      continue;
-    }
-    if (!away && is_away(changed.error())) {
-      away = changed.error();
-      if (away->code == ErrorCode::kTimeout) away->message = "no answer came for " + id;
-    }
-    result.refused.push_back({id, std::move(changed.error())});
-  }
-  return result;
 }
 
 // A script without a terminal is not asked about single ids: naming them is enough.

@@ -27,11 +27,6 @@ struct Selection {
                              const std::function<std::string(const TaskInfo&)>& line,
                              const std::string& noun = "task");
 
-/// Changes each id by itself. A refusal does not stop the others; a Consul that does not answer
-/// does.
-[[nodiscard]] BulkResult each_of(const std::vector<std::string>& ids,
-                                 const std::function<Result<TaskInfo>(const std::string&)>& change);
-
 /// Asks before a change that cannot be undone. False: the answer was no. Errors: kInvalid, nobody
 /// can be asked, and `must_ask`.
 [[nodiscard]] Result<bool> confirmed(const Client& client, const std::string& question,

@@ -12,6 +12,7 @@
 #include "cli/bulk.h"
 #include "cli/command_table.h"
 #include "cli/listing.h"
+#include "client/change.h"
 #include "client/task_info.h"
 #include "cluster/admin_client.h"
 
@@ -68,8 +69,8 @@ void note_if_unseen(const Client& client, const BulkResult& result) {
 Result<int> cancel(const Client& client, const CancelOptions& options) {
   BulkResult result;
   if (!options.selection.all) {
-    result = each_of(options.selection.ids,
-                     [&](const std::string& id) { return client.api.cancel(id); });
+    result = client::change_each(options.selection.ids,
+                                 [&](const std::string& id) { return client.api.cancel(id); });
     note_if_unseen(client, result);
   } else {
     LICTOR_TRY(const auto state, state_argument(options.state));

@@ -9,6 +9,7 @@
 #include "cli/bulk.h"
 #include "cli/command_table.h"
 #include "cli/listing.h"
+#include "client/change.h"
 
 namespace lictor::cli {
 namespace {
@@ -20,10 +21,6 @@ struct DeadListOptions {
   std::string reason;
   std::optional<Duration> older_than;
   std::size_t limit = 0;  // 0: none
-};
-
-struct DeadShowOptions {
-  std::string id;
 };
 
 struct DeadPurgeOptions {
@@ -39,8 +36,8 @@ Result<int> dead_list(const Client& client, const DeadListOptions& options) {
                     options.limit);
 }
 
-Result<int> dead_show(const Client& client, const DeadShowOptions& options) {
-  return show_task(client, options.id, true);
+Result<int> dead_show(const Client& client, const std::string& id) {
+  return show_task(client, id, true);
 }
 
 // Counts first, so that the question says how many letters go. A letter that comes in between and
@@ -67,8 +64,8 @@ Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options) {
     LICTOR_TRY(const auto result, client.api.purge_all(filter, progress_of(client)));
     return print_bulk(client, result, "purged", {}, "dead letter");
   }
-  const auto result =
-      each_of(options.selection.ids, [&](const std::string& id) { return client.api.purge(id); });
+  const auto result = client::change_each(
+      options.selection.ids, [&](const std::string& id) { return client.api.purge(id); });
   return print_bulk(client, result, "purged",
                     [](const TaskInfo& letter) { return "purged dead letter " + letter.id; });
 }
@@ -87,12 +84,12 @@ void add_dead_list(Commands& to) {
 }
 
 void add_dead_show(Commands& to) {
-  auto [command, options] = to.add("show", "Show everything about dead letters", R"(Examples:
+  auto [command, id] = to.add("show", "Show everything about dead letters", R"(Examples:
   lictor dead show 42                     all of its dead letters
   lictor dead show 42,5710 --json | jq .tasks[0].value.record
 )",
-                                   dead_show);
-  command.argument("ID", options.id, "The task's id").required();
+                              dead_show);
+  command.argument("ID", id, "The task's id").required();
 }
 
 void add_dead_purge(Commands& to) {

@@ -6,6 +6,7 @@
 #include "cli/bulk.h"
 #include "cli/command_table.h"
 #include "cli/listing.h"
+#include "client/change.h"
 
 namespace lictor::cli {
 namespace {
@@ -27,7 +28,7 @@ Result<int> retry(const Client& client, const RetryOptions& options) {
       client.console.note(none_dead(client, filter));
     }
   } else {
-    result = each_of(options.selection.ids, [&](const std::string& id) {
+    result = client::change_each(options.selection.ids, [&](const std::string& id) {
       return client.api.retry(id, options.drop_expiry);
     });
     line = [](const TaskInfo& letter) {
