@@ -37,10 +37,6 @@ struct DrainOptions {
   std::optional<Duration> wait_timeout;
 };
 
-struct UndrainOptions {
-  std::string host;
-};
-
 // The name becomes a part of a key, so it must not reach into another one.
 Result<void> check_host(const std::string& host) {
   if (!host.empty() && host.find('/') == std::string::npos && client::key_fault(host).empty()) {
@@ -180,8 +176,7 @@ Result<int> drain(const Client& client, const DrainOptions& options) {
 
 // Errors: kNotFound, there is no such member, and nothing to end. The host may be no member now:
 // the key outlives its daemon, and would empty it when it comes back.
-Result<int> undrain(const Client& client, const UndrainOptions& options) {
-  const std::string& host = options.host;
+Result<int> undrain(const Client& client, const std::string& host) {
   if (auto checked = check_host(host); !checked) return tl::unexpected(checked.error());
   LICTOR_TRY(const bool changed, client::end_drain(client.store, client.layout, host));
   const client::Locks locks =
@@ -225,7 +220,7 @@ Examples:
 }
 
 void add_undrain(Commands& to) {
-  auto [command, options] = to.add(
+  auto [command, host] = to.add(
       "undrain", "Let a host take partitions again",
       R"(HOST is a member's name, or one that left while it was draining. The others give it its share, one
 partition at a time.
@@ -235,7 +230,7 @@ Examples:
   lictor undrain host-a --json | jq .changed
 )",
       undrain);
-  command.argument("HOST", options.host, "The member's name").required();
+  command.argument("HOST", host, "The member's name").required();
 }
 
 }  // namespace lictor::cli

@@ -270,13 +270,7 @@ Result<int> step_down(const Client& client, const Locks& locks, const LeaderOpti
   std::vector<std::string> names;
   for (const auto& [name, partitions] : cluster::partitions_by_leader(locks)) names.push_back(name);
   if (names.empty()) {
-    if (client.json && locks.count() > 1) {
-      print_json(client, {{"partitions", ordered_json::array()}});
-      if (auto error = cluster::nobody_leads(client.stored(), locks))
-        return tl::unexpected(*std::move(error));
-    } else {
-      LICTOR_TRY([[maybe_unused]] const int shown, show_leaders(client, locks));
-    }
+    LICTOR_TRY([[maybe_unused]] const int shown, show_leaders(client, locks));
     return fail(ErrorCode::kPermissionDenied,
                 "who leads is not known: the token may not read the locks");
   }
@@ -311,22 +305,6 @@ Result<int> leader(const Client& client, const LeaderOptions& options) {
 }
 
 }  // namespace
-
-// Warns producers: a task that is written under a mistyped queue's name waits for ever.
-void note_if_never_led(const Client& client) {
-  const auto locks = client::read_locks(client.store, client.layout);
-  if (!locks) return;
-  if (std::any_of(locks->begin(), locks->end(),
-                  [](const client::LockView& lock) { return lock.index != 0; })) {
-    return;
-  }
-  const auto members = cluster::read_members(client.store, client.layout, *locks);
-  if (members && !members->empty()) return;
-  client.console.note(
-      fmt::format("no daemon has ever led queue \"{}\": {} does not exist; is the "
-                  "queue's name right, and a daemon up?",
-                  client.queue, client.layout.lock_key({locks->count(), 0})));
-}
 
 void note_if_not_led(const Client& client) {
   const auto locks = client::read_locks(client.store, client.layout);

@@ -30,10 +30,8 @@ namespace lictor::cli {
 [[nodiscard]] Result<int> print_list(const Client& client, const TaskFilter& filter,
                                      std::size_t limit, bool only_retrying = false);
 
-/// Notes that no daemon has ever led the queue: its name may be mistyped. Silent if the token may
-/// not read the leader key.
-void note_if_never_led(const Client& client);
-/// Also notes that nobody leads the queue now.
+/// Notes that nobody leads the queue now; if nobody ever has, its name may be mistyped. Silent if
+/// the token may not read the leader key.
 void note_if_not_led(const Client& client);
 
 /// The first reason why the task does not run: the leader's, else as far as Consul knows.

@@ -113,12 +113,8 @@ Result<int> report_none(const Client& client, const std::string& id, const Error
   return tl::unexpected(error);
 }
 
-struct ShowOptions {
-  std::string id;
-};
-
-Result<int> show(const Client& client, const ShowOptions& options) {
-  return show_task(client, options.id, false);
+Result<int> show(const Client& client, const std::string& id) {
+  return show_task(client, id, false);
 }
 
 }  // namespace
@@ -136,13 +132,12 @@ Result<int> show_task(const Client& client, const std::string& id, bool only_dea
 }
 
 void add_show(Commands& to) {
-  auto [command, options] =
-      to.add("show", "Show everything about a task, also a dead one", R"(Examples:
+  auto [command, id] = to.add("show", "Show everything about a task, also a dead one", R"(Examples:
   lictor show 42
   lictor show 42 --json | jq .tasks[0].error
 )",
-             show);
-  command.argument("ID", options.id, "The task's id").required();
+                              show);
+  command.argument("ID", id, "The task's id").required();
 }
 
 }  // namespace lictor::cli

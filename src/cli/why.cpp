@@ -138,12 +138,7 @@ std::string reason_of(const Client& client, const TaskInfo& task) {
 
 namespace {
 
-struct WhyOptions {
-  std::string id;
-};
-
-Result<int> why(const Client& client, const WhyOptions& options) {
-  const std::string& id = options.id;
+Result<int> why(const Client& client, const std::string& id) {
   const auto found = client.api.show(id);
   if (!found && found.error().code != ErrorCode::kNotFound) return tl::unexpected(found.error());
   if (!found) {  // a schedule may know of it
@@ -193,7 +188,7 @@ Result<int> why(const Client& client, const WhyOptions& options) {
 }  // namespace
 
 void add_why(Commands& to) {
-  auto [command, options] = to.add(
+  auto [command, id] = to.add(
       "why", "Show why a task is not running",
       R"(Names what keeps a task from being started: not due yet, paused, nobody leads, too large.
 
@@ -202,7 +197,7 @@ Examples:
   lictor why 42 --json | jq -r '.reasons[].text'
 )",
       why);
-  command.argument("ID", options.id, "The task's id").required();
+  command.argument("ID", id, "The task's id").required();
 }
 
 }  // namespace lictor::cli
