@@ -28,7 +28,6 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "client/schedules.h"
 #include "client/task_info.h"
 #include "cluster/leader_status.h"
 #include "wire/layout.h"
@@ -76,20 +75,6 @@ void add_leaders(const Fleet& fleet, ordered_json& out) {
   out["moving"] = fleet.moving;
 }
 
-// Without the records.
-struct ScheduleNotes : ListingStamp {
-  std::vector<client::StoredSchedule> schedules;
-};
-
-// The findings of schedules need these; the reading is paced like every listing.
-Result<ScheduleNotes> read_notes(const client::Queue& queue) {
-  LICTOR_TRY(auto listed, client::Schedules(queue.store, queue.layout).list());
-  ScheduleNotes notes;
-  notes.schedules = std::move(listed.schedules);
-  for (client::StoredSchedule& each : notes.schedules) std::string{}.swap(each.record);
-  return notes;
-}
-
 // `types`: those that the leaders run.
 cluster::TypeFault type_fault_of(const ordered_json& types) {
   return [&types](const std::string& type) -> std::string {
@@ -116,11 +101,9 @@ Finding pause_finding(const PauseState& paused) {
 
 class Queues {
  public:
-  Queues(Backend& backend, const StoredQueues& queues, const Activity& activity)
-      : backend_(backend),
-        queues_(queues),
-        activity_(activity),
-        notes_(make_listings(queues, read_notes)) {}
+  Queues(Backend& backend, const StoredQueues& queues, const Activity& activity,
+         Listings<ScheduleListing> schedules)
+      : backend_(backend), queues_(queues), activity_(activity), schedules_(std::move(schedules)) {}
 
   // `relayed`: another member asks for what the leader alone knows.
   Response list(const Call& call) const {
@@ -224,9 +207,8 @@ class Queues {
     // Only leaders run tasks, and they may have another configuration.
     if (status.contains("types")) out["types"] = status["types"];
     if (!trouble.any() && !status.is_null()) {
-      const auto notes = notes_.at(name)->get(call);
-      if (notes) {
-        find(cluster::diagnose((*notes)->schedules, type_fault_of(out["types"]), wall_now()));
+      if (const auto listed = schedules_.at(name)->get(call)) {
+        find(cluster::diagnose((*listed)->schedules, type_fault_of(out["types"]), wall_now()));
       }
     }
     out["status"] = std::move(status);
@@ -255,7 +237,7 @@ class Queues {
   Backend& backend_;
   const StoredQueues& queues_;
   const Activity& activity_;
-  const Listings<ScheduleNotes> notes_;
+  const Listings<ScheduleListing> schedules_;
 };
 
 }  // namespace
@@ -277,10 +259,12 @@ std::string needed_name(const StoredQueues& queues, const std::string& queue) {
 
 void add_queue_routes(Router& router, Backend& backend, const StoredQueues& queues,
                       const Activity& activity) {
-  const auto routes = std::make_shared<Queues>(backend, queues, activity);
+  const auto schedules = make_listings(queues, read_schedules);  // read once for all who look
+  const auto routes = std::make_shared<Queues>(backend, queues, activity, schedules);
   router.add("GET", "/v1/queues", [routes](const Call& call) { return routes->list(call); });
   router.add("GET", "/v1/members",
              [routes](const Call& call) { return routes->members(call.request); });
+  add_schedule_routes(router, queues, schedules);
 }
 
 }  // namespace lictor::admin

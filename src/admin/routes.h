@@ -155,13 +155,11 @@ class Events;
 void add_event_route(Router& router, Events& events, const StoredQueues& queues);
 
 class Activity;
-/// /v1/queues, /v1/members
+/// /v1/queues, /v1/members, GET /v1/schedules, /v1/schedules/<name>
 void add_queue_routes(Router& router, Backend& backend, const StoredQueues& queues,
                       const Activity& activity);
 /// GET /v1/tasks, /v1/tasks/<id>, /v1/dead, /v1/done
 void add_task_routes(Router& router, const StoredQueues& queues);
-/// GET /v1/schedules, /v1/schedules/<name>
-void add_schedule_routes(Router& router, const StoredQueues& queues);
 /// The changes: POST /v1/tasks, /v1/dead/<id>/retry, ...
 void add_change_routes(Router& router, const StoredQueues& queues);
 /// / and what it loads, /v1/openapi.json

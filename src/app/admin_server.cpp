@@ -74,7 +74,6 @@ Result<void> AdminServer::serve(const Sources& from) {
   admin::add_event_route(*router_, from.observers.events, queues_);
   admin::add_queue_routes(*router_, *backend_, queues_, from.observers.activity);
   admin::add_task_routes(*router_, queues_);
-  admin::add_schedule_routes(*router_, queues_);
   admin::add_change_routes(*router_, queues_);
   admin::add_page_routes(*router_);
   httpd::Options options;

@@ -38,7 +38,6 @@ struct Scene {
     add_log_routes(*router, backend, logs);
     add_queue_routes(*router, backend, queues, activity);
     add_task_routes(*router, queues);
-    add_schedule_routes(*router, queues);
     add_change_routes(*router, queues);
     add_page_routes(*router);
     consul.put("lictor/q/leader", R"({"node":"a","instance":"i"})", session);
