@@ -5,10 +5,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "admin/routes.h"
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "runtime/fact_log.h"
@@ -17,7 +17,6 @@ namespace lictor::admin {
 namespace {
 
 using namespace std::chrono_literals;
-using nlohmann::json;
 
 constexpr std::size_t kKept = 1000;
 // Producers choose keys and types, which can be hundreds of kilobytes long.
@@ -29,29 +28,14 @@ constexpr std::size_t kMaxBatchBytes = Exchange::kMaxUnsentBytes / 2;
 // Proxies close connections that carry nothing.
 constexpr auto kHeartbeat = 15s;
 
-// Allocates nothing for a usual text.
-void set_text(std::string& to, std::string_view text) {
-  if (text.size() <= kMaxTextBytes && is_printable_ascii(text)) {
-    to = text;
-  } else {
-    to = excerpt(text, kMaxTextBytes);
-  }
-}
-
 // `members` are those of a JSON object.
 std::string text_of(const char* event, const std::string& id, std::string_view members) {
   return fmt::format("id: {}\nevent: {}\ndata: {{{}}}\n\n", id, event, members);
 }
 
-// Most texts need no escaping, which is worth a look: this runs for each event.
 void add_member(std::string& members, std::string_view name, std::string_view text) {
-  const auto out = std::back_inserter(members);
-  if (is_plain_in_json(text)) {
-    fmt::format_to(out, R"(,"{}":"{}")", name, text);
-  } else {
-    fmt::format_to(out, R"(,"{}":{})", name,
-                   json(text).dump(-1, ' ', false, json::error_handler_t::replace));
-  }
+  fmt::format_to(std::back_inserter(members), ",\"{}\":", name);
+  append_quoted(members, text);
 }
 
 void add_member(std::string& members, std::string_view name, std::int64_t number) {
@@ -77,31 +61,24 @@ std::string Events::id(std::uint64_t number) const {
   return std::to_string(start_ms_) + "-" + std::to_string(number);
 }
 
-// Runs on the loop's thread, tens of thousands of times a second, so it only copies, and into the
-// memory of the event that falls out; thread_ makes the text of an event for its first reader.
+// Runs on the loop's thread, tens of thousands of times a second, so it only copies; thread_ makes
+// the text of an event for its first reader.
 void Events::on_fact(const std::string& queue, const core::Fact& fact) {
-  const WallTime now = wall_now();
   const runtime::FactWords& words = runtime::words_of(fact.kind);
   const bool is_type = fact.task && fact.text == fact.task->type;
-  const std::lock_guard lock{mutex_};
-  Event event;
-  if (kept_.size() == kKept) {
-    event = std::move(kept_.front());
-    kept_.pop_front();
-  }
-  event.at = now;
-  event.queue = queue;
-  event.name = words.event;
-  event.partition.reset();
+  Event event{.at = wall_now(),
+              .queue = queue,
+              .name = words.event,
+              .duration_name = words.duration_name,
+              .task = excerpt(fact.key, kMaxTextBytes),
+              .type = fact.task ? excerpt(fact.task->type, kMaxTextBytes) : std::string{},
+              .text = is_type ? std::string{} : excerpt(fact.text, kMaxTextBytes),
+              .attempt = fact.attempt,
+              .token = fact.token,
+              .took = fact.took};
   if (runtime::is_about_lock(fact.kind)) event.partition = fact.partition;
-  event.duration_name = words.duration_name;
-  set_text(event.task, fact.key);
-  set_text(event.type, fact.task ? fact.task->type : std::string_view{});
-  set_text(event.text, is_type ? std::string_view{} : fact.text);
-  event.attempt = fact.attempt;
-  event.token = fact.token;
-  event.took = fact.took;
-  event.line.clear();
+  const std::lock_guard lock{mutex_};
+  if (kept_.size() == kKept) kept_.pop_front();
   kept_.push_back(std::move(event));
   ++next_;
   // A wake-up for each of tens of thousands of facts a second would cost more than all the rest.

@@ -51,7 +51,7 @@ class Events : public runtime::Observer {
     std::string queue;
     const char* name = "";
     const char* duration_name = "";
-    std::optional<std::uint32_t> partition;  // of a lock
+    std::optional<std::uint32_t> partition{};  // of a lock
     std::string task, type, text;
     std::uint32_t attempt = 0;
     std::uint64_t token = 0;
