@@ -38,7 +38,7 @@ Result<std::unique_ptr<AdminServer>> AdminServer::listen(const Config& config) {
                     "; choose another address, port 0 for any that is free, or [] for none");
   }
   server->listeners_ = std::move(*listeners);
-  // The names that a request's Host may have; others are a sign of DNS rebinding (admin/guard.h).
+  // The names that a request's Host may have; others are a sign of DNS rebinding (admin/router.h).
   server->hosts_ = {host, host.substr(0, host.find('.')), config.node};
   for (const httpd::Listener& listener : server->listeners_) {
     server->urls_.push_back(listener.url);

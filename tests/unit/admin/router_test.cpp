@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "admin/guard.h"
+#include "admin/router.h"
 #include "admin/routes.h"
 #include "fake_backend.h"
 #include "fake_exchange.h"
