@@ -35,8 +35,7 @@ Result<Fleet> read_fleet(const client::Queue& queue, const client::Locks& locks,
   }
   for (Member& member : fleet.members) {
     if (!member.leads || unresponsive_reason(member).empty()) continue;
-    member.next =
-        takeover_if_dead(queue.store, locks[member.partitions.front()], member, candidates);
+    member.next = takeover_if_dead(queue.store, locks[member.partitions.front()], candidates);
   }
   const Partitions free = fleet.free();
   if (!free.empty()) fleet.next = takeover_if_free(locks, free, candidates);

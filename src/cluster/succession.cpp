@@ -73,25 +73,12 @@ bool may_lead(const Member& member, bool single) {
   return unresponsive_reason(member).empty() && (single || !member.draining);
 }
 
-std::string takeover_if_dead(client::Store& store, const LockView& lock, const Member& member,
-                             const Candidates& others) {
+std::string takeover_if_dead(client::Store& store, const LockView& lock, const Candidates& others) {
+  // Consul ends a session one to two TTLs after its last renewal, up to a third of one ago.
   std::string gone = "after session_ttl and lock_delay";
   const auto session = store.session(lock.session);
-  const Duration ttl =
-      session ? parse_duration(session->ttl).value_or(Duration::zero()) : Duration::zero();
-  const auto seen = parse_rfc3339(member.seen);
-  if (ttl > Duration::zero() && seen) {
-    // Consul ends a session one to two TTLs after its last renewal, which was at `seen` or up to a
-    // third of the TTL later, but not later than now.
-    const Duration since = std::clamp<std::chrono::milliseconds>(wall_now() - *seen, 0ms, 24h);
-    const auto left = [&](Duration end) {
-      return rounded_duration(std::max<Duration>(end - since, 0s) + session->lock_delay);
-    };
-    // A session that is older than that has been given a new TTL: Consul's servers elected a leader.
-    gone = since <= ttl * 7 / 3
-               ? fmt::format("in {} to {}", left(ttl), left(std::min(ttl * 7 / 3, since + 2 * ttl)))
-               : "within " + rounded_duration(2 * ttl + session->lock_delay);
-  }
+  const auto ttl = session ? parse_duration(session->ttl) : std::nullopt;
+  if (ttl) gone = "within " + rounded_duration(2 * *ttl + session->lock_delay);
   return "it may be dead, frozen or cut off; " + takers_text(others, "over", kNoOtherUp) +
          " within 1s of the end of its jobs if only the daemon died, hang_timeout later than that "
          "if it hangs, " +
@@ -160,7 +147,7 @@ std::string doubt_text(const client::Queue& queue, const LockView& lock, const M
   if (others) std::erase(*others, member.node);
   return fmt::format("{} leads{}, but {}; {}", lock.name(),
                      single ? "" : ' ' + partitions_text(member.partitions), doubt,
-                     takeover_if_dead(queue.store, lock, member, others));
+                     takeover_if_dead(queue.store, lock, others));
 }
 
 // Of one lock. Empty if its holder answers.

@@ -34,7 +34,7 @@ using client::LockView;
 using Candidates = std::optional<std::vector<std::string>>;
 /// What happens if the leader is dead, when, by its session, and which members may lead next.
 [[nodiscard]] std::string takeover_if_dead(client::Store& store, const LockView& lock,
-                                           const Member& member, const Candidates& others);
+                                           const Candidates& others);
 /// Which members may lead the `free` partitions next, and when; of a single one also who led last.
 [[nodiscard]] std::string takeover_if_free(const client::Locks& locks, const Partitions& free,
                                            const Candidates& candidates);
