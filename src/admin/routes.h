@@ -17,7 +17,7 @@
 #include "admin/router.h"
 #include "client/queue.h"
 #include "cluster/diagnosis.h"
-#include "cluster/fleet.h"
+#include "cluster/succession.h"
 #include "exec/output_log.h"
 #include "lictor/client.h"
 #include "lictor/time.h"
