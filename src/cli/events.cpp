@@ -93,7 +93,7 @@ class EventReader {
     std::erase_if(leaders_,
                   [&](const auto& each) { return each.second.led_at + kFollowFormer < now; });
     for (const auto& [node, leader] : leaders_) {
-      if (leader.led_at != now) asked.push_back(&at_work.former(node));
+      if (leader.led_at != now) asked.push_back(&at_work.member(node));
     }
     std::vector<Result<json>> answers(asked.size());
     cluster::ask_each(asked.size(), [&](std::size_t i) {

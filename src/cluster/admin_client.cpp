@@ -182,31 +182,25 @@ std::vector<LeaderClient*> LeaderClients::all() {
 // that nobody leads it; its key begins with a slash, as no member's name does.
 LeaderClient& LeaderClients::at(std::uint32_t partition) {
   const std::string name = locks_[partition].name();
-  const std::string key = name.empty() ? '/' + std::to_string(partition) : name;
-  const auto known = clients_.find(key);
-  if (known != clients_.end()) return known->second;
-  return clients_.emplace(key, LeaderClient{name, open(locks_[partition])}).first->second;
+  if (!name.empty()) return member(name);
+  return clients_.emplace('/' + std::to_string(partition), LeaderClient{"", not_led(partition)})
+      .first->second;
 }
 
-Result<AdminClient> LeaderClients::open(const client::LockView& lock) const {
-  if (!members_) return tl::unexpected(members_.error());
-  if (!lock.known) {
-    return fail(ErrorCode::kFailed, "who leads is not known: the token may not read the lock");
-  }
-  const std::string name = lock.name();
-  if (name.empty()) {
-    const bool none = free_partitions(locks_).size() == locks_.count();
-    return fail(ErrorCode::kNotFound,
-                none ? "nobody leads queue \"" + queue_.name + '"'
-                     : fmt::format("nobody leads partition {}", lock.partition.number));
-  }
-  return open(name);
-}
-
-LeaderClient& LeaderClients::former(const std::string& node) {
+LeaderClient& LeaderClients::member(const std::string& node) {
   const auto known = clients_.find(node);
   if (known != clients_.end()) return known->second;
   return clients_.emplace(node, LeaderClient{node, open(node)}).first->second;
+}
+
+tl::unexpected<Error> LeaderClients::not_led(std::uint32_t partition) const {
+  if (!members_) return tl::unexpected(members_.error());
+  if (!locks_[partition].known) {
+    return fail(ErrorCode::kFailed, "who leads is not known: the token may not read the lock");
+  }
+  const bool none = free_partitions(locks_).size() == locks_.count();
+  return fail(ErrorCode::kNotFound, none ? "nobody leads queue \"" + queue_.name + '"'
+                                         : fmt::format("nobody leads partition {}", partition));
 }
 
 Result<AdminClient> LeaderClients::open(const std::string& name) const {

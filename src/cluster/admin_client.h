@@ -109,13 +109,13 @@ class LeaderClients {
   [[nodiscard]] LeaderClient& of(const TaskInfo& task) { return at(locks_.partition_of(task)); }
   /// Of all partitions, each leader once; if nobody leads one that says so.
   [[nodiscard]] std::vector<LeaderClient*> all();
-  /// Of a member that led before.
-  [[nodiscard]] LeaderClient& former(const std::string& node);
+  /// Of a member, which may have led before.
+  [[nodiscard]] LeaderClient& member(const std::string& node);
   [[nodiscard]] const client::Locks& locks() const { return locks_; }
 
  private:
   [[nodiscard]] LeaderClient& at(std::uint32_t partition);
-  [[nodiscard]] Result<AdminClient> open(const client::LockView& lock) const;
+  [[nodiscard]] tl::unexpected<Error> not_led(std::uint32_t partition) const;
   [[nodiscard]] Result<AdminClient> open(const std::string& node) const;
 
   const client::Queue queue_;
