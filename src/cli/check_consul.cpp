@@ -8,7 +8,6 @@
 // one, and nobody would notice the loss.
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <tuple>
 #include <utility>
@@ -27,10 +26,6 @@
 namespace lictor::cli {
 namespace {
 
-// The whole test suite runs on these. README says the same.
-constexpr std::array<std::string_view, 2> kTestedVersions{"1.8.7", "1.16.1"};
-constexpr std::string_view kTested = "lictor is tested on Consul 1.8.7 and 1.16.1 (November 2026)";
-
 using Version = std::tuple<int, int, int>;
 
 // std::nullopt if `text` is no version. "1.22.0-dev" and "1.16.1+ent" are those of the same number.
@@ -42,11 +37,6 @@ std::optional<Version> parse_version(std::string_view text) {
     return std::nullopt;
   }
   return Version{major, minor, patch};
-}
-
-bool is_tested(std::string_view version) {
-  return std::find(kTestedVersions.begin(), kTestedVersions.end(), version) !=
-         kTestedVersions.end();
 }
 
 // Whether the agent at `address` runs on this host.
@@ -212,7 +202,6 @@ Reached check_consul(const CheckOptions& options, const Console& console, Report
       continue;
     }
     detail += "; the cluster's leader is " + *leader;
-    if (agent && !is_tested(agent->version)) detail += fmt::format("; {}", kTested);
     if (took < kSlow) {
       report.ok("consul", detail);
     } else {
