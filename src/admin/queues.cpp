@@ -72,7 +72,6 @@ void add_leaders(const Fleet& fleet, ordered_json& out) {
                               {"node", text_or_null(lead.node)},
                               {"since", text_or_null(lead.since)}});
   }
-  out["moving"] = fleet.moving;
 }
 
 // `types`: those that the leaders run.
@@ -175,7 +174,6 @@ class Queues {
                      {"leads_since", nullptr},
                      {"partitions", number},
                      {"leaders", ordered_json::array()},
-                     {"moving", ordered_json::array()},
                      {"members", ordered_json::array()},
                      {"fleet_error", text_or_null(trouble.what)}};
     if (trouble.any()) {

@@ -72,25 +72,6 @@ Table table_of(const std::vector<cluster::Member>& members, bool single) {
   return table;
 }
 
-// Which partitions are free, or about to move.
-void note_moves(const Client& client, const client::Locks& locks,
-                const std::vector<cluster::Member>& members) {
-  if (locks.count() == 1) return;
-  const cluster::Partitions free = cluster::free_partitions(locks);
-  if (!free.empty()) {
-    client.console.note(fmt::format("nobody leads {}; \"lictor leader\" says who takes {}",
-                                    cluster::partitions_text(free),
-                                    free.size() == 1 ? "it" : "them"));
-  }
-  const cluster::Partitions moving = cluster::partitions_to_move(locks, members, client.queue);
-  if (moving.empty()) return;
-  client.console.note(moving.size() == 1
-                          ? "one partition is about to move to another member"
-                          : fmt::format("{} partitions are about to move to other members, each "
-                                        "leader's one at a time",
-                                        moving.size()));
-}
-
 // A leader without an entry is a daemon that has just come, or one whose token may not write it.
 void note_no_members(const Client& client, const client::Locks& locks) {
   const auto leaders = cluster::partitions_by_leader(locks);
@@ -123,7 +104,12 @@ Result<int> members(const Client& client) {
     return kDone;
   }
   client.console.print(table_of(members, locks.count() == 1).render(client.console.width()));
-  note_moves(client, locks, members);
+  const cluster::Partitions free = cluster::free_partitions(locks);
+  if (locks.count() > 1 && !free.empty()) {
+    client.console.note(fmt::format("nobody leads {}; \"lictor leader\" says who takes {}",
+                                    cluster::partitions_text(free),
+                                    free.size() == 1 ? "it" : "them"));
+  }
   return kDone;
 }
 
@@ -133,7 +119,7 @@ void add_members(Commands& to) {
   to.add(
       "members", "List the daemons that take part",
       R"(Where the queue has several partitions: also which of them each member leads, which members are
-draining, and which partitions are free or about to move.
+draining, and which partitions are free.
 
 Examples:
   lictor members

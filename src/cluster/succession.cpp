@@ -221,7 +221,6 @@ Result<Fleet> read_fleet(const client::Queue& queue, const client::Locks& locks,
   Fleet fleet;
   LICTOR_TRY(fleet.members, read_members(queue.store, queue.layout, locks));
   fleet.leads = leads_of(locks);
-  if (fleet.partitioned()) fleet.moving = partitions_to_move(locks, fleet.members, queue.name);
   ask_all(fleet.members, limit, own);
   const Candidates candidates = candidates_of(fleet.members, !fleet.partitioned());
   for (Member& member : fleet.members) {

@@ -56,7 +56,6 @@ struct Lead {
 /// findings look at.
 struct Fleet {
   std::vector<Lead> leads{1};  ///< by partition; an undivided queue has one
-  Partitions moving;           ///< that are about to go to another member
   std::string next;            ///< while some are free: who may lead them, and when
   std::vector<Member> members;
 

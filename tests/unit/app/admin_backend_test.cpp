@@ -116,7 +116,6 @@ TEST_CASE("the fleet of a divided queue tells who leads each partition, and who 
   CHECK(fleet.leads.size() == kCount);
   CHECK(fleet.leads[1].node == "b");
   CHECK(fleet.free() == Numbers{2});
-  CHECK(fleet.moving == Numbers{1});
   REQUIRE(fleet.members.size() == 2);  // the key below a member is none
   const cluster::Member& b = fleet.members[0];
   CHECK(b.draining);

@@ -40,12 +40,6 @@ class Fleet {
   void release(std::uint32_t partition, const std::string& session) {
     consul.release(lock_key(partition), session);
   }
-  // Evenly.
-  void settle(const std::vector<std::string>& nodes) {
-    std::map<std::string, cluster::Partitions> owned;
-    for (std::uint32_t i = 0; i < kCount; ++i) owned[nodes[i % nodes.size()]].push_back(i);
-    for (const auto& [node, partitions] : owned) add(node, partitions);
-  }
 
   ModelConsul consul;
 };
@@ -165,7 +159,6 @@ TEST_CASE("members shows which partitions each leads, who is draining, and what 
   CHECK(contains(stage.out, "draining  4 (1)"));
   CHECK_FALSE(contains(stage.out, "gone"));
   CHECK(contains(stage.err, "nobody leads partitions 5-6; \"lictor leader\" says who"));
-  CHECK(contains(stage.err, "one partition is about to move to another member"));
 
   const json told = document_of(fleet.consul, "members");
   CHECK(told.at("partitions") == 8);
@@ -175,16 +168,6 @@ TEST_CASE("members shows which partitions each leads, who is draining, and what 
   CHECK(told["members"][0].at("draining") == false);
   CHECK(told["members"][1].at("draining") == true);
   CHECK(told["members"][1].at("leads") == true);
-}
-
-TEST_CASE("members hints at moves only while a member leads more than its share") {
-  Fleet settled;
-  settled.settle({"a", "b", "c"});
-  CHECK(printed(settled.consul, "members").err.empty());
-  settled.add("d", {});
-  const Printed moving = printed(settled.consul, "members");
-  CHECK(contains(moving.out, "none"));
-  CHECK(contains(moving.err, "2 partitions are about to move to other members"));
 }
 
 TEST_CASE("why asks the leader of the task's own partition, and names the partition nobody leads") {
