@@ -86,9 +86,7 @@ Result<int> cancel(const Client& client, const CancelOptions& options) {
     }
     LICTOR_TRY(result, client.api.cancel_all(filter, progress_of(client)));
     if (result.tasks.empty() && result.refused.empty()) {
-      client.console.note(fmt::format("no {}tasks in queue \"{}\"{}",
-                                      state || !options.type.empty() ? "such " : "", client.queue,
-                                      types_hint(client, {state, {}}, options.type)));
+      client.console.note(none_text(client, filter));
     }
   }
   const int code = print_bulk(

@@ -52,7 +52,7 @@ Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options) {
     }
     if (count == 0) {
       if (client.json) return print_bulk(client, {}, "purged", {});
-      client.console.note(none_dead(client, filter));
+      client.console.note(none_text(client, filter));
       return kDone;
     }
     const std::string question = fmt::format("delete {} of queue \"{}\" for good?",

@@ -28,7 +28,6 @@
 #include "base/time_text.h"
 #include "cli/command_table.h"
 #include "cli/json_output.h"
-#include "cli/listing.h"
 #include "cluster/admin_client.h"
 
 namespace lictor::cli {
@@ -99,7 +98,7 @@ class EventReader {
     cluster::ask_each(asked.size(), [&](std::size_t i) {
       const auto known = leaders_.find(asked[i]->node);
       const std::string after = known == leaders_.end() ? "" : known->second.next;
-      answers[i] = leader_answer(*asked[i], target_ + wire::query_value(after));
+      answers[i] = asked[i]->get(target_ + wire::query_value(after));
     });
 
     const std::string since = newest_;

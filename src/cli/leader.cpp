@@ -38,7 +38,6 @@ struct LeaderOptions {
   bool step_down = false;
   bool wait = true;
   Duration timeout = std::chrono::seconds{30};
-  bool watch = false;
 };
 
 // "held", "free", "unknown": it may not be read.
@@ -295,13 +294,9 @@ Result<int> step_down(const Client& client, const Locks& locks, const LeaderOpti
   return kDone;
 }
 
-// With --watch each round reads the locks again: the number of partitions may change, too.
 Result<int> leader(const Client& client, const LeaderOptions& options) {
-  const auto act = [&]() -> Result<int> {
-    LICTOR_TRY(const auto locks, client::read_locks(client.store, client.layout));
-    return options.step_down ? step_down(client, locks, options) : show_leaders(client, locks);
-  };
-  return options.watch ? watch(client.console, act) : act();
+  LICTOR_TRY(const auto locks, client::read_locks(client.store, client.layout));
+  return options.step_down ? step_down(client, locks, options) : show_leaders(client, locks);
 }
 
 }  // namespace
@@ -330,8 +325,6 @@ Examples:
                                    leader);
   const Option step_down = command.flag("--step-down", options.step_down,
                                         "Ask the leader to hand over, and wait for it");
-  command.flag("--watch", options.watch, "Show it again every two seconds, until Ctrl-C")
-      .excludes(step_down);
   const Option no_wait =
       command.flag("--no-wait", options.wait, "Ask without waiting", false).needs(step_down);
   command.duration("--timeout", options.timeout, "Stop waiting after this (default: 30s)")

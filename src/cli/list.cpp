@@ -22,8 +22,6 @@
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "client/task_info.h"
-#include "cluster/admin_client.h"
-#include "cluster/diagnosis.h"
 #include "cluster/succession.h"
 
 namespace lictor::cli {
@@ -122,24 +120,12 @@ Result<std::optional<TaskState>> state_argument(const std::string& text) {
                           excerpt(text), meant.empty() ? "" : "; did you mean " + meant + '?'));
 }
 
-std::string none_dead(const Client& client, const TaskFilter& filter) {
-  const bool all = filter.type.empty() && filter.reason.empty() && !filter.before;
-  return fmt::format("no {}dead letters in queue \"{}\"{}", all ? "" : "such ", client.queue,
-                     types_hint(client, {TaskState::kDead}, filter.type));
-}
-
-std::string types_hint(const Client& client, const TaskFilter& all, const std::string& type) {
-  if (type.empty()) return {};
-  const auto listed = client.api.list(all);
-  std::map<std::string, std::size_t> counts;
-  for (const TaskInfo& task : listed ? listed->tasks : std::vector<TaskInfo>{}) {
-    if (all.state || task.state < TaskState::kDead) ++counts[task.type];
-  }
-  if (counts.empty() || counts.contains(type)) return {};
-  std::vector<std::string> types;
-  types.reserve(counts.size());
-  for (const auto& [name, count] : counts) types.push_back(fmt::format("\"{}\" ({})", name, count));
-  return "; the types that there are: " + cluster::some(types);
+std::string none_text(const Client& client, const TaskFilter& filter) {
+  const bool dead = filter.state == TaskState::kDead;
+  const bool all =
+      (!filter.state || dead) && filter.type.empty() && filter.reason.empty() && !filter.before;
+  return fmt::format("no {}{} in queue \"{}\"", all ? "" : "such ", dead ? "dead letters" : "tasks",
+                     client.queue);
 }
 
 Result<int> print_list(const Client& client, const TaskFilter& filter, std::size_t limit,
@@ -177,18 +163,12 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
     } else if (found > 1) {
       client.console.note(counts);
     }
-    if (found == 0 && filter.state == TaskState::kDead) {
-      client.console.note(none_dead(client, filter));
-    } else if (found == 0 && dead == 0) {
-      const bool all = !filter.state && filter.type.empty();
-      client.console.note(fmt::format("no {}tasks in queue \"{}\"{}", all ? "" : "such ",
-                                      client.queue,
-                                      all ? " (" + client.layout.tasks_prefix + ")"
-                                          : types_hint(client, {filter.state}, filter.type)));
-      if (all) {
-        client.console.note(
-            "finished tasks are deleted; where \"history\" is configured, \"lictor list --state "
-            "done\" shows them");
+    if (found == 0 && dead == 0) {
+      client.console.note(none_text(client, filter));
+      if (!filter.state && filter.type.empty()) {
+        client.console.note("its tasks are below " + client.layout.tasks_prefix +
+                            "; finished tasks are deleted; where \"history\" is configured, "
+                            "\"lictor list --state done\" shows them");
       }
       if (filter.state == TaskState::kDone) {
         client.console.note("tasks that are done are kept only where \"history\" is configured");
@@ -213,7 +193,6 @@ struct ListOptions {
   std::string state;      // empty: all but what is done
   std::string type;       // empty: all
   std::size_t limit = 0;  // 0: none
-  bool watch = false;
 };
 
 Result<int> list(const Client& client, const ListOptions& options) {
@@ -221,10 +200,7 @@ Result<int> list(const Client& client, const ListOptions& options) {
   LICTOR_TRY(const auto state,
              state_argument(only_retrying ? std::string{client::state_name(TaskState::kScheduled)}
                                           : options.state));
-  const auto show = [&] {
-    return print_list(client, {state, options.type}, options.limit, only_retrying);
-  };
-  return options.watch ? watch(client.console, show) : show();
+  return print_list(client, {state, options.type}, options.limit, only_retrying);
 }
 
 }  // namespace
@@ -246,7 +222,6 @@ Examples:
   command.text("--state", options.state, "Only those in this state", "STATE");
   command.text("--type", options.type, "Only those of this type", "TYPE");
   command.count("--limit", options.limit, "Show the first N (default: all)", 0);
-  command.flag("--watch", options.watch, "Show it again every two seconds, until Ctrl-C");
 }
 
 }  // namespace lictor::cli

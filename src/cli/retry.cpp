@@ -25,7 +25,7 @@ Result<int> retry(const Client& client, const RetryOptions& options) {
     const TaskFilter filter = dead_filter(client, options.type, options.reason);
     LICTOR_TRY(result, client.api.retry_all(filter, options.drop_expiry, progress_of(client)));
     if (result.tasks.empty() && result.refused.empty()) {
-      client.console.note(none_dead(client, filter));
+      client.console.note(none_text(client, filter));
     }
   } else {
     result = client::change_each(options.selection.ids, [&](const std::string& id) {

@@ -157,6 +157,28 @@ void ask_all(std::vector<Member>& members, std::chrono::milliseconds limit,
   });
 }
 
+namespace {
+
+Result<json> get_json(AdminClient& admin, const std::string& target) {
+  LICTOR_TRY(const std::string body, admin.get(target));
+  auto answer = parse_json(body);
+  if (!answer) return fail(ErrorCode::kFailed, "the answer is no JSON");
+  return *std::move(answer);
+}
+
+}  // namespace
+
+Result<json> LeaderClient::get(const std::string& target) {
+  if (!admin) {
+    const auto& [code, why] = admin.error();
+    return fail(code, why + (code == ErrorCode::kNotFound ? "; \"lictor leader\" says why" : ""));
+  }
+  auto answer = get_json(*admin, target);
+  if (!answer) return fail(ErrorCode::kFailed, node + ": " + answer.error().message);
+  if (answer->is_object()) return answer;
+  return fail(ErrorCode::kFailed, node + " answered something other than a JSON object");
+}
+
 LeaderClients::LeaderClients(client::Queue queue, std::string token,
                              std::chrono::milliseconds limit)
     : queue_(std::move(queue)), token_(std::move(token)), limit_(limit) {
@@ -215,17 +237,6 @@ Result<AdminClient> LeaderClients::open(const std::string& name) const {
                  "the leader, " + name + ", could not be asked: " + error.message};
   });
 }
-
-namespace {
-
-Result<json> get_json(AdminClient& admin, const std::string& target) {
-  LICTOR_TRY(const std::string body, admin.get(target));
-  auto answer = parse_json(body);
-  if (!answer) return fail(ErrorCode::kFailed, "the answer is no JSON");
-  return *std::move(answer);
-}
-
-}  // namespace
 
 Result<json> DaemonClients::get(const std::string& target) {
   if (last_) {

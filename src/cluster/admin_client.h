@@ -93,6 +93,9 @@ void ask_all(std::vector<Member>& members, std::chrono::milliseconds limit = kGl
 
 /// The admin API of a leader.
 struct LeaderClient {
+  /// What it answers, a JSON object. Errors: nobody leads, or it cannot be asked from here.
+  [[nodiscard]] Result<nlohmann::json> get(const std::string& target);
+
   std::string node;  ///< empty: no member leads
   /// Or why it cannot be asked: kNotFound, nobody leads; of Consul, if that could not be read.
   Result<AdminClient> admin;

@@ -1,4 +1,4 @@
-// "lictor top" and --watch in a terminal multiplexer, as a person sees them.
+// "lictor top" in a terminal multiplexer, as a person sees them.
 
 #include <signal.h>
 #include <unistd.h>
@@ -203,22 +203,6 @@ TEST_CASE("top gives the terminal back as it was when a signal ends it, and refu
   Terminal dumb{world, script("TERM=dumb; export TERM\n")};
   CHECK(dumb.shows("one that moves its cursor"));
   CHECK(dumb.shows("ended 2"));
-}
-
-TEST_CASE("list and leader with --watch show each change") {
-  if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
-  World world;
-  const auto daemon = world.leading_daemon("host-a");
-  {
-    Terminal list{world, {LICTOR_COMMAND, "list", "--watch", "--config", daemon->config_file()}};
-    CHECK(list.shows("no tasks in queue"));
-    CHECK(list.shows("finished tasks are deleted"));
-    world.submit("seen", 1000, {{"sleep", "600000"}});
-    CHECK(list.shows("seen"));
-    CHECK(list.ends_after("C-c"));
-  }
-  Terminal leader{world, {LICTOR_COMMAND, "leader", "--watch", "--config", daemon->config_file()}};
-  CHECK(leader.shows("host-a"));
 }
 
 }  // namespace
