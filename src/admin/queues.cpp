@@ -43,23 +43,6 @@ using cluster::LeaderStatus;
 using cluster::Member;
 using nlohmann::ordered_json;
 
-ordered_json member_json(const Member& member, const std::string& queue) {
-  return {{"node", member.node},
-          {"host", text_or_null(member.host)},
-          {"pid", text_or_null(member.pid)},
-          {"version", text_or_null(member.version)},
-          {"since", text_or_null(member.since)},
-          {"seen", text_or_null(member.seen)},
-          {"config", text_or_null(member.config)},
-          {"admin", member.admin},
-          {"leads", member.leads},
-          {"partitions", member.partitions},
-          {"draining", member.draining},
-          {"partitions_wanted", wire::number_of(member.desired_partitions, queue)},
-          {"answers", member.answers ? ordered_json(*member.answers) : ordered_json{}},
-          {"doubt", text_or_null(cluster::unresponsive_reason(member))}};
-}
-
 // With several partitions nobody is *the* leader: "leader" is null then, and "leaders" has all.
 void add_leaders(const Fleet& fleet, ordered_json& out) {
   const Lead* leader = fleet.partitioned() ? nullptr : &fleet.leads.front();
@@ -136,7 +119,7 @@ class Queues {
     add_leaders(fleet, out);
     out["members"] = ordered_json::array();
     for (const Member& member : fleet.members) {
-      out["members"].push_back(member_json(member, queue->queue.name));
+      out["members"].push_back(cluster::member_json(member, queue->queue.name));
     }
     return json_response(200, out);
   }
@@ -191,7 +174,7 @@ class Queues {
         find(cluster::diagnose(fleet, name));
         add_leaders(fleet, out);
         for (const Member& member : fleet.members) {
-          out["members"].push_back(member_json(member, name));
+          out["members"].push_back(cluster::member_json(member, name));
         }
         const bool complete = !fleet.partitioned() && !leaders.empty();
         if (!complete && fleet.free().size() < fleet.leads.size()) ask_leaders(name, leaders, out);

@@ -20,21 +20,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json member_json(const cluster::Member& member) {
-  const ordered_json pid = ordered_json::parse(member.pid, nullptr, false);
-  return {{"node", member.node},
-          {"host", text_or_null(member.host)},
-          {"pid", pid.is_number() ? pid : text_or_null(member.pid)},
-          {"version", text_or_null(member.version)},
-          {"admin", member.admin},
-          {"since", text_or_null(member.since)},
-          {"seen", text_or_null(member.seen)},
-          {"answers", member.answers ? ordered_json(*member.answers) : ordered_json{}},
-          {"leads", member.leads},
-          {"partitions", member.partitions},
-          {"draining", member.draining}};
-}
-
 // "0-3,7 (5)"
 std::string held_text(const cluster::Member& member) {
   if (member.partitions.empty()) return "none";
@@ -94,9 +79,12 @@ Result<int> members(const Client& client) {
   LICTOR_TRY(auto members, cluster::read_members(client.store, client.layout, locks));
   cluster::ask_all(members);
   if (client.json) {
+    const auto to_json = [&](const cluster::Member& member) {
+      return cluster::member_json(member, client.queue);
+    };
     print_json(client, {{"partitions", known ? ordered_json(locks.count()) : ordered_json{}},
                         {"free", cluster::free_partitions(locks)},
-                        {"members", json_list(members, member_json)}});
+                        {"members", json_list(members, to_json)}});
     return kDone;
   }
   if (members.empty()) {

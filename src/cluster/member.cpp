@@ -18,7 +18,9 @@
 namespace lictor::cluster {
 
 using client::text_of;
+using client::text_or_null;
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 // The entry may be of any version: a field that is missing stays empty.
 Member member_of(std::string name, const std::string& value) {
@@ -49,6 +51,24 @@ Member member_of(std::string name, const std::string& value) {
     if (url.is_string() && !url.get<std::string>().empty()) member.admin.push_back(url);
   }
   return member;
+}
+
+ordered_json member_json(const Member& member, const std::string& queue) {
+  const ordered_json pid = ordered_json::parse(member.pid, nullptr, false);
+  return {{"node", member.node},
+          {"host", text_or_null(member.host)},
+          {"pid", pid.is_number() ? pid : text_or_null(member.pid)},
+          {"version", text_or_null(member.version)},
+          {"since", text_or_null(member.since)},
+          {"seen", text_or_null(member.seen)},
+          {"config", text_or_null(member.config)},
+          {"admin", member.admin},
+          {"leads", member.leads},
+          {"partitions", member.partitions},
+          {"draining", member.draining},
+          {"partitions_wanted", wire::number_of(member.desired_partitions, queue)},
+          {"answers", member.answers ? ordered_json(*member.answers) : ordered_json{}},
+          {"doubt", text_or_null(unresponsive_reason(member))}};
 }
 
 const Member* find_member(const std::vector<Member>& members, const std::string& node) {

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "client/config_digest.h"
 #include "client/locks.h"
 #include "client/store.h"
@@ -47,6 +49,8 @@ struct Member {
 
 /// Reads the value of its key.
 [[nodiscard]] Member member_of(std::string name, const std::string& value);
+/// For commands and the admin API. `queue`: whose number of partitions is told.
+[[nodiscard]] nlohmann::ordered_json member_json(const Member& member, const std::string& queue);
 /// Null: there is none.
 [[nodiscard]] const Member* find_member(const std::vector<Member>& members,
                                         const std::string& node);
