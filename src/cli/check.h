@@ -10,8 +10,7 @@
 //     check_queue()     for each queue: rights --(Consul is silent: end)--> session,
 //       check_leaders()     who leads, who would, how many partitions
 //       (daemons)           what their memory alone knows, by the admin API
-//       check_schedules()   stored against configured
-//                           then pause, tasks, dead letters
+//                           then pause, schedules, tasks, dead letters
 //
 // Nothing is changed: rights to write are found out by transactions that cannot be applied
 // (Store::writable()). `serves` tells whether the configuration is a daemon's: a producer's host
@@ -148,10 +147,6 @@ std::optional<std::vector<cluster::Member>> check_leaders(Store& store,
                                                           const CheckOptions::Queue& queue,
                                                           bool serves, const client::Locks& locks,
                                                           Report& report);
-
-/// The checks of a queue's schedules, stored and configured. `serves`: as above.
-void check_schedules(Store& store, const CheckOptions::Queue& queue, bool serves,
-                     const cluster::TypeFault& type_fault, Report& report);
 
 /// How soon another daemon leads the queue when its leader dies, hangs, or loses its host, in one
 /// line.

@@ -49,6 +49,11 @@ void add_limits(Arguments& to, TaskText& task);
 [[nodiscard]] Result<client::NewRecord> new_task(const TaskText& text, WallTime now,
                                                  client::TaskIds& ids);
 
+/// submit --ndjson: writes a task of each line of `file` ("-": standard input). `type`: of records
+/// without one; may be empty.
+[[nodiscard]] Result<int> submit_many(const Client& client, const std::string& file,
+                                      const std::string& type, SubmitOrder order);
+
 /// The record of a schedule's tasks. Errors: as above.
 [[nodiscard]] Result<std::string> task_template(const TaskText& text);
 

@@ -22,7 +22,6 @@
 #include "cli/listing.h"
 #include "cli/new_task.h"
 #include "cli/process.h"
-#include "cli/submit_many.h"
 #include "client/task_info.h"
 
 namespace lictor::cli {

@@ -14,8 +14,6 @@
 //
 // Memory is bounded: only lines that are not settled are kept, and with --json the ids.
 
-#include "cli/submit_many.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -33,6 +31,7 @@
 #include "base/unique_fd.h"
 #include "cli/input.h"
 #include "cli/json_output.h"
+#include "cli/new_task.h"
 #include "cli/process.h"
 #include "client/record_writer.h"
 #include "wire/record.h"
