@@ -81,8 +81,6 @@ void Events::on_fact(const std::string& queue, const core::Fact& fact) {
   if (kept_.size() == kKept) kept_.pop_front();
   kept_.push_back(std::move(event));
   ++next_;
-  // A wake-up for each of tens of thousands of facts a second would cost more than all the rest.
-  if (std::exchange(idle_, false)) changed_.notify_one();
 }
 
 // An id of an earlier start of the daemon cannot be compared with the events that are kept: the
@@ -198,26 +196,17 @@ std::string Events::text_for(Reader& reader, Kept& events, std::uint64_t next) c
 void Events::serve() {
   std::vector<Reader> readers;
   Instant beat_at = boot_now() + kHeartbeat;
-  std::uint64_t sent = 0;  // number of the first event that somebody lacks
   std::unique_lock lock{mutex_};
   while (!ending_) {
-    const bool any_joins = !joining_.empty();
     readers.insert(readers.end(), std::make_move_iterator(joining_.begin()),
                    std::make_move_iterator(joining_.end()));
     joining_.clear();
-    const Instant now = boot_now();
     if (readers.empty()) {
       changed_.wait(lock, [&] { return ending_ || !joining_.empty(); });
       continue;
     }
-    if (!any_joins && sent == next_ && now < beat_at) {
-      idle_ = true;
-      changed_.wait_for(lock, beat_at - now,
-                        [&] { return ending_ || !joining_.empty() || sent != next_; });
-      idle_ = false;
-      continue;
-    }
-    const std::uint64_t next = sent = next_;
+    const Instant now = boot_now();
+    const std::uint64_t next = next_;
     std::uint64_t first = next;
     for (const Reader& reader : readers) first = std::min(first, reader.next);
     const auto count = std::min<std::uint64_t>(kept_.size(), next - first);
@@ -227,7 +216,6 @@ void Events::serve() {
     if (beat) beat_at = now + kHeartbeat;
     const std::size_t gone = std::erase_if(readers, [&](Reader& reader) {
       std::string text = text_for(reader, events, next);
-      sent = std::min(sent, reader.next);
       if (text.empty() && beat) text = ": still here\n\n";
       return reader.exchange->gone() || (!text.empty() && !reader.exchange->send(text));
     });
