@@ -126,18 +126,28 @@ Progress progress_of(const Client& client) {
   };
 }
 
+void add_dead_options(Arguments& to, DeadOptions& options, const Option* all) {
+  for (Option option : {to.text("--type", options.type, "Only those of this type", "TYPE"),
+                        to.text("--reason", options.reason, "Only those of this reason", "TEXT"),
+                        to.duration("--older-than", options.older_than,
+                                    "Only those that died longer ago than this")}) {
+    if (all != nullptr) option.needs(*all);
+  }
+}
+
 // An unknown reason is no error, since a newer daemon may know more; it is most often a mistake, so
 // it is named.
-TaskFilter dead_filter(const Client& client, const std::string& type, const std::string& reason,
-                       const std::optional<Duration>& older_than) {
+TaskFilter dead_filter(const Client& client, const DeadOptions& options) {
+  const std::string& reason = options.reason;
   if (!reason.empty() && std::find(kReasons.begin(), kReasons.end(), reason) == kReasons.end()) {
     client.console.report_error(
         fmt::format("--reason: no dead letter has the reason \"{}\"; the reasons are {}", reason,
                     fmt::join(kReasons, ", ")));
   }
-  TaskFilter filter{TaskState::kDead, type, reason};
-  if (older_than) {
-    filter.before = wall_now() - std::chrono::duration_cast<std::chrono::milliseconds>(*older_than);
+  TaskFilter filter{TaskState::kDead, options.type, reason};
+  if (options.older_than) {
+    filter.before =
+        wall_now() - std::chrono::duration_cast<std::chrono::milliseconds>(*options.older_than);
   }
   return filter;
 }

@@ -14,26 +14,19 @@
 namespace lictor::cli {
 namespace {
 
-constexpr const char* kOlder = "Only those that died longer ago than this";
-
 struct DeadListOptions {
-  std::string type;
-  std::string reason;
-  std::optional<Duration> older_than;
+  DeadOptions dead;
   std::size_t limit = 0;  // 0: none
 };
 
 struct DeadPurgeOptions {
   Selection selection;
   bool yes = false;  // do not ask
-  std::string type;
-  std::string reason;
-  std::optional<Duration> older_than;
+  DeadOptions dead;
 };
 
 Result<int> dead_list(const Client& client, const DeadListOptions& options) {
-  return print_list(client, dead_filter(client, options.type, options.reason, options.older_than),
-                    options.limit);
+  return print_list(client, dead_filter(client, options.dead), options.limit);
 }
 
 Result<int> dead_show(const Client& client, const std::string& id) {
@@ -43,7 +36,7 @@ Result<int> dead_show(const Client& client, const std::string& id) {
 // Counts first, so that the question says how many letters go. A letter that comes in between and
 // fits the filter is purged, too.
 Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options) {
-  const TaskFilter filter = dead_filter(client, options.type, options.reason, options.older_than);
+  const TaskFilter filter = dead_filter(client, options.dead);
   if (!options.yes) {
     std::size_t count = options.selection.ids.size();
     if (options.selection.all) {
@@ -77,9 +70,7 @@ void add_dead_list(Commands& to) {
   lictor dead list --json | jq -r '.tasks[] | [.id, .reason] | @tsv'
 )",
                                    dead_list);
-  command.text("--type", options.type, "Only those of this type", "TYPE");
-  command.text("--reason", options.reason, "Only those of this reason", "TEXT");
-  command.duration("--older-than", options.older_than, kOlder);
+  add_dead_options(command, options.dead);
   command.count("--limit", options.limit, "Show the first N (default: all)", 0);
 }
 
@@ -104,9 +95,7 @@ Examples:
              dead_purge);
   const Option all = add_selection(command, options.selection, "The dead letters' ids",
                                    "All that the filters let through");
-  command.text("--type", options.type, "Only those of this type", "TYPE").needs(all);
-  command.text("--reason", options.reason, "Only those of this reason", "TEXT").needs(all);
-  command.duration("--older-than", options.older_than, kOlder).needs(all);
+  add_dead_options(command, options.dead, &all);
   command.flag("--yes", options.yes, "Do not ask");
 }
 
