@@ -164,7 +164,10 @@ Option Arguments::number(const char* names, std::function<void(std::uint32_t)> t
 Option Arguments::length(const char* names, std::function<void(Duration)> take, const char* what) {
   const auto read = [take = std::move(take)](const std::string& text) {
     const auto duration = parse_duration(text);
-    if (!duration) return duration_expected(text);
+    if (!duration) {
+      return R"(expected a duration such as "90s", "10m" or "2h", at most 10 years, got ")" +
+             excerpt(text) + '"';
+    }
     take(*duration);
     return std::string{};
   };
