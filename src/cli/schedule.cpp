@@ -224,12 +224,8 @@ std::vector<std::string> tick_reasons(const Client& client, const std::string& i
                         stored->definition.error().message)};
   }
   const schedule::Definition& read = *stored->definition;
-  if (read.last_task == id) {
-    return {named_schedule(name) +
-            " made it last, and it is gone: it is done, or somebody deleted it; a queue with "
-            "\"history\" keeps what is done"};
-  }
-  if (read.schedule.next_after(tick - std::chrono::seconds{1}) != tick) {
+  const bool made_last = read.last_task == id;  // perhaps by "schedule run", at no tick
+  if (!made_last && read.schedule.next_after(tick - std::chrono::seconds{1}) != tick) {
     const auto next = read.schedule.next_after(tick);
     return {
         fmt::format("{} ({}) has no such tick{}; a task made by \"lictor schedule run\" that "
@@ -237,11 +233,11 @@ std::vector<std::string> tick_reasons(const Client& client, const std::string& i
                     named_schedule(name), rule_line(*stored),
                     next ? ", its next one would be " + schedule::tick_text(*next) : "")};
   }
-  if (read.last_tick && tick <= *read.last_tick) {
+  if (made_last || (read.last_tick && tick <= *read.last_tick)) {
     return {
-        fmt::format("the leader has decided about this tick (lastTick is {}): the task was made "
-                    "and is gone, or the tick was skipped, by \"missed\" or by \"overlap\"",
-                    schedule::tick_text(*read.last_tick))};
+        "the leader has decided about this tick: its task was made and is gone, done or deleted (a "
+        "queue with \"history\" keeps what is done), or the tick was skipped, by \"missed\" or by "
+        "\"overlap\""};
   }
   std::vector<std::string> reasons;
   const WallTime now = wall_now();
