@@ -132,9 +132,6 @@ struct Reached {
 /// The checks of the agent at `address`, for a daemon.
 void check_agent(const CheckOptions& options, const std::string& address, const Store::Agent& agent,
                  Report& report);
-/// Whether Consul, and what stands before it, takes every name below `prefix` that a producer may
-/// give.
-void check_names(Store& store, const std::string& prefix, Report& report);
 
 /// The checks of one queue. `agent_node`: the Consul node whose agent is asked; empty: not known.
 /// `serves`: a daemon is to run with this token.

@@ -15,13 +15,10 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "base/kv_name.h"
-#include "base/text.h"
 #include "base/time_text.h"
 #include "cli/check.h"
 #include "cli/process.h"
 #include "client/retry.h"
-#include "wire/layout.h"
 
 namespace lictor::cli {
 namespace {
@@ -125,44 +122,6 @@ void check_agent(const CheckOptions& options, const std::string& address, const 
                           fmt::join(lacking, ", ")));
 }
 
-// Newer versions of Consul, and proxies, refuse some names of keys in a path. The daemon then goes
-// by transactions. A 404 without an index, or a transaction that fails as well, is a failure: tasks
-// of such names would not run.
-void check_names(Store& store, const std::string& prefix, Report& report) {
-  const std::string key = prefix + "~:@";
-  http::Request request;
-  request.target = wire::kv_path(key) + "?consistent";
-  request.timeout = client::kStoreTimeout;
-  const http::Response read = store.transport().perform(std::move(request));
-  if (read.delivery != http::Delivery::kReplied || read.status == 403)
-    return;  // reported elsewhere
-  if (read.status == 200 || (read.status == 404 && read.consul_index != 0)) {
-    return report.ok("names", "Consul takes every name of a task (asked for: " + key + ")");
-  }
-  const std::string answer = fmt::format("{} {}", read.status, excerpt(read.body));
-  std::string fault = " without X-Consul-Index, as no Consul answers";
-  if (read.status != 404) {
-    const auto by_txn = store.get_all({key});
-    if (by_txn) {
-      return report.ok(
-          "names", fmt::format("/v1/kv refuses some names, as Consul does since 1.21.5 ({}: {}); "
-                               "tasks of such names run, read and written by transactions "
-                               "(/v1/txn), which their producers have to use, too",
-                               key, answer));
-    }
-    if (read.status >= 500 && !refuses_name(read)) {
-      return report.fail("consul", "Consul answers no reads now: " + by_txn.error().message,
-                         "its servers elect a leader, or too few of them are up: see \"consul "
-                         "operator raft list-peers\", then check again",
-                         by_txn.error().code);
-    }
-    fault = ", and a transaction fails: " + by_txn.error().message;
-  }
-  report.fail("names", fmt::format("a read of {} is answered by {}{}", key, answer, fault),
-              "name the address of a Consul agent, or let the proxy there pass every request and "
-              "header on unchanged; or give tasks names of letters, digits and ,_./- alone");
-}
-
 constexpr Duration kSlow = std::chrono::seconds{1};  // for one answer
 
 // Each address through a transport of its own: one for all would hide an address that is down.
@@ -240,10 +199,6 @@ Reached check_consul(const CheckOptions& options, const Console& console, Report
                            : "the queues are not looked at until that is corrected",
                   error.code);
     }
-  }
-  if (reached.transport) {
-    Store store{*reached.transport};
-    check_names(store, options.queues.front().layout.tasks_prefix, report);
   }
   return reached;
 }

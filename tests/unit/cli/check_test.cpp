@@ -266,34 +266,6 @@ TEST_CASE("how long a takeover lasts follows from the settings") {
   CHECK(contains(takeover_text({}, {}, 0s), "as when its host is lost, since hang_timeout is 0s"));
 }
 
-constexpr const char* kNoSuchKey =
-    R"({"Results":null,"Errors":[{"OpIndex":0,"What":"key \"t/~:@\" doesn't exist"}]})";
-
-std::string names_text(std::deque<http::Response> replies) {
-  FakeConsul consul{std::move(replies)};
-  Store store{consul};
-  Report report;
-  check_names(store, "t/", report);
-  CHECK(consul.all_asked());
-  CHECK(consul.asked.front().target == "/v1/kv/t/~%3A%40?consistent");
-  return report.page().text(false);
-}
-
-TEST_CASE("a name of unusual characters is asked for, by path and then by transaction") {
-  CHECK(contains(names_text({reply(404, "", 9)}), "ok    names  Consul takes every name"));
-  const std::string refused = names_text(
-      {reply(500, "invalid key name, keys should respect the format"), reply(409, kNoSuchKey)});
-  CHECK(contains(refused, "ok    names  /v1/kv refuses some names"));
-  CHECK(contains(refused, "500 invalid key name"));
-  CHECK(contains(names_text({reply(400, "no"), reply(400, "neither")}),
-                 "FAIL  names  a read of t/~:@ is answered by 400 no, and a transaction fails: "));
-  const std::string elects = R"(500 rpc error making call: No cluster leader)";
-  CHECK(contains(names_text({reply(500, elects), reply(500, elects)}),
-                 "FAIL  consul  Consul answers no reads now: "));
-  CHECK(contains(names_text({reply(404, "<html>nginx</html>")}), "without X-Consul-Index"));
-  CHECK(names_text({reply(403, "Permission denied")}).empty());  // check_queue() reports it
-}
-
 TEST_CASE("a version with a known fault is named with what it does") {
   const auto says = [](const char* version, bool is_server, const char* part) {
     std::string text;
