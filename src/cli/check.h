@@ -114,11 +114,6 @@ class Report {
   std::vector<Line> lines_;
 };
 
-struct Fault {
-  std::string what;
-  std::string remedy;
-};
-
 /// The address that the other checks ask.
 struct Reached {
   std::unique_ptr<net::Transport> transport;  ///< none: no address answers
@@ -127,8 +122,6 @@ struct Reached {
 /// The checks of each address, and of the Consul behind the first that answers.
 [[nodiscard]] Reached check_consul(const CheckOptions& options, const Console& console,
                                    Report& report);
-/// The known faults of this version of Consul. `is_server`: the agent is a server.
-[[nodiscard]] std::vector<Fault> version_faults(std::string_view version, bool is_server);
 /// The checks of the agent at `address`, for a daemon.
 void check_agent(const CheckOptions& options, const std::string& address, const Store::Agent& agent,
                  Report& report);

@@ -1,15 +1,14 @@
 // The Consul that a configuration names: its addresses, its agents, and what it takes.
 //
 //   each address, by a transport of its own --> cluster leader? --> agent: version, node, leave
-//                                                    |                |
-//                                     the first is Reached            +--> its known faults
+//                                                    |
+//                                     the first is Reached
 //
 // If one address is down and another one answers, the check warns: a daemon would use the other
 // one, and nobody would notice the loss.
 
 #include <algorithm>
 #include <cstdio>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,19 +21,6 @@
 
 namespace lictor::cli {
 namespace {
-
-using Version = std::tuple<int, int, int>;
-
-// std::nullopt if `text` is no version. "1.22.0-dev" and "1.16.1+ent" are those of the same number.
-std::optional<Version> parse_version(std::string_view text) {
-  int major = 0;
-  int minor = 0;
-  int patch = 0;
-  if (std::sscanf(std::string{text}.c_str(), "%d.%d.%d", &major, &minor, &patch) < 2) {
-    return std::nullopt;
-  }
-  return Version{major, minor, patch};
-}
 
 // Whether the agent at `address` runs on this host.
 // A server on another host is no agent of this one: sessions belong to the node of the agent that
@@ -50,47 +36,17 @@ bool is_local(std::string_view address) {
 
 }  // namespace
 
-// Faults of single versions of Consul that lictor meets, each with the way out.
-std::vector<Fault> version_faults(std::string_view version, bool is_server) {
-  const auto number = parse_version(version);
-  if (!number) return {};
-  const auto is_from = [&](Version first, Version last) {
-    return *number >= first && *number <= last;
-  };
-  std::vector<Fault> faults;
-  if (*number < Version{1, 8, 0}) {
-    faults.push_back({"older than the oldest version that lictor is made for",
-                      "upgrade Consul to 1.8 or newer"});
-  }
-  // The deadline of calls to servers knew nothing of blocking queries.
-  if (!is_server && (is_from({1, 12, 1}, {1, 12, 1}) || is_from({1, 11, 9}, {1, 11, 9}))) {
-    faults.push_back(
-        {"in this version, every blocking query through a client agent fails after 7s, "
-         "so daemons read their lists again and again",
-         "upgrade this agent to another patch version"});
-  }
-  if (is_from({1, 10, 8}, {1, 10, 11}) || is_from({1, 11, 2}, {1, 11, 6}) ||
-      is_from({1, 12, 0}, {1, 12, 2})) {
-    faults.push_back(
-        {"this version decodes the path of a request twice, so keys with a % are taken "
-         "for others",
-         "upgrade this agent to 1.10.12, 1.11.7, 1.12.3 or newer; until then, use no % "
-         "in the names of tasks"});
-  }
-  if (is_from({1, 15, 0}, {1, 15, 2})) {
-    faults.push_back({"servers of this version can take 100 times as long for a write under load",
-                      "upgrade the servers to 1.15.3 or newer"});
-  }
-  return faults;
-}
-
 // An agent that leaves the cluster when it is stopped ends the sessions of its node, and with them
 // all leadership of its daemon: a restart of Consul would stop jobs.
 void check_agent(const CheckOptions& options, const std::string& address, const Store::Agent& agent,
                  Report& report) {
-  for (const Fault& fault : version_faults(agent.version, agent.is_server)) {
-    report.warn("consul", fmt::format("{}: Consul {}: {}", address, agent.version, fault.what),
-                fault.remedy);
+  int major = 0, minor = 0;
+  const bool known = std::sscanf(agent.version.c_str(), "%d.%d", &major, &minor) == 2;
+  if (known && std::pair{major, minor} < std::pair{1, 8}) {
+    report.warn("consul",
+                fmt::format("{}: Consul {} is older than the oldest that lictor is made for",
+                            address, agent.version),
+                "upgrade Consul to 1.8 or newer");
   }
   if (!options.serves) return;
   std::vector<std::string_view> stops;
