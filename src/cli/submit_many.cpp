@@ -44,7 +44,6 @@ using namespace std::chrono_literals;
 
 constexpr auto kProgressAfter = 1s;
 constexpr auto kProgressEvery = 200ms;
-constexpr auto kProgressLineEvery = 10s;        // where nobody looks at a terminal
 constexpr std::size_t kMaxRefusalsShown = 100;  // refusals; the summary counts them all
 
 class Submission {
@@ -229,20 +228,13 @@ class Submission {
     if (client_.json) refusals_.push_back({{"line", line}, {"error", why}});
   }
 
-  // Where nobody looks at a terminal, a line each ten seconds shows a log that the command lives.
   void update_progress() {
     const Instant now = boot_now();
-    const bool terminal = client_.console.err_terminal().moves;
     if (now - started_ < kProgressAfter || now < next_progress_) return;
-    next_progress_ = now + (terminal ? Duration{kProgressEvery} : Duration{kProgressLineEvery});
+    next_progress_ = now + kProgressEvery;
     const double seconds = std::chrono::duration<double>(now - started_).count();
     const auto rate = static_cast<std::size_t>(static_cast<double>(written_) / seconds);
-    const std::string line = fmt::format("{}, {}/s", counts(), rate);
-    if (terminal) {
-      client_.console.progress(line);
-    } else if (now - started_ >= kProgressLineEvery) {
-      client_.console.note(line);
-    }
+    client_.console.progress(fmt::format("{}, {}/s", counts(), rate));
   }
 
   [[nodiscard]] std::string counts() const {
