@@ -38,22 +38,24 @@ namespace {
 using client::text_or_null;
 using cluster::Finding;
 using cluster::Fleet;
-using cluster::Lead;
 using cluster::LeaderStatus;
 using cluster::Member;
 using nlohmann::ordered_json;
 
 // With several partitions nobody is *the* leader: "leader" is null then, and "leaders" has all.
-void add_leaders(const Fleet& fleet, ordered_json& out) {
-  const Lead* leader = fleet.partitioned() ? nullptr : &fleet.leads.front();
-  out["leader"] = leader != nullptr ? text_or_null(leader->node) : ordered_json{};
-  out["leads_since"] = leader != nullptr ? text_or_null(leader->since) : ordered_json{};
-  out["partitions"] = fleet.leads.size();
+void add_leaders(const client::Locks& locks, ordered_json& out) {
+  out["leader"] = nullptr;
+  out["leads_since"] = nullptr;
+  out["partitions"] = locks.count();
   out["leaders"] = ordered_json::array();
-  for (const Lead& lead : fleet.leads) {
-    out["leaders"].push_back({{"partition", out["leaders"].size()},
-                              {"node", text_or_null(lead.node)},
-                              {"since", text_or_null(lead.since)}});
+  for (const client::LockView& lock : locks) {
+    const ordered_json node = text_or_null(lock.name());
+    const ordered_json since = node.is_null() ? node : text_or_null(lock.text("since"));
+    out["leaders"].push_back(
+        {{"partition", lock.partition.number}, {"node", node}, {"since", since}});
+    if (locks.count() > 1) continue;
+    out["leader"] = node;
+    out["leads_since"] = since;
   }
 }
 
@@ -116,7 +118,7 @@ class Queues {
     LICTOR_TRY(const StoredQueue* queue, find_queue(queues_, request));
     LICTOR_TRY(const Fleet fleet, backend_.fleet(queue->queue.name));
     ordered_json out{{"queue", queue->queue.name}};
-    add_leaders(fleet, out);
+    add_leaders(fleet.locks, out);
     out["members"] = ordered_json::array();
     for (const Member& member : fleet.members) {
       out["members"].push_back(cluster::member_json(member, queue->queue.name));
@@ -172,12 +174,13 @@ class Queues {
       } else {
         const Fleet& fleet = *known;
         find(cluster::diagnose(fleet, name));
-        add_leaders(fleet, out);
+        add_leaders(fleet.locks, out);
         for (const Member& member : fleet.members) {
           out["members"].push_back(cluster::member_json(member, name));
         }
         const bool complete = !fleet.partitioned() && !leaders.empty();
-        if (!complete && fleet.free().size() < fleet.leads.size()) ask_leaders(name, leaders, out);
+        const bool led = !cluster::partitions_by_leader(fleet.locks).empty();
+        if (!complete && led) ask_leaders(name, leaders, out);
       }
       if (const auto read = client::pause_state(queue.queue)) paused = *read;
     }

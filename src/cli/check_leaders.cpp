@@ -32,7 +32,7 @@ class LeaderCheck {
     std::optional<std::vector<cluster::Member>> members;
     if (locks_.count() > 1 || locks_[0].known) {
       // Without the right to list the members, check_rights() has a finding.
-      fleet_.leads = cluster::leads_of(locks_);
+      fleet_.locks = locks_;
       auto fleet = cluster::read_fleet({store_, queue_.name, queue_.layout}, locks_, 5s);
       if (fleet) {
         fleet_ = *std::move(fleet);

@@ -46,26 +46,16 @@ using client::LockView;
                                                         const client::Locks& locks,
                                                         const std::vector<Member>& members);
 
-/// The leader of a partition.
-struct Lead {
-  std::string node, since;  ///< empty: nobody leads, as far as is known
-  bool known = true;        ///< its lock may be read
-};
-
 /// The members and leaders of a queue: the one picture that commands, the admin API and the
 /// findings look at.
 struct Fleet {
-  std::vector<Lead> leads{1};  ///< by partition; an undivided queue has one
-  std::string next;            ///< while some are free: who may lead them, and when
+  /// Who leads; those of a queue that nobody leads, until they are read.
+  client::Locks locks{std::vector<std::optional<wire::KvEntry>>(1)};
+  std::string next;  ///< while some are free: who may lead them, and when
   std::vector<Member> members;
 
-  [[nodiscard]] bool partitioned() const { return leads.size() > 1; }
-  /// The partitions that nobody leads.
-  [[nodiscard]] Partitions free() const;
+  [[nodiscard]] bool partitioned() const { return locks.count() > 1; }
 };
-
-/// Who leads, by the locks alone.
-[[nodiscard]] std::vector<Lead> leads_of(const client::Locks& locks);
 
 /// Reads Consul, and asks the members but `own`, which answers, for `limit`: a dead daemon shows
 /// then, long before its session ends. Without the right to read the locks, who leads is not known.

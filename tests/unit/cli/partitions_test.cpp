@@ -138,7 +138,7 @@ TEST_CASE("a number of partitions that cannot be read is an error with the way o
 }
 
 TEST_CASE("who holds a lock and is no member is a finding, since nothing may run") {
-  cluster::Fleet fleet{.leads = {{"session 5e55", "", true}}};
+  cluster::Fleet fleet{.locks = client::Locks{{wire::KvEntry{"k", "{}", "5e55"}}}};
   CHECK(cluster::diagnose(fleet, "q").empty());  // the members may be hidden
   fleet.members.push_back({"a", "host"});
   const auto findings = cluster::diagnose(fleet, "q");
