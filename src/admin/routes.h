@@ -8,12 +8,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "admin/gauges.h"
 #include "admin/router.h"
 #include "client/queue.h"
 #include "cluster/diagnosis.h"
@@ -22,7 +22,44 @@
 #include "lictor/client.h"
 #include "lictor/time.h"
 
+namespace lictor::core {
+class Queue;
+}
+
 namespace lictor::admin {
+
+struct QueueStatus;
+using Counts = std::vector<std::pair<std::string, std::size_t>>;
+
+/// A figure of a queue, a row of gauges.cpp: a gauge of /metrics and a field of the status in JSON,
+/// how it is read, and when it is known. tests/manual/metrics.py holds the manual against the rows.
+struct Gauge {
+  enum class Kind {
+    kCount,
+    kFlag,
+    kSeconds,  ///< in JSON "<name>_ms"
+    kCounter,  ///< it never falls; not in JSON
+    kByState,  ///< label "state"; in JSON an object without those that are 0
+  };
+  enum class Known { kAlways, kByLeader };
+
+  std::string_view name;
+  const char* metric;  ///< null: in JSON alone
+  const char* help;
+  Kind kind;
+  Known known;
+  double (*read)(const core::Queue& queue, Instant now);
+  Counts QueueStatus::*by_state = nullptr;  ///< in place of `read`
+
+  [[nodiscard]] bool is_known(const QueueStatus& queue) const;
+  [[nodiscard]] std::string field() const;  ///< its name in JSON
+};
+
+/// All of them, in the order of /metrics.
+[[nodiscard]] std::span<const Gauge> gauges();
+
+/// Reads those with a `read` into `queue`.
+void read_gauges(const core::Queue& core, Instant now, QueueStatus& queue);
 
 /// The processes of one worker on this host.
 struct WorkerStatus {
