@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -20,10 +21,9 @@ using Kind = core::Fact::Kind;
 constexpr std::array kKinds{Kind::kStarted, Kind::kDone, Kind::kFailed, Kind::kDead};
 constexpr std::array kNames{"started", "done", "failed", "dead"};
 
-constexpr std::int64_t kSlotsPerMinute = 6;
 constexpr std::int64_t kRecentMinutes = 5;
 
-std::int64_t slot_now() { return boot_now().time_since_epoch() / 10s; }
+std::int64_t minute_of(Instant time) { return time.time_since_epoch() / 1min; }
 
 // Upper bounds in ms; what is above the last counts as the last.
 constexpr std::array<std::int64_t, 18> kDelays{
@@ -56,42 +56,38 @@ ordered_json quantile(const Buckets& buckets, double share) {
 
 // `late` is the time since executeAt or the retry's time, where the task has one; else `waited`
 // counts from when the task was due and known.
-void Activity::on_fact(const std::string& queue, const core::Fact& fact) {
-  const auto kind = std::find(kKinds.begin(), kKinds.end(), fact.kind);
-  if (kind == kKinds.end()) return;
-  const std::int64_t now = slot_now();
-  const std::lock_guard lock{mutex_};
-  OfQueue& of_queue = queues_[queue];
-  Slot& slot = of_queue.slots[static_cast<std::size_t>(now) % kSlots];
-  if (slot.number != now) slot = {now, {}, {}};
-  const auto number = static_cast<std::size_t>(kind - kKinds.begin());
-  ++slot.counts[number];
-  count_type(of_queue, fact, number, now / kSlotsPerMinute);
-  if (fact.kind == Kind::kStarted) {
-    ++slot.delays[bucket_of(std::max(Duration::zero(), fact.late.value_or(fact.waited)))];
+void Activity::count(Hour& hour, std::int64_t minute, std::size_t kind, const core::Fact& fact) {
+  Minute& counted = hour[static_cast<std::size_t>(minute) % kMinutes];
+  if (counted.number != minute) {
+    counted = {};
+    counted.number = minute;
   }
-}
-
-void Activity::count_type(OfQueue& of_queue, const core::Fact& fact, std::size_t kind,
-                          std::int64_t minute) {
-  if (fact.kind == Kind::kStarted || !fact.task) return;
-  const std::string& type = fact.task->type;
-  auto at = of_queue.types.find(type);
-  if (at == of_queue.types.end()) {
-    if (of_queue.types.size() >= kMostTypes) return;
-    at = of_queue.types.try_emplace(type).first;
-  }
-  TypeMinute& counted = at->second[static_cast<std::size_t>(minute) % kMinutes];
-  if (counted.number != minute) counted = {minute, {}, 0, 0};
   ++counted.counts[kind];
+  if (fact.kind == Kind::kStarted) {
+    ++counted.delays[bucket_of(std::max(Duration::zero(), fact.late.value_or(fact.waited)))];
+  }
   if (fact.kind != Kind::kDone) return;  // of a failure `took` is the time to the next attempt
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(fact.took).count();
   counted.took_ms += ms;
   counted.longest_ms = std::max(counted.longest_ms, ms);
 }
 
+void Activity::on_fact(const std::string& queue, const core::Fact& fact) {
+  const auto kind = std::find(kKinds.begin(), kKinds.end(), fact.kind);
+  if (kind == kKinds.end()) return;
+  const auto number = static_cast<std::size_t>(kind - kKinds.begin());
+  const std::int64_t minute = minute_of(boot_now());
+  const std::lock_guard lock{mutex_};
+  OfQueue& of_queue = queues_[queue];
+  count(of_queue.all, minute, number, fact);
+  if (fact.kind == Kind::kStarted || !fact.task) return;  // types count what ended
+  const std::string& type = fact.task->type;
+  if (of_queue.types.size() >= kMostTypes && !of_queue.types.contains(type)) return;
+  count(of_queue.types[type], minute, number, fact);
+}
+
 ordered_json Activity::by_type(const std::string& queue) const {
-  const std::int64_t now = slot_now() / kSlotsPerMinute;
+  const std::int64_t now = minute_of(boot_now());
   ordered_json out = ordered_json::object();
   const std::lock_guard lock{mutex_};
   const auto it = queues_.find(queue);
@@ -100,7 +96,7 @@ ordered_json Activity::by_type(const std::string& queue) const {
     std::array<std::uint64_t, kCounts> counts{};
     std::uint64_t recent = 0;
     std::int64_t took_ms = 0, longest_ms = 0;
-    for (const TypeMinute& minute : minutes) {
+    for (const Minute& minute : minutes) {
       const std::int64_t age = now - minute.number;
       if (minute.number < 0 || age >= static_cast<std::int64_t>(kMinutes)) continue;
       for (std::size_t i = 1; i < kCounts; ++i) {
@@ -120,31 +116,20 @@ ordered_json Activity::by_type(const std::string& queue) const {
   return out;
 }
 
-// Sums up under the mutex, and builds the JSON without it: on_fact() is on the loop's thread.
+// Copies under the mutex, and builds the JSON without it: on_fact() is on the loop's thread.
 ordered_json Activity::json(const std::string& queue) const {
-  const std::int64_t now = slot_now();
-  struct Minute {
-    std::array<std::uint64_t, kCounts> counts{};
-    std::array<std::uint64_t, kBuckets> delays{};
-  };
-  std::array<Minute, kMinutes> minutes{};
-  std::array<std::uint64_t, kCounts> last{};
+  const Instant now = boot_now();
+  Hour ring{};
   {
     const std::lock_guard lock{mutex_};
     const auto it = queues_.find(queue);
-    if (it != queues_.end()) {
-      for (const Slot& slot : it->second.slots) {
-        // The minute under way is the last; minutes begin where the clock's do.
-        const std::int64_t age = now / kSlotsPerMinute - slot.number / kSlotsPerMinute;
-        if (slot.number < 0 || age >= static_cast<std::int64_t>(kMinutes)) continue;
-        Minute& minute = minutes[kMinutes - 1 - static_cast<std::size_t>(age)];
-        for (std::size_t i = 0; i < kCounts; ++i) {
-          minute.counts[i] += slot.counts[i];
-          if (now - slot.number < kSlotsPerMinute) last[i] += slot.counts[i];
-        }
-        for (std::size_t i = 0; i < kBuckets; ++i) minute.delays[i] += slot.delays[i];
-      }
-    }
+    if (it != queues_.end()) ring = it->second.all;
+  }
+  Hour minutes{};  // the minute under way is the last
+  for (const Minute& minute : ring) {
+    const std::int64_t age = minute_of(now) - minute.number;
+    if (minute.number < 0 || age >= static_cast<std::int64_t>(kMinutes)) continue;
+    minutes[kMinutes - 1 - static_cast<std::size_t>(age)] = minute;
   }
   ordered_json out{{"minutes", kMinutes}};
   for (std::size_t i = 0; i < kCounts; ++i) {
@@ -155,7 +140,13 @@ ordered_json Activity::json(const std::string& queue) const {
     ordered_json& list = out[name] = ordered_json::array();
     for (const Minute& minute : minutes) list.push_back(quantile(minute.delays, share));
   }
-  for (std::size_t i = 0; i < kCounts; ++i) out["last_minute"][kNames[i]] = last[i];
+  // Of the minute before this one, the part that is not older than a minute.
+  const double part =
+      1 - std::chrono::duration<double, std::ratio<60>>(now.time_since_epoch() % 1min).count();
+  for (std::size_t i = 0; i < kCounts; ++i) {
+    out["last_minute"][kNames[i]] =
+        minutes[kMinutes - 1].counts[i] + std::llround(part * minutes[kMinutes - 2].counts[i]);
+  }
   return out;
 }
 

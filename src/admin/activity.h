@@ -3,12 +3,12 @@
 // The last hour of this daemon's queues, minute by minute, for the charts of the web page, which
 // has no Prometheus behind it.
 //
-//   on_fact() --> slot of now (10 s) in a ring of 366 --> json(): the last 60 minutes
-//                 minute of now in a ring of 60 by type --> by_type(): the hour, and 5 minutes
+//   on_fact() --> minute of now, in a ring of 60 of the queue and one of the type --> json()
+//                                                                              \-> by_type()
 //
-// A slot bears the number of its ten seconds. A slot of an earlier lap has another number: the
-// first fact of the new time clears it, and a reader leaves it out. So no timer moves the window,
-// and an idle queue costs nothing.
+// A slot of the ring bears the number of its minute. A slot of an earlier lap has another number:
+// the first fact of the new time clears it, and a reader leaves it out. So no timer moves the
+// window, and an idle queue costs nothing.
 //
 // Delays are counted in 18 buckets and given as the upper bound of the bucket that holds the
 // quantile: exact enough for a chart, and the same size whatever happens.
@@ -27,8 +27,8 @@
 
 namespace lictor::admin {
 
-/// Counts the work of this daemon in the last hour, for the page. Thread safe; 30 kB a queue and
-/// 3 kB for each of its types.
+/// Counts the work of this daemon in the last hour, for the page. Thread safe; 7 kB a queue and for
+/// each of its types.
 class Activity : public runtime::Observer {
  public:
   void on_fact(const std::string& queue, const core::Fact& fact) override;
@@ -37,7 +37,8 @@ class Activity : public runtime::Observer {
   ///  "delay_p50_ms": [...], "delay_p99_ms": [...],
   ///  "last_minute": {"started", "done", "failed", "dead"}}
   /// Each list has a value a minute, the oldest first, the minute that is under way last. The delay
-  /// is the time from when a task was due to its start; null in a minute without a start.
+  /// is the time from when a task was due to its start; null in a minute without a start. Of
+  /// "last_minute", what was counted in the minute before this one is taken in part.
   [[nodiscard]] nlohmann::ordered_json json(const std::string& queue) const;
   /// {"Mail": {"done", "failed", "dead", "recent", "took_ms", "longest_ms"}}
   /// Counts the attempts that ended in the last hour; "recent": all of the last five minutes.
@@ -45,30 +46,22 @@ class Activity : public runtime::Observer {
   [[nodiscard]] nlohmann::ordered_json by_type(const std::string& queue) const;
 
  private:
-  static constexpr std::size_t kSlots = 366;   // of ten seconds; an hour and the minute under way
-  static constexpr std::size_t kBuckets = 18;  // of delay
-  static constexpr std::size_t kCounts = 4;    // started, done, failed, dead
-  struct Slot {
-    std::int64_t number = -1;  // of ten seconds since the daemon's clock began
-    std::array<std::uint32_t, kCounts> counts{};
-    std::array<std::uint32_t, kBuckets> delays{};
-  };
-  using Slots = std::array<Slot, kSlots>;
-
   static constexpr std::size_t kMinutes = 60;
+  static constexpr std::size_t kBuckets = 18;     // of delay
+  static constexpr std::size_t kCounts = 4;       // started, done, failed, dead
   static constexpr std::size_t kMostTypes = 100;  // producers invent types without end
-  struct TypeMinute {
+  struct Minute {
     std::int64_t number = -1;  // since the daemon's clock began
     std::array<std::uint32_t, kCounts> counts{};
+    std::array<std::uint32_t, kBuckets> delays{};
     std::int64_t took_ms = 0, longest_ms = 0;
   };
-  using TypeMinutes = std::array<TypeMinute, kMinutes>;
+  using Hour = std::array<Minute, kMinutes>;
   struct OfQueue {
-    Slots slots;
-    std::map<std::string, TypeMinutes, std::less<>> types;
+    Hour all;
+    std::map<std::string, Hour, std::less<>> types;
   };
-  /// Call it with mutex_ held. A type beyond kMostTypes is not counted.
-  void count_type(OfQueue& of_queue, const core::Fact& fact, std::size_t kind, std::int64_t minute);
+  static void count(Hour& hour, std::int64_t minute, std::size_t kind, const core::Fact& fact);
 
   mutable std::mutex mutex_;
   std::map<std::string, OfQueue, std::less<>> queues_;

@@ -23,6 +23,7 @@
 #include "base/json_text.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "client/change.h"
 #include "client/schedules.h"
 #include "client/task_info.h"
 #include "runtime/log.h"
@@ -90,30 +91,6 @@ Result<std::optional<std::vector<std::string>>> read_ids(const json& body) {
   return it->get<std::vector<std::string>>();
 }
 
-// One by one; once Consul is away the rest is not tried.
-template <class ChangeOne>
-BulkResult change_each(const std::vector<std::string>& ids, const ChangeOne& change) {
-  BulkResult result;
-  std::optional<Error> away;
-  for (const std::string& id : ids) {
-    if (away) {
-      result.refused.push_back({id, *away});
-      continue;
-    }
-    auto task = change(id);
-    if (task) {
-      result.tasks.push_back(*std::move(task));
-      continue;
-    }
-    const ErrorCode code = task.error().code;
-    if (code == ErrorCode::kUnavailable || code == ErrorCode::kTimeout) {
-      away = Error{ErrorCode::kUnavailable, "not tried: " + task.error().message};
-    }
-    result.refused.push_back({id, std::move(task.error())});
-  }
-  return result;
-}
-
 // Counts all, and names a hundred of those that were refused.
 ordered_json bulk_json(const BulkResult& result) {
   ordered_json refused = ordered_json::array();
@@ -134,7 +111,15 @@ struct ChangeRequest {
   std::string by;
   const Request& request;
 };
-using Change = Result<ordered_json> (*)(const ChangeRequest& asked);
+
+// Dead letters by their ids, or all that the filter lets through.
+template <class One, class All>
+Result<ordered_json> change_letters(const ChangeRequest& asked, const One& one, const All& all) {
+  LICTOR_TRY(const auto ids, read_ids(asked.body));
+  if (ids) return bulk_json(client::change_each(*ids, one));
+  LICTOR_TRY(const TaskFilter filter, read_filter(asked.body));
+  return all(filter).map(bulk_json);
+}
 
 Result<ordered_json> outcome_json(const Result<TaskInfo>& task) {
   return task.map([](const TaskInfo& info) {
@@ -161,119 +146,85 @@ void log_change(const Done& done, const char* change, const std::string& queue, 
                 {"error", done ? std::string{} : done.error().message}});
 }
 
-// Where changes are asked for.
-struct ChangeRoutes {
-  // `subject`: what the id is of. `name`: what the log calls the change.
-  void add(const char* method, const char* pattern, const char* subject, const char* name,
-           int status, Change change) const {
-    router.add(method, pattern,
-               [=, &queues = queues](const Call& call) -> Result<std::optional<Response>> {
-                 LICTOR_TRY(const StoredQueue* queue, find_queue(queues, call.request));
-                 LICTOR_TRY(json body, read_body(call.request));
-                 const std::string id{call.wildcard};
-                 const auto done = change({*queue, id, std::move(body),
-                                           "admin API, " + call.request.client, call.request});
-                 log_change(done, name, queue->queue.name, subject, id, call.request);
-                 return done.map([&](const auto& answer) {
-                   return std::optional{json_response(status, answer)};
-                 });
-               });
-  }
-  void add_task(const char* pattern, const char* name, Change change) const {
-    add("POST", pattern, "task", name, 200, change);
-  }
-
-  Router& router;
-  const StoredQueues& queues;
+struct ChangeRoute {
+  const char* method;
+  const char* pattern;
+  const char* subject;  // what the id is of
+  const char* name;     // in the log
+  int status;
+  Result<ordered_json> (*change)(const ChangeRequest& asked);
 };
 
-void add_task_changes(const ChangeRoutes& routes) {
-  routes.add_task("/v1/tasks/*/cancel", "cancel", [](const ChangeRequest& asked) {
-    return outcome_json(asked.queue.client.cancel(asked.id));
-  });
-  routes.add_task(
-      "/v1/tasks/cancel", "cancel many", [](const ChangeRequest& asked) -> Result<ordered_json> {
-        LICTOR_TRY(const auto ids, read_ids(asked.body));
-        if (!ids) return fail(ErrorCode::kInvalid, R"(expected "ids" of tasks)");
-        return bulk_json(
-            change_each(*ids, [&](const auto& id) { return asked.queue.client.cancel(id); }));
-      });
-  routes.add_task(
-      "/v1/dead/retry", "retry many", [](const ChangeRequest& asked) -> Result<ordered_json> {
-        LICTOR_TRY(const bool drop_expiry, flag_of(asked.body, "drop_expiry"));
-        LICTOR_TRY(const auto ids, read_ids(asked.body));
-        if (ids) {
-          return bulk_json(change_each(
-              *ids, [&](const auto& id) { return asked.queue.client.retry(id, drop_expiry); }));
-        }
-        LICTOR_TRY(const TaskFilter filter, read_filter(asked.body));
-        return asked.queue.client.retry_all(filter, drop_expiry).map(bulk_json);
-      });
-  routes.add_task(
-      "/v1/dead/purge", "purge many", [](const ChangeRequest& asked) -> Result<ordered_json> {
-        LICTOR_TRY(const auto ids, read_ids(asked.body));
-        if (ids) {
-          return bulk_json(
-              change_each(*ids, [&](const auto& id) { return asked.queue.client.purge(id); }));
-        }
-        LICTOR_TRY(const TaskFilter filter, read_filter(asked.body));
-        return asked.queue.client.purge_all(filter).map(bulk_json);
-      });
-  routes.add_task("/v1/dead/*/retry", "retry",
-                  [](const ChangeRequest& asked) -> Result<ordered_json> {
-                    LICTOR_TRY(const bool drop_expiry, flag_of(asked.body, "drop_expiry"));
-                    return outcome_json(asked.queue.client.retry(asked.id, drop_expiry));
-                  });
-  routes.add_task("/v1/dead/*/purge", "purge", [](const ChangeRequest& asked) {
-    return outcome_json(asked.queue.client.purge(asked.id));
-  });
-}
-
-void add_queue_changes(const ChangeRoutes& routes) {
-  routes.add_task("/v1/pause", "pause", [](const ChangeRequest& asked) -> Result<ordered_json> {
-    LICTOR_TRY(const std::string reason, text_of(asked.body, "reason"));
-    return outcome_json(asked.queue.client.pause(reason, asked.by));
-  });
-  routes.add_task("/v1/resume", "resume", [](const ChangeRequest& asked) {
-    return outcome_json(asked.queue.client.resume(asked.by));
-  });
-  routes.add("POST", "/v1/step-down", "task", "step down", 202, [](const ChangeRequest& asked) {
-    return asked.queue.client.step_down().map([] { return ordered_json{{"asked", true}}; });
-  });
-}
-
-void add_schedule_changes(const ChangeRoutes& routes) {
-  routes.add("POST", "/v1/schedules/*/pause", "schedule", "pause schedule", 200,
-             [](const ChangeRequest& asked) {
-               return outcome_json(schedules_of(asked).set_paused(asked.id, true));
-             });
-  routes.add("POST", "/v1/schedules/*/resume", "schedule", "resume schedule", 200,
-             [](const ChangeRequest& asked) {
-               return outcome_json(schedules_of(asked).set_paused(asked.id, false));
-             });
-  routes.add("POST", "/v1/schedules/*/run", "schedule", "run schedule", 201,
-             [](const ChangeRequest& asked) {
-               return schedules_of(asked).run(asked.id, wall_now()).map([](const std::string& id) {
-                 return ordered_json{{"id", id}};
-               });
-             });
-  // The body is the record, to the byte.
-  routes.add("PUT", "/v1/schedules/*", "schedule", "write schedule", 200,
-             [](const ChangeRequest& asked) -> Result<ordered_json> {
-               client::Schedules schedules = schedules_of(asked);
-               const bool creates = asked.request.parameter("create").has_value();
-               LICTOR_TRY(const auto written,
-                          creates ? schedules.add(asked.id, asked.request.body)
-                                  : schedules.replace(asked.id, asked.request.body));
-               return ordered_json{{"schedule", client::schedule_json(written, wall_now())}};
-             });
-  routes.add("DELETE", "/v1/schedules/*", "schedule", "remove schedule", 200,
-             [](const ChangeRequest& asked) {
-               return schedules_of(asked).remove(asked.id).map([](const auto&) {
-                 return ordered_json{{"removed", true}};
-               });
-             });
-}
+using Asked = const ChangeRequest&;
+constexpr ChangeRoute kRoutes[] = {
+    {"POST", "/v1/tasks/*/cancel", "task", "cancel", 200,
+     [](Asked asked) { return outcome_json(asked.queue.client.cancel(asked.id)); }},
+    {"POST", "/v1/tasks/cancel", "task", "cancel many", 200,
+     [](Asked asked) -> Result<ordered_json> {
+       LICTOR_TRY(const auto ids, read_ids(asked.body));
+       if (!ids) return fail(ErrorCode::kInvalid, R"(expected "ids" of tasks)");
+       return bulk_json(client::change_each(
+           *ids, [&](const auto& id) { return asked.queue.client.cancel(id); }));
+     }},
+    {"POST", "/v1/dead/retry", "task", "retry many", 200,
+     [](Asked asked) -> Result<ordered_json> {
+       LICTOR_TRY(const bool drop_expiry, flag_of(asked.body, "drop_expiry"));
+       Client& tasks = asked.queue.client;
+       return change_letters(
+           asked, [&](const std::string& id) { return tasks.retry(id, drop_expiry); },
+           [&](const TaskFilter& filter) { return tasks.retry_all(filter, drop_expiry); });
+     }},
+    {"POST", "/v1/dead/purge", "task", "purge many", 200,
+     [](Asked asked) {
+       Client& tasks = asked.queue.client;
+       return change_letters(
+           asked, [&](const std::string& id) { return tasks.purge(id); },
+           [&](const TaskFilter& filter) { return tasks.purge_all(filter); });
+     }},
+    {"POST", "/v1/dead/*/retry", "task", "retry", 200,
+     [](Asked asked) -> Result<ordered_json> {
+       LICTOR_TRY(const bool drop_expiry, flag_of(asked.body, "drop_expiry"));
+       return outcome_json(asked.queue.client.retry(asked.id, drop_expiry));
+     }},
+    {"POST", "/v1/dead/*/purge", "task", "purge", 200,
+     [](Asked asked) { return outcome_json(asked.queue.client.purge(asked.id)); }},
+    {"POST", "/v1/pause", "task", "pause", 200,
+     [](Asked asked) -> Result<ordered_json> {
+       LICTOR_TRY(const std::string reason, text_of(asked.body, "reason"));
+       return outcome_json(asked.queue.client.pause(reason, asked.by));
+     }},
+    {"POST", "/v1/resume", "task", "resume", 200,
+     [](Asked asked) { return outcome_json(asked.queue.client.resume(asked.by)); }},
+    {"POST", "/v1/step-down", "task", "step down", 202,
+     [](Asked asked) {
+       return asked.queue.client.step_down().map([] { return ordered_json{{"asked", true}}; });
+     }},
+    {"POST", "/v1/schedules/*/pause", "schedule", "pause schedule", 200,
+     [](Asked asked) { return outcome_json(schedules_of(asked).set_paused(asked.id, true)); }},
+    {"POST", "/v1/schedules/*/resume", "schedule", "resume schedule", 200,
+     [](Asked asked) { return outcome_json(schedules_of(asked).set_paused(asked.id, false)); }},
+    {"POST", "/v1/schedules/*/run", "schedule", "run schedule", 201,
+     [](Asked asked) {
+       return schedules_of(asked).run(asked.id, wall_now()).map([](const std::string& id) {
+         return ordered_json{{"id", id}};
+       });
+     }},
+    // The body is the record, to the byte.
+    {"PUT", "/v1/schedules/*", "schedule", "write schedule", 200,
+     [](Asked asked) -> Result<ordered_json> {
+       client::Schedules schedules = schedules_of(asked);
+       const bool creates = asked.request.parameter("create").has_value();
+       LICTOR_TRY(const auto written, creates ? schedules.add(asked.id, asked.request.body)
+                                              : schedules.replace(asked.id, asked.request.body));
+       return ordered_json{{"schedule", client::schedule_json(written, wall_now())}};
+     }},
+    {"DELETE", "/v1/schedules/*", "schedule", "remove schedule", 200,
+     [](Asked asked) {
+       return schedules_of(asked).remove(asked.id).map([](const auto&) {
+         return ordered_json{{"removed", true}};
+       });
+     }},
+};
 
 }  // namespace
 
@@ -286,10 +237,21 @@ void add_change_routes(Router& router, const StoredQueues& queues) {
     if (!sent) return tl::unexpected(sent.error());
     return json_response(201, {{"id", sent->id}, {"index", sent->index}});
   });
-  const ChangeRoutes routes{router, queues};
-  add_task_changes(routes);
-  add_queue_changes(routes);
-  add_schedule_changes(routes);
+  for (const ChangeRoute& route : kRoutes) {
+    router.add(route.method, route.pattern,
+               [&queues, &route](const Call& call) -> Result<std::optional<Response>> {
+                 LICTOR_TRY(const StoredQueue* queue, find_queue(queues, call.request));
+                 LICTOR_TRY(json body, read_body(call.request));
+                 const std::string id{call.wildcard};
+                 const auto done =
+                     route.change({*queue, id, std::move(body), "admin API, " + call.request.client,
+                                   call.request});
+                 log_change(done, route.name, queue->queue.name, route.subject, id, call.request);
+                 return done.map([&](const ordered_json& answer) {
+                   return std::optional{json_response(route.status, answer)};
+                 });
+               });
+  }
 }
 
 }  // namespace lictor::admin

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "admin/routes.h"
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "runtime/fact_log.h"
@@ -17,7 +17,6 @@ namespace lictor::admin {
 namespace {
 
 using namespace std::chrono_literals;
-using nlohmann::json;
 
 constexpr std::size_t kKept = 1000;
 // Producers choose keys and types, which can be hundreds of kilobytes long.
@@ -29,29 +28,14 @@ constexpr std::size_t kMaxBatchBytes = Exchange::kMaxUnsentBytes / 2;
 // Proxies close connections that carry nothing.
 constexpr auto kHeartbeat = 15s;
 
-// Allocates nothing for a usual text.
-void set_text(std::string& to, std::string_view text) {
-  if (text.size() <= kMaxTextBytes && is_printable_ascii(text)) {
-    to = text;
-  } else {
-    to = excerpt(text, kMaxTextBytes);
-  }
-}
-
 // `members` are those of a JSON object.
 std::string text_of(const char* event, const std::string& id, std::string_view members) {
   return fmt::format("id: {}\nevent: {}\ndata: {{{}}}\n\n", id, event, members);
 }
 
-// Most texts need no escaping, which is worth a look: this runs for each event.
 void add_member(std::string& members, std::string_view name, std::string_view text) {
-  const auto out = std::back_inserter(members);
-  if (is_plain_in_json(text)) {
-    fmt::format_to(out, R"(,"{}":"{}")", name, text);
-  } else {
-    fmt::format_to(out, R"(,"{}":{})", name,
-                   json(text).dump(-1, ' ', false, json::error_handler_t::replace));
-  }
+  fmt::format_to(std::back_inserter(members), ",\"{}\":", name);
+  append_quoted(members, text);
 }
 
 void add_member(std::string& members, std::string_view name, std::int64_t number) {
@@ -77,35 +61,26 @@ std::string Events::id(std::uint64_t number) const {
   return std::to_string(start_ms_) + "-" + std::to_string(number);
 }
 
-// Runs on the loop's thread, tens of thousands of times a second, so it only copies, and into the
-// memory of the event that falls out; thread_ makes the text of an event for its first reader.
+// Runs on the loop's thread, tens of thousands of times a second, so it only copies; thread_ makes
+// the text of an event for its first reader.
 void Events::on_fact(const std::string& queue, const core::Fact& fact) {
-  const WallTime now = wall_now();
   const runtime::FactWords& words = runtime::words_of(fact.kind);
   const bool is_type = fact.task && fact.text == fact.task->type;
-  const std::lock_guard lock{mutex_};
-  Event event;
-  if (kept_.size() == kKept) {
-    event = std::move(kept_.front());
-    kept_.pop_front();
-  }
-  event.at = now;
-  event.queue = queue;
-  event.name = words.event;
-  event.partition.reset();
+  Event event{.at = wall_now(),
+              .queue = queue,
+              .name = words.event,
+              .duration_name = words.duration_name,
+              .task = excerpt(fact.key, kMaxTextBytes),
+              .type = fact.task ? excerpt(fact.task->type, kMaxTextBytes) : std::string{},
+              .text = is_type ? std::string{} : excerpt(fact.text, kMaxTextBytes),
+              .attempt = fact.attempt,
+              .token = fact.token,
+              .took = fact.took};
   if (runtime::is_about_lock(fact.kind)) event.partition = fact.partition;
-  event.duration_name = words.duration_name;
-  set_text(event.task, fact.key);
-  set_text(event.type, fact.task ? fact.task->type : std::string_view{});
-  set_text(event.text, is_type ? std::string_view{} : fact.text);
-  event.attempt = fact.attempt;
-  event.token = fact.token;
-  event.took = fact.took;
-  event.line.clear();
+  const std::lock_guard lock{mutex_};
+  if (kept_.size() == kKept) kept_.pop_front();
   kept_.push_back(std::move(event));
   ++next_;
-  // A wake-up for each of tens of thousands of facts a second would cost more than all the rest.
-  if (std::exchange(idle_, false)) changed_.notify_one();
 }
 
 // An id of an earlier start of the daemon cannot be compared with the events that are kept: the
@@ -221,26 +196,17 @@ std::string Events::text_for(Reader& reader, Kept& events, std::uint64_t next) c
 void Events::serve() {
   std::vector<Reader> readers;
   Instant beat_at = boot_now() + kHeartbeat;
-  std::uint64_t sent = 0;  // number of the first event that somebody lacks
   std::unique_lock lock{mutex_};
   while (!ending_) {
-    const bool any_joins = !joining_.empty();
     readers.insert(readers.end(), std::make_move_iterator(joining_.begin()),
                    std::make_move_iterator(joining_.end()));
     joining_.clear();
-    const Instant now = boot_now();
     if (readers.empty()) {
       changed_.wait(lock, [&] { return ending_ || !joining_.empty(); });
       continue;
     }
-    if (!any_joins && sent == next_ && now < beat_at) {
-      idle_ = true;
-      changed_.wait_for(lock, beat_at - now,
-                        [&] { return ending_ || !joining_.empty() || sent != next_; });
-      idle_ = false;
-      continue;
-    }
-    const std::uint64_t next = sent = next_;
+    const Instant now = boot_now();
+    const std::uint64_t next = next_;
     std::uint64_t first = next;
     for (const Reader& reader : readers) first = std::min(first, reader.next);
     const auto count = std::min<std::uint64_t>(kept_.size(), next - first);
@@ -250,7 +216,6 @@ void Events::serve() {
     if (beat) beat_at = now + kHeartbeat;
     const std::size_t gone = std::erase_if(readers, [&](Reader& reader) {
       std::string text = text_for(reader, events, next);
-      sent = std::min(sent, reader.next);
       if (text.empty() && beat) text = ": still here\n\n";
       return reader.exchange->gone() || (!text.empty() && !reader.exchange->send(text));
     });

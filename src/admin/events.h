@@ -51,7 +51,7 @@ class Events : public runtime::Observer {
     std::string queue;
     const char* name = "";
     const char* duration_name = "";
-    std::optional<std::uint32_t> partition;  // of a lock
+    std::optional<std::uint32_t> partition{};  // of a lock
     std::string task, type, text;
     std::uint32_t attempt = 0;
     std::uint64_t token = 0;
@@ -64,8 +64,8 @@ class Events : public runtime::Observer {
     std::string queue;       // empty: all
     std::uint64_t next = 0;  // number of the event to send next
   };
-  /// Runs on thread_: sends each reader the events that it lacks, every 100 ms at most. A text is
-  /// made once a round for all readers.
+  /// Runs on thread_: sends each reader the events that it lacks, every 100 ms. A text is made once
+  /// a round for all readers.
   void serve();
   // `next`: number of the event after the last of `events`.
   [[nodiscard]] std::string text_for(Reader& reader, Kept& events, std::uint64_t next) const;
@@ -82,7 +82,6 @@ class Events : public runtime::Observer {
   std::uint64_t next_ = 1;       // number of the event that comes next
   std::vector<Reader> joining_;  // thread_ takes them over
   std::size_t readers_ = 0;      // with those that join
-  bool idle_ = false;            // the thread waits for the next event
   bool ending_ = false;
   std::thread thread_;  // runs from the first reader on
 };

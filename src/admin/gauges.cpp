@@ -1,6 +1,5 @@
-// The rows of gauges.h. read_gauges() runs on the loop's thread, since it reads the core.
-
-#include "admin/gauges.h"
+// The gauges of routes.h, a row each. read_gauges() runs on the loop's thread, since it reads the
+// core.
 
 #include "admin/routes.h"
 #include "core/queue.h"

@@ -28,7 +28,6 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
-#include "client/schedules.h"
 #include "client/task_info.h"
 #include "cluster/leader_status.h"
 #include "wire/layout.h"
@@ -39,55 +38,25 @@ namespace {
 using client::text_or_null;
 using cluster::Finding;
 using cluster::Fleet;
-using cluster::Lead;
 using cluster::LeaderStatus;
 using cluster::Member;
 using nlohmann::ordered_json;
 
-ordered_json member_json(const Member& member, const std::string& queue) {
-  return {{"node", member.node},
-          {"host", text_or_null(member.host)},
-          {"pid", text_or_null(member.pid)},
-          {"version", text_or_null(member.version)},
-          {"since", text_or_null(member.since)},
-          {"seen", text_or_null(member.seen)},
-          {"config", text_or_null(member.config)},
-          {"admin", member.admin},
-          {"leads", member.leads},
-          {"partitions", member.partitions},
-          {"draining", member.draining},
-          {"partitions_wanted", wire::number_of(member.desired_partitions, queue)},
-          {"answers", member.answers ? ordered_json(*member.answers) : ordered_json{}},
-          {"doubt", text_or_null(cluster::unresponsive_reason(member))}};
-}
-
 // With several partitions nobody is *the* leader: "leader" is null then, and "leaders" has all.
-void add_leaders(const Fleet& fleet, ordered_json& out) {
-  const Lead* leader = fleet.partitioned() ? nullptr : &fleet.leads.front();
-  out["leader"] = leader != nullptr ? text_or_null(leader->node) : ordered_json{};
-  out["leads_since"] = leader != nullptr ? text_or_null(leader->since) : ordered_json{};
-  out["partitions"] = fleet.leads.size();
+void add_leaders(const client::Locks& locks, ordered_json& out) {
+  out["leader"] = nullptr;
+  out["leads_since"] = nullptr;
+  out["partitions"] = locks.count();
   out["leaders"] = ordered_json::array();
-  for (const Lead& lead : fleet.leads) {
-    out["leaders"].push_back({{"partition", out["leaders"].size()},
-                              {"node", text_or_null(lead.node)},
-                              {"since", text_or_null(lead.since)}});
+  for (const client::LockView& lock : locks) {
+    const ordered_json node = text_or_null(lock.name());
+    const ordered_json since = node.is_null() ? node : text_or_null(lock.text("since"));
+    out["leaders"].push_back(
+        {{"partition", lock.partition.number}, {"node", node}, {"since", since}});
+    if (locks.count() > 1) continue;
+    out["leader"] = node;
+    out["leads_since"] = since;
   }
-  out["moving"] = fleet.moving;
-}
-
-// Without the records.
-struct ScheduleNotes : ListingStamp {
-  std::vector<client::StoredSchedule> schedules;
-};
-
-// The findings of schedules need these; the reading is paced like every listing.
-Result<ScheduleNotes> read_notes(const client::Queue& queue) {
-  LICTOR_TRY(auto listed, client::Schedules(queue.store, queue.layout).list());
-  ScheduleNotes notes;
-  notes.schedules = std::move(listed.schedules);
-  for (client::StoredSchedule& each : notes.schedules) std::string{}.swap(each.record);
-  return notes;
 }
 
 // `types`: those that the leaders run.
@@ -116,11 +85,9 @@ Finding pause_finding(const PauseState& paused) {
 
 class Queues {
  public:
-  Queues(Backend& backend, const StoredQueues& queues, const Activity& activity)
-      : backend_(backend),
-        queues_(queues),
-        activity_(activity),
-        notes_(make_listings(queues, read_notes)) {}
+  Queues(Backend& backend, const StoredQueues& queues, const Activity& activity,
+         Listings<ScheduleListing> schedules)
+      : backend_(backend), queues_(queues), activity_(activity), schedules_(std::move(schedules)) {}
 
   // `relayed`: another member asks for what the leader alone knows.
   Response list(const Call& call) const {
@@ -151,10 +118,10 @@ class Queues {
     LICTOR_TRY(const StoredQueue* queue, find_queue(queues_, request));
     LICTOR_TRY(const Fleet fleet, backend_.fleet(queue->queue.name));
     ordered_json out{{"queue", queue->queue.name}};
-    add_leaders(fleet, out);
+    add_leaders(fleet.locks, out);
     out["members"] = ordered_json::array();
     for (const Member& member : fleet.members) {
-      out["members"].push_back(member_json(member, queue->queue.name));
+      out["members"].push_back(cluster::member_json(member, queue->queue.name));
     }
     return json_response(200, out);
   }
@@ -192,7 +159,6 @@ class Queues {
                      {"leads_since", nullptr},
                      {"partitions", number},
                      {"leaders", ordered_json::array()},
-                     {"moving", ordered_json::array()},
                      {"members", ordered_json::array()},
                      {"fleet_error", text_or_null(trouble.what)}};
     if (trouble.any()) {
@@ -208,12 +174,13 @@ class Queues {
       } else {
         const Fleet& fleet = *known;
         find(cluster::diagnose(fleet, name));
-        add_leaders(fleet, out);
+        add_leaders(fleet.locks, out);
         for (const Member& member : fleet.members) {
-          out["members"].push_back(member_json(member, name));
+          out["members"].push_back(cluster::member_json(member, name));
         }
         const bool complete = !fleet.partitioned() && !leaders.empty();
-        if (!complete && fleet.free().size() < fleet.leads.size()) ask_leaders(name, leaders, out);
+        const bool led = !cluster::partitions_by_leader(fleet.locks).empty();
+        if (!complete && led) ask_leaders(name, leaders, out);
       }
       if (const auto read = client::pause_state(queue.queue)) paused = *read;
     }
@@ -224,9 +191,8 @@ class Queues {
     // Only leaders run tasks, and they may have another configuration.
     if (status.contains("types")) out["types"] = status["types"];
     if (!trouble.any() && !status.is_null()) {
-      const auto notes = notes_.at(name)->get(call);
-      if (notes) {
-        find(cluster::diagnose((*notes)->schedules, type_fault_of(out["types"]), wall_now()));
+      if (const auto listed = schedules_.at(name)->get(call)) {
+        find(cluster::diagnose((*listed)->schedules, type_fault_of(out["types"]), wall_now()));
       }
     }
     out["status"] = std::move(status);
@@ -255,7 +221,7 @@ class Queues {
   Backend& backend_;
   const StoredQueues& queues_;
   const Activity& activity_;
-  const Listings<ScheduleNotes> notes_;
+  const Listings<ScheduleListing> schedules_;
 };
 
 }  // namespace
@@ -277,10 +243,12 @@ std::string needed_name(const StoredQueues& queues, const std::string& queue) {
 
 void add_queue_routes(Router& router, Backend& backend, const StoredQueues& queues,
                       const Activity& activity) {
-  const auto routes = std::make_shared<Queues>(backend, queues, activity);
+  const auto schedules = make_listings(queues, read_schedules);  // read once for all who look
+  const auto routes = std::make_shared<Queues>(backend, queues, activity, schedules);
   router.add("GET", "/v1/queues", [routes](const Call& call) { return routes->list(call); });
   router.add("GET", "/v1/members",
              [routes](const Call& call) { return routes->members(call.request); });
+  add_schedule_routes(router, queues, schedules);
 }
 
 }  // namespace lictor::admin

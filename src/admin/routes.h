@@ -8,21 +8,58 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "admin/gauges.h"
 #include "admin/router.h"
 #include "client/queue.h"
 #include "cluster/diagnosis.h"
-#include "cluster/fleet.h"
+#include "cluster/succession.h"
 #include "exec/output_log.h"
 #include "lictor/client.h"
 #include "lictor/time.h"
 
+namespace lictor::core {
+class Queue;
+}
+
 namespace lictor::admin {
+
+struct QueueStatus;
+using Counts = std::vector<std::pair<std::string, std::size_t>>;
+
+/// A figure of a queue, a row of gauges.cpp: a gauge of /metrics and a field of the status in JSON,
+/// how it is read, and when it is known. tests/manual/metrics.py holds the manual against the rows.
+struct Gauge {
+  enum class Kind {
+    kCount,
+    kFlag,
+    kSeconds,  ///< in JSON "<name>_ms"
+    kCounter,  ///< it never falls; not in JSON
+    kByState,  ///< label "state"; in JSON an object without those that are 0
+  };
+  enum class Known { kAlways, kByLeader };
+
+  std::string_view name;
+  const char* metric;  ///< null: in JSON alone
+  const char* help;
+  Kind kind;
+  Known known;
+  double (*read)(const core::Queue& queue, Instant now);
+  Counts QueueStatus::*by_state = nullptr;  ///< in place of `read`
+
+  [[nodiscard]] bool is_known(const QueueStatus& queue) const;
+  [[nodiscard]] std::string field() const;  ///< its name in JSON
+};
+
+/// All of them, in the order of /metrics.
+[[nodiscard]] std::span<const Gauge> gauges();
+
+/// Reads those with a `read` into `queue`.
+void read_gauges(const core::Queue& core, Instant now, QueueStatus& queue);
 
 /// The processes of one worker on this host.
 struct WorkerStatus {
@@ -155,13 +192,11 @@ class Events;
 void add_event_route(Router& router, Events& events, const StoredQueues& queues);
 
 class Activity;
-/// /v1/queues, /v1/members
+/// /v1/queues, /v1/members, GET /v1/schedules, /v1/schedules/<name>
 void add_queue_routes(Router& router, Backend& backend, const StoredQueues& queues,
                       const Activity& activity);
 /// GET /v1/tasks, /v1/tasks/<id>, /v1/dead, /v1/done
 void add_task_routes(Router& router, const StoredQueues& queues);
-/// GET /v1/schedules, /v1/schedules/<name>
-void add_schedule_routes(Router& router, const StoredQueues& queues);
 /// The changes: POST /v1/tasks, /v1/dead/<id>/retry, ...
 void add_change_routes(Router& router, const StoredQueues& queues);
 /// / and what it loads, /v1/openapi.json

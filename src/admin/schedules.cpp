@@ -8,10 +8,10 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
+#include <map>
 #include <string>
+#include <string_view>
 #include <utility>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -35,34 +35,6 @@ constexpr std::size_t kNextTicks = 10;
 constexpr std::array kStates{ScheduleState::kActive, ScheduleState::kPaused, ScheduleState::kEnded,
                              ScheduleState::kBad};
 
-// Without the records.
-struct ScheduleListing : ListingStamp {
-  struct Row {
-    StoredSchedule schedule;
-    ScheduleState state;
-  };
-  std::vector<Row> rows;  // by name
-  ordered_json counts = ordered_json::object();
-  bool hidden = false;
-};
-
-Result<ScheduleListing> read_schedules(const client::Queue& queue) {
-  LICTOR_TRY(auto listed, Schedules(queue.store, queue.layout).list());
-  ScheduleListing listing;
-  listing.hidden = listed.hidden;
-  listing.rows.reserve(listed.schedules.size());
-  const WallTime now = wall_now();
-  for (StoredSchedule& schedule : listed.schedules) {
-    std::string{}.swap(schedule.record);
-    if (schedule.definition) std::string{}.swap(schedule.definition->task);
-    const ScheduleState state = state_of(schedule, now);
-    const std::string name{client::state_name(state)};
-    listing.counts[name] = listing.counts.value(name, std::size_t{0}) + 1;
-    listing.rows.push_back({std::move(schedule), state});
-  }
-  return listing;
-}
-
 struct ScheduleQuestion {
   std::string state, text;  // empty: all
   std::string after;        // a name
@@ -85,27 +57,30 @@ Result<ScheduleQuestion> read_schedule_question(const Request& request) {
   return question;
 }
 
-bool fits(const ScheduleListing::Row& row, const ScheduleQuestion& question) {
-  if (!question.state.empty() && client::state_name(row.state) != question.state) return false;
-  if (question.text.empty()) return true;
-  return lowered(row.schedule.name).find(question.text) != std::string::npos ||
-         lowered(row.schedule.type).find(question.text) != std::string::npos ||
-         lowered(row.schedule.rule).find(question.text) != std::string::npos;
+bool fits(const StoredSchedule& schedule, std::string_view state,
+          const ScheduleQuestion& question) {
+  if (!question.state.empty() && state != question.state) return false;
+  return lowered(schedule.name).find(question.text) != std::string::npos ||
+         lowered(schedule.type).find(question.text) != std::string::npos ||
+         lowered(schedule.rule).find(question.text) != std::string::npos;
 }
 
-// The next tick is computed here, by the clock of now: the listing may be older than the last one.
+// State and next tick go by the clock of now: the listing may be older than the last tick.
 Response page_of(const ScheduleListing& listing, const ScheduleQuestion& question,
                  const client::Queue& queue) {
-  const WallTime now = wall_now();  // a listing can be older than the last tick
+  const WallTime now = wall_now();
   std::size_t found = 0;
+  std::map<std::string, std::size_t> counts;
   ordered_json schedules = ordered_json::array();
   ordered_json next;
-  for (const ScheduleListing::Row& row : listing.rows) {
-    if (!fits(row, question)) continue;
+  for (const StoredSchedule& schedule : listing.schedules) {
+    const std::string state{client::state_name(state_of(schedule, now))};
+    ++counts[state];
+    if (!fits(schedule, state, question)) continue;
     ++found;
-    if (row.schedule.name <= question.after) continue;
+    if (schedule.name <= question.after) continue;
     if (schedules.size() < question.limit) {
-      schedules.push_back(client::schedule_json(row.schedule, now));
+      schedules.push_back(client::schedule_json(schedule, now));
     } else if (next.is_null()) {
       next = schedules.back()["name"];
     }
@@ -114,7 +89,7 @@ Response page_of(const ScheduleListing& listing, const ScheduleQuestion& questio
   if (listing.hidden) hidden.push_back(queue.layout.schedules_prefix);
   return json_response(200, {{"queue", queue.name},
                              {"as_of", format_rfc3339(listing.at)},
-                             {"counts", listing.counts},
+                             {"counts", counts},
                              {"found", found},
                              {"schedules", std::move(schedules)},
                              {"next", std::move(next)},
@@ -152,11 +127,19 @@ Result<std::optional<Response>> show_schedule(const StoredQueues& queues, const 
 
 }  // namespace
 
-void add_schedule_routes(Router& router, const StoredQueues& queues) {
+Result<ScheduleListing> read_schedules(const client::Queue& queue) {
+  LICTOR_TRY(auto listed, Schedules(queue.store, queue.layout).list());
+  for (StoredSchedule& schedule : listed.schedules) {
+    std::string{}.swap(schedule.record);
+    if (schedule.definition) std::string{}.swap(schedule.definition->task);
+  }
+  return ScheduleListing{{}, std::move(listed.schedules), listed.hidden};
+}
+
+void add_schedule_routes(Router& router, const StoredQueues& queues,
+                         const Listings<ScheduleListing>& listings) {
   router.add("GET", "/v1/schedules",
-             [&queues, listings = make_listings(queues, read_schedules)](const Call& call) {
-               return list(queues, listings, call);
-             });
+             [&queues, listings](const Call& call) { return list(queues, listings, call); });
   router.add("GET", "/v1/schedules/*",
              [&queues](const Call& call) { return show_schedule(queues, call); });
 }

@@ -21,10 +21,12 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "admin/routes.h"
 #include "base/clock.h"
 #include "base/time_text.h"
+#include "client/schedules.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
 
@@ -128,5 +130,16 @@ Listings<Listing> make_listings(const StoredQueues& queues,
   }
   return listings;
 }
+
+/// The schedules of a queue, by their names, without the records and the templates of their tasks.
+struct ScheduleListing : ListingStamp {
+  std::vector<client::StoredSchedule> schedules;
+  bool hidden = false;  ///< there may be more that the token may not read
+};
+[[nodiscard]] Result<ScheduleListing> read_schedules(const client::Queue& queue);
+
+/// GET /v1/schedules, /v1/schedules/<name>
+void add_schedule_routes(Router& router, const StoredQueues& queues,
+                         const Listings<ScheduleListing>& listings);
 
 }  // namespace lictor::admin

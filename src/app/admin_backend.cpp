@@ -128,7 +128,7 @@ Result<std::string> AdminBackend::ask_leader_of(const std::string& queue, const 
                                                 const std::string& target) {
   LICTOR_TRY(const auto known, fleet(queue));
   if (!known.partitioned()) {
-    const std::string& leader = known.leads.front().node;
+    const std::string leader = known.locks[0].name();
     return leader.empty() ? fail(ErrorCode::kFailed, "nobody leads it")
                           : ask_member(queue, leader, target);
   }

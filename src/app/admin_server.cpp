@@ -38,7 +38,7 @@ Result<std::unique_ptr<AdminServer>> AdminServer::listen(const Config& config) {
                     "; choose another address, port 0 for any that is free, or [] for none");
   }
   server->listeners_ = std::move(*listeners);
-  // The names that a request's Host may have; others are a sign of DNS rebinding (admin/guard.h).
+  // The names that a request's Host may have; others are a sign of DNS rebinding (admin/router.h).
   server->hosts_ = {host, host.substr(0, host.find('.')), config.node};
   for (const httpd::Listener& listener : server->listeners_) {
     server->urls_.push_back(listener.url);
@@ -74,7 +74,6 @@ Result<void> AdminServer::serve(const Sources& from) {
   admin::add_event_route(*router_, from.observers.events, queues_);
   admin::add_queue_routes(*router_, *backend_, queues_, from.observers.activity);
   admin::add_task_routes(*router_, queues_);
-  admin::add_schedule_routes(*router_, queues_);
   admin::add_change_routes(*router_, queues_);
   admin::add_page_routes(*router_);
   httpd::Options options;

@@ -98,9 +98,13 @@ std::variant<cli::Command, cli::ParseOutcome> read_arguments(cli::CommandLine& l
                                                              std::vector<std::string> words) {
   // As other programs have it: "--version", "help", "help COMMAND".
   if (words == std::vector<std::string>{"--version"}) words = {"version"};
-  if (words.empty() || words.front() != "help") return line.parse(std::move(words));
+  const std::string first = words.empty() ? "" : words.front();
+  if (first != "help" && first != "__complete") return line.parse(std::move(words));
   words.erase(words.begin());
-  return help(line, std::move(words));
+  if (first == "help") return help(line, std::move(words));
+  std::vector<std::pair<std::string_view, std::string_view>> topics;  // for the shells
+  for (const manual::Page& page : manual::pages()) topics.emplace_back(page.topic, page.summary());
+  return cli::ParseOutcome{cli::kDone, line.completions(words, topics)};
 }
 
 namespace {

@@ -284,7 +284,7 @@ Result<int> run_try(const Program& program, const cli::TaskText& task, Config co
   LICTOR_TRY(const auto record, cli::new_task(task, wall_now(), ids));
   LICTOR_TRY(const QueueConfig alone, only_executor(*queue, type));
   core::TypePolicy policy = *alone.options.policy_of(type);
-  if (task.timeout) policy.timeout = *parse_duration(*task.timeout);
+  if (task.timeout) policy.timeout = *task.timeout;
   LICTOR_TRY(const auto folder, ScratchFolder::make("lictor-try"));
   config.state_dir = folder->path();
   runtime::set_up_log(runtime::LogStyle::kText, runtime::Level::kError);
@@ -374,8 +374,8 @@ Examples:
   command.argument("TYPE", task.type, "The kind of task; picks the executor").required();
   command.text("--id", task.id, "The task's id (default: a new one)", "ID");
   cli::add_parameters(command, task);
-  command.text("--timeout", task.timeout,
-               "End the attempt after this (default: the executor's setting)", "DURATION");
+  command.duration("--timeout", task.timeout,
+                   "End the attempt after this (default: the executor's setting)");
   command.then([&task = task] { return cli::read_parameters(task); });
 }
 

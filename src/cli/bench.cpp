@@ -33,7 +33,6 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 using Verb = Store::Op::Verb;
 
-constexpr std::size_t kMostAtOnce = 10'000;  // what prefetch goes up to
 // Nobody else holds this lock, but Consul may be slow.
 constexpr Duration kPatience = 60s;
 
@@ -66,12 +65,11 @@ class Site {
   [[nodiscard]] std::string key(std::size_t i) const { return task_key(tasks_prefix(), i); }
   [[nodiscard]] std::string tasks_prefix() const { return root_ + "q/tasks/"; }
 
-  // Writes `count` no-op tasks, due at `due` where there is one.
-  Result<void> load(std::size_t count, std::optional<WallTime> due) {
-    const std::int64_t due_ms = due ? due->time_since_epoch().count() : 0;
+  // Writes `count` no-op tasks.
+  Result<void> load(std::size_t count) {
     std::vector<Store::Record> batch;
     for (std::size_t i = 0; i < count; ++i) {
-      batch.push_back({key(i), task_record(i, "Noop", due_ms)});
+      batch.push_back({key(i), task_record(i, "Noop")});
       if (batch.size() < Store::kMaxOperations && i + 1 < count) continue;
       if (auto on = go_on(); !on) return on;
       if (auto created = store_.create(batch); !created) return tl::unexpected(created.error());
@@ -239,7 +237,7 @@ Result<void> rewrite_all(Store& store, const std::string& prefix, Verb verb, std
 Result<double> raw_rate(const Client& client, const BenchOptions& options, std::size_t batch,
                         std::size_t connections) {
   Site site{client.store, client.consul};
-  if (auto loaded = site.load(options.tasks, {}); !loaded) return tl::unexpected(loaded.error());
+  if (auto loaded = site.load(options.tasks); !loaded) return tl::unexpected(loaded.error());
   double spent = 0;
   for (const Verb verb : {Verb::kCas, Verb::kDeleteCas}) {
     const Instant begin = boot_now();
@@ -258,10 +256,9 @@ Result<double> raw_rate(const Client& client, const BenchOptions& options, std::
 Result<double> drain_rate(const Client& client, const BenchOptions& options,
                           const std::string& settings) {
   Site site{client.store, client.consul};
-  auto ready =
-      site.pause(true).and_then([&] { return site.load(options.tasks, {}); }).and_then([&] {
-        return site.start(settings);
-      });
+  auto ready = site.pause(true).and_then([&] { return site.load(options.tasks); }).and_then([&] {
+    return site.start(settings);
+  });
   const Instant begin = boot_now();
   const auto drained = ready.and_then([&] { return site.pause(false); }).and_then([&] {
     return site.wait_until_drained(options.tasks);
@@ -301,22 +298,6 @@ Result<double> round_trip(const Client& client, bool by_lictor) {
   }
   std::sort(ms.begin(), ms.end());
   return ms[kTimes / 2];
-}
-
-// From the time at which all are due to the last finish in Consul, in ms.
-// The raw figure beside it is the time of so many tasks at the best raw rate.
-Result<double> due_at_once(const Client& client, const BenchOptions& options) {
-  Site site{client.store, client.consul};
-  const std::size_t count = std::min(options.tasks, kMostAtOnce);
-  auto started = site.start(fmt::format(R"({{"concurrency":64,"prefetch":{}}})", count));
-  if (!started) return tl::unexpected(started.error());
-  const Duration ahead = 3s + count * 1ms;
-  const WallTime due = std::chrono::ceil<std::chrono::milliseconds>(wall_now() + ahead);
-  const Instant begin = boot_now() + (due - wall_now());
-  const auto drained =
-      site.load(count, due).and_then([&] { return site.wait_until_drained(count); });
-  if (!drained) return tl::unexpected(drained.error());
-  return seconds(begin) * 1e3;
 }
 
 struct Measured {
@@ -362,10 +343,6 @@ Result<std::vector<Measured>> measure(const Client& client, const BenchOptions& 
   LICTOR_TRY(const double by_hand, round_trip(client, false));
   LICTOR_TRY(const double by_lictor, round_trip(client, true));
   rows.push_back({"round_trip", "one task, from its write to its end", "ms", by_lictor, by_hand});
-  progress("due at once");
-  LICTOR_TRY(const double due, due_at_once(client, options));
-  rows.push_back({"due_at_once", "all due at once, to the end of the last", "ms", due,
-                  static_cast<double>(std::min(options.tasks, kMostAtOnce)) / best * 1e3});
   return rows;
 }
 

@@ -10,7 +10,6 @@
 //
 //   drain         paused, loaded, daemon started; resumed --> the last key is gone
 //   round trip    one task written --> its key is gone; the median of 50
-//   due at once   daemon started, loaded; all due at one instant --> the last key is gone
 
 #include <cstddef>
 #include <cstdint>

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "cli/json_output.h"
-#include "client/change.h"
 
 namespace lictor::cli {
 namespace {
@@ -113,27 +112,6 @@ int print_bulk(const Client& client, const BulkResult& result, const std::string
   return result.refused.empty() ? kDone : exit_code(result.refused.front().error.code);
 }
 
-// After a Consul that does not answer the rest is not tried: each of a thousand tasks would wait
-// for its time-out.
-BulkResult each_of(const std::vector<std::string>& ids,
-                   const std::function<Result<TaskInfo>(const std::string&)>& change) {
-  BulkResult result;
-  std::optional<Error> away;
-  for (const std::string& id : ids) {
-    auto changed = away ? tl::unexpected(client::not_tried(*away)) : change(id);
-    if (changed) {
-      result.tasks.push_back(std::move(*changed));
-      continue;
-    }
-    if (!away && is_away(changed.error())) {
-      away = changed.error();
-      if (away->code == ErrorCode::kTimeout) away->message = "no answer came for " + id;
-    }
-    result.refused.push_back({id, std::move(changed.error())});
-  }
-  return result;
-}
-
 // A script without a terminal is not asked about single ids: naming them is enough.
 Result<bool> confirmed(const Client& client, const std::string& question, bool must_ask) {
   const auto answer = client.console.confirm(question);
@@ -148,18 +126,28 @@ Progress progress_of(const Client& client) {
   };
 }
 
+void add_dead_options(Arguments& to, DeadOptions& options, const Option* all) {
+  for (Option option : {to.text("--type", options.type, "Only those of this type", "TYPE"),
+                        to.text("--reason", options.reason, "Only those of this reason", "TEXT"),
+                        to.duration("--older-than", options.older_than,
+                                    "Only those that died longer ago than this")}) {
+    if (all != nullptr) option.needs(*all);
+  }
+}
+
 // An unknown reason is no error, since a newer daemon may know more; it is most often a mistake, so
 // it is named.
-TaskFilter dead_filter(const Client& client, const std::string& type, const std::string& reason,
-                       const std::optional<Duration>& older_than) {
+TaskFilter dead_filter(const Client& client, const DeadOptions& options) {
+  const std::string& reason = options.reason;
   if (!reason.empty() && std::find(kReasons.begin(), kReasons.end(), reason) == kReasons.end()) {
     client.console.report_error(
         fmt::format("--reason: no dead letter has the reason \"{}\"; the reasons are {}", reason,
                     fmt::join(kReasons, ", ")));
   }
-  TaskFilter filter{TaskState::kDead, type, reason};
-  if (older_than) {
-    filter.before = wall_now() - std::chrono::duration_cast<std::chrono::milliseconds>(*older_than);
+  TaskFilter filter{TaskState::kDead, options.type, reason};
+  if (options.older_than) {
+    filter.before =
+        wall_now() - std::chrono::duration_cast<std::chrono::milliseconds>(*options.older_than);
   }
   return filter;
 }

@@ -20,17 +20,12 @@ struct Selection {
                                    const char* all_what);
 
 /// Prints the result and returns the exit code: kUnreachable if Consul stopped answering, else that
-/// of the first refusal. `done`: "cancelled". `line` words one task; empty: print only the count, as
-/// in "3 tasks", where `noun` is "task".
+/// of the first refusal. `done`: "cancelled". `line` words one task; empty: print only the count,
+/// as in "3 tasks", where `noun` is "task".
 [[nodiscard]] int print_bulk(const Client& client, const BulkResult& result,
                              const std::string& done,
                              const std::function<std::string(const TaskInfo&)>& line,
                              const std::string& noun = "task");
-
-/// Changes each id by itself. A refusal does not stop the others; a Consul that does not answer
-/// does.
-[[nodiscard]] BulkResult each_of(const std::vector<std::string>& ids,
-                                 const std::function<Result<TaskInfo>(const std::string&)>& change);
 
 /// Asks before a change that cannot be undone. False: the answer was no. Errors: kInvalid, nobody
 /// can be asked, and `must_ask`.
@@ -40,9 +35,13 @@ struct Selection {
 /// A line on a terminal: "1000 of 5000 tasks".
 [[nodiscard]] Progress progress_of(const Client& client);
 
-/// The dead letters that --type, --reason and --older-than let through.
-[[nodiscard]] TaskFilter dead_filter(const Client& client, const std::string& type,
-                                     const std::string& reason,
-                                     const std::optional<Duration>& older_than = {});
+/// Which dead letters are meant; empty: all.
+struct DeadOptions {
+  std::string type, reason;
+  std::optional<Duration> older_than;
+};
+/// --type, --reason and --older-than, which need `all` unless it is null.
+void add_dead_options(Arguments& to, DeadOptions& options, const Option* all = nullptr);
+[[nodiscard]] TaskFilter dead_filter(const Client& client, const DeadOptions& options);
 
 }  // namespace lictor::cli

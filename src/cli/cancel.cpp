@@ -13,6 +13,7 @@
 #include "cli/command_table.h"
 #include "cli/listing.h"
 #include "cli/process.h"
+#include "client/change.h"
 #include "client/task_info.h"
 #include "cluster/admin_client.h"
 
@@ -69,8 +70,8 @@ void note_if_unseen(const Client& client, const BulkResult& result) {
 Result<int> cancel(const Client& client, const CancelOptions& options) {
   BulkResult result;
   if (!options.selection.all) {
-    result = each_of(options.selection.ids,
-                     [&](const std::string& id) { return client.api.cancel(id); });
+    result = client::change_each(options.selection.ids,
+                                 [&](const std::string& id) { return client.api.cancel(id); });
     note_if_unseen(client, result);
   } else {
     LICTOR_TRY(const auto state, state_argument(options.state));
@@ -86,9 +87,7 @@ Result<int> cancel(const Client& client, const CancelOptions& options) {
     }
     LICTOR_TRY(result, client.api.cancel_all(filter, progress_of(client)));
     if (result.tasks.empty() && result.refused.empty()) {
-      client.console.note(fmt::format("no {}tasks in queue \"{}\"{}",
-                                      state || !options.type.empty() ? "such " : "", client.queue,
-                                      types_hint(client, {state, {}}, options.type)));
+      client.console.note(none_text(client, filter));
     }
   }
   const int code = print_bulk(

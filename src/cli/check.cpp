@@ -131,15 +131,10 @@ void check_configuration(const CheckOptions& options, Report& report) {
   }
 }
 
-void check_connections(const CheckOptions& options, Report& report) {
-  if (!options.serves) return;
-  report.ok("connections", connections_text(options.served_queues, options.has_admin));
-}
-
 // Without a token the listeners alone protect the API: a proxy on this host opens it to its own
 // clients.
 void check_admin(const CheckOptions& options, Report& report) {
-  if (!options.serves || !options.has_admin) return;
+  if (!options.has_admin) return;
   report.ok("admin", options.asks_for_token
                          ? "the admin API asks for the token of admin.token_file"
                          : "every user and job of this host may change tasks by the admin API, and "
@@ -148,7 +143,6 @@ void check_admin(const CheckOptions& options, Report& report) {
 
 // Root checks for whichever user the daemon runs as, any other user for itself.
 void check_state_dir(const CheckOptions& options, Report& report) {
-  if (!options.serves) return;
   if (!options.state_dir_warning.empty()) report.warn("state", options.state_dir_warning, {});
   if (options.state_dir_owner.empty()) return;
   const std::string detail = options.state_dir + " belongs to " + options.state_dir_owner;
@@ -177,7 +171,6 @@ void check_workers(const CheckOptions& options, Report& report) {
 
 // Asks the daemon of this host: it may wait for a right, and be no member yet.
 void check_daemon(const CheckOptions& options, Report& report) {
-  if (!options.serves) return;
   std::string silent;
   for (const std::string& address : options.own_admin) {
     if (address.ends_with(":0")) continue;  // any port
@@ -230,11 +223,13 @@ Result<int> check(Console& console, const CheckOptions& options, bool json) {
   Report report;
   check_configuration(options, report);
   if (!options.error) {
-    check_state_dir(options, report);
-    check_workers(options, report);
-    check_connections(options, report);
-    check_admin(options, report);
-    check_daemon(options, report);
+    if (options.serves) {
+      check_state_dir(options, report);
+      check_workers(options, report);
+      report.ok("connections", connections_text(options.served_queues, options.has_admin));
+      check_admin(options, report);
+      check_daemon(options, report);
+    }
     console.progress("asking Consul...");
     const Reached reached = check_consul(options, console, report);
     if (reached.transport) {

@@ -10,8 +10,7 @@
 //     check_queue()     for each queue: rights --(Consul is silent: end)--> session,
 //       check_leaders()     who leads, who would, how many partitions
 //       (daemons)           what their memory alone knows, by the admin API
-//       check_schedules()   stored against configured
-//                           then pause, tasks, dead letters
+//                           then pause, schedules, tasks, dead letters
 //
 // Nothing is changed: rights to write are found out by transactions that cannot be applied
 // (Store::writable()). `serves` tells whether the configuration is a daemon's: a producer's host
@@ -115,11 +114,6 @@ class Report {
   std::vector<Line> lines_;
 };
 
-struct Fault {
-  std::string what;
-  std::string remedy;
-};
-
 /// The address that the other checks ask.
 struct Reached {
   std::unique_ptr<net::Transport> transport;  ///< none: no address answers
@@ -128,14 +122,9 @@ struct Reached {
 /// The checks of each address, and of the Consul behind the first that answers.
 [[nodiscard]] Reached check_consul(const CheckOptions& options, const Console& console,
                                    Report& report);
-/// The known faults of this version of Consul. `is_server`: the agent is a server.
-[[nodiscard]] std::vector<Fault> version_faults(std::string_view version, bool is_server);
 /// The checks of the agent at `address`, for a daemon.
 void check_agent(const CheckOptions& options, const std::string& address, const Store::Agent& agent,
                  Report& report);
-/// Whether Consul, and what stands before it, takes every name below `prefix` that a producer may
-/// give.
-void check_names(Store& store, const std::string& prefix, Report& report);
 
 /// The checks of one queue. `agent_node`: the Consul node whose agent is asked; empty: not known.
 /// `serves`: a daemon is to run with this token.
@@ -148,10 +137,6 @@ std::optional<std::vector<cluster::Member>> check_leaders(Store& store,
                                                           const CheckOptions::Queue& queue,
                                                           bool serves, const client::Locks& locks,
                                                           Report& report);
-
-/// The checks of a queue's schedules, stored and configured. `serves`: as above.
-void check_schedules(Store& store, const CheckOptions::Queue& queue, bool serves,
-                     const cluster::TypeFault& type_fault, Report& report);
 
 /// How soon another daemon leads the queue when its leader dies, hangs, or loses its host, in one
 /// line.

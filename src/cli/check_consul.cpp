@@ -1,53 +1,26 @@
 // The Consul that a configuration names: its addresses, its agents, and what it takes.
 //
 //   each address, by a transport of its own --> cluster leader? --> agent: version, node, leave
-//                                                    |                |
-//                                     the first is Reached            +--> its known faults
+//                                                    |
+//                                     the first is Reached
 //
 // If one address is down and another one answers, the check warns: a daemon would use the other
 // one, and nobody would notice the loss.
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "base/kv_name.h"
-#include "base/text.h"
 #include "base/time_text.h"
 #include "cli/check.h"
 #include "cli/process.h"
 #include "client/retry.h"
-#include "wire/layout.h"
 
 namespace lictor::cli {
 namespace {
-
-// The whole test suite runs on these. README says the same.
-constexpr std::array<std::string_view, 2> kTestedVersions{"1.8.7", "1.16.1"};
-constexpr std::string_view kTested = "lictor is tested on Consul 1.8.7 and 1.16.1 (November 2026)";
-
-using Version = std::tuple<int, int, int>;
-
-// std::nullopt if `text` is no version. "1.22.0-dev" and "1.16.1+ent" are those of the same number.
-std::optional<Version> parse_version(std::string_view text) {
-  int major = 0;
-  int minor = 0;
-  int patch = 0;
-  if (std::sscanf(std::string{text}.c_str(), "%d.%d.%d", &major, &minor, &patch) < 2) {
-    return std::nullopt;
-  }
-  return Version{major, minor, patch};
-}
-
-bool is_tested(std::string_view version) {
-  return std::find(kTestedVersions.begin(), kTestedVersions.end(), version) !=
-         kTestedVersions.end();
-}
 
 // Whether the agent at `address` runs on this host.
 // A server on another host is no agent of this one: sessions belong to the node of the agent that
@@ -63,47 +36,17 @@ bool is_local(std::string_view address) {
 
 }  // namespace
 
-// Faults of single versions of Consul that lictor meets, each with the way out.
-std::vector<Fault> version_faults(std::string_view version, bool is_server) {
-  const auto number = parse_version(version);
-  if (!number) return {};
-  const auto is_from = [&](Version first, Version last) {
-    return *number >= first && *number <= last;
-  };
-  std::vector<Fault> faults;
-  if (*number < Version{1, 8, 0}) {
-    faults.push_back({"older than the oldest version that lictor is made for",
-                      "upgrade Consul to 1.8 or newer"});
-  }
-  // The deadline of calls to servers knew nothing of blocking queries.
-  if (!is_server && (is_from({1, 12, 1}, {1, 12, 1}) || is_from({1, 11, 9}, {1, 11, 9}))) {
-    faults.push_back(
-        {"in this version, every blocking query through a client agent fails after 7s, "
-         "so daemons read their lists again and again",
-         "upgrade this agent to another patch version"});
-  }
-  if (is_from({1, 10, 8}, {1, 10, 11}) || is_from({1, 11, 2}, {1, 11, 6}) ||
-      is_from({1, 12, 0}, {1, 12, 2})) {
-    faults.push_back(
-        {"this version decodes the path of a request twice, so keys with a % are taken "
-         "for others",
-         "upgrade this agent to 1.10.12, 1.11.7, 1.12.3 or newer; until then, use no % "
-         "in the names of tasks"});
-  }
-  if (is_from({1, 15, 0}, {1, 15, 2})) {
-    faults.push_back({"servers of this version can take 100 times as long for a write under load",
-                      "upgrade the servers to 1.15.3 or newer"});
-  }
-  return faults;
-}
-
 // An agent that leaves the cluster when it is stopped ends the sessions of its node, and with them
 // all leadership of its daemon: a restart of Consul would stop jobs.
 void check_agent(const CheckOptions& options, const std::string& address, const Store::Agent& agent,
                  Report& report) {
-  for (const Fault& fault : version_faults(agent.version, agent.is_server)) {
-    report.warn("consul", fmt::format("{}: Consul {}: {}", address, agent.version, fault.what),
-                fault.remedy);
+  int major = 0, minor = 0;
+  const bool known = std::sscanf(agent.version.c_str(), "%d.%d", &major, &minor) == 2;
+  if (known && std::pair{major, minor} < std::pair{1, 8}) {
+    report.warn("consul",
+                fmt::format("{}: Consul {} is older than the oldest that lictor is made for",
+                            address, agent.version),
+                "upgrade Consul to 1.8 or newer");
   }
   if (!options.serves) return;
   std::vector<std::string_view> stops;
@@ -133,44 +76,6 @@ void check_agent(const CheckOptions& options, const std::string& address, const 
               fmt::format("use a client agent on this host; without one (Kubernetes), set {}; see "
                           "\"Without client agents\" in /usr/share/lictor/consul/README.md",
                           fmt::join(lacking, ", ")));
-}
-
-// Newer versions of Consul, and proxies, refuse some names of keys in a path. The daemon then goes
-// by transactions. A 404 without an index, or a transaction that fails as well, is a failure: tasks
-// of such names would not run.
-void check_names(Store& store, const std::string& prefix, Report& report) {
-  const std::string key = prefix + "~:@";
-  http::Request request;
-  request.target = wire::kv_path(key) + "?consistent";
-  request.timeout = client::kStoreTimeout;
-  const http::Response read = store.transport().perform(std::move(request));
-  if (read.delivery != http::Delivery::kReplied || read.status == 403)
-    return;  // reported elsewhere
-  if (read.status == 200 || (read.status == 404 && read.consul_index != 0)) {
-    return report.ok("names", "Consul takes every name of a task (asked for: " + key + ")");
-  }
-  const std::string answer = fmt::format("{} {}", read.status, excerpt(read.body));
-  std::string fault = " without X-Consul-Index, as no Consul answers";
-  if (read.status != 404) {
-    const auto by_txn = store.get_all({key});
-    if (by_txn) {
-      return report.ok(
-          "names", fmt::format("/v1/kv refuses some names, as Consul does since 1.21.5 ({}: {}); "
-                               "tasks of such names run, read and written by transactions "
-                               "(/v1/txn), which their producers have to use, too",
-                               key, answer));
-    }
-    if (read.status >= 500 && !refuses_name(read)) {
-      return report.fail("consul", "Consul answers no reads now: " + by_txn.error().message,
-                         "its servers elect a leader, or too few of them are up: see \"consul "
-                         "operator raft list-peers\", then check again",
-                         by_txn.error().code);
-    }
-    fault = ", and a transaction fails: " + by_txn.error().message;
-  }
-  report.fail("names", fmt::format("a read of {} is answered by {}{}", key, answer, fault),
-              "name the address of a Consul agent, or let the proxy there pass every request and "
-              "header on unchanged; or give tasks names of letters, digits and ,_./- alone");
 }
 
 constexpr Duration kSlow = std::chrono::seconds{1};  // for one answer
@@ -212,7 +117,6 @@ Reached check_consul(const CheckOptions& options, const Console& console, Report
       continue;
     }
     detail += "; the cluster's leader is " + *leader;
-    if (agent && !is_tested(agent->version)) detail += fmt::format("; {}", kTested);
     if (took < kSlow) {
       report.ok("consul", detail);
     } else {
@@ -251,10 +155,6 @@ Reached check_consul(const CheckOptions& options, const Console& console, Report
                            : "the queues are not looked at until that is corrected",
                   error.code);
     }
-  }
-  if (reached.transport) {
-    Store store{*reached.transport};
-    check_names(store, options.queues.front().layout.tasks_prefix, report);
   }
   return reached;
 }

@@ -1,8 +1,7 @@
 // Who leads the queue's partitions, and how soon another daemon would.
 //
-// Most lines are the findings that the admin API has as well (cluster/diagnosis.h). Three need this
-// host: a number of partitions that only this configuration asks for, two daemons of one name, and
-// a daemon that holds the lock of the whole queue though there are several partitions.
+// Most lines are the findings that the admin API has as well (cluster/diagnosis.h). Two need this
+// host: a number of partitions that only this configuration asks for, and two daemons of one name.
 
 #include <algorithm>
 #include <optional>
@@ -33,13 +32,12 @@ class LeaderCheck {
     std::optional<std::vector<cluster::Member>> members;
     if (locks_.count() > 1 || locks_[0].known) {
       // Without the right to list the members, check_rights() has a finding.
-      fleet_.leads = cluster::leads_of(locks_);
+      fleet_.locks = locks_;
       auto fleet = cluster::read_fleet({store_, queue_.name, queue_.layout}, locks_, 5s);
       if (fleet) {
         fleet_ = *std::move(fleet);
         members = fleet_.members;
       }
-      if (fleet_.partitioned()) check_leader_of_all();
       check_fleet();
       check_wish();
       check_names();
@@ -67,19 +65,6 @@ class LeaderCheck {
                   finding);
     }
     if (led) report_.ok(name("leader"), leaders_text());
-  }
-
-  // A daemon that has not seen the number of partitions yet.
-  void check_leader_of_all() {
-    const auto entry = store_.get(queue_.layout.leader_key);
-    if (!entry || !*entry || (*entry)->session.empty()) return;
-    report_.fail(
-        name("leader"),
-        fmt::format("{} holds {}, though the queue has {} partitions with locks of their own: "
-                    "nobody leads those before it is free",
-                    client::lock_of(*entry).name(), queue_.layout.leader_key, locks_.count()),
-        "somebody wrote the key " + queue_.layout.partitions_key +
-            "; that daemon looks for it every 10s and then ends its jobs; if it does not, stop it");
   }
 
   // "a leads, last seen 3 s ago", "a leads partitions 0-7, b leads partitions 8-15; b is draining"

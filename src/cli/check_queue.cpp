@@ -30,6 +30,7 @@
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "client/control.h"
+#include "client/schedules.h"
 #include "client/task_id.h"
 #include "client/task_info.h"
 #include "cluster/admin_client.h"
@@ -80,6 +81,42 @@ std::string joined(const std::vector<std::string>& words) {
   return words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, ", "));
 }
 
+cluster::Finding schedule_warning(const std::string& schedule, const std::string& what,
+                                  std::string remedy) {
+  return {"", cluster::Finding::Severity::kWarning, "schedule \"" + schedule + "\": " + what,
+          std::move(remedy)};
+}
+
+// The schedules of the configuration that are not there, or whose names another client has taken:
+// the leader writes those of its configuration, and leaves alone what another client wrote.
+cluster::Findings check_configured(const CheckOptions::Queue& queue,
+                                   const client::Schedules::Listed& listed, bool serves) {
+  cluster::Findings found;
+  for (const auto& configured : queue.options.schedules) {
+    const std::string& name = configured.first;
+    const auto stored =
+        std::find_if(listed.schedules.begin(), listed.schedules.end(),
+                     [&](const client::StoredSchedule& each) { return each.name == name; });
+    if (stored == listed.schedules.end()) {
+      if (!serves || listed.hidden) continue;
+      found.push_back(schedule_warning(
+          name, "the configuration has it, and Consul does not",
+          "the leader writes it within seconds; if it stays away, the leader runs with another "
+          "configuration: \"lictor members\" tells, \"systemctl reload lictor\" reads it again"));
+    } else if (!stored->definition || stored->definition->configured.empty()) {
+      found.push_back(schedule_warning(
+          name,
+          "the configuration has a schedule of this name, which is not used: another "
+          "client wrote " +
+              stored->key,
+          fmt::format("\"lictor schedule remove {}\" lets the leader write that of the "
+                      "configuration; else take it out of the configuration",
+                      shell_argument(name))));
+    }
+  }
+  return found;
+}
+
 class QueueCheck {
  public:
   QueueCheck(Store& store, const CheckOptions::Queue& queue, std::string agent_node, bool serves,
@@ -103,7 +140,7 @@ class QueueCheck {
     const client::Locks locks = client::locks_if_known(client::read_locks(store_, queue_.layout));
     ask_daemons(check_leaders(store_, queue_, serves_, locks, report_));
     check_pause();
-    if (tasks_readable_) check_schedules(store_, queue_, serves_, type_fault(), report_);
+    check_schedules();
     check_tasks(locks);
     check_dead_letters();
   }
@@ -296,6 +333,27 @@ class QueueCheck {
       return daemon_types_ ? "without an executor on " + daemon_
                            : "without an executor here, unless a program of your own registers it";
     };
+  }
+
+  void check_schedules() {
+    constexpr std::size_t kNamed = 10;  // at most so many get a line of their own
+    if (!tasks_readable_) return;
+    const auto listed = client::Schedules(store_, queue_.layout).list();
+    if (!listed) return;  // check_rights() reports it
+    cluster::Findings found = check_configured(queue_, *listed, serves_);
+    for (cluster::Finding& each : cluster::diagnose(listed->schedules, type_fault(), wall_now())) {
+      found.push_back(std::move(each));
+    }
+    for (std::size_t i = 0; i < std::min(found.size(), kNamed); ++i) {
+      report_.add(name("schedules"), found[i]);
+    }
+    if (found.size() > kNamed) {
+      report_.warn(name("schedules"), fmt::format("{} more like these", found.size() - kNamed),
+                   "\"lictor schedule list\" shows them");
+    }
+    if (found.empty() && !listed->schedules.empty()) {
+      report_.ok(name("schedules"), counted(listed->schedules.size(), "schedule"));
+    }
   }
 
   // Reads all tasks once, for the counts and for the findings that need their records.

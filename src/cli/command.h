@@ -3,15 +3,19 @@
 // How a command is made. Its name, help, options and body are in one file, src/cli/NAME.cpp or
 // src/app/NAME.cpp, whose add_NAME() adds it to the command line; command_table.h has a row for it.
 //
-//   struct ShowOptions {
-//     std::string id;
+//   struct RetryOptions {
+//     std::vector<std::string> ids;
+//     bool drop_expiry = false;
 //   };
-//   Result<int> show(const Client& client, const ShowOptions& options) { ... }
+//   Result<int> retry(const Client& client, const RetryOptions& options) { ... }
 //
-//   void add_show(Commands& to) {
-//     auto [command, options] = to.add("show", "Show everything about a task", kAbout, show);
-//     command.argument("ID", options.id, "The task's id").required();
+//   void add_retry(Commands& to) {
+//     auto [command, options] = to.add("retry", "Make dead letters waiting tasks", kAbout, retry);
+//     command.arguments("ID", options.ids, "The tasks' ids").required();
+//     command.flag("--drop-expiry", options.drop_expiry, "Remove expireAt");
 //   }
+//
+// One argument needs no struct: the body of "show" takes a std::string.
 //
 // CLI11, which is slow to compile, stays behind command_line.cpp.
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "base/clock.h"
 #include "base/printable.h"
@@ -54,6 +55,15 @@ class HelpFormatter : public CLI::Formatter {
 };
 
 bool expects_command(const CLI::App& app) { return !app.get_subcommands({}).empty(); }
+
+// The option of this name if it takes a value, else null.
+const CLI::Option* valued_option(const CLI::App* place, const std::string& name) {
+  for (; place != nullptr; place = place->get_parent()) {
+    const CLI::Option* option = place->get_option_no_throw(name);
+    if (option != nullptr) return option->get_items_expected_max() > 0 ? option : nullptr;
+  }
+  return nullptr;
+}
 
 std::string help_of(const CLI::App& app) {
   std::string text = app.help();
@@ -154,7 +164,10 @@ Option Arguments::number(const char* names, std::function<void(std::uint32_t)> t
 Option Arguments::length(const char* names, std::function<void(Duration)> take, const char* what) {
   const auto read = [take = std::move(take)](const std::string& text) {
     const auto duration = parse_duration(text);
-    if (!duration) return duration_expected(text);
+    if (!duration) {
+      return R"(expected a duration such as "90s", "10m" or "2h", at most 10 years, got ")" +
+             excerpt(text) + '"';
+    }
     take(*duration);
     return std::string{};
   };
@@ -259,6 +272,54 @@ std::variant<Command, ParseOutcome> CommandLine::parse(std::vector<std::string> 
 }
 
 std::string CommandLine::help() const { return help_of(*app_); }
+
+std::string CommandLine::completions(
+    const std::vector<std::string>& words,
+    const std::vector<std::pair<std::string_view, std::string_view>>& topics) const {
+  const CLI::App* place = app_.get();
+  const CLI::Option* valued = nullptr;  // whose value comes next
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (std::exchange(valued, nullptr) != nullptr) continue;
+    if (words[i].starts_with('-')) valued = valued_option(place, words[i]);
+    for (const CLI::App* command : place->get_subcommands({})) {
+      if (command->get_name() == words[i]) place = command;
+    }
+  }
+  const std::string last = words.empty() ? "" : words.back();
+  if (valued == nullptr && last.starts_with("--") && last.find('=') != std::string::npos) {
+    valued = valued_option(place, last.substr(0, last.find('=')));
+  }
+  if (valued != nullptr) {
+    const std::string form = valued->get_type_name();
+    return form.find("FILE") != std::string::npos ? ":file\n" : form == "FOLDER" ? ":folder\n" : "";
+  }
+  std::string text;
+  const auto add = [&](std::string_view word, std::string_view what) {
+    text += fmt::format("{}\t{}\n", word, what);
+  };
+  if (!last.starts_with('-')) {
+    for (const CLI::App* command : place->get_subcommands({})) {
+      add(command->get_name(), command->get_description());
+    }
+    if (words.size() == 2 && words.front() == "help") {
+      for (const auto& [topic, what] : topics) add(topic, what);
+    } else if (place == app_.get()) {
+      add("help", "Explain a command, or print a topic of the manual");
+    }
+  }
+  if (!text.empty()) return text;
+  for (const CLI::App* app : {place, place->get_parent() != nullptr ? &root() : nullptr}) {
+    if (app == nullptr) continue;
+    for (const CLI::Option* option : app->get_options({})) {
+      if (app != place && option == app->get_help_ptr()) continue;  // the command has its own
+      for (const std::string& name : option->get_snames())
+        add('-' + name, option->get_description());
+      for (const std::string& name : option->get_lnames())
+        add("--" + name, option->get_description());
+    }
+  }
+  return text;
+}
 
 std::vector<std::string> CommandLine::names() const {
   std::vector<std::string> names;

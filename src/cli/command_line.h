@@ -17,6 +17,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -47,9 +49,15 @@ class CommandLine {
   [[nodiscard]] std::variant<Command, ParseOutcome> parse(std::vector<std::string> words);
 
   [[nodiscard]] std::string help() const;
+  /// For the shells' completions: what the last of `words` may become, a line each, with a tab
+  /// before its description; ":file" or ":folder" where it is such a value. `topics`: of the
+  /// manual, with their descriptions.
+  [[nodiscard]] std::string completions(
+      const std::vector<std::string>& words,
+      const std::vector<std::pair<std::string_view, std::string_view>>& topics) const;
   /// The commands of the program, in their order.
   [[nodiscard]] std::vector<std::string> names() const;
-  /// For completions and the man page.
+  /// For the man page.
   [[nodiscard]] const CLI::App& root() const { return *app_; }
 
  private:

@@ -9,44 +9,34 @@
 #include "cli/bulk.h"
 #include "cli/command_table.h"
 #include "cli/listing.h"
+#include "client/change.h"
 
 namespace lictor::cli {
 namespace {
 
-constexpr const char* kOlder = "Only those that died longer ago than this";
-
 struct DeadListOptions {
-  std::string type;
-  std::string reason;
-  std::optional<Duration> older_than;
+  DeadOptions dead;
   std::size_t limit = 0;  // 0: none
-};
-
-struct DeadShowOptions {
-  std::string id;
 };
 
 struct DeadPurgeOptions {
   Selection selection;
   bool yes = false;  // do not ask
-  std::string type;
-  std::string reason;
-  std::optional<Duration> older_than;
+  DeadOptions dead;
 };
 
 Result<int> dead_list(const Client& client, const DeadListOptions& options) {
-  return print_list(client, dead_filter(client, options.type, options.reason, options.older_than),
-                    options.limit);
+  return print_list(client, dead_filter(client, options.dead), options.limit);
 }
 
-Result<int> dead_show(const Client& client, const DeadShowOptions& options) {
-  return show_task(client, options.id, true);
+Result<int> dead_show(const Client& client, const std::string& id) {
+  return show_task(client, id, true);
 }
 
 // Counts first, so that the question says how many letters go. A letter that comes in between and
 // fits the filter is purged, too.
 Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options) {
-  const TaskFilter filter = dead_filter(client, options.type, options.reason, options.older_than);
+  const TaskFilter filter = dead_filter(client, options.dead);
   if (!options.yes) {
     std::size_t count = options.selection.ids.size();
     if (options.selection.all) {
@@ -55,7 +45,7 @@ Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options) {
     }
     if (count == 0) {
       if (client.json) return print_bulk(client, {}, "purged", {});
-      client.console.note(none_dead(client, filter));
+      client.console.note(none_text(client, filter));
       return kDone;
     }
     const std::string question = fmt::format("delete {} of queue \"{}\" for good?",
@@ -67,8 +57,8 @@ Result<int> dead_purge(const Client& client, const DeadPurgeOptions& options) {
     LICTOR_TRY(const auto result, client.api.purge_all(filter, progress_of(client)));
     return print_bulk(client, result, "purged", {}, "dead letter");
   }
-  const auto result =
-      each_of(options.selection.ids, [&](const std::string& id) { return client.api.purge(id); });
+  const auto result = client::change_each(
+      options.selection.ids, [&](const std::string& id) { return client.api.purge(id); });
   return print_bulk(client, result, "purged",
                     [](const TaskInfo& letter) { return "purged dead letter " + letter.id; });
 }
@@ -80,19 +70,17 @@ void add_dead_list(Commands& to) {
   lictor dead list --json | jq -r '.tasks[] | [.id, .reason] | @tsv'
 )",
                                    dead_list);
-  command.text("--type", options.type, "Only those of this type", "TYPE");
-  command.text("--reason", options.reason, "Only those of this reason", "TEXT");
-  command.duration("--older-than", options.older_than, kOlder);
+  add_dead_options(command, options.dead);
   command.count("--limit", options.limit, "Show the first N (default: all)", 0);
 }
 
 void add_dead_show(Commands& to) {
-  auto [command, options] = to.add("show", "Show everything about dead letters", R"(Examples:
+  auto [command, id] = to.add("show", "Show everything about dead letters", R"(Examples:
   lictor dead show 42                     all of its dead letters
   lictor dead show 42,5710 --json | jq .tasks[0].value.record
 )",
-                                   dead_show);
-  command.argument("ID", options.id, "The task's id").required();
+                              dead_show);
+  command.argument("ID", id, "The task's id").required();
 }
 
 void add_dead_purge(Commands& to) {
@@ -107,9 +95,7 @@ Examples:
              dead_purge);
   const Option all = add_selection(command, options.selection, "The dead letters' ids",
                                    "All that the filters let through");
-  command.text("--type", options.type, "Only those of this type", "TYPE").needs(all);
-  command.text("--reason", options.reason, "Only those of this reason", "TEXT").needs(all);
-  command.duration("--older-than", options.older_than, kOlder).needs(all);
+  add_dead_options(command, options.dead, &all);
   command.flag("--yes", options.yes, "Do not ask");
 }
 

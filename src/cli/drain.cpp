@@ -26,7 +26,7 @@
 #include "client/control.h"
 #include "client/retry.h"
 #include "client/task_id.h"
-#include "cluster/admin_client.h"
+#include "cluster/member.h"
 
 namespace lictor::cli {
 namespace {
@@ -35,10 +35,6 @@ struct DrainOptions {
   std::string host;  // a member's name
   bool wait = false;
   std::optional<Duration> wait_timeout;
-};
-
-struct UndrainOptions {
-  std::string host;
 };
 
 // The name becomes a part of a key, so it must not reach into another one.
@@ -89,20 +85,6 @@ void print_drain(const Client& client, const std::string& host, bool changed, bo
       {{"node", host}, {"changed", changed}, {"draining", draining}, {"partitions", partitions}});
 }
 
-// Tells a daemon that works through its jobs from one that is dead.
-Error still_leads(const Client& client, const std::string& host,
-                  const cluster::Partitions& partitions, Duration timeout) {
-  const std::string silent = cluster::read_member(client.store, client.layout, host).silence;
-  return {ErrorCode::kFailed,
-          fmt::format("{} still leads {} after {}: {}; the request stands", host,
-                      partitions.empty() ? "partitions" : cluster::partitions_text(partitions),
-                      format_duration(timeout),
-                      silent.empty() ? "it gives them away, each when its jobs have ended "
-                                       "(drain_timeout), or is cut off from Consul"
-                                     : silent + "; if it is dead, others take them after its "
-                                                "session has ended and the lock-delay is over")};
-}
-
 // Waits until the host leads nothing. It may have taken a partition just before it saw the wish.
 Result<void> wait_until_empty(const Client& client, const std::string& host,
                               const std::optional<Duration>& timeout) {
@@ -121,7 +103,14 @@ Result<void> wait_until_empty(const Client& client, const std::string& host,
     if (locks) held = held_by(*locks, host);
     if (locks && held.empty()) return {};
     const Instant now = boot_now();
-    if (now >= until) return tl::unexpected(still_leads(client, host, held, *timeout));
+    if (now >= until) {
+      return fail(ErrorCode::kFailed,
+                  fmt::format("{} still leads {} after {}: it gives them away, each when its jobs "
+                              "have ended (drain_timeout); \"lictor members\" tells whether it "
+                              "answers; the request stands",
+                              host, held.empty() ? "partitions" : cluster::partitions_text(held),
+                              format_duration(*timeout)));
+    }
     if (!locks) {
       client::pause_before_retry();
       continue;
@@ -180,8 +169,7 @@ Result<int> drain(const Client& client, const DrainOptions& options) {
 
 // Errors: kNotFound, there is no such member, and nothing to end. The host may be no member now:
 // the key outlives its daemon, and would empty it when it comes back.
-Result<int> undrain(const Client& client, const UndrainOptions& options) {
-  const std::string& host = options.host;
+Result<int> undrain(const Client& client, const std::string& host) {
   if (auto checked = check_host(host); !checked) return tl::unexpected(checked.error());
   LICTOR_TRY(const bool changed, client::end_drain(client.store, client.layout, host));
   const client::Locks locks =
@@ -225,7 +213,7 @@ Examples:
 }
 
 void add_undrain(Commands& to) {
-  auto [command, options] = to.add(
+  auto [command, host] = to.add(
       "undrain", "Let a host take partitions again",
       R"(HOST is a member's name, or one that left while it was draining. The others give it its share, one
 partition at a time.
@@ -235,7 +223,7 @@ Examples:
   lictor undrain host-a --json | jq .changed
 )",
       undrain);
-  command.argument("HOST", options.host, "The member's name").required();
+  command.argument("HOST", host, "The member's name").required();
 }
 
 }  // namespace lictor::cli

@@ -28,7 +28,6 @@
 #include "base/time_text.h"
 #include "cli/command_table.h"
 #include "cli/json_output.h"
-#include "cli/listing.h"
 #include "cluster/admin_client.h"
 
 namespace lictor::cli {
@@ -93,13 +92,13 @@ class EventReader {
     std::erase_if(leaders_,
                   [&](const auto& each) { return each.second.led_at + kFollowFormer < now; });
     for (const auto& [node, leader] : leaders_) {
-      if (leader.led_at != now) asked.push_back(&at_work.former(node));
+      if (leader.led_at != now) asked.push_back(&at_work.member(node));
     }
     std::vector<Result<json>> answers(asked.size());
     cluster::ask_each(asked.size(), [&](std::size_t i) {
       const auto known = leaders_.find(asked[i]->node);
       const std::string after = known == leaders_.end() ? "" : known->second.next;
-      answers[i] = leader_answer(*asked[i], target_ + wire::query_value(after));
+      answers[i] = asked[i]->get(target_ + wire::query_value(after));
     });
 
     const std::string since = newest_;

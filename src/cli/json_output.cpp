@@ -4,6 +4,7 @@
 
 #include "base/json_text.h"
 #include "base/printable.h"
+#include "base/time_text.h"
 #include "cli/command.h"
 
 namespace lictor::cli {
@@ -18,6 +19,12 @@ void print_json(const Client& client, ordered_json members) {
   ordered_json document{{"queue", client.queue}};
   for (auto& member : members.items()) document[member.key()] = std::move(member.value());
   client.console.print(json_document(document));
+}
+
+std::string duration_text(const nlohmann::json& object, const char* name) {
+  const auto it = object.find(name);
+  if (it == object.end() || !it->is_number_integer()) return {};
+  return format_duration(std::chrono::milliseconds{it->get<std::int64_t>()});
 }
 
 // Works on the text, token by token, without a parser and without recursion.

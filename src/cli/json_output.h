@@ -30,6 +30,9 @@ template <class Range, class ToJson>
   return list;
 }
 
+/// The milliseconds of this name, as text. Empty: there are none.
+[[nodiscard]] std::string duration_text(const nlohmann::json& object, const char* name);
+
 /// `text`, which must be JSON, indented and otherwise unchanged: numbers keep their digits,
 /// repeated names stay.
 [[nodiscard]] std::string indented_json(std::string_view text);

@@ -38,7 +38,6 @@ struct LeaderOptions {
   bool step_down = false;
   bool wait = true;
   Duration timeout = std::chrono::seconds{30};
-  bool watch = false;
 };
 
 // "held", "free", "unknown": it may not be read.
@@ -143,24 +142,23 @@ Result<int> show_leaders(const Client& client, const Locks& locks) {
   return kDone;
 }
 
-// The partitions that were led when the leaders were asked to hand over, by their leaders now.
+// The partitions that were led when the leaders were asked, and have no other leader now.
 struct Handover {
   cluster::Partitions waiting;   // still with the leader that was asked
   cluster::Partitions released;  // with nobody
   cluster::Partitions kept;      // with the same leader again
-  cluster::Partitions moved;
 };
 
 Handover handover_of(const Locks& before, const Locks& now) {
   Handover handover;
   for (std::uint32_t i = 0; i < before.count(); ++i) {
     if (before[i].session.empty()) continue;
-    cluster::Partitions& place = now[i].session.empty()                ? handover.released
-                                 : now[i].session != before[i].session ? handover.moved
-                                 : now[i].text("since") != before[i].text("since")
-                                     ? handover.kept
-                                     : handover.waiting;
-    place.push_back(i);
+    if (now[i].session.empty()) {
+      handover.released.push_back(i);
+    } else if (now[i].session == before[i].session) {
+      const bool again = now[i].text("since") != before[i].text("since");
+      (again ? handover.kept : handover.waiting).push_back(i);
+    }
   }
   return handover;
 }
@@ -182,51 +180,35 @@ void print_handover(const Client& client, const Locks& before, const Locks& now,
   print_json(client, before.count() == 1 ? all[0] : ordered_json{{"partitions", all}});
 }
 
-// Of a queue of one partition: why `who` leads still, or nobody does.
-std::string not_moved(const Client& client, const std::string& who, const Handover& handover,
-                      const std::string& within) {
-  if (!handover.kept.empty()) {
-    return who +
-           " stepped down and leads again, since nobody else took leadership; is another daemon "
-           "up?";
-  }
-  if (!handover.released.empty()) {
-    return who + " stepped down, but nobody has taken leadership" + within +
-           "; is another daemon up?";
-  }
-  const std::string silent = cluster::read_member(client.store, client.layout, who).silence;
-  return fmt::format(
-      "{} has not stepped down{}: {}", who, within,
-      silent.empty() ? "it may be waiting for its jobs (drain_timeout) or be cut off from Consul; "
-                       "the request stands"
-                     : silent +
-                           "; if it is dead, another daemon takes leadership after its session "
-                           "has ended and the lock-delay is over");
+// "leadership", of several partitions "partitions 0-3".
+std::string named(const Locks& locks, const cluster::Partitions& partitions) {
+  return locks.count() == 1 ? "leadership" : cluster::partitions_text(partitions);
 }
 
-// The same of several partitions.
-std::string not_moved(const Handover& handover, const std::string& within) {
+// Why not all has changed hands within the time.
+std::string not_moved(const Locks& before, const Handover& handover, const std::string& within) {
+  const bool single = before.count() == 1;
   std::vector<std::string> parts;
   if (!handover.waiting.empty()) {
-    parts.push_back(cluster::partitions_text(handover.waiting) + " still with the old leaders" +
-                    within + ", whose jobs may be ending (drain_timeout); the request stands");
+    parts.push_back(fmt::format(
+        "{} still with {}{}, whose jobs may be ending (drain_timeout); the request stands",
+        named(before, handover.waiting), single ? before[0].name() : "the old leaders", within));
   }
   if (!handover.released.empty()) {
-    parts.push_back(cluster::partitions_text(handover.released) + " led by nobody" + within);
+    parts.push_back(named(before, handover.released) + " taken by nobody" + within);
   }
   if (!handover.kept.empty()) {
-    parts.push_back(cluster::partitions_text(handover.kept) + " with the same leader again");
+    parts.push_back(named(before, handover.kept) + " with the same leader again");
   }
   const bool taken = handover.released.empty() && handover.kept.empty();
-  return fmt::format("not all partitions have changed hands: {}{}", fmt::join(parts, "; "),
-                     taken ? "" : "; is another daemon up?");
+  return fmt::format("{}: {}{}",
+                     single ? "leadership has not moved" : "not all partitions have changed hands",
+                     fmt::join(parts, "; "), taken ? "" : "; is another daemon up?");
 }
 
 // Waits until each partition that was led has changed hands. Errors: kFailed, not all did.
 Result<int> wait_for_handover(const Client& client, const Locks& before, Duration timeout) {
   const Instant until = boot_now() + timeout;
-  const bool single = before.count() == 1;
-  const std::string who = before[0].name();
   Locks now = before;
   for (;;) {
     auto read = client::read_locks(client.store, client.layout);
@@ -244,22 +226,18 @@ Result<int> wait_for_handover(const Client& client, const Locks& before, Duratio
       if (client.json) print_handover(client, before, now, handover);
       if (!open.empty() || !handover.kept.empty()) {
         const std::string within = " within " + format_duration(timeout);
-        return fail(ErrorCode::kFailed, single ? not_moved(client, who, handover, within)
-                                               : not_moved(handover, within));
+        return fail(ErrorCode::kFailed, not_moved(before, handover, within));
       }
-      if (!client.json && single) {
-        client.console.print_line(who + " stepped down; " + now[0].name() + " leads");
+      if (!client.json && before.count() == 1) {
+        client.console.print_line(before[0].name() + " stepped down; " + now[0].name() + " leads");
       } else if (!client.json) {
         print_leaders(client, now);
       }
       return kDone;
     }
-    client.console.progress(
-        !single ? fmt::format("{} of {} partitions have changed hands", handover.moved.size(),
-                              handover.waiting.size() + handover.released.size() +
-                                  handover.kept.size() + handover.moved.size())
-        : handover.waiting.empty() ? who + " stepped down; nobody leads yet"
-                                   : who + " still leads; its jobs may be ending");
+    client.console.progress(named(before, open) + (handover.waiting.empty()
+                                                       ? ": nobody has taken it yet"
+                                                       : " still there; jobs may be ending"));
     client::wait_for_change(client.store, client.layout, now[open.front()],
                             std::min(until - boot_now(), client::kRereadLocks));
   }
@@ -270,13 +248,7 @@ Result<int> step_down(const Client& client, const Locks& locks, const LeaderOpti
   std::vector<std::string> names;
   for (const auto& [name, partitions] : cluster::partitions_by_leader(locks)) names.push_back(name);
   if (names.empty()) {
-    if (client.json && locks.count() > 1) {
-      print_json(client, {{"partitions", ordered_json::array()}});
-      if (auto error = cluster::nobody_leads(client.stored(), locks))
-        return tl::unexpected(*std::move(error));
-    } else {
-      LICTOR_TRY([[maybe_unused]] const int shown, show_leaders(client, locks));
-    }
+    LICTOR_TRY([[maybe_unused]] const int shown, show_leaders(client, locks));
     return fail(ErrorCode::kPermissionDenied,
                 "who leads is not known: the token may not read the locks");
   }
@@ -301,32 +273,12 @@ Result<int> step_down(const Client& client, const Locks& locks, const LeaderOpti
   return kDone;
 }
 
-// With --watch each round reads the locks again: the number of partitions may change, too.
 Result<int> leader(const Client& client, const LeaderOptions& options) {
-  const auto act = [&]() -> Result<int> {
-    LICTOR_TRY(const auto locks, client::read_locks(client.store, client.layout));
-    return options.step_down ? step_down(client, locks, options) : show_leaders(client, locks);
-  };
-  return options.watch ? watch(client.console, act) : act();
+  LICTOR_TRY(const auto locks, client::read_locks(client.store, client.layout));
+  return options.step_down ? step_down(client, locks, options) : show_leaders(client, locks);
 }
 
 }  // namespace
-
-// Warns producers: a task that is written under a mistyped queue's name waits for ever.
-void note_if_never_led(const Client& client) {
-  const auto locks = client::read_locks(client.store, client.layout);
-  if (!locks) return;
-  if (std::any_of(locks->begin(), locks->end(),
-                  [](const client::LockView& lock) { return lock.index != 0; })) {
-    return;
-  }
-  const auto members = cluster::read_members(client.store, client.layout, *locks);
-  if (members && !members->empty()) return;
-  client.console.note(
-      fmt::format("no daemon has ever led queue \"{}\": {} does not exist; is the "
-                  "queue's name right, and a daemon up?",
-                  client.queue, client.layout.lock_key({locks->count(), 0})));
-}
 
 void note_if_not_led(const Client& client) {
   const auto locks = client::read_locks(client.store, client.layout);
@@ -352,8 +304,6 @@ Examples:
                                    leader);
   const Option step_down = command.flag("--step-down", options.step_down,
                                         "Ask the leader to hand over, and wait for it");
-  command.flag("--watch", options.watch, "Show it again every two seconds, until Ctrl-C")
-      .excludes(step_down);
   const Option no_wait =
       command.flag("--no-wait", options.wait, "Ask without waiting", false).needs(step_down);
   command.duration("--timeout", options.timeout, "Stop waiting after this (default: 30s)")

@@ -1,9 +1,8 @@
 // Prints the tasks of a queue as a table or as JSON. Other commands that list tasks use parts of
 // this file (listing.h).
 //
-// The records in Consul give all states but one: a task that its producer rewrote while it runs
-// looks as if it waited. mark_running() asks the leader about those. So --state running lists all
-// states first and filters afterwards.
+// The states are those of the records in Consul: a task that its producer rewrote while it runs
+// counts as waiting.
 //
 // An empty or short list gets an explanation, since its reader wants to know where a task is: done
 // tasks leave no trace without a history, a type may be mistyped, a queue may be paused or not led,
@@ -23,8 +22,6 @@
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "client/task_info.h"
-#include "cluster/admin_client.h"
-#include "cluster/diagnosis.h"
 #include "cluster/succession.h"
 
 namespace lictor::cli {
@@ -123,40 +120,20 @@ Result<std::optional<TaskState>> state_argument(const std::string& text) {
                           excerpt(text), meant.empty() ? "" : "; did you mean " + meant + '?'));
 }
 
-std::string none_dead(const Client& client, const TaskFilter& filter) {
-  const bool all = filter.type.empty() && filter.reason.empty() && !filter.before;
-  return fmt::format("no {}dead letters in queue \"{}\"{}", all ? "" : "such ", client.queue,
-                     types_hint(client, {TaskState::kDead}, filter.type));
-}
-
-std::string types_hint(const Client& client, const TaskFilter& all, const std::string& type) {
-  if (type.empty()) return {};
-  const auto listed = client.api.list(all);
-  std::map<std::string, std::size_t> counts;
-  for (const TaskInfo& task : listed ? listed->tasks : std::vector<TaskInfo>{}) {
-    if (all.state || task.state < TaskState::kDead) ++counts[task.type];
-  }
-  if (counts.empty() || counts.contains(type)) return {};
-  std::vector<std::string> types;
-  types.reserve(counts.size());
-  for (const auto& [name, count] : counts) types.push_back(fmt::format("\"{}\" ({})", name, count));
-  return "; the types that there are: " + cluster::some(types);
+std::string none_text(const Client& client, const TaskFilter& filter) {
+  const bool dead = filter.state == TaskState::kDead;
+  const bool all =
+      (!filter.state || dead) && filter.type.empty() && filter.reason.empty() && !filter.before;
+  return fmt::format("no {}{} in queue \"{}\"", all ? "" : "such ", dead ? "dead letters" : "tasks",
+                     client.queue);
 }
 
 Result<int> print_list(const Client& client, const TaskFilter& filter, std::size_t limit,
                        bool only_retrying) {
-  TaskFilter asked = filter;
-  // A task that was rewritten while it runs has the record of a waiting one.
-  if (filter.state == TaskState::kRunning) asked.state.reset();
-  LICTOR_TRY(auto listed, client.api.list(asked));
-  cluster::mark_running(client.stored(), client.admin_token, listed.tasks);
-  if (filter.state) {
-    std::erase_if(listed.tasks, [&](const TaskInfo& task) {
-      return client::listed_state(task.state) != *filter.state ||
-             (only_retrying && !is_retrying(task));
-    });
+  LICTOR_TRY(auto listed, client.api.list(filter));
+  if (only_retrying) {
+    std::erase_if(listed.tasks, [](const TaskInfo& task) { return !is_retrying(task); });
   }
-  if (!asked.state && filter.state) std::erase(listed.hidden, client.layout.dead_prefix);
   // Without the right to read the control key, say nothing of a pause.
   const PauseState paused = client.api.paused().value_or(PauseState{});
   std::vector<TaskInfo>& tasks = listed.tasks;
@@ -186,18 +163,12 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
     } else if (found > 1) {
       client.console.note(counts);
     }
-    if (found == 0 && filter.state == TaskState::kDead) {
-      client.console.note(none_dead(client, filter));
-    } else if (found == 0 && dead == 0) {
-      const bool all = !filter.state && filter.type.empty();
-      client.console.note(fmt::format("no {}tasks in queue \"{}\"{}", all ? "" : "such ",
-                                      client.queue,
-                                      all ? " (" + client.layout.tasks_prefix + ")"
-                                          : types_hint(client, {filter.state}, filter.type)));
-      if (all) {
-        client.console.note(
-            "finished tasks are deleted; where \"history\" is configured, \"lictor list --state "
-            "done\" shows them");
+    if (found == 0 && dead == 0) {
+      client.console.note(none_text(client, filter));
+      if (!filter.state && filter.type.empty()) {
+        client.console.note("its tasks are below " + client.layout.tasks_prefix +
+                            "; finished tasks are deleted; where \"history\" is configured, "
+                            "\"lictor list --state done\" shows them");
       }
       if (filter.state == TaskState::kDone) {
         client.console.note("tasks that are done are kept only where \"history\" is configured");
@@ -222,7 +193,6 @@ struct ListOptions {
   std::string state;      // empty: all but what is done
   std::string type;       // empty: all
   std::size_t limit = 0;  // 0: none
-  bool watch = false;
 };
 
 Result<int> list(const Client& client, const ListOptions& options) {
@@ -230,10 +200,7 @@ Result<int> list(const Client& client, const ListOptions& options) {
   LICTOR_TRY(const auto state,
              state_argument(only_retrying ? std::string{client::state_name(TaskState::kScheduled)}
                                           : options.state));
-  const auto show = [&] {
-    return print_list(client, {state, options.type}, options.limit, only_retrying);
-  };
-  return options.watch ? watch(client.console, show) : show();
+  return print_list(client, {state, options.type}, options.limit, only_retrying);
 }
 
 }  // namespace
@@ -255,7 +222,6 @@ Examples:
   command.text("--state", options.state, "Only those in this state", "STATE");
   command.text("--type", options.type, "Only those of this type", "TYPE");
   command.count("--limit", options.limit, "Show the first N (default: all)", 0);
-  command.flag("--watch", options.watch, "Show it again every two seconds, until Ctrl-C");
 }
 
 }  // namespace lictor::cli

@@ -3,25 +3,16 @@
 // Shared by several commands.
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/command.h"
-#include "cluster/admin_client.h"
 
 namespace lictor::cli {
 
-/// "no dead letters in queue "q"": none fits `filter`.
-[[nodiscard]] std::string none_dead(const Client& client, const TaskFilter& filter);
-
-/// "; the types that there are: Mail (3), ..." if those that `all` lets through lack `type`, else
-/// empty.
-[[nodiscard]] std::string types_hint(const Client& client, const TaskFilter& all,
-                                     const std::string& type);
+/// "no such tasks in queue "q"": none fits `filter`.
+[[nodiscard]] std::string none_text(const Client& client, const TaskFilter& filter);
 
 /// The state that --state names; std::nullopt for an empty text. Errors: kInvalid.
 [[nodiscard]] Result<std::optional<TaskState>> state_argument(const std::string& text);
@@ -30,10 +21,8 @@ namespace lictor::cli {
 [[nodiscard]] Result<int> print_list(const Client& client, const TaskFilter& filter,
                                      std::size_t limit, bool only_retrying = false);
 
-/// Notes that no daemon has ever led the queue: its name may be mistyped. Silent if the token may
-/// not read the leader key.
-void note_if_never_led(const Client& client);
-/// Also notes that nobody leads the queue now.
+/// Notes that nobody leads the queue now; if nobody ever has, its name may be mistyped. Silent if
+/// the token may not read the leader key.
 void note_if_not_led(const Client& client);
 
 /// The first reason why the task does not run: the leader's, else as far as Consul knows.
@@ -48,17 +37,5 @@ void note_if_not_led(const Client& client);
 /// Prints everything about the tasks of the id: dead letters alone, or all of them. Errors:
 /// kNotFound, there is none.
 [[nodiscard]] Result<int> show_task(const Client& client, const std::string& id, bool only_dead);
-
-/// The answer of the leader's admin API, a JSON object. Errors: nobody leads, or the leader cannot
-/// be asked from here.
-[[nodiscard]] Result<nlohmann::json> leader_answer(cluster::LeaderClient& leader,
-                                                   const std::string& target);
-
-/// The milliseconds of this name, as text. Empty: there are none.
-[[nodiscard]] std::string duration_text(const nlohmann::json& object, const char* name);
-
-/// Runs a command that shows something again and again, on a terminal in one place, until a signal
-/// or the end of its reader.
-[[nodiscard]] Result<int> watch(Console& console, const std::function<Result<int>()>& show);
 
 }  // namespace lictor::cli

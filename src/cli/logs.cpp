@@ -39,9 +39,8 @@ using exec::StoredLog;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr auto kPollInterval = 200ms;
+constexpr auto kLookEvery = 500ms;
 constexpr std::size_t kMaxBytes = 1U << 20U;
-constexpr auto kFollowWait = 10s;  // for more output, in one request
 constexpr std::chrono::milliseconds kStartWait = 2s;
 
 struct LogsOptions {
@@ -88,19 +87,11 @@ class LogSource {
     return entries;
   }
 
-  // The output from `offset` on, at most about a megabyte. If there is none and the attempt runs,
-  // waits up to `wait` for more.
-  [[nodiscard]] Result<std::string> read(const StoredLog& log, std::uint64_t offset,
-                                         std::chrono::seconds wait) {
-    if (!local()) {
-      return admin_->get(fmt::format("{}&attempt={}&token={}&offset={}&wait={}", target_,
-                                     log.attempt, log.token, offset, wait.count()),
-                         wait);
-    }
-    auto bytes = exec::read_log(log.path, offset, kMaxBytes);
-    if (!bytes || !bytes->empty() || wait == 0s) return bytes;
-    std::this_thread::sleep_for(kPollInterval);
-    return exec::read_log(log.path, offset, kMaxBytes);
+  // The output from `offset` on, at most a megabyte.
+  [[nodiscard]] Result<std::string> read(const StoredLog& log, std::uint64_t offset) {
+    if (local()) return exec::read_log(log.path, offset, kMaxBytes);
+    return admin_->get(
+        fmt::format("{}&attempt={}&token={}&offset={}", target_, log.attempt, log.token, offset));
   }
 
  private:
@@ -234,67 +225,36 @@ class Search {
   std::vector<std::string> heard_, unheard_;
 };
 
-// Prints output in pieces, which may split a character.
-class Printer {
- public:
-  explicit Printer(Console& console) : console_(console) {}
-
-  void print(std::string_view bytes) {
-    if (!console_.out_terminal().is_terminal) return console_.print_bytes(bytes);
-    const std::string text = held_ + std::string{bytes};
-    const std::size_t whole = text.size() - unfinished(text);
-    console_.print(std::string_view{text}.substr(0, whole));
-    held_ = text.substr(whole);
-  }
-  void end() { console_.print(std::exchange(held_, {})); }
-
- private:
-  // The size of an incomplete character at the end.
-  static std::size_t unfinished(std::string_view text) {
-    for (std::size_t n = 1; n <= std::min<std::size_t>(3, text.size()); ++n) {
-      const auto byte = static_cast<unsigned char>(text[text.size() - n]);
-      if ((byte & 0xc0U) == 0x80U) continue;  // inside a character
-      const std::size_t length = byte >= 0xf0U ? 4 : byte >= 0xe0U ? 3 : byte >= 0xc0U ? 2 : 1;
-      return length > n ? n : 0;
-    }
-    return 0;
-  }
-
-  Console& console_;
-  std::string held_;
-};
-
 class Show {
  public:
   Show(const Client& client, const LogsOptions& options, HostLogs& place, StoredLog log)
       : client_(client), options_(options), place_(place), log_(std::move(log)) {}
 
   Result<int> run() {
-    Printer printer{client_.console};
     std::uint64_t offset = 0;
-    for (bool running = true; running;) {
-      // Asked before reading: if it has ended, this read gets everything.
-      running = options_.follow && runs();
-      for (auto wait = 0s;;) {
-        auto bytes = place_.source.read(log_, offset, wait);
+    for (;;) {
+      // Asked before reading: if it has ended, this reading gets everything.
+      const bool running = options_.follow && runs();
+      for (bool more = true; more;) {
+        const auto bytes = place_.source.read(log_, offset);
         // An empty log is removed when the attempt ends.
         if (!bytes && bytes.error().code == ErrorCode::kNotFound && offset == 0 && log_.size == 0) {
           return printed_nothing(false);
         }
-        if (!bytes) return broken_off(printer, std::move(bytes.error()));
+        if (!bytes) return broken_off(bytes.error());
+        more = !bytes->empty();
         offset += bytes->size();
-        printer.print(*bytes);
+        print(*bytes);
         if (options_.follow) {
           if (auto flushed = client_.console.flush(); !flushed) {
             return tl::unexpected(std::move(flushed.error()));
           }
         }
         if (client_.console.reader_gone()) return kDone;
-        if (wait > 0s || (bytes->empty() && !running)) break;
-        if (bytes->empty()) wait = kFollowWait;
       }
+      if (!running) break;
+      std::this_thread::sleep_for(kLookEvery);
     }
-    printer.end();
     if (offset == 0) return printed_nothing(log_.running && !options_.follow);
     if (const std::string error = lost_output(); !error.empty()) {
       client_.console.report_note(fmt::format("more output of attempt {} was lost on {}: {}",
@@ -324,9 +284,14 @@ class Show {
     return kDone;
   }
 
+  // On a terminal a character that two pieces share shows as the escapes of its bytes.
+  void print(std::string_view bytes) const {
+    Console& console = client_.console;
+    console.out_terminal().is_terminal ? console.print(bytes) : console.print_bytes(bytes);
+  }
+
   // The daemon that is asked may stop as soon as the job has ended.
-  Result<int> broken_off(Printer& printer, Error error) {
-    printer.end();
+  Result<int> broken_off(Error error) {
     error.message = place_.node + ": " + error.message;
     if (!options_.follow) return tl::unexpected(std::move(error));
     const bool claimed = is_claimed();

@@ -20,21 +20,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json member_json(const cluster::Member& member) {
-  const ordered_json pid = ordered_json::parse(member.pid, nullptr, false);
-  return {{"node", member.node},
-          {"host", text_or_null(member.host)},
-          {"pid", pid.is_number() ? pid : text_or_null(member.pid)},
-          {"version", text_or_null(member.version)},
-          {"admin", member.admin},
-          {"since", text_or_null(member.since)},
-          {"seen", text_or_null(member.seen)},
-          {"answers", member.answers ? ordered_json(*member.answers) : ordered_json{}},
-          {"leads", member.leads},
-          {"partitions", member.partitions},
-          {"draining", member.draining}};
-}
-
 // "0-3,7 (5)"
 std::string held_text(const cluster::Member& member) {
   if (member.partitions.empty()) return "none";
@@ -72,25 +57,6 @@ Table table_of(const std::vector<cluster::Member>& members, bool single) {
   return table;
 }
 
-// Which partitions are free, or about to move.
-void note_moves(const Client& client, const client::Locks& locks,
-                const std::vector<cluster::Member>& members) {
-  if (locks.count() == 1) return;
-  const cluster::Partitions free = cluster::free_partitions(locks);
-  if (!free.empty()) {
-    client.console.note(fmt::format("nobody leads {}; \"lictor leader\" says who takes {}",
-                                    cluster::partitions_text(free),
-                                    free.size() == 1 ? "it" : "them"));
-  }
-  const cluster::Partitions moving = cluster::partitions_to_move(locks, members, client.queue);
-  if (moving.empty()) return;
-  client.console.note(moving.size() == 1
-                          ? "one partition is about to move to another member"
-                          : fmt::format("{} partitions are about to move to other members, each "
-                                        "leader's one at a time",
-                                        moving.size()));
-}
-
 // A leader without an entry is a daemon that has just come, or one whose token may not write it.
 void note_no_members(const Client& client, const client::Locks& locks) {
   const auto leaders = cluster::partitions_by_leader(locks);
@@ -113,9 +79,12 @@ Result<int> members(const Client& client) {
   LICTOR_TRY(auto members, cluster::read_members(client.store, client.layout, locks));
   cluster::ask_all(members);
   if (client.json) {
+    const auto to_json = [&](const cluster::Member& member) {
+      return cluster::member_json(member, client.queue);
+    };
     print_json(client, {{"partitions", known ? ordered_json(locks.count()) : ordered_json{}},
                         {"free", cluster::free_partitions(locks)},
-                        {"members", json_list(members, member_json)}});
+                        {"members", json_list(members, to_json)}});
     return kDone;
   }
   if (members.empty()) {
@@ -123,7 +92,12 @@ Result<int> members(const Client& client) {
     return kDone;
   }
   client.console.print(table_of(members, locks.count() == 1).render(client.console.width()));
-  note_moves(client, locks, members);
+  const cluster::Partitions free = cluster::free_partitions(locks);
+  if (locks.count() > 1 && !free.empty()) {
+    client.console.note(fmt::format("nobody leads {}; \"lictor leader\" says who takes {}",
+                                    cluster::partitions_text(free),
+                                    free.size() == 1 ? "it" : "them"));
+  }
   return kDone;
 }
 
@@ -133,7 +107,7 @@ void add_members(Commands& to) {
   to.add(
       "members", "List the daemons that take part",
       R"(Where the queue has several partitions: also which of them each member leads, which members are
-draining, and which partitions are free or about to move.
+draining, and which partitions are free.
 
 Examples:
   lictor members

@@ -18,10 +18,6 @@ tl::unexpected<Error> refuse(std::string_view where, const std::string& message)
   return fail(ErrorCode::kInvalid, std::string{where} + ": " + message);
 }
 
-tl::unexpected<Error> no_duration(std::string_view flag, std::string_view text) {
-  return refuse(flag, duration_expected(text));
-}
-
 // taskPara as JSON: the members of --para-json, then those of --para: NAME=TEXT, NAME:=JSON.
 Result<std::string> parameters(const TaskText& text) {
   if (text.para_json && !parse_json(*text.para_json)) {
@@ -66,21 +62,14 @@ Result<std::string> parameters(const TaskText& text) {
   return object.take();
 }
 
-// A moment, said by itself or by its distance.
-Result<std::optional<WallTime>> moment(const char* at_flag, const std::optional<std::string>& at,
-                                       const char* in_flag, const std::optional<std::string>& in,
-                                       WallTime now) {
-  if (at) {
-    const auto time = time_argument(*at);
-    if (!time) return refuse(at_flag, time.error().message);
-    return *time;
-  }
-  if (in) {
-    const auto delay = parse_duration(*in);
-    if (!delay) return no_duration(in_flag, *in);
-    return now + std::chrono::ceil<std::chrono::milliseconds>(*delay);
-  }
-  return std::nullopt;
+// A moment, by itself or by its distance.
+Result<std::optional<WallTime>> moment(const char* flag, const std::optional<std::string>& at,
+                                       const std::optional<Duration>& in, WallTime now) {
+  if (in) return now + std::chrono::ceil<std::chrono::milliseconds>(*in);
+  if (!at) return std::nullopt;
+  const auto time = time_argument(*at);
+  if (!time) return refuse(flag, time.error().message);
+  return *time;
 }
 
 // The fields that say what to run, and how. `type_flag` gives the type.
@@ -97,13 +86,9 @@ Result<client::RecordFields> work(const TaskText& text, const char* type_flag) {
   }
   fields.serial_key = text.serial_key;
   fields.max_attempts = text.max_attempts;
-  if (text.timeout && !parse_duration(*text.timeout)) {
-    return no_duration("--timeout", *text.timeout);
-  }
-  fields.timeout = text.timeout;
+  if (text.timeout) fields.timeout = format_duration(*text.timeout);
   if (text.backoff) {
-    if (!parse_duration(*text.backoff)) return no_duration("--backoff", *text.backoff);
-    fields.backoff = "{\"initial\":" + json_quoted(*text.backoff) + '}';
+    fields.backoff = "{\"initial\":" + json_quoted(format_duration(*text.backoff)) + '}';
   }
   return fields;
 }
@@ -127,15 +112,10 @@ void add_limits(Arguments& to, TaskText& task) {
   to.text("--serial-key", task.serial_key, "Tasks of one key run one after the other", "KEY");
   to.count("--max-attempts", task.max_attempts,
            "A dead letter after N failed attempts (default: the executor's setting)", 1);
-  to.text("--timeout", task.timeout, "End an attempt after this (default: the executor's setting)",
-          "DURATION");
-  to.text("--backoff", task.backoff,
-          "Wait after the first failure (default: the executor's setting)", "DURATION");
-}
-
-std::string duration_expected(std::string_view text) {
-  return R"(expected a duration such as "90s", "10m" or "2h", at most 10 years, got ")" +
-         excerpt(text) + '"';
+  to.duration("--timeout", task.timeout,
+              "End an attempt after this (default: the executor's setting)");
+  to.duration("--backoff", task.backoff,
+              "Wait after the first failure (default: the executor's setting)");
 }
 
 // Read as a record's times are, so a flag and a field take the same forms.
@@ -155,11 +135,10 @@ Result<client::NewRecord> new_task(const TaskText& text, WallTime now, client::T
   if (const std::string fault = client::id_fault(fields.id); !fault.empty()) {
     return refuse("--id", '"' + excerpt(fields.id) + "\" " + fault);
   }
-  LICTOR_TRY(const auto task_time, moment("--task-time", text.task_time, "", {}, now));
+  LICTOR_TRY(const auto task_time, moment("--task-time", text.task_time, {}, now));
   fields.task_time = task_time.value_or(now);
-  LICTOR_TRY(fields.execute_at, moment("--at", text.at, "--in", text.in, now));
-  LICTOR_TRY(fields.expire_at,
-             moment("--expire-at", text.expire_at, "--expire-in", text.expire_in, now));
+  LICTOR_TRY(fields.execute_at, moment("--at", text.at, text.in, now));
+  LICTOR_TRY(fields.expire_at, moment("--expire-at", text.expire_at, text.expire_in, now));
   return client::make_record(fields);
 }
 

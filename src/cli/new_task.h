@@ -6,7 +6,7 @@
 //                  |
 //                  +-- read_parameters(): "@FILE" and "-" are replaced once all flags are read
 //
-// Texts stay unread up to new_task(), so that an error names the flag with the text that was given,
+// Times stay unread up to new_task(), so that an error names the flag with the text that was given,
 // and "--in 10m" counts from when the task is written.
 
 #include <cstdint>
@@ -21,21 +21,20 @@
 
 namespace lictor::cli {
 
-/// Unread.
 struct TaskText {
   std::string type;
   std::optional<std::string> id;
   std::vector<std::string> paras;        ///< "NAME=VALUE"
   std::optional<std::string> para_json;  ///< JSON
   std::optional<std::string> at;         ///< RFC 3339, or seconds since the epoch
-  std::optional<std::string> in;         ///< a duration
+  std::optional<Duration> in;
   std::optional<std::string> expire_at;  ///< as `at`
-  std::optional<std::string> expire_in;  ///< as `in`
+  std::optional<Duration> expire_in;
   std::optional<std::string> task_time;
   std::optional<std::string> serial_key;
   std::optional<std::uint32_t> max_attempts;
-  std::optional<std::string> timeout;
-  std::optional<std::string> backoff;  ///< a duration: the first one
+  std::optional<Duration> timeout;
+  std::optional<Duration> backoff;  ///< the first one
 };
 
 /// --para and --para-json, which is to be read afterwards.
@@ -49,13 +48,15 @@ void add_limits(Arguments& to, TaskText& task);
 [[nodiscard]] Result<client::NewRecord> new_task(const TaskText& text, WallTime now,
                                                  client::TaskIds& ids);
 
+/// submit --ndjson: writes a task of each line of `file` ("-": standard input). `type`: of records
+/// without one; may be empty.
+[[nodiscard]] Result<int> submit_many(const Client& client, const std::string& file,
+                                      const std::string& type, SubmitOrder order);
+
 /// The record of a schedule's tasks. Errors: as above.
 [[nodiscard]] Result<std::string> task_template(const TaskText& text);
 
 /// A time as an argument: RFC 3339 with a zone, or seconds or milliseconds since the epoch.
 [[nodiscard]] Result<WallTime> time_argument(std::string_view text);
-
-/// The error for `text`, which is not a duration.
-[[nodiscard]] std::string duration_expected(std::string_view text);
 
 }  // namespace lictor::cli

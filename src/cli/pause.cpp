@@ -28,7 +28,7 @@ Result<int> print_pause(const Client& client, bool changed) {
   } else {
     client.console.print_line(queue + (changed ? "resumed" : "not paused"));
   }
-  note_if_never_led(client);
+  note_if_not_led(client);
   return kDone;
 }
 

@@ -6,6 +6,7 @@
 #include "cli/bulk.h"
 #include "cli/command_table.h"
 #include "cli/listing.h"
+#include "client/change.h"
 
 namespace lictor::cli {
 namespace {
@@ -13,21 +14,20 @@ namespace {
 struct RetryOptions {
   Selection selection;
   bool drop_expiry = false;
-  std::string type;
-  std::string reason;
+  DeadOptions dead;
 };
 
 Result<int> retry(const Client& client, const RetryOptions& options) {
   BulkResult result;
   std::function<std::string(const TaskInfo&)> line;
   if (options.selection.all) {
-    const TaskFilter filter = dead_filter(client, options.type, options.reason);
+    const TaskFilter filter = dead_filter(client, options.dead);
     LICTOR_TRY(result, client.api.retry_all(filter, options.drop_expiry, progress_of(client)));
     if (result.tasks.empty() && result.refused.empty()) {
-      client.console.note(none_dead(client, filter));
+      client.console.note(none_text(client, filter));
     }
   } else {
-    result = each_of(options.selection.ids, [&](const std::string& id) {
+    result = client::change_each(options.selection.ids, [&](const std::string& id) {
       return client.api.retry(id, options.drop_expiry);
     });
     line = [](const TaskInfo& letter) {
@@ -57,8 +57,7 @@ Examples:
       retry);
   const Option all = add_selection(command, options.selection, "The tasks' ids",
                                    "All dead letters that the filters let through");
-  command.text("--type", options.type, "Only those of this type", "TYPE").needs(all);
-  command.text("--reason", options.reason, "Only those of this reason", "TEXT").needs(all);
+  add_dead_options(command, options.dead, &all);
   command.flag("--drop-expiry", options.drop_expiry, "Remove expireAt");
 }
 

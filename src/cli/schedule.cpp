@@ -42,15 +42,7 @@ Result<StoredSchedule> get_schedule(const Client& client, Schedules& schedules,
   return stored;
 }
 
-Option add_schedule_name(Arguments& to, std::string& target) {
-  return to.argument("NAME", target, "The schedule's name");
-}
-
 namespace {
-
-struct ScheduleOptions {
-  std::string name;
-};
 
 // A schedule that is paused, has ended or cannot be read has no next tick.
 std::optional<Tick> next_of(const StoredSchedule& stored, WallTime now) {
@@ -146,9 +138,9 @@ Result<int> schedule_list(const Client& client) {
   return kDone;
 }
 
-Result<int> schedule_show(const Client& client, const ScheduleOptions& options) {
+Result<int> schedule_show(const Client& client, const std::string& name) {
   Schedules schedules{client.store, client.layout};
-  LICTOR_TRY(const auto stored, get_schedule(client, schedules, options.name));
+  LICTOR_TRY(const auto stored, get_schedule(client, schedules, name));
   const WallTime now = wall_now();
   if (client.json) {
     ordered_json out = schedule_json(stored, now);
@@ -177,45 +169,44 @@ Result<int> schedule_show(const Client& client, const ScheduleOptions& options) 
   return kDone;
 }
 
-Result<int> schedule_remove(const Client& client, const ScheduleOptions& options) {
-  LICTOR_TRY(const auto removed, Schedules(client.store, client.layout).remove(options.name));
+Result<int> schedule_remove(const Client& client, const std::string& name) {
+  LICTOR_TRY(const auto removed, Schedules(client.store, client.layout).remove(name));
   if (client.json) {
-    print_json(client, {{"name", options.name}, {"removed", true}});
+    print_json(client, {{"name", name}, {"removed", true}});
   } else {
-    client.console.print_line(named_schedule(options.name) +
-                              " is removed; tasks that it made stay");
+    client.console.print_line(named_schedule(name) + " is removed; tasks that it made stay");
   }
   if (removed.from_config) {
-    client.console.note("the leader writes " + named_schedule(options.name) +
+    client.console.note("the leader writes " + named_schedule(name) +
                         " again, as its configuration says; to end it, remove it there and run "
                         "\"systemctl reload lictor\" on each host");
   }
   return kDone;
 }
 
-Result<int> schedule_run(const Client& client, const ScheduleOptions& options) {
-  LICTOR_TRY(const auto id, Schedules(client.store, client.layout).run(options.name, wall_now()));
+Result<int> schedule_run(const Client& client, const std::string& name) {
+  LICTOR_TRY(const auto id, Schedules(client.store, client.layout).run(name, wall_now()));
   if (client.json) {
-    print_json(client, {{"name", options.name}, {"id", id}, {"key", client.layout.task_key(id)}});
+    print_json(client, {{"name", name}, {"id", id}, {"key", client.layout.task_key(id)}});
   } else {
     client.console.print_line(id);
   }
   return kDone;
 }
 
-Result<int> schedule_pause(const Client& client, const ScheduleOptions& options) {
-  return set_paused(client, options.name, true);
+Result<int> schedule_pause(const Client& client, const std::string& name) {
+  return set_paused(client, name, true);
 }
 
-Result<int> schedule_resume(const Client& client, const ScheduleOptions& options) {
-  return set_paused(client, options.name, false);
+Result<int> schedule_resume(const Client& client, const std::string& name) {
+  return set_paused(client, name, false);
 }
 
 // A command that takes the name of a schedule.
 void add_named(Commands& to, const char* name, const char* what, const char* about,
-               Result<int> (*body)(const Client&, const ScheduleOptions&)) {
-  auto [command, options] = to.add(name, what, about, body);
-  add_schedule_name(command, options.name).required();
+               Result<int> (*body)(const Client&, const std::string&)) {
+  auto [command, target] = to.add(name, what, about, body);
+  command.argument("NAME", target, "The schedule's name").required();
 }
 
 }  // namespace
@@ -233,12 +224,8 @@ std::vector<std::string> tick_reasons(const Client& client, const std::string& i
                         stored->definition.error().message)};
   }
   const schedule::Definition& read = *stored->definition;
-  if (read.last_task == id) {
-    return {named_schedule(name) +
-            " made it last, and it is gone: it is done, or somebody deleted it; a queue with "
-            "\"history\" keeps what is done"};
-  }
-  if (read.schedule.next_after(tick - std::chrono::seconds{1}) != tick) {
+  const bool made_last = read.last_task == id;  // perhaps by "schedule run", at no tick
+  if (!made_last && read.schedule.next_after(tick - std::chrono::seconds{1}) != tick) {
     const auto next = read.schedule.next_after(tick);
     return {
         fmt::format("{} ({}) has no such tick{}; a task made by \"lictor schedule run\" that "
@@ -246,11 +233,11 @@ std::vector<std::string> tick_reasons(const Client& client, const std::string& i
                     named_schedule(name), rule_line(*stored),
                     next ? ", its next one would be " + schedule::tick_text(*next) : "")};
   }
-  if (read.last_tick && tick <= *read.last_tick) {
+  if (made_last || (read.last_tick && tick <= *read.last_tick)) {
     return {
-        fmt::format("the leader has decided about this tick (lastTick is {}): the task was made "
-                    "and is gone, or the tick was skipped, by \"missed\" or by \"overlap\"",
-                    schedule::tick_text(*read.last_tick))};
+        "the leader has decided about this tick: its task was made and is gone, done or deleted (a "
+        "queue with \"history\" keeps what is done), or the tick was skipped, by \"missed\" or by "
+        "\"overlap\""};
   }
   std::vector<std::string> reasons;
   const WallTime now = wall_now();

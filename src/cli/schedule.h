@@ -23,9 +23,6 @@ namespace lictor::cli {
 void add_schedule_add(Commands& to);
 void add_schedule_next(Commands& to);
 
-/// NAME of the commands on one schedule.
-Option add_schedule_name(Arguments& to, std::string& target);
-
 /// `schedule "nightly"`
 [[nodiscard]] std::string named_schedule(const std::string& name);
 /// "2026-11-24T09:30:00Z (in 3h)"; empty without a tick.

@@ -116,7 +116,7 @@ tl::unexpected<Error> refused(const std::string& name, Error error) {
   return tl::unexpected(std::move(error));
 }
 
-// The first daemon may come later; the note about a queue that was never led catches a mistyped
+// The first daemon may come later; the note about a queue that nobody leads catches a mistyped
 // name.
 Result<int> schedule_add(const Client& client, const ScheduleAddOptions& options) {
   Schedules schedules{client.store, client.layout};
@@ -139,7 +139,7 @@ Result<int> schedule_add(const Client& client, const ScheduleAddOptions& options
   }
   if (ticks.empty()) client.console.note("all its ticks have passed, so it makes no tasks");
   if (added->definition->paused) client.console.note("it is paused, so it makes no tasks");
-  note_if_never_led(client);
+  note_if_not_led(client);
   return kDone;
 }
 
@@ -211,7 +211,7 @@ Examples:
   lictor schedule add nightly --replace --file nightly.json
 )",
       schedule_add, {.queue = Command::Queue::kMayBeNew});
-  add_schedule_name(command, options.name).required();
+  command.argument("NAME", options.name, "The schedule's name").required();
   Option file = command.text("-f,--file", options.file,
                              "The whole record, from a file or from standard input", "FILE|-");
   const std::size_t first_of_flags = command.size();
@@ -246,7 +246,7 @@ Examples:
   lictor schedule next --cron '0 0 L * *' --json | jq -r .ticks[].tick
 )",
       schedule_next);
-  Option name = add_schedule_name(command, options.name);
+  Option name = command.argument("NAME", options.name, "The schedule's name");
   const std::size_t first_of_rule = command.size();
   add_rule_flags(command, options.rule);
   name.excludes(command.from(first_of_rule));

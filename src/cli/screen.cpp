@@ -106,29 +106,27 @@ void Screen::draw(const Page& page, const Page& last) {
   write_all(shown);
 }
 
-// An escape sequence arrives in one read(), as terminals send it; one that is cut off counts as
-// Escape.
+// An escape sequence arrives in one read(), as terminals send it.
 Screen::Input Screen::read(std::chrono::milliseconds wait) {
   std::array<pollfd, 2> polled{{{STDIN_FILENO, POLLIN, 0}, {signals_.get(), POLLIN, 0}}};
   if (::poll(polled.data(), polled.size(), static_cast<int>(wait.count())) <= 0) return {};
   signalfd_siginfo signal{};
   if (::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
-    return {signal.ssi_signo == SIGWINCH ? Key::kResized : Key::kQuit, 0};
+    return {signal.ssi_signo == SIGWINCH ? Key::kResized : Key::kQuit};
   }
   std::array<char, 16> bytes{};
   const ssize_t count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
-  if (count <= 0)
-    return {(polled[0].revents & (POLLIN | POLLHUP)) != 0 ? Key::kQuit : Key::kNone, 0};
+  if (count <= 0) return {(polled[0].revents & (POLLIN | POLLHUP)) != 0 ? Key::kQuit : Key::kNone};
   const std::string_view typed{bytes.data(), static_cast<std::size_t>(count)};
-  if (typed == "\x1b[A") return {Key::kUp, 0};
-  if (typed == "\x1b[B") return {Key::kDown, 0};
-  if (typed[0] == '\x1b') return {Key::kEscape, 0};
+  if (typed == "\x1b[A") return {Key::kUp};
+  if (typed == "\x1b[B") return {Key::kDown};
+  if (typed[0] == '\x1b') return {Key::kOther};
   const bool quit = typed[0] == 'q' || typed[0] == '\x03' || typed[0] == '\x04';
   const Key key = quit           ? Key::kQuit
                   : typed == "k" ? Key::kUp
                   : typed == "j" ? Key::kDown
                                  : Key::kOther;
-  return {key, typed[0], std::string{typed}};
+  return {key, typed[0]};
 }
 
 }  // namespace lictor::cli

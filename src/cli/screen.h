@@ -25,11 +25,10 @@ namespace lictor::cli {
 /// shown before. Not thread safe.
 class Screen {
  public:
-  enum class Key { kNone, kOther, kUp, kDown, kEscape, kQuit, kResized };
+  enum class Key { kNone, kOther, kUp, kDown, kQuit, kResized };
   struct Input {
     Key key = Key::kNone;
-    char character = 0;  ///< of kOther
-    std::string text{};  ///< of any but escapes: all that was typed
+    char character = 0;  ///< the first that was typed; of signals and escapes 0
   };
 
   /// Blocks the signals that end the screen, for this thread and those that it starts later. Call

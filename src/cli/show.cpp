@@ -9,7 +9,6 @@
 #include "cli/json_output.h"
 #include "cli/listing.h"
 #include "client/task_info.h"
-#include "cluster/admin_client.h"
 
 namespace lictor::cli {
 namespace {
@@ -114,12 +113,8 @@ Result<int> report_none(const Client& client, const std::string& id, const Error
   return tl::unexpected(error);
 }
 
-struct ShowOptions {
-  std::string id;
-};
-
-Result<int> show(const Client& client, const ShowOptions& options) {
-  return show_task(client, options.id, false);
+Result<int> show(const Client& client, const std::string& id) {
+  return show_task(client, id, false);
 }
 
 }  // namespace
@@ -127,11 +122,9 @@ Result<int> show(const Client& client, const ShowOptions& options) {
 Result<int> show_task(const Client& client, const std::string& id, bool only_dead) {
   auto found = client.api.show(id);
   if (!found) return report_none(client, id, found.error());
-  if (!only_dead) {
-    cluster::mark_running(client.stored(), client.admin_token, *found);
-    return print_tasks(client, id, *found);
+  if (only_dead) {
+    std::erase_if(*found, [](const TaskInfo& task) { return task.state != TaskState::kDead; });
   }
-  std::erase_if(*found, [](const TaskInfo& task) { return task.state != TaskState::kDead; });
   if (!found->empty()) return print_tasks(client, id, *found);
   return report_none(client, id,
                      {ErrorCode::kNotFound, "task " + id + " is not dead; see \"lictor show " +
@@ -139,13 +132,12 @@ Result<int> show_task(const Client& client, const std::string& id, bool only_dea
 }
 
 void add_show(Commands& to) {
-  auto [command, options] =
-      to.add("show", "Show everything about a task, also a dead one", R"(Examples:
+  auto [command, id] = to.add("show", "Show everything about a task, also a dead one", R"(Examples:
   lictor show 42
   lictor show 42 --json | jq .tasks[0].error
 )",
-             show);
-  command.argument("ID", options.id, "The task's id").required();
+                              show);
+  command.argument("ID", id, "The task's id").required();
 }
 
 }  // namespace lictor::cli

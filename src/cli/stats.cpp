@@ -10,7 +10,6 @@
 #include "base/try.h"
 #include "cli/command_table.h"
 #include "cli/json_output.h"
-#include "cli/listing.h"
 #include "cluster/admin_client.h"
 #include "cluster/leader_status.h"
 
@@ -23,7 +22,7 @@ using nlohmann::ordered_json;
 // Of the queue, by one of its leaders.
 // Leadership may have moved since Consul was read, and a follower has no figures.
 Result<json> status_of(const Client& client, cluster::LeaderClient& leader) {
-  LICTOR_TRY(const auto status, leader_answer(leader, "/v1/status"));
+  LICTOR_TRY(const auto status, leader.get("/v1/status"));
   for (const json& each : status.value("queues", json::array())) {
     if (text_of(each, "name") != client.queue || text_of(each, "role") == "following") continue;
     return each;

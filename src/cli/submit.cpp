@@ -22,7 +22,6 @@
 #include "cli/listing.h"
 #include "cli/new_task.h"
 #include "cli/process.h"
-#include "cli/submit_many.h"
 #include "client/task_info.h"
 
 namespace lictor::cli {
@@ -216,10 +215,10 @@ void add_submit(Commands& to) {
   add_parameters(command, task);
   const Option at = command.text(
       "--at", task.at, "Not before this time: RFC 3339, or seconds since the epoch", "TIME");
-  command.text("--in", task.in, "Not before this time has passed", "DURATION").excludes(at);
+  command.duration("--in", task.in, "Not before this time has passed").excludes(at);
   const Option expire_at = command.text("--expire-at", task.expire_at,
                                         "A dead letter if not started by then: as --at", "TIME");
-  command.text("--expire-in", task.expire_in, "A dead letter if not started by then", "DURATION")
+  command.duration("--expire-in", task.expire_in, "A dead letter if not started by then")
       .excludes(expire_at);
   command.text("--task-time", task.task_time, "The place in the order (default: now)", "TIME");
   add_limits(command, task);

@@ -14,8 +14,6 @@
 //
 // Memory is bounded: only lines that are not settled are kept, and with --json the ids.
 
-#include "cli/submit_many.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -33,6 +31,7 @@
 #include "base/unique_fd.h"
 #include "cli/input.h"
 #include "cli/json_output.h"
+#include "cli/new_task.h"
 #include "cli/process.h"
 #include "client/record_writer.h"
 #include "wire/record.h"
@@ -45,7 +44,6 @@ using namespace std::chrono_literals;
 
 constexpr auto kProgressAfter = 1s;
 constexpr auto kProgressEvery = 200ms;
-constexpr auto kProgressLineEvery = 10s;        // where nobody looks at a terminal
 constexpr std::size_t kMaxRefusalsShown = 100;  // refusals; the summary counts them all
 
 class Submission {
@@ -230,20 +228,13 @@ class Submission {
     if (client_.json) refusals_.push_back({{"line", line}, {"error", why}});
   }
 
-  // Where nobody looks at a terminal, a line each ten seconds shows a log that the command lives.
   void update_progress() {
     const Instant now = boot_now();
-    const bool terminal = client_.console.err_terminal().moves;
     if (now - started_ < kProgressAfter || now < next_progress_) return;
-    next_progress_ = now + (terminal ? Duration{kProgressEvery} : Duration{kProgressLineEvery});
+    next_progress_ = now + kProgressEvery;
     const double seconds = std::chrono::duration<double>(now - started_).count();
     const auto rate = static_cast<std::size_t>(static_cast<double>(written_) / seconds);
-    const std::string line = fmt::format("{}, {}/s", counts(), rate);
-    if (terminal) {
-      client_.console.progress(line);
-    } else if (now - started_ >= kProgressLineEvery) {
-      client_.console.note(line);
-    }
+    client_.console.progress(fmt::format("{}, {}/s", counts(), rate));
   }
 
   [[nodiscard]] std::string counts() const {

@@ -4,7 +4,7 @@
 //
 //   main thread                              asker
 //   draw every 200 ms or at a key  <-------- view_: refreshed each second, and after an order
-//   key --> question_ --y, Enter--> order_ --> carried out; its text becomes message_
+//   key --> question_ --y--> order_ ---------> carried out; its text becomes message_
 //
 // All state between them is under mutex_; the asker gives it up while it asks, and works on a copy
 // of the view. The asker reads /v1/queues first: if that says that Consul is away, it does not ask
@@ -51,26 +51,8 @@ constexpr std::size_t kShownFailures = 8;
 // Stands on the last line until it is answered.
 struct Question {
   std::string text;
-  std::function<std::string(const std::string& typed)> act;  // by the asker
-  bool asks_text = false;                                    // else y or n
-  std::string typed{};
+  std::function<std::string()> act;  // by the asker
 };
-
-// Adds what was typed. True: Enter.
-bool take_line(std::string_view typed, std::string& line) {
-  for (const char c : typed) {
-    if (c == '\r' || c == '\n') return true;
-    if (c == '\x7f' || c == '\b') {
-      while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0xc0U) == 0x80U) {
-        line.pop_back();
-      }
-      if (!line.empty()) line.pop_back();
-    } else if (static_cast<unsigned char>(c) >= 0x20U) {
-      line += c;
-    }
-  }
-  return false;
-}
 
 // The screen's state machine and its asker. run() is for the main thread.
 class Top {
@@ -97,8 +79,8 @@ class Top {
       lock.unlock();
       const Screen::Input input = screen_.read(kDrawEvery);
       lock.lock();
-      // A signal and the end of the input have no text, and end also a question.
-      if (input.key == Screen::Key::kQuit && (!question_ || input.text.empty())) break;
+      // A signal and the end of the input have no character, and end also a question.
+      if (input.key == Screen::Key::kQuit && (!question_ || input.character == 0)) break;
       if (input.key != Screen::Key::kNone) on_key(input);
     }
     return end();
@@ -169,16 +151,11 @@ class Top {
     }
   }
 
-  // Escape and Ctrl-C leave the question without an answer, as does any key but y where y or n was
-  // asked.
+  // Any key but y leaves the question without an answer.
   void on_answer(const Screen::Input& input) {
-    const bool ctrl = !input.text.empty() && (input.text[0] == '\x03' || input.text[0] == '\x04');
     if (input.key == Screen::Key::kResized) return;
-    if (input.key == Screen::Key::kEscape || ctrl || input.text.empty()) return question_.reset();
-    if (question_->asks_text && !take_line(input.text, question_->typed)) return;
     const Question question = *std::exchange(question_, std::nullopt);
-    if (!question.asks_text && input.character != 'y') return;
-    give([question] { return question.act(question.typed); });
+    if (input.character == 'y') give(question.act);
   }
 
   // The row that is chosen, in the lists as they are now; null: none is, or it has gone.
@@ -207,19 +184,12 @@ class Top {
 
   void pause_or_resume() {
     const bool paused = view_.queue.contains("paused") && !view_.queue["paused"].is_null();
-    if (paused) {
-      question_ = {"resume queue " + client_.queue + "? y/n", [this](const std::string&) {
-                     const auto done = client_.api.resume();
-                     return done ? std::string{"resumed"} : done.error().message;
-                   }};
-      return;
-    }
-    question_ = {"pause queue " + client_.queue + "? Enter does, Esc does not. The reason: ",
-                 [this](const std::string& reason) {
-                   const auto done = client_.api.pause(reason);
-                   return done ? std::string{"paused; p resumes"} : done.error().message;
-                 },
-                 true};
+    question_ = {(paused ? "resume queue " : "pause queue ") + client_.queue + "? y/n", [=, this] {
+                   const auto done = paused ? client_.api.resume() : client_.api.pause();
+                   return !done    ? done.error().message
+                          : paused ? std::string{"resumed"}
+                                   : std::string{"paused; p resumes"};
+                 }};
   }
 
   // The question keeps the id of the chosen task: the list may move before it is answered.
@@ -228,8 +198,7 @@ class Top {
     if (task.is_null() || is_dead(task)) return show_note("choose a running or waiting task first");
     const std::string id = text_of(task, "id");
     const bool running = text_of(task, "state") == "running";
-    question_ = {"cancel " + id + (running ? "? Its job is stopped. y/n" : "? y/n"),
-                 [this, id](const std::string&) {
+    question_ = {"cancel " + id + (running ? "? Its job is stopped. y/n" : "? y/n"), [this, id] {
                    const auto cancelled = client_.api.cancel(id);
                    return cancelled ? "cancelled " + id : cancelled.error().message;
                  }};
@@ -239,7 +208,7 @@ class Top {
     const json task = chosen();
     if (task.is_null() || !is_dead(task)) return show_note("choose one of the failures first");
     const std::string id = text_of(task, "id");
-    question_ = {"run " + id + " again? y/n", [this, id](const std::string&) {
+    question_ = {"run " + id + " again? y/n", [this, id] {
                    const auto retried = client_.api.retry(id);
                    return retried ? id + " waits again" : retried.error().message;
                  }};
@@ -295,7 +264,7 @@ class Top {
     const Page page = top_page({client_, view_, chosen_, screen_.size()});
     Page last;
     if (question_) {
-      last.add(printable(question_->text + question_->typed), Style::kYellow);
+      last.add(printable(question_->text), Style::kYellow);
     } else if (asking_ && boot_now() - asked_at_ > kLate) {
       last.add(
           "not up to date: no answer for " + rounded_duration(boot_now() - asked_at_) + "; q quits",
@@ -345,8 +314,8 @@ void add_top(Commands& to) {
          R"(Shows leader, members, counts, what is wrong, running jobs and the newest failures.
 Asks the daemon of this host, else the leader. Keys: up and down choose a task, w tells why it is
 not running, c cancels it, r runs a failed one again, t shows the waiting tasks, then the scheduled
-ones, p pauses the queue and asks for the reason, or resumes it, q quits. Each change is asked about
-first.
+ones, p pauses the queue or resumes it, q quits. Each change is asked about first; "lictor pause"
+takes a reason.
 
 Examples:
   lictor top

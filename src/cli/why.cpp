@@ -10,6 +10,8 @@
 // lock. A note says so where the leader could not be asked. If the leader does not answer, the
 // trouble with it comes first.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -106,15 +108,25 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
 
 json text_json(const std::string& text) { return {{"text", text}}; }
 
-// The leader knows more than Consul holds. An error without a message: it knows less, since it does
-// not know the task yet, or leads no longer.
+// The reasons of the leader, who knows more than Consul holds. An error without a message: it knows
+// less, since it does not know the task yet, or leads no longer.
 Result<json> ask_leader(const Client& client, const TaskInfo& task) {
   cluster::LeaderClients leaders{client.stored(), client.admin_token};
-  auto reasons = cluster::ask_why(client.queue, leaders.of(task), task.id);
-  if (reasons && reasons->front().value("reason", json{}) == "unknown_task") {
+  cluster::LeaderClient& leader = leaders.of(task);
+  if (!leader.admin) return fail(ErrorCode::kFailed, leader.admin.error().message);
+  const std::string why_not = "the leader, " + leader.node + ", could not be asked: ";
+  const auto answer = leader.admin->get("/v1/tasks/" + wire::query_value(task.id) +
+                                        "/why?queue=" + wire::query_value(client.queue));
+  if (!answer) return fail(answer.error().code, why_not + answer.error().message);
+  auto reasons = parse_json(*answer);
+  const bool fits = reasons && reasons->is_array() && !reasons->empty() &&
+                    std::all_of(reasons->begin(), reasons->end(),
+                                [](const json& reason) { return reason.is_object(); });
+  if (!fits) return fail(ErrorCode::kFailed, why_not + "its answer is no list of reasons");
+  if (reasons->front().value("reason", json{}) == "unknown_task") {
     return fail(ErrorCode::kNotFound, "");
   }
-  return reasons;
+  return *std::move(reasons);
 }
 
 }  // namespace
@@ -126,12 +138,7 @@ std::string reason_of(const Client& client, const TaskInfo& task) {
 
 namespace {
 
-struct WhyOptions {
-  std::string id;
-};
-
-Result<int> why(const Client& client, const WhyOptions& options) {
-  const std::string& id = options.id;
+Result<int> why(const Client& client, const std::string& id) {
   const auto found = client.api.show(id);
   if (!found && found.error().code != ErrorCode::kNotFound) return tl::unexpected(found.error());
   if (!found) {  // a schedule may know of it
@@ -181,7 +188,7 @@ Result<int> why(const Client& client, const WhyOptions& options) {
 }  // namespace
 
 void add_why(Commands& to) {
-  auto [command, options] = to.add(
+  auto [command, id] = to.add(
       "why", "Show why a task is not running",
       R"(Names what keeps a task from being started: not due yet, paused, nobody leads, too large.
 
@@ -190,7 +197,7 @@ Examples:
   lictor why 42 --json | jq -r '.reasons[].text'
 )",
       why);
-  command.argument("ID", options.id, "The task's id").required();
+  command.argument("ID", id, "The task's id").required();
 }
 
 }  // namespace lictor::cli

@@ -220,4 +220,23 @@ BulkResult change_many(const Queue& queue, std::vector<TaskInfo> tasks, const Pl
   return bulk.run(std::move(tasks));
 }
 
+BulkResult change_each(const std::vector<std::string>& ids,
+                       const std::function<Result<TaskInfo>(const std::string&)>& change) {
+  BulkResult result;
+  std::optional<Error> away;
+  for (const std::string& id : ids) {
+    auto changed = away ? tl::unexpected(not_tried(*away)) : change(id);
+    if (changed) {
+      result.tasks.push_back(std::move(*changed));
+      continue;
+    }
+    if (!away && is_temporary(changed.error())) {
+      away = changed.error();
+      if (away->code == ErrorCode::kTimeout) away->message = "no answer came for " + id;
+    }
+    result.refused.push_back({id, std::move(changed.error())});
+  }
+  return result;
+}
+
 }  // namespace lictor::client

@@ -40,6 +40,12 @@ struct Plan {
                                      const Plan& plan, const Progress& progress,
                                      std::size_t at_once = kAtOnce);
 
+/// Changes each id by itself. A refusal does not stop the others; a Consul that does not answer
+/// does, since each of a thousand tasks would wait for its time-out.
+[[nodiscard]] BulkResult change_each(
+    const std::vector<std::string>& ids,
+    const std::function<Result<TaskInfo>(const std::string&)>& change);
+
 /// The error of a failed read: a kTimeout, which means doubt about a write, becomes kUnavailable.
 [[nodiscard]] Error unchanged(Error why);
 

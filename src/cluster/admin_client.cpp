@@ -31,17 +31,16 @@ Result<AdminClient> AdminClient::open(std::vector<std::string> addresses,
   return AdminClient{std::move(transport), limit, std::move(token)};
 }
 
-http::Response AdminClient::ask(std::string target, std::chrono::seconds wait) {
+http::Response AdminClient::ask(std::string target) {
   http::Request request;
   request.target = std::move(target);
-  request.timeout = limit_ + wait;
-  request.long_poll = wait > 0s;
+  request.timeout = limit_;
   if (!token_.empty()) request.headers.emplace_back("Authorization", "Bearer " + token_);
   return transport_->perform(std::move(request));
 }
 
-Result<std::string> AdminClient::get(std::string target, std::chrono::seconds wait) {
-  http::Response response = ask(std::move(target), wait);
+Result<std::string> AdminClient::get(std::string target) {
+  http::Response response = ask(std::move(target));
   if (response.delivery != http::Delivery::kReplied) {
     const bool connected = response.delivery == http::Delivery::kLost;
     return fail(connected ? ErrorCode::kTimeout : ErrorCode::kUnavailable, response.error);
@@ -158,6 +157,28 @@ void ask_all(std::vector<Member>& members, std::chrono::milliseconds limit,
   });
 }
 
+namespace {
+
+Result<json> get_json(AdminClient& admin, const std::string& target) {
+  LICTOR_TRY(const std::string body, admin.get(target));
+  auto answer = parse_json(body);
+  if (!answer) return fail(ErrorCode::kFailed, "the answer is no JSON");
+  return *std::move(answer);
+}
+
+}  // namespace
+
+Result<json> LeaderClient::get(const std::string& target) {
+  if (!admin) {
+    const auto& [code, why] = admin.error();
+    return fail(code, why + (code == ErrorCode::kNotFound ? "; \"lictor leader\" says why" : ""));
+  }
+  auto answer = get_json(*admin, target);
+  if (!answer) return fail(ErrorCode::kFailed, node + ": " + answer.error().message);
+  if (answer->is_object()) return answer;
+  return fail(ErrorCode::kFailed, node + " answered something other than a JSON object");
+}
+
 LeaderClients::LeaderClients(client::Queue queue, std::string token,
                              std::chrono::milliseconds limit)
     : queue_(std::move(queue)), token_(std::move(token)), limit_(limit) {
@@ -183,31 +204,25 @@ std::vector<LeaderClient*> LeaderClients::all() {
 // that nobody leads it; its key begins with a slash, as no member's name does.
 LeaderClient& LeaderClients::at(std::uint32_t partition) {
   const std::string name = locks_[partition].name();
-  const std::string key = name.empty() ? '/' + std::to_string(partition) : name;
-  const auto known = clients_.find(key);
-  if (known != clients_.end()) return known->second;
-  return clients_.emplace(key, LeaderClient{name, open(locks_[partition])}).first->second;
+  if (!name.empty()) return member(name);
+  return clients_.emplace('/' + std::to_string(partition), LeaderClient{"", not_led(partition)})
+      .first->second;
 }
 
-Result<AdminClient> LeaderClients::open(const client::LockView& lock) const {
-  if (!members_) return tl::unexpected(members_.error());
-  if (!lock.known) {
-    return fail(ErrorCode::kFailed, "who leads is not known: the token may not read the lock");
-  }
-  const std::string name = lock.name();
-  if (name.empty()) {
-    const bool none = free_partitions(locks_).size() == locks_.count();
-    return fail(ErrorCode::kNotFound,
-                none ? "nobody leads queue \"" + queue_.name + '"'
-                     : fmt::format("nobody leads partition {}", lock.partition.number));
-  }
-  return open(name);
-}
-
-LeaderClient& LeaderClients::former(const std::string& node) {
+LeaderClient& LeaderClients::member(const std::string& node) {
   const auto known = clients_.find(node);
   if (known != clients_.end()) return known->second;
   return clients_.emplace(node, LeaderClient{node, open(node)}).first->second;
+}
+
+tl::unexpected<Error> LeaderClients::not_led(std::uint32_t partition) const {
+  if (!members_) return tl::unexpected(members_.error());
+  if (!locks_[partition].known) {
+    return fail(ErrorCode::kFailed, "who leads is not known: the token may not read the lock");
+  }
+  const bool none = free_partitions(locks_).size() == locks_.count();
+  return fail(ErrorCode::kNotFound, none ? "nobody leads queue \"" + queue_.name + '"'
+                                         : fmt::format("nobody leads partition {}", partition));
 }
 
 Result<AdminClient> LeaderClients::open(const std::string& name) const {
@@ -222,31 +237,6 @@ Result<AdminClient> LeaderClients::open(const std::string& name) const {
                  "the leader, " + name + ", could not be asked: " + error.message};
   });
 }
-
-Result<json> ask_why(const std::string& queue, LeaderClient& leader, const std::string& id) {
-  if (!leader.admin) return fail(ErrorCode::kFailed, leader.admin.error().message);
-  const std::string why_not = "the leader, " + leader.node + ", could not be asked: ";
-  auto answer = leader.admin->get("/v1/tasks/" + wire::query_value(id) +
-                                  "/why?queue=" + wire::query_value(queue));
-  if (!answer) return fail(answer.error().code, why_not + answer.error().message);
-  auto reasons = parse_json(*answer);
-  const bool fits = reasons && reasons->is_array() && !reasons->empty() &&
-                    std::all_of(reasons->begin(), reasons->end(),
-                                [](const json& reason) { return reason.is_object(); });
-  if (!fits) return fail(ErrorCode::kFailed, why_not + "its answer is no list of reasons");
-  return *std::move(reasons);
-}
-
-namespace {
-
-Result<json> get_json(AdminClient& admin, const std::string& target) {
-  LICTOR_TRY(const std::string body, admin.get(target));
-  auto answer = parse_json(body);
-  if (!answer) return fail(ErrorCode::kFailed, "the answer is no JSON");
-  return *std::move(answer);
-}
-
-}  // namespace
 
 Result<json> DaemonClients::get(const std::string& target) {
   if (last_) {
@@ -284,27 +274,6 @@ Result<json> DaemonClients::get(const std::string& target,
   if (!listed) return tl::unexpected(listed.error());
   if (why_not.empty()) why_not = "no daemon has registered for queue \"" + queue_.name + '"';
   return fail(code, why_not);
-}
-
-// A task that was rewritten while it runs has the record of a waiting one, and its ModifyIndex is
-// above its CreateIndex. Only such tasks are asked about, and at most kMostAsked of them; a leader
-// that does not answer is not asked again.
-void mark_running(const client::Queue& queue, const std::string& token,
-                  std::vector<TaskInfo>& tasks) {
-  constexpr std::size_t kMostAsked = 16;
-  std::optional<LeaderClients> leaders;
-  std::size_t asked = 0;
-  for (TaskInfo& task : tasks) {
-    const bool waits = task.state == TaskState::kWaiting || task.state == TaskState::kScheduled;
-    if (!waits || task.modify_index == task.create_index || asked++ == kMostAsked) continue;
-    if (!leaders) leaders.emplace(queue, token, kGlance);
-    LeaderClient& leader = leaders->of(task);
-    const auto reasons = ask_why(queue.name, leader, task.id);
-    if (!reasons) leader.admin = tl::unexpected(reasons.error());  // ask it no more
-    if (!reasons || text_of(reasons->front(), "reason") != "running") continue;
-    task.state = TaskState::kRunning;
-    task.node = leader.node;
-  }
 }
 
 }  // namespace lictor::cluster

@@ -52,14 +52,11 @@ class AdminClient {
       std::vector<std::string> addresses, std::chrono::milliseconds limit = std::chrono::seconds{5},
       std::string token = {});
 
-  /// The answer, whatever its status. Blocks as get().
-  [[nodiscard]] http::Response ask(std::string target,
-                                   std::chrono::seconds wait = std::chrono::seconds{0});
-  /// The body of a 200 answer. Blocks, for `wait` and the limit at most. Errors: kUnavailable, no
-  /// connection; kTimeout, a connection but no answer; kNotFound (404), kPermissionDenied (401,
-  /// 403), kFailed.
-  [[nodiscard]] Result<std::string> get(std::string target,
-                                        std::chrono::seconds wait = std::chrono::seconds{0});
+  /// The answer, whatever its status. Blocks, for the limit at most.
+  [[nodiscard]] http::Response ask(std::string target);
+  /// The body of a 200 answer. Errors: kUnavailable, no connection; kTimeout, a connection but no
+  /// answer; kNotFound (404), kPermissionDenied (401, 403), kFailed.
+  [[nodiscard]] Result<std::string> get(std::string target);
 
  private:
   AdminClient(std::unique_ptr<net::Transport> transport, std::chrono::milliseconds limit,
@@ -96,6 +93,9 @@ void ask_all(std::vector<Member>& members, std::chrono::milliseconds limit = kGl
 
 /// The admin API of a leader.
 struct LeaderClient {
+  /// What it answers, a JSON object. Errors: nobody leads, or it cannot be asked from here.
+  [[nodiscard]] Result<nlohmann::json> get(const std::string& target);
+
   std::string node;  ///< empty: no member leads
   /// Or why it cannot be asked: kNotFound, nobody leads; of Consul, if that could not be read.
   Result<AdminClient> admin;
@@ -112,13 +112,13 @@ class LeaderClients {
   [[nodiscard]] LeaderClient& of(const TaskInfo& task) { return at(locks_.partition_of(task)); }
   /// Of all partitions, each leader once; if nobody leads one that says so.
   [[nodiscard]] std::vector<LeaderClient*> all();
-  /// Of a member that led before.
-  [[nodiscard]] LeaderClient& former(const std::string& node);
+  /// Of a member, which may have led before.
+  [[nodiscard]] LeaderClient& member(const std::string& node);
   [[nodiscard]] const client::Locks& locks() const { return locks_; }
 
  private:
   [[nodiscard]] LeaderClient& at(std::uint32_t partition);
-  [[nodiscard]] Result<AdminClient> open(const client::LockView& lock) const;
+  [[nodiscard]] tl::unexpected<Error> not_led(std::uint32_t partition) const;
   [[nodiscard]] Result<AdminClient> open(const std::string& node) const;
 
   const client::Queue queue_;
@@ -154,14 +154,5 @@ class DaemonClients {
   const std::vector<std::string> own_;
   std::optional<AdminClient> last_;  // that answered
 };
-
-/// Why the task does not run, by the leader: a JSON list of objects that is not empty. Blocks.
-[[nodiscard]] Result<nlohmann::json> ask_why(const std::string& queue, LeaderClient& leader,
-                                             const std::string& id);
-/// Marks those of `tasks` that run although their records say that they wait: their producers
-/// rewrote them, and only the leader knows. Blocks for kGlance a leader at most, and a few
-/// requests.
-void mark_running(const client::Queue& queue, const std::string& token,
-                  std::vector<TaskInfo>& tasks);
 
 }  // namespace lictor::cluster

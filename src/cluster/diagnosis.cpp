@@ -40,9 +40,9 @@ struct List {
 // Without a leader the remedy depends on whether some daemon could take over: then the finding says
 // when it will, and only if it does not the log is worth reading.
 void check_leads(const Fleet& fleet, List& out) {
-  const Partitions free = fleet.free();
+  const Partitions free = free_partitions(fleet.locks);
   if (free.empty()) return;
-  const bool all = free.size() == fleet.leads.size();
+  const bool all = free.size() == fleet.locks.count();
   std::vector<std::string> up;
   for (const Member& member : fleet.members) {
     if (unresponsive_reason(member).empty()) up.push_back(member.node);
@@ -60,9 +60,10 @@ void check_leads(const Fleet& fleet, List& out) {
 // Somebody else's session on the lock keeps every daemon from leading.
 void check_strangers(const Fleet& fleet, List& out) {
   std::set<std::string> strangers;
-  for (const Lead& lead : fleet.leads) {
-    const bool known = lead.node.empty() || find_member(fleet.members, lead.node) != nullptr;
-    if (!known && !fleet.members.empty()) strangers.insert(lead.node);
+  for (const LockView& lock : fleet.locks) {
+    const std::string node = lock.name();
+    const bool known = node.empty() || find_member(fleet.members, node) != nullptr;
+    if (!known && !fleet.members.empty()) strangers.insert(node);
   }
   for (const std::string& node : strangers) {
     out.warning("leader_silent", node + " leads, and is not among the members",
@@ -80,7 +81,7 @@ void check_desired_partitions(const Fleet& fleet, const std::string& queue, List
     nodes += (nodes.empty() ? "" : ", ") + member.node;
   }
   if (askers.empty()) return;
-  const std::string has = "the queue has " + counted(fleet.leads.size(), "partition");
+  const std::string has = "the queue has " + counted(fleet.locks.count(), "partition");
   if (askers.size() > 1) {
     std::string parts;
     for (const auto& [number, nodes] : askers) {
@@ -90,7 +91,7 @@ void check_desired_partitions(const Fleet& fleet, const std::string& queue, List
         "partitions_differ", has + ", and the daemons ask for different numbers (" + parts + ")",
         "give every host the same \"partitions\" in its configuration, then: systemctl reload "
         "lictor; until then the number stays");
-  } else if (askers.begin()->first != fleet.leads.size()) {
+  } else if (askers.begin()->first != fleet.locks.count()) {
     out.warning(
         "partitions_change",
         fmt::format("{}, and all daemons ask for {}", has, askers.begin()->first),

@@ -28,7 +28,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/schedules.h"
-#include "cluster/fleet.h"
+#include "cluster/succession.h"
 #include "lictor/client.h"
 
 namespace lictor::cluster {

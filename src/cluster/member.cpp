@@ -13,13 +13,14 @@
 #include "base/try.h"
 #include "client/control.h"
 #include "client/task_info.h"
-#include "core/leadership/balancer.h"
 #include "wire/layout.h"
 
 namespace lictor::cluster {
 
 using client::text_of;
+using client::text_or_null;
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 // The entry may be of any version: a field that is missing stays empty.
 Member member_of(std::string name, const std::string& value) {
@@ -45,12 +46,29 @@ Member member_of(std::string name, const std::string& value) {
     if (queue.is_string()) member.history.push_back(queue);
   }
   member.desired_partitions = wire::queue_numbers(*parsed, "partitions");
-  member.weights = wire::queue_numbers(*parsed, "weights");
   const json admin = parsed->value("admin", json::array());
   for (const json& url : admin.is_array() ? admin : json::array({admin})) {
     if (url.is_string() && !url.get<std::string>().empty()) member.admin.push_back(url);
   }
   return member;
+}
+
+ordered_json member_json(const Member& member, const std::string& queue) {
+  const ordered_json pid = ordered_json::parse(member.pid, nullptr, false);
+  return {{"node", member.node},
+          {"host", text_or_null(member.host)},
+          {"pid", pid.is_number() ? pid : text_or_null(member.pid)},
+          {"version", text_or_null(member.version)},
+          {"since", text_or_null(member.since)},
+          {"seen", text_or_null(member.seen)},
+          {"config", text_or_null(member.config)},
+          {"admin", member.admin},
+          {"leads", member.leads},
+          {"partitions", member.partitions},
+          {"draining", member.draining},
+          {"partitions_wanted", wire::number_of(member.desired_partitions, queue)},
+          {"answers", member.answers ? ordered_json(*member.answers) : ordered_json{}},
+          {"doubt", text_or_null(unresponsive_reason(member))}};
 }
 
 const Member* find_member(const std::vector<Member>& members, const std::string& node) {
@@ -124,26 +142,6 @@ std::map<std::string, Partitions> partitions_by_leader(const client::Locks& lock
     if (!lock.session.empty()) held[lock.name()].push_back(lock.partition.number);
   }
   return held;
-}
-
-// Uses the balancer's own arithmetic, so this tells the moves that the daemons are about to make.
-Partitions partitions_to_move(const client::Locks& locks, const std::vector<Member>& members,
-                              const std::string& queue) {
-  core::BalancerView view;
-  for (const Member& member : members) {
-    view.members.push_back({member.node, wire::number_of(member.weights, queue), member.draining});
-  }
-  for (const client::LockView& lock : locks) view.owners.push_back(lock.name());
-  const core::PartitionShares shares = core::partition_shares(view);
-  Partitions found;
-  for (const auto& [owner, owned] : partitions_by_leader(locks)) {
-    const auto member = shares.find(owner);
-    const std::size_t share = member == shares.end() ? 0 : member->second.share;
-    if (shares.empty() || owned.size() <= share) continue;
-    found.insert(found.end(), owned.begin(), owned.end() - static_cast<std::ptrdiff_t>(share));
-  }
-  std::sort(found.begin(), found.end());
-  return found;
 }
 
 }  // namespace lictor::cluster

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "client/config_digest.h"
 #include "client/locks.h"
 #include "client/store.h"
@@ -36,8 +38,7 @@ struct Member {
   std::vector<std::uint32_t> partitions{};  ///< that it leads; of an undivided queue 0
   bool draining = false;                    ///< an operator wants it to lead none
   std::vector<std::string> history{};       ///< the queues that it keeps the results of
-  wire::QueueNumbers desired_partitions{},
-      weights{};  ///< how many partitions it wants, and its weight
+  wire::QueueNumbers desired_partitions{};  ///< how many it wants each queue to have
   /// Whether its admin API answers; empty if nobody asked it, or it cannot be asked from here. A
   /// dead daemon's stops long before its session ends.
   std::optional<bool> answers{};
@@ -48,6 +49,8 @@ struct Member {
 
 /// Reads the value of its key.
 [[nodiscard]] Member member_of(std::string name, const std::string& value);
+/// For commands and the admin API. `queue`: whose number of partitions is told.
+[[nodiscard]] nlohmann::ordered_json member_json(const Member& member, const std::string& queue);
 /// Null: there is none.
 [[nodiscard]] const Member* find_member(const std::vector<Member>& members,
                                         const std::string& node);
@@ -75,12 +78,5 @@ using Partitions = std::vector<std::uint32_t>;  ///< in ascending order
 [[nodiscard]] Partitions free_partitions(const client::Locks& locks);
 /// By LockView::name().
 [[nodiscard]] std::map<std::string, Partitions> partitions_by_leader(const client::Locks& locks);
-
-/// As many partitions of each leader as are beyond its share, so that it hands them over: those
-/// with the lowest numbers. It begins with those that have the fewest jobs, which only it knows.
-/// `queue`: whose weights count.
-[[nodiscard]] Partitions partitions_to_move(const client::Locks& locks,
-                                            const std::vector<Member>& members,
-                                            const std::string& queue);
 
 }  // namespace lictor::cluster

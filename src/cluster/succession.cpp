@@ -8,25 +8,35 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/time_text.h"
-#include "cluster/admin_client.h"
+#include "base/try.h"
 
 namespace lictor::cluster {
 namespace {
 
 using namespace std::chrono_literals;
 
-// std::nullopt if the token may not list the members. `single`: a draining member leads all the
-// same. Blocks for kGlance and a request.
+// The names of the members that may lead. std::nullopt if they are not known.
+using Candidates = std::optional<std::vector<std::string>>;
+
+// Those that give no reason to doubt. `single`: of a queue with one partition, which a draining
+// member leads all the same.
+std::vector<std::string> candidates_of(const std::vector<Member>& members, bool single) {
+  std::vector<std::string> names;
+  for (const Member& member : members) {
+    if (unresponsive_reason(member).empty() && (single || !member.draining)) {
+      names.push_back(member.node);
+    }
+  }
+  return names;
+}
+
+// std::nullopt if the token may not list the members. Blocks for kGlance and a request.
 Candidates read_candidates(const client::Queue& queue, bool single) {
   auto members = read_members(queue.store, queue.layout, client::Locks::unknown());
   if (!members) return std::nullopt;
   // The session of a daemon that died may outlive its lock by the TTL.
   ask_all(*members);
-  std::vector<std::string> names;
-  for (const Member& member : *members) {
-    if (may_lead(member, single)) names.push_back(member.node);
-  }
-  return names;
+  return candidates_of(*members, single);
 }
 
 // "host-b", "host-b or host-c", "host-b, host-c or host-d"
@@ -67,50 +77,28 @@ std::string delay_text(const LockView& lock, const Candidates& candidates) {
   return " when the lock-delay has passed, within " + delay;
 }
 
-}  // namespace
-
-bool may_lead(const Member& member, bool single) {
-  return unresponsive_reason(member).empty() && (single || !member.draining);
-}
-
-std::string takeover_if_dead(client::Store& store, const LockView& lock, const Member& member,
-                             const Candidates& others) {
+// What happens if the leader is dead, when, by its session, and which members may lead next.
+std::string takeover_if_dead(client::Store& store, const LockView& lock, const Candidates& others) {
+  // Consul ends a session one to two TTLs after its last renewal, up to a third of one ago.
   std::string gone = "after session_ttl and lock_delay";
   const auto session = store.session(lock.session);
-  const Duration ttl =
-      session ? parse_duration(session->ttl).value_or(Duration::zero()) : Duration::zero();
-  const auto seen = parse_rfc3339(member.seen);
-  if (ttl > Duration::zero() && seen) {
-    // Consul ends a session one to two TTLs after its last renewal, which was at `seen` or up to a
-    // third of the TTL later, but not later than now.
-    const Duration since = std::clamp<std::chrono::milliseconds>(wall_now() - *seen, 0ms, 24h);
-    const auto left = [&](Duration end) {
-      return rounded_duration(std::max<Duration>(end - since, 0s) + session->lock_delay);
-    };
-    // A session that is older than that has been given a new TTL: Consul's servers elected a leader.
-    gone = since <= ttl * 7 / 3
-               ? fmt::format("in {} to {}", left(ttl), left(std::min(ttl * 7 / 3, since + 2 * ttl)))
-               : "within " + rounded_duration(2 * ttl + session->lock_delay);
-  }
+  const auto ttl = session ? parse_duration(session->ttl) : std::nullopt;
+  if (ttl) gone = "within " + rounded_duration(2 * *ttl + session->lock_delay);
   return "it may be dead, frozen or cut off; " + takers_text(others, "over", kNoOtherUp) +
          " within 1s of the end of its jobs if only the daemon died, hang_timeout later than that "
          "if it hangs, " +
          gone + " if its host or its warden is gone too";
 }
 
+// Which members may lead the `free` partitions next, and when; of a single one also who led last.
 std::string takeover_if_free(const client::Locks& locks, const Partitions& free,
                              const Candidates& candidates) {
   if (free.size() > 1) {
-    // Of one of them, since all daemons should have the same; of a deleted one only if all were.
-    std::string delay;
-    for (const bool exists : {true, false}) {
-      for (const std::uint32_t i : free) {
-        if (delay.empty() && exists == (locks[i].index != 0)) {
-          delay = delay_text(locks[i], candidates);
-        }
-      }
-    }
-    return takers_text(candidates, "each", kNoneTakes) + delay;
+    // All daemons should have the same delay; that of deleted locks counts only if all were.
+    const auto stored = std::find_if(free.begin(), free.end(),
+                                     [&](std::uint32_t i) { return locks[i].index != 0; });
+    return takers_text(candidates, "each", kNoneTakes) +
+           delay_text(locks[stored == free.end() ? free.front() : *stored], candidates);
   }
   const LockView& lock = locks[free.front()];
   std::string text = lock.text("node");
@@ -122,6 +110,8 @@ std::string takeover_if_free(const client::Locks& locks, const Partitions& free,
   return text + takers_text(candidates, "it", locks.count() == 1 ? kNoneUp : kNoneTakes) +
          delay_text(lock, candidates);
 }
+
+}  // namespace
 
 Error nobody_leads(const client::Queue& queue, const client::Locks& locks, const Partitions& free) {
   const bool single = locks.count() == 1;
@@ -160,7 +150,7 @@ std::string doubt_text(const client::Queue& queue, const LockView& lock, const M
   if (others) std::erase(*others, member.node);
   return fmt::format("{} leads{}, but {}; {}", lock.name(),
                      single ? "" : ' ' + partitions_text(member.partitions), doubt,
-                     takeover_if_dead(queue.store, lock, member, others));
+                     takeover_if_dead(queue.store, lock, others));
 }
 
 // Of one lock. Empty if its holder answers.
@@ -207,6 +197,23 @@ std::string lead_trouble(const client::Queue& queue, const TaskInfo& task) {
   const auto locks = client::read_locks(queue.store, queue.layout);
   if (!locks) return locks.error().code == ErrorCode::kInvalid ? locks.error().message : "";
   return trouble_of(queue, *locks, locks->partition_of(task));
+}
+
+// Members first, then their answers: only those tell which of them may lead next.
+Result<Fleet> read_fleet(const client::Queue& queue, const client::Locks& locks,
+                         std::chrono::milliseconds limit, const std::string& own) {
+  Fleet fleet;
+  LICTOR_TRY(fleet.members, read_members(queue.store, queue.layout, locks));
+  fleet.locks = locks;
+  ask_all(fleet.members, limit, own);
+  const Candidates candidates = candidates_of(fleet.members, !fleet.partitioned());
+  for (Member& member : fleet.members) {
+    if (!member.leads || unresponsive_reason(member).empty()) continue;
+    member.next = takeover_if_dead(queue.store, locks[member.partitions.front()], candidates);
+  }
+  const Partitions free = free_partitions(locks);
+  if (!free.empty()) fleet.next = takeover_if_free(locks, free, candidates);
+  return fleet;
 }
 
 }  // namespace lictor::cluster

@@ -1,6 +1,7 @@
 #pragma once
 
-// Which member leads next, and when, while nobody leads or the leader may be dead.
+// Who takes part in a queue and leads it, and which member leads next, and when, while nobody leads
+// or the leader may be dead.
 //
 // While a queue is not led, an operator asks two things: does another daemon take over by itself,
 // and when. The answer depends on how the leader ended:
@@ -13,12 +14,14 @@
 // Consul shows which sessions and locks there are, not which of these it was. So the texts name all
 // that may apply.
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "client/locks.h"
 #include "client/queue.h"
+#include "cluster/admin_client.h"
 #include "cluster/member.h"
 #include "lictor/result.h"
 
@@ -26,18 +29,6 @@ namespace lictor::cluster {
 
 using client::LockView;
 
-/// Whether the member gives no reason to doubt, and takes partitions. `single`: of a queue with
-/// one partition, which a draining member leads all the same.
-[[nodiscard]] bool may_lead(const Member& member, bool single);
-
-/// The names of the members that may lead. std::nullopt if they are not known.
-using Candidates = std::optional<std::vector<std::string>>;
-/// What happens if the leader is dead, when, by its session, and which members may lead next.
-[[nodiscard]] std::string takeover_if_dead(client::Store& store, const LockView& lock,
-                                           const Member& member, const Candidates& others);
-/// Which members may lead the `free` partitions next, and when; of a single one also who led last.
-[[nodiscard]] std::string takeover_if_free(const client::Locks& locks, const Partitions& free,
-                                           const Candidates& candidates);
 /// Why no task may start now, or none of some partitions: nobody leads, or the leader may be dead;
 /// with when that ends. Empty if the queue is led. Blocks for twice kGlance at most and a few
 /// requests.
@@ -54,5 +45,23 @@ using Candidates = std::optional<std::vector<std::string>>;
 [[nodiscard]] std::vector<std::string> doubtful_leaders(const client::Queue& queue,
                                                         const client::Locks& locks,
                                                         const std::vector<Member>& members);
+
+/// The members and leaders of a queue: the one picture that commands, the admin API and the
+/// findings look at.
+struct Fleet {
+  /// Who leads; those of a queue that nobody leads, until they are read.
+  client::Locks locks{std::vector<std::optional<wire::KvEntry>>(1)};
+  std::string next;  ///< while some are free: who may lead them, and when
+  std::vector<Member> members;
+
+  [[nodiscard]] bool partitioned() const { return locks.count() > 1; }
+};
+
+/// Reads Consul, and asks the members but `own`, which answers, for `limit`: a dead daemon shows
+/// then, long before its session ends. Without the right to read the locks, who leads is not known.
+/// Errors: those of read_members() and read_locks().
+[[nodiscard]] Result<Fleet> read_fleet(const client::Queue& queue, const client::Locks& locks,
+                                       std::chrono::milliseconds limit = kGlance,
+                                       const std::string& own = {});
 
 }  // namespace lictor::cluster

@@ -1,11 +1,10 @@
-// Writes what shells and man show of lictor, from the definitions that the program parses by.
+// Writes man pages and web pages.
 //
-//   lictor_reference FOLDER PAGE TOPIC...
-//     writes lictor.bash, _lictor, lictor.fish and lictor.1 to FOLDER; PAGE: the man page without
-//     options and commands; TOPIC: a topic of the manual in Markdown
-//   lictor_reference --manual FOLDER PAGE TOPIC...
-//     writes to FOLDER the man page and <topic>.html of each TOPIC, and index.html; PAGE: the frame
-//     of a page of the web site
+//   lictor_reference FOLDER PAGE
+//     writes lictor.1 to FOLDER; PAGE: the man page without options and commands
+//   lictor_reference FOLDER FRAME TOPIC...
+//     writes to FOLDER the man page and <topic>.html of each TOPIC, a page of the manual in
+//     Markdown, and index.html; FRAME: that of a page of the web site
 
 #include <cstdio>
 #include <exception>
@@ -17,7 +16,6 @@
 #include <vector>
 
 #include "manual/manual.h"
-#include "package/command_tree.h"
 #include "package/manual.h"
 
 // The program's pages are made by this one, which has none itself.
@@ -54,28 +52,18 @@ void write_manual(const std::string& folder, const std::string& frame,
 }  // namespace
 
 int main(int argc, char** argv) try {
-  std::vector<std::string> words{argv + 1, argv + argc};
-  const bool manual = !words.empty() && words.front() == "--manual";
-  if (manual) words.erase(words.begin());
-  if (words.size() < 3) throw std::runtime_error{"expected [--manual] FOLDER FRAME TOPIC..."};
-  const std::string folder = words[0] + '/';
-  const std::string frame = read(words[1]);
-  std::vector<ManualPage> pages;
-  for (std::size_t i = 2; i < words.size(); ++i) {
-    pages.push_back(manual_page(std::filesystem::path{words[i]}.stem(), read(words[i])));
-  }
-  if (manual) {
-    write_manual(folder, frame, pages);
+  if (argc < 3) throw std::runtime_error{"expected FOLDER FRAME TOPIC..."};
+  const std::string folder = std::string{argv[1]} + '/';
+  const std::string frame = read(argv[2]);
+  if (argc == 3) {
+    write(folder + "lictor.1", man_page(frame));
     return 0;
   }
-  auto commands = all_commands();
-  write(folder + "lictor.1", man_page(frame, commands));
-  std::vector<Command> topics;
-  for (const ManualPage& page : pages) topics.push_back({page.topic, page.summary, {}, {}, {}, {}});
-  add_help(commands, topics);
-  write(folder + "lictor.bash", bash_completion(commands));
-  write(folder + "_lictor", zsh_completion(commands));
-  write(folder + "lictor.fish", fish_completion(commands));
+  std::vector<ManualPage> pages;
+  for (int i = 3; i < argc; ++i) {
+    pages.push_back(manual_page(std::filesystem::path{argv[i]}.stem(), read(argv[i])));
+  }
+  write_manual(folder, frame, pages);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "lictor_reference: %s\n", error.what());
   return 1;

@@ -14,9 +14,27 @@
 #include <cmark-gfm-core-extensions.h>
 #include <cmark-gfm.h>
 
-#include "package/command_tree.h"
-
 namespace lictor::package {
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+std::string roff_quotes(std::string text) {
+  text = replaced(replaced(std::move(text), "'", "\\(aq"), "~", "\\(ti");
+  return replaced(replaced(std::move(text), "^", "\\(ha"), "`", "\\(ga");
+}
+
+std::string roff_escaped(std::string text) {
+  text = replaced(replaced(std::move(text), "\\", "\\e"), "-", "\\-");
+  text = roff_quotes(std::move(text));
+  text = replaced(replaced(std::move(text), "µ", "\\(mc"), "×", "\\(mu");
+  return text.starts_with('.') ? "\\&" + text : text;
+}
+
 namespace {
 
 using Tree = std::unique_ptr<cmark_node, decltype(&cmark_node_free)>;

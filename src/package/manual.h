@@ -2,7 +2,8 @@
 
 // The manual: a page of Markdown becomes a man page and a page of the web site.
 //
-//   src/manual/<topic>.md --cmark-gfm--> lictor-<topic>.7, <topic>.html
+//   src/manual/<topic>.md   --cmark-gfm--> lictor-<topic>.7, <topic>.html
+//   the program's commands  -------------> lictor.1
 //
 // A page begins with a heading and, as a paragraph of its own, one line that says what it holds.
 
@@ -12,6 +13,17 @@
 #include "app/config_internal.h"
 
 namespace lictor::package {
+
+/// `text` with `from` replaced by `to` wherever it is.
+[[nodiscard]] std::string replaced(std::string text, const std::string& from,
+                                   const std::string& to);
+/// Roff whose quotes, tildes and carets are shown as those of ASCII, fit to be copied.
+[[nodiscard]] std::string roff_quotes(std::string text);
+/// `text` as roff shows it unchanged, on a line of its own or within one.
+[[nodiscard]] std::string roff_escaped(std::string text);
+
+/// The man page `page` with @VERSION@, @OPTIONS@, @COMMANDS@ and @NOTES@ filled in.
+[[nodiscard]] std::string man_page(const std::string& page);
 
 struct ManualPage {
   std::string topic, title, summary, markdown;

@@ -60,7 +60,7 @@ expect "the exit code of an unknown topic" "$code" 2
 refused() {
   mkdir -p "$dir/edited"
   sed "$2" src/manual/configuration.md >"$dir/edited/configuration.md"
-  if said=$("$build/src/package/lictor_reference" --manual "$dir/edited" src/package/page.html.in "$dir/edited/configuration.md" 2>&1); then
+  if said=$("$build/src/package/lictor_reference" "$dir/edited" src/package/page.html.in "$dir/edited/configuration.md" 2>&1); then
     tell "a configuration page edited by \"$2\" is taken"
   elif [[ $said != *"$1"* ]]; then
     tell "a configuration page edited by \"$2\": expected \"$1\", got \"$said\""

@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# The completions and the man page know every command and every option that --help shows, and the
-# shells complete by them.
+# The shells complete, and the man page has, every command and every option that --help shows.
 #
 #   completions.sh BUILD
 set -euo pipefail
 
 lictor=$1/src/lictor
 made=$1/src/package
+scripts=$(dirname -- "$(readlink -f -- "$0")")/../../src/package
+PATH=$(readlink -f -- "$1")/src:$PATH  # the scripts ask the program that is completed
 bad=0
 tell() { echo "$*" >&2; bad=1; }
 
 # --- As bash completes on TAB. ---
 # shellcheck disable=SC1091
-. "$made/lictor.bash"
+. "$scripts/lictor.bash"
 compopt() { :; }  # works during a completion alone
 # completed WORD...: what the last word is completed to.
 completed() {
@@ -48,7 +49,7 @@ expect tasks.json lictor submit --ndjson = ta
 cd - >/dev/null
 rm -r -- "$files"
 
-# --- In each of the files. ---
+# --- All of them, by bash and on the page. ---
 page=$(gzip -dc "$made/lictor.1.gz" | sed 's/\\-/-/g')
 # Of a --help on standard input, one a line.
 options_in() { sed -n 's/^  \(-[^ ]*\).*/\1/p' | tr , '\n'; }
@@ -56,23 +57,14 @@ commands_in() { sed -n '/^Commands:/,/^$/s/^  \([a-z]\+\) .*/\1/p'; }
 
 # look COMMAND...: its options, then the commands within it.
 look() {
-  local path="$*" help option name flag zsh fish
+  local path="$*" help option name
   help=$("$lictor" "$@" --help)
-  zsh=$(sed -n "/^_lictor${path:+_${path// /_}}()/,/^}/p" "$made/_lictor")
-  fish=$(grep -E "^complete -c lictor( -n '__lictor_at \"$path\"')? -[sl] " "$made/lictor.fish")
   for option in $(options_in <<<"$help"); do
     [[ " $(completed lictor "$@" "$option") " = *" $option "* ]] || tell "bash: lictor $path: no $option"
-    [[ $zsh =~ [\'{,]"$option"[\'=},] ]] || tell "zsh: lictor $path: no $option"
-    flag="-s ${option#-}"
-    [ "$option" = "${option#--}" ] || flag="-l ${option#--}"
-    [[ $fish = *" $flag "* ]] || tell "fish: lictor $path: no $option"
     [[ $page = *"\\fB$option\\fR"* ]] || tell "man: lictor $path: no $option"
   done
   for name in $(commands_in <<<"$help"); do
     [[ " $(completed lictor "$@" "") " = *" $name "* ]] || tell "bash: lictor $path: no $name"
-    grep -q "^ *'$name:" "$made/_lictor" || tell "zsh: lictor $path: no $name"
-    grep -q "^complete -c lictor -n '__lictor_at \"$path\"' -a $name " "$made/lictor.fish" ||
-      tell "fish: lictor $path: no $name"
     grep -qx ".SS lictor $path${path:+ }$name" <<<"$page" || tell "man: no lictor $path $name"
     look "$@" "$name"
   done
@@ -84,12 +76,28 @@ look
 # --- By the other shells themselves, where they are installed. ---
 if type -P fish >/dev/null; then
   # shellcheck disable=SC2016
-  said=$(HOME=/nonexistent fish --no-config -c 'source $argv[1]; complete -C "lictor dead list --ol"; complete -C "lictor su"' \
-    "$made/lictor.fish" | cut -f 1 | tr '\n' ' ')
+  said=$(HOME=/nonexistent fish --no-config -c 'source $argv[1]; complete -C "lictor dead list --ol"; complete -C "lictor su"; complete -C "lictor help conc"' \
+    "$scripts/lictor.fish" | cut -f 1 | tr '\n' ' ')
   # Fish 4 also offers what has the letters in this order.
-  [[ $said = "--older-than "*"submit "* ]] || tell "fish completes to \"$said\""
+  [[ $said = "--older-than "*"submit "*"concepts "* ]] || tell "fish completes to \"$said\""
+  # shellcheck disable=SC2016
+  said=$(cd -- "$scripts" && HOME=/nonexistent fish --no-config -c 'source $argv[1]; complete -C "lictor --config man"; complete -C "lictor --config=man"' \
+    "$scripts/lictor.fish" | cut -f 1 | tr '\n' ' ')
+  [[ $said = *"man.cpp "*"--config=man.cpp "* ]] || tell "fish completes files to \"$said\""
 fi
 if type -P zsh >/dev/null; then
-  zsh -n "$made/_lictor" || tell "zsh cannot read _lictor"
+  # What the script hands to zsh's own functions.
+  # shellcheck disable=SC2016
+  said=$(zsh -f -c '
+    compset() { : }
+    _files() { print files }
+    _describe() { print -l -- "${(@P)4}" }
+    for line in "lictor dead list --ol" "lictor su" "lictor --config ta"; do
+      words=(${=line}) CURRENT=$#words
+      . $1
+    done' zsh "$scripts/_lictor")
+  for wanted in "--older-than:Only those that died longer ago than this" "submit:Write a task, or many" files; do
+    grep -qxF -- "$wanted" <<<"$said" || tell "zsh: no $wanted in: $said"
+  done
 fi
 exit "$bad"

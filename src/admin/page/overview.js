@@ -176,12 +176,6 @@ function workersCard(workers) {
   );
 }
 
-function movesText(moving) {
-  return moving.length === 1
-    ? "One partition is about to move to another member."
-    : `${moving.length} partitions are about to move to other members, each leader's one at a time.`;
-}
-
 function members(queue) {
   const divided = isDivided(queue);
   const configs = queue.members.map((member) => member.config).filter(Boolean);
@@ -208,7 +202,6 @@ function members(queue) {
     "section",
     { class: "card", "aria-label": "Members" },
     h("h2", {}, "Members"),
-    divided && queue.moving.length ? h("p", { class: "quiet" }, movesText(queue.moving)) : null,
     rows.length ? table("stack", columns, rows) : h("p", { class: "quiet" }, queue.fleet_error ? "Not known until Consul answers." : "No daemon has registered for this queue."),
   );
 }

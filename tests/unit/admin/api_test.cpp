@@ -279,7 +279,7 @@ TEST_CASE("what is wrong is said, with the way out") {
   CHECK(remedy("leader_silent").starts_with("if it is dead, another daemon takes leadership"));
   peers[0].next = "it may be dead; b takes over in 9 to 14 s";
   CHECK(remedy("leader_silent") == "it may be dead; b takes over in 9 to 14 s");
-  scene.backend.members.leads = {{}};
+  scene.backend.members.locks = locks_of({{}});
   CHECK(contains(scene.findings(), "nobody leads"));
   scene.backend.members.next = "last: a; b takes it";
   CHECK(remedy("no_leader") == "last: a; b takes it; if nobody does, read the log of b");
@@ -320,7 +320,7 @@ TEST_CASE("a follower shows what the leader tells, or why it cannot") {
 TEST_CASE("the output of a task is asked of the member that ran it") {
   Scene scene;
   scene.backend.member_answers = "its output";
-  CHECK(scene.get("/v1/logs?queue=q&id=x&node=b&attempt=2&offset=7&wait=5").body == "its output");
+  CHECK(scene.get("/v1/logs?queue=q&id=x&node=b&attempt=2&offset=7").body == "its output");
   CHECK(scene.backend.asked == "b /v1/logs?queue=q&id=x&attempt=2&offset=7");
 }
 
@@ -396,7 +396,7 @@ TEST_CASE("every answer is as the OpenAPI description says, and every path is de
   };
   CHECK(fits("get", "/v1/queues", "/v1/queues") == 200);
   CHECK(fits("get", "/v1/members", "/v1/members?queue=q") == 200);
-  scene.backend.members.leads = {{"a", "2026-01-01T00:00:00Z"}, {}};
+  scene.backend.members.locks = locks_of({{"a", "2026-01-01T00:00:00Z"}, {}});
   CHECK(fits("get", "/v1/queues", "/v1/queues") == 200);
   CHECK(fits("get", "/v1/members", "/v1/members?queue=q") == 200);
   CHECK(fits("get", "/v1/status", "/v1/status") == 200);

@@ -20,7 +20,7 @@ struct DividedScene : Scene {
     own.partitions = 4;
     own.leads = {0, 3};
     own.states = {{"ready", 3}};
-    backend.members.leads = {{"a", "2026-01-01T00:00:00Z"}, {"b", ""}, {}, {"a", ""}};
+    backend.members.locks = locks_of({{"a", "2026-01-01T00:00:00Z"}, {"b", ""}, {}, {"a", ""}});
     cluster::Member& a = backend.members.members[0];
     a.partitions = {0, 3};
     a.desired_partitions["q"] = 4;
@@ -124,11 +124,11 @@ TEST_CASE("what is wrong with a divided queue is said by partition and by host")
   DividedScene scene;
   auto& fleet = scene.backend.members;
   CHECK(scene.findings() == "nobody leads partition 2, so none of its tasks starts\n");
-  fleet.leads = {{"a", ""}, {}, {}, {"a", ""}};
+  fleet.locks = locks_of({{"a", ""}, {}, {}, {"a", ""}});
   CHECK(scene.findings() == "nobody leads partitions 1-2, so none of their tasks starts\n");
-  fleet.leads = {{}, {}, {}, {}};
+  fleet.locks = locks_of({{}, {}, {}, {}});
   CHECK(scene.findings().starts_with("nobody leads this queue, so no task starts\n"));
-  fleet.leads = {{"a", ""}, {"b", ""}, {"", "", false}, {"a", ""}};  // it may not be read
+  fleet.locks = locks_of({{"a", ""}, {"b", ""}, {}, {"a", ""}}, true);  // it may not be read
   CHECK(scene.findings().empty());
   fleet.members[1].silence = "its daemon does not answer";
   CHECK(scene.findings() == "b leads partition 1, but its daemon does not answer\n");
@@ -150,7 +150,7 @@ TEST_CASE("what is wrong with a divided queue is said by partition and by host")
 TEST_CASE("another number of partitions is told, and who asks for it") {
   DividedScene scene;
   auto& fleet = scene.backend.members;
-  fleet.leads[2] = {"b", ""};
+  fleet.locks = locks_of({{"a", ""}, {"b", ""}, {"b", ""}, {"a", ""}});
   CHECK(scene.findings().empty());
   fleet.members[1].desired_partitions["q"] = 16;
   CHECK(scene.findings() ==

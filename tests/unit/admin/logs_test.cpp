@@ -41,11 +41,10 @@ struct Logs {
                                     std::uint64_t token) const {
     return exec::output_log_path(store.directory, "q", id, attempt, token);
   }
-  [[nodiscard]] Response get(const std::multimap<std::string, std::string>& query,
-                             std::function<void(int)> on_later = {}) const {
+  [[nodiscard]] Response get(const std::multimap<std::string, std::string>& query) const {
     Request request = make_request("GET", "/v1/logs?queue=q");
     for (const auto& [name, value] : query) request.url.query[name].push_back(value);
-    return ask(router, std::move(request), std::move(on_later));
+    return ask(router, std::move(request));
   }
 
   exec::test::TemporaryFolder folder;
@@ -120,30 +119,7 @@ TEST_CASE("parameters that are no numbers are refused") {
   CHECK(scene.get({}).status == 400);
   CHECK(scene.get({{"id", "7"}, {"attempt", "x"}}).status == 400);
   CHECK(scene.get({{"id", "7"}, {"attempt", "1"}, {"offset", "-1"}}).status == 400);
-  CHECK(scene.get({{"id", "7"}, {"attempt", "1"}, {"wait", "31"}}).status == 400);
   CHECK(scene.get({{"id", "7"}, {"attempt", "4294967296"}}).status == 400);
-}
-
-TEST_CASE("who waits is answered when there is more, when the attempt ends, and when it is over") {
-  Logs scene;
-  const std::string path = scene.write("7", 1, 100, "begin");
-  scene.active->add(path);
-  const std::multimap<std::string, std::string> query{
-      {"id", "7"}, {"attempt", "1"}, {"offset", "5"}, {"wait", "30"}};
-  const Response more = scene.get(query, [&](int call) {
-    if (call == 2) exec::test::write_file(path, "begin more");
-  });
-  CHECK(more.body == " more");
-  CHECK(header(more, "Lictor-Running") == "true");
-  CHECK(header(more, "Lictor-Log-Size") == "10");
-  CHECK(header(scene.get({{"id", "7"}, {"attempt", "1"}, {"offset", "10"}, {"wait", "30"}}),
-               "Lictor-Running") == "true");  // its client has gone
-  const Response ended =
-      scene.get({{"id", "7"}, {"attempt", "1"}, {"offset", "10"}, {"wait", "30"}}, [&](int call) {
-        if (call == 2) scene.active->remove(path);
-      });
-  CHECK(ended.body.empty());
-  CHECK(header(ended, "Lictor-Running") == "false");
 }
 
 TEST_CASE("no id leads out of the folder, and no link is followed") {

@@ -1,6 +1,7 @@
+#include "admin/router.h"
+
 #include <nlohmann/json.hpp>
 
-#include "admin/guard.h"
 #include "admin/routes.h"
 #include "fake_backend.h"
 #include "fake_exchange.h"

@@ -26,6 +26,20 @@ inline std::vector<std::string> ids_of(const nlohmann::json& page) {
   return ids;
 }
 
+struct Holder {
+  std::string node, since;
+};
+/// The locks of partitions that these hold; nobody, where `node` is empty, or who does is `hidden`.
+inline client::Locks locks_of(const std::vector<Holder>& holders, bool hidden = false) {
+  std::vector<std::optional<wire::KvEntry>> entries;
+  for (const auto& [node, since] : holders) {
+    const nlohmann::json value{{"node", node}, {"since", since}};
+    const wire::KvEntry entry{"key", value.dump(), "session of " + node};
+    entries.push_back(node.empty() ? std::nullopt : std::optional{entry});
+  }
+  return client::Locks{entries, hidden};
+}
+
 /// All routes of a daemon that leads queue "q", over the model of Consul.
 struct Scene {
   Scene() {
@@ -38,7 +52,6 @@ struct Scene {
     add_log_routes(*router, backend, logs);
     add_queue_routes(*router, backend, queues, activity);
     add_task_routes(*router, queues);
-    add_schedule_routes(*router, queues);
     add_change_routes(*router, queues);
     add_page_routes(*router);
     consul.put("lictor/q/leader", R"({"node":"a","instance":"i"})", session);
@@ -54,7 +67,7 @@ struct Scene {
                       .types = {"Mail", "*"}};
     backend.known->queues = {queue};
     cluster::Member peer{.node = "a", .leads = true, .partitions = {0}, .answers = true};
-    backend.members.leads = {{"a", "2026-01-01T00:00:00Z"}};
+    backend.members.locks = locks_of({{"a", "2026-01-01T00:00:00Z"}});
     backend.members.members = {peer};
   }
 

@@ -97,12 +97,12 @@ TEST_CASE("the fleet of an undivided queue has one leader") {
   scene.add("b", {0});
   const auto fleet = scene.backend->fleet("q").value();
   CHECK_FALSE(fleet.partitioned());
-  CHECK(fleet.leads.front().node == "b");
-  CHECK(fleet.leads.front().since == "2026-11-21T00:00:00Z");
+  CHECK(fleet.locks[0].name() == "b");
+  CHECK(fleet.locks[0].text("since") == "2026-11-21T00:00:00Z");
   REQUIRE(fleet.members.size() == 2);
   CHECK(fleet.members[0].leads);
   CHECK(wire::number_of(fleet.members[1].desired_partitions, "q") == 1);
-  CHECK(fleet.free().empty());
+  CHECK(cluster::free_partitions(fleet.locks).empty());
   CHECK(fleet.next.empty());
 }
 
@@ -113,10 +113,9 @@ TEST_CASE("the fleet of a divided queue tells who leads each partition, and who 
   scene.consul.put("lictor/q/members/b/drain", "{}");
   const auto fleet = scene.backend->fleet("q").value();
   CHECK(fleet.partitioned());
-  CHECK(fleet.leads.size() == kCount);
-  CHECK(fleet.leads[1].node == "b");
-  CHECK(fleet.free() == Numbers{2});
-  CHECK(fleet.moving == Numbers{1});
+  CHECK(fleet.locks.count() == kCount);
+  CHECK(fleet.locks[1].name() == "b");
+  CHECK(cluster::free_partitions(fleet.locks) == Numbers{2});
   REQUIRE(fleet.members.size() == 2);  // the key below a member is none
   const cluster::Member& b = fleet.members[0];
   CHECK(b.draining);
@@ -131,7 +130,7 @@ TEST_CASE("free partitions wait for a member that takes some") {
   scene.add("self", {});
   scene.consul.put("lictor/q/members/self/drain", "{}");
   const auto fleet = scene.backend->fleet("q").value();
-  CHECK(fleet.free() == Numbers{0, 1, 2, 3});
+  CHECK(cluster::free_partitions(fleet.locks) == Numbers{0, 1, 2, 3});
   CHECK(contains(fleet.next, "let a draining one take partitions again"));
 }
 

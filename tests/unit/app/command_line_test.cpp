@@ -65,6 +65,8 @@ TEST_CASE("what may not stand together is refused, and what is missing is named"
                             {{"submit", "--ndjson", "-", "--id", "4"}, "excludes"},
                             {{"submit", "T", "--at", "1", "--in", "1s"}, "excludes"},
                             {{"submit", "T", "--wait", "--wait-timeout", "x"}, "duration"},
+                            {{"submit", "T", "--in", "soon"}, "--in: expected a duration"},
+                            {{"submit", "T", "--timeout", "90"}, "--timeout: expected a duration"},
                             {{"submit", "T", "--max-attempts", "0"}, "from 1 on"},
                             {{"submit", "T", "--id"}, "--id: expected a value"},
                             {{"submit"}, "TYPE is required"},

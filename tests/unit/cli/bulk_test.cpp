@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "client/change.h"
 #include "harness.h"
 #include "model_consul.h"
 
@@ -74,7 +75,7 @@ TEST_CASE("ids after Consul stopped answering are named as not tried") {
     REQUIRE(id == "b");
     return fail(ErrorCode::kTimeout, "no reply");
   };
-  const BulkResult result = each_of({"a", "b", "c", "d"}, change);
+  const BulkResult result = client::change_each({"a", "b", "c", "d"}, change);
   CHECK(result.tasks.size() == 1);
   REQUIRE(result.refused.size() == 3);
   CHECK(result.refused[0].error.code == ErrorCode::kTimeout);

@@ -266,59 +266,21 @@ TEST_CASE("how long a takeover lasts follows from the settings") {
   CHECK(contains(takeover_text({}, {}, 0s), "as when its host is lost, since hang_timeout is 0s"));
 }
 
-constexpr const char* kNoSuchKey =
-    R"({"Results":null,"Errors":[{"OpIndex":0,"What":"key \"t/~:@\" doesn't exist"}]})";
-
-std::string names_text(std::deque<http::Response> replies) {
-  FakeConsul consul{std::move(replies)};
-  Store store{consul};
-  Report report;
-  check_names(store, "t/", report);
-  CHECK(consul.all_asked());
-  CHECK(consul.asked.front().target == "/v1/kv/t/~%3A%40?consistent");
-  return report.page().text(false);
-}
-
-TEST_CASE("a name of unusual characters is asked for, by path and then by transaction") {
-  CHECK(contains(names_text({reply(404, "", 9)}), "ok    names  Consul takes every name"));
-  const std::string refused = names_text(
-      {reply(500, "invalid key name, keys should respect the format"), reply(409, kNoSuchKey)});
-  CHECK(contains(refused, "ok    names  /v1/kv refuses some names"));
-  CHECK(contains(refused, "500 invalid key name"));
-  CHECK(contains(names_text({reply(400, "no"), reply(400, "neither")}),
-                 "FAIL  names  a read of t/~:@ is answered by 400 no, and a transaction fails: "));
-  const std::string elects = R"(500 rpc error making call: No cluster leader)";
-  CHECK(contains(names_text({reply(500, elects), reply(500, elects)}),
-                 "FAIL  consul  Consul answers no reads now: "));
-  CHECK(contains(names_text({reply(404, "<html>nginx</html>")}), "without X-Consul-Index"));
-  CHECK(names_text({reply(403, "Permission denied")}).empty());  // check_queue() reports it
-}
-
-TEST_CASE("a version with a known fault is named with what it does") {
-  const auto says = [](const char* version, bool is_server, const char* part) {
-    std::string text;
-    for (const Fault& fault : version_faults(version, is_server)) text += fault.what + fault.remedy;
-    return contains(text, part);
-  };
-  CHECK(says("1.7.9", false, "1.8 or newer"));
-  CHECK(says("1.12.1", false, "after 7s"));
-  CHECK_FALSE(says("1.12.1", true, "after 7s"));
-  CHECK(says("1.11.9", false, "after 7s"));
-  CHECK(says("1.11.2", true, "twice"));
-  CHECK(says("1.12.2+ent", true, "twice"));
-  CHECK(says("1.15.0", true, "100 times"));
-  for (const char* good : {"1.8.0", "1.8.7", "1.10.12", "1.11.1", "1.11.7", "1.11.10", "1.12.3",
-                           "1.15.3", "1.16.1", "1.22.0-dev", "2.1.0", "", "v?"}) {
-    CAPTURE(std::string{good});
-    CHECK(version_faults(good, false).empty());
-  }
-}
-
 std::string agent_text(const CheckOptions& options, const std::string& address,
                        const Store::Agent& agent) {
   Report report;
   check_agent(options, address, agent, report);
   return report.page().text(false);
+}
+
+TEST_CASE("a version that is too old is named") {
+  const auto text = [](const char* version) {
+    return agent_text({}, "http://h:8500", Store::Agent{"n", version});
+  };
+  CHECK(contains(text("1.7.9"), "upgrade Consul to 1.8 or newer"));
+  for (const char* good : {"1.8.0", "1.16.1", "1.22.0-dev", "2.1.0", "", "v?"}) {
+    CHECK_MESSAGE(text(good).empty(), good);
+  }
 }
 
 TEST_CASE("an agent that leaves its cluster when it stops is told, with what to set") {

@@ -40,12 +40,6 @@ class Fleet {
   void release(std::uint32_t partition, const std::string& session) {
     consul.release(lock_key(partition), session);
   }
-  // Evenly.
-  void settle(const std::vector<std::string>& nodes) {
-    std::map<std::string, cluster::Partitions> owned;
-    for (std::uint32_t i = 0; i < kCount; ++i) owned[nodes[i % nodes.size()]].push_back(i);
-    for (const auto& [node, partitions] : owned) add(node, partitions);
-  }
 
   ModelConsul consul;
 };
@@ -144,7 +138,7 @@ TEST_CASE("a number of partitions that cannot be read is an error with the way o
 }
 
 TEST_CASE("who holds a lock and is no member is a finding, since nothing may run") {
-  cluster::Fleet fleet{.leads = {{"session 5e55", "", true}}};
+  cluster::Fleet fleet{.locks = client::Locks{{wire::KvEntry{"k", "{}", "5e55"}}}};
   CHECK(cluster::diagnose(fleet, "q").empty());  // the members may be hidden
   fleet.members.push_back({"a", "host"});
   const auto findings = cluster::diagnose(fleet, "q");
@@ -165,7 +159,6 @@ TEST_CASE("members shows which partitions each leads, who is draining, and what 
   CHECK(contains(stage.out, "draining  4 (1)"));
   CHECK_FALSE(contains(stage.out, "gone"));
   CHECK(contains(stage.err, "nobody leads partitions 5-6; \"lictor leader\" says who"));
-  CHECK(contains(stage.err, "one partition is about to move to another member"));
 
   const json told = document_of(fleet.consul, "members");
   CHECK(told.at("partitions") == 8);
@@ -175,16 +168,6 @@ TEST_CASE("members shows which partitions each leads, who is draining, and what 
   CHECK(told["members"][0].at("draining") == false);
   CHECK(told["members"][1].at("draining") == true);
   CHECK(told["members"][1].at("leads") == true);
-}
-
-TEST_CASE("members hints at moves only while a member leads more than its share") {
-  Fleet settled;
-  settled.settle({"a", "b", "c"});
-  CHECK(printed(settled.consul, "members").err.empty());
-  settled.add("d", {});
-  const Printed moving = printed(settled.consul, "members");
-  CHECK(contains(moving.out, "none"));
-  CHECK(contains(moving.err, "2 partitions are about to move to other members"));
 }
 
 TEST_CASE("why asks the leader of the task's own partition, and names the partition nobody leads") {
@@ -217,21 +200,6 @@ TEST_CASE("why asks the leader of the task's own partition, and names the partit
   Stage serial{fleet.consul};
   REQUIRE(serial.run("why " + id_in(3)) == 0);
   CHECK(asked_a == 1);
-  // A list asks the leader of each task.
-  asked_a = asked_b = 0;
-  put(3);
-  Stage listed{fleet.consul, true};
-  REQUIRE(listed.run("list") == 0);
-  CHECK(asked_a == 1);
-  CHECK(asked_b == 1);
-  const json told = json::parse(listed.out());
-  for (const json& task : told.at("tasks")) {
-    const bool led = task.at("id") != id_in(3);
-    CHECK(task.at("state") == (led ? "running" : "waiting"));
-    CHECK(task.at("node") == (task.at("id") == id_in(0)   ? json("a")
-                              : task.at("id") == id_in(1) ? json("b")
-                                                          : json{}));
-  }
 }
 
 TEST_CASE("stats sums what all leaders count, and says which are not counted") {
@@ -348,14 +316,13 @@ TEST_CASE("step-down tells who leads each partition afterwards") {
   CHECK(partitions[7].at("leader") == (all ? "b" : "a"));
 }
 
-TEST_CASE("check reports free partitions, an old leader, and members that ask for other numbers") {
+TEST_CASE("check reports free partitions, and members that ask for other numbers") {
   Fleet fleet;
   fleet.add("a", {0, 1, 2, 3});
   const std::string session = fleet.add("b", {4, 5, 6});
   std::string text = checked(fleet.consul);
   CHECK(contains(text, "nobody leads partition 7, so none of its tasks starts"));
   CHECK_FALSE(contains(text, "q: partitions"));
-  CHECK_FALSE(contains(text, "though the queue has"));
 
   fleet.consul.put(lock_key(7), R"({"node":"b"})", session);
   fleet.consul.put("lictor/q/members/a/drain", "{}");
@@ -368,9 +335,7 @@ TEST_CASE("check reports free partitions, an old leader, and members that ask fo
 
   const std::string old = fleet.consul.session();
   fleet.consul.put("lictor/q/members/old", R"({"node":"old"})", old);
-  fleet.consul.put("lictor/q/leader", R"({"node":"old"})", old);
   text = checked(fleet.consul);
-  CHECK(contains(text, "old holds lictor/q/leader, though the queue has 8 partitions"));
   CHECK(contains(text, "the daemons ask for different numbers (1: old; 8: a, b)"));
 }
 

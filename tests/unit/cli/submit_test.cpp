@@ -180,7 +180,8 @@ TEST_CASE("what the flags say is written into the record, parameters to the digi
       R"("taskPara":{"n":123456789012345678901234567890,"a":"b"}})");
   check([](TaskText& text) { text.para_json = "[1,2]"; }, R"("taskPara":[1,2]})");
   // Times of every form are written as RFC 3339.
-  check([](TaskText& text) { text.in = "90s"; }, R"("executeAt":"2026-11-21T02:34:00.949Z"})");
+  check([](TaskText& text) { text.in = std::chrono::seconds{90}; },
+        R"("executeAt":"2026-11-21T02:34:00.949Z"})");
   check([](TaskText& text) { text.at = "2026-11-22T09:30:00+01:00"; },
         R"("executeAt":"2026-11-22T08:30:00.000Z"})");
   check([](TaskText& text) { text.at = "1445599887"; },
@@ -190,7 +191,7 @@ TEST_CASE("what the flags say is written into the record, parameters to the digi
         text.task_time = "1445599887";
         text.serial_key = "db7";
         text.max_attempts = 5;
-        text.timeout = "90s";
+        text.timeout = std::chrono::seconds{90};
       },
       R"("taskTime":1445599887000,"taskTaken":false,"taskType":"N","taskPara":{},)"
       R"("serialKey":"db7","maxAttempts":5,"timeout":"90s"})");
@@ -219,9 +220,7 @@ TEST_CASE("a bad value is refused with the name of its flag") {
   });
   refused("--at", [](TaskText& text) { text.at = "tomorrow"; });
   refused("--at", [](TaskText& text) { text.at = "2026-11-22T09:30:00"; });  // in which zone?
-  refused("--in", [](TaskText& text) { text.in = "soon"; });
   refused("--task-time", [](TaskText& text) { text.task_time = "x"; });
-  refused("--timeout", [](TaskText& text) { text.timeout = "90"; });
   refused("--id", [](TaskText& text) { text.id = "a//b"; });
   TaskText text = text_of("N");
   text.at = "2026-11-31T09:30:00Z";
