@@ -204,8 +204,9 @@ Exit to_exit(AttemptId attempt, const Program& program, ProcessEnd end, std::str
 Program make_program(const ProcessOptions& options) {
   Program program{options.argv, {}, options.directory, {}, options.limits};
   if (program.directory.empty()) {
-    std::error_code error;  // On an error it is "/".
+    std::error_code error;
     program.directory = std::filesystem::current_path(error).string();
+    if (error) program.directory = "/";
   }
   if (options.user) program.user = options.user->credentials;
   return program;

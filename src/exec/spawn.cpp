@@ -127,22 +127,6 @@ const __user_cap_data_struct kNoCapabilities[2]{};
 // execve needs at most two pages of stack; the rest is a reserve.
 constexpr std::size_t kStackBytes = 16384;
 
-constexpr std::string_view kPathIfUnset = "/usr/local/bin:/usr/bin:/bin";
-
-std::vector<std::string> candidates(const std::string& name, std::string_view path) {
-  if (name.find('/') != std::string::npos) return {name};
-  if (path.empty()) path = kPathIfUnset;
-  std::vector<std::string> found;
-  while (true) {
-    const std::size_t end = path.find(':');
-    const std::string_view directory = path.substr(0, end);
-    std::string& candidate = found.emplace_back(directory.empty() ? "." : directory);
-    candidate.append("/").append(name);
-    if (end == std::string_view::npos) return found;
-    path.remove_prefix(end + 1);
-  }
-}
-
 std::vector<const char*> pointers(const std::vector<std::string>& strings) {
   std::vector<const char*> pointers;
   pointers.reserve(strings.size() + 1);
@@ -173,8 +157,6 @@ struct Plan {
   const gid_t* groups = nullptr;
   std::size_t group_count = 0;
   const char* directory = nullptr;
-  bool looked_up = false;
-  const char* const* paths = nullptr;
   const char* const* argv = nullptr;
   const char* const* environment = nullptr;
   bool is_protected = false;
@@ -274,20 +256,8 @@ LICTOR_BARE int run_child(void* argument) {
   if (call(SYS_getppid) != plan->parent) give_up(plan, Step::kClone, -ESRCH);
 
   call(SYS_rt_sigprocmask, SIG_SETMASK, as_long(&kNoSignals), 0, sizeof(kNoSignals));
-  long error = -ENOENT;
-  for (const char* const* path = plan->paths; *path != nullptr; ++path) {
-    const long result =
-        call(SYS_execve, as_long(*path), as_long(plan->argv), as_long(plan->environment));
-    const bool absent = result == -ENOENT || result == -ENOTDIR;
-    if (!plan->looked_up || (!absent && result != -EACCES)) {
-      error = result;
-      break;
-    }
-    // As a shell does: keep searching, but remember a program that exists and may not be run. One
-    // in a directory that may not be searched counts as missing.
-    if (!absent && call(SYS_faccessat, AT_FDCWD, as_long(*path), F_OK) == 0) error = result;
-  }
-  give_up(plan, Step::kRun, error);
+  give_up(plan, Step::kRun,
+          call(SYS_execve, as_long(*plan->argv), as_long(plan->argv), as_long(plan->environment)));
 }
 
 void unmap(Outcome* outcome) { munmap(outcome, sizeof(Outcome)); }
@@ -313,8 +283,6 @@ bool is_protected_from_oom() {
 struct Spawning::Block {
   Program program;
   std::string handover_folder;
-  std::vector<std::string> paths;
-  std::vector<const char*> path_pointers;
   std::vector<const char*> argv;
   std::vector<const char*> environment;
   std::unique_ptr<std::byte[]> stack;
@@ -323,13 +291,11 @@ struct Spawning::Block {
   Plan plan;
 };
 
-Spawning::Spawning(Program program, std::string_view path, std::string handover_folder)
+Spawning::Spawning(Program program, std::string handover_folder)
     : block_(std::make_unique<Block>()) {
   Block& block = *block_;
   block.program = std::move(program);
   block.handover_folder = std::move(handover_folder);
-  block.paths = candidates(block.program.argv.front(), path);
-  block.path_pointers = pointers(block.paths);
   block.argv = pointers(block.program.argv);
   block.environment = pointers(block.program.environment);
 
@@ -353,10 +319,7 @@ Spawning::Spawning(Program program, std::string_view path, std::string handover_
     plan.group_count = block.program.user->groups.size();
     if (!block.handover_folder.empty()) plan.handover_folder = block.handover_folder.c_str();
   }
-  if (block.program.directory.empty()) block.program.directory.push_back('/');
   plan.directory = block.program.directory.c_str();
-  plan.looked_up = block.program.argv.front().find('/') == std::string::npos;
-  plan.paths = block.path_pointers.data();
   plan.argv = block.argv.data();
   plan.environment = block.environment.data();
 }

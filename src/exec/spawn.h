@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
+#include <string>
 
 #include "base/unique_fd.h"
 #include "exec/warden_protocol.h"
@@ -32,9 +32,8 @@ namespace lictor::exec {
 /// their defaults.
 class Spawning {
  public:
-  /// `path`: the PATH for an argv[0] without '/'. The child gives `handover_folder` to the
-  /// program's other user, if there are both.
-  Spawning(Program program, std::string_view path, std::string handover_folder);
+  /// The child gives `handover_folder` to the program's other user, if there are both.
+  Spawning(Program program, std::string handover_folder);
 
   struct Child {
     pid_t pid = -1;

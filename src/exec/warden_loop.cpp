@@ -43,7 +43,6 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, Cgroups cgroups
       strays_(cgroups_, std::move(run_id)),
       locks_(std::move(release_locks)),
       hang_watch_(hang_timeout) {
-  if (const char* path = std::getenv("PATH")) path_ = path;
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
@@ -165,7 +164,7 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   const AttemptId id = spawn.attempt;
   const uid_t uid = user ? user->uid : 0;
   spawn.program.environment.push_back(strays_.mark_of(id));
-  Spawning spawning{std::move(spawn.program), path_, spawn.handover_folder};
+  Spawning spawning{std::move(spawn.program), spawn.handover_folder};
   auto cgroup = cgroups_.take();
   const int no_cgroup = cgroups_.available() && !cgroup ? errno : 0;
   const Spawning::Streams streams{packet.fds[0].get(), packet.fds[1].get(),

@@ -112,7 +112,6 @@ class WardenLoop {
   Cgroups cgroups_;
   UniqueFd daemon_;
   pid_t daemon_pid_;
-  std::string path_;  ///< the PATH for programs without '/'
   const bool is_protected_ = is_protected_from_oom();
 
   UniqueFd epoll_;

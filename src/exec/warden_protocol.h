@@ -46,9 +46,9 @@ struct Limit {
 
 /// What execve(2) needs.
 struct Program {
-  std::vector<std::string> argv;         ///< not empty; argv[0] without '/' is looked up in PATH
+  std::vector<std::string> argv;         ///< not empty; argv[0] is a path
   std::vector<std::string> environment;  ///< "NAME=VALUE"
-  std::string directory;                 ///< "": "/"
+  std::string directory;
   std::optional<Credentials> user;
   std::vector<Limit> limits;
 };

@@ -29,8 +29,8 @@ struct Ended {
 
 // Runs a program to its end, its output into a file.
 Ended run_protected(std::vector<std::string> argv, const std::string& output) {
-  Program program{.argv = std::move(argv)};
-  Spawning spawning{std::move(program), "/usr/bin:/bin", ""};
+  Program program{.argv = std::move(argv), .directory = "/"};
+  Spawning spawning{std::move(program), ""};
   const UniqueFd input{open("/dev/null", O_RDONLY | O_CLOEXEC)};
   const UniqueFd file{open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
   const Spawning::Child child = spawning.start({input.get(), file.get()}, -1, true);
@@ -45,7 +45,7 @@ Ended run_protected(std::vector<std::string> argv, const std::string& output) {
 TEST_CASE("a job leaves its parent's place with the kernel's OOM killer, and the parent keeps it") {
   const TemporaryFolder dir;
   set_oom_score("300");
-  const Ended ended = run_protected({"cat", "/proc/self/oom_score_adj"}, dir / "job");
+  const Ended ended = run_protected({"/bin/cat", "/proc/self/oom_score_adj"}, dir / "job");
   const std::string own = contents("/proc/self/oom_score_adj");
   set_oom_score("0");
   CHECK(ended.step == Step::kNone);
