@@ -5,7 +5,6 @@
 #include <linux/close_range.h>
 #include <linux/sched.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -13,7 +12,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <fstream>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -135,12 +133,6 @@ std::vector<const char*> pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Only the child writes it, in memory that both have.
-struct Outcome {
-  Step step = Step::kNone;
-  int error = 0;
-};
-
 // What the child reads, prepared before the clone. Plain pointers: a sanitizer would instrument the
 // members of containers.
 struct Plan {
@@ -159,13 +151,13 @@ struct Plan {
   const char* directory = nullptr;
   const char* const* argv = nullptr;
   const char* const* environment = nullptr;
-  bool is_protected = false;
-  Outcome* outcome = nullptr;
+  Step failed_step = Step::kNone;  // only the child writes it
+  int error = 0;                   // likewise
 };
 
 [[noreturn]] LICTOR_BARE void give_up(Plan* plan, Step step, long result) {
-  plan->outcome->error = static_cast<int>(-result);
-  plan->outcome->step = step;
+  plan->error = static_cast<int>(-result);
+  plan->failed_step = step;
   while (true) call(SYS_exit_group, 127);
 }
 
@@ -186,16 +178,6 @@ LICTOR_BARE long give_folder(const char* path, uid_t uid) {
   return call(SYS_fchownat, folder, as_long(""), static_cast<long>(uid), -1, AT_EMPTY_PATH);
 }
 
-// The kernel is to end a job before the daemon and its warden when memory is short. Best effort.
-// The file is root's while this copy of the warden's memory must not be read, so it is opened
-// first.
-LICTOR_BARE void leave_protection() {
-  call(SYS_prctl, PR_SET_DUMPABLE, 1);
-  const long file = call(SYS_openat, AT_FDCWD, as_long("/proc/self/oom_score_adj"), O_WRONLY);
-  call(SYS_prctl, PR_SET_DUMPABLE, 0);
-  if (file >= 0) call(SYS_write, file, as_long("0"), 1);
-}
-
 // All are above 2: the warden keeps 0, 1 and 2 open. Returns -errno.
 LICTOR_BARE long take_streams(const Spawning::Streams& streams) {
   long result = call(SYS_dup3, streams.input, 0, 0);
@@ -214,12 +196,10 @@ LICTOR_BARE long take_streams(const Spawning::Streams& streams) {
   return 0;
 }
 
-// Runs in the child, on its own stack, in the parent's memory or in a copy of it.
+// Runs in the child, on its own stack, in the parent's memory.
 LICTOR_BARE int run_child(void* argument) {
   auto* plan = static_cast<Plan*>(argument);
   must(plan, Step::kSession, call(SYS_setsid));
-
-  if (plan->is_protected) leave_protection();
 
   // Best effort: without a cgroup, session, process group and environment identify the attempt.
   if (plan->cgroup >= 0) {
@@ -260,24 +240,7 @@ LICTOR_BARE int run_child(void* argument) {
           call(SYS_execve, as_long(*plan->argv), as_long(plan->argv), as_long(plan->environment)));
 }
 
-void unmap(Outcome* outcome) { munmap(outcome, sizeof(Outcome)); }
-void is_elsewhere(Outcome*) {}
-using OutcomePtr = std::unique_ptr<Outcome, void (*)(Outcome*)>;
-
-// For a child that has a copy of our memory. Null: there is no memory.
-OutcomePtr shared_outcome() {
-  void* memory =
-      mmap(nullptr, sizeof(Outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  return {memory == MAP_FAILED ? nullptr : new (memory) Outcome{}, unmap};
-}
-
 }  // namespace
-
-bool is_protected_from_oom() {
-  int value = 0;
-  std::ifstream{"/proc/self/oom_score_adj"} >> value;
-  return value < 0;
-}
 
 // Owns all that the plan points to.
 struct Spawning::Block {
@@ -286,8 +249,6 @@ struct Spawning::Block {
   std::vector<const char*> argv;
   std::vector<const char*> environment;
   std::unique_ptr<std::byte[]> stack;
-  Outcome own_outcome;  // of a child that shares our memory
-  OutcomePtr outcome{&own_outcome, is_elsewhere};
   Plan plan;
 };
 
@@ -324,12 +285,8 @@ Spawning::Spawning(Program program, std::string handover_folder)
   plan.environment = block.environment.data();
 }
 
-Spawning::Child Spawning::start(const Streams& streams, int cgroup, bool is_protected) {
+Spawning::Child Spawning::start(const Streams& streams, int cgroup) {
   Block& block = *block_;
-  if (is_protected) block.outcome = shared_outcome();
-  if (!block.outcome) return {-1, UniqueFd{}, ENOMEM};
-  block.plan.outcome = block.outcome.get();
-  block.plan.is_protected = is_protected;
   block.plan.streams = streams;
   block.stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
 
@@ -341,8 +298,7 @@ Spawning::Child Spawning::start(const Streams& streams, int cgroup, bool is_prot
 
   Child child;
   int pidfd = -1;
-  // What a process writes to oom_score_adj holds for all that share its memory.
-  const int flags = (is_protected ? 0 : CLONE_VM) | CLONE_PIDFD | kWaitForExec;
+  const int flags = CLONE_VM | CLONE_PIDFD | kWaitForExec;
   if (cgroup >= 0) {
     clone_args arguments{};
     arguments.flags = static_cast<std::uint64_t>(flags) | CLONE_INTO_CGROUP;
@@ -368,8 +324,8 @@ Spawning::Child Spawning::start(const Streams& streams, int cgroup, bool is_prot
   return child;
 }
 
-Step Spawning::failed_step() const { return block_->outcome->step; }
-int Spawning::error() const { return block_->outcome->error; }
+Step Spawning::failed_step() const { return block_->plan.failed_step; }
+int Spawning::error() const { return block_->plan.error; }
 
 Spawning::Spawning(Spawning&&) noexcept = default;
 Spawning& Spawning::operator=(Spawning&&) noexcept = default;

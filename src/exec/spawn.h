@@ -8,9 +8,6 @@
 
 namespace lictor::exec {
 
-/// Whether the kernel spares this process when memory is short (a negative oom_score_adj).
-[[nodiscard]] bool is_protected_from_oom();
-
 /// One child before its execve(2).
 ///
 ///   session, cgroup, handover folder --> descriptors, limits --> groups, user, capabilities --+
@@ -49,10 +46,8 @@ class Spawning {
   };
 
   /// Call once. `cgroup` is the folder of the child's cgroup; -1: the warden's. The child has its
-  /// own copies of the descriptors. `is_protected`: as of this process; the child is not, and has a
-  /// copy of our memory in place of sharing it, since the kernel's setting belongs to the memory.
-  /// This object must live until the child is a zombie.
-  [[nodiscard]] Child start(const Streams& streams, int cgroup, bool is_protected);
+  /// own copies of the descriptors. This object must live until the child is a zombie.
+  [[nodiscard]] Child start(const Streams& streams, int cgroup);
 
   /// Once the child is a zombie: the step that failed; kNone: the program ran.
   [[nodiscard]] Step failed_step() const;

@@ -169,8 +169,7 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   const int no_cgroup = cgroups_.available() && !cgroup ? errno : 0;
   const Spawning::Streams streams{packet.fds[0].get(), packet.fds[1].get(),
                                   spawn.is_worker ? packet.fds[3].get() : -1};
-  Spawning::Child child =
-      spawning.start(streams, cgroup ? cgroup->folder.get() : -1, is_protected_);
+  Spawning::Child child = spawning.start(streams, cgroup ? cgroup->folder.get() : -1);
   if (child.pid < 0) {
     if (cgroup) cgroups_.retire(*std::move(cgroup));
     return send(SpawnFailed{id, Step::kClone, child.error});
