@@ -126,7 +126,6 @@ struct SpawnFailed {
 struct Started {
   AttemptId attempt;
   pid_t pid = 0;
-  int no_cgroup = 0;  ///< errno: other attempts get a cgroup, this one has none
 };
 
 /// Why the warden ended a program.
