@@ -1,5 +1,5 @@
 // A C++ executor's side of an attempt. Its answers are brought into the form that a program's have
-// (JSON texts of bounded size), so the same checks apply to all kinds of jobs later.
+// (JSON texts), so the same checks apply to all kinds of jobs later.
 
 #include <algorithm>
 #include <cmath>
@@ -53,12 +53,6 @@ std::string to_progress(double fraction, const std::string& note) {
   return json{{"fraction", within}, {"note", excerpt(to_utf8(note), kMaxNoteBytes)}}.dump();
 }
 
-tl::unexpected<Error> too_large(const std::string& what, std::size_t bytes) {
-  return fail(ErrorCode::kTooLarge, what + ": expected at most " +
-                                        std::to_string(exec::kMaxHandedBytes) + " bytes, got " +
-                                        std::to_string(bytes));
-}
-
 // As a program writes it to LICTOR_COMMIT.
 Result<std::string> to_commit(const std::vector<KvWrite>& writes) {
   json list = json::array();
@@ -78,23 +72,18 @@ Result<std::string> to_commit(const std::vector<KvWrite>& writes) {
     if (write.cas) item["cas"] = *write.cas;
     list.push_back(std::move(item));
   }
-  std::string text = list.dump();
-  if (text.size() > exec::kMaxHandedBytes) return too_large("KV writes", text.size());
-  return text;
+  return list.dump();
 }
 
 Result<std::string> to_result(const json& value) {
   if (const auto checked = check_depth(value); !checked) {
     return fail(checked.error().code, "result: " + checked.error().message);
   }
-  std::string text;
   try {
-    text = value.dump();
+    return value.dump();
   } catch (const json::exception&) {
     return fail(ErrorCode::kInvalid, "result: expected strings in UTF-8, got other bytes");
   }
-  if (text.size() > exec::kMaxHandedBytes) return too_large("result", text.size());
-  return text;
 }
 
 Result<void> hand_over(const Context& context, const JobResult& result, exec::Exit& exit) {

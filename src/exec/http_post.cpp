@@ -297,11 +297,6 @@ void HttpPost::take_result(Exit& exit) const {
           "POST {}: expected JSON, as the reply's Content-Type says, got something else", shown_);
     return;
   }
-  if (body_.size() > kMaxHandedBytes) {
-    exit.result_fault = fmt::format("POST {}: expected a result of at most {} bytes, got {}",
-                                    shown_, kMaxHandedBytes, body_.size());
-    return;
-  }
   exit.result = body_;
 }
 

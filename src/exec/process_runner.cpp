@@ -22,6 +22,9 @@
 namespace lictor::exec {
 namespace {
 
+// The largest file of a commit or a result: Consul refuses larger requests.
+constexpr std::size_t kMaxHandedBytes = 524288;
+
 std::string exit_text(const Exited& exited) {
   if (exited.code == CLD_EXITED) return fmt::format("exit status {}", exited.status);
   const char* name = sigabbrev_np(exited.status);

@@ -114,22 +114,8 @@ void Pool::on_line(Process& process, std::string_view line, Instant now, Outbox&
     return answer(process, job, std::move(exit), failed->output, now, out);
   }
   auto& done = std::get<Done>(*reply);
-  const auto is_too_large = [](const std::optional<std::string>& value) {
-    return value && value->size() > exec::kMaxHandedBytes;
-  };
-  const std::string most =
-      fmt::format("expected at most {} bytes, got more", exec::kMaxHandedBytes);
-  if (is_too_large(done.commit)) {
-    exit.ending = exec::Ending::kRetry;
-    exit.error = "its KV writes cannot be made: " + most;
-  } else {
-    exit.commit = std::move(done.commit);
-    if (is_too_large(done.result)) {
-      exit.result_fault = most;
-    } else {
-      exit.result = std::move(done.result);
-    }
-  }
+  exit.commit = std::move(done.commit);
+  exit.result = std::move(done.result);
   answer(process, job, std::move(exit), done.output, now, out);
 }
 

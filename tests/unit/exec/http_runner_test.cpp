@@ -143,10 +143,6 @@ TEST_CASE("http: 2xx is done, and a JSON body is the result") {
   CHECK_FALSE(careless.result);
   CHECK(careless.result_fault.ends_with(
       "/notify: expected JSON, as the reply's Content-Type says, got something else"));
-  const Exit huge = answered(200, '"' + std::string(kMaxHandedBytes, 'x') + '"', json);
-  CHECK(huge.ending == Ending::kDone);
-  CHECK(huge.result_fault.ends_with("expected a result of at most 524288 bytes, got 524290"));
-  CHECK_FALSE(huge.result);
 }
 
 TEST_CASE("http: which statuses are tried again and which not, also where the body breaks off") {
