@@ -196,22 +196,6 @@ Result<Reply> parse_reply(std::string_view line) {
   return reply;
 }
 
-std::vector<std::string_view> attempts_named(std::string_view line) {
-  constexpr std::string_view kMember = "\"attempt\"";
-  std::vector<std::string_view> names;
-  while (true) {
-    const std::size_t at = line.find(kMember);
-    if (at == std::string_view::npos) return names;
-    line.remove_prefix(at + kMember.size());
-    const std::size_t begin = line.find_first_not_of(" \t:");
-    if (begin == std::string_view::npos || line[begin] != '"') continue;
-    const std::size_t end = line.find('"', begin + 1);
-    if (end == std::string_view::npos) return names;
-    names.push_back(line.substr(begin + 1, end - begin - 1));
-    line.remove_prefix(end);
-  }
-}
-
 void LineReader::add(std::string_view bytes) {
   if (begin_ == bytes_.size()) {
     bytes_.clear();

@@ -12,7 +12,6 @@
 // another process can have it.
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -133,10 +132,7 @@ class Process {
   Instant mute_since = Instant::max();
   EndReason reason = EndReason::kExited;
   std::string fault;   ///< how it broke the protocol; empty: it did not
-  std::string blamed;  ///< the attempt by which it did; empty: that is not known
   bool alone = false;  ///< its attempt may have no other beside it
-  /// The attempts that it answered last, and their tasks.
-  std::deque<std::pair<std::string, std::string>> answered;
   std::optional<exec::ProcessEnd> ended;
   LineReader lines;
   std::shared_ptr<exec::LogWriter::Log> log;  ///< output of no attempt
