@@ -26,7 +26,7 @@
 #include "net/transport.h"
 #include "runtime/log.h"
 #include "wire/layout.h"
-#include "worker/options.h"
+#include "worker/process.h"
 
 namespace lictor::app {
 
