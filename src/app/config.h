@@ -46,6 +46,8 @@ struct LogConfig {
 struct ConsulConfig {
   net::Options options;          ///< without Consul's own environment; see net/environment.h
   bool register_service = true;  ///< "register": the service and its check in Consul's catalog
+
+  friend bool operator==(const ConsulConfig&, const ConsulConfig&) = default;
 };
 
 struct AdminConfig {

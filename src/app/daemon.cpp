@@ -243,8 +243,7 @@ class Daemon {
   // On the reloader's thread: reads what does not change while the daemon runs, and nothing else.
   Result<Loaded> load() const {
     LICTOR_TRY(auto next, options_.reload());
-    std::string waits = fmt::format("{}", fmt::join(needs_restart(config_, next), ", "));
-    next = for_running(config_, std::move(next));
+    std::string waits = fmt::format("{}", fmt::join(hold_back(config_, next), ", "));
     LICTOR_TRY(auto runners, make_all_runners(next));
     return Loaded{std::move(next), std::move(runners), std::move(waits)};
   }
