@@ -19,7 +19,6 @@
 #include "app/member_entry.h"
 #include "app/queue_locks.h"
 #include "app/reload.h"
-#include "app/service_status.h"
 #include "app/state_dir.h"
 #include "app/transaction_channel.h"
 #include "base/clock.h"
