@@ -215,19 +215,15 @@ void warn_of_refused_names(Config& config) {
 }
 
 void warn_of_useless_processes(Config& config) {
-  for (const QueueConfig& queue : config.queues) {
-    for (const auto& [type, executor] : queue.executors) {
-      const auto* worker = std::get_if<WorkerConfig>(&executor);
-      if (worker == nullptr) continue;
-      const std::uint32_t own = queue.options.policy_of(type)->concurrency;
-      const std::uint32_t most =
-          own != 0 ? std::min(own, queue.options.concurrency) : queue.options.concurrency;
-      if (worker->processes <= most) continue;
-      config.warnings.push_back(fmt::format(
-          R"(queue "{}": executor "{}": processes is {}, but concurrency {} lets no more than {} )"
-          "work; raise concurrency",
-          queue.options.queue, excerpt(type), worker->processes, most, most));
-    }
+  for (const auto& [queue, type, worker] : executors_of<WorkerConfig>(config.queues)) {
+    const std::uint32_t own = queue.options.policy_of(type)->concurrency;
+    const std::uint32_t most =
+        own != 0 ? std::min(own, queue.options.concurrency) : queue.options.concurrency;
+    if (worker.processes <= most) continue;
+    config.warnings.push_back(fmt::format(
+        R"(queue "{}": executor "{}": processes is {}, but concurrency {} lets no more than {} )"
+        "work; raise concurrency",
+        queue.options.queue, excerpt(type), worker.processes, most, most));
   }
 }
 
@@ -324,10 +320,8 @@ Result<void> build(const ConfigNode* top, const LoadRequest& request, Config& co
   warn_of_open_token("consul.client_key", config.consul.options.client_key, config);
   warn_of_open_token("admin.token_file", config.admin.token_file, config);
   std::set<std::string> tokens;
-  for (const QueueConfig& queue : config.queues) {
-    for (const auto& [type, executor] : queue.executors) {
-      if (const auto* http = std::get_if<HttpConfig>(&executor)) tokens.insert(http->token_file);
-    }
+  for (const auto& http : executors_of<HttpConfig>(config.queues)) {
+    tokens.insert(http.settings.token_file);
   }
   for (const std::string& token : tokens) warn_of_open_token("http token_file", token, config);
   return {};

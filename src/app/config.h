@@ -116,6 +116,26 @@ struct QueueConfig {
   std::map<std::string, ExecutorConfig, std::less<>> executors;
 };
 
+/// An executor of one kind, and whose it is.
+template <class Kind>
+struct ConfiguredExecutor {
+  const QueueConfig& queue;
+  const std::string& type;
+  const Kind& settings;
+};
+template <class Kind>
+[[nodiscard]] std::vector<ConfiguredExecutor<Kind>> executors_of(
+    const std::vector<QueueConfig>& queues) {
+  std::vector<ConfiguredExecutor<Kind>> all;
+  for (const QueueConfig& queue : queues) {
+    for (const auto& [type, executor] : queue.executors) {
+      if (const auto* settings = std::get_if<Kind>(&executor))
+        all.push_back({queue, type, *settings});
+    }
+  }
+  return all;
+}
+
 struct Config {
   std::string file;    ///< where it was read from; empty: there was no file
   std::string digest;  ///< of the settings that all hosts should share; empty: there was no file
