@@ -45,19 +45,15 @@ std::string node_name() {
   return is_name(name) ? name : "localhost";
 }
 
-// Texts that `parse` understands. An error stands at the line of the text that is wrong. Port 0 is
-// each time another port.
+// Texts that `parse` understands. An error stands at the line of the text that is wrong.
 template <class Parse>
 Result<std::vector<std::string>> take_addresses(const ConfigNode& place, Parse parse) {
   std::vector<std::string> all;
   if (auto read = texts(all, kMaxAddresses)(place); !read) return tl::unexpected(read.error());
-  std::set<std::string_view> listed;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (const auto parsed = parse(all[i]); !parsed) {
       return place.item(i).refuse(parsed.error().message);
     }
-    if (all[i].ends_with(":0") || listed.insert(all[i]).second) continue;
-    return place.item(i).refuse('"' + excerpt(all[i]) + "\" is there twice; remove one");
   }
   return all;
 }
