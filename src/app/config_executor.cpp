@@ -322,31 +322,30 @@ Reader http(HttpConfig& target, Mode mode) {
 
 // The kind of an executor is the one of these keys that it has.
 constexpr std::array<std::string_view, 6> kKinds{"exec", "worker", "http", "noop", "cpp", "plugin"};
-// The settings of programs only, and those of "worker".
-constexpr std::array<std::string_view, 5> kExecKeys{"cwd", "user", "env", "output_limit", "limits"};
-constexpr std::array<std::string_view, 5> kWorkerKeys{"processes", "tasks_per_process", "max_tasks",
-                                                      "idle_timeout", "start_timeout"};
+// The settings of some kinds only, and theirs.
+constexpr std::string_view kPrograms = R"("exec" and "worker")";
+constexpr std::string_view kWorkers = R"("worker")";
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kOfSomeKinds{
+    {{"cwd", kPrograms},
+     {"user", kPrograms},
+     {"env", kPrograms},
+     {"output_limit", kPrograms},
+     {"limits", kPrograms},
+     {"processes", kWorkers},
+     {"tasks_per_process", kWorkers},
+     {"max_tasks", kWorkers},
+     {"idle_timeout", kWorkers},
+     {"start_timeout", kWorkers}}};
 
-// Refuses those of `keys` that are there.
-template <class Keys>
-Result<void> refuse_all(const ConfigNode& place, const Keys& keys, std::string_view whose,
-                        std::string_view kind) {
-  for (const std::string_view key : keys) {
-    if (!place.has(key)) continue;
-    return place.member(key).refuse("is for " + std::string{whose} + ", this executor is \"" +
-                                    std::string{kind} + "\"; remove it");
-  }
-  return {};
-}
-
-Result<std::string_view> kind_of(const ConfigNode& place) {
-  std::string_view kind;
+Result<std::string> kind_of(const ConfigNode& place) {
+  std::string kind;
   for (const std::string_view known : kKinds) {
     if (!place.has(known)) continue;
     if (!kind.empty()) {
-      return place.refuse_at({kind, known}, "has \"" + std::string{kind} + "\" and \"" +
-                                                std::string{known} +
-                                                "\", an executor is one of them; remove the other");
+      return place.refuse_at(
+          {kind, known}, fmt::format("has \"{}\" and \"{}\", an executor is one of them; remove "
+                                     "the other",
+                                     kind, known));
     }
     kind = known;
   }
@@ -354,13 +353,11 @@ Result<std::string_view> kind_of(const ConfigNode& place) {
     return place.refuse(R"(says nothing to run; expected "exec", "worker", "http", "noop", "cpp" )"
                         R"(or "plugin", such as {"exec": ["/opt/jobs/any"]})");
   }
-  if (kind == "worker") return kind;
-  if (auto own = refuse_all(place, kWorkerKeys, R"("worker")", kind); !own) {
-    return tl::unexpected(own.error());
-  }
-  if (kind == "exec") return kind;
-  if (auto own = refuse_all(place, kExecKeys, R"("exec" and "worker")", kind); !own) {
-    return tl::unexpected(own.error());
+  const std::string quoted = '"' + kind + '"';
+  for (const auto& [key, whose] : kOfSomeKinds) {
+    if (!place.has(key) || whose.find(quoted) != std::string_view::npos) continue;
+    return place.member(key).refuse(
+        fmt::format("is for {}, this executor is {}; remove it", whose, quoted));
   }
   return kind;
 }
