@@ -397,8 +397,7 @@ Result<Config> load_config(const LoadRequest& request) {
 namespace {
 
 // The same on all hosts with the same queues: without the settings of a single host.
-nlohmann::json shared_settings(std::string_view text) {
-  auto value = nlohmann::json::parse(text, nullptr, false, true);
+nlohmann::json shared_settings(nlohmann::json value) {
   for (const char* own : {"node", "state_dir", "hang_timeout", "log", "consul", "admin", "logs"}) {
     if (value.is_object()) value.erase(own);
   }
@@ -424,7 +423,7 @@ Result<Config> parse_config(std::string_view text, std::string_view file,
     config.state_dir += fmt::format("/{}", instance);
   }
   if (auto built = build(&top, request, config); !built) return tl::unexpected{built.error()};
-  const nlohmann::json shared = shared_settings(text);
+  const nlohmann::json shared = shared_settings(tree.value);
   config.digest = client::digest_of(shared);
   config.parts = client::config_digest(shared);
   return config;

@@ -60,10 +60,10 @@ Reader backoff(core::Backoff& target) {
 
 // An argument or a variable's value: any text without NUL, which ends a C string.
 Result<std::string> take_argument(const ConfigNode& place) {
-  const JsonValue& value = place.value();
-  if (value.kind != JsonKind::kString) return place.expected("text");
-  if (value.text.find('\0') != std::string::npos) return place.expected("text without NUL");
-  return value.text;
+  if (!place.value().is_string()) return place.expected("text");
+  auto text = place.value().get<std::string>();
+  if (text.find('\0') != std::string::npos) return place.expected("text without NUL");
+  return text;
 }
 
 // The fault of a path on this host; empty if there is none. A typo is found at start, not with the
@@ -112,7 +112,7 @@ Reader path_on_host(std::string& target, Mode mode, Fault fault_of) {
 Reader arguments(std::vector<std::string>& target, Mode mode) {
   const std::string what = R"(an array of program and arguments such as ["/opt/jobs/any", "-v"])";
   auto read = [&target, mode, what](const ConfigNode& place) -> Result<void> {
-    if (place.value().kind != JsonKind::kArray || place.value().items.empty()) {
+    if (!place.value().is_array() || place.value().empty()) {
       return place.expected(what);
     }
     const Reader element{[&target](const ConfigNode& item) -> Result<void> {
@@ -132,19 +132,19 @@ Reader arguments(std::vector<std::string>& target, Mode mode) {
 
 Reader variables(std::vector<std::pair<std::string, std::string>>& target) {
   auto read = [&target](const ConfigNode& place) -> Result<void> {
-    if (place.value().kind != JsonKind::kObject) return place.expected("an object");
-    for (const JsonValue& item : place.value().items) {
-      const ConfigNode member = place.member(item);
-      const bool starts_with_digit = item.key.find_first_of("0123456789") == 0;
-      if (!is_word(item.key, "_") || starts_with_digit) {
+    if (!place.value().is_object()) return place.expected("an object");
+    for (const auto& [name, ignored] : place.value().items()) {
+      const ConfigNode member = place.member(name);
+      const bool starts_with_digit = name.find_first_of("0123456789") == 0;
+      if (!is_word(name, "_") || starts_with_digit) {
         return member.refuse(
             "a variable's name has letters, digits and \"_\" only, no digit first");
       }
-      if (item.key.starts_with("LICTOR_")) {
+      if (name.starts_with("LICTOR_")) {
         return member.refuse("lictor sets LICTOR_ variables itself; choose another name");
       }
       LICTOR_TRY(auto value, take_argument(member));
-      target.emplace_back(item.key, std::move(value));
+      target.emplace_back(name, std::move(value));
     }
     return {};
   };
@@ -241,8 +241,7 @@ constexpr Duration kLongestKeepAlive = std::chrono::hours{1};
 constexpr std::array<std::string_view, 5> kOwnHeaders{"Connection", "Content-Length", "Expect",
                                                       "Transfer-Encoding", "Upgrade"};
 
-Result<void> read_header(const ConfigNode& place, HttpConfig& target) {
-  const std::string& name = place.value().key;
+Result<void> read_header(const ConfigNode& place, const std::string& name, HttpConfig& target) {
   if (!is_word(name, "!#$%&'*+-.^_`|~")) {  // a token of RFC 9110, 5.6.2
     return place.refuse("a header's name has letters, digits and \"-\", no space and no \":\"");
   }
@@ -251,27 +250,23 @@ Result<void> read_header(const ConfigNode& place, HttpConfig& target) {
                              [&](std::string_view own) { return equal_but_for_case(name, own); })) {
     return place.refuse("lictor sets this header itself; remove it");
   }
-  for (const auto& [known, value] : target.headers) {
-    if (equal_but_for_case(known, name))
-      return place.refuse("is written twice; remove one of the two");
-  }
-  const JsonValue& value = place.value();
-  const bool fits = value.kind == JsonKind::kString &&
-                    std::none_of(value.text.begin(), value.text.end(), [](char c) {
-                      return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
-                    });
+  const auto text = place.value().is_string() ? place.value().get<std::string>() : "\n";
   // Not quoted: it may be a secret.
-  if (!fits) return place.refuse("expected text of one line");
-  target.headers.emplace_back(name, value.text);
+  if (std::any_of(text.begin(), text.end(), [](char c) {
+        return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
+      })) {
+    return place.refuse("expected text of one line");
+  }
+  target.headers.emplace_back(name, text);
   return {};
 }
 
 Reader headers(HttpConfig& target) {
   const std::string form = R"(an object such as {"X-Source": "lictor"})";
   auto take = [&target, form](const ConfigNode& place) -> Result<void> {
-    if (place.value().kind != JsonKind::kObject) return place.expected(form);
-    for (const JsonValue& item : place.value().items) {
-      if (auto read = read_header(place.member(item), target); !read) return read;
+    if (!place.value().is_object()) return place.expected(form);
+    for (const auto& [name, ignored] : place.value().items()) {
+      if (auto read = read_header(place.member(name), name, target); !read) return read;
     }
     return {};
   };
@@ -281,8 +276,8 @@ Reader headers(HttpConfig& target) {
 Reader url(exec::HttpTarget& target) {
   const std::string form = R"(a URL such as "http://127.0.0.1:9000/notify")";
   return into(target, form, [form](const ConfigNode& place) -> Result<exec::HttpTarget> {
-    if (place.value().kind != JsonKind::kString) return place.expected(form);
-    return place.checked(exec::parse_http_target(place.value().text));
+    if (!place.value().is_string()) return place.expected(form);
+    return place.checked(exec::parse_http_target(place.value().get<std::string>()));
   });
 }
 
@@ -455,13 +450,13 @@ void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts) {
 Result<void> read_executors(const ConfigNode& place, const LoadRequest& request,
                             const core::TypePolicy& defaults, bool counts_attempts,
                             QueueConfig& queue) {
-  if (place.value().kind != JsonKind::kObject) return place.expected("an object");
+  if (!place.value().is_object()) return place.expected("an object");
   const std::string only = request.only_type.value_or("");
   const std::string tried = place.has(only) ? only : "*";
-  for (const JsonValue& item : place.value().items) {
-    const ConfigNode member = place.member(item);
-    const Mode mode = request.only_type && item.key != tried ? Mode::kClient : request.mode;
-    if (item.key.empty() || item.key.size() > kMaxTypeBytes) {
+  for (const auto& [type, ignored] : place.value().items()) {
+    const ConfigNode member = place.member(type);
+    const Mode mode = request.only_type && type != tried ? Mode::kClient : request.mode;
+    if (type.empty() || type.size() > kMaxTypeBytes) {
       return member.refuse("expected a taskType of 1 to " + std::to_string(kMaxTypeBytes) +
                            " bytes, or \"*\" for the rest");
     }
@@ -470,11 +465,11 @@ Result<void> read_executors(const ConfigNode& place, const LoadRequest& request,
     if (auto read = read_executor(member, mode, queue.options.concurrency, executor, policy); !read)
       return read;
     limit_at_most_once(policy, member.has("max_attempts") || counts_attempts);
-    queue.executors.insert_or_assign(item.key, std::move(executor));
-    if (item.key == "*") {
+    queue.executors.insert_or_assign(type, std::move(executor));
+    if (type == "*") {
       queue.options.any_type = policy;
     } else {
-      queue.options.types.insert_or_assign(item.key, policy);
+      queue.options.types.insert_or_assign(type, policy);
     }
   }
   return {};
