@@ -248,14 +248,7 @@ void Pool::fail_waiting(const std::string& error, Outbox& out) {
 }
 
 void Pool::leave(Instant now) {
-  if (--users_ == 0) close_idle(now);
-}
-
-void Pool::retire(bool retired, Instant now) {
-  if (!std::exchange(retired_, retired) && retired) close_idle(now);
-}
-
-void Pool::close_idle(Instant now) {
+  if (--users_ > 0) return;
   for (const auto& process : processes_) {
     const bool open =
         process->state == Process::State::kReady || process->state == Process::State::kStarting;

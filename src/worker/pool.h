@@ -89,8 +89,6 @@ class Pool {
   /// no attempts.
   void join() { ++users_; }
   void leave(Instant now);
-  /// Whether a newer pool has taken over, so that this one gets no more tasks.
-  void retire(bool retired, Instant now);
   void end_all(Outbox& out);
   [[nodiscard]] bool has_users() const { return users_ > 0; }
   [[nodiscard]] bool is_empty() const { return processes_.empty() && waiting_.empty(); }
@@ -122,8 +120,6 @@ class Pool {
   [[nodiscard]] Process* emptiest_process();
   [[nodiscard]] bool is_usable(const Process& process) const;
   [[nodiscard]] bool must_be_alone(const Job& job) const;
-  [[nodiscard]] bool gets_no_more() const { return users_ == 0 || retired_; }
-  void close_idle(Instant now);
   void hand_over(Process& process, Job job, Instant now, Outbox& out);
   void lose_input(Process& process, Instant now, Outbox& out);
   void take_back_unread(Process& process, const std::string& why, Outbox& out);
@@ -160,7 +156,6 @@ class Pool {
   const WorkerOptions options_;
   exec::Program program_;
   std::size_t users_ = 0;
-  bool retired_ = false;
   std::deque<Job> waiting_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::set<std::string> suspects_;  // keys of tasks whose last attempt ended with its process

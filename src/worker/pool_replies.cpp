@@ -71,7 +71,7 @@ void Pool::on_line(Process& process, std::string_view line, Instant now, Outbox&
     if (process.state != Process::State::kStarting) return;
     process.state = Process::State::kReady;
     process.since = now;
-    if (gets_no_more() && waiting_.empty()) return close(process, EndReason::kReplaced, now);
+    if (users_ == 0 && waiting_.empty()) return close(process, EndReason::kReplaced, now);
     return pump(now, out);
   }
   const std::string& name = std::visit(
@@ -134,7 +134,7 @@ void Pool::rest(Process& process, Instant now) {
   if (process.state != Process::State::kReady) return;
   const bool worn = options_.max_tasks != 0 && process.given >= options_.max_tasks;
   if (worn) return close(process, EndReason::kMaxTasks, now);
-  if (gets_no_more() && waiting_.empty()) close(process, EndReason::kReplaced, now);
+  if (users_ == 0 && waiting_.empty()) close(process, EndReason::kReplaced, now);
 }
 
 void Pool::read_output(Process& process, bool all, Outbox& out) {
