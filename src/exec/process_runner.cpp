@@ -106,19 +106,15 @@ struct Handover {
 Result<std::optional<std::string>> take_file(const std::string& path, bool other_user) {
   const UniqueFd file{open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
   if (!file && errno == ENOENT) return std::nullopt;
-  if (!file) {
-    const bool is_special = errno == ELOOP || errno == ENXIO;
-    return fail(ErrorCode::kFailed, is_special
-                                        ? "expected a regular file, got a symbolic link or a socket"
-                                        : errno_text());
-  }
+  const bool is_special = !file && (errno == ELOOP || errno == ENXIO);
+  if (!file && !is_special) return fail(ErrorCode::kFailed, errno_text());
   struct stat info {};
   // If it has another name, it may be our own file that another user has linked to.
-  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return fail(ErrorCode::kFailed, "expected a regular file, got a folder, a FIFO or a device");
-  }
-  if (info.st_uid != geteuid() || (other_user && info.st_nlink > 1)) {
-    return fail(ErrorCode::kFailed, "expected a file of the job's own user");
+  if (is_special || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
+      info.st_uid != geteuid() || (other_user && info.st_nlink > 1)) {
+    return fail(ErrorCode::kFailed,
+                "expected a regular file of the job's own user, not a symbolic link, a FIFO or the "
+                "like");
   }
   auto bytes = read_up_to(file.get(), kMaxHandedBytes);
   if (!bytes) return fail(ErrorCode::kFailed, errno_text());
