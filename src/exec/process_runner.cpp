@@ -78,7 +78,8 @@ std::string step_text(Step step, const Program& program) {
 }
 
 // "cannot run /opt/x: No such file or directory"
-std::string failure_text(const SpawnFailed& failed, const Program& program, std::string_view user) {
+std::string failure_text(const SpawnFailed& failed, const Program& program,
+                         const std::optional<User>& user) {
   const std::string& path = program.argv.front();
   std::string text =
       "cannot run " + path + ": " + step_text(failed.step, program) + errno_text(failed.error);
@@ -90,7 +91,7 @@ std::string failure_text(const SpawnFailed& failed, const Program& program, std:
   if (failed.error != EACCES) return text;
   return fmt::format(
       "{} (to {}{}; make the program executable with chmod +x, and its folders passable)", text,
-      user.empty() ? "the daemon's user" : "user ", user);
+      user ? "user " : "the daemon's user", user ? user->name : "");
 }
 
 // The files of LICTOR_COMMIT and LICTOR_RESULT.
@@ -176,7 +177,8 @@ Result<std::string> make_scratch(const std::string& directory, const std::option
 
 }  // namespace
 
-Exit to_exit(AttemptId attempt, const Program& program, ProcessEnd end, std::string_view user) {
+Exit to_exit(AttemptId attempt, const Program& program, ProcessEnd end,
+             const std::optional<User>& user) {
   Exit exit{};
   exit.attempt = attempt;
   exit.output_tail = std::move(end.output_tail);
@@ -280,8 +282,7 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
   launch.on_end = [id = attempt.id, settings = settings_, handover = std::move(handover), log_path,
                    on_exit = std::move(on_exit), &host = host_](ProcessEnd end) {
     settings->options.active_logs->remove(log_path, end.log);
-    const auto& user = settings->options.user;
-    Exit exit = to_exit(id, settings->program, std::move(end), user ? user->name : std::string{});
+    Exit exit = to_exit(id, settings->program, std::move(end), settings->options.user);
     take_handover(handover, exit);
     remove_handover(handover, host);
     on_exit(std::move(exit));

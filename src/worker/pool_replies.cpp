@@ -211,9 +211,8 @@ void Pool::on_ended(Process& process, Instant now, Outbox& out) {
   const bool of_one = options_.tasks_per_process == 1 && !process.jobs.empty();
   process.ended->output_tail =
       of_one ? process.jobs.begin()->second.tail.tail() : process.tail.tail();
-  const auto& user = options_.program.user;
-  const exec::Exit judged = exec::to_exit(process.identity.id, program_, *process.ended,
-                                          user ? user->name : std::string{});
+  const exec::Exit judged =
+      exec::to_exit(process.identity.id, program_, *process.ended, options_.program.user);
   const auto* exited = std::get_if<exec::Exited>(&process.ended->how);
   if (exited != nullptr && exited->cause == exec::StopCause::kLease) {
     process.reason = EndReason::kLease;

@@ -185,7 +185,7 @@ TEST_CASE("http: Retry-After is taken in both its forms") {
   // The bound is ours, or a lower one of a newer libcurl.
   const auto longest = answered(503, "", "Retry-After: 99999999999\r\n").retry_after.value();
   CHECK(longest >= std::chrono::hours{6});
-  CHECK(longest <= std::chrono::hours{24 * 366});
+  CHECK(longest <= std::chrono::seconds{1LL << 32U});
   const auto until =
       answered(503, "", "Retry-After: " + http_date(std::time(nullptr) + 3600) + "\r\n")
           .retry_after.value();
