@@ -141,8 +141,8 @@ class Pool {
   void close(Process& process, EndReason reason, Instant now);
   void end(Process& process, EndReason reason);
   void break_off(Process& process, const std::string& fault, std::string_view line);
-  /// How `job` ends with its process. `judged`: the end of the process itself. An attempt beside one
-  /// that did not end is stopped rather than failed.
+  /// How `job` ends with its process. `judged`: the end of the process itself. An attempt beside
+  /// one that did not end is stopped rather than failed.
   [[nodiscard]] exec::Exit verdict(const Process& process, const Job& job,
                                    const exec::Exit& judged) const;
   [[nodiscard]] std::string why_not_ready(const Process& process, const exec::Exit& judged) const;
