@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "app/executors.h"
-#include "app/service_status.h"
 #include "base/host_name.h"
 #include "base/try.h"
 #include "net/connections.h"
@@ -15,6 +14,10 @@ namespace {
 constexpr auto kTokenFileReadInterval = std::chrono::seconds{1};
 
 }  // namespace
+
+void log_new_token(const std::string& file) {
+  runtime::log(runtime::Level::kInfo, "the token was read again", {{"file", file}});
+}
 
 Result<std::unique_ptr<AdminServer>> AdminServer::listen(const Config& config) {
   std::unique_ptr<AdminServer> server{new AdminServer{config}};

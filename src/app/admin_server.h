@@ -34,6 +34,9 @@
 
 namespace lictor::app {
 
+/// Logs that a token file was read again. Thread safe.
+void log_new_token(const std::string& file);
+
 /// What watches the queues, for the admin API and for the service manager.
 struct Observers {
   admin::Metrics metrics;

@@ -128,13 +128,8 @@ Result<int> check(const Program& program, const CheckFlags& flags) {
 // daemon runs as.
 std::vector<cli::CheckOptions::Worker> try_workers(const Config& config) {
   std::vector<cli::CheckOptions::Worker> tried;
-  bool any = false;
-  for (const QueueConfig& queue : config.queues) {
-    for (const auto& [type, executor] : queue.executors) {
-      any = any || std::holds_alternative<WorkerConfig>(executor);
-    }
-  }
-  if (!any) return tried;
+  const auto workers = executors_of<WorkerConfig>(config.queues);
+  if (workers.empty()) return tried;
   const auto not_tried = [&](const Error& error) {
     return std::vector<cli::CheckOptions::Worker>{{"", "", {}, "not tried: " + error.message}};
   };
@@ -153,12 +148,8 @@ std::vector<cli::CheckOptions::Worker> try_workers(const Config& config) {
   auto host = exec::ProcessHost::create(std::move(*warden), *board, {});
   if (!host) return not_tried(host.error());
   worker::Room room{**host, kFirst};
-  for (const QueueConfig& queue : config.queues) {
-    for (const auto& [type, executor] : queue.executors) {
-      if (const auto* worker = std::get_if<WorkerConfig>(&executor)) {
-        tried.push_back(try_worker(room, queue, type, *worker, owner));
-      }
-    }
+  for (const auto& [queue, type, worker] : workers) {
+    tried.push_back(try_worker(room, queue, type, worker, owner));
   }
   return tried;
 }

@@ -45,19 +45,15 @@ std::string node_name() {
   return is_name(name) ? name : "localhost";
 }
 
-// Texts that `parse` understands. An error stands at the line of the text that is wrong. Port 0 is
-// each time another port.
+// Texts that `parse` understands. An error stands at the line of the text that is wrong.
 template <class Parse>
 Result<std::vector<std::string>> take_addresses(const ConfigNode& place, Parse parse) {
   std::vector<std::string> all;
   if (auto read = texts(all, kMaxAddresses)(place); !read) return tl::unexpected(read.error());
-  std::set<std::string_view> listed;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (const auto parsed = parse(all[i]); !parsed) {
       return place.item(i).refuse(parsed.error().message);
     }
-    if (all[i].ends_with(":0") || listed.insert(all[i]).second) continue;
-    return place.item(i).refuse('"' + excerpt(all[i]) + "\" is there twice; remove one");
   }
   return all;
 }
@@ -215,19 +211,15 @@ void warn_of_refused_names(Config& config) {
 }
 
 void warn_of_useless_processes(Config& config) {
-  for (const QueueConfig& queue : config.queues) {
-    for (const auto& [type, executor] : queue.executors) {
-      const auto* worker = std::get_if<WorkerConfig>(&executor);
-      if (worker == nullptr) continue;
-      const std::uint32_t own = queue.options.policy_of(type)->concurrency;
-      const std::uint32_t most =
-          own != 0 ? std::min(own, queue.options.concurrency) : queue.options.concurrency;
-      if (worker->processes <= most) continue;
-      config.warnings.push_back(fmt::format(
-          R"(queue "{}": executor "{}": processes is {}, but concurrency {} lets no more than {} )"
-          "work; raise concurrency",
-          queue.options.queue, excerpt(type), worker->processes, most, most));
-    }
+  for (const auto& [queue, type, worker] : executors_of<WorkerConfig>(config.queues)) {
+    const std::uint32_t own = queue.options.policy_of(type)->concurrency;
+    const std::uint32_t most =
+        own != 0 ? std::min(own, queue.options.concurrency) : queue.options.concurrency;
+    if (worker.processes <= most) continue;
+    config.warnings.push_back(fmt::format(
+        R"(queue "{}": executor "{}": processes is {}, but concurrency {} lets no more than {} )"
+        "work; raise concurrency",
+        queue.options.queue, excerpt(type), worker.processes, most, most));
   }
 }
 
@@ -324,10 +316,8 @@ Result<void> build(const ConfigNode* top, const LoadRequest& request, Config& co
   warn_of_open_token("consul.client_key", config.consul.options.client_key, config);
   warn_of_open_token("admin.token_file", config.admin.token_file, config);
   std::set<std::string> tokens;
-  for (const QueueConfig& queue : config.queues) {
-    for (const auto& [type, executor] : queue.executors) {
-      if (const auto* http = std::get_if<HttpConfig>(&executor)) tokens.insert(http->token_file);
-    }
+  for (const auto& http : executors_of<HttpConfig>(config.queues)) {
+    tokens.insert(http.settings.token_file);
   }
   for (const std::string& token : tokens) warn_of_open_token("http token_file", token, config);
   return {};
@@ -407,8 +397,7 @@ Result<Config> load_config(const LoadRequest& request) {
 namespace {
 
 // The same on all hosts with the same queues: without the settings of a single host.
-nlohmann::json shared_settings(std::string_view text) {
-  auto value = nlohmann::json::parse(text, nullptr, false, true);
+nlohmann::json shared_settings(nlohmann::json value) {
   for (const char* own : {"node", "state_dir", "hang_timeout", "log", "consul", "admin", "logs"}) {
     if (value.is_object()) value.erase(own);
   }
@@ -434,7 +423,7 @@ Result<Config> parse_config(std::string_view text, std::string_view file,
     config.state_dir += fmt::format("/{}", instance);
   }
   if (auto built = build(&top, request, config); !built) return tl::unexpected{built.error()};
-  const nlohmann::json shared = shared_settings(text);
+  const nlohmann::json shared = shared_settings(tree.value);
   config.digest = client::digest_of(shared);
   config.parts = client::config_digest(shared);
   return config;

@@ -26,7 +26,7 @@
 #include "net/transport.h"
 #include "runtime/log.h"
 #include "wire/layout.h"
-#include "worker/options.h"
+#include "worker/process.h"
 
 namespace lictor::app {
 
@@ -46,6 +46,8 @@ struct LogConfig {
 struct ConsulConfig {
   net::Options options;          ///< without Consul's own environment; see net/environment.h
   bool register_service = true;  ///< "register": the service and its check in Consul's catalog
+
+  friend bool operator==(const ConsulConfig&, const ConsulConfig&) = default;
 };
 
 struct AdminConfig {
@@ -113,6 +115,26 @@ struct QueueConfig {
   /// By taskType; "*" takes the rest. The same keys as options.types and any_type.
   std::map<std::string, ExecutorConfig, std::less<>> executors;
 };
+
+/// An executor of one kind, and whose it is.
+template <class Kind>
+struct ConfiguredExecutor {
+  const QueueConfig& queue;
+  const std::string& type;
+  const Kind& settings;
+};
+template <class Kind>
+[[nodiscard]] std::vector<ConfiguredExecutor<Kind>> executors_of(
+    const std::vector<QueueConfig>& queues) {
+  std::vector<ConfiguredExecutor<Kind>> all;
+  for (const QueueConfig& queue : queues) {
+    for (const auto& [type, executor] : queue.executors) {
+      if (const auto* settings = std::get_if<Kind>(&executor))
+        all.push_back({queue, type, *settings});
+    }
+  }
+  return all;
+}
 
 struct Config {
   std::string file;    ///< where it was read from; empty: there was no file

@@ -109,11 +109,7 @@ Result<void> check_capacity(const ConfigNode& place, const core::QueueOptions& o
 // Of all workers together.
 std::uint64_t worker_processes(const std::vector<QueueConfig>& queues) {
   std::uint64_t all = 0;
-  for (const QueueConfig& queue : queues) {
-    for (const auto& [type, executor] : queue.executors) {
-      if (const auto* worker = std::get_if<WorkerConfig>(&executor)) all += worker->processes;
-    }
-  }
+  for (const auto& worker : executors_of<WorkerConfig>(queues)) all += worker.settings.processes;
   return all;
 }
 

@@ -60,10 +60,10 @@ Reader backoff(core::Backoff& target) {
 
 // An argument or a variable's value: any text without NUL, which ends a C string.
 Result<std::string> take_argument(const ConfigNode& place) {
-  const JsonValue& value = place.value();
-  if (value.kind != JsonKind::kString) return place.expected("text");
-  if (value.text.find('\0') != std::string::npos) return place.expected("text without NUL");
-  return value.text;
+  if (!place.value().is_string()) return place.expected("text");
+  auto text = place.value().get<std::string>();
+  if (text.find('\0') != std::string::npos) return place.expected("text without NUL");
+  return text;
 }
 
 // The fault of a path on this host; empty if there is none. A typo is found at start, not with the
@@ -112,7 +112,7 @@ Reader path_on_host(std::string& target, Mode mode, Fault fault_of) {
 Reader arguments(std::vector<std::string>& target, Mode mode) {
   const std::string what = R"(an array of program and arguments such as ["/opt/jobs/any", "-v"])";
   auto read = [&target, mode, what](const ConfigNode& place) -> Result<void> {
-    if (place.value().kind != JsonKind::kArray || place.value().items.empty()) {
+    if (!place.value().is_array() || place.value().empty()) {
       return place.expected(what);
     }
     const Reader element{[&target](const ConfigNode& item) -> Result<void> {
@@ -132,19 +132,19 @@ Reader arguments(std::vector<std::string>& target, Mode mode) {
 
 Reader variables(std::vector<std::pair<std::string, std::string>>& target) {
   auto read = [&target](const ConfigNode& place) -> Result<void> {
-    if (place.value().kind != JsonKind::kObject) return place.expected("an object");
-    for (const JsonValue& item : place.value().items) {
-      const ConfigNode member = place.member(item);
-      const bool starts_with_digit = item.key.find_first_of("0123456789") == 0;
-      if (!is_word(item.key, "_") || starts_with_digit) {
+    if (!place.value().is_object()) return place.expected("an object");
+    for (const auto& [name, ignored] : place.value().items()) {
+      const ConfigNode member = place.member(name);
+      const bool starts_with_digit = name.find_first_of("0123456789") == 0;
+      if (!is_word(name, "_") || starts_with_digit) {
         return member.refuse(
             "a variable's name has letters, digits and \"_\" only, no digit first");
       }
-      if (item.key.starts_with("LICTOR_")) {
+      if (name.starts_with("LICTOR_")) {
         return member.refuse("lictor sets LICTOR_ variables itself; choose another name");
       }
       LICTOR_TRY(auto value, take_argument(member));
-      target.emplace_back(item.key, std::move(value));
+      target.emplace_back(name, std::move(value));
     }
     return {};
   };
@@ -241,8 +241,7 @@ constexpr Duration kLongestKeepAlive = std::chrono::hours{1};
 constexpr std::array<std::string_view, 5> kOwnHeaders{"Connection", "Content-Length", "Expect",
                                                       "Transfer-Encoding", "Upgrade"};
 
-Result<void> read_header(const ConfigNode& place, HttpConfig& target) {
-  const std::string& name = place.value().key;
+Result<void> read_header(const ConfigNode& place, const std::string& name, HttpConfig& target) {
   if (!is_word(name, "!#$%&'*+-.^_`|~")) {  // a token of RFC 9110, 5.6.2
     return place.refuse("a header's name has letters, digits and \"-\", no space and no \":\"");
   }
@@ -251,27 +250,23 @@ Result<void> read_header(const ConfigNode& place, HttpConfig& target) {
                              [&](std::string_view own) { return equal_but_for_case(name, own); })) {
     return place.refuse("lictor sets this header itself; remove it");
   }
-  for (const auto& [known, value] : target.headers) {
-    if (equal_but_for_case(known, name))
-      return place.refuse("is written twice; remove one of the two");
-  }
-  const JsonValue& value = place.value();
-  const bool fits = value.kind == JsonKind::kString &&
-                    std::none_of(value.text.begin(), value.text.end(), [](char c) {
-                      return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
-                    });
+  const auto text = place.value().is_string() ? place.value().get<std::string>() : "\n";
   // Not quoted: it may be a secret.
-  if (!fits) return place.refuse("expected text of one line");
-  target.headers.emplace_back(name, value.text);
+  if (std::any_of(text.begin(), text.end(), [](char c) {
+        return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
+      })) {
+    return place.refuse("expected text of one line");
+  }
+  target.headers.emplace_back(name, text);
   return {};
 }
 
 Reader headers(HttpConfig& target) {
   const std::string form = R"(an object such as {"X-Source": "lictor"})";
   auto take = [&target, form](const ConfigNode& place) -> Result<void> {
-    if (place.value().kind != JsonKind::kObject) return place.expected(form);
-    for (const JsonValue& item : place.value().items) {
-      if (auto read = read_header(place.member(item), target); !read) return read;
+    if (!place.value().is_object()) return place.expected(form);
+    for (const auto& [name, ignored] : place.value().items()) {
+      if (auto read = read_header(place.member(name), name, target); !read) return read;
     }
     return {};
   };
@@ -281,8 +276,8 @@ Reader headers(HttpConfig& target) {
 Reader url(exec::HttpTarget& target) {
   const std::string form = R"(a URL such as "http://127.0.0.1:9000/notify")";
   return into(target, form, [form](const ConfigNode& place) -> Result<exec::HttpTarget> {
-    if (place.value().kind != JsonKind::kString) return place.expected(form);
-    return place.checked(exec::parse_http_target(place.value().text));
+    if (!place.value().is_string()) return place.expected(form);
+    return place.checked(exec::parse_http_target(place.value().get<std::string>()));
   });
 }
 
@@ -322,31 +317,30 @@ Reader http(HttpConfig& target, Mode mode) {
 
 // The kind of an executor is the one of these keys that it has.
 constexpr std::array<std::string_view, 6> kKinds{"exec", "worker", "http", "noop", "cpp", "plugin"};
-// The settings of programs only, and those of "worker".
-constexpr std::array<std::string_view, 5> kExecKeys{"cwd", "user", "env", "output_limit", "limits"};
-constexpr std::array<std::string_view, 5> kWorkerKeys{"processes", "tasks_per_process", "max_tasks",
-                                                      "idle_timeout", "start_timeout"};
+// The settings of some kinds only, and theirs.
+constexpr std::string_view kPrograms = R"("exec" and "worker")";
+constexpr std::string_view kWorkers = R"("worker")";
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kOfSomeKinds{
+    {{"cwd", kPrograms},
+     {"user", kPrograms},
+     {"env", kPrograms},
+     {"output_limit", kPrograms},
+     {"limits", kPrograms},
+     {"processes", kWorkers},
+     {"tasks_per_process", kWorkers},
+     {"max_tasks", kWorkers},
+     {"idle_timeout", kWorkers},
+     {"start_timeout", kWorkers}}};
 
-// Refuses those of `keys` that are there.
-template <class Keys>
-Result<void> refuse_all(const ConfigNode& place, const Keys& keys, std::string_view whose,
-                        std::string_view kind) {
-  for (const std::string_view key : keys) {
-    if (!place.has(key)) continue;
-    return place.member(key).refuse("is for " + std::string{whose} + ", this executor is \"" +
-                                    std::string{kind} + "\"; remove it");
-  }
-  return {};
-}
-
-Result<std::string_view> kind_of(const ConfigNode& place) {
-  std::string_view kind;
+Result<std::string> kind_of(const ConfigNode& place) {
+  std::string kind;
   for (const std::string_view known : kKinds) {
     if (!place.has(known)) continue;
     if (!kind.empty()) {
-      return place.refuse_at({kind, known}, "has \"" + std::string{kind} + "\" and \"" +
-                                                std::string{known} +
-                                                "\", an executor is one of them; remove the other");
+      return place.refuse_at(
+          {kind, known}, fmt::format("has \"{}\" and \"{}\", an executor is one of them; remove "
+                                     "the other",
+                                     kind, known));
     }
     kind = known;
   }
@@ -354,13 +348,11 @@ Result<std::string_view> kind_of(const ConfigNode& place) {
     return place.refuse(R"(says nothing to run; expected "exec", "worker", "http", "noop", "cpp" )"
                         R"(or "plugin", such as {"exec": ["/opt/jobs/any"]})");
   }
-  if (kind == "worker") return kind;
-  if (auto own = refuse_all(place, kWorkerKeys, R"("worker")", kind); !own) {
-    return tl::unexpected(own.error());
-  }
-  if (kind == "exec") return kind;
-  if (auto own = refuse_all(place, kExecKeys, R"("exec" and "worker")", kind); !own) {
-    return tl::unexpected(own.error());
+  const std::string quoted = '"' + kind + '"';
+  for (const auto& [key, whose] : kOfSomeKinds) {
+    if (!place.has(key) || whose.find(quoted) != std::string_view::npos) continue;
+    return place.member(key).refuse(
+        fmt::format("is for {}, this executor is {}; remove it", whose, quoted));
   }
   return kind;
 }
@@ -458,13 +450,13 @@ void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts) {
 Result<void> read_executors(const ConfigNode& place, const LoadRequest& request,
                             const core::TypePolicy& defaults, bool counts_attempts,
                             QueueConfig& queue) {
-  if (place.value().kind != JsonKind::kObject) return place.expected("an object");
+  if (!place.value().is_object()) return place.expected("an object");
   const std::string only = request.only_type.value_or("");
   const std::string tried = place.has(only) ? only : "*";
-  for (const JsonValue& item : place.value().items) {
-    const ConfigNode member = place.member(item);
-    const Mode mode = request.only_type && item.key != tried ? Mode::kClient : request.mode;
-    if (item.key.empty() || item.key.size() > kMaxTypeBytes) {
+  for (const auto& [type, ignored] : place.value().items()) {
+    const ConfigNode member = place.member(type);
+    const Mode mode = request.only_type && type != tried ? Mode::kClient : request.mode;
+    if (type.empty() || type.size() > kMaxTypeBytes) {
       return member.refuse("expected a taskType of 1 to " + std::to_string(kMaxTypeBytes) +
                            " bytes, or \"*\" for the rest");
     }
@@ -473,11 +465,11 @@ Result<void> read_executors(const ConfigNode& place, const LoadRequest& request,
     if (auto read = read_executor(member, mode, queue.options.concurrency, executor, policy); !read)
       return read;
     limit_at_most_once(policy, member.has("max_attempts") || counts_attempts);
-    queue.executors.insert_or_assign(item.key, std::move(executor));
-    if (item.key == "*") {
+    queue.executors.insert_or_assign(type, std::move(executor));
+    if (type == "*") {
       queue.options.any_type = policy;
     } else {
-      queue.options.types.insert_or_assign(item.key, policy);
+      queue.options.types.insert_or_assign(type, policy);
     }
   }
   return {};

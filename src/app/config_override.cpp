@@ -18,7 +18,7 @@ namespace {
 Reader path_from_here(std::string& target) {
   return into(target, "a path", [](const ConfigNode& place) -> Result<std::string> {
     std::error_code error;
-    const auto path = std::filesystem::absolute(place.value().text, error);
+    const auto path = std::filesystem::absolute(place.value().get<std::string>(), error);
     if (error) return place.refuse(error.message());
     return path.string();
   });
@@ -37,7 +37,8 @@ Reader comma_addresses(std::vector<std::string>& target) {
   using Addresses = std::vector<std::string>;
   return into(target, "addresses", [](const ConfigNode& place) -> Result<Addresses> {
     Addresses all;
-    std::string_view rest = place.value().text;
+    const auto text = place.value().get<std::string>();
+    std::string_view rest = text;
     while (true) {
       const std::size_t comma = rest.find(',');
       all.emplace_back(trimmed(rest.substr(0, comma)));
@@ -87,18 +88,17 @@ Result<void> apply_overrides(const LoadRequest& request, Config& config) {
   for (const Override& over : kOverrides) {
     if (over.reader == nullptr) continue;
     std::string_view source = over.flag;
-    JsonValue value;
-    value.kind = JsonKind::kString;
+    JsonTree given;
     if (const auto& flag = request.flags.*over.flag_value) {
-      value.text = *flag;
+      given.value = *flag;
     } else {
       // An empty variable counts as not set, as Consul's own do.
       const auto variable = request.environment.find(over.variable);
       if (variable == request.environment.end() || variable->second.empty()) continue;
       source = over.variable;
-      value.text = variable->second;
+      given.value = variable->second;
     }
-    auto read = over.reader(config)(ConfigNode{value, "", std::string{source}});
+    auto read = over.reader(config)(ConfigNode{given, "", std::string{source}});
     if (!read) return read;
   }
   return {};

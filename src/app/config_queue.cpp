@@ -60,8 +60,8 @@ Settings history_settings(core::HistoryLimits& limits) {
 Reader history(std::optional<core::HistoryLimits>& target) {
   const std::string form = R"(true, false or an object such as {"keep": 1000, "max_age": "168h"})";
   auto read = [&target, form](const ConfigNode& place) -> Result<void> {
-    if (place.value().kind == JsonKind::kBoolean) {
-      if (place.value().boolean) target.emplace();
+    if (place.value().is_boolean()) {
+      if (place.value().get<bool>()) target.emplace();
       return {};
     }
     return read_settings(place, history_settings(target.emplace()), form);
@@ -93,16 +93,16 @@ void derive(const ConfigNode* place, const std::string& root, QueueConfig& queue
 }
 
 Result<void> read_schedules(const ConfigNode& place, QueueConfig& queue) {
-  if (place.value().kind != JsonKind::kObject) return place.expected("an object");
-  for (const JsonValue& item : place.value().items) {
-    const ConfigNode member = place.member(item);
-    if (item.kind != JsonKind::kObject) {
+  if (!place.value().is_object()) return place.expected("an object");
+  for (const auto& [name, value] : place.value().items()) {
+    const ConfigNode member = place.member(name);
+    if (!value.is_object()) {
       return member.expected(
           R"(a schedule such as {"cron": "0 3 * * *", "task": {"taskType": "Backup"}})");
     }
-    LICTOR_TRY(auto schedule, member.checked(client::configured_schedule(queue.layout, item.key,
-                                                                         json_text(item))));
-    queue.options.schedules.insert_or_assign(item.key, std::move(schedule));
+    LICTOR_TRY(auto schedule,
+               member.checked(client::configured_schedule(queue.layout, name, value.dump())));
+    queue.options.schedules.insert_or_assign(name, std::move(schedule));
   }
   return {};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -19,28 +20,16 @@ constexpr std::size_t kMaxKeyBytes = 512;
 constexpr std::size_t kMaxNameBytes = 128;
 
 // For "got ...": short, since a value may fill the whole file.
-std::string found(const JsonValue& value) {
-  switch (value.kind) {
-    case JsonKind::kNull:
-      return "null";
-    case JsonKind::kBoolean:
-      return value.boolean ? "true" : "false";
-    case JsonKind::kWhole:
-    case JsonKind::kFraction:
-      return "the number " + excerpt(value.text, 40);
-    case JsonKind::kString:
-      return '"' + excerpt(value.text) + '"';
-    case JsonKind::kArray:
-      return value.items.empty() ? "an empty array" : "an array";
-    case JsonKind::kObject:
-      return "an object";
-  }
-  LICTOR_ASSERT(false);
+std::string found(const nlohmann::json& value) {
+  if (value.is_string()) return '"' + excerpt(value.get<std::string>()) + '"';
+  if (value.is_array()) return value.empty() ? "an empty array" : "an array";
+  if (value.is_object()) return "an object";
+  return (value.is_number() ? "the number " : "") + value.dump();
 }
 
 // A misspelt key would silently leave a default in force, so no unknown key is accepted.
-tl::unexpected<Error> unknown(const ConfigNode& member, const Settings& settings) {
-  const std::string& key = member.value().key;
+tl::unexpected<Error> unknown(const ConfigNode& member, const std::string& key,
+                              const Settings& settings) {
   std::vector<std::string_view> known;
   for (const Setting& setting : settings) known.push_back(setting.key);
   const std::string near = nearest(key, known);
@@ -56,14 +45,15 @@ bool has_control(std::string_view text) {
 
 // Text without what a path, a key or a header cannot hold.
 Result<std::string> take_text(const ConfigNode& place, const std::string& what) {
-  const JsonValue& value = place.value();
-  if (value.kind != JsonKind::kString || value.text.empty()) return place.expected(what);
-  if (value.text.size() > kMaxTextBytes) {
+  if (!place.value().is_string()) return place.expected(what);
+  auto text = place.value().get<std::string>();
+  if (text.empty()) return place.expected(what);
+  if (text.size() > kMaxTextBytes) {
     return place.refuse(
-        fmt::format("expected at most {} bytes, got {}", kMaxTextBytes, value.text.size()));
+        fmt::format("expected at most {} bytes, got {}", kMaxTextBytes, text.size()));
   }
-  if (has_control(value.text)) return place.expected(what + " without control characters");
-  return value.text;
+  if (has_control(text)) return place.expected(what + " without control characters");
+  return text;
 }
 
 Reader key_or_prefix(std::string& target, bool prefix) {
@@ -94,10 +84,8 @@ Reader key_or_prefix(std::string& target, bool prefix) {
   });
 }
 
-// A whole number up to 2^63 - 1, the most that the tree holds without loss.
-std::optional<std::uint64_t> take_whole(const JsonValue& value) {
-  if (value.kind != JsonKind::kWhole || value.whole < 0) return std::nullopt;
-  return static_cast<std::uint64_t>(value.whole);
+std::optional<std::uint64_t> take_whole(const nlohmann::json& value) {
+  return value.is_number_unsigned() ? std::optional{value.get<std::uint64_t>()} : std::nullopt;
 }
 
 constexpr std::array<std::pair<std::string_view, std::uint64_t>, 4> kSizeUnits{
@@ -125,21 +113,17 @@ std::string size_text(std::uint64_t bytes) {
 }  // namespace
 
 ConfigNode ConfigNode::member(std::string_view name) const {
-  const JsonValue* item = value_->find(name);
-  LICTOR_ASSERT(item != nullptr);
-  return member(*item);
-}
-
-ConfigNode ConfigNode::member(const JsonValue& item) const {
-  return ConfigNode{item, file_, member_path(path_, item.key)};
+  const auto lines = lines_->members.find(name);
+  LICTOR_ASSERT(lines != lines_->members.end());
+  return {*value_->find(name), lines->second, file_, member_path(path_, name)};
 }
 
 ConfigNode ConfigNode::item(std::size_t index) const {
-  return ConfigNode{value_->items[index], file_, item_path(path_, index)};
+  return {(*value_)[index], lines_->items.at(index), file_, item_path(path_, index)};
 }
 
 tl::unexpected<Error> ConfigNode::refuse(const std::string& message) const {
-  return refuse_on(value_->line, message);
+  return refuse_on(lines_->line, message);
 }
 
 tl::unexpected<Error> ConfigNode::missing(const std::string& message) const {
@@ -150,9 +134,10 @@ tl::unexpected<Error> ConfigNode::refuse_at(std::initializer_list<std::string_vi
                                             const std::string& message) const {
   int line = 0;
   for (const std::string_view member : members) {
-    if (const JsonValue* item = value_->find(member)) line = std::max(line, item->line);
+    const auto known = lines_->members.find(member);
+    if (known != lines_->members.end()) line = std::max(line, known->second.line);
   }
-  return refuse_on(line == 0 ? value_->line : line, message);
+  return refuse_on(line == 0 ? lines_->line : line, message);
 }
 
 tl::unexpected<Error> ConfigNode::expected(const std::string& what) const {
@@ -167,12 +152,11 @@ tl::unexpected<Error> ConfigNode::refuse_on(int line, const std::string& message
 
 Result<void> read_settings(const ConfigNode& object, const Settings& settings,
                            const std::string& what) {
-  if (object.value().kind != JsonKind::kObject) return object.expected(what);
-  for (const JsonValue& item : object.value().items) {
-    const ConfigNode member = object.member(item);
-    const auto setting = std::find_if(settings.begin(), settings.end(),
-                                      [&](const Setting& s) { return s.key == item.key; });
-    if (setting == settings.end()) return unknown(member, settings);
+  if (!object.value().is_object()) return object.expected(what);
+  for (const auto& [key, value] : object.value().items()) {
+    const ConfigNode member = object.member(key);
+    const auto setting = std::ranges::find(settings, key, &Setting::key);
+    if (setting == settings.end()) return unknown(member, key, settings);
     if (auto read = setting->reader(member); !read) return read;
   }
   return {};
@@ -205,7 +189,7 @@ Reader object(Settings settings, const std::string& form,
 
 Reader text_or(Reader text, Reader other) {
   other.read = [text = std::move(text), read = std::move(other.read)](const ConfigNode& place) {
-    return place.value().kind == JsonKind::kString ? text(place) : read(place);
+    return place.value().is_string() ? text(place) : read(place);
   };
   return other;
 }
@@ -223,17 +207,6 @@ Reader derived(Reader reader) {
   return reader;
 }
 
-std::string json_of(const std::string& value) { return value.empty() ? "" : '"' + value + '"'; }
-std::string json_of(const std::vector<std::string>& value) {
-  std::string text;
-  for (const std::string& item : value) text += (text.empty() ? "" : ", ") + json_of(item);
-  return text.empty() ? "" : '[' + text + ']';
-}
-std::string json_of(bool value) { return value ? "true" : "false"; }
-std::string json_of(double value) { return fmt::format("{:g}", value); }
-std::string json_of(Duration value) { return '"' + format_duration(value) + '"'; }
-std::string json_of(std::uint32_t value) { return std::to_string(value); }
-std::string json_of(std::size_t value) { return std::to_string(value); }
 std::string size_json(std::uint64_t bytes) { return '"' + size_text(bytes) + '"'; }
 
 Reader text(std::string& target) {
@@ -250,9 +223,8 @@ Reader absolute_path(std::string& target) {
 
 Reader name(std::string& target) {
   return into(target, std::string{kNameForm}, [](const ConfigNode& place) -> Result<std::string> {
-    const JsonValue& value = place.value();
-    if (value.kind == JsonKind::kString && is_name(value.text)) return value.text;
-    return place.expected(std::string{kNameForm});
+    auto value = take_text(place, std::string{kNameForm});
+    return value && is_name(*value) ? value : place.expected(std::string{kNameForm});
   });
 }
 
@@ -269,7 +241,7 @@ Reader kv_prefix(std::string& target) { return key_or_prefix(target, true); }
 
 Reader boolean(bool& target) {
   return into(target, "true or false", [](const ConfigNode& place) -> Result<bool> {
-    if (place.value().kind == JsonKind::kBoolean) return place.value().boolean;
+    if (place.value().is_boolean()) return place.value().get<bool>();
     return place.expected("true or false");
   });
 }
@@ -294,8 +266,8 @@ Result<std::uint64_t> whole_of(const ConfigNode& place, std::uint64_t min, std::
 }
 
 Result<std::uint64_t> size_of(const ConfigNode& place, std::uint64_t max) {
-  const JsonValue& value = place.value();
-  const auto bytes = value.kind == JsonKind::kString ? parse_size(value.text) : take_whole(value);
+  const nlohmann::json& value = place.value();
+  const auto bytes = value.is_string() ? parse_size(value.get<std::string>()) : take_whole(value);
   if (bytes && *bytes <= max) return *bytes;
   return place.expected(size_form(max));
 }
@@ -304,10 +276,10 @@ Result<std::uint64_t> size_of(const ConfigNode& place, std::uint64_t max) {
 // both common elsewhere, and a wrong guess would be off by a thousand.
 Result<Duration> duration_of(const ConfigNode& place, Duration min, Duration max,
                              const std::string& why) {
-  const JsonValue& value = place.value();
-  const auto parsed = value.kind == JsonKind::kString ? parse_duration(value.text) : std::nullopt;
+  const nlohmann::json& value = place.value();
+  const auto parsed = value.is_string() ? parse_duration(value.get<std::string>()) : std::nullopt;
   if (!parsed) {
-    const std::string like = value.kind == JsonKind::kWhole ? value.text + 's' : "10s";
+    const std::string like = value.is_number_integer() ? value.dump() + 's' : "10s";
     return place.expected(duration_form(min, max, why) + ", as text with a unit such as \"" + like +
                           '"');
   }
@@ -318,17 +290,15 @@ Result<Duration> duration_of(const ConfigNode& place, Duration min, Duration max
 Reader number(double& target, double min, double max) {
   const std::string form = fmt::format("a number from {:g} to {:g}", min, max);
   return into(target, form, [min, max, form](const ConfigNode& place) -> Result<double> {
-    const JsonValue& value = place.value();
-    const bool is_number = value.kind == JsonKind::kWhole || value.kind == JsonKind::kFraction;
-    if (is_number && value.number >= min && value.number <= max) return value.number;
-    return place.expected(form);
+    const double value = place.value().is_number() ? place.value().get<double>() : NAN;
+    return value >= min && value <= max ? Result<double>{value} : place.expected(form);
   });
 }
 
 Reader list(std::size_t max_items, Reader element) {
   auto take = [max_items, element = std::move(element)](const ConfigNode& place) -> Result<void> {
-    if (place.value().kind != JsonKind::kArray) return place.expected("an array");
-    const std::size_t count = place.value().items.size();
+    if (!place.value().is_array()) return place.expected("an array");
+    const std::size_t count = place.value().size();
     if (count > max_items) {
       return place.refuse(fmt::format("expected at most {} items, got {}", max_items, count));
     }
@@ -343,8 +313,8 @@ Reader list(std::size_t max_items, Reader element) {
 // One text in place of a list gets an error that shows the list with that text.
 Reader texts(std::vector<std::string>& target, std::size_t max_items) {
   const auto take = [max_items](const ConfigNode& place) -> Result<std::vector<std::string>> {
-    if (place.value().kind == JsonKind::kString) {
-      return place.expected("an array such as [\"" + excerpt(place.value().text) + "\"]");
+    if (place.value().is_string()) {
+      return place.expected("an array such as [" + found(place.value()) + "]");
     }
     std::vector<std::string> all;
     const Reader element{[&](const ConfigNode& item) { return text(all.emplace_back())(item); },

@@ -17,16 +17,22 @@
 // order. The `check` of object() relates the members of one object; config_check.cpp relates the
 // settings of a queue, and the queues.
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include "app/json_tree.h"
+#include "base/time_text.h"
 #include "base/try.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
@@ -36,16 +42,15 @@ namespace lictor::app {
 /// A value in the file, and how an error speaks of it. Refers to the tree, which must outlive it.
 class ConfigNode {
  public:
-  ConfigNode(const JsonValue& value, std::string_view file, std::string path = {})
-      : value_(&value), file_(file), path_(std::move(path)) {}
+  ConfigNode(const JsonTree& tree, std::string_view file, std::string path = {})
+      : ConfigNode(tree.value, tree.lines, file, std::move(path)) {}
 
-  [[nodiscard]] const JsonValue& value() const { return *value_; }
+  [[nodiscard]] const nlohmann::json& value() const { return *value_; }
   [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] bool has(std::string_view name) const { return value_->find(name) != nullptr; }
+  [[nodiscard]] bool has(std::string_view name) const { return value_->contains(name); }
 
   /// The member called `name`, which must be there.
   [[nodiscard]] ConfigNode member(std::string_view name) const;
-  [[nodiscard]] ConfigNode member(const JsonValue& item) const;
   [[nodiscard]] ConfigNode item(std::size_t index) const;
 
   /// An error at the line of this value: "file:line: path: message".
@@ -68,9 +73,13 @@ class ConfigNode {
   }
 
  private:
+  ConfigNode(const nlohmann::json& value, const JsonLines& lines, std::string_view file,
+             std::string path)
+      : value_(&value), lines_(&lines), file_(file), path_(std::move(path)) {}
   [[nodiscard]] tl::unexpected<Error> refuse_on(int line, const std::string& message) const;
 
-  const JsonValue* value_;
+  const nlohmann::json* value_;
+  const JsonLines* lines_;
   std::string_view file_;
   std::string path_;
 };
@@ -115,19 +124,6 @@ using Settings = std::vector<Setting>;
 /// would be a false one in the manual.
 [[nodiscard]] Reader derived(Reader reader);
 
-// A target's value as JSON, for Reader::default_text; empty: it has none.
-[[nodiscard]] std::string json_of(const std::string& value);
-[[nodiscard]] std::string json_of(const std::vector<std::string>& value);
-[[nodiscard]] std::string json_of(bool value);
-[[nodiscard]] std::string json_of(double value);
-[[nodiscard]] std::string json_of(Duration value);
-[[nodiscard]] std::string json_of(std::uint32_t value);
-[[nodiscard]] std::string json_of(std::size_t value);
-template <class T>
-[[nodiscard]] std::string json_of(const std::optional<T>& value) {
-  return value ? json_of(*value) : std::string{};
-}
-
 /// Reads each member of an object by its setting. Refuses anything but an object, in place of which
 /// `what` is expected, and an unknown member (with the nearest known one).
 [[nodiscard]] Result<void> read_settings(const ConfigNode& object, const Settings& settings,
@@ -145,13 +141,17 @@ template <class T>
 [[nodiscard]] Reader boolean(bool& target);
 [[nodiscard]] Reader number(double& target, double min, double max);
 
+/// A target's value as JSON, for Reader::default_text; empty: it has none.
 template <class T>
 [[nodiscard]] std::string default_text_of(const T& target) {
-  if constexpr (requires { json_of(target); }) {
-    return json_of(target);
-  } else {
-    return {};
+  if constexpr (std::same_as<T, Duration>) {
+    return '"' + format_duration(target) + '"';
+  } else if constexpr (requires { target.empty(); }) {
+    return target.empty() ? "" : nlohmann::json(target).dump();
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    return fmt::format("{}", target);
   }
+  return {};
 }
 
 /// Reads what `take` makes of a place, a Result, into `target`. On an error `target` keeps its
@@ -215,10 +215,9 @@ template <class T>
   }
   auto read = [&target, choices, form](const ConfigNode& place) -> Result<void> {
     for (const auto& [word, value] : choices) {
-      if (place.value().kind == JsonKind::kString && place.value().text == word) {
-        target = value;
-        return {};
-      }
+      if (place.value() != word) continue;
+      target = value;
+      return {};
     }
     return place.expected(form);
   };

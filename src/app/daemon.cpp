@@ -19,7 +19,6 @@
 #include "app/member_entry.h"
 #include "app/queue_locks.h"
 #include "app/reload.h"
-#include "app/service_status.h"
 #include "app/state_dir.h"
 #include "app/transaction_channel.h"
 #include "base/clock.h"
@@ -49,11 +48,6 @@ using runtime::Level;
 using runtime::log;
 
 constexpr unsigned kAttemptBits = 40;  // more than a queue begins in a daemon's life
-
-int refuse(const Error& error) {
-  log(Level::kError, error.message);
-  return cli::exit_code(error.code);
-}
 
 void log_pruned(const exec::Pruned& pruned) {
   if (!pruned.error.empty()) {
@@ -243,8 +237,7 @@ class Daemon {
   // On the reloader's thread: reads what does not change while the daemon runs, and nothing else.
   Result<Loaded> load() const {
     LICTOR_TRY(auto next, options_.reload());
-    std::string waits = fmt::format("{}", fmt::join(needs_restart(config_, next), ", "));
-    next = for_running(config_, std::move(next));
+    std::string waits = fmt::format("{}", fmt::join(hold_back(config_, next), ", "));
     LICTOR_TRY(auto runners, make_all_runners(next));
     return Loaded{std::move(next), std::move(runners), std::move(waits)};
   }
@@ -397,37 +390,25 @@ class Daemon {
                      [this] { notifier_.notify("READY=1"); }};
 };
 
-}  // namespace
-
-int run_daemon(const Config& config, const Registry& registry, const RunOptions& options) {
-  raise_descriptor_limit();
-  runtime::set_up_log(config.log.format, config.log.level);
-  for (const std::string& warning : config.warnings) log(Level::kWarn, warning);
-  if (const std::string few = descriptor_shortage(config, most_descriptors()); !few.empty()) {
-    log(Level::kWarn, few);
-  }
-  signal(SIGPIPE, SIG_IGN);
-
-  auto lock = lock_state_dir(config.state_dir, longest_lock_release(config));
-  if (!lock) return refuse(lock.error());
+Result<int> start_and_run(const Config& config, const Registry& registry,
+                          const RunOptions& options) {
+  LICTOR_TRY(const auto lock, lock_state_dir(config.state_dir, longest_lock_release(config)));
   if (const std::string exposed = state_dir_exposure(config.state_dir); !exposed.empty()) {
     log(Level::kWarn, exposed);
   }
   prepare_scratch(config);
   const exec::LeaseSlot first_worker = first_slot(config.queues.size());
-  auto board = exec::LeaseBoard::create(first_worker + worker::kMostProcesses);
-  if (!board) return refuse(board.error());
+  LICTOR_TRY(auto board, exec::LeaseBoard::create(first_worker + worker::kMostProcesses));
   exec::emits_json = config.log.format == LogFormat::kJson;
   exec::emits_journal = !exec::emits_json && runtime::stderr_is_journal();
   // Before there is any thread.
-  auto warden =
-      exec::start_warden(*board, {lock->get(), config.hang_timeout, release_locks(config)});
-  if (!warden) return refuse(warden.error());
-  if (auto noted = note_run(config.state_dir, *lock, warden->run_id); !noted)
-    return refuse(noted.error());
-  const std::string no_cgroups = warden->cgroups.absence();
-  auto loop = runtime::Loop::create();
-  if (!loop) return refuse(loop.error());
+  LICTOR_TRY(auto warden,
+             exec::start_warden(board, {lock.get(), config.hang_timeout, release_locks(config)}));
+  if (auto noted = note_run(config.state_dir, lock, warden.run_id); !noted) {
+    return tl::unexpected(std::move(noted.error()));
+  }
+  const std::string no_cgroups = warden.cgroups.absence();
+  LICTOR_TRY(const auto loop, runtime::Loop::create());
 
   // Called on the threads of the host and of the log writers, which outlive the daemon.
   std::atomic<bool> warden_died = false;
@@ -435,23 +416,23 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   hooks.on_warning = [](const std::string& warning) { log(Level::kWarn, warning); };
   hooks.on_warden_death = [&warden_died, &loop] {
     warden_died = true;
-    (*loop)->wake();
+    loop->wake();
   };
-  auto host = exec::ProcessHost::create(std::move(*warden), *board, std::move(hooks));
-  if (!host) return refuse(host.error());
-  worker::Room workers{**host, first_worker};
+  LICTOR_TRY(const auto host, exec::ProcessHost::create(std::move(warden), board, hooks));
+  worker::Room workers{*host, first_worker};
   Observers observers;  // must outlive the transports, whose threads call them
   const auto backoff = std::make_shared<net::RateBackoff>(Random{random_seed()});
-  auto transport = net::Transport::open(config.consul.options, tuning_of(config, backoff));
-  if (!transport) return refuse(transport.error());
-  auto consul_client = net::ConsulClient::open(config.consul.options, tuning_of_commits(backoff));
-  if (!consul_client) return refuse(consul_client.error());
-  TransactionChannel commits{*std::move(consul_client), **loop};
+  LICTOR_TRY(const auto transport,
+             net::Transport::open(config.consul.options, tuning_of(config, backoff)));
+  LICTOR_TRY(auto consul_client,
+             net::ConsulClient::open(config.consul.options, tuning_of_commits(backoff)));
+  TransactionChannel commits{std::move(consul_client), *loop};
 
-  auto admin = AdminServer::listen(config);
-  if (!admin) return refuse(admin.error());
+  LICTOR_TRY(auto admin, AdminServer::listen(config));
   if (options.on_listen) {
-    if (auto shown = options.on_listen((*admin)->urls()); !shown) return refuse(shown.error());
+    if (auto shown = options.on_listen(admin->urls()); !shown) {
+      return tl::unexpected(std::move(shown.error()));
+    }
   }
   if (!no_cgroups.empty()) {
     log(Level::kInfo,
@@ -459,25 +440,23 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
         "outlive its attempt",
         {{"reason", no_cgroups}});
   }
-  Daemon daemon{
-      config, registry, options,     **loop,           **transport, commits.consul_client(),
-      **host, workers,  warden_died, (*admin)->urls(), observers};
-  if (auto made = daemon.make_queues(); !made) return refuse(made.error());
+  Daemon daemon{config, registry, options,     *loop,         *transport, commits.consul_client(),
+                *host,  workers,  warden_died, admin->urls(), observers};
+  if (auto made = daemon.make_queues(); !made) return tl::unexpected(std::move(made.error()));
   log(Level::kInfo, "lictor runs",
       {{"version", LICTOR_VERSION},
        {"node", config.node},
        {"queues", std::to_string(config.queues.size())},
        {"consul", config.consul.options.addresses.front()}});
   const std::jthread pruner =
-      exec::start_log_pruner(log_directory(config), {config.logs.max_age, config.logs.max_bytes},
-                             daemon.active_logs(), log_pruned);
-  auto served = (*admin)->serve(
-      {**loop, [&daemon] { return daemon.status(); },
+      exec::start_log_pruner(log_directory(config), config.logs, daemon.active_logs(), log_pruned);
+  auto served = admin->serve(
+      {*loop, [&daemon] { return daemon.status(); },
        [&daemon](const std::string& queue, const std::string& id) { return daemon.why(queue, id); },
        daemon.active_logs(), observers, backoff});
-  if (!served) return refuse(served.error());
+  if (!served) return tl::unexpected(std::move(served.error()));
   daemon.run();
-  admin->reset();
+  admin.reset();
 
   if (daemon.running() != 0) {
     // A C++ executor does not return; its thread can only end with the process.
@@ -491,6 +470,22 @@ int run_daemon(const Config& config, const Registry& registry, const RunOptions&
   const int code = warden_died ? cli::kFailed : cli::kDone;
   if (daemon.reloading()) std::_Exit(code);  // Nothing ends a thread that reads a dead file system.
   return code;
+}
+
+}  // namespace
+
+int run_daemon(const Config& config, const Registry& registry, const RunOptions& options) {
+  raise_descriptor_limit();
+  runtime::set_up_log(config.log.format, config.log.level);
+  for (const std::string& warning : config.warnings) log(Level::kWarn, warning);
+  if (const std::string few = descriptor_shortage(config, most_descriptors()); !few.empty()) {
+    log(Level::kWarn, few);
+  }
+  signal(SIGPIPE, SIG_IGN);
+  const auto code = start_and_run(config, registry, options);
+  if (code) return *code;
+  log(Level::kError, code.error().message);
+  return cli::exit_code(code.error().code);
 }
 
 }  // namespace lictor::app

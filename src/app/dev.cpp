@@ -170,6 +170,7 @@ Result<int> run_dev(const Program& program, const DevOptions& options) {
   LoadRequest request = program.load_request(Mode::kEmbedded);
   request.refuse_untrusted = false;  // for trying out, with files of one's own
   const bool built_in = !request.flags.config && !request.environment.contains("LICTOR_CONFIG");
+  if (!built_in && options.worker) request.mode = program.daemon_mode();
   LICTOR_TRY(const auto folder, ScratchFolder::make("lictor-dev"));
   Registry executors = program.registry;
   if (built_in) executors.try_emplace("print", printer());
@@ -188,15 +189,6 @@ Result<int> run_dev(const Program& program, const DevOptions& options) {
     LICTOR_TRY(auto loaded, built_in ? parse_config(kBuiltIn, "the built-in configuration", request)
                                      : load_config(request));
     LICTOR_TRY(auto config, with_registered(std::move(loaded), executors));
-    const bool idle = std::all_of(config.queues.begin(), config.queues.end(),
-                                  [](const QueueConfig& each) { return each.executors.empty(); });
-    if (idle && options.worker) {
-      return fail(ErrorCode::kInvalid,
-                  config.file +
-                      ": has no executors, so the worker could run nothing; add for "
-                      "instance \"queues\": [{\"executors\": {\"*\": {\"noop\": {}}}}], "
-                      "or leave out --config");
-    }
     config.consul.options = net::Options{};
     config.consul.options.addresses = {url};
     // The session saved by a daemon of another store does not exist in this one.

@@ -122,18 +122,17 @@ std::string log_directory(const Config& config) { return config.state_dir + "/lo
 // A registered name that the file does not mention becomes a type of its own, with the defaults of
 // each queue, so that a program that embeds lictor needs no file.
 Result<Config> with_registered(Config config, const Registry& registry) {
+  for (const auto& [queue, type, cpp] : executors_of<CppConfig>(config.queues)) {
+    if (registry.contains(cpp.name)) continue;
+    std::vector<std::string_view> names;
+    for (const auto& [name, registered] : registry) names.push_back(name);
+    const std::string near = nearest(cpp.name, names);
+    return fail(ErrorCode::kInvalid, place_of(queue, type) + "no C++ executor \"" + cpp.name +
+                                         "\" is registered in this program" +
+                                         (near.empty() ? "; Worker::add() registers one"
+                                                       : "; did you mean \"" + near + "\"?"));
+  }
   for (QueueConfig& queue : config.queues) {
-    for (const auto& [type, executor] : queue.executors) {
-      const auto* cpp = std::get_if<CppConfig>(&executor);
-      if (cpp == nullptr || registry.contains(cpp->name)) continue;
-      std::vector<std::string_view> names;
-      for (const auto& [name, registered] : registry) names.push_back(name);
-      const std::string near = nearest(cpp->name, names);
-      return fail(ErrorCode::kInvalid, place_of(queue, type) + "no C++ executor \"" + cpp->name +
-                                           "\" is registered in this program" +
-                                           (near.empty() ? "; Worker::add() registers one"
-                                                         : "; did you mean \"" + near + "\"?"));
-    }
     for (const auto& [name, executor] : registry) {
       if (queue.executors.contains(name)) continue;
       queue.executors.emplace(name, CppConfig{name});
@@ -146,21 +145,14 @@ Result<Config> with_registered(Config config, const Registry& registry) {
 void prepare_scratch(const Config& config) {
   std::error_code ignored;  // What cannot be removed is not in the way: names do not come again.
   std::filesystem::remove_all(scratch_of(config), ignored);
-  for (const QueueConfig& queue : config.queues) {
-    for (const auto& [type, executor] : queue.executors) {
-      const auto* exec = std::get_if<ExecConfig>(&executor);
-      if (exec != nullptr && exec->user) let_jobs_pass(config);
-    }
+  for (const auto& exec : executors_of<ExecConfig>(config.queues)) {
+    if (exec.settings.user) let_jobs_pass(config);
   }
 }
 
 Result<void> load_plugins(const Config& config) {
-  for (const QueueConfig& queue : config.queues) {
-    for (const auto& [type, executor] : queue.executors) {
-      const auto* plugin = std::get_if<PluginConfig>(&executor);
-      if (plugin == nullptr) continue;
-      LICTOR_TRY([[maybe_unused]] const auto found, load(queue, type, *plugin));
-    }
+  for (const auto& [queue, type, plugin] : executors_of<PluginConfig>(config.queues)) {
+    LICTOR_TRY([[maybe_unused]] const auto found, load(queue, type, plugin));
   }
   return {};
 }

@@ -1,9 +1,8 @@
 // A C++ executor's side of an attempt. Its answers are brought into the form that a program's have
-// (JSON texts of bounded size), so the same checks apply to all kinds of jobs later.
+// (JSON texts), so the same checks apply to all kinds of jobs later.
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -24,8 +23,8 @@ using nlohmann::json;
 constexpr std::size_t kMaxNoteBytes = 200;
 
 // Of a long record only what an executor is given is parsed. A name that is there twice counts as
-// it does to nlohmann: the last one.
-Result<Task> to_task(const exec::Attempt& attempt) {
+// it does to nlohmann: the last one. Throws where the parameters nest too deep.
+Task to_task(const exec::Attempt& attempt) {
   Task task{attempt.task_id, attempt.task_key, attempt.task_type,
             attempt.queue,   json::object(),   *attempt.record};
   std::string_view parameters;
@@ -35,28 +34,16 @@ Result<Task> to_task(const exec::Attempt& attempt) {
   if (parameters.empty() || parameters == "null") return task;
   auto parsed = parse_json(parameters);
   if (!parsed) {
-    return fail(ErrorCode::kInvalid, "taskPara is nested deeper than " +
-                                         std::to_string(kMaxJsonDepth) +
-                                         " levels, too deep for an executor in C++");
+    throw std::runtime_error{"taskPara is nested deeper than " + std::to_string(kMaxJsonDepth) +
+                             " levels, too deep for an executor in C++"};
   }
   task.parameters = *std::move(parsed);
   return task;
 }
 
-// What Context::task() throws when the record cannot be had as a Task: trying again cannot help.
-struct Unreadable : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 std::string to_progress(double fraction, const std::string& note) {
   const double within = std::isfinite(fraction) ? std::clamp(fraction, 0.0, 1.0) : 0.0;
   return json{{"fraction", within}, {"note", excerpt(to_utf8(note), kMaxNoteBytes)}}.dump();
-}
-
-tl::unexpected<Error> too_large(const std::string& what, std::size_t bytes) {
-  return fail(ErrorCode::kTooLarge, what + ": expected at most " +
-                                        std::to_string(exec::kMaxHandedBytes) + " bytes, got " +
-                                        std::to_string(bytes));
 }
 
 // As a program writes it to LICTOR_COMMIT.
@@ -78,23 +65,18 @@ Result<std::string> to_commit(const std::vector<KvWrite>& writes) {
     if (write.cas) item["cas"] = *write.cas;
     list.push_back(std::move(item));
   }
-  std::string text = list.dump();
-  if (text.size() > exec::kMaxHandedBytes) return too_large("KV writes", text.size());
-  return text;
+  return list.dump();
 }
 
 Result<std::string> to_result(const json& value) {
   if (const auto checked = check_depth(value); !checked) {
     return fail(checked.error().code, "result: " + checked.error().message);
   }
-  std::string text;
   try {
-    text = value.dump();
+    return value.dump();
   } catch (const json::exception&) {
     return fail(ErrorCode::kInvalid, "result: expected strings in UTF-8, got other bytes");
   }
-  if (text.size() > exec::kMaxHandedBytes) return too_large("result", text.size());
-  return text;
 }
 
 Result<void> hand_over(const Context& context, const JobResult& result, exec::Exit& exit) {
@@ -117,11 +99,7 @@ exec::Exit run_in_process(Executor& executor, const exec::Attempt& attempt,
                           const exec::JobTools& tools) {
   exec::Exit exit{};
   exit.attempt = attempt.id;
-  const Context context{[&attempt] {
-                          auto task = to_task(attempt);
-                          if (!task) throw Unreadable{task.error().message};
-                          return *std::move(task);
-                        },
+  const Context context{[&attempt] { return to_task(attempt); },
                         attempt.number,
                         attempt.fencing_token,
                         tools.deadline,
@@ -129,13 +107,7 @@ exec::Exit run_in_process(Executor& executor, const exec::Attempt& attempt,
                         [&tools](double fraction, const std::string& note) {
                           tools.note_progress(to_progress(fraction, note));
                         }};
-  std::optional<JobResult> ran;
-  try {
-    ran = executor.run(context);
-  } catch (const Unreadable& unreadable) {
-    ran = JobResult::permanent(unreadable.what());
-  }
-  const JobResult& result = *ran;
+  const JobResult result = executor.run(context);
   exit.error = result.error();
   switch (result.status()) {
     case JobResult::Status::kDone:

@@ -1,21 +1,17 @@
 // nlohmann's parser reports neither lines nor keys that are written twice. So its SAX interface
-// builds a tree of our own, and the iterator that feeds the parser counts the lines:
+// builds the tree, and the iterator that feeds the parser counts the lines:
 //
-//   text --CursorIterator--> sax_parse() --> TreeBuilder: open levels --> JsonValue, with its line
+//   text --CursorIterator--> sax_parse() --> TreeBuilder: open values --> JsonTree
 //              |                                  |
 //              +--- Cursor: the line now ---------+
 
 #include "app/json_tree.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
-#include <limits>
-#include <map>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
-#include "base/json_text.h"
 #include "base/text.h"
 
 namespace lictor::app {
@@ -89,54 +85,33 @@ class TreeBuilder {
   TreeBuilder(std::string_view text, std::string_view file, const Cursor& cursor)
       : text_(text), file_(file), cursor_(cursor) {}
 
-  [[nodiscard]] JsonValue take_root() { return std::move(root_); }
+  [[nodiscard]] JsonTree take_tree() { return std::move(tree_); }
   [[nodiscard]] std::string take_error() { return std::move(error_); }
 
-  bool null() { return add(make(JsonKind::kNull)); }
-  bool boolean(bool value) {
-    JsonValue node = make(JsonKind::kBoolean);
-    node.boolean = value;
-    return add(std::move(node));
-  }
-  bool number_integer(std::int64_t value) {
-    JsonValue node = make(JsonKind::kWhole);
-    node.whole = value;
-    node.number = static_cast<double>(value);
-    node.text = std::to_string(value);
-    return add(std::move(node));
-  }
-  bool number_unsigned(std::uint64_t value) {
-    if (value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      return number_integer(static_cast<std::int64_t>(value));
-    }
-    return number_float(static_cast<double>(value), std::to_string(value));
-  }
-  bool number_float(double value, const std::string& written) {
-    JsonValue node = make(JsonKind::kFraction);
-    node.number = value;
-    node.text = written;
-    return add(std::move(node));
-  }
-  bool string(std::string& value) {
-    JsonValue node = make(JsonKind::kString);
-    node.text = std::move(value);
-    return add(std::move(node));
-  }
+  bool null() { return add(nullptr); }
+  bool boolean(bool value) { return add(value); }
+  bool number_integer(std::int64_t value) { return add(value); }
+  bool number_unsigned(std::uint64_t value) { return add(value); }
+  bool number_float(double value, const std::string& /*written*/) { return add(value); }
+  bool string(std::string& value) { return add(std::move(value)); }
   bool binary(nlohmann::json::binary_t& /*value*/) { return false; }  // JSON text has none
 
-  bool start_object(std::size_t /*size*/) { return open(JsonKind::kObject); }
-  bool start_array(std::size_t /*size*/) { return open(JsonKind::kArray); }
+  bool start_object(std::size_t /*size*/) { return open(nlohmann::json::object()); }
+  bool start_array(std::size_t /*size*/) { return open(nlohmann::json::array()); }
   bool end_object() { return close(); }
   bool end_array() { return close(); }
 
   bool key(std::string& name) {
-    Level& level = levels_.back();
-    level.next_key = std::move(name);
-    level.next_line = cursor_.line;
-    const auto [first, fresh] = level.lines.emplace(level.next_key, cursor_.line);
-    if (fresh) return true;
-    return refuse("written twice, first on line " + std::to_string(first->second) +
-                  "; remove one of the two");
+    const Place& in = open_.back();
+    key_ = std::move(name);
+    const auto [known, fresh] = in.lines->members.try_emplace(key_);
+    if (!fresh) {
+      return refuse(member_path(in.path, key_), "written twice, first on line " +
+                                                    std::to_string(known->second.line) +
+                                                    "; remove one of the two");
+    }
+    known->second.line = cursor_.line;
+    return true;
   }
 
   bool parse_error(std::size_t position, const std::string& /*token*/,
@@ -154,55 +129,50 @@ class TreeBuilder {
   }
 
  private:
-  struct Level {
-    JsonValue value;
-    std::map<std::string, int> lines;  // of the keys so far
-    std::string next_key;
-    int next_line = 0;
+  // A value, which stays where it is until its container is closed.
+  struct Place {
+    nlohmann::json* value;
+    JsonLines* lines;
+    std::string path;
   };
 
-  [[nodiscard]] JsonValue make(JsonKind kind) const {
-    JsonValue node;
-    node.kind = kind;
-    node.line = cursor_.line;
-    if (!levels_.empty() && levels_.back().value.kind == JsonKind::kObject) {
-      node.key = levels_.back().next_key;
-      node.line = levels_.back().next_line;
+  // The place of the next value: at the top, below the last key, or behind the last item.
+  Place next_place() {
+    if (open_.empty()) {
+      tree_.lines.line = cursor_.line;
+      return {&tree_.value, &tree_.lines, ""};
     }
-    return node;
+    const auto& [in, lines, path] = open_.back();
+    if (in->is_object()) {
+      return {&(*in)[key_], &lines->members[key_], member_path(path, key_)};
+    }
+    lines->items.emplace_back().line = cursor_.line;
+    in->push_back(nullptr);
+    return {&in->back(), &lines->items.back(), item_path(path, in->size() - 1)};
   }
 
-  bool add(JsonValue node) {
-    if (levels_.empty()) {
-      root_ = std::move(node);
-    } else {
-      levels_.back().value.items.push_back(std::move(node));
-    }
+  bool add(nlohmann::json value) {
+    *next_place().value = std::move(value);
     return true;
   }
 
-  bool open(JsonKind kind) {
-    if (levels_.size() == kMaxConfigDepth) {
-      return refuse("nested more than " + std::to_string(kMaxConfigDepth) + " levels deep");
+  bool open(nlohmann::json empty) {
+    Place place = next_place();
+    if (open_.size() == kMaxConfigDepth) {
+      return refuse(place.path,
+                    "nested more than " + std::to_string(kMaxConfigDepth) + " levels deep");
     }
-    Level level;
-    level.value = make(kind);
-    levels_.push_back(std::move(level));
+    *place.value = std::move(empty);
+    open_.push_back(std::move(place));
     return true;
   }
 
   bool close() {
-    JsonValue node = std::move(levels_.back().value);
-    levels_.pop_back();
-    return add(std::move(node));
+    open_.pop_back();
+    return true;
   }
 
-  bool refuse(const std::string& message) {
-    std::string path;
-    for (const Level& level : levels_) {
-      path = level.value.kind == JsonKind::kObject ? member_path(path, level.next_key)
-                                                   : item_path(path, level.value.items.size());
-    }
+  bool refuse(const std::string& path, const std::string& message) {
     error_ = std::string{file_} + ":" + std::to_string(cursor_.line) + ": " + excerpt(path, 120) +
              ": " + message;
     return false;
@@ -211,56 +181,22 @@ class TreeBuilder {
   std::string_view text_;
   std::string_view file_;
   const Cursor& cursor_;
-  std::vector<Level> levels_;  // the arrays and objects that are open
-  JsonValue root_;
+  std::vector<Place> open_;  // the arrays and objects that are not closed yet
+  std::string key_;          // the last one
+  JsonTree tree_;
   std::string error_;
 };
 
 }  // namespace
 
-const JsonValue* JsonValue::find(std::string_view name) const {
-  if (kind != JsonKind::kObject) return nullptr;
-  const auto found = std::find_if(items.begin(), items.end(),
-                                  [&](const JsonValue& item) { return item.key == name; });
-  return found == items.end() ? nullptr : &*found;
-}
-
-std::string json_text(const JsonValue& value) {
-  const auto listed = [&](char open, char close) {
-    std::string text{open};
-    for (const JsonValue& item : value.items) {
-      if (text.size() > 1) text += ',';
-      if (value.kind == JsonKind::kObject) text += json_quoted(item.key) + ':';
-      text += json_text(item);
-    }
-    return text + close;
-  };
-  switch (value.kind) {
-    case JsonKind::kNull:
-      return "null";
-    case JsonKind::kBoolean:
-      return value.boolean ? "true" : "false";
-    case JsonKind::kWhole:
-    case JsonKind::kFraction:
-      return value.text;
-    case JsonKind::kString:
-      return json_quoted(value.text);
-    case JsonKind::kArray:
-      return listed('[', ']');
-    case JsonKind::kObject:
-      break;
-  }
-  return listed('{', '}');
-}
-
-Result<JsonValue> parse_json_tree(std::string_view text, std::string_view file) {
+Result<JsonTree> parse_json_tree(std::string_view text, std::string_view file) {
   Cursor cursor{text.data(), text.data() + text.size()};
   TreeBuilder builder{text, file, cursor};
   const bool whole = nlohmann::json::sax_parse(CursorIterator{&cursor}, CursorIterator{nullptr},
                                                &builder, nlohmann::json::input_format_t::json,
                                                /*strict=*/true, /*ignore_comments=*/true);
   if (!whole) return fail(ErrorCode::kInvalid, builder.take_error());
-  return builder.take_root();
+  return builder.take_tree();
 }
 
 std::string member_path(std::string_view path, std::string_view name) {

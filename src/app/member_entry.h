@@ -1,7 +1,7 @@
 #pragma once
 
-// A daemon's account of itself: its entry among the members, the leader key's value, and the state
-// of its queues for the admin API.
+// A daemon's account of itself: its entry among the members, the leader key's value, the state of
+// its queues for the admin API, and its status for systemd.
 //
 //   value_ --member_value()--> members/<node>   written with each renewal and each change; read by
 //      |                                        commands, and by the other hosts for the weights
@@ -22,7 +22,9 @@
 #include "admin/routes.h"
 #include "app/config.h"
 #include "exec/output_log.h"
+#include "lictor/time.h"
 #include "runtime/membership.h"
+#include "runtime/notifier.h"
 #include "runtime/queue_supervisor.h"
 #include "worker/pool.h"
 
@@ -75,5 +77,26 @@ class MemberEntry {
 /// What a stop of these queues waits for; empty: it is over.
 [[nodiscard]] std::string stop_waits_for(
     const std::vector<std::unique_ptr<runtime::QueueSupervisor>>& queues);
+
+/// What "systemctl status" shows of the daemon: what it waits for, or what it leads.
+class ServiceStatus {
+ public:
+  explicit ServiceStatus(runtime::Notifier& notifier) : notifier_(notifier) {}
+
+  struct Now {
+    std::string waits_for{};             ///< empty: nothing
+    std::vector<std::string> leading{};  ///< queues
+    std::string restart_for{};           ///< settings that need a restart
+    bool stopping = false;
+  };
+  /// Tells the service manager when it has changed. What a stop waits for is logged, too, now and
+  /// then.
+  void report(Instant now, const Now& status);
+
+ private:
+  runtime::Notifier& notifier_;
+  std::string notified_;
+  Instant log_at_ = Instant::max();
+};
 
 }  // namespace lictor::app

@@ -20,66 +20,45 @@ constexpr std::pair<const char*, Duration core::QueueOptions::*> kKeptTimes[]{
 
 }  // namespace
 
-// A session, a lock, a socket or a thread keeps what it was made with. This function and
-// for_running() belong together: what one names, the other holds back.
-std::vector<std::string> needs_restart(const Config& running, const Config& next) {
+// A session, a lock, a socket or a thread keeps what it was made with.
+std::vector<std::string> hold_back(const Config& running, Config& next) {
   std::vector<std::string> changed;
-  const auto note = [&](const char* setting, bool same) {
-    if (!same) changed.emplace_back(setting);
+  const auto keep = [&](const std::string& setting, const auto& own, auto& read) {
+    if (read != own) changed.push_back(setting);
+    read = own;
   };
-  note("node", running.node == next.node);
-  note("root", running.root == next.root);
-  note("state_dir", running.state_dir == next.state_dir);
-  note("log.format", running.log.format == next.log.format);
-  note("consul", running.consul.options == next.consul.options &&
-                     running.consul.register_service == next.consul.register_service);
-  note("admin", running.admin == next.admin);
-  note("logs", running.logs == next.logs);
+  keep("node", running.node, next.node);
+  keep("root", running.root, next.root);
+  keep("state_dir", running.state_dir, next.state_dir);
+  keep("log.format", running.log.format, next.log.format);
+  keep("consul", running.consul, next.consul);
+  keep("admin", running.admin, next.admin);
+  keep("logs", running.logs, next.logs);
+  std::vector<QueueConfig> queues;
   for (const QueueConfig& queue : running.queues) {
     const std::string place = "queue " + queue.options.queue;
-    const QueueConfig* other = next.find(queue.options.queue);
-    if (other == nullptr) {
-      changed.push_back(place + " (gone)");
-      continue;
-    }
-    const auto note_of_queue = [&](std::string_view setting, bool same) {
-      if (!same) changed.push_back(fmt::format("{}: {}", place, setting));
+    const QueueConfig* read = next.find(queue.options.queue);
+    if (read == nullptr) changed.push_back(place + " (gone)");
+    QueueConfig& taken = queues.emplace_back(read == nullptr ? queue : *read);
+    const auto keep_of_queue = [&](std::string_view setting, const auto& own, auto& other) {
+      keep(fmt::format("{}: {}", place, setting), own, other);
     };
-    for (const QueuePath& known : kQueuePaths) {
-      note_of_queue(known.setting, queue.layout.*known.path == other->layout.*known.path);
+    for (const auto& [setting, path] : kQueuePaths) {
+      keep_of_queue(setting, queue.layout.*path, taken.layout.*path);
     }
-    note_of_queue("serialize_by", queue.layout.serialize_by == other->layout.serialize_by);
-    note_of_queue("session_checks", queue.session_checks == other->session_checks);
+    keep_of_queue("serialize_by", queue.layout.serialize_by, taken.layout.serialize_by);
+    taken.layout = queue.layout;  // The rest of it follows from "root".
+    keep_of_queue("session_checks", queue.session_checks, taken.session_checks);
     for (const auto& [setting, time] : kKeptTimes) {
-      note_of_queue(setting, queue.options.*time == other->options.*time);
+      keep_of_queue(setting, queue.options.*time, taken.options.*time);
     }
   }
   if (next.queues.size() > running.queues.size()) changed.emplace_back("queues (new ones)");
+  next.queues = std::move(queues);
   // Last: where it is not set it follows from session_ttl, which comes first.
-  note("hang_timeout", running.hang_timeout == next.hang_timeout);
+  keep("hang_timeout", running.hang_timeout, next.hang_timeout);
   for (const std::string& file : exec::replaced_plugins()) changed.push_back("plug-in " + file);
   return changed;
-}
-
-Config for_running(const Config& running, Config next) {
-  std::vector<QueueConfig> queues;
-  for (const QueueConfig& queue : running.queues) {
-    const QueueConfig* other = next.find(queue.options.queue);
-    QueueConfig& taken = queues.emplace_back(other == nullptr ? queue : *other);
-    taken.layout = queue.layout;
-    taken.session_checks = queue.session_checks;
-    for (const auto& [setting, time] : kKeptTimes) taken.options.*time = queue.options.*time;
-  }
-  next.queues = std::move(queues);
-  next.node = running.node;
-  next.root = running.root;
-  next.state_dir = running.state_dir;
-  next.log.format = running.log.format;
-  next.consul = running.consul;
-  next.admin = running.admin;
-  next.logs = running.logs;
-  next.hang_timeout = running.hang_timeout;
-  return next;
 }
 
 Reloader::~Reloader() {

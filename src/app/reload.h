@@ -10,13 +10,10 @@
 
 namespace lictor::app {
 
-/// The changed settings that need a restart: names, paths and the timing of leases; and the
-/// plug-ins whose files are others by now. Empty: all changes can be applied while running
-/// (executors, limits, log.level).
-[[nodiscard]] std::vector<std::string> needs_restart(const Config& running, const Config& next);
-
-/// `next` with all settings that need a restart as `running` has them, and with its queues.
-[[nodiscard]] Config for_running(const Config& running, Config next);
+/// Sets all settings of `next` that need a restart as `running` has them: names, paths and the
+/// timing of leases; executors, limits and log.level remain. Returns what of that had changed, and
+/// the plug-ins whose files are others by now.
+[[nodiscard]] std::vector<std::string> hold_back(const Config& running, Config& next);
 
 /// Reloads off the loop, one at a time: files, user databases and plug-ins may take longer than a
 /// lease. Its functions are called on the loop's thread.

@@ -45,7 +45,7 @@
 #include "exec/output_log.h"
 #include "exec/warden.h"
 #include "runtime/log.h"
-#include "wire/commit.h"
+#include "runtime/queue_driver.h"
 #include "wire/transaction_plan.h"
 
 namespace lictor::app {
@@ -53,6 +53,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using nlohmann::ordered_json;
+using runtime::to_core;
 
 constexpr std::uint64_t kToken = 1;  // no claim gives one here
 constexpr Duration kLook = 50ms;     // between two looks at the output
@@ -108,11 +109,11 @@ class Output {
 };
 
 // What becomes of an attempt that ends like this.
-std::string verdict_of(const exec::Exit& exit, const std::string& stopped_by,
+std::string verdict_of(const core::JobExited& end, const std::string& stopped_by,
                        const core::TypePolicy& policy) {
   using exec::Ending;
-  const std::string why = exit.error.empty() ? "" : ": " + exit.error;
-  switch (exit.ending) {
+  const std::string why = end.error.empty() ? "" : ": " + end.error;
+  switch (end.ending) {
     case Ending::kDone:
       return "done";
     case Ending::kPermanent:
@@ -131,41 +132,16 @@ std::string verdict_of(const exec::Exit& exit, const std::string& stopped_by,
       policy.max_attempts > 1 ? fmt::format("tried again, {} attempts in all", policy.max_attempts)
                               : "a dead letter, since max_attempts is 1",
       why);
-  if (exit.retry_after) {
-    const auto after = std::min(*exit.retry_after, core::kLongestRetryAfter);
-    text += fmt::format("; not before {}", format_duration(after));
-  }
+  if (end.retry_after) text += "; not before " + format_duration(*end.retry_after);
   return text;
 }
 
-// The KV writes of a job that is done, as they would be made. Errors: why they would not.
-Result<ordered_json> writes_of(const exec::Exit& exit, const Config& config,
-                               const std::string& task_key) {
-  if (!exit.commit) return ordered_json{};
-  wire::Reserved reserved{{}, config.root};
-  for (const QueueConfig& queue : config.queues) reserved.queues.push_back(queue.layout);
-  auto read = wire::read_commit(*exit.commit, reserved, task_key);
-  if (!read) {
-    return fail(ErrorCode::kInvalid, "its KV writes cannot be made: " + read.error().message);
-  }
-  const wire::TransactionPlan plan{config.queues.front().layout, config.node};
-  const std::size_t count = read->size();
+// As the core finds out before it commits them.
+bool fit(const std::vector<core::KvWrite>& writes, const wire::TransactionPlan& plan,
+         const std::string& task_key, const core::Cost& most) {
   core::Cost cost = plan.fence(1, 1);
-  cost += plan.cost(core::FinishOp{task_key, 0, *std::move(read), nullptr});
-  if (cost.operations > limits::kMostOperations || cost.bytes > limits::kTransactionBytes) {
-    return fail(ErrorCode::kInvalid, core::writes_do_not_fit(count, {limits::kMostOperations,
-                                                                     limits::kTransactionBytes}));
-  }
-  return ordered_json::parse(*exit.commit);
-}
-
-// As queue_driver.cpp does it for the daemon.
-void leave_out_unfit_result(exec::Exit& exit) {
-  if (!exit.result) return;
-  auto checked = wire::check_result(*exit.result);
-  if (checked) return;
-  exit.result_fault = checked.error().message;
-  exit.result.reset();
+  cost += plan.cost(core::FinishOp{task_key, 0, writes, nullptr});
+  return cost.operations <= most.operations && cost.bytes <= most.bytes;
 }
 
 struct Trial {
@@ -240,29 +216,32 @@ Trial carry_out(exec::Runner& runner, exec::Attempt attempt, const core::TypePol
 }
 
 int print_trial(cli::Console& console, const std::string& type, const Trial& trial,
-                const core::TypePolicy& policy, const ordered_json& writes, bool json) {
-  const exec::Exit& exit = trial.exit;
-  const std::string verdict = verdict_of(exit, trial.stopped_by, policy);
-  const bool done = exit.ending == exec::Ending::kDone;
+                const core::JobExited& end, const core::TypePolicy& policy,
+                const ordered_json& writes, bool json) {
+  const std::string verdict = verdict_of(end, trial.stopped_by, policy);
+  const bool done = end.ending == exec::Ending::kDone;
   const auto took = std::chrono::floor<std::chrono::milliseconds>(trial.took);
   if (json) {
     console.print(cli::json_document(
         {{"type", type},
          {"done", done},
          {"ending", verdict},
-         {"error", cli::text_or_null(exit.error)},
+         {"error", cli::text_or_null(end.error)},
          {"took_ms", took.count()},
-         {"result", exit.result ? ordered_json::parse(*exit.result, nullptr, false) : nullptr},
-         {"result_fault", cli::text_or_null(exit.result_fault)},
+         {"result", end.result.empty() ? ordered_json{} : ordered_json::parse(end.result)},
+         {"result_fault", cli::text_or_null(end.result_fault)},
          {"writes", writes},
          {"output", to_utf8(trial.output)}}));
     return done ? cli::kDone : cli::kFailed;
   }
   console.note(fmt::format("{} (it took {})", verdict, format_duration(took)));
   if (!done) return cli::kFailed;
-  if (exit.result) console.note_lines("result:\n" + cli::record_text(*exit.result) + '\n');
-  if (!exit.result_fault.empty())
-    console.report_error("the result is left out: " + exit.result_fault);
+  if (!end.result.empty()) {
+    console.note_lines("result:\n" + cli::record_text(end.result) + '\n');
+  }
+  if (!end.result_fault.empty()) {
+    console.report_error("the result is left out: " + end.result_fault);
+  }
   if (!writes.is_null()) {
     console.note_lines("writes to Consul KV, which a trial does not make:\n" +
                        cli::json_document(writes));
@@ -319,7 +298,7 @@ Result<int> run_try(const Program& program, const cli::TaskText& task, Config co
   Trial trial = carry_out(*runners.begin()->second, std::move(attempt), policy,
                           alone.options.kill_grace, output, shown);
   if (trial.goes_on) {  // no end of this process is orderly while its thread runs
-    print_trial(console, type, trial, policy, {}, program.json);
+    print_trial(console, type, trial, to_core({}, key, trial.exit), policy, {}, program.json);
     static_cast<void>(console.flush());
     std::error_code ignored;
     std::filesystem::remove_all(folder->path(), ignored);
@@ -329,18 +308,17 @@ Result<int> run_try(const Program& program, const cli::TaskText& task, Config co
   runners.clear();
   workers.reset();
   show(output, trial, shown);
-  leave_out_unfit_result(trial.exit);
-  ordered_json writes;
-  if (trial.exit.ending == exec::Ending::kDone) {
-    auto read = writes_of(trial.exit, config, key);
-    if (read) {
-      writes = *std::move(read);
-    } else {
-      trial.exit.ending = exec::Ending::kRetry;
-      trial.exit.error = read.error().message;
-    }
+  core::JobExited end = to_core(make_binding(config, alone).reserved, key, trial.exit);
+  constexpr core::Cost kMost{limits::kMostOperations, limits::kTransactionBytes};
+  if (!fit(end.writes, wire::TransactionPlan{alone.layout, config.node}, key, kMost)) {
+    end.ending = exec::Ending::kRetry;
+    end.error = core::writes_do_not_fit(end.writes.size(), kMost);
   }
-  return print_trial(console, type, trial, policy, writes, program.json);
+  ordered_json writes;
+  if (end.ending == exec::Ending::kDone && trial.exit.commit) {
+    writes = ordered_json::parse(*trial.exit.commit);
+  }
+  return print_trial(console, type, trial, end, policy, writes, program.json);
 }
 
 Result<int> try_task(const Program& program, const cli::TaskText& task) {

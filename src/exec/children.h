@@ -69,6 +69,7 @@ class Helpers {
   [[nodiscard]] bool owns(pid_t pid);
   /// Whether owns() has not reaped it yet.
   [[nodiscard]] bool runs(pid_t pid) const { return pids_.contains(pid); }
+  [[nodiscard]] bool any_runs() const { return !pids_.empty(); }
 
  private:
   std::set<pid_t> pids_;

@@ -28,7 +28,6 @@ constexpr long kConnectTimeoutMs = 10'000;
 constexpr KeepAlive kKeepAlive{std::chrono::seconds{60}, std::chrono::seconds{15}};
 // Servers answer 431 to headers of more than 8 KiB together, some to more than 4.
 constexpr std::size_t kMaxHeaderValueBytes = 2048;
-constexpr std::chrono::hours kLongestRetryAfter{24 * 366};
 // A request that is dropped unread is dropped at once. What cuts a connection later, such as a
 // firewall that sees no bytes for minutes, may cut off a job that is being carried out.
 constexpr std::chrono::seconds kDroppedWithin{5};
@@ -270,10 +269,9 @@ void HttpPost::judge(int status, Exit& exit) const {
     exit.ending = Ending::kRetry;
     curl_off_t seconds = 0;  // from either form of Retry-After
     curl_easy_getinfo(easy(), CURLINFO_RETRY_AFTER, &seconds);
-    if (seconds > 0) {
-      exit.retry_after = std::min<std::chrono::milliseconds>(
-          kLongestRetryAfter, std::chrono::seconds{std::min<curl_off_t>(seconds, 1LL << 32U)});
-    }
+    // The daemon itself waits for a day at most.
+    if (seconds > 0)
+      exit.retry_after = std::chrono::seconds{std::min<curl_off_t>(seconds, 1LL << 32U)};
     return;
   }
   exit.ending = Ending::kPermanent;
@@ -295,11 +293,6 @@ void HttpPost::take_result(Exit& exit) const {
     if (!body_.empty())
       exit.result_fault = fmt::format(
           "POST {}: expected JSON, as the reply's Content-Type says, got something else", shown_);
-    return;
-  }
-  if (body_.size() > kMaxHandedBytes) {
-    exit.result_fault = fmt::format("POST {}: expected a result of at most {} bytes, got {}",
-                                    shown_, kMaxHandedBytes, body_.size());
     return;
   }
   exit.result = body_;

@@ -2,12 +2,10 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,7 +14,6 @@
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/time_text.h"
-#include "exec/children.h"
 
 namespace lictor::exec {
 namespace {
@@ -67,7 +64,7 @@ void LockKeeper::release_unused(const std::function<bool(LeaseSlot)>& busy) {
     lock.keeps_session = std::any_of(locks_.begin(), locks_.end(), [&](const auto& other) {
       return other.second.session == lock.session && busy(other.first);
     });
-    const bool waits = lock.partitions > 1 && !lock.keeps_session && !children_.empty();
+    const bool waits = lock.partitions > 1 && !lock.keeps_session && children_.any_runs();
     if (waits || busy(it->first)) {
       ++it;
       continue;
@@ -76,22 +73,11 @@ void LockKeeper::release_unused(const std::function<bool(LeaseSlot)>& busy) {
     it = locks_.erase(it);
   }
   if (free.empty()) return;
-  const pid_t pid = fork();
-  if (pid == 0) {
-    prctl(PR_SET_NAME, "lictor-release");
+  // If fork() fails, the session's TTL and the lock-delay free the lock, as after a host's crash.
+  (void)children_.start([&] {
     end_after(2 * kLockReleaseTimeout);
     emit(release_locks_(free));
-    _exit(EXIT_SUCCESS);
-  }
-  // If fork() fails, the session's TTL and the lock-delay free the lock, as after a host's crash.
-  if (pid > 0) children_.insert(pid);
-}
-
-bool LockKeeper::owns(pid_t pid) {
-  const auto found = children_.find(pid);
-  if (found == children_.end()) return false;
-  if (reap(pid)) children_.erase(found);
-  return true;
+  });
 }
 
 }  // namespace lictor::exec

@@ -4,11 +4,11 @@
 
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "exec/children.h"
 #include "exec/lease_board.h"
 #include "exec/warden_protocol.h"
 #include "lictor/time.h"
@@ -42,18 +42,18 @@ class LockKeeper {
   /// Whether the daemon is known to hold a lock.
   [[nodiscard]] bool holds_any() const;
   /// No lock is left to release, and no child is at work.
-  [[nodiscard]] bool idle() const { return locks_.empty() && children_.empty(); }
+  [[nodiscard]] bool idle() const { return locks_.empty() && !children_.any_runs(); }
 
   /// For a dead daemon: releases the locks of all slots that are not `busy`. Call it again when a
   /// slot is not busy any more, or a child has ended.
   void release_unused(const std::function<bool(LeaseSlot)>& busy);
   /// Whether `pid` is such a child; reaps it if it has ended.
-  [[nodiscard]] bool owns(pid_t pid);
+  [[nodiscard]] bool owns(pid_t pid) { return children_.owns(pid); }
 
  private:
   const ReleaseLocks release_locks_;
   std::map<LeaseSlot, HeldLock> locks_;
-  std::set<pid_t> children_;
+  Helpers children_;
 };
 
 }  // namespace lictor::exec

@@ -5,7 +5,8 @@
 //
 //   caller --write(), finish(), run()--> orders, 8 MiB at most --writer's thread--> files
 //              |
-//              +-- no room, or no result yet: the caller waits, for kPatience in ten seconds
+//              +-- no room, or no result yet: the caller waits, for kPatience in ten seconds,
+//                  waits below 0.1 s not counted
 //                     +-- nothing was done meanwhile: the disk stands still; from now on nobody
 //                         waits, and logs are lost, until an order is done again
 //
@@ -29,11 +30,8 @@
 
 namespace lictor::exec {
 
-/// Writes output logs on a thread of its own. A slow disk holds its caller up for kPatience at most
-/// in ten seconds, waits below 0.1 s not counted; one that stands still no more than once, until it
-/// moves again. What waits
-/// for the disk is bounded, and what comes beyond that is lost, as the outcome of its log says.
-/// All calls but those of the callbacks come from one thread.
+/// Writes output logs on a thread of its own. All calls but those of the callbacks come from one
+/// thread.
 class LogWriter {
  public:
   static constexpr Duration kPatience = std::chrono::seconds{1};

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <vector>
 
 #include "base/errno_text.h"
@@ -107,6 +108,17 @@ bool keep_only_job_capabilities() {
   drop_from_bounding_set(~std::uint64_t{0});
   const std::uint32_t kept = sets[0].permitted & kForJobs;
   return write_sets({{{kept, kept, 0}, {}}});
+}
+
+bool is_protected_from_oom() {
+  int value = 0;
+  std::ifstream{"/proc/self/oom_score_adj"} >> value;
+  return value < 0;
+}
+
+void leave_oom_protection() {
+  prctl(PR_SET_DUMPABLE, 1);  // else the file is root's
+  std::ofstream{"/proc/self/oom_score_adj"} << "0" << std::flush;
 }
 
 }  // namespace lictor::exec

@@ -44,4 +44,11 @@ struct User {
 /// errno says why.
 [[nodiscard]] bool keep_only_job_capabilities();
 
+/// Whether the kernel spares this process when memory is short (a negative oom_score_adj).
+[[nodiscard]] bool is_protected_from_oom();
+/// For the warden, and for its jobs, which inherit it: the kernel is to end a job before the
+/// daemon. The warden, which has little memory, comes last all the same. Makes the process
+/// dumpable.
+void leave_oom_protection();
+
 }  // namespace lictor::exec

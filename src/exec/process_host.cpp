@@ -270,12 +270,6 @@ void ProcessHost::on_report(const Started& started) {
     on_pid = std::move(found->second->on_pid);
   }
   if (on_pid) on_pid(started.pid);
-  if (started.no_cgroup != 0 && hooks_.on_warning) {
-    hooks_.on_warning("attempt without a cgroup (process " + std::to_string(started.pid) +
-                      "): " + errno_text(started.no_cgroup) +
-                      "; a process that leaves its session and clears its environment may outlive "
-                      "it; raise the limit of open files");
-  }
 }
 
 // The pipe may hold output that came before the end: that is read now, but no more than a pipe may

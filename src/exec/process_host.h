@@ -71,9 +71,7 @@ struct Launch {
   std::function<void(const std::string& error)> on_output_lost;  ///< any thread; may be empty
 };
 
-/// The daemon's side of the warden: sends orders, and receives the programs' output and ends. One
-/// for a daemon, shared by all its ProcessRunners. Thread-safe. A second thread writes the logs, so
-/// that a disk that stands still holds up no start and no end.
+/// The daemon's side of the warden. One for a daemon, shared by its ProcessRunners. Thread-safe.
 ///
 /// An attempt ends with the warden's report, not with its output: a job may close that early, and a
 /// process that it left may hold it open. After the report, only the rest of the pipe is read.

@@ -22,6 +22,9 @@
 namespace lictor::exec {
 namespace {
 
+// The largest file of a commit or a result: Consul refuses larger requests.
+constexpr std::size_t kMaxHandedBytes = 524288;
+
 std::string exit_text(const Exited& exited) {
   if (exited.code == CLD_EXITED) return fmt::format("exit status {}", exited.status);
   const char* name = sigabbrev_np(exited.status);
@@ -75,7 +78,8 @@ std::string step_text(Step step, const Program& program) {
 }
 
 // "cannot run /opt/x: No such file or directory"
-std::string failure_text(const SpawnFailed& failed, const Program& program, std::string_view user) {
+std::string failure_text(const SpawnFailed& failed, const Program& program,
+                         const std::optional<User>& user) {
   const std::string& path = program.argv.front();
   std::string text =
       "cannot run " + path + ": " + step_text(failed.step, program) + errno_text(failed.error);
@@ -87,7 +91,7 @@ std::string failure_text(const SpawnFailed& failed, const Program& program, std:
   if (failed.error != EACCES) return text;
   return fmt::format(
       "{} (to {}{}; make the program executable with chmod +x, and its folders passable)", text,
-      user.empty() ? "the daemon's user" : "user ", user);
+      user ? "user " : "the daemon's user", user ? user->name : "");
 }
 
 // The files of LICTOR_COMMIT and LICTOR_RESULT.
@@ -103,19 +107,15 @@ struct Handover {
 Result<std::optional<std::string>> take_file(const std::string& path, bool other_user) {
   const UniqueFd file{open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
   if (!file && errno == ENOENT) return std::nullopt;
-  if (!file) {
-    const bool is_special = errno == ELOOP || errno == ENXIO;
-    return fail(ErrorCode::kFailed, is_special
-                                        ? "expected a regular file, got a symbolic link or a socket"
-                                        : errno_text());
-  }
+  const bool is_special = !file && (errno == ELOOP || errno == ENXIO);
+  if (!file && !is_special) return fail(ErrorCode::kFailed, errno_text());
   struct stat info {};
   // If it has another name, it may be our own file that another user has linked to.
-  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return fail(ErrorCode::kFailed, "expected a regular file, got a folder, a FIFO or a device");
-  }
-  if (info.st_uid != geteuid() || (other_user && info.st_nlink > 1)) {
-    return fail(ErrorCode::kFailed, "expected a file of the job's own user");
+  if (is_special || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
+      info.st_uid != geteuid() || (other_user && info.st_nlink > 1)) {
+    return fail(ErrorCode::kFailed,
+                "expected a regular file of the job's own user, not a symbolic link, a FIFO or the "
+                "like");
   }
   auto bytes = read_up_to(file.get(), kMaxHandedBytes);
   if (!bytes) return fail(ErrorCode::kFailed, errno_text());
@@ -177,7 +177,8 @@ Result<std::string> make_scratch(const std::string& directory, const std::option
 
 }  // namespace
 
-Exit to_exit(AttemptId attempt, const Program& program, ProcessEnd end, std::string_view user) {
+Exit to_exit(AttemptId attempt, const Program& program, ProcessEnd end,
+             const std::optional<User>& user) {
   Exit exit{};
   exit.attempt = attempt;
   exit.output_tail = std::move(end.output_tail);
@@ -204,8 +205,9 @@ Exit to_exit(AttemptId attempt, const Program& program, ProcessEnd end, std::str
 Program make_program(const ProcessOptions& options) {
   Program program{options.argv, {}, options.directory, {}, options.limits};
   if (program.directory.empty()) {
-    std::error_code error;  // On an error it is "/".
+    std::error_code error;
     program.directory = std::filesystem::current_path(error).string();
+    if (error) program.directory = "/";
   }
   if (options.user) program.user = options.user->credentials;
   return program;
@@ -280,8 +282,7 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
   launch.on_end = [id = attempt.id, settings = settings_, handover = std::move(handover), log_path,
                    on_exit = std::move(on_exit), &host = host_](ProcessEnd end) {
     settings->options.active_logs->remove(log_path, end.log);
-    const auto& user = settings->options.user;
-    Exit exit = to_exit(id, settings->program, std::move(end), user ? user->name : std::string{});
+    Exit exit = to_exit(id, settings->program, std::move(end), settings->options.user);
     take_handover(handover, exit);
     remove_handover(handover, host);
     on_exit(std::move(exit));

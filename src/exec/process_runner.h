@@ -17,7 +17,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,10 +31,9 @@ namespace lictor::exec {
 /// The meaning of `end` for the task (jobs.md): exit 0 is done, also after a stop; any
 /// other end after a stop is kStopped; 64, 65 and 78 are permanent (sysexits.h: EX_USAGE,
 /// EX_DATAERR, EX_CONFIG); all others are retried, including 75 (EX_TEMPFAIL). A program that could
-/// not run is not started, unless its arguments are too large. `user`: that it ran as; empty: the
-/// daemon's.
+/// not run is not started, unless its arguments are too large. `user`: that it ran as.
 [[nodiscard]] Exit to_exit(AttemptId attempt, const Program& program, ProcessEnd end,
-                           std::string_view user = {});
+                           const std::optional<User>& user = {});
 
 struct ProcessOptions {
   std::vector<std::string> argv;  ///< as configured; runs without a shell

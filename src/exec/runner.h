@@ -73,9 +73,6 @@ struct Exit {
   return exit;
 }
 
-/// The largest commit or result of a job: Consul refuses larger requests.
-inline constexpr std::size_t kMaxHandedBytes = 524288;
-
 using ExitCallback = std::function<void(Exit)>;
 
 /// Runs attempts of one kind of task. start() and stop() are called from one thread at a time.

@@ -5,7 +5,6 @@
 #include <linux/close_range.h>
 #include <linux/sched.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -13,7 +12,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <fstream>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -127,22 +125,6 @@ const __user_cap_data_struct kNoCapabilities[2]{};
 // execve needs at most two pages of stack; the rest is a reserve.
 constexpr std::size_t kStackBytes = 16384;
 
-constexpr std::string_view kPathIfUnset = "/usr/local/bin:/usr/bin:/bin";
-
-std::vector<std::string> candidates(const std::string& name, std::string_view path) {
-  if (name.find('/') != std::string::npos) return {name};
-  if (path.empty()) path = kPathIfUnset;
-  std::vector<std::string> found;
-  while (true) {
-    const std::size_t end = path.find(':');
-    const std::string_view directory = path.substr(0, end);
-    std::string& candidate = found.emplace_back(directory.empty() ? "." : directory);
-    candidate.append("/").append(name);
-    if (end == std::string_view::npos) return found;
-    path.remove_prefix(end + 1);
-  }
-}
-
 std::vector<const char*> pointers(const std::vector<std::string>& strings) {
   std::vector<const char*> pointers;
   pointers.reserve(strings.size() + 1);
@@ -150,12 +132,6 @@ std::vector<const char*> pointers(const std::vector<std::string>& strings) {
   pointers.push_back(nullptr);
   return pointers;
 }
-
-// Only the child writes it, in memory that both have.
-struct Outcome {
-  Step step = Step::kNone;
-  int error = 0;
-};
 
 // What the child reads, prepared before the clone. Plain pointers: a sanitizer would instrument the
 // members of containers.
@@ -173,17 +149,15 @@ struct Plan {
   const gid_t* groups = nullptr;
   std::size_t group_count = 0;
   const char* directory = nullptr;
-  bool looked_up = false;
-  const char* const* paths = nullptr;
   const char* const* argv = nullptr;
   const char* const* environment = nullptr;
-  bool is_protected = false;
-  Outcome* outcome = nullptr;
+  Step failed_step = Step::kNone;  // only the child writes it
+  int error = 0;                   // likewise
 };
 
 [[noreturn]] LICTOR_BARE void give_up(Plan* plan, Step step, long result) {
-  plan->outcome->error = static_cast<int>(-result);
-  plan->outcome->step = step;
+  plan->error = static_cast<int>(-result);
+  plan->failed_step = step;
   while (true) call(SYS_exit_group, 127);
 }
 
@@ -204,16 +178,6 @@ LICTOR_BARE long give_folder(const char* path, uid_t uid) {
   return call(SYS_fchownat, folder, as_long(""), static_cast<long>(uid), -1, AT_EMPTY_PATH);
 }
 
-// The kernel is to end a job before the daemon and its warden when memory is short. Best effort.
-// The file is root's while this copy of the warden's memory must not be read, so it is opened
-// first.
-LICTOR_BARE void leave_protection() {
-  call(SYS_prctl, PR_SET_DUMPABLE, 1);
-  const long file = call(SYS_openat, AT_FDCWD, as_long("/proc/self/oom_score_adj"), O_WRONLY);
-  call(SYS_prctl, PR_SET_DUMPABLE, 0);
-  if (file >= 0) call(SYS_write, file, as_long("0"), 1);
-}
-
 // All are above 2: the warden keeps 0, 1 and 2 open. Returns -errno.
 LICTOR_BARE long take_streams(const Spawning::Streams& streams) {
   long result = call(SYS_dup3, streams.input, 0, 0);
@@ -232,12 +196,10 @@ LICTOR_BARE long take_streams(const Spawning::Streams& streams) {
   return 0;
 }
 
-// Runs in the child, on its own stack, in the parent's memory or in a copy of it.
+// Runs in the child, on its own stack, in the parent's memory.
 LICTOR_BARE int run_child(void* argument) {
   auto* plan = static_cast<Plan*>(argument);
   must(plan, Step::kSession, call(SYS_setsid));
-
-  if (plan->is_protected) leave_protection();
 
   // Best effort: without a cgroup, session, process group and environment identify the attempt.
   if (plan->cgroup >= 0) {
@@ -274,62 +236,27 @@ LICTOR_BARE int run_child(void* argument) {
   if (call(SYS_getppid) != plan->parent) give_up(plan, Step::kClone, -ESRCH);
 
   call(SYS_rt_sigprocmask, SIG_SETMASK, as_long(&kNoSignals), 0, sizeof(kNoSignals));
-  long error = -ENOENT;
-  for (const char* const* path = plan->paths; *path != nullptr; ++path) {
-    const long result =
-        call(SYS_execve, as_long(*path), as_long(plan->argv), as_long(plan->environment));
-    const bool absent = result == -ENOENT || result == -ENOTDIR;
-    if (!plan->looked_up || (!absent && result != -EACCES)) {
-      error = result;
-      break;
-    }
-    // As a shell does: keep searching, but remember a program that exists and may not be run. One
-    // in a directory that may not be searched counts as missing.
-    if (!absent && call(SYS_faccessat, AT_FDCWD, as_long(*path), F_OK) == 0) error = result;
-  }
-  give_up(plan, Step::kRun, error);
-}
-
-void unmap(Outcome* outcome) { munmap(outcome, sizeof(Outcome)); }
-void is_elsewhere(Outcome*) {}
-using OutcomePtr = std::unique_ptr<Outcome, void (*)(Outcome*)>;
-
-// For a child that has a copy of our memory. Null: there is no memory.
-OutcomePtr shared_outcome() {
-  void* memory =
-      mmap(nullptr, sizeof(Outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  return {memory == MAP_FAILED ? nullptr : new (memory) Outcome{}, unmap};
+  give_up(plan, Step::kRun,
+          call(SYS_execve, as_long(*plan->argv), as_long(plan->argv), as_long(plan->environment)));
 }
 
 }  // namespace
-
-bool is_protected_from_oom() {
-  int value = 0;
-  std::ifstream{"/proc/self/oom_score_adj"} >> value;
-  return value < 0;
-}
 
 // Owns all that the plan points to.
 struct Spawning::Block {
   Program program;
   std::string handover_folder;
-  std::vector<std::string> paths;
-  std::vector<const char*> path_pointers;
   std::vector<const char*> argv;
   std::vector<const char*> environment;
   std::unique_ptr<std::byte[]> stack;
-  Outcome own_outcome;  // of a child that shares our memory
-  OutcomePtr outcome{&own_outcome, is_elsewhere};
   Plan plan;
 };
 
-Spawning::Spawning(Program program, std::string_view path, std::string handover_folder)
+Spawning::Spawning(Program program, std::string handover_folder)
     : block_(std::make_unique<Block>()) {
   Block& block = *block_;
   block.program = std::move(program);
   block.handover_folder = std::move(handover_folder);
-  block.paths = candidates(block.program.argv.front(), path);
-  block.path_pointers = pointers(block.paths);
   block.argv = pointers(block.program.argv);
   block.environment = pointers(block.program.environment);
 
@@ -353,20 +280,13 @@ Spawning::Spawning(Program program, std::string_view path, std::string handover_
     plan.group_count = block.program.user->groups.size();
     if (!block.handover_folder.empty()) plan.handover_folder = block.handover_folder.c_str();
   }
-  if (block.program.directory.empty()) block.program.directory.push_back('/');
   plan.directory = block.program.directory.c_str();
-  plan.looked_up = block.program.argv.front().find('/') == std::string::npos;
-  plan.paths = block.path_pointers.data();
   plan.argv = block.argv.data();
   plan.environment = block.environment.data();
 }
 
-Spawning::Child Spawning::start(const Streams& streams, int cgroup, bool is_protected) {
+Spawning::Child Spawning::start(const Streams& streams, int cgroup) {
   Block& block = *block_;
-  if (is_protected) block.outcome = shared_outcome();
-  if (!block.outcome) return {-1, UniqueFd{}, ENOMEM};
-  block.plan.outcome = block.outcome.get();
-  block.plan.is_protected = is_protected;
   block.plan.streams = streams;
   block.stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
 
@@ -378,8 +298,7 @@ Spawning::Child Spawning::start(const Streams& streams, int cgroup, bool is_prot
 
   Child child;
   int pidfd = -1;
-  // What a process writes to oom_score_adj holds for all that share its memory.
-  const int flags = (is_protected ? 0 : CLONE_VM) | CLONE_PIDFD | kWaitForExec;
+  const int flags = CLONE_VM | CLONE_PIDFD | kWaitForExec;
   if (cgroup >= 0) {
     clone_args arguments{};
     arguments.flags = static_cast<std::uint64_t>(flags) | CLONE_INTO_CGROUP;
@@ -405,8 +324,8 @@ Spawning::Child Spawning::start(const Streams& streams, int cgroup, bool is_prot
   return child;
 }
 
-Step Spawning::failed_step() const { return block_->outcome->step; }
-int Spawning::error() const { return block_->outcome->error; }
+Step Spawning::failed_step() const { return block_->plan.failed_step; }
+int Spawning::error() const { return block_->plan.error; }
 
 Spawning::Spawning(Spawning&&) noexcept = default;
 Spawning& Spawning::operator=(Spawning&&) noexcept = default;

@@ -1,15 +1,12 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
+#include <string>
 
 #include "base/unique_fd.h"
 #include "exec/warden_protocol.h"
 
 namespace lictor::exec {
-
-/// Whether the kernel spares this process when memory is short (a negative oom_score_adj).
-[[nodiscard]] bool is_protected_from_oom();
 
 /// One child before its execve(2).
 ///
@@ -32,9 +29,8 @@ namespace lictor::exec {
 /// their defaults.
 class Spawning {
  public:
-  /// `path`: the PATH for an argv[0] without '/'. The child gives `handover_folder` to the
-  /// program's other user, if there are both.
-  Spawning(Program program, std::string_view path, std::string handover_folder);
+  /// The child gives `handover_folder` to the program's other user, if there are both.
+  Spawning(Program program, std::string handover_folder);
 
   struct Child {
     pid_t pid = -1;
@@ -50,10 +46,8 @@ class Spawning {
   };
 
   /// Call once. `cgroup` is the folder of the child's cgroup; -1: the warden's. The child has its
-  /// own copies of the descriptors. `is_protected`: as of this process; the child is not, and has a
-  /// copy of our memory in place of sharing it, since the kernel's setting belongs to the memory.
-  /// This object must live until the child is a zombie.
-  [[nodiscard]] Child start(const Streams& streams, int cgroup, bool is_protected);
+  /// own copies of the descriptors. This object must live until the child is a zombie.
+  [[nodiscard]] Child start(const Streams& streams, int cgroup);
 
   /// Once the child is a zombie: the step that failed; kNone: the program ran.
   [[nodiscard]] Step failed_step() const;

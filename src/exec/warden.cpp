@@ -62,6 +62,7 @@ void reset_signals() {
   prctl(PR_SET_NAME, "lictor-warden");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   prctl(PR_SET_PDEATHSIG, SIGCHLD);  // only a wake-up, see WardenLoop::daemon_is_dead()
+  if (is_protected_from_oom()) leave_oom_protection();
   // The environment may hold Consul's token: jobs of our user must not read it or trace us.
   prctl(PR_SET_DUMPABLE, 0);
   if (!keep_only_job_capabilities()) {

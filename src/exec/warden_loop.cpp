@@ -43,7 +43,6 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, Cgroups cgroups
       strays_(cgroups_, std::move(run_id)),
       locks_(std::move(release_locks)),
       hang_watch_(hang_timeout) {
-  if (const char* path = std::getenv("PATH")) path_ = path;
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
@@ -165,13 +164,11 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   const AttemptId id = spawn.attempt;
   const uid_t uid = user ? user->uid : 0;
   spawn.program.environment.push_back(strays_.mark_of(id));
-  Spawning spawning{std::move(spawn.program), path_, spawn.handover_folder};
+  Spawning spawning{std::move(spawn.program), spawn.handover_folder};
   auto cgroup = cgroups_.take();
-  const int no_cgroup = cgroups_.available() && !cgroup ? errno : 0;
   const Spawning::Streams streams{packet.fds[0].get(), packet.fds[1].get(),
                                   spawn.is_worker ? packet.fds[3].get() : -1};
-  Spawning::Child child =
-      spawning.start(streams, cgroup ? cgroup->folder.get() : -1, is_protected_);
+  Spawning::Child child = spawning.start(streams, cgroup ? cgroup->folder.get() : -1);
   if (child.pid < 0) {
     if (cgroup) cgroups_.retire(*std::move(cgroup));
     return send(SpawnFailed{id, Step::kClone, child.error});
@@ -185,9 +182,7 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   strays_.program_started(id, attempt.pid, attempt.cgroup);
   must_watch(ends_.get(), EPOLL_CTL_ADD, attempt.pidfd.get(), EPOLLIN, id.value);
   // Only now: if the daemon is gone, this stops all attempts.
-  if (attempt.spawning.failed_step() == Step::kNone) {
-    send(Started{id, attempt.pid, no_cgroup});
-  }
+  if (attempt.spawning.failed_step() == Step::kNone) send(Started{id, attempt.pid});
   const LeaseSlot slot = attempt.order.slot;
   if (attempt.order.ends_with_lease && slot != kNoLease && board_.deadline(slot) < armed_) {
     leases_changed_ = true;

@@ -112,8 +112,6 @@ class WardenLoop {
   Cgroups cgroups_;
   UniqueFd daemon_;
   pid_t daemon_pid_;
-  std::string path_;  ///< the PATH for programs without '/'
-  const bool is_protected_ = is_protected_from_oom();
 
   UniqueFd epoll_;
   /// An epoll set of the programs' pidfds. It wakes nobody: the SIGCHLD that follows does, and then

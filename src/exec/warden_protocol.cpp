@@ -30,9 +30,7 @@ auto members(Is<HeldLock> auto& lock) {
 auto members(Is<SpawnFailed> auto& failed) {
   return std::tie(failed.attempt, failed.step, failed.error);
 }
-auto members(Is<Started> auto& started) {
-  return std::tie(started.attempt, started.pid, started.no_cgroup);
-}
+auto members(Is<Started> auto& started) { return std::tie(started.attempt, started.pid); }
 auto members(Is<Exited> auto& exited) {
   return std::tie(exited.attempt, exited.code, exited.status, exited.cause);
 }

@@ -46,9 +46,9 @@ struct Limit {
 
 /// What execve(2) needs.
 struct Program {
-  std::vector<std::string> argv;         ///< not empty; argv[0] without '/' is looked up in PATH
+  std::vector<std::string> argv;         ///< not empty; argv[0] is a path
   std::vector<std::string> environment;  ///< "NAME=VALUE"
-  std::string directory;                 ///< "": "/"
+  std::string directory;
   std::optional<Credentials> user;
   std::vector<Limit> limits;
 };
@@ -126,7 +126,6 @@ struct SpawnFailed {
 struct Started {
   AttemptId attempt;
   pid_t pid = 0;
-  int no_cgroup = 0;  ///< errno: other attempts get a cgroup, this one has none
 };
 
 /// Why the warden ended a program.

@@ -36,8 +36,8 @@ bool is_about_jobs(const core::Effect& effect) {
          std::holds_alternative<core::EndLease>(effect);
 }
 
-// Checks the result and the KV writes of a job, off the loop's thread. A fault of the writes fails
-// the attempt; a result that cannot be kept is left out.
+}  // namespace
+
 core::JobExited to_core(const wire::Reserved& reserved, const std::string& task_key,
                         exec::Exit exit) {
   core::JobExited event;
@@ -68,6 +68,8 @@ core::JobExited to_core(const wire::Reserved& reserved, const std::string& task_
   }
   return event;
 }
+
+namespace {
 
 // The core fills transactions up to Consul's limits, while only the wire layer knows how many
 // operations and bytes a write becomes.

@@ -49,6 +49,11 @@ namespace lictor::runtime {
 
 using Runners = std::map<std::string, std::unique_ptr<exec::Runner>, std::less<>>;
 
+/// The end of a job for the core, with its result and its KV writes checked: a fault of the writes
+/// fails the attempt; a result that cannot be kept is left out. Thread-safe.
+[[nodiscard]] core::JobExited to_core(const wire::Reserved& reserved, const std::string& task_key,
+                                      exec::Exit exit);
+
 /// Connects one queue's core to Consul and to the executors: carries out its effects, and feeds it
 /// events. On the loop's thread, except the inbox, which takes replies and exits from any thread.
 class QueueDriver : public LoopMember {

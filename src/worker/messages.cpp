@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,34 +21,23 @@ namespace {
 // What a record, a log line and "lictor why" can show of it.
 constexpr std::size_t kMaxTextBytes = 1000;
 
-// The members of a message that were found, each as its text; "": it is not there, or null.
-struct Members {
-  std::string_view attempt, protocol, result, commit, output, error, permanent, retry_in, done,
-      total, text;
-};
+// The members of a message by name, each as its text; without those that are null.
+using Members = std::map<std::string, std::string_view, std::less<>>;
 
 // One walk over the text, which builds no tree: a result may have hundreds of kilobytes.
 Members members_of(std::string_view object) {
   Members found;
-  const std::pair<std::string_view, std::string_view Members::*> known[] = {
-      {"attempt", &Members::attempt},
-      {"protocol", &Members::protocol},
-      {"result", &Members::result},
-      {"commit", &Members::commit},
-      {"output", &Members::output},
-      {"error", &Members::error},
-      {"permanent", &Members::permanent},
-      {"retryIn", &Members::retry_in},
-      {"done", &Members::done},
-      {"total", &Members::total},
-      {"text", &Members::text}};
   for (MemberWalk member{object}; member.next();) {
     if (member.value_text() == "null") continue;
-    for (const auto& [name, target] : known) {
-      if (member.name() == name) found.*target = member.value_text();
-    }
+    found.insert_or_assign(std::string{member.name()}, member.value_text());
   }
   return found;
+}
+
+// "": it is not there.
+std::string_view value_of(const Members& members, std::string_view name) {
+  const auto found = members.find(name);
+  return found == members.end() ? std::string_view{} : found->second;
 }
 
 tl::unexpected<Error> expected(std::string_view member, std::string_view form,
@@ -55,38 +46,35 @@ tl::unexpected<Error> expected(std::string_view member, std::string_view form,
                                                found.empty() ? "nothing" : excerpt(found)));
 }
 
-Result<std::string> text_of(std::string_view member, std::string_view value) {
-  if (value.empty()) return std::string{};
-  if (value.front() != '"') return expected(member, "text", value);
-  // Without an escape, the text is what stands between the quotes.
-  if (value.find('\\') == std::string_view::npos) {
-    return std::string{value.substr(1, value.size() - 2)};
+// What is not there is an empty text, or 0.
+template <class Value>
+Result<Value> take(const Members& members, std::string_view name) {
+  const std::string_view text = value_of(members, name);
+  if (text.empty()) return Value{};
+  constexpr bool kIsText = std::same_as<Value, std::string>;
+  const auto parsed = parse_json(text);
+  if (!parsed || !(kIsText ? parsed->is_string() : parsed->is_number())) {
+    return expected(name, kIsText ? "text" : "a number", text);
   }
-  const auto parsed = parse_json(value);
-  if (!parsed || !parsed->is_string()) return expected(member, "text", value);
-  return parsed->get<std::string>();
-}
-
-Result<double> number_of(std::string_view member, std::string_view value) {
-  if (value.empty()) return 0.0;
-  const auto parsed = parse_json(value);
-  if (!parsed || !parsed->is_number()) return expected(member, "a number", value);
-  return parsed->get<double>();
+  return parsed->get<Value>();
 }
 
 Result<std::string> attempt_of(const Members& members) {
-  LICTOR_TRY(auto attempt, text_of("attempt", members.attempt));
-  if (attempt.empty()) return expected("attempt", "the attempt of a \"run\"", members.attempt);
+  LICTOR_TRY(auto attempt, take<std::string>(members, "attempt"));
+  if (attempt.empty()) {
+    return expected("attempt", "the attempt of a \"run\"", value_of(members, "attempt"));
+  }
   return attempt;
 }
 
 Result<Reply> ready(const Members& members) {
-  LICTOR_TRY(const double protocol, number_of("protocol", members.protocol));
-  if (members.protocol.empty()) return expected("protocol", "a number", "");
+  LICTOR_TRY(const double protocol, take<double>(members, "protocol"));
+  const std::string_view written = value_of(members, "protocol");
+  if (written.empty()) return expected("protocol", "a number", "");
   if (protocol != static_cast<double>(kProtocolVersion)) {
     return fail(ErrorCode::kInvalid, fmt::format("the worker speaks version {} of the protocol; "
                                                  "this lictor speaks version {}",
-                                                 excerpt(members.protocol), kProtocolVersion));
+                                                 excerpt(written), kProtocolVersion));
   }
   return Ready{kProtocolVersion};
 }
@@ -94,28 +82,29 @@ Result<Reply> ready(const Members& members) {
 Result<Reply> done(const Members& members) {
   Done reply;
   LICTOR_TRY(reply.attempt, attempt_of(members));
-  LICTOR_TRY(reply.output, text_of("output", members.output));
-  if (!members.result.empty()) reply.result = members.result;
-  if (!members.commit.empty()) reply.commit = members.commit;
+  LICTOR_TRY(reply.output, take<std::string>(members, "output"));
+  if (members.contains("result")) reply.result = value_of(members, "result");
+  if (members.contains("commit")) reply.commit = value_of(members, "commit");
   return reply;
 }
 
 Result<Reply> failed(const Members& members) {
   Failed reply;
   LICTOR_TRY(reply.attempt, attempt_of(members));
-  LICTOR_TRY(reply.output, text_of("output", members.output));
-  LICTOR_TRY(const std::string error, text_of("error", members.error));
+  LICTOR_TRY(reply.output, take<std::string>(members, "output"));
+  LICTOR_TRY(const std::string error, take<std::string>(members, "error"));
   reply.error = error.empty() ? "the worker gave no error" : excerpt(error, kMaxTextBytes);
-  if (!members.permanent.empty()) {
-    reply.permanent = members.permanent == "true";
-    if (!reply.permanent && members.permanent != "false") {
-      return expected("permanent", "true or false", members.permanent);
-    }
+  const std::string_view permanent = value_of(members, "permanent");
+  reply.permanent = permanent == "true";
+  if (!permanent.empty() && permanent != "true" && permanent != "false") {
+    return expected("permanent", "true or false", permanent);
   }
-  if (!members.retry_in.empty()) {
-    LICTOR_TRY(const std::string text, text_of("retryIn", members.retry_in));
+  if (members.contains("retryIn")) {
+    LICTOR_TRY(const std::string text, take<std::string>(members, "retryIn"));
     reply.retry_in = parse_duration(text);
-    if (!reply.retry_in) return expected("retryIn", "a duration such as \"10s\"", members.retry_in);
+    if (!reply.retry_in) {
+      return expected("retryIn", "a duration such as \"10s\"", value_of(members, "retryIn"));
+    }
   }
   return reply;
 }
@@ -123,9 +112,9 @@ Result<Reply> failed(const Members& members) {
 Result<Reply> progress(const Members& members) {
   Progress reply;
   LICTOR_TRY(reply.attempt, attempt_of(members));
-  LICTOR_TRY(const double amount, number_of("done", members.done));
-  LICTOR_TRY(const double total, number_of("total", members.total));
-  LICTOR_TRY(const std::string text, text_of("text", members.text));
+  LICTOR_TRY(const double amount, take<double>(members, "done"));
+  LICTOR_TRY(const double total, take<double>(members, "total"));
+  LICTOR_TRY(const std::string text, take<std::string>(members, "text"));
   const double fraction = total > 0 ? amount / total : 0;
   reply.fraction = std::isfinite(fraction) ? std::clamp(fraction, 0.0, 1.0) : 0;
   reply.text = excerpt(text, kMaxTextBytes);
@@ -194,22 +183,6 @@ Result<Reply> parse_reply(std::string_view line) {
   auto reply = parser(members_of(value));
   if (!reply) return fail(ErrorCode::kInvalid, std::string{name} + ": " + reply.error().message);
   return reply;
-}
-
-std::vector<std::string_view> attempts_named(std::string_view line) {
-  constexpr std::string_view kMember = "\"attempt\"";
-  std::vector<std::string_view> names;
-  while (true) {
-    const std::size_t at = line.find(kMember);
-    if (at == std::string_view::npos) return names;
-    line.remove_prefix(at + kMember.size());
-    const std::size_t begin = line.find_first_not_of(" \t:");
-    if (begin == std::string_view::npos || line[begin] != '"') continue;
-    const std::size_t end = line.find('"', begin + 1);
-    if (end == std::string_view::npos) return names;
-    names.push_back(line.substr(begin + 1, end - begin - 1));
-    line.remove_prefix(end);
-  }
 }
 
 void LineReader::add(std::string_view bytes) {

@@ -17,7 +17,6 @@
 #include <string>
 #include <string_view>
 #include <variant>
-#include <vector>
 
 #include "exec/runner.h"
 #include "lictor/result.h"
@@ -63,10 +62,6 @@ using Reply = std::variant<Ready, Done, Failed, Progress>;
 
 /// `line` has no newline. Errors: kInvalid, which member is wrong, what was expected and what came.
 [[nodiscard]] Result<Reply> parse_reply(std::string_view line);
-
-/// The values of all members "attempt" in `line`, as they are written. It need not be a message,
-/// nor JSON: they name the attempts that a line is about which breaks the protocol.
-[[nodiscard]] std::vector<std::string_view> attempts_named(std::string_view line);
 
 /// Cuts a stream into lines.
 class LineReader {

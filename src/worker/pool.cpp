@@ -248,14 +248,7 @@ void Pool::fail_waiting(const std::string& error, Outbox& out) {
 }
 
 void Pool::leave(Instant now) {
-  if (--users_ == 0) close_idle(now);
-}
-
-void Pool::retire(bool retired, Instant now) {
-  if (!std::exchange(retired_, retired) && retired) close_idle(now);
-}
-
-void Pool::close_idle(Instant now) {
+  if (--users_ > 0) return;
   for (const auto& process : processes_) {
     const bool open =
         process->state == Process::State::kReady || process->state == Process::State::kStarting;
@@ -293,14 +286,8 @@ void Pool::end(Process& process, EndReason reason) {
 }
 
 // No later reply of the process counts.
-void Pool::break_off(Process& process, const std::string& fault, std::string_view line,
-                     std::string blamed) {
+void Pool::break_off(Process& process, const std::string& fault, std::string_view line) {
   constexpr std::size_t kShown = 200;
-  for (const std::string_view name : attempts_named(line)) {
-    if (!blamed.empty() || !process.jobs.contains(name)) continue;
-    blamed = name;
-  }
-  process.blamed = std::move(blamed);
   process.fault = "the worker broke the protocol: " + fault;
   if (!line.empty()) process.fault += ", in the line " + excerpt(line, kShown);
   process.reason = process.said_ready ? EndReason::kProtocol : EndReason::kNotReady;

@@ -89,8 +89,6 @@ class Pool {
   /// no attempts.
   void join() { ++users_; }
   void leave(Instant now);
-  /// Whether a newer pool has taken over, so that this one gets no more tasks.
-  void retire(bool retired, Instant now);
   void end_all(Outbox& out);
   [[nodiscard]] bool has_users() const { return users_ > 0; }
   [[nodiscard]] bool is_empty() const { return processes_.empty() && waiting_.empty(); }
@@ -122,8 +120,6 @@ class Pool {
   [[nodiscard]] Process* emptiest_process();
   [[nodiscard]] bool is_usable(const Process& process) const;
   [[nodiscard]] bool must_be_alone(const Job& job) const;
-  [[nodiscard]] bool gets_no_more() const { return users_ == 0 || retired_; }
-  void close_idle(Instant now);
   void hand_over(Process& process, Job job, Instant now, Outbox& out);
   void lose_input(Process& process, Instant now, Outbox& out);
   void take_back_unread(Process& process, const std::string& why, Outbox& out);
@@ -144,10 +140,9 @@ class Pool {
   // and KILL half a second later; KILL at once, since no reply of it can be trusted any more.
   void close(Process& process, EndReason reason, Instant now);
   void end(Process& process, EndReason reason);
-  void break_off(Process& process, const std::string& fault, std::string_view line,
-                 std::string blamed = {});
-  /// How `job` ends with its process. `judged`: the end of the process itself. An attempt that is
-  /// not to blame (another one broke the protocol, or did not end) is stopped rather than failed.
+  void break_off(Process& process, const std::string& fault, std::string_view line);
+  /// How `job` ends with its process. `judged`: the end of the process itself. An attempt beside
+  /// one that did not end is stopped rather than failed.
   [[nodiscard]] exec::Exit verdict(const Process& process, const Job& job,
                                    const exec::Exit& judged) const;
   [[nodiscard]] std::string why_not_ready(const Process& process, const exec::Exit& judged) const;
@@ -161,7 +156,6 @@ class Pool {
   const WorkerOptions options_;
   exec::Program program_;
   std::size_t users_ = 0;
-  bool retired_ = false;
   std::deque<Job> waiting_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::set<std::string> suspects_;  // keys of tasks whose last attempt ended with its process

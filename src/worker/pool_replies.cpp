@@ -17,9 +17,6 @@ namespace {
 // A pipe holds 1 MiB at most (fs.pipe-max-size); a foreign process has written what lies beyond.
 constexpr int kReadsAtEnd = 32;
 
-// Of a process: enough for a second answer that comes soon after the first one.
-constexpr std::size_t kAnsweredKept = 64;
-
 // Of a worker. Beyond that some are forgotten, and may share a process again.
 constexpr std::size_t kMostSuspects = 10'000;
 
@@ -74,7 +71,7 @@ void Pool::on_line(Process& process, std::string_view line, Instant now, Outbox&
     if (process.state != Process::State::kStarting) return;
     process.state = Process::State::kReady;
     process.since = now;
-    if (gets_no_more() && waiting_.empty()) return close(process, EndReason::kReplaced, now);
+    if (users_ == 0 && waiting_.empty()) return close(process, EndReason::kReplaced, now);
     return pump(now, out);
   }
   const std::string& name = std::visit(
@@ -86,16 +83,7 @@ void Pool::on_line(Process& process, std::string_view line, Instant now, Outbox&
       *reply);
   const auto job = process.jobs.find(name);
   if (job == process.jobs.end()) {
-    const auto old = std::find_if(process.answered.begin(), process.answered.end(),
-                                  [&](const auto& each) { return each.first == name; });
-    if (old == process.answered.end()) {
-      return break_off(process, fmt::format("attempt \"{}\" is not under way", excerpt(name)),
-                       line);
-    }
-    return break_off(
-        process,
-        fmt::format("attempt \"{}\", of task {}, was answered before", name, excerpt(old->second)),
-        line, name);
+    return break_off(process, fmt::format("attempt \"{}\" is not under way", excerpt(name)), line);
   }
   exec::Exit exit = exec::ended(job->second.attempt.id, exec::Ending::kDone);
   if (const auto* progress = std::get_if<Progress>(&*reply)) {
@@ -114,22 +102,8 @@ void Pool::on_line(Process& process, std::string_view line, Instant now, Outbox&
     return answer(process, job, std::move(exit), failed->output, now, out);
   }
   auto& done = std::get<Done>(*reply);
-  const auto is_too_large = [](const std::optional<std::string>& value) {
-    return value && value->size() > exec::kMaxHandedBytes;
-  };
-  const std::string most =
-      fmt::format("expected at most {} bytes, got more", exec::kMaxHandedBytes);
-  if (is_too_large(done.commit)) {
-    exit.ending = exec::Ending::kRetry;
-    exit.error = "its KV writes cannot be made: " + most;
-  } else {
-    exit.commit = std::move(done.commit);
-    if (is_too_large(done.result)) {
-      exit.result_fault = most;
-    } else {
-      exit.result = std::move(done.result);
-    }
-  }
+  exit.commit = std::move(done.commit);
+  exit.result = std::move(done.result);
   answer(process, job, std::move(exit), done.output, now, out);
 }
 
@@ -138,8 +112,6 @@ void Pool::answer(Process& process, Jobs::iterator found, exec::Exit exit, std::
                   Instant now, Outbox& out) {
   if (options_.tasks_per_process == 1) read_output(process, true, out);
   Job job = std::move(found->second);
-  process.answered.emplace_back(found->first, job.attempt.task_id);
-  if (process.answered.size() > kAnsweredKept) process.answered.pop_front();
   process.jobs.erase(found);
   suspects_.erase(job.attempt.task_key);
   if (!output.empty()) {
@@ -162,7 +134,7 @@ void Pool::rest(Process& process, Instant now) {
   if (process.state != Process::State::kReady) return;
   const bool worn = options_.max_tasks != 0 && process.given >= options_.max_tasks;
   if (worn) return close(process, EndReason::kMaxTasks, now);
-  if (gets_no_more() && waiting_.empty()) close(process, EndReason::kReplaced, now);
+  if (users_ == 0 && waiting_.empty()) close(process, EndReason::kReplaced, now);
 }
 
 void Pool::read_output(Process& process, bool all, Outbox& out) {
@@ -207,11 +179,8 @@ exec::Exit Pool::verdict(const Process& process, const Job& job, const exec::Exi
   if (exited != nullptr && exited->cause == exec::StopCause::kLease) {
     exit.ending = exec::Ending::kStopped;
   } else if (!process.fault.empty()) {
-    const bool innocent =
-        !process.blamed.empty() && process.blamed != std::to_string(job.attempt.id.value);
-    exit.ending = innocent ? exec::Ending::kStopped : exec::Ending::kRetry;
-    exit.error = innocent ? "its process was ended, since another attempt broke the protocol"
-                          : process.fault;
+    exit.ending = exec::Ending::kRetry;
+    exit.error = process.fault;
   } else if (process.reason == EndReason::kUnanswered) {
     // One that was not cancelled is no more to blame than one whose lease ran out.
     exit.ending = exec::Ending::kStopped;
@@ -242,9 +211,8 @@ void Pool::on_ended(Process& process, Instant now, Outbox& out) {
   const bool of_one = options_.tasks_per_process == 1 && !process.jobs.empty();
   process.ended->output_tail =
       of_one ? process.jobs.begin()->second.tail.tail() : process.tail.tail();
-  const auto& user = options_.program.user;
-  const exec::Exit judged = exec::to_exit(process.identity.id, program_, *process.ended,
-                                          user ? user->name : std::string{});
+  const exec::Exit judged =
+      exec::to_exit(process.identity.id, program_, *process.ended, options_.program.user);
   const auto* exited = std::get_if<exec::Exited>(&process.ended->how);
   if (exited != nullptr && exited->cause == exec::StopCause::kLease) {
     process.reason = EndReason::kLease;

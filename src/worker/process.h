@@ -12,7 +12,6 @@
 // another process can have it.
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,10 +24,33 @@
 #include "base/unique_fd.h"
 #include "exec/log_writer.h"
 #include "exec/process_host.h"
+#include "exec/process_runner.h"
+#include "lictor/time.h"
 #include "worker/messages.h"
-#include "worker/options.h"
 
 namespace lictor::worker {
+
+/// What the configuration says of a worker, and the defaults of its keys.
+struct WorkerOptions {
+  exec::ProcessOptions program;
+  std::uint32_t processes = 1;          ///< the most on this host
+  std::uint32_t tasks_per_process = 1;  ///< attempts that one may have at a time
+  std::uint64_t max_tasks = 0;          ///< then the process is replaced; 0: never
+  Duration idle_timeout = std::chrono::minutes{5};
+  Duration start_timeout = std::chrono::seconds{30};
+
+  // Not the configuration's:
+  std::string queue;
+  std::string type;
+
+  friend bool operator==(const WorkerOptions&, const WorkerOptions&) = default;
+};
+
+/// The most processes of all workers of a daemon: each takes a lease slot, and the warden looks at
+/// all of them. Twice as many as a configuration may ask for, since a reload starts the new ones
+/// while the old ones end.
+inline constexpr std::uint32_t kMostConfigured = 512;
+inline constexpr std::uint32_t kMostProcesses = 2 * kMostConfigured;
 
 /// An attempt that a process has, or that waits for one.
 struct Job {
@@ -133,10 +155,7 @@ class Process {
   Instant mute_since = Instant::max();
   EndReason reason = EndReason::kExited;
   std::string fault;   ///< how it broke the protocol; empty: it did not
-  std::string blamed;  ///< the attempt by which it did; empty: that is not known
   bool alone = false;  ///< its attempt may have no other beside it
-  /// The attempts that it answered last, and their tasks.
-  std::deque<std::pair<std::string, std::string>> answered;
   std::optional<exec::ProcessEnd> ended;
   LineReader lines;
   std::shared_ptr<exec::LogWriter::Log> log;  ///< output of no attempt

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -89,25 +88,12 @@ Result<std::shared_ptr<Pool>> Room::join(WorkerOptions options) {
   }
   pool->join();
   pools_.push_back(pool);
-  retire_old();
   return pool;
-}
-
-// After a reload the runners of the old configuration live until their last job ends. A worker that
-// has changed gets no more tasks from them, so its idle processes need not wait for the other jobs.
-void Room::retire_old() {
-  for (auto pool = pools_.begin(); pool != pools_.end(); ++pool) {
-    const bool replaced = std::any_of(std::next(pool), pools_.end(), [&](const auto& newer) {
-      return newer->has_users() && newer->name() == (*pool)->name();
-    });
-    (*pool)->retire(replaced, boot_now());
-  }
 }
 
 void Room::leave(const std::shared_ptr<Pool>& pool) {
   const std::lock_guard lock{mutex_};
   pool->leave(boot_now());
-  retire_old();
   wake();
 }
 

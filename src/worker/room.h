@@ -93,7 +93,6 @@ class Room {
  private:
   [[nodiscard]] Result<void> open();
   [[nodiscard]] Pool* owner_of(std::uint64_t number);
-  void retire_old();
 
   void work();
   [[nodiscard]] int take_events(int wait_ms);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "exec/runner.h"
-#include "worker/options.h"
 #include "worker/room.h"
 
 namespace lictor::worker {

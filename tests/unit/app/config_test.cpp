@@ -106,7 +106,7 @@ TEST_CASE("every setting of a queue is read") {
   CHECK_FALSE(queue.options.any_type);
 }
 
-TEST_CASE("schedules are kept as the file says them, marked as the configuration's") {
+TEST_CASE("schedules are kept with all their members, marked as the configuration's") {
   const Config config = parsed(queue_text(R"("schedules": {
     "nightly": {"cron": "30 2 * * *", // at night
                 "timezone": "Europe/Rome", "task": {"taskType": "T", "taskPara": [1.50, "\u00e9"]}},
@@ -116,8 +116,8 @@ TEST_CASE("schedules are kept as the file says them, marked as the configuration
   const core::ConfiguredSchedule& nightly = schedules.at("nightly");
   CHECK(nightly.key == "a/nightly");
   CHECK(*nightly.record ==
-        "{\"cron\":\"30 2 * * *\",\"timezone\":\"Europe/Rome\",\"task\":{\"taskType\":\"T\","
-        "\"taskPara\":[1.50,\"\u00e9\"]},\"fromConfig\":true}");
+        "{\"cron\":\"30 2 * * *\",\"task\":{\"taskPara\":[1.5,\"\u00e9\"],\"taskType\":\"T\"},"
+        "\"timezone\":\"Europe/Rome\",\"fromConfig\":true}");
   CHECK_FALSE(nightly.definition->configured.empty());
   CHECK_FALSE(nightly.sets_paused);
   CHECK(schedules.at("often").sets_paused);

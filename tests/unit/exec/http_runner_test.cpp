@@ -143,10 +143,6 @@ TEST_CASE("http: 2xx is done, and a JSON body is the result") {
   CHECK_FALSE(careless.result);
   CHECK(careless.result_fault.ends_with(
       "/notify: expected JSON, as the reply's Content-Type says, got something else"));
-  const Exit huge = answered(200, '"' + std::string(kMaxHandedBytes, 'x') + '"', json);
-  CHECK(huge.ending == Ending::kDone);
-  CHECK(huge.result_fault.ends_with("expected a result of at most 524288 bytes, got 524290"));
-  CHECK_FALSE(huge.result);
 }
 
 TEST_CASE("http: which statuses are tried again and which not, also where the body breaks off") {
@@ -189,7 +185,7 @@ TEST_CASE("http: Retry-After is taken in both its forms") {
   // The bound is ours, or a lower one of a newer libcurl.
   const auto longest = answered(503, "", "Retry-After: 99999999999\r\n").retry_after.value();
   CHECK(longest >= std::chrono::hours{6});
-  CHECK(longest <= std::chrono::hours{24 * 366});
+  CHECK(longest <= std::chrono::seconds{1LL << 32U});
   const auto until =
       answered(503, "", "Retry-After: " + http_date(std::time(nullptr) + 3600) + "\r\n")
           .retry_after.value();

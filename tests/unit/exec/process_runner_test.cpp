@@ -90,8 +90,6 @@ TEST_CASE("a program that cannot be run ends its attempt with the reason") {
   const Exit missing = rig.run({"/opt/none/x"}, attempt(1));
   CHECK(missing.ending == Ending::kNotStarted);
   CHECK(missing.error == "cannot run /opt/none/x: No such file or directory");
-  CHECK(rig.run({"no-such-program"}, attempt(2)).error ==
-        "cannot run no-such-program: No such file or directory");
   write_file(rig.dir / "script", "echo no first line\n");
   CHECK(rig.run({rig.dir / "script"}, attempt(3)).error ==
         "cannot run " + (rig.dir / "script") +
@@ -111,20 +109,6 @@ TEST_CASE("a program that cannot be run ends its attempt with the reason") {
   CHECK(rig.run(options, attempt(5)).error == "cannot run /bin/true: working directory " +
                                                   (rig.dir / "none") +
                                                   ": No such file or directory");
-}
-
-TEST_CASE("a name without a slash is looked up in the daemon's PATH, past what may not be run") {
-  const TemporaryFolder dir;
-  write_file(dir / "true", "");
-  write_file(dir / "lictor-no-job", "");
-  const std::string before = std::getenv("PATH");
-  setenv("PATH", (dir / "none:" + dir.path() + ":" + before).c_str(), 1);
-  Rig rig;
-  setenv("PATH", before.c_str(), 1);
-  CHECK(rig.run({"true"}, attempt(1)).ending == Ending::kDone);
-  CHECK(rig.run({"lictor-no-job"}, attempt(2))
-            .error.starts_with(
-                "cannot run lictor-no-job: Permission denied (to the daemon's user; "));
 }
 
 TEST_CASE("a program has a session and a group of its own, default signals and three files") {
@@ -171,9 +155,9 @@ TEST_CASE("limits.memory bounds what a job may write to, and not what it reserve
   ProcessOptions options;
   constexpr rlim_t kGiB = 1U << 30U;
   options.limits = {{RLIMIT_DATA, kGiB, kGiB}};
-  options.argv = {"node", "-e", "console.log('up')"};
+  options.argv = {"/usr/bin/env", "node", "-e", "console.log('up')"};
   CHECK(rig.run(options, attempt(1)).output_tail == "up\n");
-  options.argv = {"node", "-e", "Buffer.alloc(2 ** 31)"};
+  options.argv = {"/usr/bin/env", "node", "-e", "Buffer.alloc(2 ** 31)"};
   CHECK(rig.run(options, attempt(2)).ending != Ending::kDone);
 }
 

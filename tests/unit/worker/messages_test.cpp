@@ -149,14 +149,4 @@ TEST_CASE("a stream is cut into lines, wherever it is cut into reads") {
   CHECK(lines.is_too_long());
 }
 
-TEST_CASE("a line that is no message still tells which attempts it names") {
-  using Names = std::vector<std::string_view>;
-  CHECK(attempts_named(R"({"failed": {"attempt" : "7", "error": "half)") == Names{"7"});
-  CHECK(attempts_named(R"("attempt":"7","attempt":"8")") == Names{"7", "8"});
-  CHECK(attempts_named(R"({"done":{"attempt":7}})").empty());
-  CHECK(attempts_named(R"("attempt")").empty());
-  CHECK(attempts_named(R"("attempt":"7)").empty());
-  CHECK(attempts_named("").empty());
-}
-
 }  // namespace lictor::worker::test
