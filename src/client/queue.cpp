@@ -44,19 +44,6 @@ bool wanted(const TaskInfo& task, const TaskFilter& filter) {
   return !filter.before || (task.since && *task.since < *filter.before);
 }
 
-// Sorts pointers: a TaskInfo is large, so move each once.
-std::vector<TaskInfo> in_listed_order(std::vector<TaskInfo> tasks) {
-  std::vector<TaskInfo*> order;
-  order.reserve(tasks.size());
-  for (TaskInfo& task : tasks) order.push_back(&task);
-  std::sort(order.begin(), order.end(),
-            [](const TaskInfo* a, const TaskInfo* b) { return listed_before(*a, *b); });
-  std::vector<TaskInfo> ordered;
-  ordered.reserve(tasks.size());
-  for (TaskInfo* task : order) ordered.push_back(std::move(*task));
-  return ordered;
-}
-
 using View = TaskInfo (*)(const wire::Layout&, wire::KvEntry);
 
 // Adds the dead letters or the history. A missing right is an error if they alone are asked for.
@@ -169,7 +156,7 @@ Result<TaskList> list_tasks(const Queue& queue, const TaskFilter& filter) {
     }
   }
   if (!read) return tl::unexpected(std::move(read.error()));
-  gathered.tasks = in_listed_order(std::move(gathered.tasks));
+  std::ranges::sort(gathered.tasks, listed_before);
   return gathered;
 }
 
