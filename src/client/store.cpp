@@ -27,10 +27,6 @@ constexpr std::chrono::milliseconds kListTimeout{60'000};
 // At a key that cannot be watched.
 constexpr std::chrono::milliseconds kMaxPause{500};
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 bool denied(std::string_view what) { return contains(what, "Permission denied"); }
 
 Error no_right(std::string_view doing, const http::Response& response) {

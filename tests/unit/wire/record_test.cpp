@@ -180,18 +180,29 @@ TEST_CASE("null means not set, for every field but the parameters") {
 TEST_CASE("what cannot be read says which field, what was expected and what came") {
   const std::string type = "taskType: expected a string that names the kind of task, got nothing";
   const std::pair<std::string, std::string> table[] = {
-      {"", "expected a JSON object, got no bytes"},
-      {"soon", "expected a JSON object, got what is not JSON at byte 1: \"s\""},
-      {"{\"a\":1", "expected a JSON object, but the text ends too early, at byte 6, after 1"},
-      {"{} x", "expected a JSON object, got what is not JSON at byte 4: \"{} x\""},
+      {"",
+       "expected a JSON object, got a parse error at line 1, column 1: syntax error while parsing "
+       "value - unexpected end of input; expected '[', '{', or a literal"},
+      {"soon",
+       "expected a JSON object, got a parse error at line 1, column 1: syntax error while parsing "
+       "value - invalid literal; last read: 's'"},
+      {"{\"a\":1",
+       "expected a JSON object, got a parse error at line 1, column 7: syntax error while parsing "
+       "object - unexpected end of input; expected '}'"},
+      {"{} x",
+       "expected a JSON object, got a parse error at line 1, column 4: syntax error while parsing "
+       "value - invalid literal; last read: '{} x'; expected end of input"},
       {"[1]", "expected a JSON object, got [1]"},
       {"\"text\"", "expected a JSON object, got \"text\""},
       {"null", "expected a JSON object, got null"},
-      {"{\"taskType\":\"\xff\"}", "expected a JSON object, got bytes that are not UTF-8"},
-      {std::string("{\"taskType\":\"T\"}\0x", 18), "expected a JSON object, got a NUL at byte 17"},
+      {"{\"taskType\":\"\xff\"}",
+       "expected a JSON object, got a parse error at line 1, column 14: syntax error while parsing "
+       "value - invalid string: ill-formed UTF-8 byte; last read: '\"\\xff'"},
+      {std::string("{\"taskType\":\"T\"}\0x", 18),
+       "expected a JSON object, got a NUL, or two byte order marks"},
       {"\xef\xbb\xbf\xef\xbb\xbf{\"taskType\":\"T\"}",
-       "expected a JSON object, got two byte order marks"},
-      {with(R"("x": 1e400)"), "expected numbers below 1.8e308, got 1e400 at byte 26"},
+       "expected a JSON object, got a NUL, or two byte order marks"},
+      {with(R"("x": 1e400)"), "expected a JSON object, got a number overflow parsing '1e400'"},
       {"{}", type},
       {R"({"taskType":""})", R"(taskType: expected a string that names the kind of task, got "")"},
       {R"({"taskType":null})", type},
