@@ -219,31 +219,6 @@ std::string with_tick(std::string_view json_text, Tick tick) {
   return text.append(json_text);
 }
 
-// The object with the member's value set, the rest copied. `object` is a JSON object.
-std::string with_member(std::string_view object, std::string_view name, std::string_view value) {
-  std::string text;
-  const char* copied = object.data();  // up to here
-  const char* last = nullptr;          // the end of the last member
-  bool found = false;
-  for (MemberWalk member{object}; member.next();) {
-    const std::string_view old = member.value_text();
-    last = old.data() + old.size();
-    if (member.name() != name) continue;
-    text.append(copied, old.data()).append(value);
-    copied = last;
-    found = true;
-  }
-  if (!found) {
-    const bool first = last == nullptr;
-    if (first) last = object.data() + object.find('{') + 1;
-    text.append(copied, last).append(first ? "" : ",");
-    append_quoted(text, name);
-    text.append(":").append(value);
-    copied = last;
-  }
-  return text.append(copied, object.data() + object.size());
-}
-
 }  // namespace
 
 Result<Definition> read_schedule(std::string_view name, std::string_view record,
@@ -327,6 +302,30 @@ void ScheduleCache::forget() {
   const std::lock_guard lock{mutex_};
   zones_.forget();
   known_.clear();
+}
+
+std::string with_member(std::string_view object, std::string_view name, std::string_view value) {
+  std::string text;
+  const char* copied = object.data();  // up to here
+  const char* last = nullptr;          // the end of the last member
+  bool found = false;
+  for (MemberWalk member{object}; member.next();) {
+    const std::string_view old = member.value_text();
+    last = old.data() + old.size();
+    if (member.name() != name) continue;
+    text.append(copied, old.data()).append(value);
+    copied = last;
+    found = true;
+  }
+  if (!found) {
+    const bool first = last == nullptr;
+    if (first) last = object.data() + object.find('{') + 1;
+    text.append(copied, last).append(first ? "" : ",");
+    append_quoted(text, name);
+    text.append(":").append(value);
+    copied = last;
+  }
+  return text.append(copied, object.data() + object.size());
 }
 
 std::string with_last_tick(std::string_view record, Tick last, std::string_view task_id) {
