@@ -2,8 +2,7 @@
 
 // Cron expressions on a calendar without time zones; schedule/ticks.h maps them to instants.
 //
-//   [second] minute hour day-of-month month day-of-week [year: "*" or "?"]
-//                                                             or @yearly, @annually, @monthly,
+//   [second] minute hour day-of-month month day-of-week       or @yearly, @annually, @monthly,
 //                                                             @weekly, @daily, @midnight, @hourly
 //   second, minute  0 to 59
 //   hour            0 to 23
