@@ -84,13 +84,6 @@ Result<void> gather_tasks(const Queue& queue, const TaskFilter& filter, TaskList
   return {};
 }
 
-// Whether lictor may have made `key` from the name `first` of a task's first dead letter:
-// "<first>,<index>", and "<first>~2" in versions that counted them.
-bool is_later_name(std::string_view key, std::string_view first) {
-  return key.size() > first.size() && key.starts_with(first) &&
-         (key[first.size()] == ',' || key[first.size()] == '~');
-}
-
 }  // namespace
 
 Result<Letters> dead_letters_of(const Queue& queue, const std::string& id) {
@@ -98,7 +91,7 @@ Result<Letters> dead_letters_of(const Queue& queue, const std::string& id) {
   // Read alone: only a single key tells a missing right from a missing key.
   LICTOR_TRY(auto first, queue.store.get(key));
   LICTOR_TRY(auto names, queue.store.names(key));
-  std::erase_if(names, [&](const std::string& name) { return !is_later_name(name, key); });
+  std::erase_if(names, [&](const std::string& name) { return !name.starts_with(key + ','); });
   LICTOR_TRY(auto entries, queue.store.get_all(names));
   entries.push_back(std::move(first));
   Letters letters;

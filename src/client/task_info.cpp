@@ -38,20 +38,6 @@ TaskState claimed_state(const core::Stamp& stamp, const LockView& lock) {
   return held || !lock.known ? TaskState::kRunning : TaskState::kOrphan;
 }
 
-// The id of the task by its dead letter's name, in letters that do not tell the task's key. The
-// versions that wrote those named the second of a task "<id>~2", unless the task was called so.
-std::string task_id_by_name(const std::string& name, const json& letter) {
-  const std::size_t tilde = name.rfind('~');
-  if (tilde == std::string::npos || tilde == 0) return name;
-  const std::string number = name.substr(tilde + 1);
-  if (number.empty() || number == "1" || number.front() == '0' ||
-      number.find_first_not_of("0123456789") != std::string::npos) {
-    return name;
-  }
-  const bool is_called_so = text_member(json_member(letter, "record"), "taskId") == name;
-  return is_called_so ? name : name.substr(0, tilde);
-}
-
 std::uint32_t count_field(const json& object, const char* name) {
   const json& count = json_member(object, name);
   return count.is_number_unsigned() ? count.get<std::uint32_t>() : 0;
@@ -149,7 +135,7 @@ TaskInfo view_dead_letter(const wire::Layout& layout, wire::KvEntry entry) {
     return view;
   }
   const std::string key = text_member(*letter, "key");
-  view.task_id = key.empty() ? task_id_by_name(view.id, *letter) : layout.task_id(key).value_or("");
+  view.task_id = key.empty() ? view.id : layout.task_id(key).value_or("");
   view.reason = text_member(*letter, "reason");
   view.error = text_member(*letter, "error");
   view.output_tail = text_member(*letter, "output_tail");

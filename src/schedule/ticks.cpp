@@ -260,15 +260,13 @@ std::string tick_id(std::string_view schedule_name, Tick tick) {
 }
 
 std::optional<TickId> parse_tick_id(std::string_view id) {
-  const std::size_t end = id.find_last_of("/@");
+  constexpr std::size_t kBasic = std::string_view{"20261124T093000Z"}.size();
+  const std::size_t end = id.rfind('/');
   if (end == std::string_view::npos || end == 0) return std::nullopt;
   std::string text{id.substr(end + 1)};
-  if (id[end] == '/') {
-    constexpr std::size_t kBasic = std::string_view{"20261124T093000Z"}.size();
-    if (text.size() != kBasic) return std::nullopt;
-    for (const std::size_t at : {13U, 11U}) text.insert(at, ":");
-    for (const std::size_t at : {6U, 4U}) text.insert(at, "-");
-  }
+  if (text.size() != kBasic) return std::nullopt;
+  for (const std::size_t at : {13U, 11U}) text.insert(at, ":");
+  for (const std::size_t at : {6U, 4U}) text.insert(at, "-");
   const auto tick = parse_tick(text);
   return tick ? std::optional{TickId{id.substr(0, end), *tick}} : std::nullopt;
 }

@@ -161,8 +161,7 @@ struct TickId {
   std::string_view schedule_name;  ///< within the text that was read
   Tick tick;
 };
-/// std::nullopt if `id` is no schedule's task. Also reads "backup@2026-11-24T09:30:00Z", which
-/// older versions wrote.
+/// std::nullopt if `id` is no schedule's task.
 [[nodiscard]] std::optional<TickId> parse_tick_id(std::string_view id);
 
 /// How long after its ticks the schedule's tasks become due: from 0 to below `jitter`, the same on
