@@ -21,14 +21,6 @@ constexpr std::array<std::int32_t, 256> make_values() {
 }
 constexpr auto kValues = make_values();
 
-// The two characters of each twelve bits.
-constexpr std::array<std::array<char, 2>, 64UL * 64> make_pairs() {
-  std::array<std::array<char, 2>, 64UL * 64> pairs{};
-  for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = {kAlphabet[i / 64], kAlphabet[i % 64]};
-  return pairs;
-}
-constexpr auto kPairs = make_pairs();
-
 // The 24 bits of four characters; negative if one is not of the alphabet.
 std::int32_t value_of(const char* four) {
   const auto bits = [four](int i) { return kValues[static_cast<unsigned char>(four[i])]; };
@@ -42,8 +34,7 @@ void append_base64(std::string& text, std::string_view bytes) {
   text.resize(before + base64_size(bytes.size()));
   char* out = text.data() + before;
   const auto put = [&](std::uint32_t bits) {
-    out = std::copy_n(kPairs[bits >> 12U].data(), 2, out);
-    out = std::copy_n(kPairs[bits & 4095U].data(), 2, out);
+    for (const unsigned shift : {18U, 12U, 6U, 0U}) *out++ = kAlphabet[bits >> shift & 63U];
   };
   const auto byte = [&](std::size_t i) {
     return std::uint32_t{static_cast<unsigned char>(bytes[i])};

@@ -65,7 +65,9 @@ inline constexpr std::size_t kAnyDepth = std::numeric_limits<std::size_t>::max()
 [[nodiscard]] std::optional<nlohmann::json> parse_json(std::string_view text,
                                                        std::size_t max_depth = kMaxJsonDepth);
 
-/// The text of the member `name`; "": there is none, or `value` is no object.
+/// The member `name`; null: there is none, or `value` is no object.
+[[nodiscard]] const nlohmann::json& json_member(const nlohmann::json& value, const char* name);
+/// Its text; "": it is no string.
 [[nodiscard]] std::string text_member(const nlohmann::json& value, const char* name);
 
 /// Errors: kInvalid, `value` nests more than kMaxJsonDepth arrays and objects.
@@ -75,7 +77,5 @@ inline constexpr std::size_t kAnyDepth = std::numeric_limits<std::size_t>::max()
 [[nodiscard]] std::string json_quoted(std::string_view text);
 /// The same, added to `to`.
 void append_quoted(std::string& to, std::string_view text);
-/// Its length in bytes; an upper bound where `text` is not UTF-8.
-[[nodiscard]] std::size_t quoted_size(std::string_view text);
 
 }  // namespace lictor

@@ -1,30 +1,16 @@
 #include "base/kv_name.h"
 
-#include <algorithm>
+#include "base/text.h"
 
 namespace lictor {
-namespace {
-
-bool is_plain(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == ',' ||
-         c == '_' || c == '.' || c == '/' || c == '-';
-}
-
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
-}  // namespace
 
 bool fits_path(std::string_view name) {
-  return std::all_of(name.begin(), name.end(), is_plain) && !contains(name, "..") &&
+  return (name.empty() || is_word(name, ",_./-")) && !contains(name, "..") &&
          !contains(name, "//") && !contains(name, "/./") && !name.starts_with('/') &&
          !name.starts_with("./") && !name.ends_with("/.") && name != ".";
 }
 
 std::string_view part_that_fits_path(std::string_view name) {
-  const auto special = std::find_if_not(name.begin(), name.end(), is_plain);
-  name = name.substr(0, static_cast<std::size_t>(special - name.begin()));
   while (!fits_path(name)) name.remove_suffix(1);
   return name;
 }

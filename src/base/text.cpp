@@ -8,27 +8,6 @@
 #include "base/printable.h"
 
 namespace lictor {
-namespace {
-
-// A listing of 100,000 names is 2 MB: byte by byte this would take a millisecond.
-template <class IsOther>
-bool has_no(std::string_view text, IsOther is_other) {
-  constexpr std::size_t kBlock = 16;  // at once, by the compiler's vector instructions
-  const auto none = [&](const char* at, std::size_t count) {
-    unsigned char other = 0;
-    for (std::size_t i = 0; i < count; ++i) other |= static_cast<unsigned char>(is_other(at[i]));
-    return other == 0;
-  };
-  if (text.size() < kBlock) return none(text.data(), text.size());
-  const std::string_view last = text.substr(text.size() - kBlock);  // partly checked twice
-  for (; text.size() > kBlock; text.remove_prefix(kBlock)) {
-    if (!none(text.data(), kBlock)) return false;
-  }
-  return none(last.data(), kBlock);
-}
-
-}  // namespace
-
 std::size_t edits(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -128,11 +107,11 @@ bool is_utf8(std::string_view text) {
 }
 
 bool is_printable_ascii(std::string_view text) {
-  return has_no(text, [](char c) { return c < ' ' || c > '~'; });
+  return std::ranges::none_of(text, [](char c) { return c < ' ' || c > '~'; });
 }
 
 bool is_plain_in_json(std::string_view text) {
-  return has_no(text, [](char c) { return c < ' ' || c > '~' || c == '"' || c == '\\'; });
+  return is_printable_ascii(text) && text.find_first_of("\"\\") == std::string_view::npos;
 }
 
 std::string to_utf8(std::string_view text) {

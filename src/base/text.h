@@ -21,6 +21,10 @@ namespace lictor {
 /// `text` without spaces, tabs and line ends around it.
 [[nodiscard]] std::string_view trimmed(std::string_view text);
 
+[[nodiscard]] inline bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
 /// Whether `text` is not empty and has only ASCII letters, digits and characters of `more`.
 [[nodiscard]] bool is_word(std::string_view text, std::string_view more);
 

@@ -79,8 +79,7 @@ std::string switches_without_effect(std::string_view control) {
     }
   }
   const nlohmann::json step_down = value->value("step_down", nlohmann::json{});
-  if (step_down.is_null() || (step_down.is_object() && !text_member(step_down, "id").empty()))
-    return {};
+  if (step_down.is_null() || !text_member(step_down, "id").empty()) return {};
   return "step_down: expected an object with an \"id\", a new one for each request, got " +
          excerpt(step_down.dump());
 }
@@ -92,11 +91,9 @@ PauseState read_pause(std::string_view control) {
     state.by = wire::unreadable_control(fault);
     return state;
   }
-  const auto value = parse_json(control);
-  if (!value || !value->is_object() || !value->contains("paused")) return state;
-  const nlohmann::json& paused = (*value)["paused"];
+  const nlohmann::json value = parse_json(control).value_or(nlohmann::json{});
+  const nlohmann::json& paused = json_member(value, "paused");
   state.paused = paused.is_object() || paused == nlohmann::json(true);  // as the daemon reads it
-  if (!paused.is_object()) return state;
   state.by = text_member(paused, "by");
   state.reason = text_member(paused, "reason");
   state.at = parse_rfc3339(text_member(paused, "at"));

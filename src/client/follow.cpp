@@ -27,8 +27,7 @@ using namespace std::chrono_literals;
 // An election with Consul's default timing takes 20 s; a restart of the local agent less.
 constexpr auto kMaxWatchTrouble = 60s;
 
-// Client::wait(): a blocking query on the task's key until the key is gone, then a look at the dead
-// letters and the history for how it ended. A key with another CreateIndex is another task.
+// A key with another CreateIndex is another task.
 class Follower {
  public:
   Follower(const Queue& queue, const std::string& id, const WaitOptions& options)
@@ -63,7 +62,6 @@ class Follower {
   }
 
   [[nodiscard]] bool gone(const Store::Watched& watched) const {
-    // A new CreateIndex: another task with the same id.
     return !watched.entry || (born_ != 0 && watched.entry->create_index != born_);
   }
 

@@ -24,8 +24,6 @@ tl::unexpected<Error> refuse(std::string_view where, const std::string& message)
 
 std::string ms_text(WallTime time) { return std::to_string(time.time_since_epoch().count()); }
 
-constexpr std::size_t kAddedBytes = 120;  // a usual id, time and type
-
 // For a typical key length, since the queue is not known yet.
 Result<void> check_size(const std::string& id, const std::string& record) {
   static const wire::Layout kLongest = wire::Layout::under(std::string(150, '/'), "");
@@ -37,6 +35,13 @@ Result<void> check_size(const std::string& id, const std::string& record) {
                                         " bytes (what one transaction holds), got " +
                                         std::to_string(record.size()) +
                                         "; store large data elsewhere and refer to it");
+}
+
+// Refuses what the daemon would refuse.
+Result<NewRecord> checked(NewRecord made) {
+  return check_size(made.id, made.record)
+      .and_then([&] { return wire::check_record(made.record); })
+      .map([&] { return std::move(made); });
 }
 
 // dump() throws for bytes that are not UTF-8; no exception may leave the library.
@@ -117,10 +122,7 @@ Result<NewRecord> make_record(const RecordFields& fields) {
   add_work(fields, record);
   NewRecord made{fields.id, record.take()};
   if (fields.made_time) made.made_time = {fields.task_time, time_at};
-  // Refuse what the daemon would refuse.
-  return check_size(made.id, made.record)
-      .and_then([&] { return wire::check_record(made.record); })
-      .map([&] { return std::move(made); });
+  return checked(std::move(made));
 }
 
 Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids) {
@@ -153,13 +155,9 @@ Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids) {
 
 Result<NewRecord> complete_record(std::string_view text, const std::string& type, WallTime now,
                                   TaskIds& ids) {
-  auto split = split_object(text);
-  if (!split && !is_utf8(text)) {
-    return fail(ErrorCode::kInvalid, "expected a JSON object, got bytes that are not UTF-8");
-  }
-  LICTOR_TRY(std::vector<JsonMember> members, std::move(split));
-  wire::unstamp(members);
-
+  if (auto object = check_object(text); !object) return tl::unexpected(object.error());
+  const std::string plain = wire::unstamped_record(text);
+  LICTOR_TRY(const auto members, split_object(plain));
   const auto has = [&](std::string_view name) {
     return std::any_of(members.begin(), members.end(), [&](const JsonMember& member) {
       return member.name == name && member.value_text != "null";
@@ -169,43 +167,26 @@ Result<NewRecord> complete_record(std::string_view text, const std::string& type
   LICTOR_TRY(task.id, id_among(members));
   const bool without_id = task.id.empty(), without_time = !has("taskTime");
   const bool without_type = !type.empty() && !has("taskType");
-  std::erase_if(members, [&](const JsonMember& member) {
-    return member.value_text == "null" && (member.name == "taskId" || member.name == "taskTime" ||
-                                           (member.name == "taskType" && !type.empty()));
-  });
 
   // Added members come first.
-  ObjectText record{text.size() + kAddedBytes};
-  const std::size_t kept = members.size();
-  const auto put_in = [&](const char* name, std::string_view json) {
-    record.add(name, json);
-    members.push_back({name, {}, json});
-  };
-  std::string id_text, time_text, type_text;
-  std::size_t time_at = 0;
+  ObjectText record;
   if (without_id) {
     task.id = ids.next(now);
-    id_text = json_quoted(task.id);
-    put_in("taskId", id_text);
+    record.add("taskId", json_quoted(task.id));
   }
   if (without_time) {
-    time_text = ms_text(now);
-    put_in("taskTime", time_text);
-    time_at = record.size() - time_text.size();
+    record.add("taskTime", ms_text(now));
+    task.made_time = {now, record.size() - ms_text(now).size()};
   }
-  if (without_type) {
-    type_text = json_quoted(type);
-    put_in("taskType", type_text);
-  }
-  for (std::size_t i = 0; i < kept; ++i) {
-    record.add_raw(members[i].name_text, members[i].value_text);
+  if (without_type) record.add("taskType", json_quoted(type));
+  for (const JsonMember& member : members) {
+    const bool is_replaced = (without_id && member.name == "taskId") ||
+                             (without_time && member.name == "taskTime") ||
+                             (without_type && member.name == "taskType");
+    if (!is_replaced) record.add_raw(member.name_text, member.value_text);
   }
   task.record = record.take();
-  if (without_time) task.made_time = {now, time_at};
-  // Refuse what the daemon would refuse.
-  return check_size(task.id, task.record)
-      .and_then([&] { return wire::check_record(members); })
-      .map([&] { return std::move(task); });
+  return checked(std::move(task));
 }
 
 }  // namespace lictor::client

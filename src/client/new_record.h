@@ -47,10 +47,6 @@ struct NewRecord {
 /// Builds the text of a JSON object.
 class ObjectText {
  public:
-  ObjectText() = default;
-  /// Reserves room for about `bytes`.
-  explicit ObjectText(std::size_t bytes) { text_.reserve(bytes); }
-
   /// Adds a member. Neither `json` nor its name is checked for validity or repetition.
   void add(std::string_view name, std::string_view json);
   void add_raw(std::string_view quoted_name, std::string_view json);

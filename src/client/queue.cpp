@@ -44,19 +44,6 @@ bool wanted(const TaskInfo& task, const TaskFilter& filter) {
   return !filter.before || (task.since && *task.since < *filter.before);
 }
 
-// Sorts pointers: a TaskInfo is large, so move each once.
-std::vector<TaskInfo> in_listed_order(std::vector<TaskInfo> tasks) {
-  std::vector<TaskInfo*> order;
-  order.reserve(tasks.size());
-  for (TaskInfo& task : tasks) order.push_back(&task);
-  std::sort(order.begin(), order.end(),
-            [](const TaskInfo* a, const TaskInfo* b) { return listed_before(*a, *b); });
-  std::vector<TaskInfo> ordered;
-  ordered.reserve(tasks.size());
-  for (TaskInfo* task : order) ordered.push_back(std::move(*task));
-  return ordered;
-}
-
 using View = TaskInfo (*)(const wire::Layout&, wire::KvEntry);
 
 // Adds the dead letters or the history. A missing right is an error if they alone are asked for.
@@ -97,13 +84,6 @@ Result<void> gather_tasks(const Queue& queue, const TaskFilter& filter, TaskList
   return {};
 }
 
-// Whether lictor may have made `key` from the name `first` of a task's first dead letter:
-// "<first>,<index>", and "<first>~2" in versions that counted them.
-bool is_later_name(std::string_view key, std::string_view first) {
-  return key.size() > first.size() && key.starts_with(first) &&
-         (key[first.size()] == ',' || key[first.size()] == '~');
-}
-
 }  // namespace
 
 Result<Letters> dead_letters_of(const Queue& queue, const std::string& id) {
@@ -111,7 +91,7 @@ Result<Letters> dead_letters_of(const Queue& queue, const std::string& id) {
   // Read alone: only a single key tells a missing right from a missing key.
   LICTOR_TRY(auto first, queue.store.get(key));
   LICTOR_TRY(auto names, queue.store.names(key));
-  std::erase_if(names, [&](const std::string& name) { return !is_later_name(name, key); });
+  std::erase_if(names, [&](const std::string& name) { return !name.starts_with(key + ','); });
   LICTOR_TRY(auto entries, queue.store.get_all(names));
   entries.push_back(std::move(first));
   Letters letters;
@@ -169,7 +149,7 @@ Result<TaskList> list_tasks(const Queue& queue, const TaskFilter& filter) {
     }
   }
   if (!read) return tl::unexpected(std::move(read.error()));
-  gathered.tasks = in_listed_order(std::move(gathered.tasks));
+  std::ranges::sort(gathered.tasks, listed_before);
   return gathered;
 }
 

@@ -46,10 +46,10 @@ std::string in_quotes(const std::string& name) { return '"' + shown(name) + '"';
 std::string rule_text(const json& record) {
   if (auto cron = text_member(record, "cron"); !cron.empty()) return cron;
   if (const auto every = text_member(record, "every"); !every.empty()) return "every " + every;
-  const auto at = record.find("at");
-  if (at == record.end() || !at->is_array()) return {};
-  return at->size() == 1 && at->front().is_string() ? "at " + at->front().get<std::string>()
-                                                    : "at " + counted(at->size(), "time");
+  const json& at = json_member(record, "at");
+  if (!at.is_array()) return {};
+  return "at " + (at.size() == 1 && at.front().is_string() ? at.front().get<std::string>()
+                                                           : counted(at.size(), "time"));
 }
 
 // Fields of others may be there; one that is nearly a field of a schedule is a mistake.
@@ -146,20 +146,6 @@ std::optional<Tick> free_second(const Definition& schedule, Tick from) {
     if (schedule.schedule.next_after(from - seconds{1}) != from) return from;
   }
   return std::nullopt;
-}
-
-// `task` with another executeAt: a task that is made now is due now, also if its id is of a later
-// second.
-std::string with_due(std::string_view task, Tick due) {
-  std::string text;
-  const char* copied = task.data();  // up to here
-  for (MemberWalk member{task}; member.next();) {
-    if (member.name() != "executeAt") continue;
-    const std::string_view old = member.value_text();
-    text.append(copied, old.data()).append(json_quoted(schedule::tick_text(due)));
-    copied = old.data() + old.size();
-  }
-  return text.append(copied, task.data() + task.size());
 }
 
 }  // namespace
@@ -275,10 +261,8 @@ StoredSchedule Schedules::view(wire::KvEntry entry) {
   stored.no_effect = field_without_effect(record);
   if (stored.no_effect.empty() && stored.definition)
     stored.no_effect = jitter_fault(*stored.definition);
-  const auto mark = record.find("fromConfig");
-  stored.from_config = mark != record.end() && *mark == true;
-  const auto task = record.find("task");
-  if (task != record.end()) stored.type = text_member(*task, "taskType");
+  stored.from_config = json_member(record, "fromConfig") == true;
+  stored.type = text_member(json_member(record, "task"), "taskType");
   return stored;
 }
 
@@ -391,9 +375,11 @@ Result<std::string> Schedules::run(const std::string& name, WallTime now) {
     }
     const std::string id = schedule::tick_id(name, *tick);
     read.jitter = {};  // "now" is not to be spread
-    // lastTick stays: this is no tick, and overlap needs only the task.
-    const auto refused = store_.apply({{{Store::Op::Verb::kCas, layout_.task_key(id), 0,
-                                         with_due(wire::tick_task(name, read, *tick), due)},
+    // Due now, also if its id is of a later second. lastTick stays: this is no tick, and overlap
+    // needs only the task.
+    const std::string task = wire::with_member(wire::tick_task(name, read, *tick), "executeAt",
+                                               json_quoted(schedule::tick_text(due)));
+    const auto refused = store_.apply({{{Store::Op::Verb::kCas, layout_.task_key(id), 0, task},
                                         {Store::Op::Verb::kCas, stored.key, stored.modify_index,
                                          wire::with_last_task(stored.record, id), stored.flags}}});
     if (!refused) {

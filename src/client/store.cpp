@@ -27,10 +27,6 @@ constexpr std::chrono::milliseconds kListTimeout{60'000};
 // At a key that cannot be watched.
 constexpr std::chrono::milliseconds kMaxPause{500};
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 bool denied(std::string_view what) { return contains(what, "Permission denied"); }
 
 Error no_right(std::string_view doing, const http::Response& response) {
@@ -46,6 +42,12 @@ Error no_right(std::string_view doing, const http::Response& response) {
 // The body of a 200 as JSON.
 std::optional<json> json_reply(const http::Response& response) {
   return replied(response, 200) ? parse_json(response.body) : std::nullopt;
+}
+
+// The first element of the array in such a body; null: there is none.
+json first_reply(const http::Response& response) {
+  const auto answer = json_reply(response);
+  return answer && answer->is_array() && !answer->empty() ? answer->front() : json{};
 }
 
 // The network layer's error without the request, which no server has seen:
@@ -315,13 +317,9 @@ std::optional<bool> Store::may_write(std::string_view resource, const std::strin
   if (response.delivery == Delivery::kReplied && contains(response.body, "ACL support disabled")) {
     return true;
   }
-  const auto answer = json_reply(response);
-  if (!answer || !answer->is_array() || answer->empty()) return std::nullopt;
-  const json& first = answer->front();
-  if (!first.is_object() || !first.contains("Allow") || !first["Allow"].is_boolean()) {
-    return std::nullopt;
-  }
-  return first["Allow"].get<bool>();
+  const json first = first_reply(response);
+  const json& allow = json_member(first, "Allow");
+  return allow.is_boolean() ? std::optional{allow.get<bool>()} : std::nullopt;
 }
 
 Result<std::string> Store::cluster_leader() {
@@ -337,30 +335,19 @@ Result<Store::Agent> Store::agent() {
   if (!answer || !answer->is_object()) {
     return tl::unexpected(read_error("read /v1/agent/self", response));
   }
-  const auto section = [&](const char* name) {
-    return answer->contains(name) ? answer->at(name) : json{};
-  };
-  const auto holds = [](const json& object, const char* name) {
-    return object.is_object() && object.contains(name) && object[name] == true;
-  };
-  const json config = section("Config");
-  const json debug = section("DebugConfig");
-  Agent agent{text_member(config, "NodeName"), text_member(config, "Version")};
-  agent.is_server = holds(config, "Server");
-  agent.leaves_on_term = holds(debug, "LeaveOnTerm");
-  agent.leaves_on_interrupt =
-      debug.is_object() && debug.contains("SkipLeaveOnInt") && debug["SkipLeaveOnInt"] == false;
-  return agent;
+  const json& config = json_member(*answer, "Config");
+  const json& debug = json_member(*answer, "DebugConfig");
+  return Agent{text_member(config, "NodeName"), text_member(config, "Version"),
+               json_member(config, "Server") == true, json_member(debug, "LeaveOnTerm") == true,
+               json_member(debug, "SkipLeaveOnInt") == false};
 }
 
 std::optional<Store::Session> Store::session(const std::string& id) {
-  const http::Response response = ask("GET", "/v1/session/info/" + wire::query_value(id));
-  const auto answer = json_reply(response);
-  if (!answer || !answer->is_array() || answer->empty()) return std::nullopt;
-  const json& first = answer->front();
+  const json first = first_reply(ask("GET", "/v1/session/info/" + wire::query_value(id)));
+  if (first.is_null()) return std::nullopt;
   Session session{text_member(first, "Node"), text_member(first, "TTL"), {}};
-  if (first.is_object() && first.contains("LockDelay") && first["LockDelay"].is_number_integer()) {
-    session.lock_delay = std::chrono::nanoseconds{first["LockDelay"].get<std::int64_t>()};
+  if (const json& delay = json_member(first, "LockDelay"); delay.is_number_integer()) {
+    session.lock_delay = std::chrono::nanoseconds{delay.get<std::int64_t>()};
   }
   return session;
 }

@@ -21,6 +21,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/json_text.h"
 #include "base/kv_name.h"
@@ -86,7 +87,7 @@ http::Request put(std::string target, std::string body) {
 
 std::size_t Store::batch_bytes(std::string_view key, std::size_t value_size) {
   constexpr std::size_t kFrame = 80;  // {"KV":{"Verb":"cas","Key":,"Value":""}}, and some
-  return kFrame + quoted_size(key) + (value_size + 2) / 3 * 4;
+  return kFrame + json_quoted(key).size() + base64_size(value_size);
 }
 
 http::Request Store::create_request(const std::vector<Record>& records, const std::string& after) {

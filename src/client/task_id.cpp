@@ -1,10 +1,7 @@
 #include "client/task_id.h"
 
 #include <algorithm>
-#include <array>
-#include <cinttypes>
 #include <cstddef>
-#include <cstdio>
 #include <set>
 #include <utility>
 
@@ -21,9 +18,7 @@ constexpr std::size_t kMaxIdBytes = 512;  // for people and for paths; Consul ta
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
-bool may_be_unnameable(std::string_view key) {
-  return key.find(kReplacement) != std::string_view::npos;
-}
+bool may_be_unnameable(std::string_view key) { return contains(key, kReplacement); }
 
 }  // namespace
 
@@ -33,26 +28,20 @@ std::string TaskIds::next(WallTime now) {
   // The top bit stays free, so incrementing never overflows.
   last_bits_ = ms > last_ms_ ? random_.next() >> 1U : last_bits_ + 1;
   last_ms_ = std::max(last_ms_, ms);
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%012" PRIx64 "-%016" PRIx64, last_ms_, last_bits_);
-  return text.data();
+  return fmt::format("{:012x}-{:016x}", last_ms_, last_bits_);
 }
 
 std::string key_fault(std::string_view key) {
   if (!is_utf8(key)) return "has bytes that are not UTF-8";
   // Consul refuses a path with characters that printable() escapes, and the no-break space.
-  if (printable(key).size() != key.size() || key.find("\u00a0") != std::string_view::npos) {
+  if (printable(key).size() != key.size() || contains(key, "\u00a0")) {
     return "has a character that cannot be printed";
   }
   if (key.starts_with('/')) return "begins with \"/\"";
-  for (std::size_t begin = 0; begin < key.size();) {
-    const std::size_t end = std::min(key.find('/', begin), key.size());
-    const std::string_view segment = key.substr(begin, end - begin);
-    if (segment.empty()) return "has \"//\"";
-    if (segment == "." || segment == "..") {
-      return "has the segment \"" + std::string{segment} + '"';
-    }
-    begin = end + 1;
+  if (contains(key, "//")) return "has \"//\"";
+  const std::string segments = '/' + std::string{key} + '/';
+  for (const std::string segment : {".", ".."}) {
+    if (contains(segments, '/' + segment + '/')) return "has the segment \"" + segment + '"';
   }
   return {};
 }

@@ -38,33 +38,16 @@ TaskState claimed_state(const core::Stamp& stamp, const LockView& lock) {
   return held || !lock.known ? TaskState::kRunning : TaskState::kOrphan;
 }
 
-// The id of the task by its dead letter's name, in letters that do not tell the task's key. The
-// versions that wrote those named the second of a task "<id>~2", unless the task was called so.
-std::string task_id_by_name(const std::string& name, const json& letter) {
-  const std::size_t tilde = name.rfind('~');
-  if (tilde == std::string::npos || tilde == 0) return name;
-  const std::string number = name.substr(tilde + 1);
-  if (number.empty() || number == "1" || number.front() == '0' ||
-      number.find_first_not_of("0123456789") != std::string::npos) {
-    return name;
-  }
-  const auto record = letter.find("record");
-  const bool is_called_so =
-      record != letter.end() && record->is_object() && text_member(*record, "taskId") == name;
-  return is_called_so ? name : name.substr(0, tilde);
-}
-
 std::uint32_t count_field(const json& object, const char* name) {
-  const auto it = object.find(name);
-  return it != object.end() && it->is_number_unsigned() ? it->get<std::uint32_t>() : 0;
+  const json& count = json_member(object, name);
+  return count.is_number_unsigned() ? count.get<std::uint32_t>() : 0;
 }
 
 // Nothing if it overflows Duration: anybody may have written it.
 std::optional<Duration> milliseconds_field(const json& object, const char* name) {
   constexpr auto longest = std::chrono::floor<std::chrono::milliseconds>(Duration::max());
-  const auto it = object.find(name);
-  if (it == object.end() || !it->is_number_unsigned()) return std::nullopt;
-  const auto count = it->get<std::uint64_t>();
+  const json& member = json_member(object, name);
+  const auto count = member.is_number_unsigned() ? member.get<std::uint64_t>() : ~std::uint64_t{0};
   if (count > static_cast<std::uint64_t>(longest.count())) return std::nullopt;
   return std::chrono::milliseconds{count};
 }
@@ -81,16 +64,14 @@ TaskInfo ended_task(TaskState state, std::string_view prefix, wire::KvEntry entr
   return view;
 }
 
-// From the task's record within `ended`.
+// From the task's record within `ended`, which may be JSON that is no task, as when its time cannot
+// be read.
 void read_producer_fields(const json& ended, TaskInfo& view) {
-  const auto read = [&](const json& record) {
-    if (!record.is_object()) return;
-    view.type = text_member(record, "taskType");
-    view.serial_key = text_member(record, "serialKey");
-  };
-  if (const auto record = ended.find("record"); record != ended.end()) return read(*record);
-  // The record may be JSON that is no task, as when its time cannot be read.
-  if (const auto raw = parse_json(text_member(ended, "raw"))) read(*raw);
+  const json record = ended.contains("record")
+                          ? ended.at("record")
+                          : parse_json(text_member(ended, "raw")).value_or(json{});
+  view.type = text_member(record, "taskType");
+  view.serial_key = text_member(record, "serialKey");
 }
 
 ordered_json time_or_null(const std::optional<WallTime>& time) {
@@ -154,7 +135,7 @@ TaskInfo view_dead_letter(const wire::Layout& layout, wire::KvEntry entry) {
     return view;
   }
   const std::string key = text_member(*letter, "key");
-  view.task_id = key.empty() ? task_id_by_name(view.id, *letter) : layout.task_id(key).value_or("");
+  view.task_id = key.empty() ? view.id : layout.task_id(key).value_or("");
   view.reason = text_member(*letter, "reason");
   view.error = text_member(*letter, "error");
   view.output_tail = text_member(*letter, "output_tail");
@@ -275,9 +256,9 @@ bool listed_before(const TaskInfo& a, const TaskInfo& b) {
 }
 
 std::string text_of(const json& object, const char* name) {
-  const auto it = object.find(name);
-  if (it == object.end() || it->is_null()) return {};
-  return it->is_string() ? it->get<std::string>() : it->dump();
+  const json& value = json_member(object, name);
+  if (value.is_null()) return {};
+  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 ordered_json text_or_null(const std::string& text) {

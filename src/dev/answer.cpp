@@ -17,14 +17,13 @@ struct Endpoint {
   std::string_view methods;
 };
 
-constexpr std::array<Endpoint, 13> kEndpoints{{
+constexpr std::array<Endpoint, 12> kEndpoints{{
     {"/v1/kv/", "GET,PUT,DELETE"},
     {"/v1/txn", "PUT"},
     {"/v1/session/create", "PUT"},
     {"/v1/session/destroy/", "PUT"},
     {"/v1/session/renew/", "PUT"},
     {"/v1/session/info/", "GET"},
-    {"/v1/session/node/", "GET"},
     {"/v1/session/list", "GET"},
     {"/v1/status/leader", "GET"},
     {"/v1/agent/self", "GET"},
@@ -40,20 +39,6 @@ std::string_view allowed_methods(std::string_view path) {
     if (path == endpoint || (endpoint.ends_with('/') && path.starts_with(endpoint))) {
       return methods;
     }
-  }
-  return {};
-}
-
-std::string missing_here(std::string_view path) {
-  constexpr std::array<std::string_view, 13> kMissing{
-      "/v1/snapshot",    "/v1/agent/",    "/v1/catalog/", "/v1/health/",   "/v1/status/",
-      "/v1/query",       "/v1/connect/",  "/v1/config",   "/v1/operator/", "/v1/internal",
-      "/v1/coordinate/", "/v1/discovery", "/v1/event/"};
-  for (const std::string_view prefix : kMissing) {
-    if (!path.starts_with(prefix)) continue;
-    return "lictor dev has no " + std::string{path} +
-           ": it models keys, sessions and transactions in memory; for this, run a real agent: "
-           "consul agent -dev";
   }
   return {};
 }

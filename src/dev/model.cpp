@@ -19,14 +19,6 @@ constexpr Duration kMaxWait = 600s;
 constexpr Duration kTombstoneLife = 15min;
 
 std::optional<http::Response> query_fault(const httpd::Url& url) {
-  if (url.has("ns")) {
-    return answer(400,
-                  "Bad request: Invalid query parameter: \"ns\" - Namespaces are a Consul "
-                  "Enterprise feature");
-  }
-  if (url.has("stale") && url.has("consistent")) {
-    return answer(400, "Cannot specify ?stale with ?consistent, conflicting semantics.");
-  }
   if (const std::string wait = url.get("wait"); !wait.empty() && !parse_go_duration(wait)) {
     return answer(400, "Invalid wait time");
   }
@@ -39,8 +31,10 @@ std::optional<http::Response> query_fault(const httpd::Url& url) {
 http::Response no_endpoint(const std::string& path) {
   if (path == "/") return answer(200, "lictor dev: a model of Consul in memory; nothing is kept\n");
   if (path.starts_with("/v1/acl/")) return answer(401, "ACL support disabled");
-  std::string missing = missing_here(path);
-  return missing.empty() ? answer(404) : answer(501, std::move(missing));
+  if (!path.starts_with("/v1/")) return answer(404);
+  return answer(501, "lictor dev has no " + path +
+                         ": it models keys, sessions and transactions in memory; for this, run a "
+                         "real agent: consul agent -dev");
 }
 
 std::string agent_self(const std::string& node) {
@@ -91,7 +85,7 @@ std::optional<http::Response> Model::handle(Instant now, const http::Request& re
   return answered;
 }
 
-// In the order of Consul's own checks: endpoint, method, parameters, datacenter, then the handler.
+// In the order of Consul's own checks: endpoint, method, parameters, then the handler.
 Model::Answer Model::route(const Call& call) {
   const std::string& path = call.url.path;
   const std::string& method = call.request.method;
@@ -102,11 +96,8 @@ Model::Answer Model::route(const Call& call) {
     return answer(405, "method " + method + " not allowed");
   }
   // Consul checks these parameters of writes to keys, too.
-  if (method == "GET" || under("/v1/kv/") || call.url.has("ns")) {
+  if (method == "GET" || under("/v1/kv/")) {
     if (auto fault = query_fault(call.url)) return fault;
-  }
-  if (const std::string dc = call.url.get("dc"); !dc.empty() && dc != "dc1") {
-    return answer(500, "No path to datacenter");
   }
   if (path == "/v1/agent/self") return answer(200, agent_self(options_.node));
   if (path == "/v1/status/leader") return answer(200, "\"127.0.0.1:8300\"");

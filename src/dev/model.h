@@ -15,7 +15,7 @@
 // other words, and so is that of a bad duration; a path that is not clean is refused, where Consul
 // redirects; of unprintable characters in a path only control characters are refused; OPTIONS and
 // the headers Allow and Vary are left out; services and checks are accepted and not kept, so
-// serfHealth is the only check; there are no ACLs and no other datacenter.
+// serfHealth is the only check; there are no ACLs, namespaces and other datacenters.
 
 #include <cstddef>
 #include <cstdint>
@@ -118,8 +118,7 @@ class Model {
   [[nodiscard]] http::Response session_create(const Call& call);
   [[nodiscard]] http::Response session_renew(const Call& call, const std::string& id);
   [[nodiscard]] http::Response session_destroy(const Call& call, const std::string& id);
-  /// All, or of one node.
-  [[nodiscard]] Answer session_list(const Call& call, const std::string& node) const;
+  [[nodiscard]] Answer session_list(const Call& call) const;
   [[nodiscard]] Answer session_info(const Call& call, const std::string& id) const;
 
   /// Empty: the session is live. Otherwise Consul's error.

@@ -56,7 +56,6 @@ Result<void> read_field(const std::string& name, const json& value, SessionRecor
   if (equal_but_for_case(name, "TTL")) return read_text(value, "TTL", session.ttl_text);
   if ((equal_but_for_case(name, "Checks") || equal_but_for_case(name, "NodeChecks")) &&
       value.is_array()) {
-    if (equal_but_for_case(name, "Checks") && checks) return {};
     checks.emplace();
     for (const json& check : value) {
       std::string id;
@@ -113,8 +112,7 @@ Model::Answer Model::session(const Call& call, const std::string& path) {
   if (verb == "destroy") return session_destroy(call, rest);
   if (verb == "renew") return session_renew(call, rest);
   if (verb == "info") return session_info(call, rest);
-  if (verb == "node" && rest.empty()) return answer(400, "Missing node name");
-  return session_list(call, rest);
+  return session_list(call);
 }
 
 // The index is taken before node and checks are looked up, as Consul does that when it applies the
@@ -174,11 +172,10 @@ http::Response Model::session_destroy(const Call& call, const std::string& id) {
   return answer(200, "true");
 }
 
-Model::Answer Model::session_list(const Call& call, const std::string& node) const {
+Model::Answer Model::session_list(const Call& call) const {
   if (blocks(call, state_.session_index())) return std::nullopt;
   std::string body = "[";
   for (const auto& [id, session] : state_.sessions()) {
-    if (!node.empty() && session.node != node) continue;
     if (body.size() > 1) body += ',';
     append_session(body, session);
   }

@@ -51,7 +51,6 @@ Result<void> read_value(const json& value, std::string& out) {
 }  // namespace
 
 struct Model::TxnOp {
-  bool is_kv = false;  ///< false: an object without an operation, which Consul skips
   std::string verb;
   KvRecord record;
 
@@ -70,18 +69,15 @@ Result<void> read_field(std::string_view name, const json& value, Op& op) {
   if (equal_but_for_case(name, "Flags")) return read_number(value, "Flags", op.record.flags);
   if (equal_but_for_case(name, "Index")) return read_number(value, "Index", op.record.modify_index);
   if (equal_but_for_case(name, "Value")) return read_value(value, op.record.value);
-  return equal_but_for_case(name, "Namespace") ? Result<void>{} : wrong(name, "no such field");
+  return wrong(name, "no such field");
 }
 
 Result<Model::TxnOp> Model::parse_txn_op(const json& item) {
   TxnOp op;
-  if (item.is_null()) return op;
   if (!item.is_object()) return wrong("operation", "an object");
   for (const auto& [kind, fields] : item.items()) {
     if (!equal_but_for_case(kind, "KV")) return wrong(kind, "only KV operations");
-    if (fields.is_null()) continue;
     if (!fields.is_object()) return wrong("KV", "an object");
-    op.is_kv = true;
     for (const auto& [name, value] : fields.items()) {
       if (auto read = read_field(name, value, op); !read) return tl::unexpected(read.error());
     }
@@ -197,7 +193,6 @@ http::Response Model::txn(const Call& call) {
     return answer(413, "Transaction contains too many operations (" + std::to_string(ops.size()) +
                            " > " + std::to_string(options_.max_operations) + ")");
   }
-  std::erase_if(ops, [](const TxnOp& op) { return !op.is_kv; });
   const auto is_refused = [&](const TxnOp& op) { return op.record.key.starts_with('/'); };
   if (options_.refuses_names && std::any_of(ops.begin(), ops.end(), is_refused)) {
     return answer(400, "Invalid key in transaction: a key must not begin with \"/\"");

@@ -272,14 +272,12 @@ bool ConsulClient::is_held(Instant now) {
 
 // A request that was held back could not be sent. Its time-out is for Consul to answer in.
 void ConsulClient::restart_clocks(Instant now) {
-  waiting_expires_ = Instant::max();
   for (const RequestId id : waiting_) {
     const auto found = live_.find(id);
-    if (found == live_.end()) continue;
-    Transfer& transfer = *found->second;
-    if (!transfer.request.urgent) transfer.deadline = now + transfer.request.timeout;
-    waiting_expires_ = std::min(waiting_expires_, transfer.deadline);
+    if (found == live_.end() || found->second->request.urgent) continue;
+    found->second->deadline = now + found->second->request.timeout;
   }
+  waiting_expires_ = Instant::min();  // expire_waiting() looks for the first of them
 }
 
 void ConsulClient::start_waiting(Instant now) {
@@ -353,7 +351,7 @@ void ConsulClient::attempt(Instant now, TransferPtr transfer) {
                                     transfer->request.timeout.count()));
     return finish(std::move(transfer));
   }
-  transfer->prepare(client_, *endpoint, {token_.current(), ca_bundle_.current()},
+  transfer->prepare(client_, *endpoint, token_.current(), ca_bundle_.current(),
                     std::chrono::ceil<milliseconds>(left));
   LICTOR_ASSERT(curl_multi_add_handle(multi_.get(), transfer->easy()) == CURLM_OK);
   transfer->running = true;

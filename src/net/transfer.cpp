@@ -46,8 +46,8 @@ void Transfer::begin_turn(Instant now, std::chrono::milliseconds wait) {
   deadline = now + time_;
 }
 
-void Transfer::prepare(const Client& client, std::size_t to, const FileTexts& files,
-                       std::chrono::milliseconds time_left) {
+void Transfer::prepare(const Client& client, std::size_t to, const std::string& token,
+                       const std::string& ca_bundle, std::chrono::milliseconds time_left) {
   endpoint = to;
   tried |= std::uint64_t{1} << to;
   too_large_ = false;
@@ -65,11 +65,11 @@ void Transfer::prepare(const Client& client, std::size_t to, const FileTexts& fi
   set_connection(client, client.endpoints[to]);
   if (client.endpoints[to].kind == Endpoint::Kind::kHttps) {
     const Options& from = client.options;
-    set_tls({from.ca_file, files.ca_bundle, from.client_cert, from.client_key, from.tls_verify},
+    set_tls({from.ca_file, ca_bundle, from.client_cert, from.client_key, from.tls_verify},
             kTrustedFor);
   }
   set_method();
-  set_headers(client.options, files.token);
+  set_headers(client.options, token);
   LICTOR_ASSERT(finish_setup() == CURLE_OK);
 }
 
@@ -88,24 +88,18 @@ void Transfer::set_connection(const Client& client, const Endpoint& to) {
   }
 }
 
-bool Transfer::is_read() const {
-  return request.method == "GET" || request.method == "HEAD" || request.only_reads;
-}
+bool Transfer::is_read() const { return request.method == "GET" || request.only_reads; }
 
 std::string Transfer::doubt() const {
   return is_read() ? std::string{} : "; the request may have been carried out";
 }
 
 void Transfer::set_method() {
-  if (request.method == "HEAD") {
-    set(CURLOPT_NOBODY, 1L);
-  } else if (request.method == "PUT" || request.method == "POST" || !request.body.empty()) {
+  set(CURLOPT_HTTPGET, 1L);
+  if (request.method == "PUT" || request.method == "POST" || !request.body.empty()) {
     set_body(request.body);
-    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
-  } else {
-    set(CURLOPT_HTTPGET, 1L);
-    if (request.method != "GET") set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
   }
+  set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
 }
 
 void Transfer::set_headers(const Options& options, const std::string& token) {

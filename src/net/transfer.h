@@ -18,12 +18,6 @@ struct Client {
   std::string partition;  ///< "partition=NAME", percent-encoded; empty: none
 };
 
-/// The contents of its files now.
-struct FileTexts {
-  std::string token;
-  std::string ca_bundle;  ///< PEM, of ca_path
-};
-
 /// One request on its way, with the libcurl handle that carries it. A passive object of the network
 /// thread.
 ///
@@ -44,8 +38,9 @@ class Transfer : private CurlRequest {
   void begin_turn(Instant now, std::chrono::milliseconds wait);
 
   /// Sets the handle up for one attempt at `client.endpoints[endpoint]`, with `time_left` for it.
-  void prepare(const Client& client, std::size_t endpoint, const FileTexts& files,
-               std::chrono::milliseconds time_left);
+  /// `ca_bundle`: PEM, of ca_path.
+  void prepare(const Client& client, std::size_t endpoint, const std::string& token,
+               const std::string& ca_bundle, std::chrono::milliseconds time_left);
 
   /// Reads libcurl's verdict on the attempt into `response`. Anything short of a whole reply counts
   /// as none: half a body must not say whether a write was applied.

@@ -2,7 +2,7 @@
 // lease.
 //
 //   text, json   word() --> spdlog --> Output --write(2)--> standard error; 1 s of waiting in 10 s
-//   journal      journal_fields() --> Journal::send() --> journald; no waiting
+//   journal      journal_fields() --> JournalLog::send() --> journald; no waiting
 //                   no journald --> as text
 //
 // Lines that cannot be written are counted, and the next line that can be is preceded by their
@@ -11,7 +11,9 @@
 #include "runtime/log.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,7 +39,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
-#include "runtime/journal.h"
+#include "base/unique_fd.h"
 
 namespace lictor::runtime {
 namespace {
@@ -66,6 +68,8 @@ const char* name_of(Level level) {
   return kNames[static_cast<std::size_t>(level)];
 }
 
+constexpr std::size_t kMostFieldBytes = 2'000;
+
 // The fields that hold a number. A task's id may look like one.
 bool is_number(std::string_view field) {
   static constexpr std::array<std::string_view, 11> kNumbers{
@@ -77,17 +81,16 @@ bool is_number(std::string_view field) {
 // A field's value on a line of text, as logfmt has it: a JSON string where it holds anything but
 // plain characters. A long one is cut.
 void append_value(std::string& line, std::string_view value) {
-  const bool bare = std::all_of(value.begin(), value.end(), [](char c) {
+  const bool is_long = value.size() > kMostFieldBytes;
+  const bool bare = !is_long && std::all_of(value.begin(), value.end(), [](char c) {
     return c > ' ' && c < 0x7f && c != '"' && c != '=' && c != '\\';
   });
   if (bare) {
     line += value;
     return;
   }
-  constexpr std::size_t kMost = 2'000;
   using nlohmann::json;
-  const json text =
-      value.size() <= kMost ? std::string{value} : std::string{value.substr(0, kMost)} + "...";
+  const json text = std::string{value.substr(0, kMostFieldBytes)} + (is_long ? "..." : "");
   line += printable_json(text.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
@@ -237,14 +240,46 @@ void write_line(Level level, std::string_view message, Fields fields) {
 
 using JournalFields = std::vector<std::pair<std::string, std::string>>;
 
-// The journal, and how many lines it did not take since it took one.
-struct JournalLog {
-  explicit JournalLog(const std::string& socket)
-      : journal(socket.empty() ? Journal{} : Journal{socket}) {}
+// "NAME=value\n"; or, if the value has several lines, the name alone on its line, the value's size
+// in 8 bytes, little-endian, and the value.
+void append_journal_field(std::string& entry, const std::string& name, const std::string& value) {
+  entry += name;
+  if (value.find('\n') == std::string::npos) {
+    entry += '=';
+  } else {
+    entry += '\n';
+    for (unsigned shift = 0; shift < 64; shift += 8) {
+      entry += static_cast<char>(std::uint64_t{value.size()} >> shift & 0xffU);
+    }
+  }
+  entry += value + '\n';
+}
 
-  Journal journal;
+// Sends entries to systemd's journal, as sd_journal_sendv(3) does, but never waits for it.
+struct JournalLog {
+  enum class Sent { kSent, kFull, kAbsent };
+
+  explicit JournalLog(const std::string& path)
+      : socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+  }
+
+  // kFull: the journal does not read now. kAbsent: there is none.
+  [[nodiscard]] Sent send(const JournalFields& fields) const {
+    std::string entry;
+    for (const auto& [name, value] : fields) append_journal_field(entry, name, value);
+    const auto* to = reinterpret_cast<const sockaddr*>(&address);
+    if (sendto(socket.get(), entry.data(), entry.size(), MSG_NOSIGNAL, to, sizeof address) >= 0) {
+      return Sent::kSent;
+    }
+    return errno == EAGAIN || errno == ENOBUFS || errno == EINTR ? Sent::kFull : Sent::kAbsent;
+  }
+
+  const UniqueFd socket;
+  sockaddr_un address{};
   std::mutex mutex;
-  std::size_t lost = 0;
+  std::size_t lost = 0;  // lines that the journal did not take since it took one
 };
 std::unique_ptr<JournalLog> g_journal;
 
@@ -261,7 +296,7 @@ JournalFields journal_fields(Level level, std::string_view message, Fields field
     for (const char c : name) {
       upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     }
-    entry.emplace_back(std::move(upper), std::string{value});
+    entry.emplace_back(std::move(upper), value.substr(0, kMostFieldBytes));
   }
   return entry;
 }
@@ -269,18 +304,19 @@ JournalFields journal_fields(Level level, std::string_view message, Fields field
 void log_journal(Level level, std::string_view message, Fields fields) {
   const std::lock_guard lock{g_journal->mutex};
   std::size_t& lost = g_journal->lost;
-  auto sent = Journal::Sent::kSent;
+  using Sent = JournalLog::Sent;
+  auto sent = Sent::kSent;
   if (lost != 0) {
     emit_lost(lost, [&](Level least, std::string_view text, Fields lines) {
-      sent = g_journal->journal.send(journal_fields(least, text, lines));
+      sent = g_journal->send(journal_fields(least, text, lines));
     });
-    if (sent == Journal::Sent::kSent) lost = 0;
+    if (sent == Sent::kSent) lost = 0;
   }
-  if (sent == Journal::Sent::kSent) {
-    sent = g_journal->journal.send(journal_fields(level, message, fields));
+  if (sent == Sent::kSent) {
+    sent = g_journal->send(journal_fields(level, message, fields));
   }
-  if (sent == Journal::Sent::kFull) ++lost;
-  if (sent == Journal::Sent::kAbsent) write_line(level, message, fields);
+  if (sent == Sent::kFull) ++lost;
+  if (sent == Sent::kAbsent) write_line(level, message, fields);
 }
 
 }  // namespace

@@ -27,9 +27,9 @@ using Fields = std::initializer_list<Field>;
 /// line, and takes its level from a prefix "<N>".
 [[nodiscard]] bool stderr_is_journal();
 
-/// Sets up the log. Call once, before there are threads. `journal`: the socket of systemd's
-/// journal; empty: the usual one.
-void set_up_log(LogStyle style, Level least, const std::string& journal = {});
+/// Sets up the log. Call once, before there are threads. `journal`: where journald listens.
+void set_up_log(LogStyle style, Level least,
+                const std::string& journal = "/run/systemd/journal/socket");
 
 /// Takes effect at once. Thread safe.
 void set_log_level(Level least);

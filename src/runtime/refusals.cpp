@@ -40,11 +40,9 @@ void Refusals::on_reply(const std::string& queue, std::string_view request,
   const auto* subject = std::find_if(kSubjects.begin(), kSubjects.end(),
                                      [&](const Subject& each) { return each.request == request; });
   if (subject == kSubjects.end()) return;
-  const bool refused = is_refused(request, response);
-  if (!refused && count_ == 0) return;
   const std::lock_guard lock{mutex_};
   const std::string key = queue + '\n' + std::string{subject->text};
-  if (refused) {
+  if (is_refused(request, response)) {
     Refusal& refusal = refused_.try_emplace(key, Refusal{boot_now(), {}, {}}).first->second;
     refusal.last = boot_now();
     refusal.text = "queue " + queue + ": Consul refuses " + std::string{subject->text} + ": " +
@@ -52,11 +50,9 @@ void Refusals::on_reply(const std::string& queue, std::string_view request,
   } else {
     refused_.erase(key);
   }
-  count_ = refused_.size();
 }
 
 std::string Refusals::first(Instant now) const {
-  if (count_ == 0) return {};
   const std::lock_guard lock{mutex_};
   for (const auto& [subject, refusal] : refused_) {
     // What is still refused is asked for every few seconds. A follower does not ask for a lock that

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
 #include <map>
 #include <mutex>
 #include <string>
@@ -29,7 +27,6 @@ class Refusals : public Observer {
     std::string text;
   };
   std::map<std::string, Refusal> refused_;  // by queue and subject
-  std::atomic<std::size_t> count_ = 0;      // of them
 };
 
 }  // namespace lictor::runtime

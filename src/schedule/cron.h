@@ -2,8 +2,7 @@
 
 // Cron expressions on a calendar without time zones; schedule/ticks.h maps them to instants.
 //
-//   [second] minute hour day-of-month month day-of-week [year: "*" or "?"]
-//                                                             or @yearly, @annually, @monthly,
+//   [second] minute hour day-of-month month day-of-week       or @yearly, @annually, @monthly,
 //                                                             @weekly, @daily, @midnight, @hourly
 //   second, minute  0 to 59
 //   hour            0 to 23
@@ -67,12 +66,9 @@ class Cron {
   /// has "*" or a step, or lists all 24. Decides what a clock change does (schedule/ticks.h).
   [[nodiscard]] bool repeats() const { return fields_.every_hour; }
 
-  [[nodiscard]] bool matches(LocalTime time) const;
   /// The first match in [from, before). Skips whole months and days: at most 400 years, the cycle
   /// of the calendar, are looked through, in less than 50 us.
   [[nodiscard]] std::optional<LocalTime> next(LocalTime from, LocalTime before) const;
-  /// The number of matches in [from, before), counted by the month.
-  [[nodiscard]] std::uint64_t count(LocalTime from, LocalTime before) const;
 
  private:
   explicit Cron(const CronFields& fields) : fields_(fields) {}
@@ -80,13 +76,7 @@ class Cron {
   /// The matching days of a month as a set: all questions about days are answered month by month,
   /// by bits, so that a rare expression does not step through centuries of days.
   [[nodiscard]] CronFields::Set days_of(std::chrono::year_month month) const;
-  [[nodiscard]] std::uint64_t days_before(std::chrono::local_days from,
-                                          std::chrono::local_days before) const;
-  [[nodiscard]] bool has_day(std::chrono::local_days day) const;
-  [[nodiscard]] std::uint64_t times_a_day() const;
-  [[nodiscard]] std::uint64_t times_before(std::chrono::seconds time) const;
   [[nodiscard]] std::optional<std::chrono::seconds> next_time(std::chrono::seconds from) const;
-  [[nodiscard]] bool ever_matches() const;
 
   CronFields fields_;
 };

@@ -1,14 +1,13 @@
 // The text of a cron expression, from the outside in; cron.h has the grammar.
 //
 //   expression --@daily--> five fields
-//      +--split_fields()--> 5, 6 (seconds first) or 7 (Quartz: a year last) texts
+//      +--split_fields()--> 5 or 6 (seconds first) texts
 //           field --parse_list()--> parts between commas --parse_set()--> range and step --> bits
 //                       +--parse_day(): L, L-3      --> days_before_last
 //                       +--parse_weekday(): 5L, 5#2 --> last_weekdays, nth_weekdays
 //
 // Dialects of cron differ most in the days, so whatever means one thing here and another thing
-// elsewhere is an error with advice, not a guess: weekday numbers beside a year (Quartz counts from
-// 1), W, a range from high to low.
+// elsewhere is an error with advice, not a guess: W, a range from high to low.
 
 #include <array>
 #include <optional>
@@ -183,23 +182,6 @@ Result<Set> parse_day(std::string_view part, CronFields& fields) {
   return 0;
 }
 
-// The seventh field of Quartz. Its days of the week count from 1, so their numbers are not plain.
-Result<void> check_seven(std::string_view weekday, std::string_view year) {
-  if (year != "*" && year != "?") {
-    return fail(ErrorCode::kInvalid, "year: expected *, got \"" + excerpt(year) +
-                                         "\"; leave it out, and set start and end");
-  }
-  for (const std::string_view part : split(weekday, ",")) {
-    if (part.substr(0, part.find_first_of("#/")).find_first_of("01234567") ==
-        std::string_view::npos) {
-      continue;
-    }
-    return expected(kWeekday, "names where there are seven fields", weekday,
-                    ", where 1 is Sunday in Quartz and Monday here; write sun to sat");
-  }
-  return {};
-}
-
 bool is_restricted(std::string_view day_field) {
   return !day_field.starts_with('*') && !day_field.starts_with('?');
 }
@@ -239,12 +221,6 @@ Result<CronFields> parse_cron_fields(std::string_view expression) {
                       excerpt(expression) + '"');
     }
     texts = split_fields(meant);
-  }
-  if (texts.size() == 7) {
-    if (const auto plain = check_seven(texts[5], texts[6]); !plain) {
-      return tl::unexpected(plain.error());
-    }
-    texts.pop_back();
   }
   if (texts.size() != 5 && texts.size() != 6) {
     return fail(ErrorCode::kInvalid, "expected five fields, or six with seconds first, got " +

@@ -52,24 +52,6 @@ class Span {
     return found;
   }
 
-  [[nodiscard]] std::uint64_t count() const {
-    std::uint64_t count = 0;
-    if (regular_begin() < regular_end()) count = cron_.count(regular_begin(), regular_end());
-    if (!jumped()) return count;
-    if (!cron_.repeats()) {
-      const auto at_jump = first_skipped();
-      return at_jump && !is_regular(*at_jump) ? count + 1 : count;
-    }
-    // One by one, since they may fall on regular ones: they are few.
-    for (LocalTime time = skipped_begin(); time < skipped_end(); time += kTick) {
-      const auto next = cron_.next(time, skipped_end());
-      if (!next) break;
-      time = *next;
-      if (!is_regular(instant(time, old_offset_))) ++count;
-    }
-    return count;
-  }
-
  private:
   [[nodiscard]] bool jumped() const { return period_.offset > old_offset_; }
 
@@ -80,8 +62,6 @@ class Span {
     return std::max(begin, shown(period_.begin, old_offset_));
   }
   [[nodiscard]] LocalTime regular_end() const { return shown(before_, period_.offset); }
-
-  [[nodiscard]] bool is_regular(Tick at) const { return cron_.matches(shown(at, period_.offset)); }
 
   // The times skipped whose instants, as if the clock had not jumped, are in [from, before).
   [[nodiscard]] LocalTime skipped_begin() const { return shown(from_, old_offset_); }
@@ -116,17 +96,6 @@ std::optional<Tick> first_tick(const Cron& cron, const Zone& zone, Tick from, Ti
     from = span.end();
   }
   return std::nullopt;
-}
-
-// The number of ticks in [from, until].
-std::uint64_t count_ticks(const Cron& cron, const Zone& zone, Tick from, Tick until) {
-  std::uint64_t count = 0;
-  while (from <= until) {
-    const Span span{cron, zone, from, until};
-    count += span.count();
-    from = span.end();
-  }
-  return count;
 }
 
 const Zone& zone_of(const Plan& plan) {
@@ -171,11 +140,13 @@ std::optional<Tick> Schedule::next_after(Tick time) const {
   return from <= until ? first_in(from, until) : std::nullopt;
 }
 
-std::uint64_t Schedule::count(Tick after, Tick until) const {
-  Tick from = std::clamp(after, kFirstTick, kLastTick) + kTick;
-  if (plan_.start) from = std::max(from, *plan_.start);
-  until = std::min({until, plan_.end.value_or(kLastTick), kLastTick});
-  return from <= until ? count_in(from, until) : 0;
+std::size_t Schedule::count(Tick after, Tick until, std::size_t most) const {
+  std::size_t count = 0;
+  for (auto tick = next_after(after); tick && *tick <= until && count < most;
+       tick = next_after(*tick)) {
+    ++count;
+  }
+  return count;
 }
 
 std::optional<seconds> Schedule::shortest_gap() const {
@@ -212,31 +183,16 @@ std::optional<Tick> Schedule::first_in(Tick from, Tick until) const {
   return found && *found <= until ? found : std::nullopt;
 }
 
-// The number of ticks in [from, until].
-std::uint64_t Schedule::count_in(Tick from, Tick until) const {
-  if (const auto* cron = std::get_if<Cron>(&plan_.rule)) {
-    return count_ticks(*cron, zone_of(plan_), from, until);
-  }
-  if (const auto* every = std::get_if<Every>(&plan_.rule)) {
-    const auto first = first_in(from, until);
-    return first ? static_cast<std::uint64_t>((until - *first) / every->interval) + 1 : 0;
-  }
-  const auto& times = std::get<At>(plan_.rule).times;
-  const auto begin = std::lower_bound(times.begin(), times.end(), from);
-  return static_cast<std::uint64_t>(std::upper_bound(begin, times.end(), until) - begin);
-}
-
 std::vector<Tick> Schedule::newest(Tick after, Tick until, std::size_t most) const {
   std::vector<Tick> ticks;
-  const std::uint64_t all = count(after, until);
-  if (all == 0 || most == 0) return ticks;
-  if (all > most) {
+  if (most == 0) return ticks;
+  if (count(after, until, most) == most) {
     // The latest `after` with as many ticks as wanted: each second has at most one.
     Tick enough = std::max(after, kFirstTick);
     Tick too_late = std::min(until, kLastTick);
     while (too_late - enough > kTick) {
       const Tick middle = enough + (too_late - enough) / 2;
-      (count(middle, until) >= most ? enough : too_late) = middle;
+      (count(middle, until, most) == most ? enough : too_late) = middle;
     }
     after = enough;
   }
@@ -255,7 +211,7 @@ Due due_ticks(const Schedule& schedule, const Missed& missed, Tick last, Tick no
   if (!first || *first > now) return due;
 
   const Tick on_time_after = std::max(last, late_until);
-  const auto on_time = static_cast<std::size_t>(schedule.count(on_time_after, now));
+  const std::size_t on_time = schedule.count(on_time_after, now);
   std::size_t late = 0;
   switch (missed.policy) {
     case Missed::Policy::kSkip:
@@ -264,13 +220,12 @@ Due due_ticks(const Schedule& schedule, const Missed& missed, Tick last, Tick no
       late = on_time == 0 ? 1 : 0;
       break;
     case Missed::Policy::kAll:
-      late = static_cast<std::size_t>(std::min<std::uint64_t>(
-          missed.limit,
-          schedule.count(std::max(last, now - missed.max_age - kTick), on_time_after)));
+      late =
+          schedule.count(std::max(last, now - missed.max_age - kTick), on_time_after, missed.limit);
       break;
   }
   due.make = schedule.newest(last, now, on_time + late);
-  due.skipped = schedule.count(last, now) - due.make.size();
+  due.skipped = schedule.count(last, due.make.empty() ? now : due.make.front() - kTick);
   due.last = due.make.empty() ? schedule.newest(last, now, 1).back() : due.make.back();
   return due;
 }
@@ -305,15 +260,13 @@ std::string tick_id(std::string_view schedule_name, Tick tick) {
 }
 
 std::optional<TickId> parse_tick_id(std::string_view id) {
-  const std::size_t end = id.find_last_of("/@");
+  constexpr std::size_t kBasic = std::string_view{"20261124T093000Z"}.size();
+  const std::size_t end = id.rfind('/');
   if (end == std::string_view::npos || end == 0) return std::nullopt;
   std::string text{id.substr(end + 1)};
-  if (id[end] == '/') {
-    constexpr std::size_t kBasic = std::string_view{"20261124T093000Z"}.size();
-    if (text.size() != kBasic) return std::nullopt;
-    for (const std::size_t at : {13U, 11U}) text.insert(at, ":");
-    for (const std::size_t at : {6U, 4U}) text.insert(at, "-");
-  }
+  if (text.size() != kBasic) return std::nullopt;
+  for (const std::size_t at : {13U, 11U}) text.insert(at, ":");
+  for (const std::size_t at : {6U, 4U}) text.insert(at, "-");
   const auto tick = parse_tick(text);
   return tick ? std::optional{TickId{id.substr(0, end), *tick}} : std::nullopt;
 }

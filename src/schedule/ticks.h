@@ -71,6 +71,8 @@ struct Plan {
 /// The ticks of a plan. Immutable; any thread may read it.
 class Schedule {
  public:
+  static constexpr std::size_t kMostCounted = 10'000;
+
   /// Errors: kInvalid, with the field: an interval below 1 s, an end before the start, or no tick
   /// at all between start and end.
   [[nodiscard]] static Result<Schedule> make(Plan plan);
@@ -78,8 +80,8 @@ class Schedule {
   /// The first tick after `time`; std::nullopt after the last one, or after the year 9999. Takes
   /// below a microsecond for most expressions.
   [[nodiscard]] std::optional<Tick> next_after(Tick time) const;
-  /// The number of ticks in (after, until]. Does not visit them.
-  [[nodiscard]] std::uint64_t count(Tick after, Tick until) const;
+  /// The number of ticks in (after, until]. Visits each, so it counts up to `most`.
+  [[nodiscard]] std::size_t count(Tick after, Tick until, std::size_t most = kMostCounted) const;
   /// The newest ticks in (after, until], at most `most`, the oldest first.
   [[nodiscard]] std::vector<Tick> newest(Tick after, Tick until, std::size_t most) const;
 
@@ -94,7 +96,6 @@ class Schedule {
 
   [[nodiscard]] Tick anchor() const;
   [[nodiscard]] std::optional<Tick> first_in(Tick from, Tick until) const;
-  [[nodiscard]] std::uint64_t count_in(Tick from, Tick until) const;
 
   Plan plan_;
 };
@@ -115,7 +116,7 @@ struct Missed {
 
 struct Due {
   std::vector<Tick> make;     // the oldest first
-  std::uint64_t skipped = 0;  // ticks in (last, now] that are not made
+  std::uint64_t skipped = 0;  // ticks in (last, now] that are not made, as count() has it
   std::optional<Tick> last;   // the newest tick in (last, now], the new lastTick; none: no tick
 };
 
@@ -160,8 +161,7 @@ struct TickId {
   std::string_view schedule_name;  ///< within the text that was read
   Tick tick;
 };
-/// std::nullopt if `id` is no schedule's task. Also reads "backup@2026-11-24T09:30:00Z", which
-/// older versions wrote.
+/// std::nullopt if `id` is no schedule's task.
 [[nodiscard]] std::optional<TickId> parse_tick_id(std::string_view id);
 
 /// How long after its ticks the schedule's tasks become due: from 0 to below `jitter`, the same on

@@ -27,10 +27,6 @@ using nlohmann::json;
 // Newer versions append which token lacks which right; the text never begins with a key.
 constexpr std::string_view kDenied = "Permission denied";
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 // Rejected: Consul refused before it did anything, or the request never left this host. Everything
 // else is unknown: even after a 500 the write may be applied (6.5), unless it names a limit.
 Outcome failed_write(const http::Response& response) {

@@ -44,9 +44,7 @@ std::string needed_rules(const Binding& binding) {
          R"(/" { policy = "write" })";
 }
 
-bool is_denial(std::string_view error) {
-  return error.find("Permission denied") != std::string_view::npos;
-}
+bool is_denial(std::string_view error) { return contains(error, "Permission denied"); }
 
 // The same request would be refused again, unless a condition of it did not hold.
 bool is_refusal(const http::Response& response) {
@@ -54,7 +52,8 @@ bool is_refusal(const http::Response& response) {
          response.status < 500 && !http::over_limit(response);
 }
 
-// kNo: a condition did not hold. kRefused: the same request would be refused again.
+}  // namespace
+
 core::DivisionReply txn_answer(const Binding& binding, const http::Response& response) {
   const auto reply = txn_reply(response);
   if (reply && response.status == 200) return {Answer::kYes, {}};
@@ -69,8 +68,6 @@ core::DivisionReply txn_answer(const Binding& binding, const http::Response& res
   return {response.status == 409 ? Answer::kNo : Answer::kRefused, std::move(error)};
 }
 
-}  // namespace
-
 Result<std::uint32_t> read_count(std::string_view value) {
   const auto count = to_number<std::uint32_t>(trimmed(value));
   if (count && *count >= 1 && *count <= core::kMostPartitions) return *count;
@@ -81,9 +78,9 @@ Result<std::uint32_t> read_count(std::string_view value) {
 
 QueueNumbers queue_numbers(const json& entry, const char* name) {
   QueueNumbers numbers;
-  const auto given = entry.find(name);
-  if (given == entry.end() || !given->is_object()) return numbers;
-  for (const auto& [queue, number] : given->items()) {
+  const json& given = json_member(entry, name);
+  if (!given.is_object()) return numbers;
+  for (const auto& [queue, number] : given.items()) {
     if (!number.is_number_unsigned()) continue;
     numbers[queue] = static_cast<std::uint32_t>(
         std::clamp<std::uint64_t>(number.get<std::uint64_t>(), 1, core::kMostPartitions));
@@ -247,21 +244,6 @@ core::DivisionReply decode(const Binding& binding, const core::ProbeChange&,
   return reply;
 }
 
-core::DivisionReply decode(const Binding& binding, const core::CreateCount&,
-                           const http::Response& response) {
-  return txn_answer(binding, response);
-}
-
-core::DivisionReply decode(const Binding& binding, const core::DeleteLocks&,
-                           const http::Response& response) {
-  return txn_answer(binding, response);
-}
-
-core::DivisionReply decode(const Binding& binding, const core::ChangeCount&,
-                           const http::Response& response) {
-  return txn_answer(binding, response);
-}
-
 http::Request encode(const Binding& binding, const core::ReadOwners&) {
   return quorum_read(binding, kv_path(binding.layout.members_prefix) + "?recurse");
 }
@@ -279,10 +261,8 @@ core::OwnersRead decode(const Binding& binding, const core::ReadOwners& ask,
   read.ok = true;
   for (const KvEntry& entry : *entries) {
     const json value = parse_json(entry.value).value_or(json{});
-    const auto given_up = value.find("given_up");
-    if (entry.session.empty() || given_up == value.end()) continue;
-    std::string nonce = text_member(*given_up, binding.queue.c_str());
-    if (nonce.empty()) continue;
+    std::string nonce = text_member(json_member(value, "given_up"), binding.queue.c_str());
+    if (entry.session.empty() || nonce.empty()) continue;
     read.given_up[entry.key.substr(binding.layout.members_prefix.size())] = std::move(nonce);
   }
   return read;

@@ -27,6 +27,7 @@
 // Answers: kYes, applied; kNo, a condition did not hold; kRefused, the same request would be
 // refused again, as for want of a right; kUnknown, it may have landed.
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -77,12 +78,15 @@ using QueueNumbers = std::map<std::string, std::uint32_t, std::less<>>;
                                          const http::Response& response);
 [[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::ProbeChange& ask,
                                          const http::Response& response);
-[[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::CreateCount& ask,
-                                         const http::Response& response);
-[[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::DeleteLocks& ask,
-                                         const http::Response& response);
-[[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::ChangeCount& ask,
-                                         const http::Response& response);
+[[nodiscard]] core::DivisionReply txn_answer(const Binding& binding,
+                                             const http::Response& response);
+template <class Ask>
+requires std::same_as<Ask, core::CreateCount> || std::same_as<Ask, core::DeleteLocks> ||
+    std::same_as<Ask, core::ChangeCount>
+[[nodiscard]] core::DivisionReply decode(const Binding& binding, const Ask&,
+                                         const http::Response& response) {
+  return txn_answer(binding, response);
+}
 
 [[nodiscard]] http::Request encode(const Binding& binding, const core::ReadOwners& ask);
 /// `given_up` in a member's entry: {"<queue>": "<nonce>"}. An entry that no session holds was written

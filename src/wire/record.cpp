@@ -120,10 +120,6 @@ Result<void> read_field(std::string_view name, std::string_view text, core::Task
   return {};
 }
 
-tl::unexpected<Error> bad_field(std::string_view name, const Error& error) {
-  return fail(ErrorCode::kInvalid, std::string{name} + ": " + error.message);
-}
-
 // Without case, "_" and "-": how other languages spell names.
 std::string bare_name(std::string_view name) {
   std::string bare = lowered(name);
@@ -131,31 +127,10 @@ std::string bare_name(std::string_view name) {
   return bare;
 }
 
-void note_misspelt(std::string_view name, std::string& found) {
-  if (is_producer_field(name) || is_stamp_field(name)) return;
-  const std::string bare = bare_name(name);
-  for (const std::string_view known : kProducerFields) {
-    const bool may_be_near =
-        std::max(name.size(), known.size()) - std::min(name.size(), known.size()) <= 1;
-    const bool is_meant =  // "executeat", "expiresAt"
-        bare == lowered(known) || (may_be_near && edits(name, known) == 1);
-    if (!is_meant) continue;
-    found +=
-        (found.empty() ? "" : ", ") + excerpt(name) + ": did you mean " + std::string{known} + '?';
-  }
-}
-
-// The field may be there under another spelling, which the error then names.
-tl::unexpected<Error> no_type(const std::string& misspelt) {
-  return fail(ErrorCode::kInvalid,
-              "taskType: expected a string that names the kind of task, got nothing" +
-                  (misspelt.empty() ? "" : "; " + misspelt));
-}
-
 Result<void> read_fields(std::string_view object, core::Task& task) {
   for (MemberWalk member{object}; member.next();) {
     if (auto read = read_field(member.name(), member.value_text(), task); !read) {
-      return bad_field(member.name(), read.error());
+      return in_field(member.name(), read.error());
     }
     if (is_stamp_field(member.name())) {
       const bool as_new = member.name() == kTaken && unquoted(member.value_text()) == "false";
@@ -164,17 +139,15 @@ Result<void> read_fields(std::string_view object, core::Task& task) {
       task.has_other_fields = task.has_other_fields || !is_producer_field(member.name());
     }
   }
-  if (task.type.empty()) return no_type(misspelt_fields(object));
-  return {};
+  if (!task.type.empty()) return {};
+  const std::string misspelt = misspelt_fields(object);  // it may be there under another spelling
+  return fail(ErrorCode::kInvalid,
+              "taskType: expected a string that names the kind of task, got nothing" +
+                  (misspelt.empty() ? "" : "; " + misspelt));
 }
 
 Result<void> read_text(std::string_view record, core::Task& task) {
-  auto read = check_object(record);
-  if (read) read = read_fields(record, task);
-  if (!read && !is_utf8(record)) {
-    return fail(ErrorCode::kInvalid, "expected a JSON object, got bytes that are not UTF-8");
-  }
-  return read;
+  return check_object(record).and_then([&] { return read_fields(record, task); });
 }
 
 // Fields that say nothing are left out: most records carry none of them.
@@ -215,43 +188,24 @@ void append_taken(std::string& text, std::string_view before, bool taken) {
   text += quote;
 }
 
-// Copies what stays in as few pieces as possible, with the producer's own spacing.
+// What stays is copied as text, without the spaces between members.
 std::string rewrite(std::string_view object, const core::Stamp& stamp, bool add_taken) {
   std::string text;
   text.reserve(object.size() + kStampBytes);
   text += '{';
-  const char* begin = nullptr;  // of what stays, up to `end`, and is not copied yet
-  const char* end = nullptr;
-  bool goes_on = false;  // where the text ends
-  const auto copy = [&] {
-    if (begin == nullptr || begin == end) return;
-    if (!goes_on && text.size() > 1) text += ',';
-    text.append(begin, end);
-  };
-  bool taken_written = false;
+  const auto next = [&]() -> std::string& { return text.size() > 1 ? text += ',' : text; };
+  bool has_taken = false;
   for (MemberWalk member{object}; member.next();) {
-    const std::string_view value = member.value_text();
-    const bool taken = member.name() == kTaken;
-    if (is_stamp_field(member.name()) && (!taken || taken_written)) {
-      copy();
-      begin = nullptr;
-      goes_on = false;
-      continue;
+    const bool is_taken = member.name() == kTaken;
+    if (is_stamp_field(member.name()) && (!is_taken || std::exchange(has_taken, true))) continue;
+    next().append(member.name_text()) += ':';
+    if (is_taken) {
+      append_taken(text, member.value_text(), stamp.taken);
+    } else {
+      text += member.value_text();
     }
-    if (begin == nullptr) begin = member.name_text().data();
-    end = value.data() + value.size();
-    if (!taken) continue;
-    end = value.data();
-    copy();
-    append_taken(text, value, stamp.taken);
-    begin = end = value.data() + value.size();
-    goes_on = taken_written = true;
   }
-  copy();
-  if (!taken_written && add_taken) {
-    if (text.size() > 1) text += ',';
-    text += stamp.taken ? kTakenMember : kNotTakenMember;
-  }
+  if (!has_taken && add_taken) next() += stamp.taken ? kTakenMember : kNotTakenMember;
   append_stamp(text, stamp);
   text += '}';
   return text;
@@ -275,7 +229,7 @@ std::optional<std::size_t> text_size(std::string_view record) {
   constexpr std::size_t kShort = 64 * 1024;
   if (!is_utf8(record)) return std::nullopt;
   const std::size_t in_base64 = base64_size(record.size());
-  const std::size_t size = quoted_size(record);
+  const std::size_t size = json_quoted(record).size();
   const std::size_t most = record.size() < kShort ? in_base64 * 3 / 2 + 64 : in_base64;
   return size <= most ? std::optional{size} : std::nullopt;
 }
@@ -284,8 +238,23 @@ std::optional<std::size_t> text_size(std::string_view record) {
 
 std::string misspelt_fields(std::string_view record) {
   std::string found;
-  for (MemberWalk member{record}; member.next();) note_misspelt(member.name(), found);
+  for (MemberWalk member{record}; member.next();) {
+    const std::string_view name = member.name();
+    constexpr std::size_t kLongest = 20;  // of a name that may be meant for one of ours
+    if (is_producer_field(name) || is_stamp_field(name) || name.size() > kLongest) continue;
+    const std::string bare = bare_name(name);
+    for (const std::string_view known : kProducerFields) {
+      // "executeat", "expiresAt"
+      if (bare != lowered(known) && edits(name, known) != 1) continue;
+      found += (found.empty() ? "" : ", ") + excerpt(name) + ": did you mean " +
+               std::string{known} + '?';
+    }
+  }
   return found;
+}
+
+tl::unexpected<Error> in_field(std::string_view name, const Error& error) {
+  return fail(ErrorCode::kInvalid, std::string{name} + ": " + error.message);
 }
 
 tl::unexpected<Error> unexpected_value(std::string_view expected, std::string_view got) {
@@ -360,35 +329,9 @@ std::shared_ptr<const std::string> unstamped_record(const core::Task& task) {
   return std::make_shared<const std::string>(rewrite(text, {}, false));
 }
 
-bool unstamp(std::vector<JsonMember>& members) {
-  bool has_taken = false, changed = false;
-  const std::size_t erased = std::erase_if(members, [&](JsonMember& member) {
-    if (!is_stamp_field(member.name)) return false;
-    if (member.name != kTaken || std::exchange(has_taken, true)) return true;
-    const std::string_view plain = member.value_text.starts_with('"') ? "\"false\"" : "false";
-    changed = changed || member.value_text != plain;
-    member.value_text = plain;
-    return false;
-  });
-  return changed || erased != 0;
-}
-
 Result<void> check_record(std::string_view record) {
   core::Task task;
   return read_text(record, task);
-}
-
-Result<void> check_record(const std::vector<JsonMember>& members) {
-  core::Task task;
-  for (const JsonMember& member : members) {
-    if (auto read = read_field(member.name, member.value_text, task); !read) {
-      return bad_field(member.name, read.error());
-    }
-  }
-  if (!task.type.empty()) return {};
-  std::string misspelt;
-  for (const JsonMember& member : members) note_misspelt(member.name, misspelt);
-  return no_type(misspelt);
 }
 
 std::size_t raw_size(std::string_view record) {

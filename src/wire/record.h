@@ -47,8 +47,8 @@ struct KvEntry {
 [[nodiscard]] core::StoredRecord read_record(const Layout& layout, KvEntry&& entry);
 
 /// The record with lictor's fields set to `stamp` and everything else as its producer wrote it,
-/// except for spaces beside changed fields. taskTaken keeps its place and its form (a string stays
-/// a string). read_record() has accepted `record`.
+/// except for spaces between members. taskTaken keeps its place and its form (a string stays a
+/// string). read_record() has accepted `record`.
 [[nodiscard]] std::string restamp_record(std::string_view record, const core::Stamp& stamp);
 
 /// The record as its producer wrote it, and as each attempt gets it: taskTaken is false, lictor's
@@ -56,15 +56,11 @@ struct KvEntry {
 [[nodiscard]] std::string unstamped_record(std::string_view record);
 /// The same of a task that was read. Shares its record where nothing is to be taken out.
 [[nodiscard]] std::shared_ptr<const std::string> unstamped_record(const core::Task& task);
-/// The same for split members. Returns whether anything changed.
-bool unstamp(std::vector<JsonMember>& members);
 /// The fields whose names lictor would read if they were spelt right: "executeat: did you mean
 /// executeAt?". Empty: there are none. `record` is a JSON object.
 [[nodiscard]] std::string misspelt_fields(std::string_view record);
 /// Errors: kInvalid, why read_record() would not accept the value.
 [[nodiscard]] Result<void> check_record(std::string_view record);
-/// The same for the members that split_object() returned.
-[[nodiscard]] Result<void> check_record(const std::vector<JsonMember>& members);
 
 /// A JSON string's text. Errors: kInvalid. `json_text` is JSON.
 [[nodiscard]] Result<std::string> read_string(std::string_view json_text);
@@ -79,6 +75,9 @@ bool unstamp(std::vector<JsonMember>& members);
 /// The error of a field whose JSON `got` is not what was expected.
 [[nodiscard]] tl::unexpected<Error> unexpected_value(std::string_view expected,
                                                      std::string_view got);
+
+/// `error` with the name of the field that it is about.
+[[nodiscard]] tl::unexpected<Error> in_field(std::string_view name, const Error& error);
 
 /// Moves a field that was read to `target`, or returns why it could not be read.
 template <class T, class Target>

@@ -165,10 +165,6 @@ Result<void> read_field(std::string_view name, std::string_view text, Fields& fi
   return {};
 }
 
-tl::unexpected<Error> in(std::string_view field, const Error& error) {
-  return fail(ErrorCode::kInvalid, std::string{field} + ": " + error.message);
-}
-
 // The members that the configuration sets; the others come from leaders and operators.
 std::string configured_part(std::string_view record) {
   constexpr std::array<std::string_view, 4> kOthers{"lastTick", "lastTask", "paused", "fromConfig"};
@@ -206,7 +202,7 @@ Result<void> check_template(std::string_view name, const Definition& record) {
     }
   }
   if (const auto made = check_record(tick_task(name, record, Tick{})); !made) {
-    return in("task", made.error());
+    return in_field("task", made.error());
   }
   return {};
 }
@@ -223,31 +219,6 @@ std::string with_tick(std::string_view json_text, Tick tick) {
   return text.append(json_text);
 }
 
-// The object with the member's value set, the rest copied. `object` is a JSON object.
-std::string with_member(std::string_view object, std::string_view name, std::string_view value) {
-  std::string text;
-  const char* copied = object.data();  // up to here
-  const char* last = nullptr;          // the end of the last member
-  bool found = false;
-  for (MemberWalk member{object}; member.next();) {
-    const std::string_view old = member.value_text();
-    last = old.data() + old.size();
-    if (member.name() != name) continue;
-    text.append(copied, old.data()).append(value);
-    copied = last;
-    found = true;
-  }
-  if (!found) {
-    const bool first = last == nullptr;
-    if (first) last = object.data() + object.find('{') + 1;
-    text.append(copied, last).append(first ? "" : ",");
-    append_quoted(text, name);
-    text.append(":").append(value);
-    copied = last;
-  }
-  return text.append(copied, object.data() + object.size());
-}
-
 }  // namespace
 
 Result<Definition> read_schedule(std::string_view name, std::string_view record,
@@ -259,16 +230,11 @@ Result<Definition> read_schedule(std::string_view name, std::string_view record,
   if (name.find("\xef\xbf\xbd") != std::string_view::npos) {  // how Consul shows other bytes
     return fail(ErrorCode::kInvalid, "its name is not valid UTF-8");
   }
-  if (const auto object = check_object(record); !object) {
-    if (!is_utf8(record)) {
-      return fail(ErrorCode::kInvalid, "expected a JSON object, got bytes that are not UTF-8");
-    }
-    return tl::unexpected(object.error());
-  }
+  if (const auto object = check_object(record); !object) return tl::unexpected(object.error());
   Fields fields;
   for (MemberWalk member{record}; member.next();) {
     if (const auto read = read_field(member.name(), member.value_text(), fields); !read) {
-      return in(member.name(), read.error());
+      return in_field(member.name(), read.error());
     }
     if (is_of_rule(member.name())) {
       fields.rule.append(member.name()).append(member.value_text());
@@ -276,9 +242,9 @@ Result<Definition> read_schedule(std::string_view name, std::string_view record,
   }
   LICTOR_TRY(auto rule, rule_of(fields));
   const auto zone_name = zone_of(fields);
-  if (!zone_name) return in("timezone", zone_name.error());
+  if (!zone_name) return in_field("timezone", zone_name.error());
   auto zone = zones.find(*zone_name);
-  if (!zone) return in("timezone", zone.error());
+  if (!zone) return in_field("timezone", zone.error());
   LICTOR_TRY(auto schedule, schedule::Schedule::make(
                                 {std::move(rule), *std::move(zone), fields.start, fields.end}));
   if (fields.task.empty())
@@ -336,6 +302,30 @@ void ScheduleCache::forget() {
   const std::lock_guard lock{mutex_};
   zones_.forget();
   known_.clear();
+}
+
+std::string with_member(std::string_view object, std::string_view name, std::string_view value) {
+  std::string text;
+  const char* copied = object.data();  // up to here
+  const char* last = nullptr;          // the end of the last member
+  bool found = false;
+  for (MemberWalk member{object}; member.next();) {
+    const std::string_view old = member.value_text();
+    last = old.data() + old.size();
+    if (member.name() != name) continue;
+    text.append(copied, old.data()).append(value);
+    copied = last;
+    found = true;
+  }
+  if (!found) {
+    const bool first = last == nullptr;
+    if (first) last = object.data() + object.find('{') + 1;
+    text.append(copied, last).append(first ? "" : ",");
+    append_quoted(text, name);
+    text.append(":").append(value);
+    copied = last;
+  }
+  return text.append(copied, object.data() + object.size());
 }
 
 std::string with_last_tick(std::string_view record, Tick last, std::string_view task_id) {

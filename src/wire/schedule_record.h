@@ -50,8 +50,11 @@ class ScheduleCache {
   std::map<std::string, core::SchedulesListed::Entry> known_;  // by key
 };
 
-/// The record with its lastTick set, and its lastTask unless `task_id` is empty; everything else as
-/// it was written, to the byte. read_schedule() has accepted `record`.
+/// The JSON object with the member's value, JSON too, set or added; the rest copied to the byte.
+[[nodiscard]] std::string with_member(std::string_view object, std::string_view name,
+                                      std::string_view value);
+/// The record with its lastTick set, and its lastTask unless `task_id` is empty.
+/// read_schedule() has accepted `record`.
 [[nodiscard]] std::string with_last_tick(std::string_view record, schedule::Tick last,
                                          std::string_view task_id);
 /// The same for lastTask alone.

@@ -35,6 +35,7 @@
 #include "core/effect.h"
 #include "core/event.h"
 #include "wire/layout.h"
+#include "wire/record.h"
 
 namespace lictor::wire {
 
@@ -60,7 +61,9 @@ class TransactionPlan final : public core::CostModel {
                                          std::size_t transaction_bytes) const override {
     return wire::record_limit(layout_, key, transaction_bytes);
   }
-  [[nodiscard]] std::size_t unreadable_size(std::string_view record) const override;
+  [[nodiscard]] std::size_t unreadable_size(std::string_view record) const override {
+    return raw_size(record);
+  }
 
  private:
   Layout layout_;
@@ -68,7 +71,7 @@ class TransactionPlan final : public core::CostModel {
 };
 
 /// The request's body.
-[[nodiscard]] std::string transaction_body(const Layout& layout, std::string_view node,
+[[nodiscard]] std::string transaction_body(const Layout& layout, const std::string& node,
                                            const core::Commit& commit);
 
 /// The value of rate_limit's key: when the bucket is full again.

@@ -36,11 +36,6 @@ expect("cas of a new key that is there", c.kv.put("py/a", "3", cas=0), False)
 expect("delete with cas", c.kv.delete("py/a", cas=at), False)
 expect("consistent", c.kv.get("py/a", consistency="consistent")[1]["Value"], b"2")
 expect("stale, with a token", c.kv.get("py/a", consistency="stale", token="any")[1]["Value"], b"2")
-try:
-    c.kv.get("py/a", dc="none")
-    sys.exit("an unknown datacenter was found")
-except consul.ConsulException as error:
-    assert "No path to datacenter" in str(error), error
 
 # Other clients go by the type of an answer: without one they take "false" for a text, and so for true.
 url = f"{c.http.base_uri}/v1/kv/py/a"

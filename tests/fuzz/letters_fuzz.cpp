@@ -23,10 +23,10 @@ wire::KvEntry entry(std::string key, std::string value) {
 }
 
 void check_letter(const std::string& text) {
-  const auto letter = client::view_dead_letter(layout(), entry(layout().dead_prefix + "a~2", text));
+  const auto letter = client::view_dead_letter(layout(), entry(layout().dead_prefix + "a,2", text));
   FUZZ_REQUIRE(letter.state == TaskState::kDead);
   FUZZ_REQUIRE(letter.record == text);
-  FUZZ_REQUIRE(letter.id == "a~2");
+  FUZZ_REQUIRE(letter.id == "a,2");
   const auto done = client::view_done(layout(), entry(layout().done_prefix + "a", text));
   FUZZ_REQUIRE(done.state == TaskState::kDone);
   static_cast<void>(wire::done_at(text));

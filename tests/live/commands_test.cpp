@@ -24,7 +24,8 @@ json record_of(const std::string& type = "Record") {
 
 void put_letter(World& world, const std::string& id, const json& record,
                 const std::string& reason = "failed", const std::string& at = {}) {
-  world.kv.put_json(world.dead_key(id), {{"record", record},
+  world.kv.put_json(world.dead_key(id), {{"key", world.task_key(id.substr(0, id.find(',')))},
+                                         {"record", record},
                                          {"reason", reason},
                                          {"error", "exit 3"},
                                          {"attempts", 3},
@@ -169,7 +170,7 @@ TEST_CASE("a leader who comes while many tasks are written starts them in their 
 TEST_CASE("dead letters are listed, shown and purged") {
   World world;
   put_letter(world, "x", record_of("A"));
-  put_letter(world, "x~2", record_of("A"));
+  put_letter(world, "x,2", record_of("A"));
   put_letter(world, "y", record_of("B"), "owner lost", "2099-01-01T00:00:00Z");
   world.kv.put_json(world.task_key("waits"), record_of());
   const auto ids = [&](std::vector<std::string> arguments) {
@@ -180,11 +181,11 @@ TEST_CASE("dead letters are listed, shown and purged") {
     std::sort(found.begin(), found.end());
     return found;
   };
-  CHECK(ids({"dead", "list"}) == std::vector<std::string>{"x", "x~2", "y"});
+  CHECK(ids({"dead", "list"}) == std::vector<std::string>{"x", "x,2", "y"});
   CHECK(ids({"dead", "list", "--type", "B"}) == std::vector<std::string>{"y"});
-  CHECK(ids({"dead", "list", "--reason", "failed"}) == std::vector<std::string>{"x", "x~2"});
-  CHECK(ids({"dead", "list", "--older-than", "1h"}) == std::vector<std::string>{"x", "x~2"});
-  CHECK(ids({"dead", "show", "x"}) == std::vector<std::string>{"x", "x~2"});
+  CHECK(ids({"dead", "list", "--reason", "failed"}) == std::vector<std::string>{"x", "x,2"});
+  CHECK(ids({"dead", "list", "--older-than", "1h"}) == std::vector<std::string>{"x", "x,2"});
+  CHECK(ids({"dead", "show", "x"}) == std::vector<std::string>{"x", "x,2"});
   CHECK(lictor(world, {"dead", "show", "waits"}).exit_code == 3);
 
   CHECK(lictor(world, {"dead", "purge", "x"}).exit_code == 0);

@@ -56,7 +56,7 @@ void put_all(Kv& kv, const std::vector<std::string>& keys, const std::string& ba
 TEST_CASE("records that nobody can read are told of once, where one looks, and others run on") {
   World world;
   const std::vector<std::pair<std::string, std::string>> bad{
-      {"", "no bytes"},
+      {"", "unexpected end of input"},
       {"\xef\xbb\xbf", "expected a JSON object"},
       {"\xef\xbb\xbf\xef\xbb\xbf{\"taskType\":\"Record\"}", "byte order marks"},
       {std::string{"{\"taskType\":\"Record\"}\0x", 23}, "NUL"},

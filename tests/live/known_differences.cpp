@@ -44,25 +44,6 @@ constexpr std::string_view kNoUuid =
     "failed session lookup: index error: UUID must be 36 characters";
 
 const std::vector<KnownAnswer> kAnswers{
-    {{1, 11, 0},
-     "a path that is no endpoint is named so in the 404",
-     [](const std::string&, http::Response& real, http::Response& said) {
-       if (real.status != 404 || !said.body.empty() ||
-           real.body != "Invalid URL path: not a recognized HTTP API endpoint\n") {
-         return false;
-       }
-       real.body.clear();
-       return true;
-     }},
-    {{1, 9, 0},
-     "the sessions of an unknown node have the index of all sessions",
-     [](const std::string& target, http::Response& real, http::Response& said) {
-       if (target != "/v1/session/node/none" || real.consul_index <= said.consul_index) {
-         return false;
-       }
-       real.consul_index = said.consul_index = 0;
-       return true;
-     }},
     {{1, 9, 0},
      "a refused write says that it was not applied",
      [](const std::string&, http::Response& real, http::Response& said) {

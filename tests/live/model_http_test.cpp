@@ -66,7 +66,6 @@ TEST_CASE("statuses and headers are those of a Consul, which takes a service, to
                          {"PUT", "/v1/agent/check/pass/service:w1"},
                          {"PUT", "/v1/agent/service/deregister/w1"},
                          {"GET", "/v1/acl/tokens"},
-                         {"GET", "/v1/session/node/"},
                          {"GET", "/v1/kv/up"},
                          {"GET", "/v1/kv/up?pretty"},
                          {"GET", "/v1/kv/up?raw"},
@@ -83,8 +82,7 @@ TEST_CASE("statuses and headers are those of a Consul, which takes a service, to
                          {"GET", "/v1/session/create"},
                          {"POST", "/v1/session/create"},
                          {"GET", "/v1/session/info/short"},
-                         {"GET", "/v1/session/list?pretty"},
-                         {"GET", "/v1/none"}};
+                         {"GET", "/v1/session/list?pretty"}};
   const ConsulAgent consul;
   dev::Model model{{1, consul.node()}};
   for (const auto& [method, target, body] : asked) {

@@ -134,7 +134,7 @@ class Script {
   Step read() {
     const std::size_t drawn = draw(4);
     if (drawn == 0) {
-      return named("GET", path(key()) + one_of("", "?raw", "?consistent", "?stale&consistent"));
+      return named("GET", path(key()) + one_of("", "?raw", "?consistent", "?stale"));
     }
     if (drawn < 3) {
       return named("GET", path(prefix()) + (drawn == 1 ? "?recurse"
@@ -142,9 +142,8 @@ class Script {
                                                                 "?keys&separator=a")));
     }
     return named(one_of("GET", "PUT", "POST"),
-                 one_of("/v1/kv/", "/v1/kv/%09", "/v1/txn", "/v1/kv/x?ns=a", "/v1/kv/x?dc=no",
-                        "/v1/session/info/", "/v1/session/create/x", "/v1/kv/x?index=1&wait=5",
-                        "/v1/kv/x?index=-1"));
+                 one_of("/v1/kv/", "/v1/kv/%09", "/v1/txn", "/v1/session/info/",
+                        "/v1/kv/x?index=1&wait=5", "/v1/kv/x?index=-1"));
   }
 
   std::string operation() {
@@ -191,7 +190,7 @@ class Script {
     if (drawn == 0) return named("PUT", "/v1/session/renew/{s}");
     if (drawn == 1) return named("PUT", "/v1/session/destroy/{s}");
     if (drawn == 2) return named("GET", "/v1/session/info/{s}");
-    if (drawn == 3) return named("GET", one_of("/v1/session/list", "/v1/session/node/none"));
+    if (drawn == 3) return named("GET", "/v1/session/list");
     return plain(
         "PUT", "/v1/session/create",
         one_of(R"({"TTL":"9.999s"})", R"({"TTL":"10"})", R"({"TTL":10})", R"({"TTL":"abc"})",

@@ -589,46 +589,44 @@ EDITS = [
     ),
     (
         "wire/transaction_plan.cpp",
-        """kOfTask, "cas", {{}, op.key}, op.index, op.flags, &op});""",
-        """kOfTask, FAULT(NoCas) ? "set" : "cas", {{}, op.key}, op.index,
-        FAULT(FlagsDropped) ? 0 : op.flags, &op});""",
+        """kOfTask, "cas", op.key, op.index, op.flags,
+""",
+        """kOfTask, FAULT(NoCas) ? "set" : "cas", op.key, op.index,
+        FAULT(FlagsDropped) ? 0 : op.flags,
+""",
     ),
     (
         "wire/transaction_plan.cpp",
         """  if (!op.writes.empty() || op.done) {
-    take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index});
+    take({Part::kTask, kOfTask, "check-index", op.key, op.index});
   }
 """,
         """  const bool checked = (!op.writes.empty() || op.done) && !FAULT(FinishUnchecked);
   const bool late = FAULT(CheckAfterDelete);
-  const auto check = [&] { take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index}); };
+  const auto check = [&] { take({Part::kTask, kOfTask, "check-index", op.key, op.index}); };
   if (checked && !late) check();
 """,
     ),
     (
         "wire/transaction_plan.cpp",
-        """  take({Part::kTask, kOfTask, "delete-cas", {{}, op.key}, op.index});
+        """  take({Part::kTask, kOfTask, "delete-cas", op.key, op.index});
 }
 
 template <class Take>
-void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
-        """  take({Part::kTask,
-        kOfTask,
-        FAULT(PlainDelete) ? "delete" : "delete-cas",
-        {{}, op.key},
-        op.index});
+void each_step(const Layout& layout, const std::string& node, const core::BuryOp& op, Take&& take) {""",
+        """  take({Part::kTask, kOfTask, FAULT(PlainDelete) ? "delete" : "delete-cas", op.key, op.index});
   if (checked && late) check();
 }
 
 template <class Take>
-void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
+void each_step(const Layout& layout, const std::string& node, const core::BuryOp& op, Take&& take) {""",
     ),
     (
         "wire/transaction_plan.cpp",
-        """  take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index});
+        """  take({Part::kTask, kOfTask, "check-index", op.key, op.index});
   take({Part::kDeadLetter,""",
         """  if (!FAULT(BuryUnchecked)) {
-    take({Part::kTask, kOfTask, "check-index", {{}, op.key}, op.index});
+    take({Part::kTask, kOfTask, "check-index", op.key, op.index});
   }
   take({Part::kDeadLetter,""",
     ),
@@ -838,14 +836,13 @@ void each_step(const Layout& layout, const core::BuryOp& op, Take&& take) {""",
     ),
     (
         "wire/transaction_plan.cpp",
-        """bucket{Part::kRate, "the bucket of rate_limit", "cas",""",
-        """bucket{Part::kRate, "the bucket of rate_limit", FAULT(BucketUnchecked) ? "set" : "cas",""",
+        """take({Part::kRate, "the bucket of rate_limit", "cas",""",
+        """take({Part::kRate, "the bucket of rate_limit", FAULT(BucketUnchecked) ? "set" : "cas",""",
     ),
     (
         "wire/transaction_plan.cpp",
-        """base64_size(size_of(step.value, node));""",
-        """
-             (FAULT(CountsText) ? size_of(step.value, node) : base64_size(size_of(step.value, node)));""",
+        """base64_size(value);""",
+        """(FAULT(CountsText) ? value : base64_size(value));""",
     ),
     (
         "core/reading/batch_size.h",

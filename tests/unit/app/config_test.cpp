@@ -24,7 +24,7 @@ TEST_CASE("what members tell of their configuration holds no token and no passwo
       "Http": {"http": {"url": "http://127.0.0.1/?key=s3cret", "headers": {"X-Key": "s3cret"}}}}}]})");
   std::string told;
   for (const auto& [part, settings] : config.parts) told += part + ' ' + settings + '\n';
-  CHECK(contains(told, "10s"));
+  CHECK(contains(told, "default/Exec"));
   CHECK_FALSE(contains(told, "s3cret"));
 }
 

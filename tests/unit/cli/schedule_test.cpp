@@ -275,9 +275,6 @@ TEST_CASE("why tells of a tick without a task what its schedule knows") {
   CHECK(contains(reason(with(last), "s/20261123T000000Z"), "the tick was skipped"));
   CHECK(contains(reason(with(R"("lastTask":"s/20261124T000000Z",)" + last), "s/20261124T000000Z"),
                  "its task was made and is gone"));
-  const std::string old = "s@2026-11-24T00:00:00Z";  // as older versions named it
-  CHECK(contains(reason(with(R"("lastTask":")" + old + R"(",)" + last), old),
-                 "was made and is gone"));
   CHECK(contains(reason("nonsense", "s/20261124T000000Z"), "makes no tasks: "));
   // No tick, no schedule: as for any id.
   CHECK(contains(reason(with(""), "s@now"), "no task s@now in queue"));

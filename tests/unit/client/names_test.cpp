@@ -262,19 +262,7 @@ TEST_CASE("a dead letter's task is the one whose key it tells, whatever the lett
   CHECK(task_of("report,55", key("lictor/q/tasks/report")) == "report");
   CHECK(task_of("report,55,70", key("lictor/q/tasks/report,55")) == "report,55");
   CHECK(task_of("report", key("elsewhere/report")).empty());
-  // Those of older versions: the number is no part of the task's id, unless the record says so.
-  const auto old = [&](const std::string& name, const std::string& record) {
-    return task_of(name, "{\"record\":" + record + "}");
-  };
-  CHECK(old("x", "{}") == "x");
-  CHECK(old("x~2", "{}") == "x");
-  CHECK(old("x~12", R"({"taskId":"x"})") == "x");
-  CHECK(old("x~2", R"({"taskId":"x~2"})") == "x~2");
-  CHECK(old("x~1", "{}") == "x~1");
-  CHECK(old("x~02", "{}") == "x~02");
-  CHECK(old("x~y", "{}") == "x~y");
-  CHECK(old("x~", "{}") == "x~");
-  CHECK(old("x~2", "[]") == "x");
+  CHECK(task_of("x~2", R"({"record":{}})") == "x~2");
 }
 
 // A queue in the model of Consul, its dead letters as lictor writes them.
@@ -336,10 +324,6 @@ TEST_CASE("retry takes the newest dead letter of the task, or the letter that is
   CHECK(yard.task("x,7").empty());
   CHECK(contains(yard.task("x"), "x,7"));
 
-  yard.put(yard.layout.dead_prefix + "old", "{\"record\":{\"taskType\":\"T\"}}");
-  yard.put(yard.layout.dead_prefix + "old~2", "{\"record\":{\"taskType\":\"T\",\"taskPara\":2}}");
-  CHECK(yard.client.retry("old")->id == "old~2");
-  CHECK(contains(yard.task("old"), "taskPara"));
   yard.put(yard.layout.dead_prefix + "far", R"({"key":"app/far","record":{"taskType":"T"}})");
   CHECK(yard.client.retry("far").error().code == ErrorCode::kInvalid);
   CHECK(yard.client.purge("far"));

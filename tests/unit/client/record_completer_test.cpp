@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/new_record.h"
+#include "unit/contains.h"
 #include "unit/refusal.h"
 
 namespace lictor::client {
@@ -87,9 +88,9 @@ TEST_CASE("a generated time is replaced in place") {
 
 TEST_CASE("the error for a bad line names the expected and the found value") {
   Lines lines;
-  CHECK(lines.refuse("not json").starts_with("expected a JSON object, got what is not JSON"));
+  CHECK(lines.refuse("not json").starts_with("expected a JSON object, got a parse error"));
   CHECK(lines.refuse("[1]") == "expected a JSON object, got [1]");
-  CHECK(lines.refuse("{\"a\":\"\xff\"}") == "expected a JSON object, got bytes that are not UTF-8");
+  CHECK(contains(lines.refuse("{\"a\":\"\xff\"}"), "ill-formed UTF-8"));
   CHECK(lines.refuse(R"({"taskId":7})") == "taskId: expected a string, got 7");
   CHECK(lines.refuse(R"({"taskId":"x/../y"})") == R"(taskId: "x/../y" has the segment "..")");
   CHECK(

@@ -109,9 +109,9 @@ TEST_CASE("a dead letter has its task, reason and time; another value there is s
   const TaskInfo view = letter_of(
       R"({"record":{"taskType":"T","serialKey":"k"},"reason":"failed","error":"exit 3",)"
       R"("attempts":3,"lost":1,"output_tail":"bye","at":"2026-11-21T01:00:00.000Z","node":"h"})",
-      "a/42~2");
+      "a/42,7");
   CHECK(view.state == TaskState::kDead);
-  CHECK(view.id == "a/42~2");
+  CHECK(view.id == "a/42,7");
   CHECK(view.type == "T");
   CHECK(view.serial_key == "k");
   CHECK(view.reason == "failed");

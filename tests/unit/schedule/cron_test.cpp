@@ -59,9 +59,9 @@ TEST_CASE("an expression matches the times that its fields name") {
       {"0 0 L-3 * *", "2024-02-01T00:00", "2024-02-26T00:00 2024-03-28T00:00 2024-04-27T00:00"},
       {"0 0 l-30,15 2-3 *", "2026-02-01T00:00",
        "2026-02-15T00:00 2026-03-01T00:00 2026-03-15T00:00"},
-      {"0 30 9 ? * MON-FRI *", "2026-11-28T00:00", "2026-11-30T09:30"},
-      {"0 30 9 1 * ? ?", "2026-11-28T00:00", "2026-12-01T09:30"},
-      {"0 0 0 ? * sun#2 *", "2026-11-01T00:00", "2026-11-08T00:00"},
+      {"0 30 9 ? * MON-FRI", "2026-11-28T00:00", "2026-11-30T09:30"},
+      {"0 30 9 1 * ?", "2026-11-28T00:00", "2026-12-01T09:30"},
+      {"0 0 0 ? * sun#2", "2026-11-01T00:00", "2026-11-08T00:00"},
       {"0 0 30-L 4,5 *", "2026-04-01T00:00", "2026-04-30T00:00 2026-05-30T00:00 2026-05-31T00:00"},
       {"0 0 * * 5L", "2026-11-01T00:00", "2026-11-27T00:00 2026-12-25T00:00"},
       {"0 0 * * L5", "2026-11-01T00:00", "2026-11-27T00:00"},
@@ -164,13 +164,8 @@ TEST_CASE("an error names the field, what was expected and what was found") {
        "date: name days of the week instead"},
       {"0 0 L-31 * *", R"(day of month: expected L, or L-1 to L-30, got "L-31")"},
       {"0 0 L3 * *", R"(day of month: expected L, or L-1 to L-30, got "L3")"},
-      {"0 0 0 * * ? 2027", "year: expected *, got \"2027\"; leave it out, and set start and end"},
-      {"0 0 0 ? * 2 *",
-       "day of week: expected names where there are seven fields, got \"2\", where 1 is Sunday in "
-       "Quartz and Monday here; write sun to sat"},
-      {"0 0 0 ? * mon,6#3 *",
-       "day of week: expected names where there are seven fields, got \"mon,6#3\", where 1 is "
-       "Sunday in Quartz and Monday here; write sun to sat"},
+      {"0 0 0 * * ? *",
+       R"(expected five fields, or six with seconds first, got 7: "0 0 0 * * ? *")"},
       {"* * * *", R"(expected five fields, or six with seconds first, got 4: "* * * *")"},
       {"* * * * * * * *",
        R"(expected five fields, or six with seconds first, got 8: "* * * * * * * *")"},
@@ -201,10 +196,6 @@ TEST_CASE("matches are looked for in [from, before)") {
   CHECK(daily.next(noon, noon + std::chrono::seconds{1}) == noon);
   CHECK_FALSE(daily.next(noon, noon).has_value());
   CHECK_FALSE(daily.next(noon + std::chrono::seconds{1}, noon + std::chrono::days{1}).has_value());
-  CHECK(daily.count(noon, noon) == 0);
-  CHECK(daily.count(noon, noon + std::chrono::seconds{1}) == 1);
-  CHECK(daily.count(noon, noon + std::chrono::days{365}) == 365);
-  CHECK(daily.count(noon + std::chrono::seconds{1}, noon + std::chrono::days{365}) == 364);
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ TEST_CASE("a schedule of each second that nobody served for ten years is no burd
   const Due due = due_ticks(each_second.schedule, each_second.missed, tick("2016-11-24T00:00:00Z"),
                             tick("2026-11-24T00:00:00Z"), tick("2026-11-23T23:59:59Z"));
   CHECK(due.make.size() == 4);
-  CHECK(due.skipped == 3652 * 86'400 - 4);
+  CHECK(due.skipped == Schedule::kMostCounted);
   CHECK(due.last == tick("2026-11-24T00:00:00Z"));
 }
 

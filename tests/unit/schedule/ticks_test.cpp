@@ -246,12 +246,10 @@ TEST_CASE("a tick names its task") {
   CHECK(tick_text(at) == "2026-11-24T09:30:00Z");
   CHECK(tick_id("backup", at) == "backup/20261124T093000Z");
   CHECK(tick_id("db/x", kFirstTick) == "db/x/00010101T000000Z");
-  for (const char* id : {"db/backup/20261124T093000Z", "db/backup@2026-11-24T09:30:00Z"}) {
-    const auto read = parse_tick_id(id);
-    REQUIRE(read);
-    CHECK(read->schedule_name == "db/backup");
-    CHECK(read->tick == at);
-  }
+  const auto read = parse_tick_id("db/backup/20261124T093000Z");
+  REQUIRE(read);
+  CHECK(read->schedule_name == "db/backup");
+  CHECK(read->tick == at);
   for (const char* id : {"", "backup", "20261124T093000Z", "/20261124T093000Z", "backup/20261124",
                          "backup/2026-11-24T09:30:00Z", "backup/20261324T093000Z", "backup@soon",
                          "backup@20261124T093000Z", "backup/20261124T093000.5Z"}) {
