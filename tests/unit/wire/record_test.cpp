@@ -314,15 +314,6 @@ TEST_CASE("a job is given what the producer wrote, whoever has tried it before")
   CHECK(*unstamped_record(task("\xef\xbb\xbf {\"taskType\":\"T\"}\n")) == R"({"taskType":"T"})");
 }
 
-TEST_CASE("split members lose what lictor wrote, as a record does") {
-  auto members = *split_object(R"({"taskAttempt":2,"taskTaken":"true","taskType":"T"})");
-  CHECK(unstamp(members));
-  REQUIRE(members.size() == 2);
-  CHECK(members[0].value_text == "\"false\"");
-  CHECK(members[1].name == "taskType");
-  CHECK_FALSE(unstamp(members));
-}
-
 TEST_CASE("a claim and a retry look like this") {
   CHECK(restamp_record(R"({"taskType":"T","taskTaken":"false"})", claimed()) ==
         R"({"taskType":"T","taskTaken":"true","taskAttempt":2,"taskLost":1,)"
