@@ -37,9 +37,9 @@ class JobResult {
   };
 
   [[nodiscard]] static JobResult done() { return {Status::kDone, {}}; }
-  /// `result` is kept with the finished task, where the queue keeps a history. Its strings must be
-  /// UTF-8, its text of at most 524,288 bytes, nested at most 512 levels deep; else the attempt has
-  /// failed, and counts like any other.
+  /// `result` is kept with the finished task, where the queue keeps a history and the transaction
+  /// that finishes the task has room. Its strings must be UTF-8, its numbers finite, and it is nested
+  /// at most 512 levels deep; else the attempt has failed, and counts like any other.
   [[nodiscard]] static JobResult done(nlohmann::json result) {
     JobResult done{Status::kDone, {}};
     done.result_ = std::move(result);

@@ -68,25 +68,15 @@ Result<std::string> to_commit(const std::vector<KvWrite>& writes) {
   return list.dump();
 }
 
-Result<std::string> to_result(const json& value) {
-  if (const auto checked = check_depth(value); !checked) {
-    return fail(checked.error().code, "result: " + checked.error().message);
-  }
-  try {
-    return value.dump();
-  } catch (const json::exception&) {
-    return fail(ErrorCode::kInvalid, "result: expected strings in UTF-8, got other bytes");
-  }
-}
-
 Result<void> hand_over(const Context& context, const JobResult& result, exec::Exit& exit) {
   if (const auto writes = context.writes(); !writes.empty()) {
     LICTOR_TRY(auto commit, to_commit(writes));
     exit.commit = std::move(commit);
   }
   if (result.result()) {
-    LICTOR_TRY(auto text, to_result(*result.result()));
-    exit.result = std::move(text);
+    auto text = checked_text(*result.result());
+    if (!text) return fail(text.error().code, "result: " + text.error().message);
+    exit.result = *std::move(text);
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include <nlohmann/json.hpp>
 
@@ -25,6 +26,12 @@ bool is_plainly_an_object(std::string_view text) {
 }
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+bool is_finite(const json& value) {
+  if (value.is_number_float()) return std::isfinite(value.get<double>());
+  if (!value.is_structured()) return !value.is_discarded();
+  return std::all_of(value.begin(), value.end(), is_finite);
+}
 
 bool is_deeper(const json& value, std::size_t max_depth) {
   if (!value.is_structured()) return false;
@@ -155,6 +162,17 @@ Result<void> check_depth(const json& value) {
   if (!is_deeper(value, kMaxJsonDepth)) return {};
   return fail(ErrorCode::kInvalid, "expected at most " + std::to_string(kMaxJsonDepth) +
                                        " levels of arrays and objects, got more");
+}
+
+// dump() throws for bytes that are not UTF-8, and makes null of a number that is not finite.
+Result<std::string> checked_text(const json& value) {
+  if (const auto checked = check_depth(value); !checked) return tl::unexpected(checked.error());
+  if (!is_finite(value)) return fail(ErrorCode::kInvalid, "expected JSON, got NaN or infinity");
+  try {
+    return value.dump();
+  } catch (const json::exception&) {
+    return fail(ErrorCode::kInvalid, "expected strings and names in UTF-8, got other bytes");
+  }
 }
 
 void append_quoted(std::string& to, std::string_view text) {

@@ -73,6 +73,10 @@ inline constexpr std::size_t kAnyDepth = std::numeric_limits<std::size_t>::max()
 /// Errors: kInvalid, `value` nests more than kMaxJsonDepth arrays and objects.
 [[nodiscard]] Result<void> check_depth(const nlohmann::json& value);
 
+/// `value` as text. Errors: kInvalid, what JSON cannot hold: strings that are not UTF-8, numbers that
+/// are not finite; or more than kMaxJsonDepth levels.
+[[nodiscard]] Result<std::string> checked_text(const nlohmann::json& value);
+
 /// `text` as a JSON string with its quotes; what is not UTF-8 becomes U+FFFD.
 [[nodiscard]] std::string json_quoted(std::string_view text);
 /// The same, added to `to`.

@@ -127,7 +127,7 @@ std::optional<Duration> parse_duration(std::string_view text) {
 std::string format_duration(Duration duration) {
   const auto us = duration_cast<microseconds>(duration).count();
   if (us == 0) return "0s";
-  if (us < 0) return "-" + format_duration(-duration);
+  if (us < 0) return "-" + format_duration(microseconds{-us});  // not of the least Duration itself
   if (us % 3'600'000'000 == 0) return std::to_string(us / 3'600'000'000) + "h";
   if (us % 60'000'000 == 0) return std::to_string(us / 60'000'000) + "m";
   const bool seconds_long = us >= 1'000'000;

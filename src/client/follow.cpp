@@ -32,7 +32,8 @@ class Follower {
  public:
   Follower(const Queue& queue, const std::string& id, const WaitOptions& options)
       : queue_(queue), id_(id), key_(queue.layout.task_key(id)), options_(options) {
-    if (options.timeout) until_ = boot_now() + *options.timeout;
+    const Instant now = boot_now();
+    if (options.timeout) until_ = now + std::min(*options.timeout, Instant::max() - now);
   }
 
   Result<Ending> run() {

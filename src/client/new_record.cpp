@@ -44,18 +44,6 @@ Result<NewRecord> checked(NewRecord made) {
       .map([&] { return std::move(made); });
 }
 
-// dump() throws for bytes that are not UTF-8; no exception may leave the library.
-Result<std::string> text_of(const nlohmann::json& parameters) {
-  if (const auto checked = check_depth(parameters); !checked) {
-    return refuse("parameters", checked.error().message);
-  }
-  try {
-    return parameters.dump();
-  } catch (const nlohmann::json::type_error&) {
-    return refuse("parameters", "expected strings and names in UTF-8, got other bytes");
-  }
-}
-
 // Adds the fields that say what to run, and how. They are common to a task and to a schedule's
 // template, which has no id and no time.
 void add_work(const RecordFields& fields, ObjectText& record) {
@@ -138,7 +126,9 @@ Result<NewRecord> make_record(const NewTask& task, WallTime now, TaskIds& ids) {
   fields.type = task.type;
   fields.task_time = task.time.value_or(now);
   fields.made_time = !task.time;
-  LICTOR_TRY(fields.para, text_of(task.parameters));
+  auto parameters = checked_text(task.parameters);
+  if (!parameters) return refuse("parameters", parameters.error().message);
+  fields.para = *std::move(parameters);
   fields.execute_at = task.execute_at;
   fields.expire_at = task.expire_at;
   if (!task.serial_key.empty()) fields.serial_key = task.serial_key;

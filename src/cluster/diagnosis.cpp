@@ -102,12 +102,15 @@ void check_desired_partitions(const Fleet& fleet, const std::string& queue, List
 
 // A silent leader is an error, since its tasks wait; a silent follower is a warning.
 void check_member(const Member& member, const Fleet& fleet, List& out) {
-  if (const WallTime now = wall_now(); const auto seen = parse_rfc3339(member.seen)) {
-    if (*seen - now > kClockSkew) {
+  if (const auto seen = parse_rfc3339(member.seen)) {
+    const auto ahead = *seen - wall_now();
+    const bool is_behind = member.answers == true && -ahead > kLateEntry;
+    if (ahead > kClockSkew || is_behind) {
       out.warning(
           "clock",
-          fmt::format("the clock of {} is {} or more ahead of this host's", member.node,
-                      rounded_duration(std::min(*seen - now, kYear))),
+          fmt::format("the clock of {} is {} or more {} this host's", member.node,
+                      rounded_duration(std::clamp(is_behind ? -ahead : ahead, -kYear, kYear)),
+                      is_behind ? "behind" : "ahead of"),
           "the leader's clock decides when a task is due: have every host keep time by NTP");
     }
   }

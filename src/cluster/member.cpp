@@ -102,13 +102,12 @@ Result<std::vector<Member>> read_members(client::Store& store, const wire::Layou
 }
 
 std::string unresponsive_reason(const Member& member) {
-  constexpr auto kSilent =
-      std::chrono::seconds{25};  // one entry may be late or lost, clocks differ
   const auto seen = parse_rfc3339(member.seen);
   const WallTime now = wall_now();
   const std::string last = seen ? "last seen " + relative_time(*seen, now) : std::string{};
   if (!member.silence.empty()) return member.silence + (seen ? "; " + last : last);
-  return seen && now - *seen > kSilent ? "was " + last : std::string{};
+  if (member.answers == true) return {};  // then its clock is behind
+  return seen && now - *seen > kLateEntry ? "was " + last : std::string{};
 }
 
 std::string ranges(const Partitions& partitions) {

@@ -7,6 +7,7 @@
 // the member leads, the key members/<node>/drain that an operator wants it to lead nothing, and the
 // admin API whether it lives.
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -63,8 +64,11 @@ struct Member {
                                                        const wire::Layout& layout,
                                                        const client::Locks& locks);
 
-/// Why the member may be dead: its admin API does not answer, or it did not write its entry, as it
-/// does each 10 s, for 25 s. Follows "<name> leads, but". Empty: no reason.
+/// An entry that is older was not written when it should have been, or by a clock that is behind:
+/// it is written each 10 s, and one may be late or lost.
+inline constexpr std::chrono::seconds kLateEntry{25};
+/// Why the member may be dead: its admin API does not answer, or, where that was not asked, its
+/// entry is older than kLateEntry. Follows "<name> leads, but". Empty: no reason.
 [[nodiscard]] std::string unresponsive_reason(const Member& member);
 
 using Partitions = std::vector<std::uint32_t>;  ///< in ascending order

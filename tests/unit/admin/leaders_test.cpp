@@ -133,6 +133,10 @@ TEST_CASE("what is wrong with a divided queue is said by partition and by host")
   fleet.members[1].silence = "its daemon does not answer";
   CHECK(scene.findings() == "b leads partition 1, but its daemon does not answer\n");
   fleet.members[1].silence.clear();
+  // Its entry is old, by this host's clock, and it answers.
+  fleet.members[1].seen = format_rfc3339(wall_now() - std::chrono::seconds{97});
+  CHECK(scene.findings() == "the clock of b is 97s or more behind this host's\n");
+  fleet.members[1].seen.clear();
 
   scene.status_of_b["oldest_due_ms"] = 300'000;
   scene.status_of_b["longest_running_ms"] = 70'000;

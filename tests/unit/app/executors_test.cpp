@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -225,7 +226,11 @@ TEST_CASE("writes and results that Consul cannot take fail the attempt") {
           context.put("app/x", "y");
           return JobResult::done("\xff");
         }}.exit,
-        "result: expected strings in UTF-8, got other bytes");
+        "result: expected strings and names in UTF-8, got other bytes");
+  check(Run{[](const Context&) {
+          return JobResult::done({{"ratio", std::nan("")}});
+        }}.exit,
+        "result: expected JSON, got NaN or infinity");
   for (const std::size_t levels : {513, 200'000}) {
     check(Run{[&](const Context&) {
             return JobResult::done(

@@ -307,7 +307,8 @@ TEST_CASE("durations are written as shortly as they can be read back") {
        {Row{0s, "0s"}, Row{10s, "10s"}, Row{90s, "90s"}, Row{2h, "2h"}, Row{5min, "5m"},
         Row{90min, "90m"}, Row{1500ms, "1.5s"}, Row{150ms, "150ms"}, Row{1001ms, "1.001s"},
         Row{1us, "0.001ms"}, Row{1000001us, "1.000001s"}, Row{86399999999us, "86399.999999s"},
-        Row{1250us, "1.25ms"}, Row{7ns, "0s"}})
+        Row{1250us, "1.25ms"}, Row{7ns, "0s"}, Row{-90s, "-90s"},
+        Row{Duration::min(), "-9223372036.854775s"}})
     CHECK(format_duration(duration) == text);
   Random random{1};
   for (int i = 0; i < 2'000; ++i) {

@@ -1,6 +1,7 @@
 #include "client/client.h"
 
 #include <chrono>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -41,7 +42,12 @@ TEST_CASE("a bad task is refused before anything is sent") {
     CHECK(contains(refused.message, "parameters: expected strings and names in UTF-8"));
   }
   CHECK(client.submit({.type = "T", .max_attempts = 0}).error().code == ErrorCode::kInvalid);
-  CHECK(client.submit({.type = "T", .timeout = -1ns}).error().code == ErrorCode::kInvalid);
+  for (const Duration timeout : {Duration{-1}, Duration::min()}) {
+    CHECK(client.submit({.type = "T", .timeout = timeout}).error().code == ErrorCode::kInvalid);
+  }
+  const double number = std::numeric_limits<double>::quiet_NaN();
+  CHECK(contains(refusal_of(client.submit({.type = "T", .parameters = {{"x", {number}}}})).message,
+                 "parameters: expected JSON, got NaN or infinity"));
   for (const std::size_t levels : {513, 200'000}) {
     NewTask task{.type = "T"};
     task.parameters = nlohmann::json::parse(std::string(levels, '[') + std::string(levels, ']'));
@@ -227,7 +233,7 @@ TEST_CASE("a task is done once a consistent read proves that its key is gone, or
 
 TEST_CASE("an older dead letter of the same id does not count") {
   Followed before{{kNone, letter_at(5), no_names(), kNone}};
-  CHECK(before.follow()->how == Ending::How::kGone);
+  CHECK(before.follow(Duration::max())->how == Ending::How::kGone);
   Followed after{{kNone, letter_at(15), no_names()}};
   const auto ending = after.follow().value();
   REQUIRE(ending.how == Ending::How::kDead);
