@@ -26,7 +26,8 @@ namespace lictor {
 /// attempts. Not thread safe.
 class Worker {
  public:
-  /// A later one of the same name replaces the earlier.
+  /// A later one of the same name replaces the earlier. Throws std::invalid_argument when there is no
+  /// executor.
   void add(std::string name, std::shared_ptr<Executor> executor);
 
   /// A function of a const Context&, such as a lambda, that returns a JobResult, or nothing: done.

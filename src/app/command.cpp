@@ -165,7 +165,7 @@ int run_arguments(const std::vector<std::string>& arguments, const Registry& reg
 namespace lictor {
 
 void Worker::add(std::string name, std::shared_ptr<Executor> executor) {
-  LICTOR_ASSERT(executor != nullptr);
+  if (!executor) throw std::invalid_argument{name + ": expected an executor, got null"};
   executors_.insert_or_assign(std::move(name), std::move(executor));
 }
 

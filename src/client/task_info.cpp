@@ -67,9 +67,9 @@ TaskInfo ended_task(TaskState state, std::string_view prefix, wire::KvEntry entr
 // From the task's record within `ended`, which may be JSON that is no task, as when its time cannot
 // be read.
 void read_producer_fields(const json& ended, TaskInfo& view) {
-  const json record = ended.contains("record")
-                          ? ended.at("record")
-                          : parse_json(text_member(ended, "raw")).value_or(json{});
+  const json raw = parse_json(text_member(ended, "raw")).value_or(json{});
+  // No copy, which recurses: it may be nested without end.
+  const json& record = ended.contains("record") ? ended.at("record") : raw;
   view.type = text_member(record, "taskType");
   view.serial_key = text_member(record, "serialKey");
 }
