@@ -188,24 +188,43 @@ void append_taken(std::string& text, std::string_view before, bool taken) {
   text += quote;
 }
 
-// What stays is copied as text, without the spaces between members.
+// Copies what stays in as few pieces as possible, with the producer's own spacing.
 std::string rewrite(std::string_view object, const core::Stamp& stamp, bool add_taken) {
   std::string text;
   text.reserve(object.size() + kStampBytes);
   text += '{';
-  const auto next = [&]() -> std::string& { return text.size() > 1 ? text += ',' : text; };
-  bool has_taken = false;
+  const char* begin = nullptr;  // of what stays, up to `end`, and is not copied yet
+  const char* end = nullptr;
+  bool goes_on = false;  // where the text ends
+  const auto copy = [&] {
+    if (begin == nullptr || begin == end) return;
+    if (!goes_on && text.size() > 1) text += ',';
+    text.append(begin, end);
+  };
+  bool taken_written = false;
   for (MemberWalk member{object}; member.next();) {
-    const bool is_taken = member.name() == kTaken;
-    if (is_stamp_field(member.name()) && (!is_taken || std::exchange(has_taken, true))) continue;
-    next().append(member.name_text()) += ':';
-    if (is_taken) {
-      append_taken(text, member.value_text(), stamp.taken);
-    } else {
-      text += member.value_text();
+    const std::string_view value = member.value_text();
+    const bool taken = member.name() == kTaken;
+    if (is_stamp_field(member.name()) && (!taken || taken_written)) {
+      copy();
+      begin = nullptr;
+      goes_on = false;
+      continue;
     }
+    if (begin == nullptr) begin = member.name_text().data();
+    end = value.data() + value.size();
+    if (!taken) continue;
+    end = value.data();
+    copy();
+    append_taken(text, value, stamp.taken);
+    begin = end = value.data() + value.size();
+    goes_on = taken_written = true;
   }
-  if (!has_taken && add_taken) next() += stamp.taken ? kTakenMember : kNotTakenMember;
+  copy();
+  if (!taken_written && add_taken) {
+    if (text.size() > 1) text += ',';
+    text += stamp.taken ? kTakenMember : kNotTakenMember;
+  }
   append_stamp(text, stamp);
   text += '}';
   return text;

@@ -47,8 +47,8 @@ struct KvEntry {
 [[nodiscard]] core::StoredRecord read_record(const Layout& layout, KvEntry&& entry);
 
 /// The record with lictor's fields set to `stamp` and everything else as its producer wrote it,
-/// except for spaces between members. taskTaken keeps its place and its form (a string stays a
-/// string). read_record() has accepted `record`.
+/// except for spaces beside changed fields. taskTaken keeps its place and its form (a string stays
+/// a string). read_record() has accepted `record`.
 [[nodiscard]] std::string restamp_record(std::string_view record, const core::Stamp& stamp);
 
 /// The record as its producer wrote it, and as each attempt gets it: taskTaken is false, lictor's

@@ -79,7 +79,7 @@ TEST_CASE("a schedule with a cron expression is read, and makes a task a tick") 
   CHECK_FALSE(record.paused);
   CHECK_FALSE(record.last_tick.has_value());
   CHECK(tick_task("backup", record, kTick) ==
-        R"({"taskType":"Backup","taskPara":{"host": "db7", "at": "2026-11-24T09:30:00Z"},)"
+        R"({"taskType": "Backup", "taskPara": {"host": "db7", "at": "2026-11-24T09:30:00Z"},)"
         R"("executeAt":"2026-11-24T09:30:00Z"})");
 }
 
