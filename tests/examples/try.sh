@@ -83,7 +83,7 @@ try 1 One --para when=later
 grep -q "not before 24h" "$dir/err.log"
 # What only other executors name need not be there.
 try 1 Missing
-grep -q "executors.Missing.exec\[0\].*No such file" "$dir/err.log"
+grep -q "executors.Missing.cwd.*No such file" "$dir/err.log"
 try 3 Okk
 grep -q 'did you mean "Ok"?' "$dir/err.log"
 try 2 Ok --timeout soon
