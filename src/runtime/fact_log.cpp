@@ -87,8 +87,7 @@ constexpr auto kWords = std::to_array<FactWords>({
      "this schedule makes no tasks; correct its record"},
     {Kind::kScheduleAhead, "schedule_ahead", Level::kWarn,
      "the lastTick of this schedule is ahead of the clock, which was wrong then or is now; it "
-     "makes no "
-     "task until then, unless the schedule is removed and added again",
+     "makes no task until then, unless the schedule is removed and added again",
      "last_tick", "ahead"},
     {Kind::kScheduleConfigured, "schedule_configured", Level::kInfo,
      "this schedule is as the configuration has it", "what"},
