@@ -285,6 +285,7 @@ TEST_CASE("which versions are no longer there") {
   CHECK(other.changed == std::vector<std::string>{"l/q/tasks/a"});
   CHECK(other.missing == std::vector<std::string>{"l/q/tasks/b"});
   CHECK(decode(effect, failed("Permission denied")).denied);
+  CHECK(decode(effect, reply(403, "ACL not found")).denied);
   for (const auto& r : {failed("Permission denied"), failed("doesn't exist", 9),
                         failed(std::vector<std::pair<std::string, int>>{}), reply(200, "{"),
                         reply(500, "EOF"), no_reply(http::Delivery::kLost)}) {
@@ -582,6 +583,8 @@ TEST_CASE("a refusal for too many operations says how many there may be") {
   CHECK(decode(commit, refused("(65 > 64)")).outcome == Outcome::kRejected);
   CHECK(decode(Layout{}, fetch, refused("(65 > 64)")).most_operations == 64);
   CHECK_FALSE(decode(Layout{}, fetch, refused("(65 > 64)")).ok);
+  const CheckTasks check{RequestId{7}, {{"t/a", 8}}};
+  CHECK(decode(check, refused("(65 > 64)")).most_operations == 64);
   for (const char* odd : {"(128 > 6", "(65 > many)", "(65)", "(", "(65 > 0)"}) {
     CHECK(decode(commit, refused(odd)).most_operations == limits::kLeastOperations);
   }
