@@ -74,10 +74,10 @@ void LockKeeper::release_unused(const std::function<bool(LeaseSlot)>& busy) {
   }
   if (free.empty()) return;
   // If fork() fails, the session's TTL and the lock-delay free the lock, as after a host's crash.
-  (void)children_.start([&] {
+  static_cast<void>(children_.start([&] {
     end_after(2 * kLockReleaseTimeout);
     emit(release_locks_(free));
-  });
+  }));
 }
 
 }  // namespace lictor::exec

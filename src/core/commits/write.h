@@ -23,9 +23,10 @@ struct Write {
 
   Purpose purpose = Purpose::kMark;
   std::shared_ptr<const Op> op;
-  SharedOptional<Claim> claim;  // that the task carries by then
-  std::uint32_t partition = 0;  // under whose fence
-  bool dropped = false;         // the partition was lost while this was on its way
+  SharedOptional<Claim> claim;   // that the task carries by then
+  std::uint32_t partition = 0;   // under whose fence
+  bool dropped = false;          // the partition was lost while this was on its way
+  bool may_have_landed = false;  // no answer came, once
   // The version that `op` goes on from, where another client wrote beside our claim.
   std::shared_ptr<const Task> rewritten{};
   std::string refusal{};  // what Consul said of it last, if it refused it for a reason of its own

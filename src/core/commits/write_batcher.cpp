@@ -201,6 +201,7 @@ WriteBatcher::Result WriteBatcher::on(Instant now, const Committed& reply, Effec
           continue;
         }
         const std::string key = key_of(*write.op);
+        write.may_have_landed = true;
         doubtful_.insert_or_assign(key, std::move(write));
       }
       break;

@@ -32,8 +32,8 @@ struct Attempt {
   Instant ended_at{};                   // of a job that ended well
   Instant timeout_at = Instant::max();  // once it was asked to end: when it should have ended
   bool last_chance = false;             // its next lost owner makes it a dead letter
-  bool returns = false;                 // it is being given back, and keeps its place in order
-  bool recalled = false;                // to be given back instead of started
+  bool returns = false;   // it keeps its place in order, until it is read or rewritten
+  bool recalled = false;  // to be given back instead of started
   std::optional<WallTime> early_until;  // claimed ahead of its time, which is this
 };
 

@@ -57,10 +57,11 @@ enum class TaskState : std::uint8_t {
   kChecking,    // claimed, but a newer version was seen: it is read again before it starts
   kClaimed,     // waits for a free slot, or, claimed ahead, for its time
   kRunning,     // its job runs, or was asked to end (Attempt::stop)
-  kEnding,      // its end is on its way to Consul: finish, retry, given back, dead letter
-  kBurying,     // on its way to the dead letters without ever having been claimed
-  kLeftover,    // a job of an earlier term that still runs
-  kDeleted,     // gone; remembered while an older answer could still show it
+  kEnding,    // its end is on its way to Consul: finish, retry, given back, dead letter; or it was
+              // withdrawn, and whether it was written again is being read
+  kBurying,   // on its way to the dead letters without ever having been claimed
+  kLeftover,  // a job of an earlier term that still runs
+  kDeleted,   // gone; remembered while an older answer could still show it
 };
 
 inline constexpr std::size_t kTaskStates = static_cast<std::size_t>(TaskState::kDeleted) + 1;

@@ -93,7 +93,8 @@ void Transitions::on_generation_read(Instant now, Effects& out) {
   }
   if (!table_.any_returning()) return;
   table_.for_each_ours([&](const TaskEntry& entry) {
-    if (is_withdrawn(entry) && entry.newer_index() != 0) source_->check(entry.key);
+    if (!is_withdrawn(entry) || entry.newer_index() == 0) return;
+    if (!source_->will_read(entry.key)) source_->check(entry.key);
   });
 }
 

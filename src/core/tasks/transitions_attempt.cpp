@@ -182,8 +182,11 @@ void Transitions::on_void(Instant now, TaskEntry& entry, const WriteBatcher::Set
          "before it was claimed", out);
   } else if (settled.write.purpose == Purpose::kFinish && settled.stored) {
     emit(Fact::Kind::kResultVoid, entry, {}, out);
-  } else if (settled.write.purpose == Purpose::kFinish) {  // deleted by this write, or by a client
-    emit_done(entry, out);
+  } else if (settled.write.purpose == Purpose::kFinish && settled.write.may_have_landed) {
+    emit_done(entry, out);  // gone: by this write, as a rule
+  } else if (settled.write.purpose == Purpose::kFinish) {
+    const Attempt& attempt = *entry.attempt;
+    emit(Fact::Kind::kWithdrawn, entry, {}, out, attempt.ended_at - attempt.started_at);
   }
   if (settled.stored && !is_another(entry, *settled.stored)) {
     return place(now, entry, *settled.stored, out);

@@ -46,6 +46,19 @@ TEST_CASE("a write whose condition does not hold fails the attempt, and writes n
   CHECK(count(a.daemon, Fact::Kind::kDone) == 1);
 }
 
+TEST_CASE(
+    "a task deleted before its end is written is withdrawn, with what its job wanted written") {
+  Alone a;
+  a.cluster.plan = [](const Task&) { return writing({{"app/x", "new", false, {}}}); };
+  a.once({.out = 500ms}, [](const Effect& e) { return finishes(e, "tasks/1"); });
+  a.cluster.put_and_run("1", 100ms);
+  a.cluster.remove_and_run("tasks/1", 2s);
+  CHECK(a.idle());
+  CHECK(a.cluster.store.keys("app/").empty());
+  CHECK(count(a.daemon, Fact::Kind::kDone) == 0);
+  CHECK(count(a.daemon, Fact::Kind::kWithdrawn) == 1);
+}
+
 TEST_CASE("a write that is not allowed fails its own task alone") {
   QueueOptions options = options_of("a");
   options.concurrency = 2;

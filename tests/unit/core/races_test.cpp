@@ -172,6 +172,24 @@ TEST_CASE("a task deleted while it runs, and written again, goes before one that
   }
 }
 
+TEST_CASE("a task deleted while it runs is read again when others of its time are read") {
+  Alone a{options_with([](QueueOptions& o) { o.concurrency = 2; })};
+  const auto with_key = [](Task& task) { task.serial_key = "s"; };
+  a.cluster.stopping = [](Duration) { return Duration{400ms}; };
+  a.cluster.put_and_run("1", 1s, with_key);
+  a.cluster.remove_and_run("tasks/1", 100ms);
+  a.all_end_after(10ms);
+  a.cluster.put_and_run("1", 100ms, with_key);
+  a.cluster.put_and_run("2", 100ms, with_key);
+  a.cluster.spoil({.back = 1s}, [](const Daemon&, const Effect& effect) {
+    const auto* fetch = std::get_if<FetchTasks>(&effect);
+    return fetch != nullptr && fetch->keys.front() == "tasks/3";
+  });
+  a.cluster.put_and_run("3", 200ms, with_key);  // when the job has ended, it is still being read
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1", "tasks/2", "tasks/3"});
+}
+
 TEST_CASE("a task that is done, and written again at once, goes before one that came after") {
   for (const Duration pause : {0ms, 1ms, 2ms, 3ms, 5ms, 100ms}) {
     CAPTURE(pause.count());
