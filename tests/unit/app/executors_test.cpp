@@ -13,6 +13,7 @@
 
 #include "app/program.h"
 #include "config_text.h"
+#include "lictor/worker.h"
 #include "temporary_folder.h"
 #include "unit/refusal.h"
 
@@ -29,6 +30,10 @@ mode_t mode_of(const std::string& path) {
 }
 
 }  // namespace
+
+TEST_CASE("no executor is refused where it is added") {
+  CHECK_THROWS_AS(Worker{}.add("Mail", std::shared_ptr<Executor>{}), std::invalid_argument);
+}
 
 TEST_CASE("an earlier daemon's files are removed; only jobs of other users open state_dir") {
   const unit::TemporaryFolder folder;
