@@ -291,8 +291,8 @@ void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
   const std::size_t ready = table_.claimed_order().ready_count();
   transitions_.advance(now);
   defer_writes(now, table_.claimed_order().ready_count() - ready);
-  transitions_.bury_some(
-      now, [&](std::uint32_t i) { return modes[i].trusted && !modes[i].draining; }, out);
+  transitions_.bury_some(now,
+                         [&](std::uint32_t i) { return modes[i].trusted && !modes[i].draining; });
   breaker_.release(now);
   watch_probes(now);
   requeue_overtaking(now, out);  // also without trust: it may come back when the task is written
@@ -330,7 +330,7 @@ void Dispatcher::start_claimed(Instant now, const Modes& modes, Effects& out) {
     TaskEntry* entry = table_.claimed_order().next_to_start(options_.concurrency == 1);
     if (entry == nullptr || !modes[entry->partition].may_start()) return;
     if (transitions_.is_expired(now, *entry->task)) {
-      transitions_.expire_claimed(now, *entry, out);
+      transitions_.expire_claimed(now, *entry);
       continue;
     }
     if (entry->attempt->recalled || table_.executor_slots().is_at_limit(*entry->task) ||

@@ -344,22 +344,17 @@ Instant Transitions::next_deadline() const {
   return next;
 }
 
-void Transitions::bury_some(Instant now, const std::function<bool(std::uint32_t)>& may_write,
-                            Effects& out) {
+void Transitions::bury_some(Instant now, const std::function<bool(std::uint32_t)>& may_write) {
   const std::size_t most = options_.max_operations / 3;  // of which each dead letter takes three
   const auto may_bury = [&] { return table_.count(S::kBurying) < most; };
   const auto bury = [&](TaskEntry& entry, BuryOp op) {
-    table_.update(entry, S::kBurying, [](TaskEntry& e) {
-      e.task.reset();
-      e.notes.reset();
-    });
+    table_.update(entry, S::kBurying, [](TaskEntry& e) { e.notes.reset(); });
     add(now, entry, {Purpose::kBury, std::move(op), {}});
   };
   while (may_bury()) {
     TaskEntry* entry = table_.waiting_order().first_expiring();
     if (entry == nullptr || *entry->task->expire_at > clock_.at(now)) break;
     if (!may_write(entry->partition)) break;
-    emit(Fact::Kind::kDead, *entry, "expired", out);
     bury(*entry, dead_letter(*entry->task, "expired", kExpired, clock_.at(now)));
   }
   while (may_bury()) {

@@ -51,7 +51,7 @@ class Transitions : public TaskSource::Listener {
   /// Moves expired tasks and unreadable records to the dead letters, at most a transaction's worth
   /// at a time, so that they hold up nothing else. Only of partitions for which `may_write` is
   /// true.
-  void bury_some(Instant now, const std::function<bool(std::uint32_t)>& may_write, Effects& out);
+  void bury_some(Instant now, const std::function<bool(std::uint32_t)>& may_write);
   /// The wall clock was set.
   void on_clock_set(Instant now);
 
@@ -88,7 +88,7 @@ class Transitions : public TaskSource::Listener {
 
   /// `expireAt` passed before the task, which is claimed, was ever started.
   [[nodiscard]] bool is_expired(Instant now, const Task& task) const;
-  void expire_claimed(Instant now, TaskEntry& entry, Effects& out);
+  void expire_claimed(Instant now, TaskEntry& entry);
 
   /// The id that the next attempt would get.
   [[nodiscard]] std::uint64_t next_attempt() const { return last_attempt_ + 1; }
@@ -130,13 +130,13 @@ class Transitions : public TaskSource::Listener {
 
   void end_withdrawn(Instant now, TaskEntry& entry, Effects& out);
   void finish(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
-  void emit_done(const TaskEntry& entry, Effects& out);
+  void emit_end(const TaskEntry& entry, const Write& write, Effects& out);
   void fail(Instant now, TaskEntry& entry, const std::string& error, const std::string& tail,
             std::optional<Duration> retry_after, Effects& out);
   void lose(Instant now, TaskEntry& entry, const std::string& why, Effects& out);
   void interrupt(Instant now, TaskEntry& entry, std::string reason, std::string why, Effects& out);
   void make_dead(Instant now, TaskEntry& entry, std::string reason, std::string error,
-                 std::string tail, Effects& out);
+                 std::string tail);
   void rewrite(Instant now, TaskEntry& entry, Purpose purpose, Stamp stamp);
   [[nodiscard]] Instant backoff_end(Instant now, const TaskEntry& entry, std::uint32_t failures);
 

@@ -84,7 +84,7 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
       make_dead(now, entry, "owner lost",
                 "the daemon that had claimed it died or lost leadership, " +
                     std::to_string(stamp.lost) + (stamp.lost == 1 ? " time" : " times"),
-                {}, out);
+                {});
       return false;
     }
   }
@@ -182,11 +182,13 @@ void Transitions::on_void(Instant now, TaskEntry& entry, const WriteBatcher::Set
          "before it was claimed", out);
   } else if (settled.write.purpose == Purpose::kFinish && settled.stored) {
     emit(Fact::Kind::kResultVoid, entry, {}, out);
-  } else if (settled.write.purpose == Purpose::kFinish && settled.write.may_have_landed) {
-    emit_done(entry, out);  // gone: by this write, as a rule
+  } else if (settled.write.may_have_landed && !settled.stored) {
+    emit_end(entry, settled.write, out);  // gone: by this write, as a rule
   } else if (settled.write.purpose == Purpose::kFinish) {
     const Attempt& attempt = *entry.attempt;
     emit(Fact::Kind::kWithdrawn, entry, {}, out, attempt.ended_at - attempt.started_at);
+  } else if (settled.write.purpose == Purpose::kBury && !settled.stored) {
+    emit(Fact::Kind::kWithdrawn, entry, "before its dead letter was written", out);
   }
   if (settled.stored && !is_another(entry, *settled.stored)) {
     return place(now, entry, *settled.stored, out);
@@ -246,7 +248,7 @@ void Transitions::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, 
     return interrupt(now, entry, "owner lost", why, out);
   }
   if (exit.ending == JobEnding::kPermanent) {
-    return make_dead(now, entry, "permanent", exit.error, exit.output_tail, out);
+    return make_dead(now, entry, "permanent", exit.error, exit.output_tail);
   }
   fail(now, entry, exit.error, exit.output_tail, exit.retry_after, out);
 }
@@ -317,10 +319,16 @@ void Transitions::finish(Instant now, TaskEntry& entry, const JobExited& exit, E
   table_.update(entry, S::kEnding, [&](TaskEntry& e) { e.attempt->ended_at = now; });
 }
 
-// A task is done when Consul says so: until then its writes may be refused, or leadership be lost.
-void Transitions::emit_done(const TaskEntry& entry, Effects& out) {
-  const Attempt& attempt = *entry.attempt;
-  emit(Fact::Kind::kDone, entry, entry.task->type, out, attempt.ended_at - attempt.started_at);
+// A task has ended when Consul says so: until then its writes may be refused, or leadership be
+// lost.
+void Transitions::emit_end(const TaskEntry& entry, const Write& write, Effects& out) {
+  if (write.purpose == Purpose::kFinish) {
+    const Attempt& attempt = *entry.attempt;
+    emit(Fact::Kind::kDone, entry, entry.task->type, out, attempt.ended_at - attempt.started_at);
+  } else if (write.purpose == Purpose::kBury) {
+    const auto& op = std::get<BuryOp>(*write.op);
+    emit(Fact::Kind::kDead, entry, op.reason + ": " + op.error, out);
+  }
 }
 
 void Transitions::fail(Instant now, TaskEntry& entry, const std::string& error,
@@ -332,7 +340,7 @@ void Transitions::fail(Instant now, TaskEntry& entry, const std::string& error,
   const std::uint32_t allowed =
       std::min(task.max_attempts.value_or(policy.max_attempts), policy.max_attempts_limit);
   if (failures >= allowed) {
-    return make_dead(now, entry, "failed", error, tail, out);
+    return make_dead(now, entry, "failed", error, tail);
   }
   Stamp stamp = task.stamp;
   stamp.error = error;
@@ -376,8 +384,7 @@ void Transitions::interrupt(Instant now, TaskEntry& entry, std::string reason, s
     return requeue(now, entry, why.empty() ? text_of(StopReason::kDrain) : std::move(why), out);
   }
   std::string error = why.empty() ? "it was stopped while it ran" : why + " while it was running";
-  make_dead(now, entry, std::move(reason), std::move(error) + ", and it may run at most once", {},
-            out);
+  make_dead(now, entry, std::move(reason), std::move(error) + ", and it may run at most once", {});
 }
 
 // What ran its job died, perhaps by the job: that counts as a lost owner.
@@ -389,16 +396,15 @@ void Transitions::lose(Instant now, TaskEntry& entry, const std::string& why, Ef
     auto task = std::make_shared<Task>(*entry.task);
     task->stamp = stamp;
     table_.adjust(entry, [&](TaskEntry& e) { e.task = std::move(task); });
-    return make_dead(now, entry, "owner lost", why + " while it was running", {}, out);
+    return make_dead(now, entry, "owner lost", why + " while it was running", {});
   }
   emit(Fact::Kind::kGivenBack, entry, why + "; it counts as lost", out);
   rewrite(now, entry, Purpose::kRequeue, std::move(stamp));
 }
 
 void Transitions::make_dead(Instant now, TaskEntry& entry, std::string reason, std::string error,
-                            std::string tail, Effects& out) {
+                            std::string tail) {
   const Task& task = *entry.task;
-  emit(Fact::Kind::kDead, entry, reason + ": " + error, out);
   BuryOp op = dead_letter(task, std::move(reason), std::move(error), clock_.at(now));
   op.output_tail = std::move(tail);
   // If not everything fits, the output goes: the record matters more.
@@ -435,7 +441,7 @@ void Transitions::on_end_settled(Instant now, TaskEntry& entry,
   if (purpose == Purpose::kRetry || purpose == Purpose::kRequeue) {
     on_rewrite_applied(now, entry, settled, out);
   } else {
-    if (purpose == Purpose::kFinish) emit_done(entry, out);
+    emit_end(entry, settled.write, out);
     // Another client may have written beside our claim: then that version was deleted.
     table_.bury(entry, expected_index(*settled.write.op), now);
   }
@@ -457,7 +463,7 @@ void Transitions::on_burial_settled(Instant now, TaskEntry& entry,
                                     const WriteBatcher::Settled& settled, Effects& out) {
   const auto& op = std::get<BuryOp>(*settled.write.op);
   if (settled.verdict != Verdict::kApplied) return on_void(now, entry, settled, out);
-  if (!op.readable) emit(Fact::Kind::kDead, entry, op.reason + ": " + op.error, out);
+  emit_end(entry, settled.write, out);
   const bool newer = entry.newer_index() > op.index;
   table_.bury(entry, op.index, now);
   if (newer) source_->fetch(entry.key);
@@ -468,11 +474,11 @@ bool Transitions::is_expired(Instant now, const Task& task) const {
          task.stamp.lost == 0;
 }
 
-void Transitions::expire_claimed(Instant now, TaskEntry& entry, Effects& out) {
+void Transitions::expire_claimed(Instant now, TaskEntry& entry) {
   auto task = std::make_shared<Task>(*entry.task);
   task->stamp.attempt = 0;
   table_.adjust(entry, [&](TaskEntry& e) { e.task = std::move(task); });
-  make_dead(now, entry, "expired", kExpired, {}, out);
+  make_dead(now, entry, "expired", kExpired, {});
 }
 
 }  // namespace lictor::core

@@ -52,13 +52,19 @@ bool WaitingOrder::holds_lane(const TaskEntry& entry) const {
   }
 }
 
+// Calls change(set) for each order that holds the entry in its present state.
+template <class Change>
+void WaitingOrder::for_each_order_of(const TaskEntry& entry, const Change& change) {
+  if (entry.lacks(Lack::kNothing)) change(ready_);
+  if (entry.state == TaskState::kDistant) change(distant_);
+  if (entry.state == TaskState::kUnreadable) change(unreadable_);
+  if (is_held(entry)) change(held_);
+  if (is_delayed(entry)) change(delayed_);
+  if (can_expire(entry)) change(expiring_);
+}
+
 void WaitingOrder::enter(TaskEntry& entry) {
-  if (entry.lacks(Lack::kNothing)) insert(ready_, entry);
-  if (entry.state == TaskState::kDistant) insert(distant_, entry);
-  if (entry.state == TaskState::kUnreadable) insert(unreadable_, entry);
-  if (is_held(entry)) insert(held_, entry);
-  if (is_delayed(entry)) insert(delayed_, entry);
-  if (can_expire(entry)) insert(expiring_, entry);
+  for_each_order_of(entry, [&](auto& order) { insert(order, entry); });
   if (holds_lane(entry)) lanes_[entry.task->serial_key].holders.insert(&entry);
   if (entry.lacks(Lack::kSerialKey)) {
     lanes_[entry.task->serial_key].blocked.insert(&entry);
@@ -67,12 +73,7 @@ void WaitingOrder::enter(TaskEntry& entry) {
 }
 
 void WaitingOrder::leave(TaskEntry& entry) {
-  if (entry.lacks(Lack::kNothing)) erase(ready_, entry);
-  if (entry.state == TaskState::kDistant) erase(distant_, entry);
-  if (entry.state == TaskState::kUnreadable) erase(unreadable_, entry);
-  if (is_held(entry)) erase(held_, entry);
-  if (is_delayed(entry)) erase(delayed_, entry);
-  if (can_expire(entry)) erase(expiring_, entry);
+  for_each_order_of(entry, [&](auto& order) { erase(order, entry); });
   if (!entry.task || entry.task->serial_key.empty()) return;
   const auto lane = lanes_.find(entry.task->serial_key);
   if (lane == lanes_.end()) return;

@@ -94,6 +94,8 @@ class WaitingOrder {
   [[nodiscard]] static TaskEntry* front(const Set& set) {
     return set.empty() ? nullptr : *set.begin();
   }
+  template <class Change>
+  void for_each_order_of(const TaskEntry& entry, const Change& change);
   void drop_if_empty(Lanes::iterator lane);
 
   const QueueOptions& options_;

@@ -59,6 +59,27 @@ TEST_CASE(
   CHECK(count(a.daemon, Fact::Kind::kWithdrawn) == 1);
 }
 
+TEST_CASE("a task is dead, in the log, events and counters, when Consul has its dead letter") {
+  bool expires = false, deleted = false;
+  SUBCASE("its job fails") {}
+  SUBCASE("expireAt passes") { expires = true; }
+  SUBCASE("its job fails, and the task is deleted before") { deleted = true; }
+  SUBCASE("expireAt passes, and the task is deleted before") { expires = deleted = true; }
+  Alone a;
+  a.all_end_after(10ms, JobEnding::kPermanent);
+  a.once({.out = 500ms}, begins_with<BuryOp>);
+  a.cluster.put_and_run("1", 100ms, [&](Task& task) {
+    if (expires) task.expire_at = a.cluster.wall() - 1s;
+  });
+  CHECK(count(a.daemon, Fact::Kind::kDead) == 0);
+  if (deleted) a.cluster.store.remove("tasks/1");
+  a.cluster.run_for(2s);
+  CHECK(a.idle());
+  CHECK(count(a.daemon, Fact::Kind::kDead) == (deleted ? 0 : 1));
+  CHECK(count(a.daemon, Fact::Kind::kWithdrawn) == (deleted ? 1 : 0));
+  CHECK(a.cluster.store.dead.size() == (deleted ? 0 : 1));
+}
+
 TEST_CASE("a write that is not allowed fails its own task alone") {
   QueueOptions options = options_of("a");
   options.concurrency = 2;
