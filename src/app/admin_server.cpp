@@ -15,15 +15,20 @@ constexpr auto kTokenFileReadInterval = std::chrono::seconds{1};
 
 }  // namespace
 
-void log_new_token(const std::string& file) {
+void log_token_change(const std::string& file, const std::string& trouble) {
+  if (!trouble.empty()) {
+    return runtime::log(runtime::Level::kWarn,
+                        "a token file cannot be used; the last token stays in force",
+                        {{"file", file}, {"error", trouble}});
+  }
   runtime::log(runtime::Level::kInfo, "the token was read again", {{"file", file}});
 }
 
 Result<std::unique_ptr<AdminServer>> AdminServer::listen(const Config& config) {
   std::unique_ptr<AdminServer> server{new AdminServer{config}};
   const std::string host = host_name();
-  if (auto opened =
-          server->token_.open({}, config.admin.token_file, kTokenFileReadInterval, log_new_token);
+  if (auto opened = server->token_.open({}, config.admin.token_file, kTokenFileReadInterval,
+                                        log_token_change);
       !opened) {
     return fail(opened.error().code, "admin.token_file: " + opened.error().message);
   }

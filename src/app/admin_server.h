@@ -34,8 +34,8 @@
 
 namespace lictor::app {
 
-/// Logs that a token file was read again. Thread safe.
-void log_new_token(const std::string& file);
+/// Logs that another token is in force, or why not (TokenSource::OnChange). Thread safe.
+void log_token_change(const std::string& file, const std::string& trouble);
 
 /// What watches the queues, for the admin API and for the service manager.
 struct Observers {

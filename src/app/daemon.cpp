@@ -30,6 +30,7 @@
 #include "exec/output_log.h"
 #include "exec/process_host.h"
 #include "exec/warden.h"
+#include "exec/warden_log.h"
 #include "net/connections.h"
 #include "net/consul_client.h"
 #include "net/rate_backoff.h"
@@ -68,7 +69,7 @@ net::Tuning tuning_of(const Config& config, const std::shared_ptr<net::RateBacko
   tuning.max_polls = net::kPollConnections;
   tuning.expected_polls = config.queues.size() * net::kPollsPerQueue;
   tuning.backoff = backoff;
-  tuning.on_new_token = log_new_token;  // of one client, so that it is said once
+  tuning.on_token_change = log_token_change;  // of one client, so that it is said once
   return tuning;
 }
 

@@ -1,6 +1,5 @@
 #include "net/consul_client.h"
 
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -92,7 +91,7 @@ ConsulClient::ConsulClient(Client client, Tuning tuning)
 Result<void> ConsulClient::start() {
   const Options& options = client_.options;
   if (auto opened = token_.open(options.token, options.token_file, tuning_.check_token_file_every,
-                                tuning_.on_new_token);
+                                tuning_.on_token_change);
       !opened) {
     return opened;
   }
@@ -103,8 +102,7 @@ Result<void> ConsulClient::start() {
   }
   multi_ = new_curl_multi();
   epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
-  wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!multi_ || !epoll_ || !wake_) {
+  if (!multi_ || !epoll_ || !wake_.open()) {
     return fail(ErrorCode::kFailed,
                 "HTTP client: expected libcurl to start, it did not; check the limits of memory "
                 "and open files");
@@ -121,19 +119,13 @@ Result<void> ConsulClient::start() {
   const std::size_t places =
       tuning_.max_short_requests + tuning_.max_urgent_requests + tuning_.max_polls;
   set(CURLMOPT_MAXCONNECTS, static_cast<long>(places));
-  watch(wake_.get(), EPOLLIN);
+  watch(wake_.fd(), EPOLLIN);
   return {};
 }
 
 ConsulClient::~ConsulClient() {
   cancel_all();
   multi_.reset();  // closes its connections, which calls on_socket()
-}
-
-void ConsulClient::wake() noexcept {
-  const std::uint64_t one = 1;
-  // A full counter means that a wake-up is pending.
-  [[maybe_unused]] const auto written = write(wake_.get(), &one, sizeof one);
 }
 
 RequestId ConsulClient::send(Request request, Callback done) {
@@ -205,11 +197,7 @@ void ConsulClient::act(curl_socket_t socket, int events) {
 }
 
 void ConsulClient::act_on(const epoll_event& event) {
-  if (event.data.fd == wake_.get()) {
-    std::uint64_t count = 0;
-    [[maybe_unused]] const auto got = read(wake_.get(), &count, sizeof count);
-    return;
-  }
+  if (event.data.fd == wake_.fd()) return wake_.clear();
   int events = 0;
   if ((event.events & EPOLLIN) != 0) events |= CURL_CSELECT_IN;
   if ((event.events & EPOLLOUT) != 0) events |= CURL_CSELECT_OUT;

@@ -35,6 +35,7 @@
 #include <curl/curl.h>
 
 #include "base/unique_fd.h"
+#include "base/wake_event.h"
 #include "lictor/result.h"
 #include "net/poll_turns.h"
 #include "net/rate_backoff.h"
@@ -101,7 +102,7 @@ class ConsulClient {
   void cancel(RequestId request);
   void cancel_all();
   /// From any thread: makes fd() readable.
-  void wake() noexcept;
+  void wake() noexcept { wake_.wake(); }
 
   /// Readable when there is something to do. An epoll instance: to be polled, not read.
   [[nodiscard]] int fd() const { return epoll_.get(); }
@@ -150,7 +151,7 @@ class ConsulClient {
   TokenSource ca_bundle_{read_ca_path};
   std::uint64_t last_id_ = 0;  // of send() without an id
   UniqueFd epoll_;
-  UniqueFd wake_;
+  WakeEvent wake_;
 
   CurlMulti multi_;
   Instant timer_ = Instant::max();                   // when libcurl wants to be called

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
@@ -12,6 +13,13 @@
 #include "base/try.h"
 
 namespace lictor::net {
+namespace {
+
+// An unusable file is most likely being replaced. After so many readings it is not.
+constexpr int kUnusableReadings = 3;
+
+}  // namespace
+
 std::thread start_thread(std::function<void()> run) {
   sigset_t all;
   sigset_t before;
@@ -29,7 +37,7 @@ struct TokenSource::State {
   std::string token;
   bool ending = false;
 
-  std::function<void(const std::string& file)> on_new;
+  OnChange on_change;
 
   // The thread.
   void watch(const std::string& file, Duration check_every);
@@ -48,9 +56,9 @@ TokenSource::~TokenSource() {
 }
 
 Result<void> TokenSource::open(const std::string& token, std::string file, Duration check_every,
-                               std::function<void(const std::string& file)> on_new) {
+                               OnChange on_change) {
   if (!file.empty()) {
-    state_->on_new = std::move(on_new);
+    state_->on_change = std::move(on_change);
     LICTOR_TRY(state_->token, state_->read(file));
     start_thread([state = state_, file = std::move(file), check_every] {
       state->watch(file, check_every);
@@ -75,14 +83,17 @@ std::string TokenSource::current() const {
 // Reads without the mutex, so that current() never waits for the file.
 void TokenSource::State::watch(const std::string& file, Duration check_every) {
   pthread_setname_np(pthread_self(), "lictor-token");
+  int unusable = 0;
   std::unique_lock lock{mutex};
   while (!changed.wait_for(lock, check_every, [this] { return ending; })) {
     lock.unlock();
     const auto read_token = read(file);
     lock.lock();
-    if (!read_token || std::exchange(token, *read_token) == token || !on_new) continue;
+    unusable = read_token ? 0 : std::min(unusable, kUnusableReadings) + 1;
+    const bool is_new = read_token && std::exchange(token, *read_token) != token;
+    if (!on_change || (!is_new && unusable != kUnusableReadings)) continue;
     lock.unlock();
-    on_new(file);
+    on_change(file, is_new ? std::string{} : read_token.error().message);
     lock.lock();
   }
 }

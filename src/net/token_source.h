@@ -30,6 +30,8 @@ namespace lictor::net {
 class TokenSource {
  public:
   using Read = std::function<Result<std::string>(const std::string& path)>;
+  /// `trouble`: why the file has been unusable for several readings; empty: it has another token.
+  using OnChange = std::function<void(const std::string& file, const std::string& trouble)>;
 
   explicit TokenSource(Read read = read_token_file);
   /// Does not wait for a read under way: a dead file system never ends it.
@@ -38,10 +40,10 @@ class TokenSource {
   TokenSource& operator=(const TokenSource&) = delete;
 
   /// `file` wins over `token`; both may be empty. Reads the file, and blocks for that; then a
-  /// thread reads it every `check_every`, and calls `on_new` after it has read another token.
+  /// thread reads it every `check_every`, and calls `on_change` without a lock.
   /// Errors: kInvalid, when the file cannot be read, is empty, or what it holds cannot be a header.
   [[nodiscard]] Result<void> open(const std::string& token, std::string file, Duration check_every,
-                                  std::function<void(const std::string& file)> on_new = {});
+                                  OnChange on_change = {});
 
   /// Empty: none. Does not block. A file that has vanished or is unusable leaves the last token in
   /// force: it is most likely being replaced.

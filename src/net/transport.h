@@ -11,6 +11,7 @@
 #include "base/id.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
+#include "net/token_source.h"
 
 namespace lictor::net {
 
@@ -56,8 +57,7 @@ struct Tuning {
   std::size_t expected_polls = 0;  ///< as many as there may be, if that is known
   /// Of all clients of a process; null: one of its own.
   std::shared_ptr<RateBackoff> backoff{};
-  /// Called by a thread of its own when the token file holds another token, which is in use then.
-  std::function<void(const std::string& file)> on_new_token{};
+  TokenSource::OnChange on_token_change{};
 };
 
 using Callback = std::function<void(Response)>;
