@@ -108,7 +108,7 @@ std::optional<Response> Events::answer(const Call& call) {
     } else {
       begin += text_of("gap", id(0), R"("restarted":true)");
     }
-    reader.next = std::min(seen + 1, next_);
+    reader.next = std::min(seen, next_ - 1) + 1;
   }
   if (as_list) {
     const std::uint64_t first = after.empty() ? 0 : reader.next;

@@ -151,11 +151,12 @@ void add_process(Snapshot& to) {
            static_cast<double>(pages) * static_cast<double>(sysconf(_SC_PAGESIZE)));
   }
   std::error_code error;
-  const auto files = std::filesystem::directory_iterator{"/proc/self/fd", error};
-  if (!error) {
-    to.add("process_open_fds", "Open file descriptors of the daemon.",
-           static_cast<double>(std::distance(files, {}) - 1));
+  double open_files = -1;  // the folder itself is one of them
+  std::filesystem::directory_iterator files{"/proc/self/fd", error};
+  for (; !error && files != std::filesystem::directory_iterator{}; files.increment(error)) {
+    ++open_files;
   }
+  if (!error) to.add("process_open_fds", "Open file descriptors of the daemon.", open_files);
 }
 
 // How the attempt ended, and the task if this was its end.

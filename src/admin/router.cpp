@@ -1,8 +1,10 @@
 #include "admin/router.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
@@ -77,10 +79,10 @@ std::string name_in(std::string_view host) {
 
 }  // namespace
 
-Response json_response(int status, const ordered_json& value) {
+Response json_response(int status, const ordered_json& value, int indent) {
   return {status,
           "application/json",
-          value.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n",
+          value.dump(indent, ' ', false, ordered_json::error_handler_t::replace) + "\n",
           {}};
 }
 
@@ -196,19 +198,20 @@ std::optional<Response> Router::refuse(const Request& request) const {
   if (const Route* route = find(request, &wildcard)) {
     return route->method == "GET" ? guard_.refuse_read(request, route->access) : std::nullopt;
   }
-  std::string allowed;
+  std::set<std::string> allowed;
   ordered_json known = ordered_json::array();
   for (const Route& route : routes_) {
     if (!is_part_of_page(route.pattern)) known.push_back(route.pattern);
     if (!match(route.pattern, request.url.path)) continue;
-    allowed += (allowed.empty() ? "" : ", ") + route.method;
-    if (route.method == "GET") allowed += ", HEAD";
+    allowed.insert(route.method);
+    if (route.method == "GET") allowed.insert("HEAD");
   }
   if (allowed.empty()) {
     return json_response(404, {{"error", "no such path"}, {"paths", std::move(known)}});
   }
-  Response response = error_response(405, "this path takes " + allowed);
-  response.headers.emplace_back("Allow", allowed);
+  const std::string methods = fmt::format("{}", fmt::join(allowed, ", "));
+  Response response = error_response(405, "this path takes " + methods);
+  response.headers.emplace_back("Allow", methods);
   return response;
 }
 

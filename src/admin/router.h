@@ -25,7 +25,8 @@ using httpd::Response;
 /// The status that fits the error's code, and its message.
 [[nodiscard]] Response error_response(const Error& error);
 /// The value on one line. Bytes that are not UTF-8 are replaced.
-[[nodiscard]] Response json_response(int status, const nlohmann::ordered_json& value);
+[[nodiscard]] Response json_response(int status, const nlohmann::ordered_json& value,
+                                     int indent = -1);
 
 /// Who may read a route.
 enum class Access {

@@ -91,10 +91,7 @@ Response status_response(Backend& backend) {
       {"waits_for", status->waits_for.empty() ? ordered_json{} : ordered_json(status->waits_for)},
       {"consul", consul_json(backend.consul_trouble())},
       {"queues", std::move(queues)}};
-  return Response{200,
-                  "application/json",
-                  out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + '\n',
-                  {}};
+  return json_response(200, out, 2);
 }
 
 Response why_response(Backend& backend, const Call& call) {

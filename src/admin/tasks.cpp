@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "admin/routes.h"
@@ -45,7 +46,7 @@ constexpr std::size_t kMostPage = 500;
 constexpr std::size_t kMostTypes = 200;  // producers invent types without end
 constexpr std::size_t kMostGroups = 200;
 constexpr std::size_t kShortestRecordText = 3;
-constexpr std::size_t kMostSearches = 4;  // kept of a queue
+constexpr std::size_t kMostSearches = 4;  // kept, over all queues
 
 enum class TaskList { kLive, kDead, kDone };
 
@@ -76,33 +77,25 @@ Result<TaskListing> read_tasks(const client::Queue& queue, bool done, const std:
   return listing;
 }
 
-// The place of a task in the order of its list.
-struct SortKey {
-  int rank = 0;
-  std::int64_t time = 0;
-  std::uint64_t index = 0;
+// The last task of a page, after which the next begins.
+struct Cursor {
+  client::ListRank rank;
   std::string key;
 
-  friend auto operator<=>(const SortKey&, const SortKey&) = default;
+  [[nodiscard]] bool is_before(const TaskInfo& task) const {
+    const auto order = rank <=> client::list_rank(task);
+    return order == 0 ? key < task.key : order < 0;
+  }
 };
 
-// The task that ended last comes first; of the others, the one that starts next.
-SortKey sort_key_of(const TaskInfo& task) {
-  const bool ended = task.state >= TaskState::kDead;
-  const auto time = task.state == TaskState::kScheduled ? task.due : ended ? task.since : task.time;
-  const auto ns = time.value_or(WallTime::min()).time_since_epoch().count();
-  const TaskState state = task.state == TaskState::kOrphan ? TaskState::kRunning : task.state;
-  return {static_cast<int>(state), ended ? -(ns + 1) : ns, task.create_index, task.key};
+// "state:time:index:key"; the key comes last, since it may hold any byte.
+std::string cursor_after(const TaskInfo& task) {
+  const client::ListRank rank = client::list_rank(task);
+  return fmt::format("{}:{}:{}:{}", rank.state, rank.time, rank.index, task.key);
 }
 
-// "rank:time:index:key"; the key comes last, since it may hold any byte.
-std::string cursor_of(const SortKey& place) {
-  return std::to_string(place.rank) + ':' + std::to_string(place.time) + ':' +
-         std::to_string(place.index) + ':' + place.key;
-}
-
-std::optional<SortKey> read_cursor(const std::string& text) {
-  SortKey place;
+std::optional<Cursor> read_cursor(const std::string& text) {
+  Cursor cursor;
   const char* at = text.data();
   const char* end = at + text.size();
   const auto number = [&](auto& value) {
@@ -111,9 +104,10 @@ std::optional<SortKey> read_cursor(const std::string& text) {
     at = read.ptr + 1;
     return true;
   };
-  if (!number(place.rank) || !number(place.time) || !number(place.index)) return std::nullopt;
-  place.key.assign(at, end);
-  return place;
+  client::ListRank& rank = cursor.rank;
+  if (!number(rank.state) || !number(rank.time) || !number(rank.index)) return std::nullopt;
+  cursor.key.assign(at, end);
+  return cursor;
 }
 
 struct TaskQuestion {
@@ -121,7 +115,7 @@ struct TaskQuestion {
   std::string state, type, reason, error, text;  // empty: all
   std::string record;                            // text that the record must have
   std::string schedule;                          // that made the task
-  std::optional<SortKey> after;
+  std::optional<Cursor> after;
   std::size_t limit = 0;
 };
 
@@ -212,7 +206,7 @@ Response page_of(const TaskListing& listing, const TaskQuestion& question,
                  const StoredQueues& queues, const std::string& queue) {
   std::map<std::string, std::size_t> types;
   ordered_json counts = ordered_json::object();
-  std::vector<std::pair<SortKey, const TaskInfo*>> rest;
+  std::vector<const TaskInfo*> rest;
   std::size_t matching = 0;
   for (const TaskInfo& task : listing.tasks) {
     const std::string state{client::state_name(task.state)};
@@ -226,23 +220,20 @@ Response page_of(const TaskListing& listing, const TaskQuestion& question,
     if (types.size() < kMostTypes || types.contains(task.type)) ++types[task.type];
     if (!fits(task, question)) continue;
     ++matching;
-    SortKey place = sort_key_of(task);
-    if (!question.after || *question.after < place) rest.emplace_back(std::move(place), &task);
+    if (!question.after || question.after->is_before(task)) rest.push_back(&task);
   }
   const std::size_t shown = std::min(question.limit, rest.size());
-  std::partial_sort(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(shown), rest.end(),
-                    [](const auto& a, const auto& b) { return a.first < b.first; });
   ordered_json tasks = ordered_json::array();
-  for (std::size_t i = 0; i < shown; ++i) tasks.push_back(row_of(*rest[i].second));
-  ordered_json out{{"queue", queue},
-                   {"as_of", format_rfc3339(listing.at)},
-                   {"counts", std::move(counts)},
-                   {"types", types},
-                   {"found", matching},
-                   {"tasks", std::move(tasks)},
-                   {"next", shown < rest.size() ? ordered_json(cursor_of(rest[shown - 1].first))
-                                                : ordered_json{}},
-                   {"hidden", listing.hidden}};
+  for (std::size_t i = 0; i < shown; ++i) tasks.push_back(row_of(*rest[i]));
+  ordered_json out{
+      {"queue", queue},
+      {"as_of", format_rfc3339(listing.at)},
+      {"counts", std::move(counts)},
+      {"types", types},
+      {"found", matching},
+      {"tasks", std::move(tasks)},
+      {"next", shown < rest.size() ? ordered_json(cursor_after(*rest[shown - 1])) : ordered_json{}},
+      {"hidden", listing.hidden}};
   if (question.kind != TaskList::kDone) out["groups"] = groups_of(listing, question.kind);
   if (question.kind == TaskList::kLive) {
     cluster::TaskFacts facts;
@@ -280,7 +271,7 @@ Result<TaskQuestion> read_task_question(const Request& request, TaskList kind) {
   question.record = lowered(request.parameter("record").value_or(""));
   if (!question.record.empty() && question.record.size() < kShortestRecordText) {
     return fail(ErrorCode::kInvalid,
-                "record: expected 3 characters or more, since each search "
+                "record: expected 3 bytes or more, since each search "
                 "reads all records, got \"" +
                     excerpt(question.record) + '"');
   }
@@ -309,8 +300,11 @@ struct Lists {
                                                      const std::string& text) const {
     const std::lock_guard lock{mutex};
     const std::tuple key{queue.queue.name, in_done, text};
-    for (const auto& [known, listing] : searches) {
-      if (known == key) return listing;
+    const auto known =
+        std::ranges::find_if(searches, [&](const Search& each) { return each.first == key; });
+    if (known != searches.end()) {
+      std::rotate(known, known + 1, searches.end());
+      return searches.back().second;
     }
     if (searches.size() >= kMostSearches) searches.erase(searches.begin());
     searches.emplace_back(
@@ -327,7 +321,7 @@ struct Lists {
   using Search = std::pair<std::tuple<std::string, bool, std::string>,
                            std::shared_ptr<SharedListing<TaskListing>>>;
   mutable std::mutex mutex;
-  mutable std::vector<Search> searches;  // the oldest first
+  mutable std::vector<Search> searches;  // the one asked for last comes last
 };
 
 Result<std::optional<Response>> list(const Lists& lists, const Call& call, TaskList kind) {

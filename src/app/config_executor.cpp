@@ -357,6 +357,8 @@ Result<std::string> kind_of(const ConfigNode& place) {
   return kind;
 }
 
+constexpr std::uint32_t kMostProcesses = 256;  // of one executor
+
 // As many jobs at a time as its processes take: more would wait in them for nothing, out of their
 // order, while their time-out runs. An executor without a limit of its own has its tasks claimed
 // ahead, so it gets none where the queue runs no more tasks than that anyway.
@@ -364,13 +366,16 @@ Result<void> fit_concurrency(const ConfigNode& place, const WorkerConfig& worker
                              std::uint32_t of_queue, core::TypePolicy& policy) {
   const std::uint32_t most = worker.processes * worker.tasks_per_process;
   if (policy.concurrency > most) {
+    const std::uint32_t processes =
+        (policy.concurrency + worker.tasks_per_process - 1) / worker.tasks_per_process;
     return place.refuse_at(
         {"concurrency", "processes"},
-        fmt::format(
-            "concurrency {} is more than its processes take ({} with {} at a time each); "
-            "set processes to {} or more, or leave concurrency out",
-            policy.concurrency, worker.processes, worker.tasks_per_process,
-            (policy.concurrency + worker.tasks_per_process - 1) / worker.tasks_per_process));
+        fmt::format("concurrency {} is more than its processes take ({} with {} at a time each); "
+                    "{}, or leave concurrency out",
+                    policy.concurrency, worker.processes, worker.tasks_per_process,
+                    processes <= kMostProcesses
+                        ? fmt::format("set processes to {} or more", processes)
+                        : "raise processes and tasks_per_process"));
   }
   if (policy.concurrency == 0 && most < of_queue) policy.concurrency = most;
   return {};
@@ -378,7 +383,7 @@ Result<void> fit_concurrency(const ConfigNode& place, const WorkerConfig& worker
 
 Settings worker_settings(WorkerConfig& worker, Mode mode) {
   return {{"worker", arguments(worker.program.argv, mode)},
-          {"processes", whole(worker.processes, 1, 256)},
+          {"processes", whole(worker.processes, 1, kMostProcesses)},
           {"tasks_per_process", whole(worker.tasks_per_process, 1, 1000)},
           {"max_tasks", whole(worker.max_tasks, 0, 1'000'000'000)},
           {"idle_timeout", duration(worker.idle_timeout, 1s, kYear)},

@@ -13,9 +13,7 @@
 #include "base/try.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <future>
@@ -152,16 +150,6 @@ struct Trial {
   Duration took{};
 };
 
-// A job in C++ that calls exit() ends this process, with its code. That is no success.
-std::atomic<bool> job_runs{false};
-
-void on_process_exit() {
-  if (!job_runs) return;
-  std::fprintf(stderr, "%s: the job called exit(), which would end the daemon\n",
-               cli::program_name().c_str());
-  std::_Exit(cli::kFailed);
-}
-
 void show(Output& output, Trial& trial, cli::Console* console) {
   const std::string more = output.more();
   if (console == nullptr) {
@@ -181,15 +169,12 @@ Trial carry_out(exec::Runner& runner, exec::Attempt attempt, const core::TypePol
   const Instant begun = boot_now();
   const bool limited = policy.timeout > Duration::zero();
   const Instant deadline = limited ? begun + policy.timeout : Instant::max();
-  std::atexit(on_process_exit);
-  job_runs = true;
   const auto promise = std::make_shared<std::promise<exec::Exit>>();
   auto ended = promise->get_future();
   const auto started = runner.start(std::move(attempt), deadline, [promise](exec::Exit exit) {
     promise->set_value(std::move(exit));
   });
   if (!started) {
-    job_runs = false;
     trial.exit = exec::ended(id, exec::Ending::kNotStarted, started.error().message);
     return trial;
   }
@@ -210,7 +195,6 @@ Trial carry_out(exec::Runner& runner, exec::Attempt attempt, const core::TypePol
     give_up = boot_now() + grace + kKillTakes;
   }
   trial.exit = ended.get();
-  job_runs = false;
   trial.took = boot_now() - begun;
   return trial;
 }

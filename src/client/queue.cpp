@@ -128,8 +128,10 @@ Result<std::string> retried_record(std::string_view letter, WallTime now, bool d
       if (drop_expiry) continue;
       const auto expiry = wire::read_time(member.value_text);
       if (expiry && *expiry <= now) {
-        return fail(ErrorCode::kInvalid, "its expireAt, " + format_rfc3339(*expiry) +
-                                             ", has passed; --drop-expiry removes it");
+        return fail(
+            ErrorCode::kInvalid,
+            "its expireAt, " + format_rfc3339(*expiry) +
+                ", has passed; retry it with --drop-expiry, or with drop_expiry in the API");
       }
     }
     kept.add_raw(member.name_text, member.value_text);

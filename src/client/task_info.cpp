@@ -239,20 +239,20 @@ TaskState listed_state(TaskState state) {
                                           : state;
 }
 
-bool listed_before(const TaskInfo& a, const TaskInfo& b) {
-  const TaskState state = listed_state(a.state);
-  if (const TaskState other = listed_state(b.state); state != other) return state < other;
+ListRank list_rank(const TaskInfo& task) {
+  const TaskState state = listed_state(task.state);
   const bool newest_first = state >= TaskState::kDead;
-  const auto rank = [&](const TaskInfo& view) {
-    const auto time = state == TaskState::kScheduled ? view.due
-                      : newest_first                 ? view.since
-                                                     : view.time;
-    return std::pair{time.value_or(WallTime::min()), view.create_index};
-  };
-  const auto left = rank(a);
-  const auto right = rank(b);
-  if (left != right) return newest_first ? right < left : left < right;
-  return a.key < b.key;
+  const auto time = state == TaskState::kScheduled ? task.due
+                    : newest_first                 ? task.since
+                                                   : task.time;
+  const std::int64_t ms = time.value_or(WallTime::min()).time_since_epoch().count();
+  return {static_cast<int>(state), newest_first ? ~ms : ms,
+          newest_first ? ~task.create_index : task.create_index};
+}
+
+bool listed_before(const TaskInfo& a, const TaskInfo& b) {
+  const auto order = list_rank(a) <=> list_rank(b);
+  return order == 0 ? a.key < b.key : order < 0;
 }
 
 std::string text_of(const json& object, const char* name) {

@@ -3,6 +3,8 @@
 // A task as its stored record shows it, for people and as JSON, with the same members in commands
 // and in the admin API. Pure.
 
+#include <compare>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -43,7 +45,16 @@ class Locks;
 /// The state that a filter for `state` goes by: an orphan's is kRunning, a cancelled task's kDone.
 [[nodiscard]] TaskState listed_state(TaskState state);
 
-/// The order of `list`: what runs, what will start next; what is dead or done, the newest first.
+/// A task's place in the order of `list`, where tasks of one rank go by their keys: what runs, what
+/// will start next; what is dead or done, the newest first.
+struct ListRank {
+  int state = 0;
+  std::int64_t time = 0;
+  std::uint64_t index = 0;
+
+  friend auto operator<=>(const ListRank&, const ListRank&) = default;
+};
+[[nodiscard]] ListRank list_rank(const TaskInfo& task);
 [[nodiscard]] bool listed_before(const TaskInfo& a, const TaskInfo& b);
 
 /// The text of the member `name` of an object; of another value than a string its JSON. Empty: it

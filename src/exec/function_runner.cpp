@@ -1,10 +1,17 @@
 #include "exec/function_runner.h"
 
+#include <unistd.h>
+
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "base/errno_text.h"
+#include "base/printable.h"
 #include "base/text.h"
 
 namespace lictor::exec {
@@ -16,6 +23,24 @@ constexpr std::size_t kMaxErrorBytes = 4'000;
 // The runner one of whose jobs has ended on this thread, which calls on_exit().
 thread_local const FunctionRunner* t_ends_job = nullptr;
 
+// The task whose job runs on this thread.
+thread_local const std::string* t_task = nullptr;
+
+// exit() runs it on the thread that has called it. The other threads still run and use what exit()
+// would destroy next, so the process ends here, and not with the status 0 of a daemon that was
+// stopped.
+void on_process_exit() {
+  if (t_task == nullptr) return;
+  std::fprintf(stderr, "the job of task %s called exit(), which ends its whole process\n",
+               printable(*t_task).c_str());
+  _exit(EXIT_FAILURE);
+}
+
+void watch_process_exit() {
+  static std::once_flag once;
+  std::call_once(once, [] { std::atexit(on_process_exit); });
+}
+
 Exit not_started(AttemptId attempt) {
   return ended(attempt, Ending::kNotStarted, "stopped before it started");
 }
@@ -24,13 +49,17 @@ Exit not_started(AttemptId attempt) {
 
 FunctionRunner::FunctionRunner(JobFunction function, LeaseBoard& board, std::size_t threads,
                                LeaseSlot slot)
-    : function_(std::move(function)), board_(board), first_slot_(slot), threads_(threads) {}
+    : function_(std::move(function)), board_(board), first_slot_(slot), threads_(threads) {
+  watch_process_exit();
+}
 
 FunctionRunner::~FunctionRunner() {
+  std::vector<std::shared_ptr<Job>> jobs;
   {
     const std::lock_guard lock{mutex_};
-    for (const auto& [id, job] : jobs_) job->stop.request_stop();
+    for (const auto& [id, job] : jobs_) jobs.push_back(job);
   }
+  for (const auto& job : jobs) job->stop.request_stop();  // runs foreign code
   threads_.stop();
 }
 
@@ -39,7 +68,7 @@ Result<void> FunctionRunner::start(Attempt attempt, Instant deadline, ExitCallba
   const LeaseSlot slot = slot_of(first_slot_, attempt);
   auto job = std::make_shared<Job>(Job{slot, std::move(attempt), deadline, std::move(on_exit)});
   if (!board_.admit(slot)) {
-    return fail(ErrorCode::kUnavailable, "the lease ran out before it started");
+    return fail(ErrorCode::kUnavailable, kLeaseOver);
   }
   {
     const std::lock_guard lock{mutex_};
@@ -88,6 +117,8 @@ void FunctionRunner::run(AttemptId id, Job& job) {
     job.began = true;
   }
   if (job.stop.stop_requested()) return finish(id, job, not_started(id));
+  const std::string task = job.attempt.key_id;
+  t_task = &task;
   Exit exit{};
   try {
     exit = function_(std::move(job.attempt),
@@ -100,6 +131,7 @@ void FunctionRunner::run(AttemptId id, Job& job) {
   } catch (...) {
     exit = ended(id, Ending::kRetry, "threw an exception that is not a std::exception");
   }
+  t_task = nullptr;
   if (exit.error.size() > kMaxErrorBytes) exit.error = excerpt(exit.error, kMaxErrorBytes);
   const bool failed = exit.ending == Ending::kRetry || exit.ending == Ending::kPermanent;
   if (failed && exit.error.empty()) exit.error = "it gave no reason";

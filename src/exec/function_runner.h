@@ -20,7 +20,8 @@ struct JobTools {
   std::function<void(std::string)> note_progress;  ///< for Runner::progress(); from any thread
 };
 
-/// A job inside the daemon. The Exit's `attempt` may stay empty. An exception counts as kRetry.
+/// A job inside the daemon. The Exit's `attempt` may stay empty. An exception counts as kRetry. If
+/// it calls exit(), its process says so on stderr, and ends with status 1.
 using JobFunction = std::function<Exit(Attempt attempt, const JobTools& tools)>;
 
 /// Runs a function for each attempt, on threads of its own (base/thread_pool.h).

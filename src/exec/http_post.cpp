@@ -132,11 +132,11 @@ Result<void> HttpPost::prepare(const HttpCall& call, SocketOwners& owners) {
   set_tls({call.ca_file, none, none, none}, call.trusted_for);
   set_body(*attempt_.record);
   set_headers(call, token);
-  if (deadline_ != Instant::max()) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - boot_now());
-    constexpr std::chrono::milliseconds kLongest = std::chrono::hours{24 * 20};  // curl: an int
-    set(CURLOPT_TIMEOUT_MS,
-        static_cast<long>(std::clamp(left, std::chrono::milliseconds{1}, kLongest).count()));
+  // Whoever started the attempt stops it at a later deadline, which libcurl's int cannot hold.
+  constexpr Duration kLongest = std::chrono::hours{24 * 20};
+  if (const Duration left = deadline_ - boot_now(); left <= kLongest) {
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    set(CURLOPT_TIMEOUT_MS, static_cast<long>(std::max<std::int64_t>(ms, 1)));
   }
   const CURLcode setup = finish_setup();
   if (setup != CURLE_OK) return fail(ErrorCode::kUnavailable, curl_easy_strerror(setup));

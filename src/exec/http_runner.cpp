@@ -41,7 +41,7 @@ Result<void> HttpRunner::start(Attempt attempt, Instant deadline, ExitCallback o
   const LeaseSlot slot = slot_of(first_slot_, attempt);
   auto post = std::make_unique<HttpPost>(std::move(attempt), deadline, std::move(on_exit));
   if (!board_.admit(slot)) {
-    return fail(ErrorCode::kUnavailable, "the lease ran out before it started");
+    return fail(ErrorCode::kUnavailable, kLeaseOver);
   }
   {
     const std::lock_guard lock{mutex_};

@@ -18,6 +18,9 @@ using LeaseSlot = std::uint32_t;
 /// For a job without a lease: it ends by itself, by stop(), or with the daemon.
 inline constexpr LeaseSlot kNoLease = 0xffffffff;
 
+/// Why a job was not started under a lease.
+inline constexpr const char* kLeaseOver = "the lease ran out before it started";
+
 /// The deadlines of this daemon's leases, in memory shared with the warden. Extending a lease is
 /// storing a number, so a daemon that hangs extends nothing, and the warden acts on what it reads
 /// here. Create it before the warden is forked. Thread-safe.

@@ -1,6 +1,5 @@
 #include "exec/lock_keeper.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -8,12 +7,7 @@
 #include <csignal>
 #include <utility>
 
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
-
-#include "base/clock.h"
-#include "base/printable.h"
-#include "base/time_text.h"
+#include "exec/warden_log.h"
 
 namespace lictor::exec {
 namespace {
@@ -29,19 +23,6 @@ void end_after(Duration limit) {
 }
 
 }  // namespace
-
-void emit(std::string_view message) {
-  const std::string now = format_rfc3339(wall_now());
-  const std::string line =
-      emits_json
-          ? nlohmann::json{{"level", "error"}, {"message", printable(message)}, {"time", now}}
-                    .dump() +
-                '\n'
-      : emits_journal ? fmt::format("<3>lictor: {}\n", message)
-                      : fmt::format("{} error lictor: {}\n", now, message);
-  pollfd standard_error{STDERR_FILENO, POLLOUT, 0};
-  if (poll(&standard_error, 1, 0) == 1) (void)!write(STDERR_FILENO, line.data(), line.size());
-}
 
 void LockKeeper::take(HeldLock lock) {
   if (!release_locks_ || lock.session.empty()) {

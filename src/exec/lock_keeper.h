@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "exec/children.h"
@@ -19,13 +18,6 @@ namespace lictor::exec {
 /// child of the warden, which exits afterwards.
 using ReleaseLocks = std::function<std::string(const std::vector<HeldLock>&)>;
 inline constexpr Duration kLockReleaseTimeout = std::chrono::seconds{5};
-
-/// Writes a line to standard error, or drops it if that would block.
-void emit(std::string_view message);
-/// Whether emit() writes a JSON object. Set before the warden is started.
-inline bool emits_json = false;
-/// Whether standard error is systemd's journal, which stamps lines itself. Set likewise.
-inline bool emits_journal = false;
 
 /// The locks that the daemon holds, as far as the warden knows. A child of the warden
 /// releases them, so that the warden itself never waits for the network. The child does not exec:

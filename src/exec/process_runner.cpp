@@ -193,8 +193,7 @@ Exit to_exit(AttemptId attempt, const Program& program, ProcessEnd end,
     exit.ending = lease                     ? Ending::kStopped
                   : is_tasks_fault(*failed) ? Ending::kRetry
                                             : Ending::kNotStarted;
-    exit.error =
-        lease ? "the lease ran out before it started" : failure_text(*failed, program, user);
+    exit.error = lease ? kLeaseOver : failure_text(*failed, program, user);
   } else {
     exit.ending = Ending::kLost;
     exit.error = "the warden died";

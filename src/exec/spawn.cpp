@@ -82,9 +82,10 @@ LICTOR_BARE long clone3(clone_args& arguments, int (*function)(void*), void* arg
       "syscall\n\t"
       "test %%rax, %%rax\n\t"
       "jnz 1f\n\t"
-      "xor %%ebp, %%ebp\n\t"
+      "mov %[function], %%rax\n\t"
       "mov %[argument], %%rdi\n\t"
-      "call *%[function]\n\t"
+      "xor %%ebp, %%ebp\n\t"  // no frame above; after the operands, which may be in it
+      "call *%%rax\n\t"
       "hlt\n"
       "1:"
       : "+a"(result)
@@ -100,14 +101,15 @@ LICTOR_BARE long clone3(clone_args& arguments, int (*function)(void*), void* arg
   asm volatile(
       "svc 0\n\t"
       "cbnz x0, 1f\n\t"
-      "mov x29, xzr\n\t"
+      "mov x9, %[function]\n\t"
       "mov x0, %[argument]\n\t"
-      "blr %[function]\n\t"
+      "mov x29, xzr\n\t"
+      "blr x9\n\t"
       "brk 0\n"
       "1:"
       : "+r"(x0)
       : "r"(x8), "r"(x1), [function] "r"(function), [argument] "r"(argument)
-      : "memory", "cc", "x30");
+      : "memory", "cc", "x9", "x30");
   return x0;
 }
 #else

@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "base/try.h"
 #include "exec/privileges.h"
+#include "exec/warden_log.h"
 #include "exec/warden_loop.h"
 
 namespace lictor::exec {
@@ -65,16 +66,19 @@ void reset_signals() {
   if (is_protected_from_oom()) leave_oom_protection();
   // The environment may hold Consul's token: jobs of our user must not read it or trace us.
   prctl(PR_SET_DUMPABLE, 0);
-  if (!keep_only_job_capabilities()) {
-    emit("the warden cannot drop capabilities: " + errno_text() +
-         "; allow the system call capset, see job-user.conf");
+  const auto must = [](bool done, const std::string& what) {
+    if (done) return;
+    emit("the warden cannot " + what + ": " + errno_text());
     _exit(EXIT_FAILURE);
-  }
-  if (chdir("/") != 0) _exit(EXIT_FAILURE);
+  };
+  must(keep_only_job_capabilities(),
+       "drop capabilities (allow the system call capset, see job-user.conf)");
+  must(chdir("/") == 0, "change to the folder /");
 
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0) _exit(EXIT_FAILURE);
-  if (fcntl(2, F_GETFD) < 0 && dup2(null, 2) < 0) _exit(EXIT_FAILURE);
+  must(null >= 0 && dup2(null, 0) >= 0 && dup2(null, 1) >= 0 &&
+           (fcntl(2, F_GETFD) >= 0 || dup2(null, 2) >= 0),
+       "open /dev/null");
   close_all_but(
       {0, 1, 2, channel.fd(), daemon.get(), options.lock_fd, cgroups.fd(), cgroups.parent_fd()});
 

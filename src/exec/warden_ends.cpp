@@ -21,6 +21,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/time_text.h"
+#include "exec/warden_log.h"
 #include "exec/warden_loop.h"
 
 namespace lictor::exec {
@@ -189,13 +190,12 @@ void WardenLoop::program_ended(AttemptId id) {
 }
 
 void WardenLoop::arm_timer() {
-  const Instant now = boot_now();
   Instant next = Instant::max();
   for (LeaseSlot number = 0; number < board_.slots(); ++number) {
     const Instant deadline = board_.deadline(number);
     if (deadline == Instant{}) continue;
     for (const Instant wake : {deadline, after(deadline, board_.grace(number))}) {
-      if (wake > now) next = std::min(next, wake);
+      if (wake > checked_at_) next = std::min(next, wake);
     }
   }
   for (const auto& [id, attempt] : attempts_) {

@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/errno_text.h"
+#include "exec/warden_log.h"
 
 namespace lictor::exec {
 namespace {
@@ -103,7 +104,7 @@ void WardenLoop::run() {
     }
     const bool checks = timer_fired || leases_changed_;
     if (checks) {
-      const Instant now = boot_now();
+      const Instant now = checked_at_ = boot_now();
       check_leases(now);
       kill_what_is_due(now);
       leases_changed_ = false;
@@ -114,7 +115,7 @@ void WardenLoop::run() {
       }
     }
     if (sweep_due_) sweep();
-    if (checks || look_at_ < armed_) arm_timer();
+    if (checks || leases_changed_ || look_at_ < armed_) arm_timer();
     if (daemon_gone_) release_locks();
     channel_.watch_in(epoll_.get(), kChannel, !daemon_gone_);
     watch_heartbeat();

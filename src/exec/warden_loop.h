@@ -137,6 +137,7 @@ class WardenLoop {
   std::unordered_map<AttemptId, Attempt> attempts_;
   std::size_t unswept_ = 0;  ///< attempts that ended but are not reported yet
   Instant armed_ = Instant::max();
+  Instant checked_at_{};  ///< the leases; a deadline that passed since then is still to be seen
   Instant look_at_ = Instant::max();  ///< for ends without a signal
   bool daemon_gone_ = false;
   bool kill_is_logged_ = false;

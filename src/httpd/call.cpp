@@ -17,11 +17,6 @@ void Shared::post(std::shared_ptr<Call> call) {
   notify();
 }
 
-void Shared::notify() const {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = write(wake.get(), &one, sizeof one);
-}
-
 std::vector<std::shared_ptr<Call>> Shared::take_ready() {
   const std::lock_guard lock{mutex};
   return std::exchange(ready, {});

@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "base/unique_fd.h"
+#include "base/wake_event.h"
 #include "httpd/exchange.h"
 
 struct MHD_Connection;
@@ -42,12 +42,12 @@ struct Shared {
 
   /// Tells the server's thread that `call` has something for it.
   void post(std::shared_ptr<Call> call);
-  void notify() const;
+  void notify() const { wake.wake(); }
   [[nodiscard]] std::vector<std::shared_ptr<Call>> take_ready();
   /// The server's thread ends: no call is kept any more.
   void close();
 
-  UniqueFd wake;  ///< an eventfd
+  WakeEvent wake;
   std::mutex mutex;
   std::vector<std::shared_ptr<Call>> ready;
   bool closed = false;

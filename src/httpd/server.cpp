@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <microhttpd.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -121,8 +120,7 @@ class Server::Loop {
 
 // libmicrohttpd may have twice the connections: those that were cut count until it has closed them.
 bool Server::Loop::start() {
-  shared_->wake.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!shared_->wake) return false;
+  if (!shared_->wake.open()) return false;
   daemon_ = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
                              nullptr, nullptr, &Loop::on_request, this, MHD_OPTION_URI_LOG_CALLBACK,
                              &Loop::on_target, this, MHD_OPTION_NOTIFY_COMPLETED,
@@ -164,7 +162,7 @@ void Server::Loop::run() {
 // not be answered.
 void Server::Loop::wait() {
   Instant next = Instant::max();
-  std::vector<pollfd> fds{{shared_->wake.get(), POLLIN, 0}, {daemon_fd_, POLLIN, 0}};
+  std::vector<pollfd> fds{{shared_->wake.fd(), POLLIN, 0}, {daemon_fd_, POLLIN, 0}};
   std::vector<Connection*> watched;
   for (auto& [fd, connection] : connections_) {
     next = std::min(next, connection.deadline);
@@ -193,8 +191,7 @@ void Server::Loop::wait() {
   if (MHD_get_timeout(daemon_, &pending) == MHD_YES && pending == 0) timeout = 0;
   if (poll(fds.data(), fds.size(), timeout) <= 0) return;
 
-  std::uint64_t count = 0;
-  [[maybe_unused]] const auto got = read(shared_->wake.get(), &count, sizeof count);
+  shared_->wake.clear();
   for (std::size_t i = 0; i < watched.size(); ++i) {
     if (fds[2 + i].revents == 0) continue;
     watched[i]->call->set_gone();

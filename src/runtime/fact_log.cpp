@@ -4,6 +4,7 @@
 
 #include "base/host_name.h"
 #include "base/time_text.h"
+#include "exec/runner.h"
 #include "wire/record.h"
 
 namespace lictor::runtime {

@@ -4,9 +4,12 @@
 #include <string>
 
 #include "core/effect.h"
-#include "exec/runner.h"
 #include "lictor/time.h"
 #include "runtime/log.h"
+
+namespace lictor::exec {
+struct Attempt;
+}
 
 namespace lictor::runtime {
 

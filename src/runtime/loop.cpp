@@ -1,7 +1,6 @@
 #include "runtime/loop.h"
 
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -32,20 +31,13 @@ Result<std::unique_ptr<Loop>> Loop::create() {
   sigemptyset(&signals);
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, number);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  loop->wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   loop->signals_.reset(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   loop->timer_.reset(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!loop->wake_ || !loop->signals_ || !loop->timer_) {
+  if (!loop->wake_.open() || !loop->signals_ || !loop->timer_) {
     return fail(ErrorCode::kFailed, std::string{"cannot make the loop's file descriptors: "} +
                                         errno_text() + "; raise the limit of open files");
   }
   return loop;
-}
-
-void Loop::wake() noexcept {
-  const std::uint64_t one = 1;
-  // A full counter means that a wake-up is pending.
-  [[maybe_unused]] const auto written = write(wake_.get(), &one, sizeof one);
 }
 
 bool Loop::post(std::function<void()> work) {
@@ -123,8 +115,8 @@ void Loop::wait(Instant deadline) {
     timerfd_settime(timer_.get(), 0, &once, nullptr);
   }
   polled_.clear();
-  for (const UniqueFd* fd : {&wake_, &signals_, &timer_}) {
-    polled_.push_back({fd->get(), POLLIN, 0});
+  for (const int fd : {wake_.fd(), signals_.get(), timer_.get()}) {
+    polled_.push_back({fd, POLLIN, 0});
   }
   for (const int fd : watched_) polled_.push_back({fd, POLLIN, 0});
   const bool ready = poll(polled_.data(), polled_.size(), left > Duration::zero() ? -1 : 0) > 0;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "base/wake_event.h"
 #include "lictor/result.h"
 #include "lictor/time.h"
 
@@ -74,7 +75,7 @@ class Loop {
   void watch(int fd) { watched_.push_back(fd); }
 
   /// From any thread: steps all members soon.
-  void wake() noexcept;
+  void wake() noexcept { wake_.wake(); }
 
   /// From a thread that holds no mutex and has nothing else to do: steps all members on it, or, if
   /// a turn is being made, soon.
@@ -115,7 +116,8 @@ class Loop {
   std::function<void()> on_clock_step_;
   std::function<void()> on_turn_;
   Duration turn_interval_ = std::chrono::seconds{10};
-  UniqueFd wake_, signals_, timer_;
+  WakeEvent wake_;
+  UniqueFd signals_, timer_;
   bool stopped_ = false;
   std::atomic<bool> turning_ = true;  // some thread makes a turn, or run() is not there to
   Instant sleeps_until_{};            // while it waits

@@ -32,10 +32,11 @@ int replace_file(const std::string& path, const MakeValue& make_value) {
       open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640)};
   if (!file) return errno;
   const std::string text = make_value(file.get()).dump() + "\n";
+  errno = 0;
   const bool written =
       write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if (written && std::rename(aside.c_str(), path.c_str()) == 0) return 0;
-  const int error = errno;
+  const int error = errno != 0 ? errno : ENOSPC;  // only a part was written
   unlink(aside.c_str());
   return error;
 }

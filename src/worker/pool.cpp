@@ -167,7 +167,7 @@ void Pool::hand_over(Process& process, Job job, Instant now, Outbox& out) {
   exec::LeaseBoard& board = room_.host().board();
   // As the warden does for a program: this thread may have been stopped for long.
   if (!board.holds(job.lease, now)) {
-    return refuse(std::move(job), "the lease ran out before it started", out);
+    return refuse(std::move(job), exec::kLeaseOver, out);
   }
   if (job.lease != exec::kNoLease) process.bind(job.lease);
   const std::string name = std::to_string(job.attempt.id.value);

@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,9 +59,8 @@ Room::~Room() {
 Result<void> Room::open() {
   if (thread_.joinable()) return {};
   epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
-  wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!epoll_ || !wake_ ||
-      !exec::watch(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), EPOLLIN, kWoken)) {
+  if (!epoll_ || !wake_.open() ||
+      !exec::watch(epoll_.get(), EPOLL_CTL_ADD, wake_.fd(), EPOLLIN, kWoken)) {
     return fail(ErrorCode::kFailed, "cannot watch workers: " + errno_text());
   }
   buffer_ = std::make_unique_for_overwrite<char[]>(Process::kReadBytes);
@@ -148,11 +146,6 @@ exec::Launch Room::launch_of(const Process::Identity& identity) {
   return launch;
 }
 
-void Room::wake() const {
-  const std::uint64_t one = 1;
-  (void)!write(wake_.get(), &one, sizeof one);
-}
-
 Pool* Room::owner_of(std::uint64_t number) {
   for (const auto& pool : pools_) {
     if (pool->find(number) != nullptr) return pool.get();
@@ -181,8 +174,7 @@ int Room::take_events(int wait_ms) {
   for (int i = 0; i < count; ++i) {
     const std::uint64_t about = events[static_cast<std::size_t>(i)].data.u64;
     if (about == kWoken) {
-      std::uint64_t ignored = 0;
-      (void)!read(wake_.get(), &ignored, sizeof ignored);
+      wake_.clear();
       continue;
     }
     const std::uint64_t number = about / Process::kSources;

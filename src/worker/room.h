@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "base/wake_event.h"
 #include "exec/log_writer.h"
 #include "exec/process_host.h"
 #include "worker/pool.h"
@@ -86,7 +87,7 @@ class Room {
   /// With the callbacks of its process.
   [[nodiscard]] exec::Launch launch_of(const Process::Identity& identity);
   /// Its thread has a timer to set: a pool changed a deadline in a turn of another thread.
-  void wake() const;
+  void wake() const { wake_.wake(); }
   /// For its thread only.
   [[nodiscard]] exec::LogWriter& logs() { return *logs_; }
 
@@ -107,7 +108,8 @@ class Room {
   std::vector<std::uint64_t> started_, ended_;                   // processes, by number
   bool closing_ = false;
 
-  UniqueFd epoll_, wake_;
+  UniqueFd epoll_;
+  WakeEvent wake_;
   std::unique_ptr<char[]> buffer_;
   std::unique_ptr<exec::LogWriter> logs_;
   std::thread thread_;

@@ -100,6 +100,19 @@ TEST_CASE("tasks are listed in the order in which they start, with counts by sta
   CHECK(ids_of(scene.read("/v1/tasks?queue=q&state=dead")) == std::vector<std::string>{"gone"});
 }
 
+TEST_CASE("the history is listed by the time of the end, done and cancelled tasks alike") {
+  Scene scene;
+  const auto keep = [&](const std::string& id, const std::string& hour, const std::string& by) {
+    json entry{{"taskType", "T"}, {"at", "2026-01-01T" + hour + ":00:00Z"}, {"cancelled_by", by}};
+    scene.consul.put("lictor/q/done/" + id, entry.dump());
+  };
+  keep("early", "10", "");
+  keep("cancelled", "11", "ops");
+  keep("late", "12", "");
+  CHECK(ids_of(scene.read("/v1/done?queue=q")) ==
+        std::vector<std::string>{"late", "cancelled", "early"});
+}
+
 TEST_CASE("pages follow each other without a gap, also when the last task shown is gone") {
   Scene scene;
   std::vector<std::string> all;

@@ -137,6 +137,9 @@ TEST_CASE("as many tasks run at a time as the processes of a worker take") {
   CHECK(error_of(queue_of(worker + R"(, "concurrency": 7})")) ==
         "lictor.json:1: queues[0].executors.A: concurrency 7 is more than its processes take (2 "
         "with 3 at a time each); set processes to 3 or more, or leave concurrency out");
+  // No more than 256 processes are allowed.
+  CHECK(contains(error_of(queue_of(worker + R"(, "concurrency": 1000})")),
+                 "; raise processes and tasks_per_process, or leave"));
 }
 
 TEST_CASE("processes that concurrency leaves without work are warned of") {

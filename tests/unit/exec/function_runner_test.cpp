@@ -1,15 +1,20 @@
 #include "exec/function_runner.h"
 
+#include <fcntl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <future>
 #include <latch>
 #include <stdexcept>
 
 #include "base/clock.h"
+#include "base/read_file.h"
 #include "exec/noop_runner.h"
 #include "support.h"
 
@@ -166,6 +171,26 @@ TEST_CASE("an exception is a failure to be tried again") {
   CHECK(scene.of(2).ending == Ending::kRetry);
 }
 
+TEST_CASE("a job that calls exit() ends its process, which says so and does not look stopped") {
+  std::array<int, 2> pipe{};
+  REQUIRE(pipe2(pipe.data(), O_CLOEXEC) == 0);
+  const UniqueFd reader{pipe[0]};
+  UniqueFd writer{pipe[1]};
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(writer.get(), STDERR_FILENO);
+    Scene scene{[](const Attempt&, const JobTools&) -> Exit { std::exit(EXIT_SUCCESS); }};
+    (void)scene.runner.start(attempt(1), Instant::max(), [](const Exit&) {});
+    while (true) pause();
+  }
+  writer.reset();
+  const std::string said = read_up_to(reader.get(), 1'000).value();
+  CHECK(said.find("the job of task 7 called exit()") != std::string::npos);
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WEXITSTATUS(status) == EXIT_FAILURE);
+}
+
 TEST_CASE("what is said of a failure is cut, and that nothing is said is said") {
   Scene scene{[](const Attempt& attempt, const JobTools&) -> Exit {
     if (attempt.id == AttemptId{1}) throw std::runtime_error{std::string(2'000'000, 'x')};
@@ -247,7 +272,13 @@ TEST_CASE("the runner's end asks all to stop and waits, and each end is told") {
   LeaseBoard board = std::move(LeaseBoard::create(8).value());
   Exits exits;
   {
-    FunctionRunner runner{until_stopped, board};
+    // Foreign code that is called by the stop may ask its runner for something.
+    FunctionRunner runner{
+        [](const Attempt& attempt, const JobTools& tools) {
+          const std::stop_callback on_stop{tools.stop, [&] { tools.note_progress("stopping"); }};
+          return until_stopped(attempt, tools);
+        },
+        board};
     for (std::uint64_t id = 1; id <= 3; ++id) {
       REQUIRE(runner.start(attempt(id), Instant::max(), exits.callback()));
     }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "exec/function_runner.h"
 #include "exec/lock_keeper.h"
+#include "exec/warden_log.h"
 #include "support.h"
 #include "unit/refusal.h"
 
@@ -116,6 +117,18 @@ TEST_CASE("a deadline that is moved nearer counts") {
   rig.start(leased({"/bin/sleep", "1000"}));
   rig.host->set_lease(0, boot_now() + 50ms, 100ms);
   CHECK(rig.of(1).ending == Ending::kStopped);
+}
+
+TEST_CASE("leases that run out one right after the other all end their jobs then") {
+  Rig rig;
+  const Instant first = boot_now() + 2s;
+  for (LeaseSlot slot = 0; slot < rig.board.slots(); ++slot) {
+    rig.host->set_lease(slot, first + slot * 100us, 1h);
+    rig.start(leased({"/bin/sleep", "1000"}, slot), attempt(slot + 1));
+  }
+  for (LeaseSlot slot = 0; slot < rig.board.slots(); ++slot) {
+    CHECK(rig.of(slot + 1).ending == Ending::kStopped);
+  }
 }
 
 TEST_CASE("the end of one lease touches neither another's jobs nor those that may outlive theirs") {

@@ -26,6 +26,7 @@
 
 #include "base/host_name.h"
 #include "base/unique_fd.h"
+#include "exec/runner.h"
 #include "runtime/fact_log.h"
 #include "temporary_folder.h"
 
