@@ -12,7 +12,7 @@
 namespace lictor::exec {
 namespace {
 
-// For a daemon that has no PATH itself.
+// For a daemon without a PATH.
 constexpr std::string_view kJobPath =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 

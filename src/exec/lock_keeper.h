@@ -24,7 +24,7 @@ inline constexpr Duration kLockReleaseTimeout = std::chrono::seconds{5};
 void emit(std::string_view message);
 /// Whether emit() writes a JSON object. Set before the warden is started.
 inline bool emits_json = false;
-/// Whether standard error is systemd's journal, which stamps lines itself. Set likewise.
+/// Whether standard error is systemd's journal, which stamps lines itself. Set before the fork.
 inline bool emits_journal = false;
 
 /// The locks that the daemon holds, as far as the warden knows. A child of the warden
@@ -47,7 +47,7 @@ class LockKeeper {
   /// For a dead daemon: releases the locks of all slots that are not `busy`. Call it again when a
   /// slot is not busy any more, or a child has ended.
   void release_unused(const std::function<bool(LeaseSlot)>& busy);
-  /// Whether `pid` is such a child; reaps it if it has ended.
+  /// Whether `pid` is a child that releases locks; reaps it if it has ended.
   [[nodiscard]] bool owns(pid_t pid) { return children_.owns(pid); }
 
  private:

@@ -1,8 +1,8 @@
 #pragma once
 
-// One thread that must never be late: a deadline that is missed lets a job run on while another
-// host already leads. So nothing in the loop waits, and each turn has the same order: first what
-// the sources say, then what is due.
+// One thread that must never be late: a missed deadline lets a job run on while another host
+// already leads. So nothing in the loop waits, and each turn has the same order: first read all
+// sources, then act on deadlines.
 //
 //   channel   orders: start, stop, a lease changed, a lock -----------+
 //   daemon    its pidfd: it is dead, so all attempts are stopped      |
@@ -65,10 +65,10 @@ class WardenLoop {
     pid_t pid = -1;
     UniqueFd pidfd;
     UniqueFd output;  ///< the daemon reads it as long as it lives
-    uid_t uid = 0;    ///< that owns order.handover_files
+    uid_t uid = 0;    ///< the owner of order.handover_files
     std::optional<Cgroups::Group> cgroup;
     StopCause cause = StopCause::kNone;  ///< the first; a program that ended by itself has none
-    Instant kill_at = Instant::max();    ///< the earliest of all that asked for its end
+    Instant kill_at = Instant::max();    ///< the earliest of all orders to end it
     bool killed = false;
     bool ended = false;  ///< its program is a zombie, so its pid and process group stay valid
     Instant ended_at{};
