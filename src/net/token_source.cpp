@@ -31,7 +31,7 @@ struct TokenSource::State {
 
   std::function<void(const std::string& file)> on_new;
 
-  // The thread.
+  // Runs on the thread.
   void watch(const std::string& file, Duration check_every);
 };
 
