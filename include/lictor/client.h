@@ -64,8 +64,8 @@ enum class TaskState {
   kTooLarge,    ///< cannot be rewritten, so it can be neither claimed nor run
   kUnnameable,  ///< its key is not UTF-8: Consul lists it under another, and it can only be deleted
   kDead,
-  kDone,       ///< in the history, where the queue keeps one
-  kCancelled,  ///< likewise
+  kDone,       ///< in the history, if the queue keeps one
+  kCancelled,  ///< in the history, if the queue keeps one
 };
 
 /// A task as Consul holds it.

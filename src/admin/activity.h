@@ -42,7 +42,7 @@ class Activity : public runtime::Observer {
   [[nodiscard]] nlohmann::ordered_json json(const std::string& queue) const;
   /// {"Mail": {"done", "failed", "dead", "recent", "took_ms", "longest_ms"}}
   /// Counts the attempts that ended in the last hour; "recent": all of the last five minutes.
-  /// "took_ms" is the time of all successful jobs, "longest_ms" that of the longest.
+  /// "took_ms" is the time of all successful jobs, "longest_ms" the time of the longest.
   [[nodiscard]] nlohmann::ordered_json by_type(const std::string& queue) const;
 
  private:

@@ -58,7 +58,7 @@ Result<bool> flag_of(const json& body, const char* name) {
   return fail(ErrorCode::kInvalid, std::string{name} + ": expected true or false");
 }
 
-// Which dead letters a bulk change takes. Without a filter "all": true is required: an empty body
+// The dead letters of a bulk change. Without a filter "all": true is required: an empty body
 // must not purge everything.
 Result<TaskFilter> read_filter(const json& body) {
   TaskFilter filter;

@@ -8,7 +8,7 @@
 //
 //   loop's thread      on_fact(), on_commit() --mutex_--> counters, histograms --+
 //   network's threads  on_reply() --the registry's own locks---------------------+--> text()
-//   the loop's answer  Status --> gauges, made anew for each scrape -------------+
+//   the loop's answer  Status --> gauges, made again for each scrape ------------+
 //
 // Counters live from the daemon's start to its end, so that rate() sees no reset at a change of
 // leaders. Gauges that only a leader knows are left out while this daemon follows: a value of its

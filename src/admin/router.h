@@ -29,7 +29,7 @@ using httpd::Response;
 
 /// Who may read a route.
 enum class Access {
-  kPublic,  ///< health, metrics, and what is the same in every daemon: the page's files, the manual
+  kPublic,   ///< health, metrics, and files that are equal in every daemon: the page's, the manual
   kPrivate,  ///< takes the token once one is set
 };
 

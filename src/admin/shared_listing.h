@@ -4,7 +4,7 @@
 //
 //   get() --fresh enough--> the listing that is there
 //     |
-//     +--not--> Consul is read, under the mutex: whoever comes meanwhile waits, and gets the same
+//     +--not--> Consul is read, under the mutex: later callers wait, and get the same
 //               answer or the same error
 //
 // A listing is fresh for a second, and for 50 times as long as its reading took; so a large queue
@@ -63,7 +63,7 @@ class SharedListing : public std::enable_shared_from_this<SharedListing<Listing>
  private:
   static constexpr Duration kFresh = std::chrono::seconds{1};  // for a listing that takes no time
   static constexpr Duration kFreshAsked =
-      std::chrono::milliseconds{50};  // likewise, after a change
+      std::chrono::milliseconds{50};  // for such a listing, after a change
   static constexpr int kPace = 50;
   static constexpr Duration kKeepUnused = std::chrono::seconds{50};
   static constexpr Duration kCheckEvery = std::chrono::seconds{10};

@@ -193,7 +193,7 @@ class CurlRequest {
         +[](const char* data, std::size_t size, std::size_t count, void* to) -> std::size_t {
           auto& request = *static_cast<Derived*>(to);
           const std::string_view line{data, size * count};
-          // Of several heads (an interim 1xx before the reply) the last counts.
+          // The last of several heads counts (an interim 1xx may come before the reply).
           if (line.starts_with("HTTP/")) request.head_complete_ = false;
           if (line == "\r\n" || line == "\n") request.head_complete_ = true;
           return request.on_header(line) ? line.size() : 0;

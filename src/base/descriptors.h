@@ -4,7 +4,7 @@
 
 namespace lictor {
 
-/// Opens /dev/null on those of 0, 1 and 2 that are closed. Otherwise the next file or socket gets
+/// Opens /dev/null on each of 0, 1 and 2 that is closed. Otherwise the next file or socket gets
 /// the number, and printed text goes there. Call it first of all.
 void open_standard_descriptors();
 

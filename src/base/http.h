@@ -61,7 +61,7 @@ struct Response {
   std::string error;     ///< for a person, when not kReplied: what failed, at which address
   std::string endpoint;  ///< the address that was asked last
   Instant sent_at{};     ///< when send() was called: never later than the first byte
-  Duration elapsed{};    ///< from the first byte received to the last: what the transfer cost
+  Duration elapsed{};    ///< from the first byte received to the last: the transfer's cost
 };
 
 [[nodiscard]] inline Request put(std::string target, std::string body = {},

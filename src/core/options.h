@@ -85,7 +85,7 @@ struct QueueOptions {
   std::string queue = "default";
   std::string node;      // this member's name
   std::string identity;  // unique to this start of the daemon; part of every claim's nonce
-  std::uint64_t first_attempt = 1;  // ids of attempts: a daemon's queues share what runs their jobs
+  std::uint64_t first_attempt = 1;  // ids of attempts: a daemon's queues share the runners
 
   std::uint32_t partitions = 1;        // of the queue
   std::uint64_t partitions_index = 0;  // the ModifyIndex of the key with that number; 0: none
@@ -169,7 +169,7 @@ struct QueueOptions {
   ///   |- jobs start, run --|- jobs are ended -|- slack ------|- another host may lead
   ///
   /// Whatever the session becomes, Consul gives the lock to nobody else before T + lock_delay. By
-  /// then no job runs here, but for those whose on_lease_lost lets them finish.
+  /// then no job runs here, except jobs whose on_lease_lost lets them finish.
   [[nodiscard]] Duration lease_span() const {
     return std::min(lock_delay, kMostLockDelay) - kill_grace - margin;
   }

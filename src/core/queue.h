@@ -149,7 +149,7 @@ class Queue {
 
  private:
   enum class Drain { kNone, kHandOver, kStepDown, kStop };
-  /// What this host does in a partition that it holds.
+  /// This host's work in a partition that it holds.
   struct Term {
     bool runs = false;
     std::uint64_t reading = 0;  // of all tasks, which must end before a claim

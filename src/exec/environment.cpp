@@ -34,7 +34,7 @@ std::string parameter_variable(std::string_view name) {
   return variable;
 }
 
-// Numbers stay as they are written.
+// Numbers keep the record's spelling.
 void set_parameters(Variables& variables, std::string_view object) {
   for (MemberWalk parameter{object}; parameter.next();) {
     const std::string_view text = parameter.value_text();

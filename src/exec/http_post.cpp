@@ -284,7 +284,7 @@ void HttpPost::judge(int status, Exit& exit) const {
   if (status < 400) exit.error += ", and redirects are not followed; correct the URL";
 }
 
-// Whatever the reply looks like, the request was carried out.
+// A success means that the request was carried out, even if its reply cannot be kept.
 void HttpPost::take_result(Exit& exit) const {
   exit.ending = Ending::kDone;
   if (too_large_) {

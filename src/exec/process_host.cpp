@@ -97,7 +97,7 @@ Result<Packet> ProcessHost::make_streams(const Launch& launch, Job& job) {
   packet.fds.push_back(std::move(input));
   packet.fds.emplace_back(fcntl(job.writer.get(), F_DUPFD_CLOEXEC, 0));
   packet.fds.emplace_back(fcntl(output, F_DUPFD_CLOEXEC, 0));
-  // Only the reading end: the job's writes block, as it expects.
+  // Set only our end: the job's writes must block, as it expects.
   fcntl(output, F_SETFL, O_NONBLOCK);
   if (!packet.fds[1] || !packet.fds[2] ||
       !watch(epoll_.get(), EPOLL_CTL_ADD, output, EPOLLIN, launch.spawn.attempt.value)) {

@@ -67,7 +67,7 @@ struct Launch {
   std::string log_path;                      ///< the output log; "": none
   std::size_t log_cap = 0;
   std::function<void(ProcessEnd)> on_end;  ///< runs once, on the host's thread
-  std::function<void(pid_t)> on_pid;       ///< runs if the program starts, likewise; may be empty
+  std::function<void(pid_t)> on_pid;       ///< if the program starts, on that thread; may be empty
   std::function<void(const std::string& error)> on_output_lost;  ///< any thread; may be empty
 };
 

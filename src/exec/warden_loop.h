@@ -14,12 +14,12 @@
 //             leases --> kills --> sweep --> timer armed --> locks of a dead daemon released
 //
 // An attempt is over only when every process that it started is gone, since only then may another
-// host run the task again. The end of the program kills its process group. What left that group is
+// host run the task again. The end of the program kills its process group. A process outside it is
 // a stray: it lost its parent and became the warden's child. Each sweep searches the children for
 // strays, finds their attempt by cgroup, session, group or environment, and kills those of ended
 // attempts. Their deaths bring SIGCHLD and the next sweep; the attempt is reported after the last.
 //
-// warden_loop.cpp has the turn and the orders, warden_ends.cpp all that ends an attempt.
+// warden_loop.cpp has the turn and the orders, warden_ends.cpp the end of attempts.
 
 #include <sys/types.h>
 
@@ -115,7 +115,7 @@ class WardenLoop {
 
   UniqueFd epoll_;
   /// An epoll set of the programs' pidfds. It wakes nobody: the SIGCHLD that follows does, and then
-  /// one call finds all that ended.
+  /// one call finds all ended programs.
   UniqueFd ends_;
   UniqueFd timer_;
   UniqueFd signals_;

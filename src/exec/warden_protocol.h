@@ -44,7 +44,7 @@ struct Limit {
   friend bool operator==(const Limit&, const Limit&) = default;
 };
 
-/// What execve(2) needs.
+/// The input of execve(2).
 struct Program {
   std::vector<std::string> argv;         ///< not empty; argv[0] is a path
   std::vector<std::string> environment;  ///< "NAME=VALUE"

@@ -55,7 +55,7 @@ class Failover {
   Failover(std::size_t addresses, Duration avoid_for)
       : avoid_for_(avoid_for), avoided_until_(addresses) {}
 
-  /// The address to try, of those whose bit in `tried` is not set; std::nullopt if all were.
+  /// The next address whose bit in `tried` is not set; std::nullopt if all bits are set.
   [[nodiscard]] std::optional<std::size_t> next(Instant now, std::uint64_t tried) const {
     std::optional<std::size_t> best;
     for (std::size_t i = 0; i < avoided_until_.size(); ++i) {

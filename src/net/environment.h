@@ -7,7 +7,7 @@
 
 namespace lictor::net {
 
-/// As std::getenv: nullptr when the variable is not set.
+/// Like std::getenv: nullptr if the variable is not set.
 using GetEnv = std::function<const char*(const char* name)>;
 
 /// Consul's environment variables override `base`, as the consul command honours them

@@ -41,7 +41,7 @@ class PollTurns {
   /// than its round from the start, so that no later query has to wait for long.
   PollTurns(std::size_t places, std::size_t expected) : places_(places), expected_(expected) {}
 
-  /// A new query is due at once, before those that have had a turn.
+  /// Adds a query. It is due at once, before queries that have had a turn.
   void add(Instant now, RequestId query, const http::Watch& watch);
   /// Removes a query; without effect if it is not there.
   void remove(RequestId query);

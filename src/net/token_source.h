@@ -8,7 +8,7 @@
 //                                     +--------------------------------------------------+
 //
 // No caller of current() waits for a file, since current() is called for each request. A file
-// system that is dead holds only the thread, which is detached and keeps what it needs alive.
+// system that is dead holds only the thread, which is detached and keeps its own state alive.
 
 #include <functional>
 #include <memory>

@@ -46,7 +46,7 @@ class Transfer : private CurlRequest {
   /// as none: half a body must not say whether a write was applied.
   void conclude(CURLcode code, const Client& client);
 
-  /// Adds a reason to response.error, after those of earlier addresses.
+  /// Adds a reason to response.error, after the reasons of earlier addresses.
   void add_error(const std::string& reason);
   /// The part of an error that says that an unanswered request may have been carried out; empty if
   /// the request only reads.

@@ -133,7 +133,7 @@ bool TroubleLog::is_news(Instant now, const core::Fact& fact) {
   if (fact.kind != Kind::kStoreTrouble || !fact.key.empty()) return true;
   if (quiet_until_.size() >= kMost) quiet_until_.clear();
   // The text ends with what came instead of an answer, which differs each time. But a refusal is
-  // something else than an absent Consul.
+  // reported apart from an absent Consul.
   std::string kind = fact.text.substr(0, fact.text.find(": "));
   for (const std::string_view refusal : {"Permission denied", "ACL not found"}) {
     if (fact.text.find(refusal) != std::string::npos) kind += refusal;

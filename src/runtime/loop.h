@@ -41,7 +41,7 @@ class ClockOffset {
 class LoopMember {
  public:
   virtual ~LoopMember() = default;
-  /// Handles what has arrived.
+  /// Handles all arrived events.
   virtual void step(Instant now) = 0;
   /// When to step it without a wake-up; Instant::max(): never.
   [[nodiscard]] virtual Instant next_deadline() const = 0;
@@ -55,7 +55,7 @@ class LoopMember {
 /// prefetch 64 and a C++ executor, 12,900 tasks a second in place of 9,800 (bench --quick drain,
 /// two cores).
 ///
-/// A turn: check the clocks, step each member, run what was posted, call on_turn(), and wait for
+/// A turn: check the clocks, step each member, run posted work, call on_turn(), and wait for
 /// the earliest deadline, a wake-up or a signal. The warden and systemd's watchdog count the turns.
 /// So a call that blocks here for hang_timeout ends the daemon while it leads.
 class Loop {

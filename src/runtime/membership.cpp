@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 constexpr Duration kTtl = 30s;
 constexpr auto kRenewInterval = 10s;
 constexpr auto kFirstBackoff = 1s;
-// As for the lease, so that a daemon that leads again after an outage is soon listed again.
+// No longer than the lease's pauses: a daemon that leads again is soon listed again.
 constexpr auto kMaxBackoff = 5s;
 
 // Removes digits, since the error of a time-out says how long it took.

@@ -30,7 +30,7 @@ class Registration : public LoopMember {
 
   std::string node_;
   std::string version_;
-  std::string address_;  // empty: that of the node
+  std::string address_;  // empty: the node's
   int port_ = 0;         // 0: none
   net::Transport& transport_;
   std::vector<std::string> leading_;

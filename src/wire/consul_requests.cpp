@@ -67,7 +67,7 @@ std::string leader_value(const Binding& binding, std::string_view member, WallTi
 
 }  // namespace
 
-// Without ?consistent a server that has just started answers from what it has replayed so far.
+// Without ?consistent a server that has just started answers from an old state.
 http::Request read_transaction(const Binding& binding, Txn txn) {
   http::Request request = put(binding, "/v1/txn?consistent", std::move(txn).body());
   request.only_reads = true;

@@ -198,7 +198,7 @@ http::Request encode(const Binding& binding, const core::DeleteLocks& ask) {
   return put(binding, std::move(txn));
 }
 
-// A session that holds one lock is alive, and so holds all that it acquired.
+// A session that holds one lock is alive, and so holds all locks that it acquired.
 http::Request encode(const Binding& binding, const core::ChangeCount& ask) {
   const std::string& key = binding.layout.partitions_key;
   Txn txn;

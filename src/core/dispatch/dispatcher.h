@@ -26,7 +26,7 @@
 //                 kills its hosts, and would take the tasks beside it along
 //   probe         an executor that could not start a job pauses; afterwards one task tries it, and
 //                 the others follow when that one has run for a while
-//   max_unacked   results that are not written yet stop new starts: what is lost with this daemon
+//   max_unacked   results that are not written yet stop new starts: the loss with this daemon
 //                 stays bounded
 //
 // why.cpp gives the reasons for a task by the same functions that decide, so a reason cannot

@@ -11,7 +11,7 @@
 //                                                              at a time
 //
 // - The shares follow from the members, their weights and how many each owns (Sainte-Lague).
-//   Members of equal weight have shares within one of each other. Those who own the most have the
+//   Members of equal weight have shares within one of each other. Those that own the most get the
 //   larger ones, so that as few partitions move as can be.
 // - Each free partition has a target: a member that owns less than its share, by rendezvous
 //   hashing, so that hosts with somewhat different views mostly agree. It asks for the lock at

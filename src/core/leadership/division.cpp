@@ -43,7 +43,7 @@ CountChange plan_change(const std::vector<FleetMember>& members, const FleetMemb
   if (own == all.end()) {
     all.push_back(self);
   } else {
-    own->desired_partitions = self.desired_partitions;  // what was read may be older
+    own->desired_partitions = self.desired_partitions;  // the entry that was read may be older
   }
   CountChange change;
   for (const FleetMember& each : all) change.members.push_back(each.member);

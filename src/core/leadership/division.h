@@ -7,7 +7,7 @@
 //   from one:      all stop, and the first that sees that nobody leads writes the number
 //   from several:  all hand over to one of them. It ends its jobs, writes the new number while it
 //                  holds all locks, and lets go
-//   from a written 1:  as from several, but by whoever leads: one partition is not handed over
+//   from a written 1:  as from several, but by the leader: one partition is not handed over
 //
 // Then each host serves the queue with the new number. All of this is done under the old locks, so
 // order by key and one run at a time are kept. The service of a queue has one number for its life:
@@ -119,7 +119,7 @@ struct DivisionNote {
     kFleetUnreadable,
     kMayNotChange,
     kNotDivided,  // while not all members want it
-    kWaits,       // until the queue can be divided
+    kWaits,       // until the number can be written
     kOldLocks,    // the locks of another number are not free yet
     kStays,       // until all members want another number
     kNotWritten,
@@ -131,7 +131,7 @@ struct DivisionNote {
   };
   Kind kind;
   std::string error{};
-  std::uint32_t partitions = 0;  ///< the new number, where there is one
+  std::uint32_t partitions = 0;  ///< the new number, if there is one
 };
 
 using DivisionAct =

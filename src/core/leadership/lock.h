@@ -136,7 +136,7 @@ class Lock {
   std::string predecessor_;
   std::uint64_t own_index_ = 0;  // ModifyIndex of the leader key when we last wrote it
 
-  // What the watch has shown; zero if nothing.
+  // Results of the watch; zero: none.
   std::uint64_t held_index_ = 0;  // the greatest ModifyIndex with a holder, since we held it last
   std::uint64_t free_index_ = 0;  // the ModifyIndex without a holder
   Instant freed_seen_{};          // when free_index_ was first seen

@@ -4,7 +4,7 @@
 // does not coalesce wake-ups (consul.md 11), so without a pace each write of a producer would
 // cost Consul a walk over all names.
 //
-// Token bucket: listings use at most a tenth of the time, with a burst of 300 ms, whoever writes.
+// Token bucket: listings use at most a tenth of the time, with a burst of 300 ms.
 // The cost of a listing follows from the number of names and of tombstones below the prefix: Consul
 // walks both. Tasks whose deletion we saw are counted. The number of tasks deleted before we led is
 // not known, and may be a million. If a query did not wait for a change, the time of its answer

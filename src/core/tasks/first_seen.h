@@ -14,7 +14,7 @@ namespace lictor::core {
 /// To the second.
 class FirstSeen {
  public:
-  /// Remembers `now` for a CreateIndex above all that were seen before.
+  /// Remembers `now` for a CreateIndex above all earlier ones.
   Instant of(std::uint64_t create_index, Instant now) {
     if (marks_.empty() || create_index > marks_.back().index) add(create_index, now);
     const auto mark =

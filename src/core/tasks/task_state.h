@@ -66,7 +66,7 @@ enum class TaskState : std::uint8_t {
 
 inline constexpr std::size_t kTaskStates = static_cast<std::size_t>(TaskState::kDeleted) + 1;
 
-/// What keeps a key from being claimed.
+/// The reason why a key cannot be claimed.
 enum class Lack : std::uint8_t {
   kNothing,  // due, and the next of its order may be claimed
   // For a waiting task:

@@ -68,7 +68,7 @@ void Transitions::on_record(Instant now, const StoredRecord& record, bool in_gen
     case S::kChecking:
       if (index == entry.index) return table_.move(entry, S::kClaimed);
       [[fallthrough]];
-    case S::kClaimed:  // rewritten: what was never started is claimed again, as it is now
+    case S::kClaimed:  // rewritten before it started: claim the new version
       // An older version that was read after the claim: Consul was restored from a snapshot.
       if (index <= entry.index && entry.state == S::kClaimed) return;
       emit(Fact::Kind::kChanged, entry, "after it was claimed", out);

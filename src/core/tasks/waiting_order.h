@@ -6,7 +6,7 @@
 //   its serialKey: with its lane                 a slot: see ExecutorSlots
 //   distant: by due time and key
 //   unread, but its value is known: held until its generation is read
-//   all that can still expire: by expireAt
+//   all tasks that can still expire: by expireAt
 //
 // A lane is a serialKey. The tasks that hold it come first; the others are blocked. Holders are our
 // tasks, begun tasks that wait for their next attempt, and tasks that lack Consul's consent or a
