@@ -27,7 +27,7 @@ struct Task {
   std::string record;         ///< the whole record, as JSON text
 };
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 class JobResult {
  public:
   enum class Status {
@@ -37,9 +37,9 @@ class JobResult {
   };
 
   [[nodiscard]] static JobResult done() { return {Status::kDone, {}}; }
-  /// `result` is kept with the finished task, where the queue keeps a history and the transaction
-  /// that finishes the task has room. Its strings must be UTF-8, its numbers finite, and it is nested
-  /// at most 512 levels deep; else the attempt has failed, and counts like any other.
+  /// `result` is kept with the finished task, if the queue keeps a history and the transaction that
+  /// finishes the task has room. Its strings must be UTF-8, its numbers finite, and its depth at
+  /// most 512 levels; otherwise the attempt fails, and counts like any other.
   [[nodiscard]] static JobResult done(nlohmann::json result) {
     JobResult done{Status::kDone, {}};
     done.result_ = std::move(result);
@@ -49,8 +49,8 @@ class JobResult {
   [[nodiscard]] static JobResult retry(std::string error) {
     return {Status::kRetry, std::move(error)};
   }
-  /// The same, but not before `retry_after` has passed, of which at most 24 h count, whatever the
-  /// backoff says; of 0 or less, as the backoff says.
+  /// A retry not before `retry_after` has passed, of which at most 24 h count, whatever the
+  /// backoff; if `retry_after` is 0 or less, only the backoff counts.
   [[nodiscard]] static JobResult retry(std::string error, std::chrono::milliseconds retry_after) {
     JobResult retry{Status::kRetry, std::move(error)};
     retry.retry_after_ = retry_after;
@@ -83,7 +83,7 @@ struct KvWrite {
   std::optional<std::uint64_t> cas;  ///< the ModifyIndex that it must have; 0: it must not exist
 };
 
-/// What an attempt is told. Valid during Executor::run(); its methods may be called from any
+/// The input of an attempt. Valid during Executor::run(); its methods may be called from any
 /// thread.
 class Context {
  public:
@@ -97,8 +97,8 @@ class Context {
                 std::move(on_progress)) {
     task_.emplace(std::move(task));
   }
-  /// `read_task` is called when task() is, until it has returned once; what it throws, task()
-  /// throws.
+  /// `read_task` is called when task() is, until it has returned once; task() passes its exceptions
+  /// on.
   Context(ReadTask read_task, std::uint32_t attempt, std::uint64_t fencing_token, Instant deadline,
           std::stop_token stop, OnProgress on_progress = {})
       : read_task_(std::move(read_task)),
@@ -108,7 +108,7 @@ class Context {
         stop_(std::move(stop)),
         on_progress_(std::move(on_progress)) {}
 
-  /// The record is taken apart when this is first called: a job that does not ask does not pay.
+  /// The first call parses the record, so a job that never calls this does not pay for it.
   [[nodiscard]] const Task& task() const {
     const std::lock_guard lock{mutex_};
     if (!task_) task_.emplace(read_task_());
@@ -118,13 +118,13 @@ class Context {
   /// Attempts begun, this one included: 1 for the first.
   [[nodiscard]] std::uint32_t attempt() const { return attempt_; }
 
-  /// Never falls from one claim of the task to the next, whoever leads. Hand it to whatever this
-  /// attempt writes to, so that it can refuse an older attempt (Kleppmann, "How to do distributed
-  /// locking").
+  /// Never falls from one claim of the task to the next, whoever leads. Hand the token to every
+  /// store that this attempt writes to, so that it can refuse an older attempt (Kleppmann, "How to
+  /// do distributed locking").
   [[nodiscard]] std::uint64_t fencing_token() const { return fencing_token_; }
 
-  /// When the attempt times out; Instant::max() when never. A thread cannot be ended: an attempt
-  /// that goes on ends when run() returns, and done() counts then, too; the log tells.
+  /// When the attempt times out; Instant::max(): never. A thread cannot be ended: an attempt that
+  /// goes on ends when run() returns, and done() counts even then; the log says so.
   [[nodiscard]] Instant deadline() const { return deadline_; }
 
   /// Requested when the task is withdrawn, times out, or the daemon's lease is lost. An attempt
@@ -133,13 +133,12 @@ class Context {
   [[nodiscard]] std::stop_token stop_token() const { return stop_; }
   [[nodiscard]] bool stop_requested() const { return stop_.stop_requested(); }
 
-  /// KV writes that are committed in the transaction that finishes the task: all of them and the
-  /// finish, or nothing, and nothing either unless the attempt is done. This is how an effect on
-  /// Consul KV happens once, however often the task is run. `key` is the whole key; with
-  /// `cas_index` the key must have that ModifyIndex, 0 means it must not exist: if one is refused,
-  /// the attempt has failed, and counts like any other. They share a transaction with the finish:
-  /// at most 61 of them, or 125 with Consul 1.14 or newer, of 500,000 bytes with their values in
-  /// base64.
+  /// KV writes for the transaction that finishes the task: either all of them and the finish are
+  /// made, or none. Without JobResult::done() none are made. So an effect on Consul KV happens
+  /// once, however often the task is run. `key` is the whole key; with `cas_index` the key must
+  /// have that ModifyIndex, 0 means it must not exist. If a write is refused, the attempt has
+  /// failed, and counts like any other. The writes share a transaction with the finish: at most 61
+  /// of them, or 125 with Consul 1.14 or newer, of 500,000 bytes with their values in base64.
   void put(std::string key, std::string value) const {
     add({std::move(key), std::move(value), std::nullopt});
   }
@@ -151,14 +150,14 @@ class Context {
     add({std::move(key), std::nullopt, cas_index});
   }
 
-  /// What put() and erase() have asked for so far, in their order.
+  /// The writes that put() and erase() have asked for so far, in their order.
   [[nodiscard]] std::vector<KvWrite> writes() const {
     const std::lock_guard lock{mutex_};
     return writes_;
   }
 
-  /// Says how far the attempt is, for "lictor why": `fraction` from 0 to 1, and a line of at most
-  /// 200 bytes, which is cut beyond that. Cheap; the last one counts.
+  /// Reports the progress of the attempt, for "lictor why": `fraction` from 0 to 1, and a line of
+  /// at most 200 bytes; longer ones are cut. Cheap; the last report counts.
   void progress(double fraction, const std::string& note = {}) const {
     if (on_progress_) on_progress_(fraction, note);
   }
@@ -183,19 +182,19 @@ class Context {
 /// Carries out tasks of one kind, inside the daemon. Derive from it, and hand it to a Worker.
 ///
 /// Thread safety: run() is called from threads of lictor's own, at most `concurrency` of them at
-/// once, on the same object. Between two jobs such a thread does lictor's own work, too: what run()
-/// changes of it (priority, signal mask, locale, user) it must put back.
+/// once, on the same object. Between two jobs such a thread does lictor's own work, too: if run()
+/// changes the thread (priority, signal mask, locale, user), it must restore it.
 class Executor {
  public:
   virtual ~Executor() = default;
 
-  /// Carries out one attempt; may block. At least once is the rule: a task whose owner died is run
-  /// again, so an attempt must bear to find its work half done, or done. An exception counts as
+  /// Carries out one attempt; may block. Tasks run at least once: if an owner dies, its task is run
+  /// again, so an attempt must cope with work that is half done, or done. An exception counts as
   /// JobResult::retry() with its what().
   [[nodiscard]] virtual JobResult run(const Context& context) = 0;
 };
 
-/// An executor that calls `function` with the Context; what returns nothing is done.
+/// An executor that calls `function` with the Context; a function that returns nothing is done.
 template <class Function>
 requires std::is_invocable_v<Function&, const Context&>
 [[nodiscard]] std::unique_ptr<Executor> make_executor(Function function) {

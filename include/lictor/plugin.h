@@ -14,10 +14,10 @@
 
 namespace lictor {
 
-/// What a plug-in brings: executors by name.
+/// The contents of a plug-in: executors by name.
 class PluginRegistry {
  public:
-  /// Throws std::invalid_argument when there is no executor, or one of that name already.
+  /// Throws std::invalid_argument if `executor` is null, or the name is taken.
   void add(std::string name, std::shared_ptr<Executor> executor) {
     if (executor == nullptr) throw std::invalid_argument{name + ": no executor"};
     const auto [it, added] = executors_.emplace(std::move(name), std::move(executor));
@@ -40,7 +40,7 @@ class PluginRegistry {
   std::map<std::string, std::shared_ptr<Executor>, std::less<>> executors_;
 };
 
-/// Raised whenever what is declared in executor.h or here changes its layout or its meaning.
+/// Raised whenever a declaration in executor.h or here changes its layout or its meaning.
 inline constexpr std::uint32_t kPluginAbi = 1;
 
 #define LICTOR_TEXT_OF(x) #x
@@ -62,16 +62,16 @@ inline constexpr const char* kPluginBuild = LICTOR_BUILD_LIBRARY LICTOR_BUILD_DE
     ", nlohmann_json " LICTOR_TEXT(NLOHMANN_JSON_VERSION_MAJOR) "." LICTOR_TEXT(
         NLOHMANN_JSON_VERSION_MINOR) "." LICTOR_TEXT(NLOHMANN_JSON_VERSION_PATCH);
 
-/// What a plug-in says of itself before anything of it is called.
+/// A plug-in's description of itself, read before any of its functions is called.
 struct PluginDescriptor {
-  // These never change, whatever the version: every lictor can read them of every plug-in.
+  // These never change: every lictor can read them from every plug-in.
   std::array<char, 8> magic{'l', 'i', 'c', 't', 'o', 'r', '\0', '\0'};
   std::uint32_t abi = kPluginAbi;
   std::uint32_t size = 0;  ///< of the descriptor, in bytes
   const char* lictor_version = LICTOR_VERSION;
   const char* build = kPluginBuild;
 
-  // These are what `abi` says.
+  // `abi` decides the meaning of these.
   std::array<std::uint32_t, 4> object_sizes{sizeof(Task), sizeof(JobResult), sizeof(Context),
                                             sizeof(PluginRegistry)};
   void (*fill)(PluginRegistry& registry) = nullptr;
@@ -85,7 +85,7 @@ struct PluginDescriptor {
 ///     registry.add("Resize", std::make_unique<Resize>());
 ///   }
 ///
-/// Built with lictor's headers and nlohmann_json alone, nothing of lictor is linked:
+/// It needs only lictor's headers and nlohmann_json; no part of lictor is linked:
 ///
 ///   g++ -std=c++20 -fPIC -shared -o libresize.so resize.cpp
 ///

@@ -7,10 +7,10 @@
 
 namespace lictor {
 
-/// What kind of thing went wrong; decides a command's exit code and whether to try again.
+/// The kind of an error; decides a command's exit code and whether to try again.
 enum class ErrorCode {
   kInvalid,           ///< bad usage, configuration or record: trying again cannot help
-  kNotFound,          ///< the thing asked for is not there
+  kNotFound,          ///< the requested thing does not exist
   kConflict,          ///< it changed meanwhile, or exists already
   kPermissionDenied,  ///< Consul's ACLs or the operating system refused
   kUnavailable,       ///< Consul, or a host, could not be reached or has no leader

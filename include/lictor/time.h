@@ -4,9 +4,9 @@
 
 namespace lictor {
 
-/// Tag of the clock that leases and time-outs are counted on: Linux's CLOCK_BOOTTIME. It never
-/// steps, and unlike CLOCK_MONOTONIC it goes on while the machine sleeps, so a lease cannot outlive
-/// a suspended virtual machine. It has no now(): code that decides is told the time.
+/// The clock of leases and time-outs: Linux's CLOCK_BOOTTIME. It never steps, and unlike
+/// CLOCK_MONOTONIC it goes on while the machine sleeps, so a lease cannot outlive a suspended
+/// virtual machine. It has no now(): code that decides gets the time as an argument.
 struct BootClock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;

@@ -10,7 +10,7 @@
 
 namespace lictor {
 
-/// A lictor of one's own: the whole command, `run` and all the others, with executors in C++.
+/// Your own lictor: the whole command, `run` and all the others, with executors in C++.
 ///
 ///   int main(int argc, char** argv) {
 ///     lictor::Worker worker;
@@ -26,8 +26,8 @@ namespace lictor {
 /// attempts. Not thread safe.
 class Worker {
  public:
-  /// A later one of the same name replaces the earlier. Throws std::invalid_argument when there is no
-  /// executor.
+  /// Replaces an earlier executor of the same name. Throws std::invalid_argument if `executor` is
+  /// null.
   void add(std::string name, std::shared_ptr<Executor> executor);
 
   /// A function of a const Context&, such as a lambda, that returns a JobResult, or nothing: done.
@@ -37,8 +37,8 @@ class Worker {
     add(std::move(name), make_executor(std::move(function)));
   }
 
-  /// Parses the command line, does what it says and returns the process's exit code. To be called
-  /// from main(), before there is any other thread: `run` forks its guard of processes first.
+  /// Parses the command line, runs the command and returns the process's exit code. Call it from
+  /// main(), before there is any other thread: `run` forks its guard of processes first.
   [[nodiscard]] int main(int argc, char** argv);
 
  private:

@@ -25,7 +25,7 @@ constexpr std::int64_t kRecentMinutes = 5;
 
 std::int64_t minute_of(Instant time) { return time.time_since_epoch() / 1min; }
 
-// Upper bounds in ms; what is above the last counts as the last.
+// Upper bounds in ms; longer delays count as the last.
 constexpr std::array<std::int64_t, 18> kDelays{
     1,     2,     5,     10,     20,     50,     100,     200,       500,
     1'000, 2'000, 5'000, 10'000, 30'000, 60'000, 300'000, 1'800'000, 7'200'000};
@@ -37,7 +37,7 @@ std::size_t bucket_of(Duration delay) {
   return std::min<std::size_t>(static_cast<std::size_t>(it - kDelays.begin()), kDelays.size() - 1);
 }
 
-// The bound below which `share` of all lie; null without any.
+// The bound below which `share` of all delays lie; null: there are none.
 template <class Buckets>
 ordered_json quantile(const Buckets& buckets, double share) {
   std::uint64_t all = 0;
@@ -54,8 +54,8 @@ ordered_json quantile(const Buckets& buckets, double share) {
 
 }  // namespace
 
-// `late` is the time since executeAt or the retry's time, where the task has one; else `waited`
-// counts from when the task was due and known.
+// Uses `late`, the time since executeAt or the retry's time, if the task has one. Otherwise uses
+// `waited`, which counts from when the task was due and known.
 void Activity::count(Hour& hour, std::int64_t minute, std::size_t kind, const core::Fact& fact) {
   Minute& counted = hour[static_cast<std::size_t>(minute) % kMinutes];
   if (counted.number != minute) {
@@ -66,7 +66,7 @@ void Activity::count(Hour& hour, std::int64_t minute, std::size_t kind, const co
   if (fact.kind == Kind::kStarted) {
     ++counted.delays[bucket_of(std::max(Duration::zero(), fact.late.value_or(fact.waited)))];
   }
-  if (fact.kind != Kind::kDone) return;  // of a failure `took` is the time to the next attempt
+  if (fact.kind != Kind::kDone) return;  // for a failure `took` is the time to the next attempt
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(fact.took).count();
   counted.took_ms += ms;
   counted.longest_ms = std::max(counted.longest_ms, ms);
@@ -80,7 +80,7 @@ void Activity::on_fact(const std::string& queue, const core::Fact& fact) {
   const std::lock_guard lock{mutex_};
   OfQueue& of_queue = queues_[queue];
   count(of_queue.all, minute, number, fact);
-  if (fact.kind == Kind::kStarted || !fact.task) return;  // types count what ended
+  if (fact.kind == Kind::kStarted || !fact.task) return;  // types count ended attempts
   const std::string& type = fact.task->type;
   if (of_queue.types.size() >= kMostTypes && !of_queue.types.contains(type)) return;
   count(of_queue.types[type], minute, number, fact);
@@ -125,7 +125,7 @@ ordered_json Activity::json(const std::string& queue) const {
     const auto it = queues_.find(queue);
     if (it != queues_.end()) ring = it->second.all;
   }
-  Hour minutes{};  // the minute under way is the last
+  Hour minutes{};  // the last one is still under way
   for (const Minute& minute : ring) {
     const std::int64_t age = minute_of(now) - minute.number;
     if (minute.number < 0 || age >= static_cast<std::int64_t>(kMinutes)) continue;
@@ -140,7 +140,7 @@ ordered_json Activity::json(const std::string& queue) const {
     ordered_json& list = out[name] = ordered_json::array();
     for (const Minute& minute : minutes) list.push_back(quantile(minute.delays, share));
   }
-  // Of the minute before this one, the part that is not older than a minute.
+  // The part of the minute before this one that is not older than a minute.
   const double part =
       1 - std::chrono::duration<double, std::ratio<60>>(now.time_since_epoch() % 1min).count();
   for (std::size_t i = 0; i < kCounts; ++i) {

@@ -36,13 +36,13 @@ class Activity : public runtime::Observer {
   /// {"minutes": 60, "started": [...], "done": [...], "failed": [...], "dead": [...],
   ///  "delay_p50_ms": [...], "delay_p99_ms": [...],
   ///  "last_minute": {"started", "done", "failed", "dead"}}
-  /// Each list has a value a minute, the oldest first, the minute that is under way last. The delay
-  /// is the time from when a task was due to its start; null in a minute without a start. Of
-  /// "last_minute", what was counted in the minute before this one is taken in part.
+  /// Each list has a value a minute, the oldest first, the minute under way last. The delay is the
+  /// time from when a task was due to its start; null in a minute without a start. "last_minute"
+  /// includes a part of the minute before this one.
   [[nodiscard]] nlohmann::ordered_json json(const std::string& queue) const;
   /// {"Mail": {"done", "failed", "dead", "recent", "took_ms", "longest_ms"}}
   /// Counts the attempts that ended in the last hour; "recent": all of the last five minutes.
-  /// "took_ms" is the time of all jobs that ended well, "longest_ms" that of the longest.
+  /// "took_ms" is the time of all successful jobs, "longest_ms" the time of the longest.
   [[nodiscard]] nlohmann::ordered_json by_type(const std::string& queue) const;
 
  private:

@@ -34,7 +34,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// Reads a request's body: an object, or nothing, which counts as an object without members.
+// Reads a request's body: an object, or an empty body, which counts as an object without members.
 Result<json> read_body(const Request& request) {
   if (request.body.find_first_not_of(" \t\r\n") == std::string::npos) return json::object();
   auto body = parse_json(request.body);
@@ -58,7 +58,7 @@ Result<bool> flag_of(const json& body, const char* name) {
   return fail(ErrorCode::kInvalid, std::string{name} + ": expected true or false");
 }
 
-// Which dead letters a bulk change takes. Without a filter "all": true is required: an empty body
+// The dead letters of a bulk change. Without a filter "all": true is required: an empty body
 // must not purge everything.
 Result<TaskFilter> read_filter(const json& body) {
   TaskFilter filter;
@@ -91,7 +91,7 @@ Result<std::optional<std::vector<std::string>>> read_ids(const json& body) {
   return it->get<std::vector<std::string>>();
 }
 
-// Counts all, and names a hundred of those that were refused.
+// Counts all, and names a hundred of the refused ones.
 ordered_json bulk_json(const BulkResult& result) {
   ordered_json refused = ordered_json::array();
   for (const BulkResult::Refusal& each : result.refused) {
@@ -103,7 +103,7 @@ ordered_json bulk_json(const BulkResult& result) {
           {"refusals", std::move(refused)}};
 }
 
-// A change that is asked for.
+// A requested change.
 struct ChangeRequest {
   const StoredQueue& queue;
   std::string id;  // in the path
@@ -112,7 +112,7 @@ struct ChangeRequest {
   const Request& request;
 };
 
-// Dead letters by their ids, or all that the filter lets through.
+// Changes dead letters, given by their ids or selected by the filter.
 template <class One, class All>
 Result<ordered_json> change_letters(const ChangeRequest& asked, const One& one, const All& all) {
   LICTOR_TRY(const auto ids, read_ids(asked.body));
@@ -149,8 +149,8 @@ void log_change(const Done& done, const char* change, const std::string& queue, 
 struct ChangeRoute {
   const char* method;
   const char* pattern;
-  const char* subject;  // what the id is of
-  const char* name;     // in the log
+  const char* subject;  // the kind of thing that has the id
+  const char* name;     // for the log
   int status;
   Result<ordered_json> (*change)(const ChangeRequest& asked);
 };

@@ -22,13 +22,13 @@ constexpr std::size_t kKept = 1000;
 // Producers choose keys and types, which can be hundreds of kilobytes long.
 constexpr std::size_t kMaxTextBytes = 500;
 constexpr std::size_t kMaxReaders = 200;
-// Bounds what a client gets, and costs, when tens of thousands of tasks a second run.
+// Bounds the bytes and the cost of a client when tens of thousands of tasks a second run.
 constexpr auto kBatchEvery = 100ms;
 constexpr std::size_t kMaxBatchBytes = Exchange::kMaxUnsentBytes / 2;
-// Proxies close connections that carry nothing.
+// Proxies close silent connections.
 constexpr auto kHeartbeat = 15s;
 
-// `members` are those of a JSON object.
+// `members` are the members of a JSON object.
 std::string text_of(const char* event, const std::string& id, std::string_view members) {
   return fmt::format("id: {}\nevent: {}\ndata: {{{}}}\n\n", id, event, members);
 }
@@ -83,8 +83,8 @@ void Events::on_fact(const std::string& queue, const core::Fact& fact) {
   ++next_;
 }
 
-// An id of an earlier start of the daemon cannot be compared with the events that are kept: the
-// client gets a "gap", and all of them.
+// An id of an earlier start of the daemon cannot be compared with the kept events: the client gets
+// a "gap", and all kept events.
 std::optional<Response> Events::answer(const Call& call) {
   Reader reader{call.exchange, call.request.parameter("queue").value_or(""), 0};
   std::string after = call.request.header("last-event-id").value_or("");
@@ -97,7 +97,7 @@ std::optional<Response> Events::answer(const Call& call) {
     busy.headers.emplace_back("Retry-After", "5");
     return busy;
   }
-  // Without an id: from now on. With an id of an earlier start: everything that is kept.
+  // Without an id: events from now on. With an id of an earlier start: all kept events.
   std::string begin = "retry: 2000\n\n";
   reader.next = next_;
   if (!after.empty()) {
@@ -125,7 +125,7 @@ std::optional<Response> Events::answer(const Call& call) {
 }
 
 // Serves clients that ask now and then instead of reading a stream. "next" is where to go on;
-// "missed": how many events of all queues came after the known one and are kept no more.
+// "missed": how many events of all queues after the known one are no longer kept.
 Response Events::kept_after(std::uint64_t first, const std::string& queue) {
   Kept kept;
   std::uint64_t next = 0;
@@ -151,7 +151,7 @@ Response Events::kept_after(std::uint64_t first, const std::string& queue) {
           {}};
 }
 
-// As text, since tens of thousands a second may be wanted.
+// Builds text directly, since tens of thousands a second may be wanted.
 std::string Events::members_of(const Event& event) const {
   std::string members =
       fmt::format(R"("at":"{}","queue":"{}")", format_rfc3339(event.at), event.queue);
@@ -174,7 +174,7 @@ std::string Events::members_of(const Event& event) const {
 }
 
 // The text takes at most half of the bytes that an exchange keeps unsent. A reader that has fallen
-// behind what is kept gets one "gap" with the number of events that it missed.
+// behind the kept events gets one "gap" with the number of events that it missed.
 std::string Events::text_for(Reader& reader, Kept& events, std::uint64_t next) const {
   std::string text;
   const std::uint64_t first = next - events.size();
@@ -191,8 +191,8 @@ std::string Events::text_for(Reader& reader, Kept& events, std::uint64_t next) c
   return text;
 }
 
-// Copies the events that somebody lacks under the mutex and words them without it: on_fact() is on
-// the loop's thread, which must not wait for tens of thousands of lines of JSON.
+// Copies the missing events under the mutex and words them without it: on_fact() is on the loop's
+// thread, which must not wait for tens of thousands of lines of JSON.
 void Events::serve() {
   std::vector<Reader> readers;
   Instant beat_at = boot_now() + kHeartbeat;

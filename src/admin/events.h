@@ -1,14 +1,14 @@
 #pragma once
 
-// /v1/events: what happens in this daemon's queues, as server-sent events (WHATWG HTML, 9.2).
+// /v1/events: the events of this daemon's queues, as server-sent events (WHATWG HTML, 9.2).
 //
 //   id: 1795508611000-42
 //   event: started
 //   data: {"at": RFC 3339, "queue": "default", "task": KEY, "task_id": ID, "attempt": 1, ...}
 //
 // The id is the daemon's start and a number. A client that comes back with the last id that it saw
-// (Last-Event-ID, or ?after=) gets what it missed, as far as it is kept; else an event "gap" tells
-// that some are missing. The same for a client that reads more slowly than events happen.
+// (Last-Event-ID, or ?after=) gets the events since, as far as they are kept; an event "gap" tells
+// that some are missing, also for a client that reads too slowly.
 
 #include <condition_variable>
 #include <cstdint>
@@ -29,19 +29,19 @@
 
 namespace lictor::admin {
 
-/// Keeps the newest events and sends them to those who listen. Thread safe. Memory is bounded, and
-/// no client holds up another or the daemon.
+/// Keeps the newest events and sends them to its readers. Thread safe. Memory is bounded, and no
+/// client holds up another or the daemon.
 class Events : public runtime::Observer {
  public:
   Events();
   ~Events() override;
 
-  /// Where the tasks of each queue lie, so that events name their ids. Call it before answer().
+  /// Sets the layouts of the queues, so that events name the tasks' ids. Call it before answer().
   void set_layouts(std::map<std::string, wire::Layout> layouts) { layouts_ = std::move(layouts); }
 
   void on_fact(const std::string& queue, const core::Fact& fact) override;
 
-  /// Answers with the stream, or with ?format=json with what is kept: {"events": [...], "next":
+  /// Answers with the stream, or with ?format=json with the kept events: {"events": [...], "next":
   /// ID}, at most 1,000, after the event ?after=ID. ?queue= limits either to one queue.
   [[nodiscard]] std::optional<Response> answer(const Call& call);
 
@@ -64,8 +64,8 @@ class Events : public runtime::Observer {
     std::string queue;       // empty: all
     std::uint64_t next = 0;  // number of the event to send next
   };
-  /// Runs on thread_: sends each reader the events that it lacks, every 100 ms. A text is made once
-  /// a round for all readers.
+  /// Runs on thread_: sends each reader its missing events, every 100 ms. A text is made once a
+  /// round for all readers.
   void serve();
   // `next`: number of the event after the last of `events`.
   [[nodiscard]] std::string text_for(Reader& reader, Kept& events, std::uint64_t next) const;
@@ -81,7 +81,7 @@ class Events : public runtime::Observer {
   Kept kept_;
   std::uint64_t next_ = 1;       // number of the event that comes next
   std::vector<Reader> joining_;  // thread_ takes them over
-  std::size_t readers_ = 0;      // with those that join
+  std::size_t readers_ = 0;      // including joining_
   bool ending_ = false;
   std::thread thread_;  // runs from the first reader on
 };

@@ -30,7 +30,7 @@ Response cannot_read(const Error& error) {
   return error_response(error.code == ErrorCode::kPermissionDenied ? 403 : 500, error.message);
 }
 
-// std::nullopt if the parameter is missing, or is no number up to `max`; `bad` then says so.
+// std::nullopt if the parameter is missing, or is no number up to `max`; then `bad` says so.
 std::optional<std::uint64_t> number(const Request& request, const std::string& name,
                                     std::uint64_t max, std::string& bad) {
   const auto text = request.parameter(name);
@@ -69,7 +69,7 @@ Response bytes_response(const exec::StoredLog& log, std::uint64_t offset, std::s
            {"Lictor-Running", log.running ? "true" : "false"}}};
 }
 
-// Answers for the output that is kept here.
+// Answers with the output that is kept here.
 Response own_logs(const LogStore& store, const Request& request) {
   std::string bad;
   const std::string queue = request.parameter("queue").value_or("default");

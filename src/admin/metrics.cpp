@@ -50,7 +50,7 @@ const char* outcome_of(const http::Response& response) {
     case http::Delivery::kReplied:
       break;
   }
-  // 404 is a key that is not there, 409 a transaction whose condition does not hold.
+  // 404 means that the key is missing, 409 that a condition of the transaction does not hold.
   if (response.status < 400 || response.status == 404) return "ok";
   if (response.status == 409) return "conflict";
   if (response.status == 403) return "denied";
@@ -60,8 +60,7 @@ const char* outcome_of(const http::Response& response) {
 
 using prometheus::MetricType;
 
-// The families that are made again for each scrape, since a follower has no values for most of
-// them.
+// The families that are made for each scrape, since a follower has no values for most of them.
 class Snapshot {
  public:
   void add(const char* name, const char* help, double value,
@@ -136,7 +135,7 @@ void add_workers(const Status& status, Snapshot& to) {
               &WorkerStatus::ends, MetricType::Counter);
 }
 
-// Named as by Prometheus' client libraries.
+// Names follow Prometheus' client libraries.
 void add_process(Snapshot& to) {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);  // it cannot fail
@@ -159,20 +158,20 @@ void add_process(Snapshot& to) {
   if (!error) to.add("process_open_fds", "Open file descriptors of the daemon.", open_files);
 }
 
-// How the attempt ended, and the task if this was its end.
+// The outcome labels of a fact: for the attempt, and for the task if it ended; null: not counted.
 struct Outcome {
   const char* attempt = nullptr;
   const char* task = nullptr;
 };
 
-// All that outcome_of() gives, and tick_outcome().
+// Every label that outcome_of() and tick_outcome() return: .at() relies on it.
 constexpr std::array kAttemptOutcomes{"done",        "failed",     "lost",
                                       "not_started", "given_back", "withdrawn"};
 constexpr std::array kTaskOutcomes{"done", "dead", "withdrawn"};
 constexpr std::array kTickOutcomes{"made", "late", "missed", "overlap"};
 
 // A task may end without an attempt: it expires, cannot be read, is deleted while it waits, or was
-// lost too often. What is of an attempt of this leader's has a token.
+// lost too often. Only an attempt of this leader has a token.
 Outcome outcome_of(const core::Fact& fact) {
   const bool begun = fact.attempt != 0 && fact.token != 0;
   switch (fact.kind) {
@@ -225,8 +224,7 @@ const char* tick_outcome(const core::Fact& fact) {
 
 }  // namespace
 
-// All families that are counted, in one registry. The names are an interface: operating.md lists
-// them.
+// All counted families, in one registry. The names are an interface: operating.md lists them.
 struct Metrics::Families {
   prometheus::Registry registry;
 
@@ -271,8 +269,8 @@ struct Metrics::Families {
                                            "From executeAt or the time of the retry to the start.");
 };
 
-// Looked up once for each type: a fact costs no more than two searches by name. Every series is
-// there from the start: Prometheus takes one that begins at 1 for one that did not grow.
+// Created once a type, so a fact costs two look-ups. All series exist from the start: Prometheus
+// takes a series that begins at 1 for one that did not grow.
 struct Metrics::OfType {
   Families& families;
   const Labels labels;
@@ -299,8 +297,8 @@ struct Metrics::OfQueue {
   std::set<std::string> types{};
   std::map<std::string, OfType> by_type{};
 
-  // A type that the configuration does not have counts as "other": producers may invent types
-  // without end.
+  // A type that is not in the configuration counts as "other": producers may invent types without
+  // end.
   OfType& of_type(const std::string& type) {
     const std::string& label = types.contains(type) ? type : kOther;
     const auto found = by_type.find(label);
@@ -348,7 +346,7 @@ void Metrics::on_fact(const std::string& name, const core::Fact& fact) {
         static_cast<double>(std::max<std::uint64_t>(1, fact.count)));
   } else if (const Outcome outcome = outcome_of(fact);
              outcome.attempt != nullptr || outcome.task != nullptr) {
-    // The type of a task that was never read is not known.
+    // A task that was never read has no known type.
     OfType& of_type = of_queue.of_type(fact.task ? fact.task->type : OfQueue::kOther);
     if (outcome.attempt != nullptr) of_type.attempts.at(outcome.attempt)->Increment();
     if (outcome.task != nullptr) of_type.tasks.at(outcome.task)->Increment();

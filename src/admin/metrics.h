@@ -8,13 +8,13 @@
 //
 //   loop's thread      on_fact(), on_commit() --mutex_--> counters, histograms --+
 //   network's threads  on_reply() --the registry's own locks---------------------+--> text()
-//   the loop's answer  Status --> gauges, made anew for each scrape -------------+
+//   the loop's answer  Status --> gauges, made again for each scrape ------------+
 //
 // Counters live from the daemon's start to its end, so that rate() sees no reset at a change of
-// leaders. Gauges of what a leader alone knows are left out while this daemon follows: a value of
-// its last term would be added to the sum over hosts.
+// leaders. Gauges that only a leader knows are left out while this daemon follows: a value of its
+// last term would be added to the sum over hosts.
 //
-// Every series of a queue and a type is there from the start. Prometheus takes a series that begins
+// Every series of a queue and a type exists from the start. Prometheus takes a series that begins
 // at 1 for one that did not grow, so a first failure would raise no alert.
 
 #include <map>
@@ -29,7 +29,7 @@
 
 namespace lictor::admin {
 
-/// Counts what the queues do. Thread safe.
+/// Counts the events of the queues. Thread safe.
 class Metrics : public runtime::Observer {
  public:
   Metrics();
@@ -42,12 +42,12 @@ class Metrics : public runtime::Observer {
   /// Runs on the loop's thread, and takes no more than two searches by name.
   void on_fact(const std::string& queue, const core::Fact& fact) override;
   void on_commit(const std::string& queue, std::size_t operations) override;
-  /// Runs on any thread. Counts each answer, but times only those that came, and no blocking query:
+  /// Runs on any thread. Counts each request, but times only answered ones, and no blocking query:
   /// its time says when something changed.
   void on_reply(const std::string& queue, std::string_view request, const http::Response& response,
                 Duration took) override;
 
-  /// The exposition (version 0.0.4) of everything counted, and of `status` as it is now.
+  /// The exposition (version 0.0.4) of all counters, and of `status` as it is now.
   [[nodiscard]] std::string text(const Status& status) const;
 
  private:

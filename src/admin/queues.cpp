@@ -1,4 +1,4 @@
-// The queues and their members: who leads, how much waits, what is wrong.
+// The queues and their members: the leaders, the number of waiting tasks, the findings.
 //
 //   page, "top", "check" --GET /v1/queues--> any daemon
 //                                              |-- its loop: status of its own partitions
@@ -10,7 +10,7 @@
 // chain: while leadership changes, two daemons may each take the other for the leader, and they
 // would ask each other without end.
 //
-// Each source may fail by itself. Where Consul is away, the answer has what this daemon knows, and
+// Each source may fail by itself. If Consul is away, the answer has this daemon's knowledge, and
 // says so ("consul", "fleet_error"); a leader that gives no answer is named ("leader_silent").
 // Findings come from cluster/diagnosis.h, so "check" and the page say the same.
 
@@ -59,7 +59,7 @@ void add_leaders(const client::Locks& locks, ordered_json& out) {
   }
 }
 
-// `types`: those that the leaders run.
+// `types`: the types that the leaders run.
 cluster::TypeFault type_fault_of(const ordered_json& types) {
   return [&types](const std::string& type) -> std::string {
     const auto runs = [&](const char* name) {
@@ -89,7 +89,7 @@ class Queues {
          Listings<ScheduleListing> schedules)
       : backend_(backend), queues_(queues), activity_(activity), schedules_(std::move(schedules)) {}
 
-  // `relayed`: another member asks for what the leader alone knows.
+  // `relayed`: another member asks for the figures that only the leader has.
   Response list(const Call& call) const {
     const Request& request = call.request;
     const bool relayed = request.parameter("relayed").has_value();
@@ -127,7 +127,7 @@ class Queues {
   }
 
  private:
-  // The figures that only a leader has; null of a follower.
+  // The figures that only a leader has; null for a follower.
   ordered_json of_leader(const QueueStatus& own) const {
     if (own.role == QueueStatus::Role::kFollowing) return nullptr;
     ordered_json out = queue_json(own);
@@ -200,7 +200,7 @@ class Queues {
     return out;
   }
 
-  // Adds the answers of the other leaders. "leader_silent" names those that gave none, and why.
+  // Adds the answers of the other leaders. "leader_silent" names those without one, and why.
   void ask_leaders(const std::string& name, std::vector<LeaderStatus>& leaders,
                    ordered_json& out) const {
     std::string silent;
@@ -243,7 +243,7 @@ std::string needed_name(const StoredQueues& queues, const std::string& queue) {
 
 void add_queue_routes(Router& router, Backend& backend, const StoredQueues& queues,
                       const Activity& activity) {
-  const auto schedules = make_listings(queues, read_schedules);  // read once for all who look
+  const auto schedules = make_listings(queues, read_schedules);  // read once for all clients
   const auto routes = std::make_shared<Queues>(backend, queues, activity, schedules);
   router.add("GET", "/v1/queues", [routes](const Call& call) { return routes->list(call); });
   router.add("GET", "/v1/members",

@@ -35,7 +35,7 @@ bool fits(std::string_view route_method, std::string_view method) {
   return route_method == method || (route_method == "GET" && method == "HEAD");
 }
 
-// Files of the web page, which no program asks for.
+// Whether the route is a file of the web page, which no program asks for.
 bool is_part_of_page(std::string_view pattern) {
   return pattern.ends_with(".js") || pattern.ends_with(".css") || pattern.ends_with(".svg");
 }
@@ -64,13 +64,13 @@ Response token_wanted() {
   return response;
 }
 
-// `name` without a port, in lower case.
+// Whether `name`, in lower case and without a port, is one of `names`.
 bool is_among(std::string_view name, const std::vector<std::string>& names) {
   return std::any_of(names.begin(), names.end(),
                      [&](const std::string& known) { return name == lowered(known); });
 }
 
-// "Host-A.example.:8383" is "host-a.example".
+// The host name in a Host header: "Host-A.example.:8383" is "host-a.example".
 std::string name_in(std::string_view host) {
   std::string name = lowered(httpd::host_part(host));
   if (name.ends_with('.')) name.pop_back();  // the root of a fully qualified name
@@ -152,7 +152,7 @@ std::optional<Response> Guard::refuse(const Request& request) const {
   return refuse_change(request);
 }
 
-// Without a token only clients of the loopback and of a unix socket may change anything.
+// Without a token only clients on the loopback and on a unix socket may change anything.
 std::optional<Response> Guard::refuse_change(const Request& request) const {
   const bool has_no_token = !options_.token || options_.token().empty();
   if (has_no_token && !request.trusted_listener) {

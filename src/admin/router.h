@@ -22,7 +22,7 @@ using httpd::Response;
 /// {"error": message}, and a line feed.
 [[nodiscard]] Response error_response(int status, std::string_view message);
 
-/// The status that fits the error's code, and its message.
+/// The status for the error's code, and its message.
 [[nodiscard]] Response error_response(const Error& error);
 /// The value on one line. Bytes that are not UTF-8 are replaced.
 [[nodiscard]] Response json_response(int status, const nlohmann::ordered_json& value,
@@ -30,13 +30,13 @@ using httpd::Response;
 
 /// Who may read a route.
 enum class Access {
-  kPublic,  ///< health, metrics, and what is the same in every daemon: the page's files, the manual
+  kPublic,   ///< health, metrics, and files that are equal in every daemon: the page's, the manual
   kPrivate,  ///< takes the token once one is set
 };
 
-/// Decides who may ask what. Once a token is set, everything but Access::kPublic takes it, from
-/// wherever it is asked: any user and any job of this host reaches the loopback, and behind a proxy
-/// on it everybody does. Only a unix socket, whose file says who may connect, takes none.
+/// Decides who may ask what. Once a token is set, all requests but Access::kPublic need it. The
+/// loopback is no exception: any user and any job of this host reaches it, and so does everybody
+/// behind a proxy on this host. The only exception is a unix socket: its file says who may connect.
 ///
 /// A web page can make a browser on this host send requests here. So a Host that is not a name of
 /// this daemon (DNS rebinding) and requests of pages of another origin are refused.
@@ -49,8 +49,8 @@ class Guard {
     /// Names under which others hand requests on to this daemon: a proxy that serves its page, a
     /// published port (admin.names). Pages of these names may ask, whatever Host the proxy sends.
     std::vector<std::string> names;
-    /// The bearer token; empty: there is none, and changes are taken over the loopback and unix
-    /// sockets alone. Thread safe.
+    /// The bearer token; empty: there is none, and changes are accepted only on the loopback and on
+    /// unix sockets. Thread safe.
     std::function<std::string()> token;
   };
 
@@ -59,7 +59,7 @@ class Guard {
   /// The refusal; std::nullopt if the request may pass. Every method but GET and HEAD is a change.
   /// Thread safe.
   [[nodiscard]] std::optional<Response> refuse(const Request& request) const;
-  /// The same for a GET or HEAD of a route.
+  /// The refusal of a GET or HEAD of a route; std::nullopt if it may pass.
   [[nodiscard]] std::optional<Response> refuse_read(const Request& request, Access access) const;
 
  private:
@@ -78,8 +78,8 @@ struct Call {
   const ExchangePtr& exchange;  ///< for an answer that comes later
 };
 
-/// Answers at once, or returns nothing and answers `call.exchange` later. An error is answered as
-/// error_response() has it.
+/// Answers at once, or returns nothing and answers `call.exchange` later. An error is answered by
+/// error_response().
 using Handler = std::function<Result<std::optional<Response>>(const Call& call)>;
 
 /// Maps paths to handlers. Filled before the first request; then as thread safe as its handlers.
@@ -98,7 +98,7 @@ class Router {
   /// The answer before the body is read: guard, unknown path, wrong method. std::nullopt: handle()
   /// may be called.
   [[nodiscard]] std::optional<Response> refuse(const Request& request) const;
-  /// Whether a handler answers it without Consul: what is public.
+  /// Whether a handler answers it without Consul: all public routes.
   [[nodiscard]] bool is_quick(const Request& request) const;
   void handle(const ExchangePtr& exchange) const;
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The routes of the admin API, a function a topic, and what they ask of the daemon. The arguments
+// The routes of the admin API, a function a topic, and their questions to the daemon. The arguments
 // must outlive the router.
 
 #include <cstddef>
@@ -39,12 +39,12 @@ struct Gauge {
     kFlag,
     kSeconds,  ///< in JSON "<name>_ms"
     kCounter,  ///< it never falls; not in JSON
-    kByState,  ///< label "state"; in JSON an object without those that are 0
+    kByState,  ///< label "state"; in JSON an object of the states that are not 0
   };
   enum class Known { kAlways, kByLeader };
 
   std::string_view name;
-  const char* metric;  ///< null: in JSON alone
+  const char* metric;  ///< null: only in JSON
   const char* help;
   Kind kind;
   Known known;
@@ -55,16 +55,16 @@ struct Gauge {
   [[nodiscard]] std::string field() const;  ///< its name in JSON
 };
 
-/// All of them, in the order of /metrics.
+/// All gauges, in the order of /metrics.
 [[nodiscard]] std::span<const Gauge> gauges();
 
-/// Reads those with a `read` into `queue`.
+/// Reads the gauges with a `read` into `queue`.
 void read_gauges(const core::Queue& core, Instant now, QueueStatus& queue);
 
 /// The processes of one worker on this host.
 struct WorkerStatus {
   std::string type;
-  std::vector<std::pair<std::string, std::uint64_t>> states;  ///< how many are in each, by name
+  std::vector<std::pair<std::string, std::uint64_t>> states;  ///< the number in each state, by name
   std::vector<std::pair<std::string, std::uint64_t>> ends;    ///< since the start, by reason
 };
 
@@ -72,14 +72,14 @@ struct QueueStatus {
   enum class Role { kFollowing, kLeading, kDraining };
   std::string name;
   Role role = Role::kFollowing;
-  std::map<std::string_view, double> gauges{};  ///< by name; one that is missing is 0
-  std::string cannot_start{};    ///< why the last start of a job here failed; empty: it did not
-  std::string log_error{};       ///< why the output of jobs is lost here; empty: it is not
+  std::map<std::string_view, double> gauges{};  ///< by name; a missing one is 0
+  std::string cannot_start{};    ///< why the last start of a job here failed; empty: it worked
+  std::string log_error{};       ///< why the output of jobs is lost here; empty: none is lost
   Counts states{};               ///< tasks in each state, by name
-  Counts schedules{};            ///< the same of recurring tasks
+  Counts schedules{};            ///< recurring tasks in each state
   std::uint32_t partitions = 1;  ///< of the queue; 0: not known yet
   std::vector<std::uint32_t> leads{};  ///< the partitions that this daemon leads
-  std::vector<std::string> types{};    ///< that this daemon has an executor for; "*": all others
+  std::vector<std::string> types{};    ///< with an executor in this daemon; "*": all others
   std::vector<WorkerStatus> workers{};
 
   [[nodiscard]] double value(const Gauge& gauge) const {
@@ -107,7 +107,7 @@ struct ConsulTrouble {
   std::string what;  ///< empty: it can be used, and the rest has no meaning
   /// When the admin API first saw it.
   WallTime since{};
-  bool at_least = false;  ///< nobody asked for a while before, so it may be older
+  bool at_least = false;  ///< nobody had asked for a while, so it may be older
 
   [[nodiscard]] bool any() const { return !what.empty(); }
 };
@@ -116,8 +116,8 @@ struct ConsulTrouble {
 
 inline constexpr const char* kNoAnswer = "the daemon's loop does not answer";  ///< no status()
 
-/// What the admin API asks the daemon. Thread safe. Every method blocks: two seconds at most for
-/// what the daemon knows, ten where Consul or another member is asked.
+/// The admin API's questions to the daemon. Thread safe. Every method blocks: two seconds at most
+/// for the daemon's own knowledge, ten if Consul or another member is asked.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -133,16 +133,16 @@ class Backend {
   [[nodiscard]] virtual std::optional<std::string> why(const std::string& queue,
                                                        const std::string& id) = 0;
 
-  /// Errors: those of a read of Consul.
+  /// Errors: as for a read of Consul.
   [[nodiscard]] virtual Result<cluster::Fleet> fleet(const std::string& queue) = 0;
 
-  /// What the admin API of a member answers to GET `target`. Errors: kFailed, there is no such
-  /// member, it is this daemon, or it cannot be asked from here; those of the answer.
+  /// The answer of a member's admin API to GET `target`. Errors: kFailed, there is no such member,
+  /// it is this daemon, or it cannot be asked from here; those of the answer.
   [[nodiscard]] virtual Result<std::string> ask_member(const std::string& queue,
                                                        const std::string& node,
                                                        const std::string& target) = 0;
 
-  /// The same of the leader of the task's partition. Errors: likewise, and kNotFound, no such task.
+  /// The answer of the leader of the task's partition. Errors: as above; kNotFound, no such task.
   [[nodiscard]] virtual Result<std::string> ask_leader_of(const std::string& queue,
                                                           const std::string& id,
                                                           const std::string& target) = 0;
@@ -151,7 +151,7 @@ class Backend {
     std::string node;
     Result<std::string> body;
   };
-  /// The same of all leaders but this daemon, several at once. An answer may be a second old.
+  /// The answers of all leaders but this daemon, asked in parallel. An answer may be a second old.
   [[nodiscard]] virtual std::vector<Answer> ask_leaders(const std::string& queue,
                                                         const std::string& target) = 0;
 };
@@ -166,12 +166,12 @@ using StoredQueues = std::vector<StoredQueue>;
 /// from.
 [[nodiscard]] Result<const StoredQueue*> find_queue(const StoredQueues& queues,
                                                     const Request& request);
-/// `queue`, if a command must name it; else empty.
+/// `queue`, if a command must name it, and "" otherwise.
 [[nodiscard]] std::string needed_name(const StoredQueues& queues, const std::string& queue);
 /// How many entries ?limit= wants on a page, 50 without one. Errors: kInvalid.
 [[nodiscard]] Result<std::size_t> page_limit(const Request& request);
 
-/// Where the output of attempts lies.
+/// The place of the output of attempts.
 struct LogStore {
   std::string directory;
   std::shared_ptr<const exec::ActiveLogs> active;
@@ -199,7 +199,7 @@ void add_queue_routes(Router& router, Backend& backend, const StoredQueues& queu
 void add_task_routes(Router& router, const StoredQueues& queues);
 /// The changes: POST /v1/tasks, /v1/dead/<id>/retry, ...
 void add_change_routes(Router& router, const StoredQueues& queues);
-/// / and what it loads, /v1/openapi.json
+/// / and the files that it loads, /v1/openapi.json
 void add_page_routes(Router& router);
 
 }  // namespace lictor::admin

@@ -65,7 +65,7 @@ bool fits(const StoredSchedule& schedule, std::string_view state,
          lowered(schedule.rule).find(question.text) != std::string::npos;
 }
 
-// State and next tick go by the clock of now: the listing may be older than the last tick.
+// State and next tick follow the present clock: the listing may be older than the last tick.
 Response page_of(const ScheduleListing& listing, const ScheduleQuestion& question,
                  const client::Queue& queue) {
   const WallTime now = wall_now();
@@ -112,7 +112,7 @@ Result<std::optional<Response>> show_schedule(const StoredQueues& queues, const 
   ordered_json out = client::schedule_json(found, now);
   out["note"] = client::text_or_null(found.no_effect);
   client::add_value_json(found.record, out);
-  // Parsed and printed again, a long number would change.
+  // Parsing and printing could change a long number.
   if (is_utf8(found.record)) out["text"] = found.record;
   ordered_json ticks = ordered_json::array();
   if (found.definition) {

@@ -4,12 +4,12 @@
 //
 //   get() --fresh enough--> the listing that is there
 //     |
-//     +--not--> Consul is read, under the mutex: whoever comes meanwhile waits, and gets the same
+//     +--not--> Consul is read, under the mutex: later callers wait, and get the same
 //               answer or the same error
 //
 // A listing is fresh for a second, and for 50 times as long as its reading took; so a large queue
-// is read less often, and a page that asks each second costs Consul no more than one that does not.
-// A client that has just changed something asks with ?newer_than=: its listing is read again
+// is read less often, and a page that asks each second costs Consul no more than a page that does
+// not. A client that has just changed something asks with ?newer_than=: its listing is read again
 // sooner, within the pace.
 
 #include <algorithm>
@@ -34,13 +34,13 @@ namespace lictor::admin {
 
 /// When a listing was read.
 struct ListingStamp {
-  WallTime at{};  ///< the reading began then
+  WallTime at{};  ///< when the reading began
   Duration took{};
 };
 
 /// Reads a listing when somebody asks, and for at most 2% of the time: 100,000 tasks take a second.
-/// Forgets the listing when nobody has asked for 50 s. `Listing` is a ListingStamp with what was
-/// read. Thread safe.
+/// Forgets it when nobody has asked for 50 s. `Listing` is a ListingStamp with the data. Thread
+/// safe.
 template <class Listing>
 class SharedListing : public std::enable_shared_from_this<SharedListing<Listing>> {
  public:
@@ -54,16 +54,16 @@ class SharedListing : public std::enable_shared_from_this<SharedListing<Listing>
   /// after this time, if the pace allows. Errors: those of the reading.
   [[nodiscard]] Result<Pointer> get(const Call& call) {
     auto listing = current(parse_rfc3339(call.request.parameter("newer_than").value_or("")));
-    if (listing && wants_check()) {  // without the lock: a server that stops runs it at once
+    if (listing && wants_check()) {  // called without the lock: a server that stops runs it at once
       call.exchange->later(kCheckAfter, [self = this->shared_from_this()] { self->drop_unused(); });
     }
     return listing;
   }
 
  private:
-  static constexpr Duration kFresh = std::chrono::seconds{1};  // for what is listed in no time
+  static constexpr Duration kFresh = std::chrono::seconds{1};  // for a listing that takes no time
   static constexpr Duration kFreshAsked =
-      std::chrono::milliseconds{50};  // likewise, after a change
+      std::chrono::milliseconds{50};  // for such a listing, after a change
   static constexpr int kPace = 50;
   static constexpr Duration kKeepUnused = std::chrono::seconds{50};
   static constexpr Duration kCheckEvery = std::chrono::seconds{10};
@@ -134,7 +134,7 @@ Listings<Listing> make_listings(const StoredQueues& queues,
 /// The schedules of a queue, by their names, without the records and the templates of their tasks.
 struct ScheduleListing : ListingStamp {
   std::vector<client::StoredSchedule> schedules;
-  bool hidden = false;  ///< there may be more that the token may not read
+  bool hidden = false;  ///< there may be more, which the token may not read
 };
 [[nodiscard]] Result<ScheduleListing> read_schedules(const client::Queue& queue);
 

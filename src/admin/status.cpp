@@ -2,11 +2,11 @@
 //
 // /healthz answers as long as the process serves HTTP, so a supervisor that asks it does not
 // restart a daemon because Consul is away. /readyz says whether the daemon can work: its loop
-// answers, Consul can be used, and nothing is waited for. Both are public, since load balancers and
-// probes have no token.
+// answers, Consul can be used, and the daemon waits for nothing. Both are public, since load
+// balancers and probes have no token.
 //
-// /v1/tasks/ID/why is answered by the leader of the task's partition alone. Any other daemon hands
-// the question on to it, once.
+// Only the leader of the task's partition answers /v1/tasks/ID/why. Any other daemon hands the
+// question on to it, once.
 
 #include <cmath>
 #include <utility>
@@ -35,7 +35,7 @@ const char* role_text(QueueStatus::Role role) {
   return "";
 }
 
-// A follower keeps no list, so 0 would be wrong.
+// null while unknown: a follower keeps no list, so 0 would be false.
 void add_gauge(const Gauge& gauge, const QueueStatus& queue, ordered_json& out) {
   const bool known = gauge.is_known(queue);
   const double value = queue.value(gauge);

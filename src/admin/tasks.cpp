@@ -8,8 +8,8 @@
 // few seconds. So SharedListing reads a queue once for all clients, and for 2% of the time at most.
 // Each page is then cut from that listing in memory. `as_of` tells its age.
 //
-// The cursor of a page is the place of its last task in the order, and not a number: tasks that
-// start or end meanwhile move no other task to another page.
+// The cursor of a page is the place of its last task in the order, not a number: tasks that start
+// or end meanwhile move no other task to another page.
 //
 // Handlers run on the workers of the HTTP server, several at once. A listing is immutable once it
 // is read, and shared by pointer.
@@ -50,13 +50,13 @@ constexpr std::size_t kMostSearches = 4;  // kept, over all queues
 
 enum class TaskList { kLive, kDead, kDone };
 
-// Without the records.
+// A listing keeps no records.
 struct TaskListing : ListingStamp {
   std::vector<TaskInfo> tasks;      // in the order of list_tasks()
   std::vector<std::string> hidden;  // prefixes below which the token may not read everything
 };
 
-// `done`: the history, else what waits, runs or is dead. `text`: only tasks whose records have it.
+// `done`: reads the history instead of waiting, running and dead tasks. `text`: in the record.
 Result<TaskListing> read_tasks(const client::Queue& queue, bool done, const std::string& text) {
   TaskFilter filter;
   if (done) filter.state = TaskState::kDone;
@@ -112,9 +112,9 @@ std::optional<Cursor> read_cursor(const std::string& text) {
 
 struct TaskQuestion {
   TaskList kind = TaskList::kLive;
-  std::string state, type, reason, error, text;  // empty: all
-  std::string record;                            // text that the record must have
-  std::string schedule;                          // that made the task
+  std::string state, type, reason, error, text;  // empty: any
+  std::string record;                            // text in the record
+  std::string schedule;                          // the schedule that made the task
   std::optional<Cursor> after;
   std::size_t limit = 0;
 };
@@ -127,7 +127,7 @@ bool has_state(const TaskInfo& task, const std::string& state) {
                            : client::state_name(task.state) == state;
 }
 
-// A dead letter counts by its task's id: its own may have an end.
+// A dead letter's own name may end in ",<index>", so compare its task's id.
 bool is_of_schedule(const TaskInfo& task, const std::string& schedule) {
   const std::string& id = task.task_id.empty() ? task.id : task.task_id;
   return id.starts_with(schedule) && client::made_by(id) == schedule;
@@ -156,7 +156,7 @@ ordered_json row_of(const TaskInfo& task) {
   return row;
 }
 
-// Tasks that failed alike, the largest group first: dead letters, or tasks that wait for another
+// Tasks with equal failures, the largest group first: dead letters, or tasks that wait for another
 // attempt. A group has the error of its newest task, and the first and last time.
 ordered_json groups_of(const TaskListing& listing, TaskList kind) {
   struct Group {
@@ -170,7 +170,7 @@ ordered_json groups_of(const TaskListing& listing, TaskList kind) {
     if (kind == TaskList::kDead ? task.state != TaskState::kDead : !waits || task.error.empty()) {
       continue;
     }
-    // Of a record that could not be read the type says little: the field at fault does.
+    // An unreadable record has no reliable type; group by the field at fault.
     const std::string type = task.reason == "unreadable" ? std::string{} : task.type;
     Group& group = groups[{type, task.reason, client::error_kind(task.error, task.reason)}];
     ++group.count;
@@ -200,8 +200,8 @@ ordered_json groups_of(const TaskListing& listing, TaskList kind) {
   return list;
 }
 
-// `counts` counts the whole listing, `types` the list that is shown, `found` the tasks that fit the
-// question. So the page's tabs and filters show their numbers whatever is filtered.
+// `counts` counts the whole listing, `types` the shown list, `found` the tasks that fit the
+// question. So the page's tabs and filters show their numbers whatever the filter.
 Response page_of(const TaskListing& listing, const TaskQuestion& question,
                  const StoredQueues& queues, const std::string& queue) {
   std::map<std::string, std::size_t> types;
@@ -248,7 +248,7 @@ constexpr std::array kLiveStates{std::string_view{"waiting"},    std::string_vie
                                  std::string_view{"unreadable"}, std::string_view{"too_large"},
                                  std::string_view{"unnameable"}};
 
-// Errors: kInvalid, naming the parameter. /v1/tasks?state=dead is /v1/dead, and likewise for done.
+// Errors: kInvalid, naming the parameter. /v1/tasks?state=dead is /v1/dead; state=done is /v1/done.
 Result<TaskQuestion> read_task_question(const Request& request, TaskList kind) {
   TaskQuestion question;
   question.kind = kind;
@@ -294,8 +294,8 @@ struct Lists {
         done(make_listings<TaskListing>(stored,
                                         [](auto& queue) { return read_tasks(queue, true, {}); })) {}
 
-  // A list keeps no records, so a search in them reads again: the few last ones are kept, each with
-  // the pace of a list.
+  // A list keeps no records, so a search in them reads again: the last few searches are kept, each
+  // with the pace of a list.
   std::shared_ptr<SharedListing<TaskListing>> search(const StoredQueue& queue, bool in_done,
                                                      const std::string& text) const {
     const std::lock_guard lock{mutex};
@@ -343,7 +343,7 @@ Result<std::optional<Response>> show_task(const StoredQueues& queues, const Call
   ordered_json tasks = ordered_json::array();
   for (const TaskInfo& task : found) {
     tasks.push_back(client::whole_task_json(task));
-    // Parsed and printed again, a long number would change.
+    // Parsing and printing could change a long number.
     if (is_utf8(task.record)) tasks.back()["text"] = task.record;
   }
   return json_response(200,

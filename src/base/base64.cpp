@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-// The six bits of each character; negative for those outside of the alphabet.
+// The six bits of each character; negative for characters outside of the alphabet.
 constexpr std::array<std::int32_t, 256> make_values() {
   std::array<std::int32_t, 256> values{};
   values.fill(-1);
@@ -21,7 +21,7 @@ constexpr std::array<std::int32_t, 256> make_values() {
 }
 constexpr auto kValues = make_values();
 
-// The 24 bits of four characters; negative if one is not of the alphabet.
+// The 24 bits of four characters; negative if one is not in the alphabet.
 std::int32_t value_of(const char* four) {
   const auto bits = [four](int i) { return kValues[static_cast<unsigned char>(four[i])]; };
   return bits(0) << 18 | bits(1) << 12 | bits(2) << 6 | bits(3);
@@ -57,7 +57,7 @@ std::optional<std::string> base64_decode(std::string_view text) {
   if (text.empty()) return bytes;
   bytes.resize(text.size() / 4 * 3);
   char* out = bytes.data();
-  std::int32_t all = 0;  // negative once a group was
+  std::int32_t all = 0;  // negative once a group is invalid
   const auto take = [&](const char* four) {
     const std::int32_t value = value_of(four);
     all |= value;

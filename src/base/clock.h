@@ -20,7 +20,7 @@ namespace lictor {
   return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
-/// `deadline` on the wall clock as it stands now; std::nullopt for Instant::max(), "never".
+/// `deadline` on the present wall clock; std::nullopt for Instant::max(), "never".
 [[nodiscard]] inline std::optional<WallTime> to_wall_time(Instant deadline) noexcept {
   if (deadline == Instant::max()) return std::nullopt;
   return wall_now() + std::chrono::round<std::chrono::milliseconds>(deadline - boot_now());

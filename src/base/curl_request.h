@@ -29,7 +29,7 @@ using CurlMulti = std::unique_ptr<CURLM, FreeMulti>;
   return CurlMulti{global == CURLE_OK ? curl_multi_init() : nullptr};
 }
 
-/// PEM files; the strings must outlive the call that takes them.
+/// PEM files; the strings must outlive the call that takes this.
 struct TlsSetup {
   const std::string& ca_file;      ///< wins over `ca_bundle`; both empty: the system's CAs
   const std::string& ca_bundle;    ///< the certificates themselves
@@ -38,8 +38,8 @@ struct TlsSetup {
   bool verify = true;
 };
 
-/// How long libcurl may go by what it has read of ca_file, and keep a connection. Its own default
-/// for the first is a day.
+/// How long libcurl may use its copy of ca_file, and keep a connection. Its own default for the
+/// first is a day.
 inline constexpr std::chrono::seconds kTrustedFor{60};
 
 /// When a silent connection is probed first, and how often from then on. The third probe without an
@@ -48,14 +48,14 @@ struct KeepAlive {
   std::chrono::seconds idle, interval;
 };
 
-/// One request with libcurl's handle for it. Derives from it, as its friend:
+/// One request with libcurl's handle for it. The derived class makes it a friend and has:
 ///
 ///   bool on_handover(int local_port);       // a connection stands; false: don't send
 ///   bool on_header(std::string_view line);  // false: end the request
 ///   bool on_body(std::string_view bytes);   // false: end the request
 ///
 /// libcurl calls on_handover() when a connection stands and before the first byte of the request.
-/// It is also where a second sending is refused: libcurl by itself repeats a request when a kept
+/// This is also where a second sending is refused: libcurl by itself repeats a request when a kept
 /// connection closes without a reply, and the receiver may have carried out the first.
 class CurlRequest {
  public:
@@ -73,7 +73,7 @@ class CurlRequest {
     headers_.reset();
   }
 
-  /// Forgets the last request, and sets all that does not depend on the next one.
+  /// Forgets the last request, and sets all options that do not depend on the next one.
   template <class Derived>
   void set_up(Derived* self, KeepAlive alive) {
     forget();
@@ -96,10 +96,10 @@ class CurlRequest {
     set(CURLOPT_TCP_KEEPALIVE, 1L);
     set(CURLOPT_TCP_KEEPIDLE, static_cast<long>(alive.idle.count()));
     set(CURLOPT_TCP_KEEPINTVL, static_cast<long>(alive.interval.count()));
-    // Else removing a request whose name is being looked up waits for the resolver, and with it
-    // every other request.
+    // Without this, removing a request whose name is being looked up waits for the resolver, and
+    // with it every other request.
     set(CURLOPT_QUICK_EXIT, 1L);
-    add_header("Expect:");  // Else a large body waits a second for a "100 Continue".
+    add_header("Expect:");  // otherwise a large body waits a second for a "100 Continue"
   }
 
   void set_tls(const TlsSetup& tls, std::chrono::seconds trusted_for) {
@@ -108,7 +108,7 @@ class CurlRequest {
     set(CURLOPT_SSL_VERIFYPEER, tls.verify ? 1L : 0L);
     set(CURLOPT_SSL_VERIFYHOST, tls.verify ? 2L : 0L);
     set(CURLOPT_CA_CACHE_TIMEOUT, seconds);
-    // A resumed session, and a connection that is used again, were trusted by older files.
+    // A resumed session or a reused connection was trusted by older files.
     set(CURLOPT_SSL_SESSIONID_CACHE, 0L);
     set(CURLOPT_MAXLIFETIME_CONN, seconds);
     if (!tls.ca_file.empty()) {
@@ -119,7 +119,7 @@ class CurlRequest {
       set(CURLOPT_CAINFO_BLOB, &bundle);
     }
     if (!tls.ca_file.empty() || !tls.ca_bundle.empty()) {
-      set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));  // Else the system's CAs count, too.
+      set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));  // or the system's CAs count, too
     }
     if (!tls.client_cert.empty()) {
       set(CURLOPT_SSLCERT, tls.client_cert.c_str());
@@ -134,7 +134,7 @@ class CurlRequest {
     set(CURLOPT_POSTFIELDS, body.data());
   }
 
-  /// An empty `value` is sent as one: libcurl takes "name:" for "leave it out".
+  /// An empty `value` is sent as empty: libcurl takes "name:" for "leave it out".
   void add_header(const std::string& name, const std::string& value) {
     add_header(name + (value.empty() ? ";" : ": ") + value);
   }
@@ -155,8 +155,8 @@ class CurlRequest {
     if (setup_ == CURLE_OK) setup_ = code;
   }
 
-  /// Sets the headers that were added. What went wrong since set_up(): an option is missing from
-  /// libcurl, or memory is out.
+  /// Sets the added headers. Returns the first failure since set_up(): libcurl lacks an option, or
+  /// memory is out.
   [[nodiscard]] CURLcode finish_setup() {
     set(CURLOPT_HTTPHEADER, headers_.get());
     return setup_;
@@ -193,7 +193,7 @@ class CurlRequest {
         +[](const char* data, std::size_t size, std::size_t count, void* to) -> std::size_t {
           auto& request = *static_cast<Derived*>(to);
           const std::string_view line{data, size * count};
-          // Of several heads (an interim 1xx before the reply) the last counts.
+          // The last of several heads counts (an interim 1xx may come before the reply).
           if (line.starts_with("HTTP/")) request.head_complete_ = false;
           if (line == "\r\n" || line == "\n") request.head_complete_ = true;
           return request.on_header(line) ? line.size() : 0;

@@ -12,7 +12,7 @@ rlim_t before_raise = 0;
 
 void open_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // Opening takes the lowest number that is free.
+    // Opening takes the lowest free number.
     if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", O_RDWR);
   }
 }

@@ -4,8 +4,8 @@
 
 namespace lictor {
 
-/// Opens /dev/null on those of 0, 1 and 2 that are closed. Else the next file or socket gets the
-/// number, and what is printed goes there. Call it first of all.
+/// Opens /dev/null on each of 0, 1 and 2 that is closed. Otherwise the next file or socket gets
+/// the number, and printed text goes there. Call it first of all.
 void open_standard_descriptors();
 
 /// Raises this process's limit of open files to the hard limit.

@@ -15,7 +15,7 @@
   extern "C" {                                                            \
   extern const char lictor_file_##symbol[], lictor_file_##symbol##_end[]; \
   }
-/// Its bytes; a zero byte follows them.
+/// The file's bytes; a zero byte follows them.
 #define LICTOR_EMBEDDED(symbol)                                                     \
   std::string_view {                                                                \
     lictor_file_##symbol,                                                           \

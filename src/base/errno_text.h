@@ -6,7 +6,7 @@
 
 namespace lictor {
 
-/// What the system calls `error` ("No such file or directory").
+/// The system's text for `error` ("No such file or directory").
 [[nodiscard]] inline std::string errno_text(int error = errno) {
   return std::generic_category().message(error);
 }

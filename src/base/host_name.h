@@ -7,7 +7,7 @@
 
 namespace lictor {
 
-/// The name that the host gives itself; empty where it has none. For people, not for look-ups.
+/// The host's own name; empty if it has none. For people, not for look-ups.
 [[nodiscard]] inline std::string host_name() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) return {};

@@ -14,13 +14,13 @@
 namespace lictor::http {
 
 /// A blocking query that waits for a change after `index`, which its target names. The HTTP client
-/// adds `&wait=` and may ask in pieces: an answer with the same index says that nothing changed,
-/// and is kept back until `wait` is over. Where there are more of them than connections for them,
-/// they take turns (net/poll_turns.h).
+/// adds `&wait=` and may ask in pieces: an answer with the same index shows no change, and is kept
+/// back until `wait` is over. If there are more watches than connections for them, they take turns
+/// (net/poll_turns.h).
 struct Watch {
   std::uint64_t index = 0;
   std::chrono::milliseconds wait{25'000};
-  bool prompt = false;  ///< work waits for its answer: gets its turn more often than the others
+  bool prompt = false;  ///< work waits for its answer: gets its turn more often
 };
 
 /// One HTTP request. `target` is path and query, percent-encoded by the caller
@@ -31,13 +31,13 @@ struct Request {
   std::string body;  ///< sent with Content-Length, for PUT and POST also when empty
   std::vector<std::pair<std::string, std::string>> headers;
   std::chrono::milliseconds timeout{3000};  ///< for the whole request; beyond the wait of `watch`
-  /// The request fails earlier after so long without a byte, rounded up to seconds; 0: it does not.
+  /// The request fails earlier after this time without a byte, rounded up to seconds; 0: never.
   std::chrono::milliseconds silence{0};
   /// Changes nothing, whatever the method: may be sent twice, as a GET may.
   bool only_reads = false;
   bool long_poll = false;      ///< a blocking query: takes no place of a short request
-  std::optional<Watch> watch;  ///< of a long poll; none: its target says how long to wait
-  /// What leadership rests on: goes before all others, also while Consul's limits hold those back.
+  std::optional<Watch> watch;  ///< for a long poll; none: its target says how long to wait
+  /// Leadership depends on it: goes before all others, also while Consul's limits hold those back.
   bool urgent = false;
 };
 
@@ -61,7 +61,7 @@ struct Response {
   std::string error;     ///< for a person, when not kReplied: what failed, at which address
   std::string endpoint;  ///< the address that was asked last
   Instant sent_at{};     ///< when send() was called: never later than the first byte
-  Duration elapsed{};    ///< from the first byte received to the last: what the transfer cost
+  Duration elapsed{};    ///< from the first byte received to the last: the transfer's cost
 };
 
 [[nodiscard]] inline Request put(std::string target, std::string body = {},
@@ -79,10 +79,9 @@ struct Response {
   return response.delivery == Delivery::kReplied && response.status == status;
 }
 
-/// Consul refused because a limit of its own is reached: nothing was done, and less should be
-/// asked. 429: rpc_rate, http_max_conns_per_client, request_limits. 503 with this text:
-/// request_limits again, where only the leader could have answered. Client agents may pass the text
-/// on as a 500.
+/// Consul refused because of a limit of its own: it did nothing, and fewer requests should be sent.
+/// 429: rpc_rate, http_max_conns_per_client, request_limits. 503 with this text: request_limits
+/// again, if only the leader could have answered. Client agents may pass the text on as a 500.
 [[nodiscard]] inline bool over_limit(const Response& response) {
   if (response.delivery != Delivery::kReplied) return false;
   return response.status == 429 ||

@@ -14,9 +14,9 @@ namespace {
 
 using nlohmann::json;
 
-// A fast check by simdjson (0.13 us for 300 bytes, nlohmann 2.2 us). Everything it accepts nlohmann
-// accepts too, except that they disagree on half a surrogate pair, so texts with \u are left to
-// nlohmann. nlohmann decides about the rest and says what is wrong.
+// A fast check by simdjson (0.13 us for 300 bytes, nlohmann 2.2 us). nlohmann accepts everything
+// that simdjson accepts, except that they disagree on half a surrogate pair, so texts with \u are
+// left to nlohmann. It also decides about all other texts and says what is wrong.
 bool is_plainly_an_object(std::string_view text) {
   constexpr std::size_t kMost = 16 * 1024;  // the parser keeps its memory
   if (text.size() > kMost || text.find("\\u") != std::string_view::npos) return false;
@@ -42,7 +42,7 @@ bool is_deeper(const json& value, std::size_t max_depth) {
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// What value() must not skip in an object or an array.
+// The characters that value() must not skip in an object or an array.
 bool is_structural(char c) { return c == '"' || c == '{' || c == '}' || c == '[' || c == ']'; }
 
 }  // namespace
@@ -111,7 +111,7 @@ void MemberWalk::skip_space() {
 std::string_view MemberWalk::string() {
   const char* const begin = at_;
   const char* at = begin + 1 + std::string_view{begin + 1, end_}.find('"');
-  if (at[-1] == '\\') {  // it may be one that is escaped
+  if (at[-1] == '\\') {  // the quote may be escaped
     for (at = begin + 1; *at != '"';) at += *at == '\\' ? 2 : 1;
   }
   at_ = at + 1;

@@ -1,7 +1,7 @@
 #pragma once
 
-// JSON as text. A rewrite of a record copies the text of what it keeps: parsed and printed again, a
-// number beyond 64 bits or a repeated name would change.
+// JSON as text. A rewrite of a record copies the text of the kept members: parsed and printed
+// again, a number beyond 64 bits or a repeated name would change.
 
 #include <cstddef>
 #include <limits>
@@ -39,7 +39,7 @@ class MemberWalk {
 
   /// Moves to the first or the next member. False: there is none.
   bool next();
-  /// Decoded; valid until next().
+  /// The decoded name; valid until next().
   [[nodiscard]] std::string_view name() const { return name_; }
   [[nodiscard]] std::string_view name_text() const { return name_text_; }
   [[nodiscard]] std::string_view value_text() const { return value_text_; }
@@ -58,7 +58,7 @@ class MemberWalk {
 /// nlohmann copies, compares and prints values recursively: half a megabyte of '[' would exhaust
 /// the stack.
 inline constexpr std::size_t kMaxJsonDepth = 512;
-/// For callers that only look a value up, which needs no recursion.
+/// For callers that only look up a value, which needs no recursion.
 inline constexpr std::size_t kAnyDepth = std::numeric_limits<std::size_t>::max();
 
 /// Parses without throwing; std::nullopt if `text` is not JSON, or nested deeper than `max_depth`.
@@ -67,19 +67,19 @@ inline constexpr std::size_t kAnyDepth = std::numeric_limits<std::size_t>::max()
 
 /// The member `name`; null: there is none, or `value` is no object.
 [[nodiscard]] const nlohmann::json& json_member(const nlohmann::json& value, const char* name);
-/// Its text; "": it is no string.
+/// The text of the member `name`; "": it is no string.
 [[nodiscard]] std::string text_member(const nlohmann::json& value, const char* name);
 
 /// Errors: kInvalid, `value` nests more than kMaxJsonDepth arrays and objects.
 [[nodiscard]] Result<void> check_depth(const nlohmann::json& value);
 
-/// `value` as text. Errors: kInvalid, what JSON cannot hold: strings that are not UTF-8, numbers that
-/// are not finite; or more than kMaxJsonDepth levels.
+/// `value` as text. Errors: kInvalid, JSON cannot hold it: a string that is not UTF-8, a number
+/// that is not finite; or more than kMaxJsonDepth levels.
 [[nodiscard]] Result<std::string> checked_text(const nlohmann::json& value);
 
-/// `text` as a JSON string with its quotes; what is not UTF-8 becomes U+FFFD.
+/// `text` as a JSON string with its quotes; bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string json_quoted(std::string_view text);
-/// The same, added to `to`.
+/// Appends `text` as a JSON string to `to`.
 void append_quoted(std::string& to, std::string_view text);
 
 }  // namespace lictor

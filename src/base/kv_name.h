@@ -1,11 +1,11 @@
 #pragma once
 
-// Which names of keys a request to Consul's /v1/kv can have in its path.
+// Which names of keys can stand in the path of a request to Consul's /v1/kv.
 //
 // Consul 1.21.5 and newer refuse other characters than these there, in a prefix too, and any "..";
 // every version redirects a path with an empty or a dot segment. A transaction names its keys in
-// its body and takes them all. So what lictor names fits a path, and what producers named otherwise
-// is read and written by transactions, and listed by a beginning that fits.
+// its body and takes all names. So lictor's own names fit a path. Other names of producers are read
+// and written by transactions, and listed by a beginning that fits.
 
 #include <string_view>
 

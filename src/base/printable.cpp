@@ -28,7 +28,7 @@ CodePoint first_of(std::string_view text) {
   return {value, bytes};
 }
 
-// Whether a terminal would do something other than show it.
+// Whether a terminal would do something with the character other than show it.
 bool is_hidden(std::uint32_t c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad ||  // controls, soft hyphen
          c == 0x61c || c == 0x180e ||                         // Arabic mark, Mongolian separator
@@ -157,7 +157,7 @@ std::string rounded_duration(Duration duration) {
 
 std::string relative_time(WallTime time, WallTime now) {
   const bool ahead = time > now;
-  // Not as a Duration, which holds 292 years.
+  // Don't use a Duration, which holds 292 years.
   const auto gap = ahead ? time - now : now - time;
   if (gap < std::chrono::seconds{1}) return "now";
   const std::string length = rounded(std::chrono::round<std::chrono::seconds>(gap));

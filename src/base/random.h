@@ -5,7 +5,7 @@
 
 namespace lictor {
 
-/// A seeded generator (SplitMix64, Steele et al., OOPSLA 2014), handed to whatever needs chance:
+/// A seeded generator (SplitMix64, Steele et al., OOPSLA 2014), handed to code that needs chance:
 /// the same seed gives the same numbers on every machine. Not for secrets.
 class Random {
  public:

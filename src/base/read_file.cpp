@@ -70,7 +70,7 @@ Result<std::string> read_token_file(const std::string& path) {
   if (!text) return text;
   const std::string_view token = trimmed(*text);
   if (!token.empty() && is_access_token(token)) return std::string{token};
-  // What writes the token may not be done yet.
+  // The token's writer may not be done yet.
   return fail(token.empty() ? ErrorCode::kFailed : ErrorCode::kInvalid,
               "token_file \"" + path + "\": expected one token in printable ASCII, got " +
                   (token.empty() ? "nothing" : "something else (not shown)") +

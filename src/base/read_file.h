@@ -17,7 +17,7 @@ namespace lictor {
 /// host once that has booted.
 [[nodiscard]] std::string file_identity(int fd);
 
-/// All of the file at `path`, whose purpose is `what` for messages: at most `limit` bytes. Does not
+/// The whole file at `path`, at most `limit` bytes; `what` names its purpose in messages. Does not
 /// wait for the writer of a FIFO. Errors: kFailed, with what, path and the way out.
 [[nodiscard]] Result<std::string> read_small_file(const std::string& what, const std::string& path,
                                                   std::size_t limit = 4U << 20U);
@@ -26,9 +26,9 @@ namespace lictor {
 /// let it write headers of its own.
 [[nodiscard]] bool is_access_token(std::string_view text);
 
-/// The one access token in the file; spaces and line ends around it don't count.
-/// Errors: kFailed, it is not there or empty; kInvalid, it holds something else. The message never
-/// contains the token.
+/// The only access token in the file; spaces and line ends around it don't count. Errors: kFailed,
+/// the file is missing or empty; kInvalid, it holds something else. The message never contains the
+/// token.
 [[nodiscard]] Result<std::string> read_token_file(const std::string& path);
 
 }  // namespace lictor

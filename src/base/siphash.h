@@ -7,7 +7,7 @@
 
 namespace lictor {
 
-/// A key of SipHash: two numbers, secret where an outsider chooses what is hashed.
+/// A key of SipHash: two numbers, secret if an outsider chooses the hashed texts.
 struct SipKey {
   std::uint64_t k0 = 0;
   std::uint64_t k1 = 0;

@@ -10,7 +10,7 @@
 
 namespace lictor {
 
-/// How many letters must be replaced, added or left out to make `b` of `a` (Levenshtein).
+/// How many letters must be replaced, added or left out to turn `a` into `b` (Levenshtein).
 [[nodiscard]] std::size_t edits(std::string_view a, std::string_view b);
 
 /// The candidate nearest to `word` by edits (Levenshtein), or "" when none is near enough to be
@@ -31,7 +31,7 @@ namespace lictor {
 /// `text` with each byte but ASCII letters, digits and characters of `kept` as "%XX" (RFC 3986).
 [[nodiscard]] std::string percent_encoded(std::string_view text, std::string_view kept);
 
-/// All of `text` as a number in decimal; std::nullopt if it is none, or out of range.
+/// `text` as a decimal number; std::nullopt if it is none, or out of range.
 template <class Number>
 [[nodiscard]] std::optional<Number> to_number(std::string_view text) {
   Number value{};
@@ -50,13 +50,12 @@ template <class Number>
 /// is not UTF-8.
 [[nodiscard]] std::size_t utf8_length(std::string_view text);
 
-/// Whether `text` is UTF-8 as RFC 3629 has it: no overlong forms, surrogates or values over
-/// U+10FFFF.
+/// Whether `text` is UTF-8 by RFC 3629: no overlong forms, surrogates or values over U+10FFFF.
 [[nodiscard]] bool is_utf8(std::string_view text);
 
 /// Whether all of `text` is from ' ' to '~', which a terminal shows unchanged.
 [[nodiscard]] bool is_printable_ascii(std::string_view text);
-/// The same, and needs no escape in a JSON string.
+/// Whether `text` is also free of characters that need an escape in a JSON string.
 [[nodiscard]] bool is_plain_in_json(std::string_view text);
 
 /// `text` with every byte that is not part of valid UTF-8 replaced by U+FFFD.

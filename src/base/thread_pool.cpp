@@ -16,8 +16,8 @@ bool ThreadPool::empty() {
   return jobs_.empty();
 }
 
-// An idle thread waits for the first job. So a later one need not wake it. Nor need the first job
-// of all, if the caller, a thread of the pool, looks for it.
+// An idle thread waits for the first job, so a later job need not wake it. Nor need the first job
+// if the caller is a thread of the pool, which will look for it.
 bool ThreadPool::add(Job job, Duration delay, bool wakes) {
   std::unique_lock lock{mutex_};
   if (stopped_) return false;
@@ -33,7 +33,7 @@ bool ThreadPool::add(Job job, Duration delay, bool wakes) {
   return true;
 }
 
-// Whether the caller is to wake an idle thread once it has released the mutex. A thread that wakes
+// Whether the caller must wake an idle thread once it has released the mutex. A thread woken
 // earlier waits for the mutex, which costs two switches.
 bool ThreadPool::call_one() {
   if (waking_) return false;
@@ -46,7 +46,7 @@ bool ThreadPool::call_one() {
         run(lock);
       });
       waking_ = true;
-    } catch (const std::system_error&) {  // Out of threads: the existing ones do it.
+    } catch (const std::system_error&) {  // out of threads: the existing ones run the job
     }
     return false;
   }

@@ -12,11 +12,11 @@
 
 namespace lictor {
 
-/// Threads that run jobs, each at its time. One is started when a job finds none idle, up to a
+/// Threads that run jobs, each at its time. If a job finds no idle thread, one is started, up to a
 /// limit, and is kept.
 ///
-/// A burst wakes one thread, which wakes the next if jobs are left when it has taken its own. So
-/// few threads do short jobs, without a wake-up for each.
+/// A burst wakes one thread, which wakes the next if jobs are left after it has taken its own. So
+/// few threads run short jobs, without a wake-up for each.
 class ThreadPool {
  public:
   using Job = std::function<void()>;
@@ -29,16 +29,16 @@ class ThreadPool {
   /// From any thread. False, and `job` is dropped: there is no thread and none can be started, or
   /// stop() is over.
   bool post(Job job, Duration delay = {});
-  /// The same from a job that is about to end: if no other waits, its thread takes it next.
+  /// Posts a job from one that is about to end: if no other waits, the same thread takes it next.
   bool post_next(Job job);
-  /// No job waits for a thread or its time.
+  /// Whether no job waits for a thread or its time.
   [[nodiscard]] bool empty();
   /// Runs all jobs that wait, whatever their time, and joins the threads. Not from a job.
   void stop();
 
  private:
   bool add(Job job, Duration delay, bool wakes);
-  // With the mutex.
+  // Call with the mutex held.
   [[nodiscard]] bool call_one();
   void run(std::unique_lock<std::mutex>& lock);
 

@@ -82,7 +82,7 @@ struct Rfc3339 {
     return std::chrono::year{year} / std::chrono::month{static_cast<unsigned>(month)} /
            std::chrono::day{static_cast<unsigned>(day)};
   }
-  // What of it does not exist; empty: all does.
+  // The part of the text that does not exist; empty: all parts do.
   [[nodiscard]] std::string_view missing() const {
     if (!date().ok()) return "day";
     const bool ok = hour <= 23 && minute <= 59 && second <= 60;  // a leap second is the next one
@@ -106,7 +106,7 @@ std::optional<Rfc3339> read_rfc3339(std::string_view text) {
 
 std::optional<Duration> parse_duration(std::string_view text) {
   if (text.empty()) return std::nullopt;
-  long double ns = 0;  // exact: what format_duration() wrote is read as it was
+  long double ns = 0;  // exact: reads the output of format_duration() unchanged
   while (!text.empty()) {
     if (!is_digit(text.front()) && text.front() != '.') return std::nullopt;  // "-1s", "inf"
     long double number = 0;
@@ -161,7 +161,7 @@ std::string format_rfc3339(WallTime time) {
   const year_month_day date{day};
   const hh_mm_ss clock{time - day};
   const int year = static_cast<int>(date.year());
-  // Compiled: each claim writes a time.
+  // The format is compiled: each claim writes a time.
   return fmt::format(FMT_COMPILE("{}{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z"),
                      year < 0 ? "-" : "", std::abs(year), static_cast<unsigned>(date.month()),
                      static_cast<unsigned>(date.day()), clock.hours().count(),

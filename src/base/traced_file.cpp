@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kMaxLinks = 40;  // as the kernel
 
-// The user as which a user namespace shows all users outside of it. Nobody inside is this user.
+// The user id that a user namespace shows for all users outside of it. Nobody inside has it.
 std::optional<uid_t> outsiders() {
   std::ifstream map{"/proc/self/uid_map"};
   std::uint64_t inside = 0;
@@ -31,7 +31,7 @@ std::optional<uid_t> outsiders() {
   return shown_as;
 }
 
-// What others could do to it, in words; empty if they cannot.
+// How others could change the file, in words; empty if they cannot.
 std::string fault_of(const struct stat& status, uid_t owner) {
   if (status.st_uid != 0 && status.st_uid != owner && status.st_uid != outsiders()) {
     return "belongs to another user than root";
@@ -49,8 +49,8 @@ bool is_on_proc(const std::filesystem::path& folder) {
 }
 
 // Follows `path` as the kernel does, and notes in `file` the first step that others could change.
-// A step behind one without a fault can be changed by root alone. False: this is not the way to the
-// file that was opened; somebody has changed it meanwhile.
+// Behind a step without a fault only root can change the next. False: this is not the way to the
+// opened file; somebody has changed it meanwhile.
 bool walk(const std::string& path, uid_t owner, TracedFile& file) {
   namespace fs = std::filesystem;
   const auto note = [&](const fs::path& step, const struct stat& status) {

@@ -53,7 +53,7 @@ std::optional<std::string> Control::on(Instant now, const ControlRead& reply, Ef
   if (reply.request != request_ || !request_) return std::nullopt;
   request_ = {};
   if (!reply.ok) {
-    // What may not be read pauses nothing; what was not answered may.
+    // A key that may not be read pauses nothing; a key whose read was not answered may.
     if (reply.denied) {
       known_ = true;
       read_ = reading_;
@@ -91,7 +91,7 @@ std::optional<std::string> Control::on(Instant now, const ControlRead& reply, Ef
     set_paused(reply.paused, reply.by, out);
   }
   watch(reply.consul_index, out);
-  // What was asked of an earlier leader was not asked of us.
+  // A step-down that was asked of an earlier leader was not asked of us.
   const std::string before = std::exchange(step_down_, reply.step_down).value_or(reply.step_down);
   if (reply.step_down.empty()) {
     step_down_ = before;

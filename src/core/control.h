@@ -25,10 +25,10 @@ class Control {
   /// A term begins.
   void start(Effects& out);
   void stop(Effects& out);
-  /// Reads the switches by a quorum: a partition was won beside others.
+  /// Reads the switches by a quorum, since a partition was won in addition to others.
   void read_again(Effects& out);
   void on_time(Instant now, Effects& out);
-  /// Returns who asked for a step-down, if that is new; empty: somebody who gave no name.
+  /// Returns who asked for a step-down, if the request is new; empty: the requester gave no name.
   std::optional<std::string> on(Instant now, const ControlRead& reply, Effects& out);
   /// The key was created and is watched from now on.
   void on_marked(Instant now) {
@@ -54,8 +54,8 @@ class Control {
   Requests& requests_;
   RequestId request_;
   std::uint64_t asked_ = 0;        // the index that the request waits beyond; 0: a quorum read
-  std::uint64_t index_ = 0;        // of the last answer that was acted on
-  std::uint64_t retry_index_ = 0;  // of the watch that failed; 0: it reads again
+  std::uint64_t index_ = 0;        // of the last answer that took effect
+  std::uint64_t retry_index_ = 0;  // of the failed watch; 0: read again
   WatchFailures failures_;
   Instant read_at_ = Instant::max();
   std::uint64_t reading_ = 0;
@@ -64,7 +64,7 @@ class Control {
   bool missing_ = false;
   bool paused_ = false;
   std::string paused_by_;
-  std::optional<std::string> step_down_;  // the last that was seen in this term
+  std::optional<std::string> step_down_;  // the last request seen in this term
   bool denied_reported_ = false;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a queue wants done. Effects carry no promise of order: where B needs A, the core waits for
-// A's reply. The runtime answers every request with the event named beside it, sooner or later.
+// The effects that a queue wants. They carry no promise of order: where B needs A, the core waits
+// for A's reply. The runtime answers every request with the event named beside it, sooner or later.
 
 #include <cstddef>
 #include <cstdint>
@@ -39,16 +39,16 @@ struct RememberSession {
   std::string session;
 };
 
-/// Keep for a restart of the daemon that somebody held the lock at this ModifyIndex, and nobody at
-/// a later one, as far as is known.
+/// Keep for a restart of the daemon that somebody held the lock at this ModifyIndex, and as far as
+/// known nobody at a later one.
 struct RememberHolder {
   std::uint32_t partition = 0;
   std::uint64_t index = 0;
 };
 
 /// `held_at`: if not 0, the ModifyIndex at which the session already holds the leader key; its
-/// value is restored. Else `free_at`: the ModifyIndex at which the key is free; 0: there is no key.
-/// If the key has another ModifyIndex, nothing is acquired. `count_index`: see Commit.
+/// value is restored. Otherwise `free_at`: the ModifyIndex at which the key is free; 0: there is no
+/// key. If the key has another ModifyIndex, nothing is acquired. `count_index`: see Commit.
 /// `if_undivided`: not while Consul has a number of partitions.
 struct AcquireLock {  // LockReplied
   RequestId request;
@@ -59,8 +59,8 @@ struct AcquireLock {  // LockReplied
   std::uint64_t count_index = 0;
   bool if_undivided = false;
 };
-/// `index`: the ModifyIndex that the leader key must still have. Else a release that was believed
-/// lost could land after the same session acquired again, and free the lock without lock-delay.
+/// `index`: the ModifyIndex that the leader key must still have. Otherwise a release believed lost
+/// could land after the same session acquired again, and free the lock without lock-delay.
 struct ReleaseLock {  // UnlockReplied
   RequestId request;
   std::string session;
@@ -68,8 +68,8 @@ struct ReleaseLock {  // UnlockReplied
   Partition partition{};
 };
 
-/// `consistent`: a quorum read, at once. Else a blocking query from `index` (0: at once). `held`:
-/// it is ours, and nothing waits for the answer.
+/// `consistent`: a quorum read, at once. Otherwise a blocking query from `index` (0: at once).
+/// `held`: the lock is ours, and nothing waits for the answer.
 struct ReadLeader {  // LeaderRead
   RequestId request;
   bool consistent = false;
@@ -92,7 +92,7 @@ struct FetchTasks {  // TasksFetched
   RequestId request;
   std::vector<std::string> keys;  // at most QueueOptions::max_operations
 };
-/// Whether these are still the newest versions, by a quorum read without values.
+/// Asks whether these are still the newest versions, by a quorum read without values.
 struct CheckTasks {  // TasksChecked
   struct Version {
     std::string key;
@@ -107,12 +107,12 @@ struct ReadRate {  // RateRead
   RequestId request;
 };
 
-/// Which claims the members have given up, by a quorum read.
+/// The claims that the members have given up, by a quorum read.
 struct ReadOwners {  // OwnersRead
   RequestId request;
 };
 
-/// The finished tasks that are kept.
+/// The finished tasks kept in the history.
 struct ListHistory {  // HistoryListed
   RequestId request;
 };
@@ -125,8 +125,8 @@ struct ListSchedules {  // SchedulesListed
 
 // Operations of a transaction. Each names the task and the ModifyIndex that it must still have.
 
-/// The queue's bucket after a claim. Only written if its key still has the ModifyIndex `index`; 0:
-/// if there is no such key.
+/// The queue's bucket after a claim. Written only if its key still has the ModifyIndex `index`; 0:
+/// only if there is no such key.
 struct RateMark {
   std::uint64_t index = 0;
   WallTime full_at{};
@@ -141,26 +141,26 @@ struct RestampOp {
   std::uint64_t flags = 0;
   std::optional<RateMark> rate{};
 };
-/// What an attempt wants written together with its finish.
+/// A KV write that an attempt wants committed together with its finish.
 struct KvWrite {
   std::string key;
   std::string value;
   bool erase = false;
-  std::optional<std::uint64_t> cas;  // the ModifyIndex that the key must still have; 0: none yet
+  std::optional<std::uint64_t> cas;  // the ModifyIndex that the key must still have; 0: no key yet
 
   friend bool operator==(const KvWrite&, const KvWrite&) = default;
 };
-/// What is kept of a finished task, where history is on.
+/// The history's record of a finished task.
 struct DoneRecord {
-  std::shared_ptr<const std::string> record;  // none: too large to be kept
-  std::string result;                         // JSON; empty: none
-  bool result_left_out = false;               // it was too large to be kept
+  std::shared_ptr<const std::string> record;  // null: too large to be kept
+  std::string result;                         // JSON; empty: no result
+  bool result_left_out = false;               // the result was too large to be kept
   std::uint32_t attempts = 0;
   std::uint32_t lost = 0;
   WallTime started{};
   WallTime at{};
 };
-/// Deletes the task; with `writes` and `done` all of it or nothing.
+/// Deletes the task, together with `writes` and `done`; all or nothing.
 struct FinishOp {
   std::string key;
   std::uint64_t index = 0;
@@ -169,11 +169,11 @@ struct FinishOp {
 };
 /// Deletes an old entry of the history.
 struct PruneOp {
-  std::string key;  // that the task had
+  std::string key;  // the task's former key
   std::uint64_t index = 0;
 };
-/// Moves the task to the dead letters, never over another one: where dead/<id> is taken, to
-/// dead/<id>,<index>. The index is of the record that ends, so nobody has to ask which are there.
+/// Moves the task to the dead letters, never over another one: if dead/<id> is taken, to
+/// dead/<id>,<index>. The index belongs to the record that ends, so no listing of names is needed.
 struct BuryOp {
   std::string key;
   std::uint64_t index = 0;
@@ -184,10 +184,10 @@ struct BuryOp {
   std::string error;
   std::string output_tail;
   WallTime at{};
-  // How many names are taken. Above 1 only where a task has such an id, or indexes came again.
+  // How many names are taken. Above 1 only if a task has such an id, or indexes came again.
   std::uint32_t taken = 0;
 
-  /// What its name has after dead/<id>.
+  /// The end of the name after dead/<id>.
   [[nodiscard]] std::string name_end() const {
     std::string end;
     for (std::uint32_t i = 0; i < taken; ++i) end += ',' + std::to_string(index);
@@ -200,8 +200,8 @@ struct BuryOp {
 struct MarkOp {
   enum class What { kTasksFolder, kControl, kSchedulesFolder } what = What::kTasksFolder;
 };
-/// Writes a schedule: what was to be done about its ticks up to `last` is done. With `makes_task`
-/// the task of the tick `last` is made, too; all of it or nothing.
+/// Writes a schedule, whose ticks up to `last` are dealt with. With `makes_task` the task of the
+/// tick `last` is made, too; all or nothing.
 struct ScheduleOp {
   std::string key;
   std::uint64_t index = 0;  // 0: there is no such schedule
@@ -209,7 +209,7 @@ struct ScheduleOp {
   std::shared_ptr<const std::string> record;
   std::shared_ptr<const schedule::Definition> definition;
   schedule::Tick last{};
-  std::string last_task;  // the id of the last task that was made, that of this tick included
+  std::string last_task;  // the id of the last task made, including this tick's
   bool makes_task = false;
   std::uint64_t flags = 0;
   bool pauses = false;  // the record is written as paused
@@ -266,17 +266,17 @@ class Ops {
 };
 
 /// One transaction. Its fence: the session holds the lock of each partition that it writes for, and
-/// the queue still has so many partitions.
+/// the queue still has this number of partitions.
 struct Commit {  // Committed
   RequestId request;
   std::string session;
   Ops ops;
   std::vector<std::uint32_t> partitions{0};  // in ascending order
-  std::uint32_t partition_count = 1;         // that the queue has
-  std::uint64_t count_index = 0;  // the ModifyIndex of the key that says so; 0: there is none
+  std::uint32_t partition_count = 1;         // of the queue
+  std::uint64_t count_index = 0;  // the ModifyIndex of the key with that number; 0: there is none
 };
 
-/// No longer waited for; its reply, if it comes, is ignored.
+/// The answer is no longer waited for; if it comes, it is ignored.
 struct CancelRequest {
   RequestId request;
 };
@@ -286,7 +286,7 @@ struct StartJob {  // JobExited
   std::shared_ptr<const Task> task;
   std::uint64_t fencing_token = 0;
   std::optional<Instant> deadline;  // when the attempt times out
-  std::uint32_t partition = 0;      // whose lease it runs under
+  std::uint32_t partition = 0;      // the partition whose lease it runs under
 };
 struct StopJob {
   AttemptId attempt;
@@ -322,7 +322,7 @@ struct Fact {
     kStarted,
     kDone,
     kFailed,
-    kNotStarted,  // on this host, for now; took: for how long none of its executor is
+    kNotStarted,  // on this host, for now; took: how long its executor starts no job
     kDead,
     kGivenBack,
     kLost,
@@ -339,7 +339,7 @@ struct Fact {
     kUnnameable,
     kInFolder,
     kUnwritten,      // leadership ended before Consul confirmed the result
-    kDoneLate,       // its job, after its time-out
+    kDoneLate,       // the job finished after its timeout
     kResultVoid,     // the task was rewritten while its job ran: nothing of this run is written
     kGoesOn,         // it was asked to stop, and its time for that is over; text: why it was asked
     kTickMade,       // key: the task's; late: since the tick
@@ -347,26 +347,26 @@ struct Fact {
     kTicksMissed,    // nobody made `count` ticks of the schedule `key` in time; they are skipped
     kTicksOverlap,   // `count` ticks are skipped: the schedule's last task waits or runs
     kScheduleFault,  // the schedule `key` makes no tasks; text: why
-    kScheduleAhead,  // its lastTick is ahead of the clock by `took`; it waits for that
-    kScheduleConfigured,  // `key` was written as the configuration says; text: what was done
-    kScheduleTaken,       // another client wrote `key`, so that of the configuration is not written
+    kScheduleAhead,  // lastTick is in the future by `took`; no tasks until then
+    kScheduleConfigured,  // `key` was written as the configuration says; text: the change
+    kScheduleTaken,       // another client wrote `key`, so the configured schedule is not written
   };
   Kind kind;
   std::string key{};
   std::string text{};
   Duration took{};
-  /// The task as it was then. Null: the fact is not about a task, or its record is not known.
+  /// The task at that time. Null: the fact is not about a task, or its record is not known.
   std::shared_ptr<const Task> task{};
   std::uint32_t attempt = 0;
   std::uint64_t token = 0;
   Duration waited{};               // kStarted: since it was due and known here
   std::optional<Duration> late{};  // kStarted: since executeAt or taskRetryAt
   std::uint64_t count = 0;
-  std::uint32_t partition = 0;  // of what is about the lock and the lease
+  std::uint32_t partition = 0;  // for facts about lock and lease
 };
 
-/// No job runs and nothing is written any more; what was held is still held with this session. See
-/// StopRequested.
+/// No job runs and no write is under way any more; locks that were held are still held with this
+/// session. See StopRequested.
 struct Drained {
   std::string session;
 };

@@ -1,7 +1,7 @@
 #pragma once
 
-// What happens to a queue. Every reply names the request that it answers; a reply to a request
-// that the core no longer waits for is ignored.
+// The events of a queue. Every reply names the request that it answers; a reply to a request that
+// the core no longer waits for is ignored.
 
 #include <cstdint>
 #include <functional>
@@ -23,11 +23,11 @@
 
 namespace lictor::core {
 
-/// What became of a write. Unknown is neither of the others: the reply was lost, or Consul failed
+/// The outcome of a write. Unknown is neither of the others: the reply was lost, or Consul failed
 /// in mid-flight, and the write may have landed or may land yet (consul.md 6.5).
 enum class Outcome { kApplied, kRejected, kUnknown };
 
-/// Nothing but time; the core says by next_deadline() when it wants this.
+/// Only time has passed; the core asks for this by next_deadline().
 struct TimePassed {};
 
 /// The daemon is up. `previous_session` is the session of an earlier daemon of this node, if its
@@ -38,7 +38,7 @@ struct Started {
 };
 
 /// The wall clock read `wall` at `at`. Sent at the start and whenever the clock was found to have
-/// stepped; between, the core counts on. The process may stand still before this is taken.
+/// stepped; in between, the core counts on. The process may stand still before it takes this event.
 struct WallClockRead {
   WallTime wall;
   Instant at;
@@ -72,11 +72,11 @@ struct LockReplied {
     kAcquired,
     kHeld,          // by another session
     kLockDelay,     // free, but barred since its last holder was lost
-    kChanged,       // it is not any more as the request says
-    kCountChanged,  // the queue has another number of partitions than the request says
+    kChanged,       // the key is no longer in the state that the request names
+    kCountChanged,  // the queue has another number of partitions than the request names
     kSessionGone,   // ours is not valid any more
     kOverLimit,     // a limit of Consul's is reached; nothing was done
-    kRefused,       // no right, or nonsense; see error
+    kRefused,       // no right, or a malformed request; see error
     kUnknown,
   };
   RequestId request;
@@ -93,16 +93,16 @@ struct UnlockReplied {
 /// The leader key, by a consistent read or by the watch.
 struct LeaderRead {
   RequestId request;
-  bool ok = false;                              // else see error
+  bool ok = false;                              // false: see error
   bool found = false;                           // the key exists
-  std::string session;                          // who holds the lock; empty: free
-  std::string holder;                           // a name for people, out of the key's value
-  bool released = false;                        // by its last holder, in order; of a free key
-  std::optional<Duration> holder_lock_delay{};  // of the last holder, out of the key's value
+  std::string session;                          // the holder of the lock; empty: free
+  std::string holder;                           // the holder's display name, from the key's value
+  bool released = false;                        // by its last holder, in order; for a free key
+  std::optional<Duration> holder_lock_delay{};  // of the last holder, from the key's value
   std::uint64_t modify_index = 0;
   std::uint64_t consul_index = 0;  // for the next blocking read
   std::string error;
-  bool over_limit = false;  // why not: Consul's limits; what was asked for holds as before
+  bool over_limit = false;  // not ok because of Consul's limits; the last answer still holds
 };
 
 /// The operator's switches, by the watch on the control key.
@@ -111,9 +111,9 @@ struct ControlRead {
   bool ok = false;
   bool found = false;
   bool paused = false;
-  bool unreadable = false;  // it holds nonsense: paused, then, and `by` says so
-  std::string step_down;    // id of the last step-down that was asked for; empty: none
-  std::string by;           // who asked
+  bool unreadable = false;  // malformed: counts as paused, and `by` says so
+  std::string step_down;    // id of the last requested step-down; empty: none
+  std::string by;           // the requester
   std::uint64_t consul_index = 0;
   std::string error;
   bool denied = false;  // the token may not read it
@@ -141,7 +141,7 @@ struct TasksListed {
   bool over_limit = false;  // not ok, because of Consul's limits
 };
 
-/// Single tasks. If some are missing, the keys in none of the lists were not read; else the token
+/// Single tasks. If some keys are missing, the keys in no list were not read; otherwise the token
 /// may not read them.
 struct TasksFetched {
   RequestId request;
@@ -149,12 +149,12 @@ struct TasksFetched {
   std::vector<StoredRecord> records;
   std::vector<std::string> missing;
   std::string error;
-  std::vector<std::string> folders{};  // keys that end in '/' and hold something
+  std::vector<std::string> folders{};  // non-empty keys that end in '/'
   std::size_t bytes = 0;               // of the answer
   std::size_t most_operations = 0;     // see Committed
 };
 
-/// Which of the versions are no longer there: another is, or none.
+/// The versions that are no longer current: another version exists, or none.
 struct TasksChecked {
   RequestId request;
   bool ok = false;
@@ -175,12 +175,12 @@ struct RateRead {
   std::string error;
 };
 
-/// By node: the nonce of the last claim that its daemon has given up, with all before it.
+/// By node: the nonce of the last claim that its daemon has given up, with all claims before it.
 using GivenUp = std::map<std::string, std::string, std::less<>>;
 struct OwnersRead {
   RequestId request;
   bool ok = false;
-  bool refused = false;  // not ok, as it would be again
+  bool refused = false;  // not ok, and it would be refused again
   GivenUp given_up{};
   std::string error{};
 };
@@ -188,7 +188,7 @@ struct OwnersRead {
 /// The finished tasks that are kept, in any order.
 struct HistoryListed {
   struct Entry {
-    std::string key;  // that the task had
+    std::string key;  // the task's former key
     std::uint64_t modify_index = 0;
     WallTime at{};  // when it was finished
   };
@@ -204,17 +204,17 @@ struct SchedulesListed {
     std::string name;
     std::string key;
     std::string tasks_prefix;   // of the queue; a task's id follows
-    std::string last_task_key;  // of Definition::last_task; empty: it has made none
+    std::string last_task_key;  // of Definition::last_task; empty: no task was made yet
     std::uint64_t create_index = 0;
     std::uint64_t modify_index = 0;
     std::uint64_t flags = 0;
     std::shared_ptr<const std::string> record;
-    std::shared_ptr<const schedule::Definition> definition;  // null: it cannot be read
-    std::string error{};                                     // why
+    std::shared_ptr<const schedule::Definition> definition;  // null: unreadable
+    std::string error{};                                     // why it is unreadable
   };
   RequestId request;
   bool ok = false;
-  bool unchanged = false;  // since the index that was asked for; `entries` is empty then
+  bool unchanged = false;  // since the requested index; `entries` is empty then
   bool marker = false;     // the prefix's own folder key was there
   std::vector<Entry> entries;
   std::uint64_t consul_index = 0;
@@ -230,36 +230,36 @@ enum class OpFailure {
                // write: its own condition does not hold
   kDenied,     // no right
   kTooLarge,   // the whole: the store takes no request of this size
-  kMalformed,  // the whole: the store cannot read some operation of it
+  kMalformed,  // the whole: the store cannot read some operation in it
   kOther,
 };
 
 struct Committed {
-  /// What of the operation failed: a dead letter whose name is taken, say, is not the task. kTask
-  /// also stands for the schedule that an operation is about.
+  /// The part of the operation that failed. A dead letter's name being taken, say, is not a failure
+  /// of the task. kTask also stands for the schedule of an operation.
   enum class Part { kTask, kDeadLetter, kJobWrite, kNewTask, kRate };
   struct Failure {
     std::size_t op = 0;  // position in the Commit; kFence for the fence itself
     OpFailure why = OpFailure::kOther;
     Part part = Part::kTask;
     std::string text;
-    std::uint32_t partition = 0;  // of a fence
+    std::uint32_t partition = 0;  // the fence's partition
   };
   static constexpr std::size_t kFence = static_cast<std::size_t>(-1);
 
   RequestId request;
   Outcome outcome = Outcome::kUnknown;
-  std::uint64_t modify_index = 0;  // of everything written, when applied; 0 if nothing but deletes
+  std::uint64_t modify_index = 0;  // of everything written, if applied; 0 if it only deletes
   std::vector<Failure> failures;   // when rejected
   std::string error;               // when unknown
-  /// Consul refused the transaction for its number of operations: it takes so many. 0: it did not.
+  /// Consul refused the transaction for its number of operations and takes this many. 0: no.
   std::size_t most_operations = 0;
 };
 
 using lictor::JobEnding;
 using lictor::JobTaken;
 
-/// An attempt is over, and nothing of it runs any more.
+/// An attempt is over; no process or thread of it runs any more.
 struct JobExited {
   AttemptId attempt;
   JobEnding ending = JobEnding::kDone;
@@ -267,9 +267,9 @@ struct JobExited {
   std::string output_tail;
   std::vector<KvWrite> writes{};          // to commit with the finish
   std::string result{};                   // JSON; empty: none
-  std::optional<Duration> retry_after{};  // asked for by what was called
+  std::optional<Duration> retry_after{};  // asked for by the job's receiver
   JobTaken taken = JobTaken::kYes;  // if not, it counts only where that goes on for the same task
-  std::string result_fault{};       // why there is no result, of a job that had one
+  std::string result_fault{};       // why a job's result is left out
 };
 
 /// The configuration was read again; see QueueOptions::take_limits().
@@ -277,14 +277,14 @@ struct Reconfigured {
   std::shared_ptr<const QueueOptions> options;
 };
 
-/// The members of the queue, this host among them, whenever they change. Of a queue with several
-/// partitions alone.
+/// The members of the queue, this host among them, whenever they change. Only for a queue with
+/// several partitions.
 struct MembersSeen {
   std::vector<BalancerMember> members;
 };
 
-/// The daemon shuts down in order. `keeps_locks`: it goes no further than Drained, until it is
-/// requested without.
+/// The daemon shuts down in order. `keeps_locks`: stop at Drained, until a request without it
+/// comes.
 struct StopRequested {
   bool keeps_locks = false;
 };

@@ -7,9 +7,9 @@ namespace lictor::core {
 namespace {
 
 constexpr Duration kReadRetry = 10s;
-// For what others add: entries of cancelled tasks.
+// To find entries that others add: those of cancelled tasks.
 constexpr Duration kReadAgain = 24h;
-// Deletes are batched: entries over the limit stay up to kPause, or until there are kBatch.
+// Deletes are batched: entries over the limit stay up to kPause, or until kBatch of them wait.
 constexpr Duration kPause = 1s;
 constexpr Duration kLongestPause = 1min;
 constexpr std::size_t kBatch = 32;
@@ -41,7 +41,7 @@ void History::on(Instant now, const HistoryListed& listed, Effects& out) {
     return;
   }
   for (const HistoryListed::Entry& entry : listed.entries) {
-    // What was finished since the listing was made is known better here.
+    // This leader knows better what was finished since the listing was made.
     if (!by_key_.contains(entry.key)) add(now, entry.key, entry.modify_index, entry.at);
   }
   check_at_ = now;
@@ -88,7 +88,7 @@ std::vector<PruneOp> History::take_old(Instant now, WallTime wall, std::size_t m
 
 Instant History::next_deadline() const {
   if (!options_.history) return Instant::max();
-  // What is read is looked at when it has come.
+  // Entries are checked once the reading has ended.
   const bool waits = reading_ || by_key_.empty();
   return std::min(read_at_, waits ? Instant::max() : check_at_);
 }

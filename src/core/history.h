@@ -1,8 +1,8 @@
 #pragma once
 
-// The entries of finished tasks, and which of them to delete: the oldest beyond `keep`, and those
-// older than `max_age`. Read at the beginning of a term and once a day, for the entries that
-// the cancel command adds.
+// The entries of finished tasks, and which of them to delete: the oldest beyond `keep`, and all
+// older than `max_age`. Read at the beginning of a term and once a day, for the entries that the
+// cancel command adds.
 
 #include <cstdint>
 #include <map>
@@ -30,7 +30,7 @@ class History {
   void on_time(Instant now, Effects& out);
   void on(Instant now, const HistoryListed& listed, Effects& out);
 
-  /// A task was finished, and is kept.
+  /// A task was finished, and its entry is kept.
   void add(Instant now, const std::string& key, std::uint64_t index, WallTime at);
   /// Removes up to `most` entries that are over the limits, the oldest first.
   [[nodiscard]] std::vector<PruneOp> take_old(Instant now, WallTime wall, std::size_t most);

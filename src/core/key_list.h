@@ -1,7 +1,7 @@
 #pragma once
 
 // Keys of an answer in one block of memory: a listing by name holds a hundred thousand of them, and
-// allocating each would cost more than everything else that is done with them.
+// allocating each would cost more than all other work on them.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace lictor::core {
 
-/// Puts keys in the order of their bytes, which is how Consul lists them, but for names that are
-/// not UTF-8 there (consul.md 9.2).
+/// Puts keys in the order of their bytes. Consul lists them so, except for names that are not UTF-8
+/// there (consul.md 9.2).
 inline void put_in_order(std::vector<std::string_view>& keys) {
   if (!std::is_sorted(keys.begin(), keys.end())) std::sort(keys.begin(), keys.end());
 }
@@ -46,7 +46,7 @@ class KeyList {
   }
 
   [[nodiscard]] std::size_t size() const { return keys_.size(); }
-  /// In the order of their bytes. Good as long as this list, or a copy of it, is.
+  /// In the order of their bytes. Valid as long as this list, or a copy of it, lives.
   [[nodiscard]] const std::vector<std::string_view>& in_order() const { return keys_; }
 
  private:

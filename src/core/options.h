@@ -19,9 +19,8 @@ using namespace std::chrono_literals;
 
 class CostModel;
 
-/// How long to wait before the next attempt: initial * factor^(failures - 1), at most `max`, less
-/// a random part of up to `jitter` of it, so that tasks that failed together do not return
-/// together.
+/// The wait before the next attempt: initial * factor^(failures - 1), at most `max`, less a random
+/// part of up to `jitter`, so that tasks that failed together do not return together.
 struct Backoff {
   Duration initial = 1s;
   Duration max = 5min;
@@ -31,17 +30,17 @@ struct Backoff {
   friend bool operator==(const Backoff&, const Backoff&) = default;
 };
 
-/// Consul bars a lock for so long at most, whatever its session asked for (60.2 s were measured
-/// with a LockDelay of 120 s).
+/// Consul's longest lock-delay, whatever its session asked for (60.2 s were measured with a
+/// LockDelay of 120 s).
 inline constexpr Duration kMostLockDelay = 60s;
 
 enum class Delivery { kAtLeastOnce, kAtMostOnce };
 enum class OnLeaseLost { kStop, kFinish };
 
-/// What is called may ask for a longer pause than the backoff, up to this.
+/// A job or its receiver may ask for a longer pause than the backoff, up to this.
 inline constexpr std::chrono::milliseconds kLongestRetryAfter = 24h;
 
-/// At most one in `interval` on average, `burst` at once.
+/// At most one claim in `interval` on average, `burst` at once.
 struct Rate {
   Duration interval{};
   std::uint32_t burst = 1;
@@ -49,7 +48,7 @@ struct Rate {
   friend bool operator==(const Rate&, const Rate&) = default;
 };
 
-/// How much of what was finished is kept.
+/// How much of the history is kept.
 struct HistoryLimits {
   std::uint32_t keep = 1000;
   Duration max_age = 7 * 24h;  // zero: any age
@@ -57,12 +56,12 @@ struct HistoryLimits {
   friend bool operator==(const HistoryLimits&, const HistoryLimits&) = default;
 };
 
-/// What the configuration says of one taskType. A record may override max_attempts, timeout and
-/// backoff within the limits.
+/// The configuration of one taskType. A record may override max_attempts, timeout and backoff
+/// within the limits.
 struct TypePolicy {
   std::uint32_t concurrency = 0;  // of the executor, on one host; 0: as the queue's
   std::uint32_t max_attempts = 3;
-  std::uint32_t max_attempts_limit = 1000;  // what a record may ask for
+  std::uint32_t max_attempts_limit = 1000;  // the most that a record may ask for
   Duration timeout = Duration::zero();      // zero: none, the job may run for days
   Duration timeout_limit = Duration::zero();
   Backoff backoff;
@@ -72,34 +71,34 @@ struct TypePolicy {
   friend bool operator==(const TypePolicy&, const TypePolicy&) = default;
 };
 
-/// A recurring task that the configuration gives. The leader writes it.
+/// A recurring task from the configuration. The leader writes it.
 struct ConfiguredSchedule {
   std::string key;
-  std::shared_ptr<const std::string> record;  // marked as the configuration's
+  std::shared_ptr<const std::string> record;  // marked as from the configuration
   std::shared_ptr<const schedule::Definition> definition;
-  bool sets_paused = false;  // else a pause is the operator's
+  bool sets_paused = false;  // false: only the operator pauses it
 };
 
-/// What the core of one queue decides by. The relations are checked when the configuration is
-/// loaded (app/config_check): the session survives a lost renewal, and the lease a lost proof.
+/// The parameters of one queue's core. Their relations are checked when the configuration is loaded
+/// (app/config_check): the session survives a lost renewal, and the lease a lost proof.
 struct QueueOptions {
   std::string queue = "default";
   std::string node;      // this member's name
   std::string identity;  // unique to this start of the daemon; part of every claim's nonce
-  std::uint64_t first_attempt = 1;  // ids of attempts: a daemon's queues share what runs their jobs
+  std::uint64_t first_attempt = 1;  // ids of attempts: a daemon's queues share the runners
 
   std::uint32_t partitions = 1;        // of the queue
-  std::uint64_t partitions_index = 0;  // the ModifyIndex of the key that says so; 0: there is none
+  std::uint64_t partitions_index = 0;  // the ModifyIndex of the key with that number; 0: none
   bool only_undivided = false;         // no lock is acquired while there is such a key
 
   std::uint32_t concurrency = 1;
   std::uint32_t prefetch = 0;   // claims held ahead of a free slot
   Duration prefetch_horizon{};  // or as many as are started within this; see AdaptivePrefetch
-  Duration preload = 1s;  // so long before it is due a task may be claimed ahead, within prefetch
+  Duration preload = 1s;  // a task may be claimed ahead this long before it is due, within prefetch
   std::uint32_t max_unacked = 1000;  // ended, but not yet finished in Consul
   std::uint32_t max_losses = 3;
   std::optional<Rate> rate_limit;        // of claims
-  std::optional<HistoryLimits> history;  // none: a finished task's key is deleted, and that is all
+  std::optional<HistoryLimits> history;  // none: a finished task is only deleted
   bool serialize_retries = true;         // a failed task holds back its serialKey until its end
 
   // Consul invalidates a session between one and two TTLs after its last renewal: three renewals
@@ -114,23 +113,23 @@ struct QueueOptions {
   Duration drain_timeout = 30s;
   Duration standoff = 10s;  // after a requested step-down, so that another member takes leadership
 
-  // Of a transaction, reads and the fence included. The queue lowers it as Consul's refusals teach.
+  // Limits of a transaction, reads and fence included. Consul's refusals lower the first.
   std::size_t max_operations = limits::kMostOperations;
   std::size_t max_transaction_bytes = limits::kTransactionBytes;
-  std::shared_ptr<const CostModel> costs;  // what a write takes of both; must be set
-  // Full ones. What is not full goes beside one other at most: with more of them each would carry
-  // less, and Consul's cost is by the transaction.
+  std::shared_ptr<const CostModel> costs;  // the cost of a write in both; must be set
+  // The number of full transactions. A transaction that is not full goes beside one other at most:
+  // more of them would each carry less, and Consul's cost is by the transaction.
   std::size_t transactions_in_flight = 16;
-  // A task is read again so long before it may be claimed, or up to twice as long, and is not kept
-  // in memory until then.
+  // A task is read again this long before it may be claimed, or up to twice as long, and is not
+  // kept in memory until then.
   Duration distance = 1min;
 
   std::map<std::string, TypePolicy, std::less<>> types;
   std::optional<TypePolicy> any_type;                                // "*"
   std::map<std::string, ConfiguredSchedule, std::less<>> schedules;  // by name
 
-  /// Takes over what may change while a queue is led: limits, policies, executors' types. Names,
-  /// and the timing that the lease is built on, stay.
+  /// Takes over all options that may change while a queue is led: limits, policies, executors'
+  /// types. Names, and the timing that the lease is built on, stay.
   void take_limits(const QueueOptions& other) {
     concurrency = other.concurrency;
     prefetch = other.prefetch;
@@ -147,12 +146,12 @@ struct QueueOptions {
     schedules = other.schedules;
   }
 
-  /// What applies to a type; null: no executor takes it.
+  /// The policy of a type; null: no executor takes it.
   [[nodiscard]] const TypePolicy* policy_of(std::string_view type) const {
     if (const auto it = types.find(type); it != types.end()) return &it->second;
     return any_type ? &*any_type : nullptr;
   }
-  /// The name that the type's executor has in the configuration.
+  /// The name of the type's executor in the configuration.
   [[nodiscard]] std::string_view executor_of(std::string_view type) const {
     return types.contains(type) ? type : "*";
   }
@@ -170,7 +169,7 @@ struct QueueOptions {
   ///   |- jobs start, run --|- jobs are ended -|- slack ------|- another host may lead
   ///
   /// Whatever the session becomes, Consul gives the lock to nobody else before T + lock_delay. By
-  /// then no job runs here, but for those whose on_lease_lost lets them finish.
+  /// then no job runs here, except jobs whose on_lease_lost lets them finish.
   [[nodiscard]] Duration lease_span() const {
     return std::min(lock_delay, kMostLockDelay) - kill_grace - margin;
   }

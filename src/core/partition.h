@@ -1,6 +1,6 @@
 #pragma once
 
-// Which partition of a queue a task belongs to (partitions.md). Every host and every version
+// The partition of a queue that a task belongs to (partitions.md). Every host and every version
 // must agree, so the mapping may not change; the unit test has test vectors.
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace lictor::core {
 
-/// The bytes 00, 01, ... 0f. Not secret: who chooses ids could put all tasks into one partition,
-/// and could write them all with one serialKey just as well.
+/// The bytes 00, 01, ... 0f. Not secret: a producer that chooses ids could put all tasks into one
+/// partition, but could also give them all one serialKey.
 inline constexpr SipKey kPartitionKey{0x0706050403020100ULL, 0x0f0e0d0c0b0a0908ULL};
 
-/// That a queue may have.
+/// The most partitions of a queue.
 inline constexpr std::uint32_t kMostPartitions = 256;
 
-/// Partition `number` of a queue that has `count` of them.
+/// Partition `number` of a queue with `count` partitions.
 struct Partition {
   std::uint32_t count = 1;
   std::uint32_t number = 0;
@@ -32,8 +32,8 @@ struct Partition {
   return static_cast<std::uint32_t>(siphash<2, 4>(kPartitionKey, text) % partitions);
 }
 
-/// The partition of a task: that of its serialKey, so that tasks of one key stay in order; without
-/// one (empty) that of its id.
+/// The partition of a task: by its serialKey, so that tasks of one key stay in order, or by its id
+/// if `serial_key` is empty.
 [[nodiscard]] constexpr std::uint32_t partition_of(std::string_view serial_key, std::string_view id,
                                                    std::uint32_t partitions) {
   return partition_of(serial_key.empty() ? id : serial_key, partitions);

@@ -27,8 +27,8 @@ Queue::Queue(QueueOptions options, std::uint64_t seed)
 
 void Queue::step(Instant now, std::span<const Event> events, Effects& out) {
   if (left_) return;
-  // Readings of the clock first: where the host stood still, no answer from before that is a proof
-  // of leadership any more.
+  // Take readings of the clock first: if the host stood still, no answer from before that proves
+  // leadership any more.
   for (const bool readings : {true, false}) {
     for (const Event& event : events) {
       if (std::holds_alternative<WallClockRead>(event) != readings) continue;
@@ -38,7 +38,7 @@ void Queue::step(Instant now, std::span<const Event> events, Effects& out) {
   pump(now, out);
 }
 
-// Does what has become possible, after any event.
+// Does everything that has become possible, after any event.
 void Queue::pump(Instant now, Effects& out) {
   balance(now);
   on_changes(now, leadership_.on_time(now, out), out);
@@ -68,7 +68,7 @@ void Queue::work(Instant now, Effects& out) {
   const Dispatcher::Mode& first = modes_.front();
   if (first.trusted && first.ready && !first.draining) scheduler_.make_due(now, commits_, out);
   std::size_t before = 0;
-  do {  // what was sent makes room for more, while transactions in flight are allowed
+  do {  // sent writes make room for more, while transactions in flight are allowed
     dispatcher_.claim_next(now, modes_, leadership_.session(), out);
     prune(now);
     before = out.size();
@@ -125,7 +125,7 @@ Instant Queue::next_deadline() const {
   next = std::min({next, commits_.next_deadline(), source_.next_deadline(),
                    transitions_.next_deadline(), dispatcher_.next_deadline(leads),
                    control_.next_deadline(), owners_.next_deadline(), scheduler_.next_reading()});
-  // While there is no room, the answer that makes room wakes us.
+  // While there is no room, the answer that makes room brings the next call.
   if (leads(0) && commits_.has_room(Instant::min())) {
     next = std::min(next, history_.next_deadline());
     if (mode(0, true).ready) next = std::min(next, scheduler_.next_tick());
@@ -185,7 +185,7 @@ std::vector<Reason> Queue::why(Instant now, std::string_view key) const {
   std::vector<Reason> reasons;
   const TaskEntry* entry = table_.find(key);
   const std::uint32_t partition = entry == nullptr ? 0 : entry->partition;
-  // A task that is not known may be of any partition.
+  // A task that is not known may be in any partition.
   const bool holds = entry == nullptr ? holds_lock() : holds_lock(partition);
   if (!holds || !leadership_.trust().holds(now)) {
     reasons.push_back({Reason::Kind::kNotLeading});
@@ -232,7 +232,7 @@ void Queue::on(Instant now, const ControlRead& event, Effects& out) {
   begin_drain(now, Drain::kStepDown, out);
 }
 
-// By a refusal alone. Another agent may take more; that is not worth asking for again.
+// Only refusals lower the limit. Another agent may take more; that is not worth a try.
 void Queue::learn_operations(std::size_t most) {
   if (most != 0) options_.max_operations = std::min(options_.max_operations, most);
 }
@@ -283,7 +283,7 @@ void Queue::on(Instant now, const TasksFetched& event, Effects& out) {
 
 void Queue::on(Instant now, const JobExited& event, Effects& out) {
   TaskEntry* entry = table_.find(event.attempt);
-  if (entry == nullptr) return;  // of a term that is over
+  if (entry == nullptr) return;  // it belongs to a term that is over
   if (entry->state != TaskState::kLeftover) return dispatcher_.on_exit(now, *entry, event, out);
   const std::uint32_t partition = entry->partition;
   transitions_.forget_leftover(*entry, holds_lock());

@@ -1,8 +1,8 @@
 #pragma once
 
-// One queue: which of its partitions this host leads, and what becomes of their tasks. Partition 0
-// stands for the queue: who leads it also makes the ticks, keeps the history short, and makes the
-// keys that must be there.
+// One queue: which of its partitions this host leads, and what happens to their tasks. Partition 0
+// stands for the queue: its leader also makes the ticks, keeps the history short, and makes the
+// keys that must exist.
 //
 // A pure state machine: step() takes events with their time, and gives effects. The same
 // options, seed and events give the same effects, to the byte. Not thread safe; one loop owns it.
@@ -14,9 +14,9 @@
 //       ^               |                    |
 //       +----- lost ----+------- lost -------+
 //
-// A task, from its appearing to its end, goes through TaskSource (what the store says), Transitions
-// over TaskTable (what it becomes), Dispatcher (when it is claimed and started) and WriteBatcher
-// (how that is written).
+// A task goes through these units: TaskSource (what the store says), Transitions over TaskTable
+// (its states), Dispatcher (when it is claimed and started) and WriteBatcher (how all that is
+// written).
 //
 // Each step does, in this order:
 //
@@ -72,10 +72,10 @@ class Queue {
   void step(Instant now, std::span<const Event> events, Effects& out);
   void step(Instant now, const Event& event, Effects& out) { step(now, {&event, 1}, out); }
 
-  /// When TimePassed is wanted; Instant::max() when never.
+  /// When TimePassed is wanted; Instant::max(): never.
   [[nodiscard]] Instant next_deadline() const;
 
-  /// Some partition is led, its lease proved; its lock is held.
+  /// Whether some partition is led: its lock is held, and its lease is proved.
   [[nodiscard]] bool leading(Instant now) const {
     return holds_lock() && leadership_.trust().runs(now);
   }
@@ -86,48 +86,48 @@ class Queue {
   [[nodiscard]] bool holds_lock(std::uint32_t partition) const {
     return leadership_.holds(partition);
   }
-  /// The lock-delays of all locks that were lost are over then.
+  /// When the lock-delays of all lost locks are over.
   [[nodiscard]] Instant locks_free_from() const { return leadership_.free_from(); }
   [[nodiscard]] std::size_t waiting() const { return table_.waiting(); }
-  /// Claimed, and not started yet.
+  /// Tasks that are claimed and not started yet.
   [[nodiscard]] std::size_t claimed_ahead() const {
     return table_.count(TaskState::kChecking) + table_.count(TaskState::kClaimed);
   }
   [[nodiscard]] std::size_t running() const { return table_.count(TaskState::kRunning); }
-  /// Nothing that is due is left, as far as a leader knows.
+  /// Whether no due task is left, as far as a leader knows.
   [[nodiscard]] bool drained() const;
   [[nodiscard]] bool paused() const { return control_.paused(); }
-  /// The queue has another number of partitions than the options say: nothing of it can be led.
+  /// The queue has another number of partitions than the options say: no partition can be led.
   [[nodiscard]] bool count_changed() const { return leadership_.count_changed(); }
   [[nodiscard]] bool draining() const {
     return std::any_of(terms_.begin(), terms_.end(),
                        [](const Term& term) { return term.drain != Drain::kNone; });
   }
-  /// Why this host cannot start jobs of some executor now; empty: it can, as far as is known.
+  /// Why this host cannot start jobs of some executor now; empty: no trouble is known.
   [[nodiscard]] std::string cannot_start() const { return dispatcher_.cannot_start(); }
 
   /// How many known keys are in this state.
   [[nodiscard]] std::size_t count(TaskState state) const { return table_.count(state); }
-  /// How many lack this, of those that wait or are ignored.
+  /// How many waiting or ignored keys lack this.
   [[nodiscard]] std::size_t count(Lack lack) const { return table_.count(lack); }
-  /// For how long the first task that waits for nothing but others has been due; zero: none is.
+  /// How long the first task that waits only for others has been due; zero: there is none.
   [[nodiscard]] Duration oldest_due(Instant now) const;
-  /// For how long the job that was started first has been running; zero: none runs.
+  /// How long the oldest job has been running; zero: none runs.
   [[nodiscard]] Duration longest_running(Instant now) const;
-  /// Until the leases run out without another proof; zero: none is ours.
+  /// How long the leases last without another proof; zero: this host has none.
   [[nodiscard]] Duration lease_left(Instant now) const;
   /// The id that the next attempt would get.
   [[nodiscard]] std::uint64_t next_attempt() const { return transitions_.next_attempt(); }
-  /// How many keys became known, since the beginning.
+  /// How many keys became known in all.
   [[nodiscard]] std::uint64_t discovered() const { return table_.discovered(); }
 
-  /// Its memory use, for tests that check that it is bounded.
+  /// The queue's memory use, for tests that check that it is bounded.
   struct Stats {
-    std::size_t tasks = 0;      ///< that wait, but the distant ones
-    std::size_t distant = 0;    ///< of which the key and a time are kept
-    std::size_t claimed = 0;    ///< or being claimed; with those that run
-    std::size_t unacked = 0;    ///< ended, but not yet in Consul
-    std::size_t writes = 0;     ///< on their way, those in flight included
+    std::size_t tasks = 0;      ///< that wait, without the distant ones
+    std::size_t distant = 0;    ///< tasks of which only the key and a time are kept
+    std::size_t claimed = 0;    ///< claimed or being claimed; running ones included
+    std::size_t unacked = 0;    ///< ended, but not yet so in Consul
+    std::size_t writes = 0;     ///< under way, including those in flight
     std::size_t in_flight = 0;  ///< transactions
     std::size_t refused = 0;    ///< tasks whose claim Consul refused
     std::size_t notes = 0;      ///< keys that are neither waiting nor claimed
@@ -144,20 +144,20 @@ class Queue {
   }
   [[nodiscard]] const TaskTable::Walked& walked() const { return table_.walked(); }
 
-  /// All that keeps the task from running now, by what the core decides by; never empty.
+  /// All reasons that keep the task from running now, by the core's own functions; never empty.
   [[nodiscard]] std::vector<Reason> why(Instant now, std::string_view key) const;
 
  private:
   enum class Drain { kNone, kHandOver, kStepDown, kStop };
-  /// What this host does about a partition that it holds.
+  /// This host's work in a partition that it holds.
   struct Term {
     bool runs = false;
-    std::uint64_t reading = 0;  // of all tasks: nothing is claimed before it has ended
-    std::uint64_t control = 0;  // the same: of the operator's switches
-    std::uint64_t owners = 0;   // the same: of what other daemons have given up
+    std::uint64_t reading = 0;  // of all tasks, which must end before a claim
+    std::uint64_t control = 0;  // of the operator's switches, before a claim too
+    std::uint64_t owners = 0;   // of the claims that other daemons gave up, before a claim too
     Drain drain = Drain::kNone;
-    bool stops_jobs = false;  // they were asked to end
-    bool drained = false;     // or given up: jobs go on
+    bool stops_jobs = false;  // its jobs were asked to end
+    bool drained = false;     // or given up: its jobs go on
     Instant drain_until = Instant::max();
     Instant give_up = Instant::max();
   };
@@ -202,7 +202,7 @@ class Queue {
   /// The first partition starts the reading of tasks and switches; a further one asks for both
   /// again, since an earlier reading may be older than the other leader's last write.
   void begin_term(Instant now, std::uint32_t partition, Effects& out);
-  /// Forgets what is under way for the partition: the next leader finds it in Consul. Jobs that
+  /// Drops all work under way for the partition: the next leader finds it in Consul. Jobs that
   /// still run are asked to end, unless their on_lease_lost lets them finish.
   void end_term(std::uint32_t partition, Effects& out);
   void balance(Instant now);
@@ -234,13 +234,13 @@ class Queue {
   std::vector<Term> terms_;  // by partition
   Dispatcher::Modes modes_;
   bool stopping_ = false;
-  bool keeps_locks_ = false;  // when stopping, until it is requested without
+  bool keeps_locks_ = false;  // when stopping, until a request without it comes
   bool drained_sent_ = false;
-  // Of several partitions:
+  // With several partitions:
   Balancer balancer_;
   BalancerView fleet_;
   Instant balance_at_ = Instant::max();
-  bool left_ = false;  // Stopped was said; nothing is to follow
+  bool left_ = false;  // Stopped was emitted; no effect may follow
   bool marking_folder_ = false;
   bool marking_control_ = false;
   bool marking_schedules_ = false;

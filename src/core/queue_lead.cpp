@@ -1,9 +1,9 @@
 // Leadership gained, lost and given up.
 //
-// A term begins when a lock is won. Nothing is claimed in it before all tasks, the operator's
-// switches and what other daemons have given up have been read again (Term::reading, Term::control,
-// Term::owners). Otherwise a new leader could start a task out of order, or while the queue is
-// paused, or count a daemon that lives as a lost owner.
+// A term begins when a lock is won. No claim is made in it before three things were read again: all
+// tasks, the operator's switches and the claims that other daemons have given up (Term::reading,
+// Term::control, Term::owners). Otherwise a new leader could start a task out of order, or while
+// the queue is paused, or count a living daemon as a lost owner.
 //
 // A drain ends a term in order. No lock is released while a job runs, since the next leader would
 // start the task beside it:
@@ -18,7 +18,7 @@
 //                     stop, of all partitions: no job --> locks released, session ended
 //                                              a job  --> locks left to TTL and lock-delay
 //
-// A step-down keeps this host from the lock for `standoff`, so that another one takes it; a
+// A step-down keeps this host from the lock for `standoff`, so that another host takes it; a
 // hand-over does not need that, since the balancer does not want the partition back.
 
 #include <algorithm>
@@ -66,7 +66,7 @@ void Queue::emit(Fact::Kind kind, std::uint32_t partition, Effects& out, std::st
   out.emplace_back(std::move(fact));
 }
 
-// Asks the jobs of a partition to end. At the end of a lease those go on that may overlap.
+// Asks the jobs of a partition to end. At the end of a lease, jobs that may overlap go on.
 void Queue::stop_jobs(Instant now, std::uint32_t partition, StopReason why, Effects& out) {
   table_.for_each_ours([&](TaskEntry& entry) {
     if (entry.state != TaskState::kRunning || entry.partition != partition) return;
@@ -129,8 +129,8 @@ void Queue::end_term(std::uint32_t partition, Effects& out) {
   if (is_last) dispatcher_.clear();
 }
 
-// Asks for the locks of free partitions that this host should take, and gives up one that another
-// should have.
+// Asks for the locks of free partitions that this host should take, and gives up a partition that
+// another host should have.
 void Queue::balance(Instant now) {
   if (options_.partitions == 1) return;
   if (stopping_) {
@@ -139,7 +139,7 @@ void Queue::balance(Instant now) {
   }
   if (!leadership_.read_owners(options_.node, fleet_) && now < balance_at_) return;
   balance_at_ = Instant::max();
-  if (fleet_.owners.empty()) return;  // an answer of a watch brings it back
+  if (fleet_.owners.empty()) return;  // an answer of a watch restores this
   fleet_.jobs.assign(terms_.size(), 0);
   table_.for_each_ours([&](const TaskEntry& entry) { ++fleet_.jobs[entry.partition]; });
   balancer_.on_view(now, fleet_);
@@ -177,12 +177,12 @@ void Queue::continue_drain(Instant now, std::uint32_t partition, Effects& out) {
   Term& term = terms_[partition];
   dispatcher_.requeue_claimed(now, "this daemon gives up leadership", out, partition);
   if (now >= term.drain_until && term.drain == Drain::kHandOver && !leaves()) {
-    // A fair share is not worth an hour's work: the partition stays, and goes on.
+    // A fair share is not worth an hour's work: the partition stays here, and its jobs go on.
     constexpr int kPause = 10;
     balancer_.keep(partition, now + kPause * options_.drain_timeout);
     term.drain = Drain::kNone;
     term.drain_until = term.give_up = Instant::max();
-    balance_at_ = now + 1ms;  // another may go
+    balance_at_ = now + 1ms;  // another partition may go
     return;
   }
   if (now >= term.drain_until && !std::exchange(term.stops_jobs, true)) {
@@ -192,8 +192,8 @@ void Queue::continue_drain(Instant now, std::uint32_t partition, Effects& out) {
   if (done || now >= term.give_up) finish_drain(now, partition, out);
 }
 
-// If a job has not ended, releasing the lock now would let the next leader run beside it: keep the
-// lead, or, if the daemon stops, leave the lock to the session's TTL and the lock-delay.
+// If a job has not ended, releasing the lock now would let the next leader run beside it: keep
+// leading or, if the daemon stops, leave the lock to the session's TTL and the lock-delay.
 void Queue::finish_drain(Instant now, std::uint32_t partition, Effects& out) {
   Term& term = terms_[partition];
   if (term.drain == Drain::kStop) {
@@ -210,14 +210,14 @@ void Queue::finish_drain(Instant now, std::uint32_t partition, Effects& out) {
   leadership_.resign(partition, hands_over ? Duration::zero() : options_.standoff, out);
 }
 
-// This host is to be emptied.
+// Whether this host is to be emptied.
 bool Queue::leaves() const {
   return std::any_of(
       fleet_.members.begin(), fleet_.members.end(),
       [&](const BalancerMember& member) { return member.id == options_.node && member.draining; });
 }
 
-// The daemon stops: once each partition is drained or given up.
+// Ends the daemon's stop, once each partition is drained or given up.
 void Queue::stop_if_drained(Instant now, Effects& out) {
   bool jobs_run = false;
   for (std::uint32_t i = 0; i < terms_.size(); ++i) {

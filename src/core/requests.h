@@ -14,24 +14,24 @@
 
 namespace lictor::core {
 
-/// After an error of Consul or of the network. Longer only makes the outage longer.
+/// The pause after an error of Consul or the network. A longer one only makes the outage longer.
 inline constexpr Duration kRetryPause = std::chrono::milliseconds{500};
-/// After a refusal that only an operator can mend. A task whose claim was refused waits for it too;
-/// meanwhile it holds up no other.
+/// The pause after a refusal that only an operator can mend. A task whose claim was refused waits
+/// for it too; meanwhile it blocks no other.
 inline constexpr Duration kRefusedPause = std::chrono::seconds{5};
 
-/// From where a blocking query is asked again after a failure. Most failures are a connection that
-/// something on the way has closed, or a limit of Consul's that is reached: what was known holds.
+/// Where a blocking query goes on after a failure. Most failures are a connection closed on the
+/// way, or a limit of Consul's that is reached: then the known state still holds.
 class WatchFailures {
  public:
-  /// Whether the index still serves, after one more failure.
+  /// Whether the index is still valid after one more failure.
   [[nodiscard]] bool keeps_index(bool over_limit) {
     return over_limit || !std::exchange(failed_, !failed_);
   }
   void over() { failed_ = false; }
 
  private:
-  bool failed_ = false;  // the last query
+  bool failed_ = false;  // of the last query
 };
 
 /// Numbers a queue's requests. An id is never used twice, so a late reply finds nobody waiting.
@@ -43,13 +43,13 @@ class Requests {
   std::uint64_t last_ = 0;
 };
 
-/// Nobody waits for the answer any more.
+/// Cancels a request whose answer is not needed any more.
 inline void cancel(RequestId& request, Effects& out) {
   if (request) out.emplace_back(CancelRequest{std::exchange(request, {})});
 }
 
-/// Reports requests that fail: one fact for each error of an outage, not one a try. An outage may
-/// end in a refusal, which is reported, too.
+/// Reports failing requests: one fact for each error of an outage, not one for each try. If an
+/// outage ends in a refusal, that is reported, too.
 class StoreTrouble {
  public:
   void report(const std::string& what, const std::string& error, Effects& out) {
@@ -65,7 +65,7 @@ class StoreTrouble {
   void over() { reported_.clear(); }
 
  private:
-  std::vector<std::string> reported_;  // errors of this outage, without their digits; a few
+  std::vector<std::string> reported_;  // errors of this outage, without digits; a few
 };
 
 }  // namespace lictor::core

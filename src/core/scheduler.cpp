@@ -18,7 +18,7 @@ constexpr int kPace = 50;
 // Without the folder key a blocking query would wake on every write of the cluster.
 constexpr Duration kPollPause = 10s;
 constexpr Duration kLookAgain = 100ms;
-// Two hosts' clocks may differ by as much.
+// Two hosts' clocks may differ by this much.
 constexpr Duration kFarAhead = 1min;
 
 constexpr Tick kDueNow = Tick::min();
@@ -38,7 +38,7 @@ void Scheduler::stop(Effects& out) {
   trouble_.over();
 }
 
-// By a quorum, and soon: not in a loop while something keeps our writes from being applied.
+// Reads by a quorum, and soon, but not in a loop while our writes are not applied.
 void Scheduler::read_again(Instant now, Effects& out) {
   if (request_ && asked_ == 0) return;
   cancel(request_, out);
@@ -75,10 +75,10 @@ void Scheduler::on(Instant now, const SchedulesListed& reply, Effects& out) {
   }
   trouble_.over();
   failures_.over();
-  if (asked_ != 0 && reply.consul_index < index_) return ask(now, 0, out);  // a server that lags
+  if (asked_ != 0 && reply.consul_index < index_) return ask(now, 0, out);  // a lagging server
   index_ = reply.consul_index;
   read_at_ = now + std::max(kLeastPause, reply.cost * kPace);
-  // A query that waited was woken by the change. Else the change came since the answer before.
+  // A query that waited was woken by the change. Otherwise the change came since the last answer.
   const bool waited = asked_ != 0 && now - asked_at_ >= kLeastPause;
   held_until_ = waited ? now - kLeastPause : answered_at_;
   answered_at_ = now;
@@ -111,7 +111,7 @@ const ConfiguredSchedule* Scheduler::configured(const std::string& name) const {
   return found == options_.schedules.end() ? nullptr : &found->second;
 }
 
-// A schedule that is not stored gets an entry without a version.
+// Gives a schedule that is not stored an entry without a version.
 void Scheduler::add_configured(Effects& out) {
   for (const auto& [name, wanted] : options_.schedules) {
     const auto [it, is_new] = entries_.try_emplace(name);
@@ -130,7 +130,7 @@ void Scheduler::add_configured(Effects& out) {
   }
 }
 
-// Whether the configuration wants another version than the one that is stored.
+// Whether the configuration wants another version than the stored one.
 bool Scheduler::differs(const std::string& name, const Entry& entry) const {
   const ConfiguredSchedule* wanted = configured(name);
   if (entry.known.modify_index == 0) return wanted != nullptr;
@@ -140,7 +140,7 @@ bool Scheduler::differs(const std::string& name, const Entry& entry) const {
          (wanted->sets_paused && stored->paused != wanted->definition->paused);
 }
 
-// A new rule counts from now. What a leader and an operator did stays.
+// A new rule counts from now. The leader's and the operator's changes stay.
 void Scheduler::configure(Instant now, const Entry& entry, ScheduleOp& op) const {
   const ConfiguredSchedule* wanted = configured(op.name);
   op.erases = wanted == nullptr;
@@ -161,7 +161,7 @@ void Scheduler::take(Instant now, const SchedulesListed::Entry& listed, Effects&
   const bool redefined = listed.modify_index == entry.known.modify_index &&
                          listed.definition != entry.known.definition;
   if (!newer && !redefined) return;
-  // A tick of the pause is not on time, however short ago.
+  // A tick in a pause is not on time, however recent.
   const auto is_paused = [](const SchedulesListed::Entry& version) {
     return version.definition && version.definition->paused;
   };
@@ -170,8 +170,8 @@ void Scheduler::take(Instant now, const SchedulesListed::Entry& listed, Effects&
     entry.last = last_of(now, is_new ? nullptr : &entry, listed, entry.noted);
   }
   if (newer) entry.outdated = false;
-  // A task of an earlier leader or by "lictor schedule run", or one of ours whose write had no
-  // answer. The names that are known may be older.
+  // The last task may be one of an earlier leader, of "lictor schedule run", or of ours whose write
+  // had no answer. The known names may be older.
   if (listed.last_task_key != entry.known.last_task_key) {
     entry.made_at = listed.modify_index;
     entry.fetched = false;
@@ -187,7 +187,7 @@ void Scheduler::clock_stepped(Instant now, Effects& out) const {
   for (const auto& [name, entry] : entries_) emit_if_ahead(now, entry, out);
 }
 
-// Its clock was ahead when the last tick was made, or has been set back since.
+// The clock was ahead when the last tick was made, or has been set back since.
 void Scheduler::emit_if_ahead(Instant now, const Entry& entry, Effects& out) const {
   const Duration ahead = -clock_.since(now, entry.last);
   if (!entry.known.definition || !entry.noted || ahead <= kFarAhead) return;
@@ -195,7 +195,7 @@ void Scheduler::emit_if_ahead(Instant now, const Entry& entry, Effects& out) con
       Fact{Fact::Kind::kScheduleAhead, entry.known.key, schedule::tick_text(entry.last), ahead});
 }
 
-// Up to which tick the new version is dealt with. `noted`: the version says so itself.
+// The tick up to which the new version is dealt with. `noted`: the version itself says so.
 Tick Scheduler::last_of(Instant now, const Entry* before, const SchedulesListed::Entry& listed,
                         bool& noted) const {
   const std::optional<Tick>& stored = listed.definition->last_tick;
@@ -206,7 +206,7 @@ Tick Scheduler::last_of(Instant now, const Entry* before, const SchedulesListed:
   if (same_rule && !stored) {
     last = before->last;
   } else if (stored && same_key && !same_rule && *stored == before->last) {
-    last = std::max(*stored, last);  // the new rule is not to make up for ticks that never were
+    last = std::max(*stored, last);  // the new rule must not make up for ticks that never were
   } else if (stored) {
     last = *stored;
   }
@@ -218,7 +218,7 @@ void Scheduler::emit_fault(const Entry& entry, const std::string& why, Effects& 
   out.emplace_back(Fact{Fact::Kind::kScheduleFault, entry.known.key, why});
 }
 
-// Finds the next tick. An entry that has to wait for something has none until then.
+// Finds the next tick. An entry that has to wait has none until then.
 void Scheduler::place(const std::string& name, Entry& entry) {
   remove(name, entry);
   if (entry.too_large || entry.writing || entry.outdated) return;
@@ -239,7 +239,7 @@ void Scheduler::remove(const std::string& name, Entry& entry) {
 
 Tick Scheduler::tick_at(Instant now) const { return floor<seconds>(clock_.at(now)); }
 
-// A tick is on time when it is made within the longest takeover: whoever leads next makes it.
+// A tick is on time if made within the longest takeover: the next leader makes it.
 seconds Scheduler::grace() const {
   constexpr Duration kLeast = 1min;
   return ceil<seconds>(std::max(
@@ -257,7 +257,7 @@ Scheduler::Lives Scheduler::last_task_lives(const Entry& entry) const {
   return is_read ? Lives::kNo : Lives::kUnknown;
 }
 
-// The write that is due; std::nullopt while it is not known whether the last task is over.
+// The write that is due; std::nullopt while it is unknown whether the last task is over.
 std::optional<ScheduleOp> Scheduler::decide(Instant now, const std::string& name,
                                             Entry& entry) const {
   ScheduleOp op{entry.known.key,
@@ -269,7 +269,7 @@ std::optional<ScheduleOp> Scheduler::decide(Instant now, const std::string& name
                 {},
                 false,
                 entry.known.flags};
-  // The record may be older than what was written in this term.
+  // The record may be older than a write of this term.
   if (const std::string& key = entry.known.last_task_key; !key.empty()) {
     op.last_task = key.substr(entry.known.tasks_prefix.size());
   }
@@ -328,8 +328,8 @@ void Scheduler::make_due(Instant now, WriteBatcher& commits, Effects& out) {
 }
 
 // A tick was written, or not. After kVoid another client or leader has written the schedule: a
-// quorum read tells what. After kRefused the next reading decides, so that a missing right causes
-// no loop.
+// quorum read shows how. After kRefused the next reading decides, so that a missing right causes no
+// loop.
 void Scheduler::on_settled(Instant now, const WriteBatcher::Settled& settled, Effects& out) {
   const ScheduleOp& op = std::get<ScheduleOp>(*settled.write.op);
   const auto it = entries_.find(op.name);
@@ -369,8 +369,8 @@ void Scheduler::on_settled(Instant now, const WriteBatcher::Settled& settled, Ef
       }
       break;
     }
-    case WriteBatcher::Verdict::kNoToken:  // of a claim alone
-    case WriteBatcher::Verdict::kVoid:     // somebody else wrote it
+    case WriteBatcher::Verdict::kNoToken:  // for claims only
+    case WriteBatcher::Verdict::kVoid:     // another client wrote the schedule
       entry.outdated = entry.known.modify_index <= op.index;
       if (entry.outdated) read_again(now, out);
       break;

@@ -2,21 +2,21 @@
 
 // Makes the tasks of recurring tasks. The schedules are watched by a blocking query. When a tick is
 // due, one transaction writes its task, which must not exist, and the schedule with its lastTick,
-// which must be the version that is known: so no tick makes two tasks, whoever leads.
+// which must be the known version: so no tick makes two tasks, whoever leads.
 //
 //   listed --> next tick --due--> write under way --applied--> next tick
 //     ^                                |
 //     +----- quorum read <--refused----+
 //
-// A schedule without lastTick counts from now on: this is written down at once. One that was
-// rewritten without it keeps what is known here, unless its rule is another one.
+// A schedule without lastTick counts from now on: this is written at once. A schedule rewritten
+// without lastTick keeps the known one, unless its rule has changed.
 //
-// Schedules of the configuration are written like the others: a stored one that differs is
-// replaced, and one that the configuration no longer has is deleted. Records of other clients stay.
+// Configured schedules are written like the others: a stored one that differs is replaced, and one
+// that the configuration no longer has is deleted. Records of other clients stay.
 //
-// At most one write of a schedule is under way. A tick that is due while its `overlap` needs to
-// know whether the last task is over waits for that: the task's key may be known already, else it
-// is read alone.
+// At most one write of a schedule is under way. If a tick is due and its `overlap` needs to know
+// whether the last task is over, the tick waits for that: the task's key may be known already;
+// otherwise the key is read alone.
 //
 // Other writes of a schedule make no task: a first lastTick, ticks that are skipped, and a change
 // that the configuration wants. A leader that dies between two ticks loses nothing: lastTick in
@@ -51,7 +51,7 @@ class Scheduler {
   /// A term begins.
   void start(Instant now, Effects& out);
   void stop(Effects& out);
-  /// Reads all schedules again: tzdata may be another one.
+  /// Reads all schedules again: tzdata may have changed.
   void read_again(Instant now, Effects& out);
   /// The wall clock stepped: schedules may have to wait for it now.
   void clock_stepped(Instant now, Effects& out) const;
@@ -72,30 +72,30 @@ class Scheduler {
   struct Stats {
     std::size_t active = 0;
     std::size_t paused = 0;
-    std::size_t bad = 0;  // cannot be read, or its tasks are too large
+    std::size_t bad = 0;  // unreadable, or its tasks are too large
   };
   [[nodiscard]] Stats stats() const;
 
  private:
   using Tick = schedule::Tick;
   struct Entry {
-    SchedulesListed::Entry known;     // the newest version
-    Tick last{};                      // the ticks up to it are dealt with
-    Tick paused_until = Tick::min();  // ticks up to it were due in a pause
+    SchedulesListed::Entry known;     // newest version
+    Tick last{};                      // ticks up to this are dealt with
+    Tick paused_until = Tick::min();  // ticks up to this were due in a pause
     bool noted = true;                // `last` is in the store
     bool too_large = false;
-    bool outdated = false;  // the next version is yet to be read
-    // Of its last task, if it was made in this term: the ModifyIndex, and whether it was read
-    // alone, since no listing came in time.
+    bool outdated = false;  // the next version is still to be read
+    // If the last task was made in this term: its ModifyIndex, and whether it was read alone, since
+    // no listing came in time.
     std::uint64_t made_at = 0;
     bool fetched = false;
     std::optional<Tick> next;  // its place in due_
 
-    // The write under way.
+    // The write under way:
     bool writing = false;
     bool makes_task = false;
     std::uint64_t skipped = 0;
-    bool overlaps = false;  // the skipped ones: else nobody made them in time
+    bool overlaps = false;  // the skipped ticks overlapped; false: nobody made them in time
     bool configures = false;
 
     bool taken_reported = false;
@@ -109,7 +109,7 @@ class Scheduler {
                              bool& noted) const;
   void emit_fault(const Entry& entry, const std::string& why, Effects& out) const;
   void emit_if_ahead(Instant now, const Entry& entry, Effects& out) const;
-  /// Gives the entry its place in due_, if it has a next tick and waits for nothing.
+  /// Gives the entry its place in due_, if it has a next tick and need not wait.
   void place(const std::string& name, Entry& entry);
   void remove(const std::string& name, Entry& entry);
   enum class Lives { kYes, kNo, kUnknown };
@@ -117,7 +117,7 @@ class Scheduler {
   [[nodiscard]] std::optional<ScheduleOp> decide(Instant now, const std::string& name,
                                                  Entry& entry) const;
 
-  /// Entries for the schedules of the configuration that Consul does not have.
+  /// Adds entries for configured schedules that Consul does not have.
   void add_configured(Effects& out);
   [[nodiscard]] const ConfiguredSchedule* configured(const std::string& name) const;
   /// Whether the configuration wants another version than the stored one.
@@ -125,7 +125,7 @@ class Scheduler {
   void configure(Instant now, const Entry& entry, ScheduleOp& op) const;
   /// Gives the wall clock's second.
   [[nodiscard]] Tick tick_at(Instant now) const;
-  /// How late a tick may be made and still counts as made in time.
+  /// How late a tick may be made and still counts as on time.
   [[nodiscard]] std::chrono::seconds grace() const;
 
   const QueueOptions& options_;
@@ -141,9 +141,9 @@ class Scheduler {
   std::uint64_t asked_ = 0;  // the index that the request waits beyond; 0: a quorum read
   Instant asked_at_{};
   Instant answered_at_{};  // the last listing
-  Instant held_until_{};   // so long Consul had what the listing before the last one showed
+  Instant held_until_{};   // until then Consul had the state of the listing before the last
   Instant read_at_ = Instant::max();
-  Instant not_before_ = Instant::min();  // ticks: what they wait for is looked at again then
+  Instant not_before_ = Instant::min();  // no tick is made before this
   bool folder_missing_ = false;
   StoreTrouble trouble_;
   WatchFailures failures_;

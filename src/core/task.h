@@ -12,8 +12,8 @@
 
 namespace lictor::core {
 
-/// A std::optional for what few of very many objects have: a pointer when empty, and shared by the
-/// copies, so it cannot be changed in place.
+/// A std::optional for members that few of very many objects have: a pointer when empty, and shared
+/// by copies, so it cannot be changed in place.
 template <class T>
 class SharedOptional {
  public:
@@ -37,7 +37,7 @@ class SharedOptional {
   std::shared_ptr<const T> value_;
 };
 
-/// Who holds a claim: the record's taskClaim. `nonce` makes every claim's bytes differ, since
+/// The holder of a claim: the record's taskClaim. `nonce` makes every claim's bytes differ, since
 /// Consul lets two CAS of the same bytes at the same index both succeed (consul.md 2.4).
 struct Claim {
   std::string node;
@@ -48,13 +48,13 @@ struct Claim {
   friend bool operator==(const Claim&, const Claim&) = default;
 };
 
-/// The nonce of a claim. `process`: an identity that no other process of a daemon has. `attempt`
-/// makes it unique there, also after the number of partitions has changed.
+/// The nonce of a claim. `process` is unique to a process of a daemon. `attempt` makes the nonce
+/// unique within it, even after the number of partitions has changed.
 [[nodiscard]] std::string claim_nonce(std::string_view process, std::uint64_t attempt);
 /// Whether both are of one process and `nonce` is not of a later attempt than `last`.
 [[nodiscard]] bool is_up_to(std::string_view nonce, std::string_view last);
 
-/// How Stamp::error begins where the host could not even start the job, so that no attempt failed.
+/// The start of Stamp::error if the host could not even start the job, so that no attempt failed.
 inline constexpr std::string_view kNotStartedError = "not started: ";
 
 /// The fields that lictor writes into a record. Each rewrite carries all of them.
@@ -69,7 +69,7 @@ struct Stamp {
   friend bool operator==(const Stamp&, const Stamp&) = default;
 };
 
-/// A task as the store holds it, read.
+/// A task as read from the store.
 struct Task {
   std::string key;
   std::uint64_t create_index = 0;
@@ -94,7 +94,7 @@ struct Task {
 
   // Set by the core:
   Instant ready_at{};     // when the task was due and known here
-  WallTime first_seen{};  // by this leader
+  WallTime first_seen{};  // as this leader saw it
 };
 
 /// A value that cannot be read as a task.
@@ -106,13 +106,13 @@ struct BadRecord {
   std::shared_ptr<const std::string> record;
 };
 
-/// The time by which tasks start in order. A task without one has that at which the leader first
-/// saw it, so those keep the order of their creation.
+/// The time by which tasks start in order. For a task without one, the time when the leader first
+/// saw it, so such tasks keep the order of their creation.
 [[nodiscard]] WallTime order_time(const Task& task);
 /// By order_time(), then by CreateIndex and key.
 [[nodiscard]] bool starts_before(const Task& a, const Task& b);
 
-/// Not before this: executeAt and taskRetryAt; std::nullopt if at once.
+/// The earliest start: by executeAt and taskRetryAt; std::nullopt if at once.
 [[nodiscard]] std::optional<WallTime> due_of(const Task& task);
 
 }  // namespace lictor::core

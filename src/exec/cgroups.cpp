@@ -35,8 +35,8 @@ std::optional<std::string> path_of(const std::string& pid) {
   return std::nullopt;
 }
 
-// The folder of the group `path`: below a mount of type cgroup2, whose root may itself be a group
-// ("34 24 0:29 <root> <mount point> ... - cgroup2 ...").
+// The folder of the group `path`, which lies below a mount of type cgroup2. The root of the mount
+// may itself be a group ("34 24 0:29 <root> <mount point> ... - cgroup2 ...").
 std::optional<std::string> folder_of(const std::string& path) {
   std::ifstream mounts{"/proc/self/mountinfo"};
   for (std::string line; std::getline(mounts, line);) {
@@ -71,7 +71,7 @@ UniqueFd open_group(int parent, const char* name) {
   return UniqueFd{openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
 }
 
-// Removes the group and those below it, as far as they are empty.
+// Removes the group and its subgroups, as far as they are empty.
 void remove_tree(int parent, const char* name) {
   const UniqueFd folder = open_group(parent, name);
   if (!folder) return;
@@ -79,7 +79,7 @@ void remove_tree(int parent, const char* name) {
   unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-// The processes in the group and in those below it, which a job may have made.
+// The processes in the group and in its subgroups, which a job may have made.
 void add_members(int folder, std::vector<pid_t>& pids) {
   constexpr std::size_t kMostBytes = 64U << 20U;
   const UniqueFd file{openat(folder, "cgroup.procs", O_RDONLY | O_CLOEXEC)};

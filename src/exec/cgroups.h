@@ -17,7 +17,7 @@ namespace lictor::exec {
 ///   <the daemon's own group>/lictor.<daemon's pid>.<Warden::run_id>/<number>
 ///
 /// Groups are made when needed, and reused unless they were killed. No controller is enabled.
-/// Create it before the warden is forked; after that only the warden takes and gives back groups.
+/// Create it before the warden is forked; after that only the warden takes and retires groups.
 class Cgroups {
  public:
   using Number = std::uint32_t;
@@ -31,18 +31,18 @@ class Cgroups {
   /// No groups: attempts are identified by session, process group and environment alone.
   Cgroups() = default;
 
-  /// Below the group of this process. If that is impossible, absence() says why: no cgroup v2 is
-  /// mounted, systemd has not delegated the group (Delegate= in the unit), or Linux is older than
-  /// 5.14.
+  /// Makes groups below the group of this process. If that is impossible, absence() says why: no
+  /// cgroup v2 is mounted, systemd has not delegated the group (Delegate= in the unit), or Linux is
+  /// older than 5.14.
   [[nodiscard]] static Cgroups create(const std::string& run_id);
 
   /// Kills all processes in the groups that a dead daemon made beside ours, and removes the groups.
-  /// Returns those that are not dead yet.
+  /// Returns the processes that are not dead yet.
   [[nodiscard]] static std::vector<pid_t> kill_group_of(pid_t daemon, const std::string& run_id);
 
   [[nodiscard]] bool available() const { return static_cast<bool>(top_); }
   [[nodiscard]] const std::string& absence() const { return absence_; }
-  /// Its open descriptors; -1: none.
+  /// Descriptors to keep open across close_all_but(); -1: none.
   [[nodiscard]] int fd() const { return top_.get(); }
   [[nodiscard]] int parent_fd() const { return own_.get(); }
 
@@ -51,7 +51,7 @@ class Cgroups {
   /// Gives a group back, for another attempt or for removal. The group may hold only zombies.
   void retire(Group group);
 
-  /// The group of `pid`; std::nullopt if it is none of these.
+  /// The group of `pid`; std::nullopt if the process is in no attempt's group.
   [[nodiscard]] std::optional<Number> group_of(pid_t pid) const;
 
   /// SIGKILL to every process in the group, or in all of them.

@@ -25,8 +25,8 @@ namespace {
 // The kernel allocates a packet in one piece and SO_SNDBUF is 208 KiB by default: stay well below.
 constexpr std::size_t kInlineBytes = 32768;
 
-// The first byte of a packet: the message follows, or only its head, and the first descriptor holds
-// the whole message.
+// The first byte of a packet: either the message follows, or only its head does and the first
+// descriptor holds the whole message.
 constexpr char kInline = 'i';
 constexpr char kInFile = 'f';
 constexpr std::size_t kHeadBytes = 16;
@@ -150,8 +150,8 @@ Channel::Received Channel::receive(Packet& packet) {
 
   ssize_t n = 0;
   while ((n = recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC)) < 0) {
-    // ECONNRESET: the other end closed with messages of ours unread. Its own may still be queued;
-    // the next call reads them.
+    // ECONNRESET: the other end closed with messages of ours unread. Messages from the other end
+    // may still be queued; the next call reads them.
     if (errno == EINTR || errno == ECONNRESET) continue;
     return errno == EAGAIN ? Received::kNothing : Received::kGone;
   }
@@ -182,7 +182,7 @@ Channel::Received Channel::receive(Packet& packet) {
 void Channel::watch_in(int epoll, std::uint64_t about, bool reads) {
   const std::uint32_t events = (reads ? EPOLLIN : 0U) | (backed_up() ? EPOLLOUT : 0U);
   if (events == watched_events_) return;
-  // Without events it leaves the set: epoll would report a hang-up again and again.
+  // Without events the socket leaves the set: epoll would report a hang-up again and again.
   const int operation = events == 0            ? EPOLL_CTL_DEL
                         : watched_events_ == 0 ? EPOLL_CTL_ADD
                                                : EPOLL_CTL_MOD;

@@ -39,17 +39,17 @@ class Channel {
   /// The most descriptors that a packet carries.
   static constexpr std::size_t kMaxFds = 4;
 
-  /// Both ends. Errors: kFailed.
+  /// Returns both ends. Errors: kFailed.
   [[nodiscard]] static Result<std::pair<Channel, Channel>> create();
 
-  /// False: the other end is gone. A packet that is kept is moved from; else the caller closes its
+  /// False: the other end is gone. A kept packet is moved from; otherwise the caller closes its
   /// descriptors, outside of any lock.
   [[nodiscard]] bool send(Packet& packet);
 
   /// Sends the kept packets. False: the other end is gone.
   [[nodiscard]] bool flush();
 
-  /// Whether packets are kept: then call flush() once fd() is writable.
+  /// Whether packets are kept. If so, call flush() once fd() is writable.
   [[nodiscard]] bool backed_up() const { return !kept_.empty(); }
 
   enum class Received { kPacket, kNothing, kGone };

@@ -25,7 +25,7 @@
 namespace lictor::exec {
 namespace {
 
-// /proc/<pid>/stat from the third field on, the state: the second, the name, may hold any bytes.
+// Fields 3 and on of /proc/<pid>/stat. Field 2, the name, may hold any bytes, also a ')'.
 std::string status_of(pid_t pid) {
   std::ifstream file{"/proc/" + std::to_string(pid) + "/stat"};
   std::string stat;
@@ -70,7 +70,7 @@ std::vector<pid_t> scan_children() {
   return all_processes_if([](pid_t pid) { return parent_of(pid) == getpid(); });
 }
 
-// A zombie's environment is empty.
+// A killed process leaves the list once it is a zombie: a zombie's environment is empty.
 LeftJobs kill_left_jobs(pid_t daemon, const std::string& run_id, Duration patience) {
   LeftJobs left;
   const Instant until = boot_now() + patience;

@@ -28,7 +28,7 @@ inline constexpr std::string_view kMark = "LICTOR_RUN";
 /// The children of this process, including zombies and adopted ones. Reads all of /proc.
 [[nodiscard]] std::vector<pid_t> scan_children();
 
-/// The same, but fast, and also without a free descriptor. For a process of one thread.
+/// Lists the children by an open descriptor: fast, and needs no free one. For a single thread.
 class Children {
  public:
   Children();
@@ -43,25 +43,25 @@ struct LeftJobs {
   std::set<pid_t> killed;
   std::set<pid_t> alive;  ///< could not be killed in time
 };
-/// Kills what the jobs of a daemon left that died together with its warden: the processes in its
-/// cgroups, and those that have the mark of its run. Blocks for `patience` at most.
+/// Kills the processes that outlived a daemon and its warden, found by cgroup and by mark. Blocks
+/// for `patience` at most.
 [[nodiscard]] LeftJobs kill_left_jobs(pid_t daemon, const std::string& run_id, Duration patience);
 
-/// Kills `pid` and its process group, unless that is ours.
+/// Kills `pid` and its process group, unless that group is ours.
 void kill_with_group(pid_t pid);
 
 /// Reaps `pid` if it is a zombie child. False while it lives, or a tracer (ptrace(2)) keeps it.
 [[nodiscard]] bool reap(pid_t pid);
-/// Whether `pid`, a child, is a zombie, also one that its tracer keeps from us: waitpid(2) does not
-/// show such a child, its pidfd does.
+/// Whether `pid`, a child, is a zombie. Also finds a zombie that its tracer keeps from us:
+/// waitpid(2) does not show it, its pidfd does.
 [[nodiscard]] bool is_dead(pid_t pid);
 
-/// Children of the warden that do what may wait: for a disk, or for a reader of standard error. The
+/// Children of the warden for work that may wait for a disk or for a reader of standard error. The
 /// warden waits for none of them, not even at its end.
 class Helpers {
  public:
-  /// Runs `work` in a child. It has no descriptors but 0, 1 and 2, so that it keeps no lock, and
-  /// `kept`, if that is given, as kKept. Returns its pid; -1: none could be made.
+  /// Runs `work` in a child. The child has no descriptors but 0, 1 and 2, so that it keeps no lock,
+  /// and `kept`, if given, as kKept. Returns its pid; -1: no child could be made.
   pid_t start(const std::function<void()>& work, int kept = -1);
   static constexpr int kKept = 3;
 
@@ -77,7 +77,7 @@ class Helpers {
 
 /// The processes that the programs of attempts started and that outlive their parents. The warden
 /// is a subreaper: a process that loses its parent becomes the warden's child, and when it dies,
-/// its children follow. So an attempt is gone once its program is a zombie and no stray is its.
+/// its children follow. So an attempt is gone once its program is a zombie and it has no strays.
 ///
 ///   search(): cgroup, session or group of an attempt? --yes--> found(), with the attempt
 ///                |                                                  ^
@@ -93,24 +93,24 @@ class Strays {
   /// Call it before `program` can be reused.
   void program_gone(pid_t program, const std::optional<Cgroups::Group>& cgroup);
 
-  /// Searches the children of this process, and reaps those that are dead. `is_own`: neither a
-  /// program nor a stray.
+  /// Searches the children of this process, and reaps the dead ones. `is_own(pid)`: the child is
+  /// neither a program nor a stray.
   void search(const std::function<bool(pid_t)>& is_own);
 
-  /// Kills `pid` and its group. Once it is dead, it is no stray, though its tracer keeps it.
+  /// Kills `pid` and its group. Once dead, the process is no stray, even while its tracer keeps it.
   void kill(pid_t pid);
-  /// `pid`, a program of an attempt that is gone, is a zombie that its tracer keeps.
+  /// `pid`, the program of a gone attempt, is a zombie that its tracer keeps.
   void leave_to_tracer(pid_t pid) { killed_.insert(pid); }
 
-  /// What the last search found, with its attempt; zero: of unknown attempt.
+  /// The strays of the last search, each with its attempt; zero: unknown.
   [[nodiscard]] const std::unordered_map<pid_t, AttemptId>& found() const { return found_; }
-  /// The strays whose attempt only their environment may name, and that were not learned of.
+  /// The strays whose attempt only their environment may name, and whose mark is not learned yet.
   /// Reading it takes as long as the process holds its memory, so leave it to a helper.
   [[nodiscard]] const std::set<pid_t>& unread() const { return unread_; }
   [[nodiscard]] AttemptId read_mark(pid_t stray) const;
-  /// What read_mark() gave; zero: nothing, or it takes too long.
+  /// Takes the answer of read_mark(); zero: there is no mark, or reading takes too long.
   void learn(pid_t stray, AttemptId attempt);
-  /// What names `attempt` in a program's environment.
+  /// The environment entry that marks `attempt`.
   [[nodiscard]] std::string mark_of(AttemptId attempt) const;
 
  private:
@@ -123,8 +123,8 @@ class Strays {
   std::unordered_map<Cgroups::Number, AttemptId> attempt_in_;  // by its cgroup
   std::unordered_map<pid_t, AttemptId> found_;
   std::set<pid_t> unread_;
-  std::set<pid_t> learned_;  // and not reaped
-  std::set<pid_t> killed_;   // likewise
+  std::set<pid_t> learned_;  // and not reaped yet
+  std::set<pid_t> killed_;   // and not reaped yet
 };
 
 }  // namespace lictor::exec

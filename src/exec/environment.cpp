@@ -12,7 +12,7 @@
 namespace lictor::exec {
 namespace {
 
-// For a daemon that has no PATH itself.
+// For a daemon without a PATH.
 constexpr std::string_view kJobPath =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -34,7 +34,7 @@ std::string parameter_variable(std::string_view name) {
   return variable;
 }
 
-// Numbers stay as they are written.
+// Numbers keep the record's spelling.
 void set_parameters(Variables& variables, std::string_view object) {
   for (MemberWalk parameter{object}; parameter.next();) {
     const std::string_view text = parameter.value_text();

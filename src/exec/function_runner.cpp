@@ -20,7 +20,7 @@ namespace {
 // A job's error may be of any length, and is logged. A record keeps 2,000 bytes of it.
 constexpr std::size_t kMaxErrorBytes = 4'000;
 
-// The runner one of whose jobs has ended on this thread, which calls on_exit().
+// The runner whose job has ended on this thread and is calling on_exit().
 thread_local const FunctionRunner* t_ends_job = nullptr;
 
 // The task whose job runs on this thread.
@@ -86,8 +86,8 @@ Result<void> FunctionRunner::start(Attempt attempt, Instant deadline, ExitCallba
   return fail(ErrorCode::kFailed, "cannot start a thread: " + errno_text(EAGAIN));
 }
 
-// Both a stop and an end run foreign code: without the mutex. A job that has not begun is over once
-// it has left jobs_.
+// Callbacks of stop and on_exit are foreign code, so they run without the mutex. A job that has not
+// begun is over once it has left jobs_.
 void FunctionRunner::stop(AttemptId attempt, std::chrono::milliseconds) {
   std::shared_ptr<Job> job;
   {
@@ -141,8 +141,8 @@ void FunctionRunner::run(AttemptId id, Job& job) {
   t_ends_job = nullptr;
 }
 
-// The job leaves the lease board before on_exit(), so that the core never sees an end whose job
-// would still make the warden kill the daemon.
+// The job leaves the lease board before on_exit(). Otherwise the core could see the end while the
+// warden would still kill the daemon for the job.
 void FunctionRunner::finish(AttemptId id, const Job& job, Exit exit) {
   {
     const std::lock_guard lock{mutex_};

@@ -37,8 +37,8 @@ using JobFunction = std::function<Exit(Attempt attempt, const JobTools& tools)>;
 /// after the lease's grace, the warden kills the daemon.
 class FunctionRunner : public Runner {
  public:
-  /// At most `threads` attempts run at once; further ones wait. `slot`: the lease that they end
-  /// with. `board` must outlive the runner.
+  /// At most `threads` attempts run at once; further ones wait. `slot`: the lease under which the
+  /// attempts run. `board` must outlive the runner.
   FunctionRunner(JobFunction function, LeaseBoard& board, std::size_t threads = 1,
                  LeaseSlot slot = kNoLease);
 

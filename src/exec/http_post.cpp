@@ -1,3 +1,7 @@
+// One POST. libcurl opens a socket (on_open), hands the request over (on_handover), reads head and
+// body, and conclude() turns the result into an Exit. The hard question is whether the job may have
+// begun: not before the hand-over, nor if the receiver closed with the request unread (on_close).
+
 #include "exec/http_post.h"
 
 #include <netinet/in.h>
@@ -28,11 +32,11 @@ constexpr long kConnectTimeoutMs = 10'000;
 constexpr KeepAlive kKeepAlive{std::chrono::seconds{60}, std::chrono::seconds{15}};
 // Servers answer 431 to headers of more than 8 KiB together, some to more than 4.
 constexpr std::size_t kMaxHeaderValueBytes = 2048;
-// A request that is dropped unread is dropped at once. What cuts a connection later, such as a
-// firewall that sees no bytes for minutes, may cut off a job that is being carried out.
+// A request that is dropped unread is dropped at once. A later cut, such as by a firewall that sees
+// no bytes for minutes, may hit a job that is being carried out.
 constexpr std::chrono::seconds kDroppedWithin{5};
 
-// The last bytes of it, as of a program's output.
+// The end of the body, cut as a program's output is.
 std::string tail_of(std::string_view body) {
   OutputLog output{"", 0};
   (void)output.write(body);
@@ -66,7 +70,7 @@ int port_of(curl_socket_t socket) {
   socklen_t size = sizeof(address);
   if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
   const bool has_port = address.ss_family == AF_INET || address.ss_family == AF_INET6;
-  // Both kinds have it at the same place.
+  // Both address families have the port at the same place.
   return has_port ? ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port) : 0;
 }
 
@@ -174,7 +178,7 @@ void HttpPost::set_headers(const HttpCall& call, const std::string& token) {
   for (const auto& [name, value] : call.headers) add_header(name, value);
 }
 
-// libcurl itself does not report why there is no socket.
+// Opens the socket here, since libcurl does not pass on socket(2)'s errno.
 curl_socket_t HttpPost::on_open(void* self, curlsocktype, curl_sockaddr* address) {
   auto& post = *static_cast<HttpPost*>(self);
   const curl_socket_t opened =
@@ -187,8 +191,8 @@ curl_socket_t HttpPost::on_open(void* self, curlsocktype, curl_sockaddr* address
   return opened;
 }
 
-// A receiver that closes a connection before it has read everything answers with a reset what
-// arrives after that, or has never acknowledged it.
+// Notes whether our bytes were unread at the close: then the receiver's kernel has reset the
+// connection, or has not acknowledged them.
 int HttpPost::on_close(void* owners, curl_socket_t socket) {
   auto node = static_cast<SocketOwners*>(owners)->extract(socket);
   tcp_info info{};
@@ -229,8 +233,8 @@ Exit HttpPost::conclude(CURLcode code) {
   exit.output_tail = tail_of(body_);
   long status = 0;
   curl_easy_getinfo(easy(), CURLINFO_RESPONSE_CODE, &status);
-  // libcurl accepts a head that breaks off. The status of a failure counts also if the body is not
-  // complete, that of a success only with all of the body.
+  // libcurl accepts a head that breaks off. A failure's status counts even if the body is
+  // incomplete; the status of a success counts only with the whole body.
   const bool has_status = head_complete_ && status >= 200;
   if (has_status && (code == CURLE_OK || status >= 300 || too_large_)) {
     judge(static_cast<int>(status), exit);
@@ -249,8 +253,8 @@ Exit HttpPost::stopped() const {
   return ended(attempt_.id, Ending::kStopped, "stopped; the request may have been carried out");
 }
 
-// A kept connection that the receiver closes as a request comes looks alike: it was not answered,
-// and if it was not even read, nobody has begun it.
+// True if the receiver cannot have begun: no byte of a reply came, and the request is unread. This
+// also covers a kept connection that the receiver closes just as a request arrives.
 bool HttpPost::was_hardly_taken(CURLcode code) const {
   const bool was_closed = code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR ||
                           code == CURLE_GOT_NOTHING || repeat_refused_;
@@ -258,18 +262,18 @@ bool HttpPost::was_hardly_taken(CURLcode code) const {
          boot_now() - handed_over_at_ < kDroppedWithin;
 }
 
-// A line of the reply goes into the error: often only the receiver can say what was wrong.
+// The reply's last line goes into the error: often only the receiver knows the cause.
 void HttpPost::judge(int status, Exit& exit) const {
   if (status < 300) return take_result(exit);
   exit.error = "POST " + shown_ + ": status " + std::to_string(status);
-  // A page of HTML ends with a tag.
+  // The last line of an HTML page is a tag.
   const std::string said = has_type(easy(), "text/html") ? "" : last_line(exit.output_tail);
   if (status >= 400 && !said.empty()) exit.error += ": " + said;
   if (status == 408 || status == 425 || status == 429 || status >= 500) {
     exit.ending = Ending::kRetry;
     curl_off_t seconds = 0;  // from either form of Retry-After
     curl_easy_getinfo(easy(), CURLINFO_RETRY_AFTER, &seconds);
-    // The daemon itself waits for a day at most.
+    // The daemon waits for a day at most anyway.
     if (seconds > 0)
       exit.retry_after = std::chrono::seconds{std::min<curl_off_t>(seconds, 1LL << 32U)};
     return;
@@ -280,7 +284,7 @@ void HttpPost::judge(int status, Exit& exit) const {
   if (status < 400) exit.error += ", and redirects are not followed; correct the URL";
 }
 
-// Whatever the reply looks like, the request was carried out.
+// A success means that the request was carried out, even if its reply cannot be kept.
 void HttpPost::take_result(Exit& exit) const {
   exit.ending = Ending::kDone;
   if (too_large_) {
@@ -312,7 +316,7 @@ std::string HttpPost::reason(CURLcode code) const {
   std::string detail = error_text_.front() != '\0' ? excerpt(error_text_.data(), 200)
                                                    : std::string{curl_easy_strerror(code)};
   if (code == CURLE_OK) detail = "connection closed within the reply's head";
-  // libcurl names the phase instead, and rounds to milliseconds.
+  // libcurl would name the phase instead, and rounds to milliseconds.
   if (code == CURLE_OPERATION_TIMEDOUT && deadline_ - boot_now() < std::chrono::milliseconds{10}) {
     detail = "the attempt timed out";
   }

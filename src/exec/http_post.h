@@ -39,13 +39,13 @@ struct HttpCall {
 
 class HttpPost;
 
-/// Which request uses each open socket; null: none does. libcurl may close one later than its
-/// request ends, so that this must outlive its handles. One thread's.
+/// The request that uses each open socket; null: none. libcurl may close a socket after its request
+/// has ended, so this must outlive all handles. Used by one thread.
 using SocketOwners = std::map<curl_socket_t, HttpPost*>;
 
 /// One request: the task's record, and the headers Lictor-Task-Id, -Task-Key, -Task-Type,
-/// Lictor-Queue, -Attempt, -Fencing-Token and, if there is one, -Deadline (RFC 3339). A value too
-/// long for a header is left out. A passive object of the runner's thread.
+/// Lictor-Queue, -Attempt, -Fencing-Token and, if there is one, -Deadline (RFC 3339). A value of
+/// more than 2 KiB is left out. A passive object of the runner's thread.
 class HttpPost : private CurlRequest {
  public:
   /// A longer reply is cut off.
@@ -55,8 +55,8 @@ class HttpPost : private CurlRequest {
   HttpPost(Attempt attempt, Instant deadline, ExitCallback on_exit);
   ~HttpPost();
 
-  /// Sets libcurl's handle up. `call` and `owners` must outlive it. Errors: kFailed, the token file
-  /// cannot be read; kUnavailable, memory is out.
+  /// Sets libcurl's handle up. `call` and `owners` must outlive this object. Errors: kFailed, the
+  /// token file cannot be read; kUnavailable, memory is out.
   [[nodiscard]] Result<void> prepare(const HttpCall& call, SocketOwners& owners);
 
   /// The end of the attempt, from libcurl's result and the reply.
@@ -64,7 +64,7 @@ class HttpPost : private CurlRequest {
   /// The end of an attempt that was stopped.
   [[nodiscard]] Exit stopped() const;
 
-  bool sent = false;  ///< the runner's: libcurl has it
+  bool sent = false;  ///< set by the runner: libcurl has the request
 
   using CurlRequest::easy;
   [[nodiscard]] AttemptId id() const { return attempt_.id; }

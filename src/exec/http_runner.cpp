@@ -70,8 +70,8 @@ void HttpRunner::work() {
   }
 }
 
-// A stop that comes with its start finds it: the starts are taken first. Once closing, all requests
-// are aborted. False: the runner closes and no request is left.
+// Starts are taken before stops, so a stop that comes with its start finds it. Once closing, all
+// requests are aborted. False: the runner closes and no request is left.
 bool HttpRunner::take_orders() {
   std::vector<Post> arrivals;
   std::vector<AttemptId> stops;

@@ -24,12 +24,12 @@ namespace lictor::exec {
 ///   stop()  --> stops_  ------+   (waiting_: while max_connections requests are under way)
 ///
 /// 2xx is done, with a JSON body as the result; 408, 425, 429, 5xx and a failure before the whole
-/// head of the reply are retried; every other status is permanent. What fails before the request is
-/// sent (name, connection, TLS, token file) is not started. stop() ends the request at once and
-/// ignores its grace. The receiver may go on; it can compare fencing tokens.
+/// head of the reply are retried; every other status is permanent. A failure before the request is
+/// sent (name, connection, TLS, token file) counts as not started. stop() ends the request at once
+/// and ignores its grace. The receiver may go on; it can compare fencing tokens.
 class HttpRunner : public Runner {
  public:
-  /// `slot`: the lease that the attempts end with. `board` must outlive the runner. Errors:
+  /// `slot`: the lease under which the attempts run. `board` must outlive the runner. Errors:
   /// kFailed, libcurl cannot be set up.
   [[nodiscard]] static Result<std::unique_ptr<HttpRunner>> create(LeaseBoard& board, HttpCall call,
                                                                   LeaseSlot slot = kNoLease);
@@ -59,7 +59,7 @@ class HttpRunner : public Runner {
   LeaseBoard& board_;
   const HttpCall call_;
   const LeaseSlot first_slot_;
-  SocketOwners owners_;  // only the thread uses it, until multi_ closes what is left
+  SocketOwners owners_;  // only the thread uses it, until multi_ closes the remaining sockets
   const CurlMulti multi_;
 
   std::mutex mutex_;
@@ -69,7 +69,7 @@ class HttpRunner : public Runner {
 
   // Only the thread uses these:
   std::map<AttemptId, Post> posts_;
-  std::deque<AttemptId> waiting_;  // for a connection of max_connections; some may be stopped
+  std::deque<AttemptId> waiting_;  // for a connection; stopped attempts stay until popped
   std::size_t sent_ = 0;
   std::thread thread_;
 };

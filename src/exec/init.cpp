@@ -14,7 +14,7 @@
 namespace lictor::exec {
 namespace {
 
-// For the warden of a daemon that was killed: kill_grace, and the release of its locks.
+// Time for the warden of a killed daemon: kill_grace, and the release of its locks.
 constexpr Duration kWardenPatience = std::chrono::seconds{60};
 
 [[noreturn]] void serve_as_init(pid_t child, const sigset_t& signals) {
@@ -26,7 +26,7 @@ constexpr Duration kWardenPatience = std::chrono::seconds{60};
     constexpr timespec kLook{1, 0};
     siginfo_t info{};
     const int number = sigtimedwait(&signals, &info, &kLook);
-    // What a terminal sends has reached the child too.
+    // Signals from a terminal (the kernel) reached the child too; forward only those of processes.
     const bool from_process = info.si_code <= 0;
     if (number > 0 && number != SIGCHLD && from_process && !ended) kill(child, number);
     pid_t reaped = 0;
@@ -51,7 +51,7 @@ void leave_pid_1() {
   sigprocmask(SIG_BLOCK, &all, &before);
   const pid_t child = fork();
   if (child > 0) serve_as_init(child, all);
-  // Without a child, orphans stay zombies.
+  // If fork() failed, run as PID 1; orphans then stay zombies.
   sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 

@@ -12,7 +12,7 @@
 
 namespace lictor::exec {
 
-/// Which lease a job runs under: an index into the LeaseBoard, one for each queue partition.
+/// The lease that a job runs under: an index into the LeaseBoard, one for each queue partition.
 using LeaseSlot = std::uint32_t;
 
 /// For a job without a lease: it ends by itself, by stop(), or with the daemon.
@@ -22,8 +22,8 @@ inline constexpr LeaseSlot kNoLease = 0xffffffff;
 inline constexpr const char* kLeaseOver = "the lease ran out before it started";
 
 /// The deadlines of this daemon's leases, in memory shared with the warden. Extending a lease is
-/// storing a number, so a daemon that hangs extends nothing, and the warden acts on what it reads
-/// here. Create it before the warden is forked. Thread-safe.
+/// storing a number, so a daemon that hangs extends nothing, and the warden acts on the numbers
+/// here. Create the board before the warden is forked. Thread-safe.
 ///
 /// One slot, as the warden sees it (`d` is its deadline, `g` its grace):
 ///
@@ -61,14 +61,14 @@ class LeaseBoard {
     return slot == kNoLease || (now < deadline(slot) && !at(slot).given_up.load());
   }
 
-  /// Counts a job that is about to run inside the daemon, until release(). False, and not counted:
-  /// the lease does not hold. kNoLease is always admitted and never counted.
+  /// Counts a job that is about to run inside the daemon, until release(). False: the lease does
+  /// not hold, and the job is not counted. kNoLease is always admitted and never counted.
   [[nodiscard]] bool admit(LeaseSlot slot) noexcept;
   void release(LeaseSlot slot) noexcept {
     if (slot != kNoLease) --at(slot).in_process_jobs;
   }
 
-  /// The daemon's loop makes progress. From the first beat on the warden checks it (HangWatch).
+  /// Notes that the daemon's loop makes progress. From the first beat on HangWatch checks this.
   void beat() noexcept { head_->heartbeat.store(++beats_); }
   /// Stops the check until the next beat: the loop has ended, or does something that may take long.
   void rest() noexcept { head_->heartbeat.store(0); }

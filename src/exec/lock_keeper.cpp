@@ -12,7 +12,7 @@
 namespace lictor::exec {
 namespace {
 
-// Whatever this process waits for (a silent name server, say), it must end: until then the state
+// This process must end whatever it waits for (a silent name server, say): until then the state
 // directory stays locked.
 void end_after(Duration limit) {
   sigset_t signals;
@@ -36,8 +36,8 @@ bool LockKeeper::holds_any() const {
   return std::ranges::any_of(locks_, [](const auto& lock) { return lock.second.index != 0; });
 }
 
-// Destroying a session bars the locks that it still holds. So it goes with the last of them, when
-// the children that release the others have ended.
+// Destroying a session locks its remaining locks for the lock-delay. So destroy it with its last
+// lock, after the children that release the others.
 void LockKeeper::release_unused(const std::function<bool(LeaseSlot)>& busy) {
   std::vector<HeldLock> free;
   for (auto it = locks_.begin(); it != locks_.end();) {

@@ -39,7 +39,7 @@ class LockKeeper {
   /// For a dead daemon: releases the locks of all slots that are not `busy`. Call it again when a
   /// slot is not busy any more, or a child has ended.
   void release_unused(const std::function<bool(LeaseSlot)>& busy);
-  /// Whether `pid` is such a child; reaps it if it has ended.
+  /// Whether `pid` is a child that releases locks; reaps it if it has ended.
   [[nodiscard]] bool owns(pid_t pid) { return children_.owns(pid); }
 
  private:

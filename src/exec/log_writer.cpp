@@ -12,7 +12,7 @@
 namespace lictor::exec {
 namespace {
 
-// What an order takes beside its bytes.
+// An order's memory beside its bytes.
 constexpr std::size_t kOrderBytes = 512;
 
 // The caller waits for kPatience at most in each window; short waits do not count.
@@ -32,29 +32,29 @@ struct LogWriter::State {
 
   explicit State(std::function<void(std::string)> warning) : on_warning(std::move(warning)) {}
 
-  /// The thread: does the orders one by one, each without the mutex, until `closing` and none left.
+  /// The thread: carries out orders one by one, without the mutex, until `closing` and none left.
   void carry_out_all();
-  /// False: there is no room, and waiting for some was in vain.
+  /// False: there is no room, and none came free while the caller waited.
   [[nodiscard]] bool post(std::size_t bytes, std::function<void()> work);
-  /// Waits for `condition` as long as the caller's patience lasts. False: it does not hold.
+  /// Waits for `condition` as long as the caller's patience lasts; returns whether it holds.
   [[nodiscard]] bool wait_for(std::unique_lock<std::mutex>& lock,
                               const std::function<bool()>& condition);
   void warn(std::string problem);
 
   const std::function<void(std::string)> on_warning;
 
-  std::mutex mutex;  // of all that follows
+  std::mutex mutex;  // guards all members below
   std::condition_variable posted;
   std::condition_variable done;
   std::deque<Order> orders;
   std::size_t waiting_bytes = 0;  // with the order under way
   std::uint64_t last_posted = 0;  // numbers, from 1 on
   std::uint64_t last_done = 0;
-  bool stands_still = false;  // somebody has waited in vain since the last was done
+  bool stands_still = false;  // a caller has waited in vain since the last order was done
   bool closing = false;
   bool ended = false;
   Instant window_began{};
-  Duration waited{};  // in that window, but for short waits
+  Duration waited{};  // in that window, short waits not counted
   Instant last_warning{};
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // Keeps the disk away from the thread that starts and ends programs. That thread hands bytes over
-// and goes on; a thread of the writer's own does what may wait for the disk.
+// and goes on; the writer's own thread does everything that may wait for the disk.
 //
 //   caller --write(), finish(), run()--> orders, 8 MiB at most --writer's thread--> files
 //              |
@@ -14,8 +14,8 @@
 // would kill the daemon as one that hangs. So the job goes on and its log is lost, with a warning
 // and with the reason in the log's outcome.
 //
-// A thread that waits for a dead disk can be ended by nobody. So the state is shared, and the
-// destructor leaves such a thread behind.
+// A thread that waits for a dead disk cannot be ended. So the state is shared, and the destructor
+// leaves such a thread behind.
 
 #include <chrono>
 #include <cstddef>
@@ -30,7 +30,7 @@
 
 namespace lictor::exec {
 
-/// Writes output logs on a thread of its own. All calls but those of the callbacks come from one
+/// Writes output logs on a thread of its own. All calls except those of the callbacks come from one
 /// thread.
 class LogWriter {
  public:
@@ -40,28 +40,28 @@ class LogWriter {
   /// The log of one attempt.
   struct Log {
     OutputLog file;  ///< touched by the writer's thread only, up to finish()
-    /// The rest cannot be written. May be empty; from any thread.
+    /// The rest of the log cannot be written. May be empty; runs on any thread.
     std::function<void(const std::string& error)> on_lost;
     std::string path;
     bool used = false;  ///< something was written
-    bool lost = false;  ///< what comes now is dropped
+    bool lost = false;  ///< later output is dropped
   };
   [[nodiscard]] static std::shared_ptr<Log> make_log(std::string path, std::size_t cap);
 
-  /// `on_warning` gets what is lost, for people, at most every ten seconds, from any thread.
+  /// `on_warning` gets the losses as text, at most every ten seconds, from any thread.
   explicit LogWriter(std::function<void(std::string)> on_warning);
-  /// Waits for what is to be written, unless the disk stands still.
+  /// Waits until all orders are done, unless the disk stands still.
   ~LogWriter();
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
 
   /// Copies `bytes`. Once the log is lost, drops them.
   void write(const std::shared_ptr<Log>& log, std::string_view bytes);
-  /// Closes the log after all that was written to it. Returns at once for a log without output.
+  /// Closes the log after everything written to it. Returns at once for a log without output.
   [[nodiscard]] LogOutcome finish(const std::shared_ptr<Log>& log);
 
-  /// Runs `work` on the writer's thread, after what came before it. False: it is not done yet, or
-  /// there is no room for it and it is dropped.
+  /// Runs `work` on the writer's thread, after all earlier orders. False: `work` is not done yet,
+  /// or there is no room for it and it is dropped.
   bool run(std::function<void()> work);
 
  private:

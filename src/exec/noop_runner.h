@@ -8,7 +8,7 @@
 
 namespace lictor::exec {
 
-/// Does nothing, or waits: for trials and benchmarks. One thread for all attempts.
+/// Does nothing, or waits: for trials and benchmarks. Ignores deadlines. Has one thread.
 class NoopRunner : public Runner {
  public:
   /// Without a `sleep` there is no thread, and on_exit runs inside start().

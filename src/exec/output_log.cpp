@@ -27,13 +27,13 @@ namespace {
 // Linux's file systems allow 255 bytes; attempt, token and suffix need 36.
 constexpr std::size_t kMaxNameBytes = 200;
 
-// A little more than the tail, for the character that begins before it.
+// A little more than the tail, for the character that begins before the tail.
 constexpr std::size_t kKeptBytes = OutputLog::kTailBytes + 4;
 
 // The least that a file takes on the disk: most logs are a line.
 constexpr std::uint64_t kLeastSpace = 4096;
 
-// Of a log's cap, for the end of what is longer. It is in memory until then.
+// The part of a log's cap that is kept for the end of a longer output; in memory until finish().
 constexpr std::size_t kLogTailBytes = 65536;
 
 std::string safe_name(std::string_view text) {
@@ -62,8 +62,8 @@ tl::unexpected<Error> cannot(const char* what, const std::string& path, int numb
                   (denied ? "; ask for the right to it" : ""));
 }
 
-// The entries of the folder; none if it is none: files and links beside the queues' folders are not
-// lictor's.
+// The entries of the folder; none if `folder` is not one: files and links beside the queues'
+// folders are not lictor's.
 Result<std::vector<std::string>> paths_in(const std::string& folder) {
   std::vector<std::string> paths;
   struct stat info {};
@@ -95,7 +95,7 @@ WallTime wall_time(const timespec& time) {
       std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec})};
 }
 
-// The last line that is not blank, which `output` loses with all after it; "": there is none.
+// Cuts the last line that is not blank off `output`, with everything after it; "": there is none.
 std::string_view take_line(std::string_view& output) {
   constexpr std::string_view kBlank = " \t\r\n";
   output = output.substr(0, output.find_last_not_of(kBlank) + 1);
@@ -106,7 +106,7 @@ std::string_view take_line(std::string_view& output) {
   return line;
 }
 
-// "    at f (job.mjs:3:7)", as Node and Java have them.
+// A stack frame of Node or Java: "    at f (job.mjs:3:7)".
 bool is_frame(std::string_view line) {
   const std::size_t begin = line.find_first_not_of(" \t");
   return begin != 0 && begin != std::string_view::npos && line.substr(begin).starts_with("at ");
@@ -125,7 +125,7 @@ std::string last_line(std::string_view output) {
       line = output.substr(at, output.find('\n', at) - at);
     }
   } else {
-    // Node has members of the error there, too: "  code: 'ENOENT'" and "}".
+    // Node also prints members of the error there: "  code: 'ENOENT'" and "}".
     const bool is_node = last.starts_with("Node.js v");
     const auto is_detail = [&](std::string_view each) {
       return is_frame(each) ||
@@ -260,7 +260,7 @@ Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::st
                                            std::string_view key_id, const ActiveLogs* active) {
   const std::string stem = output_log_stem(directory, queue, key_id);
   std::map<std::pair<std::uint64_t, std::uint32_t>, StoredLog> logs;  // by token and attempt
-  // Null: it is no log of this task.
+  // Null: `path` is no log of this task.
   const auto log_at = [&](const std::string& path) -> StoredLog* {
     if (!path.starts_with(stem)) return nullptr;
     const auto parsed = parse_rest(std::string_view{path}.substr(stem.size()));
@@ -277,7 +277,7 @@ Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::st
   }
   LICTOR_TRY(const auto paths, paths_in(stem.substr(0, stem.rfind('/'))));
   for (const std::string& path : paths) {
-    if (!path.starts_with(stem)) continue;  // looks at no file of the many other tasks
+    if (!path.starts_with(stem)) continue;  // skip the many other tasks' files
     struct stat info {};
     if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     if (StoredLog* log = log_at(path)) {
@@ -295,7 +295,7 @@ Result<std::vector<StoredLog>> stored_logs(const std::string& directory, std::st
 }
 
 Result<std::string> read_log(const std::string& path, std::uint64_t offset, std::size_t limit) {
-  // O_NONBLOCK: it may be a FIFO.
+  // O_NONBLOCK: `path` may be a FIFO.
   const UniqueFd file{open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
   if (!file && errno == ENOENT) return std::string{};
   if (!file) return cannot("open", path, errno);
@@ -316,7 +316,7 @@ constexpr std::chrono::minutes kPruneEvery{10};
 constexpr std::uint64_t kLeastGrowth = 1U << 20U;
 
 std::uint64_t space_of(const struct stat& file) {
-  constexpr std::uint64_t kBlock = 512;  // of st_blocks, by POSIX
+  constexpr std::uint64_t kBlock = 512;  // the unit of st_blocks, by POSIX
   return std::max({static_cast<std::uint64_t>(file.st_blocks) * kBlock,
                    static_cast<std::uint64_t>(file.st_size), kLeastSpace});
 }
@@ -327,7 +327,7 @@ struct File {
   std::string path;
 };
 
-// All logs, the oldest first. `error`: the first.
+// All logs, the oldest first. `error`: the first error.
 std::vector<File> all_logs(const std::string& directory, std::string& error) {
   const auto entries = [&](const std::string& folder) {
     auto paths = paths_in(folder);

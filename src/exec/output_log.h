@@ -22,8 +22,8 @@
 
 namespace lictor::exec {
 
-/// The last line of `output` that is not blank, 200 bytes of it at most; empty: there is none. Of a
-/// program that ended with a stack trace of Node, Go or Java it is the error above that.
+/// The last line of `output` that is not blank, at most 200 bytes; empty: there is none. If the
+/// program ended with a stack trace of Node, Go or Java, the error above the trace.
 [[nodiscard]] std::string last_line(std::string_view output);
 
 /// The file of an attempt's output: `<directory>/<queue>/<task>.<attempt>.<token>.log`. In queue
@@ -39,8 +39,8 @@ namespace lictor::exec {
 
 /// Whether an output log was written.
 struct LogOutcome {
-  std::uint64_t bytes = 0;  ///< what was written of it
-  std::string error{};      ///< why not all of them: "cannot write <path>: No space left on device"
+  std::uint64_t bytes = 0;  ///< written to the file
+  std::string error{};  ///< why some are missing, as "cannot write <path>: No space left on device"
 };
 
 /// A program's output: the first bytes go to a file, made with the first byte, and the last bytes
@@ -54,19 +54,19 @@ class OutputLog {
  public:
   static constexpr std::size_t kTailBytes = 4096;
 
-  /// Without a `path` only the tail is kept. The file gets at most `cap` bytes: of more than that
-  /// the start and the end, and between them a line that says how many were left out.
+  /// Without a `path` only the tail is kept. The file gets at most `cap` bytes: the start and the
+  /// end of a longer output, and between them a line that says how many bytes were left out.
   OutputLog(std::string path, std::size_t cap);
 
-  /// Returns a warning after the first error; else "".
+  /// Returns a warning after the first error, and "" otherwise.
   [[nodiscard]] std::string write(std::string_view bytes);
-  /// Writes the end and closes the file. A warning, or "".
+  /// Writes the end and closes the file. Returns a warning, or "".
   [[nodiscard]] std::string finish();
 
   /// The last bytes, valid UTF-8, kTailBytes at most.
   [[nodiscard]] std::string tail() const;
 
-  /// What became of the file.
+  /// Whether the file was written.
   [[nodiscard]] const LogOutcome& outcome() const { return outcome_; }
 
  private:
@@ -75,16 +75,16 @@ class OutputLog {
   [[nodiscard]] std::string give_up(const char* what);
 
   std::string path_;
-  std::size_t end_;   // of the cap, for the last bytes
-  std::size_t room_;  // of the rest, for the first ones
+  std::size_t end_;   // the part of the cap for the last bytes
+  std::size_t room_;  // the room left for the first bytes
   std::uint64_t after_head_ = 0;
   UniqueFd file_;
   std::string tail_;
   LogOutcome outcome_;
 };
 
-/// The output logs of this process's attempts: which run, also before their first output, and which
-/// could not be written. Thread-safe.
+/// The output logs of this process's attempts: the running ones, also before their first output,
+/// and the ones that could not be written. Thread-safe.
 class ActiveLogs {
  public:
   void add(const std::string& path) {
@@ -92,15 +92,15 @@ class ActiveLogs {
     paths_.insert(path);
   }
   void remove(const std::string& path, const LogOutcome& outcome = {});
-  /// Waits until ended attempts have written `bytes` since the call before, at least 4 kB each, or
-  /// until the time is over.
+  /// Waits until ended attempts have written `bytes` since the last call, counting at least 4 kB
+  /// for each, or until the time is over.
   void wait_for_growth(const std::stop_token& stop, std::uint64_t bytes, Duration at_most);
   /// The rest of the attempt's output cannot be written.
   void lose(const std::string& path, const std::string& error);
 
   /// The logs with this start that were not written as a whole, and why; the newest 64 of all.
   [[nodiscard]] std::map<std::string, std::string> errors_below(std::string_view prefix) const;
-  /// Why the newest log that had anything to write could not be written; empty: it was.
+  /// Why the newest log with any output could not be written; empty: it was written.
   [[nodiscard]] std::string newest_error() const;
 
   [[nodiscard]] bool contains(std::string_view path) const {
@@ -124,7 +124,7 @@ class ActiveLogs {
   std::condition_variable_any grown_;
   std::uint64_t ended_bytes_ = 0;  // of ended attempts
   std::set<std::string, std::less<>> paths_;
-  std::deque<std::pair<std::string, std::string>> errors_;  // of a path, the newest last
+  std::deque<std::pair<std::string, std::string>> errors_;  // path and error, the newest last
   std::string newest_error_;
 };
 
@@ -136,7 +136,7 @@ struct StoredLog {
   std::uint64_t size = 0;  ///< bytes; 0: also before the first output of a running attempt
   WallTime modified{};     ///< the epoch: there is no file yet
   bool running = false;
-  std::string error{};  ///< why not all of the output could be kept; empty: it was, or unknown
+  std::string error{};  ///< why not all output could be kept; empty: it was kept, or unknown
 };
 
 /// The logs of a task below `directory`, oldest first: by fencing token, which never decreases,
@@ -147,8 +147,8 @@ struct StoredLog {
                                                          std::string_view key_id,
                                                          const ActiveLogs* active);
 
-/// Up to `limit` bytes of the log, which are not 0, from `offset` on; "" at its end, and if there
-/// is no file. Follows no symbolic link. Errors: kPermissionDenied, kFailed.
+/// Up to `limit` bytes (not 0) of the log from `offset` on; "" at its end, and if there is no file.
+/// Follows no symbolic link. Errors: kPermissionDenied, kFailed.
 [[nodiscard]] Result<std::string> read_log(const std::string& path, std::uint64_t offset,
                                            std::size_t limit);
 

@@ -1,5 +1,5 @@
 // A plug-in is code in the daemon's own process, built elsewhere. The descriptor that its
-// lictor_plugin() returns is compared before anything else of it is called: types of other sizes
+// lictor_plugin() returns is compared before any other function is called: types of other sizes
 // would corrupt memory. A file is loaded once and never unloaded, since its executors are kept for
 // the daemon's life and shared by all queues. So a new version of the file needs a restart.
 
@@ -40,7 +40,7 @@ struct Plugin {
   FileVersion version;
 };
 
-// All that were loaded, by file; with the mutex.
+// All loaded plug-ins, by file; guarded by the mutex.
 std::mutex mutex;
 std::map<std::string, Plugin> loaded;
 
@@ -123,12 +123,12 @@ Result<void> check_plugin_file(const std::string& file) {
       std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) {
     return refuse(file, "expected a shared object, got something else; build it with g++ -shared");
   }
-  // Its section headers are its end. Memory beyond the end of a file that is cut off is a SIGBUS.
+  // The file ends with its section headers. Memory beyond the end of a truncated file is a SIGBUS.
   const auto bytes = static_cast<std::uint64_t>(opened->status.st_size);
   if (head.e_shoff > bytes || head.e_shnum * head.e_shentsize > bytes - head.e_shoff) {
     return refuse(file, "the file is cut off; copy it again");
   }
-  // dlopen() gets the path, not the descriptor: else $ORIGIN and debuggers would not find the file.
+  // dlopen() gets the path, not the descriptor: $ORIGIN and debuggers need to find the file.
   const std::string fault = distrust(*opened, "make root load code");
   return fault.empty() ? Result<void>{} : refuse(file, fault);
 }

@@ -10,20 +10,19 @@
 namespace lictor::exec {
 
 /// Checks a plug-in (lictor/plugin.h) without loading it: it exists, is a shared object and, if we
-/// are root, nobody else can change or replace it (base/traced_file.h). Errors:
-/// kFailed, it cannot be opened; kInvalid.
+/// are root, nobody else can change or replace it (base/traced_file.h). Errors: kFailed, it cannot
+/// be opened; kInvalid.
 [[nodiscard]] Result<void> check_plugin_file(const std::string& file);
 
-/// The executor called `executor` of the plug-in at `file`, an absolute path; with an empty name,
-/// the one called like the task's `type`, else the only one. The first call for a plug-in loads it;
-/// it is never unloaded. Its start-up code may start threads, so fork the warden before.
+/// The executor called `executor` of the plug-in at `file`, an absolute path. If the name is empty:
+/// the executor called like the task's `type`, or the only one. The first call for a plug-in loads
+/// it; it is never unloaded. Its start-up code may start threads, so fork the warden before.
 /// Errors: kInvalid; the message names file, reason and remedy. Thread-safe.
 [[nodiscard]] Result<std::shared_ptr<Executor>> plugin_executor(const std::string& file,
                                                                 const std::string& executor,
                                                                 const std::string& type);
 
-/// The loaded plug-ins whose files are others by now: a new version, which needs a restart.
-/// Thread-safe.
+/// The loaded plug-ins whose files have changed since: a new version needs a restart. Thread-safe.
 [[nodiscard]] std::vector<std::string> replaced_plugins();
 
 }  // namespace lictor::exec

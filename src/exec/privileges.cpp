@@ -27,7 +27,7 @@ constexpr std::uint32_t kForJobs =
 
 using Sets = std::array<__user_cap_data_struct, 2>;  // capabilities 0 to 31, and 32 to 63
 
-// Of the calling thread; none if that fails, which needs a filtered system call.
+// The sets of the calling thread; empty if that fails, which needs a filtered system call.
 Sets read_sets() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   Sets sets{};
@@ -40,7 +40,7 @@ bool write_sets(const Sets& sets) {
   return syscall(SYS_capset, &header, sets.data()) == 0;
 }
 
-// Best effort: it needs CAP_SETPCAP. Without that, the systemd unit limits the bounding set.
+// Best effort: this needs CAP_SETPCAP. Without it, the systemd unit limits the bounding set.
 void drop_from_bounding_set(std::uint64_t capabilities) {
   for (unsigned capability = 0; capability < 64; ++capability) {
     if ((capabilities >> capability & 1U) != 0) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
@@ -64,7 +64,7 @@ Result<User> find_user(const std::string& name) {
     buffer.resize(buffer.size() * 2);
   }
   if (found == nullptr) {
-    // By POSIX any of these means that there is no such user.
+    // By POSIX any of these errors means that there is no such user.
     const bool nobody = error == 0 || error == ENOENT || error == ESRCH || error == EPERM;
     if (nobody) return fail(ErrorCode::kNotFound, "there is no user \"" + name + "\" on this host");
     return fail(ErrorCode::kFailed, "cannot look up user \"" + name + "\": " + errno_text(error));
@@ -117,7 +117,7 @@ bool is_protected_from_oom() {
 }
 
 void leave_oom_protection() {
-  prctl(PR_SET_DUMPABLE, 1);  // else the file is root's
+  prctl(PR_SET_DUMPABLE, 1);  // otherwise root owns the file
   std::ofstream{"/proc/self/oom_score_adj"} << "0" << std::flush;
 }
 

@@ -21,8 +21,8 @@ struct User {
 /// Errors: kNotFound; kFailed, the look-up failed.
 [[nodiscard]] Result<User> find_user(const std::string& name);
 
-// A daemon that is not root needs CAP_SETUID, CAP_SETGID, CAP_KILL and CAP_CHOWN at its start to
-// run jobs as other users, else no capability:
+// To run jobs as other users, a daemon that is not root needs CAP_SETUID, CAP_SETGID, CAP_KILL and
+// CAP_CHOWN at its start; otherwise it needs no capability:
 //
 //   daemon at its start --fork--> warden: these four and no other
 //      |                             |
@@ -40,15 +40,14 @@ struct User {
 /// from all sets, so that nothing in this process can regain them. Errors: kFailed.
 [[nodiscard]] Result<void> drop_job_capabilities();
 
-/// For the warden: drops all other capabilities, and those that a program would inherit. On false
+/// For the warden: drops all other capabilities, and all that a program would inherit. On false
 /// errno says why.
 [[nodiscard]] bool keep_only_job_capabilities();
 
 /// Whether the kernel spares this process when memory is short (a negative oom_score_adj).
 [[nodiscard]] bool is_protected_from_oom();
-/// For the warden, and for its jobs, which inherit it: the kernel is to end a job before the
-/// daemon. The warden, which has little memory, comes last all the same. Makes the process
-/// dumpable.
+/// For the warden, and for its jobs, which inherit it: makes the kernel end a job before the
+/// daemon. The warden has little memory and so comes last anyway. Makes the process dumpable.
 void leave_oom_protection();
 
 }  // namespace lictor::exec

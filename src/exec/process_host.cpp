@@ -27,17 +27,17 @@ constexpr std::uint64_t kWardenChannel = 0;
 // A pipe's usual capacity: one read empties it.
 constexpr std::size_t kReadBytes = 65536;
 
-// A pipe holds 1 MiB at most (fs.pipe-max-size); a foreign process has written what lies beyond.
+// A pipe holds 1 MiB at most (fs.pipe-max-size); anything beyond comes from a foreign process.
 constexpr std::size_t kReadsAfterEnd = 32;
 
-// More than LogWriter lets its caller wait.
+// Longer than LogWriter may block a caller: beyond this the thread hangs.
 constexpr Duration kLongStep = LogWriter::kPatience * 2;
 
 // The time for killed processes to become zombies. The daemon exits soon after.
 constexpr int kOrphanRounds = 200;
 constexpr int kOrphanRoundMs = 10;
 
-// Of a millisecond, for a warden that has closed its channel to become a zombie.
+// Wait up to 5 s, a millisecond at a time, for the warden's zombie after its channel closed.
 constexpr int kWardenRounds = 5'000;
 
 // After this time without any event, the warden may be stopped.
@@ -76,13 +76,13 @@ ProcessHost::~ProcessHost() {
   }
   wake_warden();
   thread_.join();
-  // It is about to end, but its debugger, if any, may keep the zombie.
+  // The warden is about to end, but a debugger may keep its zombie.
   for (int round = 0; round < kWardenRounds && !reap(warden_pid_); ++round) poll(nullptr, 0, 1);
 }
 
 // --- From any thread
 
-// The job reads its output; nothing of it is known to the warden yet.
+// Makes the job's pipe and input. The warden learns of them with the order.
 Result<Packet> ProcessHost::make_streams(const Launch& launch, Job& job) {
   LICTOR_TRY(auto input,
              sealed_file("lictor-task", launch.input ? std::string_view{*launch.input} : ""));
@@ -97,7 +97,7 @@ Result<Packet> ProcessHost::make_streams(const Launch& launch, Job& job) {
   packet.fds.push_back(std::move(input));
   packet.fds.emplace_back(fcntl(job.writer.get(), F_DUPFD_CLOEXEC, 0));
   packet.fds.emplace_back(fcntl(output, F_DUPFD_CLOEXEC, 0));
-  // Only the reading end: the job's writes block, as it expects.
+  // Set only our end: the job's writes must block, as it expects.
   fcntl(output, F_SETFL, O_NONBLOCK);
   if (!packet.fds[1] || !packet.fds[2] ||
       !watch(epoll_.get(), EPOLL_CTL_ADD, output, EPOLLIN, launch.spawn.attempt.value)) {
@@ -127,7 +127,7 @@ Result<void> ProcessHost::start(Launch launch) {
   }
   packet.bytes = encode(Order{std::move(launch.spawn)});
 
-  // The output has no event before the warden gets the other end.
+  // No output can come before the warden gets the other end of the pipe.
   const std::lock_guard lock{mutex_};
   LICTOR_ASSERT(!jobs_.contains(id));
   if (closing_ || !send(packet)) {
@@ -145,8 +145,7 @@ void ProcessHost::stop(AttemptId attempt, Duration grace) {
   wake_warden();
 }
 
-// The workers' slots follow after the board has the new deadline; without a worker room nobody
-// follows.
+// Worker slots follow once the board has the new deadline; follow_ is empty without workers.
 void ProcessHost::set_lease(LeaseSlot slot, Instant deadline, Duration grace) {
   set_worker_lease(slot, deadline, grace);
   if (follow_) follow_(slot);
@@ -245,7 +244,7 @@ void ProcessHost::read_output(AttemptId id) {
   if (job != nullptr && job->output) (void)read_once(*job);
 }
 
-// False: there is nothing to read, now or at all.
+// False: there is nothing to read now, or the pipe has ended.
 bool ProcessHost::read_once(Job& job) {
   const ssize_t n = read(job.output.get(), buffer_.get(), kReadBytes);
   if (n > 0) {
@@ -259,7 +258,7 @@ bool ProcessHost::read_once(Job& job) {
   return false;
 }
 
-// on_pid() runs without the mutex: it may take a room's mutex, which comes before this one.
+// on_pid() runs without the mutex: it may lock Room::mutex_, which comes before this one.
 void ProcessHost::on_report(const Started& started) {
   std::function<void(pid_t)> on_pid;
   {
@@ -272,8 +271,8 @@ void ProcessHost::on_report(const Started& started) {
   if (on_pid) on_pid(started.pid);
 }
 
-// The pipe may hold output that came before the end: that is read now, but no more than a pipe may
-// hold, since a process that left the attempt can write for ever.
+// The pipe may hold output from before the end. Read that now, but no more than a pipe may hold,
+// since a process that left the attempt can write for ever.
 void ProcessHost::end(AttemptId id, std::variant<Exited, SpawnFailed, WardenDied> how) {
   std::unique_ptr<Job> job;
   {

@@ -11,9 +11,9 @@
 //       |
 //       +--> tail in memory, log by LogWriter --> on_end(): how it ended, and its output
 //
-// The host's thread must not wait, since the end of every program passes through it. What may wait
-// for a disk goes to the LogWriter, which bounds that; responds() tells the loop when the thread is
-// late all the same. A worker's pipes are not the host's: its room reads them (worker/room.h).
+// The host's thread must not wait, since the end of every program passes through it. Work that may
+// wait for a disk goes to the LogWriter, which bounds the wait; responds() tells the loop when the
+// thread is late all the same. A worker's pipes are read by its room instead (worker/room.h).
 //
 // If the warden dies, the kernel kills the programs with it (PR_SET_PDEATHSIG). Their descendants
 // become the daemon's children, which kills them by cgroup, session, group and environment. Then
@@ -51,23 +51,23 @@ struct ProcessEnd {
   LogOutcome log{};
 };
 
-/// A worker's ends of its pipes, of which its owner has the others.
+/// A worker's ends of its pipes; the other ends belong to its owner.
 struct WorkerStreams {
   UniqueFd input;
   UniqueFd output;
-  UniqueFd output_reader;  ///< a copy of the owner's, for the warden
+  UniqueFd output_reader;  ///< a copy of the owner's end, for the warden
   UniqueFd replies;
 };
 
 /// A program to run for an attempt.
 struct Launch {
   Spawn spawn;
-  std::optional<WorkerStreams> streams{};    ///< of a worker; else start() makes them
-  std::shared_ptr<const std::string> input;  ///< its standard input; null: empty
-  std::string log_path;                      ///< of its output log; "": none
+  std::optional<WorkerStreams> streams{};    ///< for a worker; otherwise start() makes them
+  std::shared_ptr<const std::string> input;  ///< standard input; null: empty
+  std::string log_path;                      ///< the output log; "": none
   std::size_t log_cap = 0;
   std::function<void(ProcessEnd)> on_end;  ///< runs once, on the host's thread
-  std::function<void(pid_t)> on_pid;       ///< likewise, if the program starts; may be empty
+  std::function<void(pid_t)> on_pid;       ///< if the program starts, on that thread; may be empty
   std::function<void(const std::string& error)> on_output_lost;  ///< any thread; may be empty
 };
 
@@ -78,11 +78,11 @@ struct Launch {
 class ProcessHost {
  public:
   struct Hooks {
-    std::function<void(std::string)> on_warning;  ///< a log is lost, say; any thread
+    std::function<void(std::string)> on_warning;  ///< such as a lost log; any thread
     std::function<void()> on_warden_death;        ///< once; from now on start() fails
   };
 
-  /// Starts the host's thread. `board` is the warden's and must outlive the host. on_warden_death()
+  /// Starts the host's thread. `board` must be the warden's and outlive the host. on_warden_death()
   /// runs on the host's thread. Errors: kFailed.
   [[nodiscard]] static Result<std::unique_ptr<ProcessHost>> create(Warden warden, LeaseBoard& board,
                                                                    Hooks hooks);
@@ -97,21 +97,21 @@ class ProcessHost {
   /// never runs. `on_end` gets later failures, such as a missing program.
   [[nodiscard]] Result<void> start(Launch launch);
 
-  /// TERM to the attempt's process group, and KILL after `grace`.
+  /// Sends TERM to the attempt's process group, and KILL after `grace`.
   void stop(AttemptId attempt, Duration grace);
 
-  /// LeaseBoard::extend() and clear(), and wakes the warden if needed. Extending a lease that holds
+  /// LeaseBoard::extend() and clear(); wakes the warden if needed. Extending a lease that holds
   /// makes no system call.
   void set_lease(LeaseSlot slot, Instant deadline, Duration grace);
   void clear_lease(LeaseSlot slot);
 
-  /// As set_lease(), for the lease of a worker's process, which follows those of its attempts.
+  /// set_lease() for the lease of a worker's process, which follows the leases of its attempts.
   void set_worker_lease(LeaseSlot slot, Instant deadline, Duration grace);
-  /// `follow` is called after each set_lease() and clear_lease(), on their thread. Call it before
-  /// them, and with an empty one when they are over.
+  /// `follow` is called after each set_lease() and clear_lease(), on their thread. Call this before
+  /// them, and with an empty `follow` when they are over.
   void follow_leases(std::function<void(LeaseSlot)> follow) { follow_ = std::move(follow); }
 
-  /// The lock that the warden must release if this process dies.
+  /// Gives the warden the lock that it must release if this process dies.
   void keep_lock(HeldLock lock);
 
   /// Runs `work`, which may wait for a disk, on the thread that writes the logs; waits for it as
@@ -128,20 +128,20 @@ class ProcessHost {
 
  private:
   struct Job {
-    OutputLog tail{"", 0};                ///< no file
+    OutputLog tail{"", 0};                ///< tail only, no file
     std::shared_ptr<LogWriter::Log> log;  ///< null: none
     UniqueFd output;
     UniqueFd writer;  ///< keeps the pipe open: its end of file would only cost a wake-up
     std::function<void(ProcessEnd)> on_end;
     std::function<void(pid_t)> on_pid;
-    pid_t program = 0;  ///< 0: its start was not reported yet
+    pid_t program = 0;  ///< 0: its start is not reported yet
   };
 
   ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd epoll);
 
-  /// Makes the program's input and output; the packet has its ends of them, `job` has ours.
+  /// Makes the program's input and output; the packet gets its ends, `job` gets ours.
   [[nodiscard]] Result<Packet> make_streams(const Launch& launch, Job& job);
-  /// With the mutex. False: the warden is gone.
+  /// Call with the mutex held. False: the warden is gone.
   [[nodiscard]] bool send(Packet& packet);
   void run();
   void read_reports();
@@ -163,15 +163,15 @@ class ProcessHost {
   const UniqueFd epoll_;
   std::function<void(LeaseSlot)> follow_;
 
-  std::mutex mutex_;  // for the members below, and for sending
+  std::mutex mutex_;  // guards the members below, and sending
   Channel channel_;
   std::unordered_map<AttemptId, std::unique_ptr<Job>> jobs_;  // only the host's thread erases
   bool closing_ = false;
   bool warden_gone_ = false;
 
   std::atomic<std::int64_t> step_began_ns_ = 0;  // of the host's thread; 0: it waits for events
-  std::unique_ptr<char[]> buffer_;               // the host's thread only
-  LogWriter logs_;                               // likewise
+  std::unique_ptr<char[]> buffer_;               // used by the host's thread only
+  LogWriter logs_;                               // used by the host's thread only
   std::thread thread_;
 };
 

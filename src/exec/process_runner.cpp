@@ -40,7 +40,7 @@ std::string cause_text(StopCause cause) {
   return kTexts.at(static_cast<std::size_t>(cause));
 }
 
-// Exit 0 counts also after a stop: the job has done its work, and a second run would do it twice.
+// Exit 0 counts even after a stop: the job has done its work, and a second run would do it twice.
 Ending ending_of(const Exited& exited) {
   const bool by_itself = exited.code == CLD_EXITED;
   if (by_itself && exited.status == 0) return Ending::kDone;
@@ -51,13 +51,13 @@ Ending ending_of(const Exited& exited) {
   return Ending::kRetry;
 }
 
-// Program, user, folder and limits are the configuration's, and whether they can be had is a matter
-// of this host: only arguments and environment that are too large may be the task's.
+// Program, user, folder and limits come from the configuration, and this host may lack them. Only
+// arguments and environment that are too large may be the task's fault.
 bool is_tasks_fault(const SpawnFailed& failed) {
   return failed.step == Step::kRun && failed.error == E2BIG;
 }
 
-// What failed before the program could run; empty: running the program itself.
+// The step that failed before the program could run; empty: running the program itself.
 std::string step_text(Step step, const Program& program) {
   switch (step) {
     case Step::kLimits:
@@ -102,15 +102,15 @@ struct Handover {
   bool other_user = false;  // the warden has given the files to this process's user
 };
 
-// Reads the file; std::nullopt if there is none. The job owns the directory, so it may be anything:
-// a link to a file that only we may read, or a FIFO that blocks its opener.
+// Reads the file; std::nullopt if there is none. The job owns the directory, so `path` may be
+// anything: a link to a file that only we may read, or a FIFO that blocks its opener.
 Result<std::optional<std::string>> take_file(const std::string& path, bool other_user) {
   const UniqueFd file{open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
   if (!file && errno == ENOENT) return std::nullopt;
   const bool is_special = !file && (errno == ELOOP || errno == ENXIO);
   if (!file && !is_special) return fail(ErrorCode::kFailed, errno_text());
   struct stat info {};
-  // If it has another name, it may be our own file that another user has linked to.
+  // A file with another name may be our own, linked to by another user.
   if (is_special || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
       info.st_uid != geteuid() || (other_user && info.st_nlink > 1)) {
     return fail(ErrorCode::kFailed,
@@ -151,7 +151,7 @@ void take_handover(const Handover& handover, Exit& exit) {
   }
 }
 
-// Only what is there: on a disk that stands still, a removal waits even for what is not.
+// Removes only existing files: on a disk that stands still, even removing a missing file waits.
 void remove_handover(const Handover& handover, ProcessHost& host) {
   if (handover.commit_path.empty()) return;
   for (const std::string& path : {handover.commit_path, handover.result_path}) {
@@ -170,7 +170,7 @@ Result<std::string> make_scratch(const std::string& directory, const std::option
     return fail(ErrorCode::kFailed, "cannot make the directory " + own + " below state_dir: " +
                                         errno_text() + "; no job can start on this host");
   }
-  // The warden gives it to that user; this process still reads it as a member of its group.
+  // The warden gives it to that user; this process still reads it as a member of the group.
   if (user) chmod(own.c_str(), 0770);
   return own;
 }

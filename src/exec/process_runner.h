@@ -7,11 +7,11 @@
 //   ProcessEnd --> to_exit() --> done? --> take_file(): commit, result --> ExitCallback
 //
 // A job hands over its KV writes and its result in two files, LICTOR_COMMIT and LICTOR_RESULT, in a
-// folder of its user's. The daemon reads them after the end, when no process of the job is left to
+// folder of its user. The daemon reads them after the end, when no process of the job is left to
 // change them. They are untrusted: the job may leave a link to a file that only the daemon may
-// read, or a FIFO that blocks its opener. For a job of another user the warden gives the folder to
-// that user before the start, and the files to the daemon after the end, since only the warden has
-// the right to.
+// read, or a FIFO that blocks its opener. If the job runs as another user, the warden gives the
+// folder to that user before the start, and the files to the daemon after the end, since only the
+// warden may change owners.
 
 #include <cstddef>
 #include <memory>
@@ -31,7 +31,7 @@ namespace lictor::exec {
 /// The meaning of `end` for the task (jobs.md): exit 0 is done, also after a stop; any
 /// other end after a stop is kStopped; 64, 65 and 78 are permanent (sysexits.h: EX_USAGE,
 /// EX_DATAERR, EX_CONFIG); all others are retried, including 75 (EX_TEMPFAIL). A program that could
-/// not run is not started, unless its arguments are too large. `user`: that it ran as.
+/// not run is not started, unless its arguments are too large. `user`: the program's user.
 [[nodiscard]] Exit to_exit(AttemptId attempt, const Program& program, ProcessEnd end,
                            const std::optional<User>& user = {});
 
@@ -43,7 +43,7 @@ struct ProcessOptions {
   std::vector<Limit> limits;
 
   LeaseSlot slot = kNoLease;
-  bool ends_with_lease = true;               ///< false is `on_lease_lost: finish`
+  bool ends_with_lease = true;               ///< false: `on_lease_lost: finish`
   Duration grace = std::chrono::seconds{5};  ///< between TERM and KILL after the daemon's death
 
   std::string log_directory;       ///< "": no logs
@@ -54,7 +54,7 @@ struct ProcessOptions {
   friend bool operator==(const ProcessOptions&, const ProcessOptions&) = default;
 };
 
-/// What execve(2) needs, but for the environment.
+/// The input of execve(2) except for the environment.
 [[nodiscard]] Program make_program(const ProcessOptions& options);
 
 /// Runs a program for each attempt (jobs.md).
@@ -65,7 +65,7 @@ class ProcessRunner : public Runner {
   [[nodiscard]] static Result<std::unique_ptr<ProcessRunner>> create(ProcessHost& host,
                                                                      ProcessOptions options);
 
-  /// Errors: those of ProcessHost::start(). `on_exit` reports a program that cannot be run.
+  /// Errors: as ProcessHost::start(). `on_exit` reports a program that cannot be run.
   [[nodiscard]] Result<void> start(Attempt attempt, Instant deadline,
                                    ExitCallback on_exit) override;
   void stop(AttemptId attempt, std::chrono::milliseconds grace) override {

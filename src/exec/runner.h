@@ -23,17 +23,17 @@ namespace lictor::exec {
 struct Attempt {
   AttemptId id;
   std::string queue;
-  std::string task_id;   ///< as the record says
+  std::string task_id;   ///< as in the record
   std::string task_key;  ///< the whole KV key
-  std::string key_id;    ///< its end: what commands call the task, also where the record differs
+  std::string key_id;    ///< the key's last part: commands name the task by it, whatever its id
   std::string task_type;
   std::uint32_t number = 1;         ///< attempts begun, this one included
   std::uint64_t fencing_token = 0;  ///< ModifyIndex of the claim
-  std::uint32_t partition = 0;      ///< its lease slot is the runner's plus this
+  std::uint32_t partition = 0;      ///< the attempt's lease slot is the runner's plus this
   /// The task's JSON object without lictor's own members.
   std::shared_ptr<const std::string> record;
-  /// Gets the pid of the attempt's program once that is known, on any thread; from runners that
-  /// report it (reports_pid()). May be empty.
+  /// Gets the pid of the attempt's program once it is known, on any thread. Only runners with
+  /// reports_pid() call it. May be empty.
   std::function<void(pid_t)> on_pid{};
 };
 
@@ -45,8 +45,8 @@ struct Attempt {
 using Ending = JobEnding;
 
 /// How an attempt ended. `error` is one line for a person ("exit status 3: no such image", "killed
-/// by signal 9 (SIGKILL)"); `output_tail` the last bytes it printed, valid UTF-8. `commit` and
-/// `result` come from a successful job and are not validated yet.
+/// by signal 9 (SIGKILL)"). `output_tail` is the last output, valid UTF-8. `commit` and `result`
+/// come from a successful job and are not validated yet.
 struct Exit {
   AttemptId attempt;
   Ending ending = Ending::kDone;
@@ -57,10 +57,10 @@ struct Exit {
   /// On kRetry: the least delay before the next attempt, even if the backoff is shorter.
   std::optional<std::chrono::milliseconds> retry_after;
   JobTaken taken = JobTaken::kYes;  ///< if not, `ending` counts only where that goes on
-  /// On kDone: why the result that there was is left out, one line.
+  /// On kDone: why the job's result is left out, one line.
   std::string result_fault;
-  /// The thread that runs on_exit holds no lock and has no other job: on_exit may go on working on
-  /// it, and may call start() and stop().
+  /// The thread that runs on_exit holds no lock and has no other job: `on_exit` may run long and
+  /// may call start() and stop().
   bool spares_thread = false;
 };
 

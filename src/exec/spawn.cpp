@@ -135,8 +135,8 @@ std::vector<const char*> pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-// What the child reads, prepared before the clone. Plain pointers: a sanitizer would instrument the
-// members of containers.
+// Everything the child reads, prepared before the clone. Plain pointers: a sanitizer would
+// instrument the members of containers.
 struct Plan {
   Spawning::Streams streams;
   int cgroup = -1;  // the child joins it
@@ -144,7 +144,7 @@ struct Plan {
   bool drops_capabilities = false;
   const Limit* limits = nullptr;
   std::size_t limit_count = 0;
-  const char* handover_folder = nullptr;  // null: none to give
+  const char* handover_folder = nullptr;  // null: no folder to give
   bool other_user = false;
   uid_t uid = 0;
   gid_t gid = 0;
@@ -154,7 +154,7 @@ struct Plan {
   const char* const* argv = nullptr;
   const char* const* environment = nullptr;
   Step failed_step = Step::kNone;  // only the child writes it
-  int error = 0;                   // likewise
+  int error = 0;                   // only the child writes it
 };
 
 [[noreturn]] LICTOR_BARE void give_up(Plan* plan, Step step, long result) {
@@ -163,13 +163,13 @@ struct Plan {
   while (true) call(SYS_exit_group, 127);
 }
 
-// Ends the child where the step has failed.
+// Ends the child if the step has failed.
 LICTOR_BARE void must(Plan* plan, Step step, long result) {
   if (result < 0) give_up(plan, step, result);
 }
 
-// Gives the folder of handover files to the job's user, as whom the child cannot do it any more.
-// Returns -errno.
+// Gives the handover folder to the job's user. Done before the change of user, which ends the right
+// to. Returns -errno.
 LICTOR_BARE long give_folder(const char* path, uid_t uid) {
   constexpr int kFlags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   const long folder = call(SYS_openat, AT_FDCWD, as_long(path), kFlags);
@@ -180,7 +180,7 @@ LICTOR_BARE long give_folder(const char* path, uid_t uid) {
   return call(SYS_fchownat, folder, as_long(""), static_cast<long>(uid), -1, AT_EMPTY_PATH);
 }
 
-// All are above 2: the warden keeps 0, 1 and 2 open. Returns -errno.
+// Moves the streams into place. All are above 2: the warden keeps 0 to 2 open. Returns -errno.
 LICTOR_BARE long take_streams(const Spawning::Streams& streams) {
   long result = call(SYS_dup3, streams.input, 0, 0);
   if (result >= 0) result = call(SYS_dup3, streams.output, 1, 0);
@@ -224,7 +224,7 @@ LICTOR_BARE int run_child(void* argument) {
     must(plan, Step::kGroups, call(SYS_setgroups, group_count, as_long(plan->groups)));
     must(plan, Step::kGroups, call(SYS_setresgid, gid, gid, gid));
     must(plan, Step::kUser, call(SYS_setresuid, uid, uid, uid));
-    // The change of user has reset it to fs.suid_dumpable, and this memory is the warden's.
+    // The change of user has reset this to fs.suid_dumpable, and this memory is the warden's.
     call(SYS_prctl, PR_SET_DUMPABLE, 0);
   }
   if (plan->drops_capabilities) {
@@ -233,7 +233,7 @@ LICTOR_BARE int run_child(void* argument) {
   }
   must(plan, Step::kDirectory, call(SYS_chdir, as_long(plan->directory)));
 
-  // After the change of user, which would clear it.
+  // After the change of user, which would clear the signal.
   call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
   if (call(SYS_getppid) != plan->parent) give_up(plan, Step::kClone, -ESRCH);
 
@@ -244,7 +244,7 @@ LICTOR_BARE int run_child(void* argument) {
 
 }  // namespace
 
-// Owns all that the plan points to.
+// Owns everything that the plan points to.
 struct Spawning::Block {
   Program program;
   std::string handover_folder;
@@ -263,7 +263,7 @@ Spawning::Spawning(Program program, std::string handover_folder)
   block.environment = pointers(block.program.environment);
 
   if (const rlim_t soft = programs_descriptor_limit(); soft != 0) {
-    // Those of the configuration come after it.
+    // The configured limits come later and win.
     auto& limits = block.program.limits;
     limits.insert(limits.begin(), {RLIMIT_NOFILE, soft, most_descriptors()});
   }
@@ -292,8 +292,7 @@ Spawning::Child Spawning::start(const Streams& streams, int cgroup) {
   block.plan.streams = streams;
   block.stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
 
-  // So that the job may open /dev/stdout by name: the pipe belongs to the daemon's user. Best
-  // effort.
+  // Lets the job open /dev/stdout by name although the pipe is the daemon user's. Best effort.
   for (const int pipe : {streams.output, streams.replies}) {
     if (block.plan.other_user && pipe >= 0) (void)!fchown(pipe, block.plan.uid, block.plan.gid);
   }

@@ -8,13 +8,13 @@
 
 namespace lictor::exec {
 
-/// One child before its execve(2).
+/// Starts one child, up to its execve(2).
 ///
 ///   session, cgroup, handover folder --> descriptors, limits --> groups, user, capabilities --+
 ///                                                                                             |
 ///            execve <-- signals unblocked <-- SIGKILL at the warden's death <-- directory <---+
 ///
-/// A step that fails notes itself and errno in memory of both, and ends the child. The order
+/// A failing step writes its name and errno into shared memory and ends the child. The order
 /// matters: after the change of user the child can give away no folder, and the change clears the
 /// signal for the warden's death.
 ///
@@ -23,13 +23,13 @@ namespace lictor::exec {
 /// child has its own stack, makes only system calls (errno is the parent's), and leaves its error
 /// here.
 ///
-/// The child gets its own session and process group, which have its pid; only 0, 1 and 2 open, and
-/// 3 if it has replies; all signals at their defaults and unblocked; no capabilities, unless the
-/// warden is root; SIGKILL when the warden dies. The caller must have all signals blocked and at
-/// their defaults.
+/// The child gets its own session and process group, named by its pid; open descriptors 0, 1 and 2
+/// only, and 3 if it has replies; all signals at their defaults and unblocked; no capabilities,
+/// unless the warden is root; SIGKILL when the warden dies. The caller must have all signals
+/// blocked and at their defaults.
 class Spawning {
  public:
-  /// The child gives `handover_folder` to the program's other user, if there are both.
+  /// The child gives `handover_folder` to the program's user, if both are given.
   Spawning(Program program, std::string handover_folder);
 
   struct Child {
@@ -38,7 +38,7 @@ class Spawning {
     int error = 0;  ///< errno if there is no child
   };
 
-  /// The descriptors of the child's 0, of its 1 and 2, and of its kRepliesFd; -1: it has none.
+  /// The descriptors that become the child's 0, its 1 and 2, and its kRepliesFd; -1: none.
   struct Streams {
     int input = -1;
     int output = -1;

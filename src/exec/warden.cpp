@@ -23,8 +23,7 @@
 namespace lictor::exec {
 namespace {
 
-// Else the daemon's descriptors, such as sockets from systemd, would stay open as long as a job of
-// a dead daemon runs.
+// Closes inherited descriptors: a dead daemon's sockets would stay open while its jobs run.
 void close_all_but(std::vector<int> kept) {
   std::sort(kept.begin(), kept.end());
   unsigned first = 0;
@@ -37,7 +36,7 @@ void close_all_but(std::vector<int> kept) {
   syscall(SYS_close_range, first, ~0U, 0);
 }
 
-// All signals but those that our own faults raise.
+// All signals except the ones that our own faults raise.
 sigset_t common_signals() {
   sigset_t signals;
   sigfillset(&signals);
@@ -86,7 +85,7 @@ void reset_signals() {
       board,      std::move(channel), std::move(cgroups),   std::move(daemon),
       daemon_pid, std::move(run_id),  options.hang_timeout, std::move(options.release_locks)};
   loop.run();
-  _exit(EXIT_SUCCESS);  // Without the daemon's exit handlers.
+  _exit(EXIT_SUCCESS);  // without the daemon's exit handlers
 }
 
 }  // namespace

@@ -21,10 +21,10 @@ struct Warden {
 };
 
 struct WardenOptions {
-  /// The lock of the state directory; -1: none. The warden inherits it and keeps it until all
-  /// processes of all attempts are gone and all locks are released. So a daemon that gets the lock
-  /// knows that no job of its predecessor runs, unless the warden was killed too (see
-  /// app/state_dir.h), and that no request of it is under way to Consul.
+  /// The lock of the state directory; -1: none. The warden inherits the lock and keeps it until all
+  /// processes of all attempts are gone and all locks are released. So a daemon that gets it knows
+  /// that no job of its predecessor runs, unless the warden was killed too (see app/state_dir.h),
+  /// and that no request of its predecessor is under way to Consul.
   int lock_fd = -1;
   /// While the daemon holds a lock in Consul: if its loop makes no progress (LeaseBoard::beat())
   /// for this long, the warden kills the daemon and its jobs. Zero: only the end of the lease ends

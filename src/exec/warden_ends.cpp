@@ -27,13 +27,13 @@
 namespace lictor::exec {
 namespace {
 
-// Between two looks for ends that bring no signal.
+// The time between two looks for ends that bring no signal.
 constexpr Duration kLookAgain = std::chrono::milliseconds{100};
 
-// How long a debugger may take to pass on the end of its program. Then that counts as killed.
+// How long a debugger may withhold the end of its program. After that the program counts as killed.
 constexpr Duration kTracerPatience = std::chrono::seconds{1};
 
-// How long the reading of marks may take. Then the strays are of unknown attempt.
+// How long the reading of marks may take. After that the strays count as of unknown attempt.
 constexpr Duration kMarkPatience = std::chrono::seconds{1};
 
 struct Mark {
@@ -41,8 +41,8 @@ struct Mark {
   AttemptId attempt;
 };
 
-// Gives a handover file to the daemon's user, if the job's user owns it under this name only. The
-// daemon refuses all others.
+// Gives a handover file to the daemon's user, if the job's user owns it and it has no other name.
+// The daemon refuses all other files.
 void take_file(const std::string& path, uid_t user) {
   const UniqueFd file{open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC)};
   struct stat info {};
@@ -81,7 +81,7 @@ void WardenLoop::kill_daemon(std::string_view why) {
   bool sent = false;
   if (daemon_) {
     sent = syscall(SYS_pidfd_send_signal, daemon_.get(), SIGKILL, nullptr, 0) == 0;
-  } else if (getppid() == daemon_pid_) {  // else its pid may be another process's
+  } else if (getppid() == daemon_pid_) {  // otherwise the pid may be reused
     sent = kill(daemon_pid_, SIGKILL) == 0;
   }
   // A daemon that died by itself still has its jobs on the board: no message.
@@ -100,8 +100,8 @@ void WardenLoop::check_heartbeat() {
   lose_daemon();
 }
 
-// Dead with all its threads and jobs; a closed channel does not prove that. Without a pidfd, a dead
-// daemon is one that is no longer our parent (PR_SET_PDEATHSIG wakes us then).
+// The daemon is dead with all its threads and jobs; a closed channel does not prove that. Without a
+// pidfd, it is dead once it is no longer our parent (PR_SET_PDEATHSIG wakes us then).
 bool WardenLoop::daemon_is_dead() const {
   return daemon_gone_ && !daemon_ && getppid() != daemon_pid_;
 }
@@ -120,7 +120,7 @@ void WardenLoop::release_locks() {
 }
 
 // A daemon may close the channel, live on and read the outputs. Its pidfd reports its end; without
-// one, nothing does.
+// a pidfd, nothing does.
 void WardenLoop::lose_channel() {
   // A daemon that exits in order only ends its direction (Channel::finish_sending) and waits for
   // us. It has released its locks itself.
@@ -261,7 +261,7 @@ void WardenLoop::sweep() {
   if (look_again && look_at_ == Instant::max()) look_at_ = after(boot_now(), kLookAgain);
 }
 
-// Has a helper read the marks of strays. True: of some it is not known yet which they have.
+// Has a helper read the marks of strays. True: some marks are still unread.
 bool WardenLoop::reads_marks() {
   if (mark_reader_ && (!helpers_.runs(mark_reader_->helper) || boot_now() >= mark_reader_->until)) {
     for (Mark mark; read(mark_reader_->answers.get(), &mark, sizeof mark) == sizeof mark;) {
@@ -288,7 +288,7 @@ bool WardenLoop::reads_marks() {
   return mark_reader_.has_value();
 }
 
-// False: its tracer has not passed it on yet.
+// False: the tracer still withholds the end.
 bool WardenLoop::read_exit(AttemptId id, Attempt& attempt) {
   if (attempt.exit) return true;
   siginfo_t info{};

@@ -8,7 +8,7 @@ namespace lictor::exec {
 void emit(std::string_view message);
 /// Whether emit() writes a JSON object. Set before the warden is started.
 inline bool emits_json = false;
-/// Whether standard error is systemd's journal, which stamps lines itself. Set likewise.
+/// Whether standard error is systemd's journal, which stamps lines itself. Set likewise
 inline bool emits_journal = false;
 
 }  // namespace lictor::exec

@@ -17,7 +17,7 @@
 namespace lictor::exec {
 namespace {
 
-// The source of an event; from kFirstAttempt on, an attempt's output.
+// The source of an event; ids from kFirstAttempt on: the output of an attempt.
 enum : std::uint64_t { kChannel, kDaemon, kTimer, kSignals, kLooks, kFirstAttempt };
 
 // Orders read in one go, so that a burst does not delay a deadline.
@@ -51,7 +51,7 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, Cgroups cgroups
   if (!epoll_ || !ends_ || !timer_ || !signals_ || !looks_) {
     emit("cannot make the warden's file descriptors: " + errno_text() +
          "; raise the limit of open files");
-    _exit(EXIT_FAILURE);  // To the daemon, the warden has died.
+    _exit(EXIT_FAILURE);  // For the daemon this is the warden's death.
   }
   channel_.watch_in(epoll_.get(), kChannel);
   if (daemon_) must_watch(epoll_.get(), EPOLL_CTL_ADD, daemon_.get(), EPOLLIN, kDaemon);
@@ -139,7 +139,7 @@ void WardenLoop::read_orders() {
     if (auto order = decode_order(packet.bytes)) {
       std::visit([&](auto& one) { obey(one, packet); }, *order);
     } else if (const AttemptId id = spawn_head(packet.bytes)) {
-      send(SpawnFailed{id, Step::kInputOutput, EMFILE});  // No descriptor for a long order.
+      send(SpawnFailed{id, Step::kInputOutput, EMFILE});  // no descriptor for a long order
     }
   }
 }
@@ -151,7 +151,7 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   if (packet.fds.size() != (spawn.is_worker ? 4U : 3U)) {
     return send(SpawnFailed{spawn.attempt, Step::kInputOutput, EMFILE});
   }
-  // The daemon may have hung since its decision.
+  // The daemon may have hung since it decided this.
   if (spawn.ends_with_lease && !board_.holds(spawn.slot, boot_now())) {
     return send(SpawnFailed{spawn.attempt, Step::kLease, 0});
   }
@@ -182,7 +182,7 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   const Attempt& attempt = place->second;
   strays_.program_started(id, attempt.pid, attempt.cgroup);
   must_watch(ends_.get(), EPOLL_CTL_ADD, attempt.pidfd.get(), EPOLLIN, id.value);
-  // Only now: if the daemon is gone, this stops all attempts.
+  // Report only now: if the daemon is gone, this stops all attempts.
   if (attempt.spawning.failed_step() == Step::kNone) send(Started{id, attempt.pid});
   const LeaseSlot slot = attempt.order.slot;
   if (attempt.order.ends_with_lease && slot != kNoLease && board_.deadline(slot) < armed_) {
@@ -208,7 +208,7 @@ void WardenLoop::send(const Report& report) {
 
 // --- Waiting
 
-// Only while the daemon holds a lock that another host could take.
+// Checks the heartbeat only while the daemon holds a lock that another host could take.
 void WardenLoop::watch_heartbeat() {
   const bool look = hang_watch_.enabled() && !daemon_gone_ && locks_.holds_any();
   if (std::exchange(looking_, look) == look) return;

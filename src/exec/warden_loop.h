@@ -1,8 +1,8 @@
 #pragma once
 
-// One thread that must never be late: a deadline that is missed lets a job run on while another
-// host already leads. So nothing in the loop waits, and each turn has the same order: first what
-// the sources say, then what is due.
+// One thread that must never be late: a missed deadline lets a job run on while another host
+// already leads. So nothing in the loop waits, and each turn has the same order: first read all
+// sources, then act on deadlines.
 //
 //   channel   orders: start, stop, a lease changed, a lock -----------+
 //   daemon    its pidfd: it is dead, so all attempts are stopped      |
@@ -14,12 +14,12 @@
 //             leases --> kills --> sweep --> timer armed --> locks of a dead daemon released
 //
 // An attempt is over only when every process that it started is gone, since only then may another
-// host run the task again. The end of the program kills its process group. What left that group is
+// host run the task again. The end of the program kills its process group. A process outside it is
 // a stray: it lost its parent and became the warden's child. Each sweep searches the children for
 // strays, finds their attempt by cgroup, session, group or environment, and kills those of ended
 // attempts. Their deaths bring SIGCHLD and the next sweep; the attempt is reported after the last.
 //
-// warden_loop.cpp has the turn and the orders, warden_ends.cpp all that ends an attempt.
+// warden_loop.cpp has the turn and the orders, warden_ends.cpp the end of attempts.
 
 #include <sys/types.h>
 
@@ -65,10 +65,10 @@ class WardenLoop {
     pid_t pid = -1;
     UniqueFd pidfd;
     UniqueFd output;  ///< the daemon reads it as long as it lives
-    uid_t uid = 0;    ///< that owns order.handover_files
+    uid_t uid = 0;    ///< the owner of order.handover_files
     std::optional<Cgroups::Group> cgroup;
     StopCause cause = StopCause::kNone;  ///< the first; a program that ended by itself has none
-    Instant kill_at = Instant::max();    ///< the earliest of all that asked for its end
+    Instant kill_at = Instant::max();    ///< the earliest of all orders to end it
     bool killed = false;
     bool ended = false;  ///< its program is a zombie, so its pid and process group stay valid
     Instant ended_at{};
@@ -115,7 +115,7 @@ class WardenLoop {
 
   UniqueFd epoll_;
   /// An epoll set of the programs' pidfds. It wakes nobody: the SIGCHLD that follows does, and then
-  /// one call finds all that ended.
+  /// one call finds all ended programs.
   UniqueFd ends_;
   UniqueFd timer_;
   UniqueFd signals_;

@@ -41,8 +41,8 @@ template <class T>
 concept Plain = std::has_unique_object_representations_v<T>;
 
 // A message: the index of its type in the variant, one byte, then its members one after the other;
-// texts and lists begin with their length in 32 bits. The warden is the more privileged end, so
-// the Reader trusts nothing: whatever is cut short, or too long, is no message.
+// texts and lists begin with their length in 32 bits. The warden is the more privileged end, so the
+// Reader trusts nothing: bytes cut short, or too many, are no message.
 class Writer {
  public:
   void put(const Plain auto& number) {

@@ -44,7 +44,7 @@ struct Limit {
   friend bool operator==(const Limit&, const Limit&) = default;
 };
 
-/// What execve(2) needs.
+/// The input of execve(2).
 struct Program {
   std::vector<std::string> argv;         ///< not empty; argv[0] is a path
   std::vector<std::string> environment;  ///< "NAME=VALUE"
@@ -59,9 +59,9 @@ inline constexpr int kRepliesFd = 3;
 // Orders, from the daemon to the warden.
 
 /// Comes with three descriptors: the program's standard input, and the writing and the reading end
-/// of its output pipe. The warden keeps the reading end: else, after the daemon's death, a job that
-/// cleans up after TERM would die of SIGPIPE when it prints. A worker (src/worker) has a fourth:
-/// where it writes its replies, which becomes its kRepliesFd.
+/// of its output pipe. The warden keeps the reading end: otherwise, after the daemon's death, a job
+/// that cleans up after TERM would die of SIGPIPE when it prints. A worker (src/worker) has a
+/// fourth: the writing end for its replies, which becomes its kRepliesFd.
 struct Spawn {
   AttemptId attempt;
   LeaseSlot slot = kNoLease;
@@ -71,8 +71,8 @@ struct Spawn {
   /// user before the start, and the files to the daemon's user after the end.
   std::string handover_folder;
   std::vector<std::string> handover_files;
-  /// It has attempts of any lease, one after the other: no lock is released while it lives. The
-  /// lease of `slot` is its own.
+  /// A worker runs attempts of any lease, one after the other: no lock is released while it lives.
+  /// `slot` is the lease of the worker itself.
   bool is_worker = false;
   Program program;
 };
@@ -90,7 +90,7 @@ struct HeldLock {
   LeaseSlot slot = kNoLease;
   std::string session;      ///< "": none
   std::uint64_t index = 0;  ///< the leader key's ModifyIndex, if the session is known to hold it
-  std::string value;        ///< of the leader key: its holder
+  std::string value;        ///< the leader key's value: its holder
   std::uint32_t partitions = 1;  ///< of the queue
   /// Set by the warden: the session holds other locks, whose jobs have not ended.
   bool keeps_session = false;
@@ -122,7 +122,7 @@ struct SpawnFailed {
   int error = 0;  ///< errno
 };
 
-/// The program's process exists. SpawnFailed may still follow, where it could not run the program.
+/// The program's process exists. SpawnFailed may follow if the process cannot run the program.
 struct Started {
   AttemptId attempt;
   pid_t pid = 0;
@@ -148,7 +148,7 @@ using Report = std::variant<SpawnFailed, Started, Exited>;
 [[nodiscard]] std::optional<Order> decode_order(std::string_view bytes);
 [[nodiscard]] std::optional<Report> decode_report(std::string_view bytes);
 
-/// The attempt of a Spawn that was cut to its first bytes; no id: it is no Spawn.
+/// The attempt of a Spawn that was cut to its first bytes; no id: the message is no Spawn.
 [[nodiscard]] AttemptId spawn_head(std::string_view bytes);
 
 }  // namespace lictor::exec

@@ -24,8 +24,8 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kSocketsAtOnce = 32;
 
-// Consul's words for "this agent has no leader to ask" (its agent/structs/errors.go), and a limit
-// of this agent that is reached. Another address may do better.
+// Consul's words for "this agent has no leader to ask" (its agent/structs/errors.go), and for a
+// limit of this agent. Another address may do better.
 bool should_ask_elsewhere(const Response& response) {
   if (http::over_limit(response)) return true;
   if (response.status < 500) return false;
@@ -95,7 +95,7 @@ Result<void> ConsulClient::start() {
       !opened) {
     return opened;
   }
-  // As with the consul command, ca_file wins over ca_path.
+  // ca_file wins over ca_path, as with the consul command.
   const std::string ca_path = options.ca_file.empty() ? options.ca_path : std::string{};
   if (auto opened = ca_bundle_.open({}, ca_path, tuning_.check_ca_path_every); !opened) {
     return opened;
@@ -155,7 +155,7 @@ void ConsulClient::send(RequestId id, Request request, Callback done, Instant se
     live_.emplace(id, std::move(transfer));
     start_waiting(now);
   }
-  act_on_time();  // a request with an open connection is sent now
+  act_on_time();  // an open connection sends the request now
 }
 
 int ConsulClient::on_socket(CURL*, curl_socket_t socket, int what, void* self, void*) {
@@ -164,13 +164,13 @@ int ConsulClient::on_socket(CURL*, curl_socket_t socket, int what, void* self, v
       ((what & CURL_POLL_IN) != 0 ? EPOLLIN : 0U) | ((what & CURL_POLL_OUT) != 0 ? EPOLLOUT : 0U);
   if (events != 0) {
     consul_client.watch(socket, events);
-  } else {  // A socket that is closed already is no longer in the epoll set.
+  } else {  // A closed socket is no longer in the epoll set.
     epoll_ctl(consul_client.epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
   }
   return 0;
 }
 
-// The socket may be in the epoll set or not: closing removes it, and its number is used again.
+// The socket may or may not be in the epoll set: closing removes it, and its number is used again.
 void ConsulClient::watch(int socket, std::uint32_t events) const {
   epoll_event event{};
   event.events = events;
@@ -213,7 +213,7 @@ void ConsulClient::act_on_time() {
 }
 
 // Reads while the events fill the array, then works until libcurl wants nothing more at once: a
-// callback that sends has its request under way before the owner waits again.
+// request sent by a callback is under way before the owner waits again.
 void ConsulClient::step(milliseconds wait) {
   std::array<epoll_event, kSocketsAtOnce> events{};
   int count = 0;
@@ -258,14 +258,14 @@ bool ConsulClient::is_held(Instant now) {
   return held;
 }
 
-// A request that was held back could not be sent. Its time-out is for Consul to answer in.
+// A request that was held back could not be sent. Its time-out covers only Consul's answer.
 void ConsulClient::restart_clocks(Instant now) {
   for (const RequestId id : waiting_) {
     const auto found = live_.find(id);
     if (found == live_.end() || found->second->request.urgent) continue;
     found->second->deadline = now + found->second->request.timeout;
   }
-  waiting_expires_ = Instant::min();  // expire_waiting() looks for the first of them
+  waiting_expires_ = Instant::min();  // expire_waiting() then looks for the first deadline
 }
 
 void ConsulClient::start_waiting(Instant now) {
@@ -282,7 +282,7 @@ void ConsulClient::start_waiting(Instant now) {
   waiting_expires_ = Instant::max();
 }
 
-// Held back with the rest: a query that is refused each turn would use up the limits.
+// Watches are held back with the rest: refusals in each turn would use up the limits.
 void ConsulClient::start_polls(Instant now) {
   if (is_held(now)) return;
   while (const auto turn = turns_.next(now)) {
@@ -293,7 +293,7 @@ void ConsulClient::start_polls(Instant now) {
   }
 }
 
-// The answer says that nothing has changed, and there is time left.
+// Whether the answer shows no change and there is time left.
 bool ConsulClient::takes_turns(const Transfer& transfer, Instant now) const {
   const Response& response = transfer.response;
   const auto& watch = transfer.request.watch;
@@ -412,7 +412,7 @@ void ConsulClient::cancel(RequestId id) {
   finish(std::move(node.mapped()));
 }
 
-// Callbacks may send more, which is cancelled too.
+// Cancels also the requests that callbacks send meanwhile.
 void ConsulClient::cancel_all() {
   while (!live_.empty()) cancel(live_.begin()->first);
   waiting_.clear();

@@ -16,12 +16,12 @@
 //                      time-out: kNotSent; cancel(): kCancelled
 //
 // The rule above all others: a write is sent once. A request goes to the next address only if
-// Consul has read nothing of it (kNotSent). Else a failure is kLost: the write may have been
+// Consul has read nothing of it (kNotSent). Any other failure is kLost: the write may have been
 // carried out, even later (consul.md 6.5), and only the caller can find out.
 //
-// A step does all work that is possible: libcurl's sockets and timers, finished requests, those
-// whose time is over, then new starts in the places that became free. Callbacks run within it and
-// may call send() and cancel(), so no iterator is held across a callback.
+// A step does all possible work: libcurl's sockets and timers, finished requests, expired ones,
+// then new starts in the places that became free. Callbacks run within it and may call send() and
+// cancel(), so no iterator is held across a callback.
 
 #include <sys/epoll.h>
 
@@ -46,23 +46,23 @@
 
 namespace lictor::net {
 
-/// Which address to ask next. One that failed is avoided for a while; the earliest in the list that
-/// is not avoided is preferred, so that the local agent, listed first, is returned to. A passive
-/// object of the network thread.
+/// Chooses the next address. A failed one is avoided for a while; the earliest in the list that is
+/// not avoided is preferred, so that the local agent, listed first, is used again. A passive object
+/// of the network thread.
 class Failover {
  public:
-  static constexpr std::size_t kMaxAddresses = 64;  ///< a request keeps those it tried in one word
+  static constexpr std::size_t kMaxAddresses = 64;  ///< a request keeps the tried ones in a word
 
   Failover(std::size_t addresses, Duration avoid_for)
       : avoid_for_(avoid_for), avoided_until_(addresses) {}
 
-  /// The address to try, of those whose bit in `tried` is not set; std::nullopt if all were.
+  /// The next address whose bit in `tried` is not set; std::nullopt if all bits are set.
   [[nodiscard]] std::optional<std::size_t> next(Instant now, std::uint64_t tried) const {
     std::optional<std::size_t> best;
     for (std::size_t i = 0; i < avoided_until_.size(); ++i) {
       if ((tried >> i & 1U) != 0) continue;
       if (avoided_until_[i] <= now) return i;
-      // All failed lately: the one whose failure is oldest is the likeliest to be back.
+      // All failed lately: the address with the oldest failure is the likeliest to be back.
       if (!best || avoided_until_[i] < avoided_until_[*best]) best = i;
     }
     return best;
@@ -80,9 +80,9 @@ class Failover {
 /// for next_deadline(), and calls step(). Transport does so on its own thread. An owner with a loop
 /// saves two changes of thread for each request.
 ///
-/// Not thread safe, but for wake(): everything else on one thread. Nothing in it blocks.
+/// Not thread safe except for wake(): all other calls on one thread. No call blocks.
 ///
-/// Destruction ends all of them with kCancelled. A callback that answers kCancelled with another
+/// Destruction ends all requests with kCancelled. A callback that answers kCancelled with another
 /// send() would keep the destructor from ever returning.
 class ConsulClient {
  public:
@@ -96,7 +96,7 @@ class ConsulClient {
   /// Begins to send at once when there is a place. `done` runs exactly once and must not block:
   /// within step(), or within send(), cancel() or the destructor.
   RequestId send(Request request, Callback done);
-  /// Takes a request that was given its id, and sent, elsewhere.
+  /// Sends a request that got its id, and its time of sending, elsewhere.
   void send(RequestId id, Request request, Callback done, Instant sent_at);
   /// As Transport::cancel(); the callback runs before it returns.
   void cancel(RequestId request);
@@ -104,13 +104,13 @@ class ConsulClient {
   /// From any thread: makes fd() readable.
   void wake() noexcept { wake_.wake(); }
 
-  /// Readable when there is something to do. An epoll instance: to be polled, not read.
+  /// Readable when there is work to do. An epoll instance: to be polled, not read.
   [[nodiscard]] int fd() const { return epoll_.get(); }
-  /// Sends and receives what is possible, waiting up to `wait`, and runs the callbacks of finished
-  /// requests.
+  /// Sends and receives as much as possible, waiting up to `wait`, and runs the callbacks of
+  /// finished requests.
   void step(std::chrono::milliseconds wait = {});
   [[nodiscard]] Instant next_deadline() const;
-  /// Nothing is under way or waits.
+  /// Whether no request is under way or waits.
   [[nodiscard]] bool idle() const { return live_.empty(); }
 
  private:
@@ -131,15 +131,15 @@ class ConsulClient {
   void start_polls(Instant now);
   /// `held`: Consul's limits hold back all but urgent requests.
   [[nodiscard]] bool has_place(const Transfer& transfer, bool held) const;
-  /// Whether they do. When they end, the time-outs of the requests that waited begin anew.
+  /// Whether Consul's limits hold requests back. Time-outs of waiting ones start when that ends.
   [[nodiscard]] bool is_held(Instant now);
   void restart_clocks(Instant now);
   [[nodiscard]] bool takes_turns(const Transfer& transfer, Instant now) const;
   void expire_waiting(Instant now);
   void attempt(Instant now, TransferPtr transfer);
   void collect_done();
-  /// One attempt is over: tells failover and backoff. Then it tries the next address, lets a watch
-  /// wait for its next turn, or finishes.
+  /// Ends one attempt and reports it to failover and backoff. Then it tries the next address, lets
+  /// a watch wait for its next turn, or finishes.
   void conclude(TransferPtr transfer, CURLcode code);
   void withdraw(Transfer& transfer);
   /// Runs the callback last, when the client is consistent: it may send the next request.
@@ -155,10 +155,10 @@ class ConsulClient {
 
   CurlMulti multi_;
   Instant timer_ = Instant::max();                   // when libcurl wants to be called
-  bool uncollected_ = false;                         // something may be done
+  bool uncollected_ = false;                         // some request may be done
   std::unordered_map<RequestId, TransferPtr> live_;  // running and waiting
   std::deque<RequestId> waiting_;                    // some may be gone from live_
-  Instant waiting_expires_ = Instant::max();         // no later than the first deadline of them
+  Instant waiting_expires_ = Instant::max();         // no later than the first deadline in waiting_
   std::size_t short_running_ = 0;
   PollTurns turns_;
   const std::shared_ptr<RateBackoff> backoff_;

@@ -25,13 +25,13 @@ constexpr milliseconds kLongestWait{60'000};  // deadlines and wake-ups come soo
 
 thread_local bool is_network_thread = false;
 
-// A thread that drives a ConsulClient. The others put orders into the inbox and wake it.
+// A thread that drives a ConsulClient. Other threads put orders into the inbox and wake it.
 //
 //   send(), cancel() --> inbox_ --wake()--> take_orders() --> ConsulClient::step() --> callbacks
 //
-// The id and the time of a request are taken in send(): the time-out runs from there, and a
-// cancel() that follows at once finds its request, since orders keep their sequence. At the end the
-// thread cancels all, and then what the callbacks have sent meanwhile, until nothing is left.
+// send() assigns a request's id and time: the time-out runs from there, and a cancel() that follows
+// at once finds its request, since orders keep their sequence. At the end the thread cancels all
+// requests, and then those that the callbacks sent meanwhile, until none is left.
 class CurlTransport final : public Transport {
  public:
   explicit CurlTransport(std::unique_ptr<ConsulClient> consul_client);
@@ -107,7 +107,7 @@ void CurlTransport::run() {
   is_network_thread = false;
 }
 
-// False once the transport is to stop.
+// Returns false once the transport must stop.
 bool CurlTransport::take_orders() {
   std::vector<Order> orders;
   bool stopping = false;

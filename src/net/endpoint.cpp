@@ -21,7 +21,7 @@ tl::unexpected<Error> bad_address(std::string_view address, const std::string& e
 
 bool is_host_name(std::string_view text) { return text.size() <= 253 && is_word(text, ".-_"); }
 
-// "[::1]", "[fe80::1%eth0]"
+// An IPv6 address in brackets: "[::1]", "[fe80::1%eth0]"
 bool is_bracketed_ipv6(std::string_view text) {
   if (text.size() < 4 || text.front() != '[' || text.back() != ']') return false;
   text = text.substr(1, text.size() - 2);
@@ -48,7 +48,7 @@ Result<Endpoint> parse_unix(std::string_view address, std::string_view path) {
 }  // namespace
 
 bool has_no_scheme(std::string_view address) {
-  // "http:/x" has one, a wrong one; "host:8500" has none.
+  // "http:/x" has a scheme, although a wrong one; "host:8500" has none.
   return address.find(":/") == std::string_view::npos;
 }
 
@@ -59,7 +59,7 @@ Result<Endpoint> parse_endpoint(std::string_view address, std::string_view tls_s
   const std::string_view scheme = bare ? "http" : address.substr(0, end);
   std::string_view rest = bare ? address : address.substr(end == kNone ? address.size() : end + 3);
   if (scheme == "unix") return parse_unix(address, rest);
-  // Before any message that quotes the address: it may hold a password.
+  // Check this before any message that quotes the address: it may hold a password.
   if (const std::size_t at = address.rfind('@'); at != kNone) {
     return bad_address(address.substr(at + 1), "no user and password before the host",
                        "give them as basic_auth or CONSUL_HTTP_AUTH");

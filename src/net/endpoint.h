@@ -1,6 +1,6 @@
 #pragma once
 
-// An agent's certificate often bears a name such as server.dc1.consul, which no resolver need know,
+// An agent's certificate often bears a name such as server.dc1.consul, which need not resolve,
 // while the address is 10.0.0.5. With tls_server_name, `origin` has the certificate's name, for
 // SNI, the Host header and the check, and `connect_to` sends the connection to the address.
 
@@ -11,13 +11,13 @@
 
 namespace lictor::net {
 
-/// One address of Consul's HTTP API, taken apart.
+/// One parsed address of Consul's HTTP API.
 struct Endpoint {
   enum class Kind { kHttp, kHttps, kUnix };
 
   Kind kind = Kind::kHttp;
   std::string address;  ///< as configured; without user and password, for messages
-  std::string origin;   ///< what a target is appended to: "http://127.0.0.1:8500"
+  std::string origin;   ///< prefix of a target: "http://127.0.0.1:8500"
   std::string unix_path;
   /// libcurl's CURLOPT_CONNECT_TO: where to connect while `origin` names the certificate's host.
   std::string connect_to;
@@ -30,7 +30,7 @@ struct Endpoint {
 [[nodiscard]] Result<Endpoint> parse_endpoint(std::string_view address,
                                               std::string_view tls_server_name);
 
-/// Whether `address` says neither http, https nor unix.
+/// Whether `address` names neither http, https nor unix.
 [[nodiscard]] bool has_no_scheme(std::string_view address);
 
 }  // namespace lictor::net

@@ -18,7 +18,7 @@ std::optional<std::string> read(const GetEnv& get_env, const char* name) {
   return value;
 }
 
-// Takes the words of Go's strconv.ParseBool, by which consul reads them.
+// Takes the words of Go's strconv.ParseBool, as consul does.
 Result<bool> read_bool(const GetEnv& get_env, const char* name, bool default_value) {
   constexpr std::array<std::string_view, 6> kTrue{"1", "t", "T", "true", "TRUE", "True"};
   constexpr std::array<std::string_view, 6> kFalse{"0", "f", "F", "false", "FALSE", "False"};

@@ -7,16 +7,16 @@
 
 namespace lictor::net {
 
-/// As std::getenv: nullptr when the variable is not set.
+/// Like std::getenv: nullptr if the variable is not set.
 using GetEnv = std::function<const char*(const char* name)>;
 
-/// Lays Consul's environment variables over `base`, as the consul command honours them
+/// Consul's environment variables override `base`, as the consul command honours them
 /// (developer.hashicorp.com/consul/commands, "Environment Variables"): CONSUL_HTTP_ADDR,
 /// CONSUL_HTTP_TOKEN, CONSUL_HTTP_TOKEN_FILE, CONSUL_HTTP_AUTH, CONSUL_HTTP_SSL,
 /// CONSUL_HTTP_SSL_VERIFY, CONSUL_CACERT, CONSUL_CAPATH, CONSUL_CLIENT_CERT, CONSUL_CLIENT_KEY,
 /// CONSUL_TLS_SERVER_NAME, CONSUL_NAMESPACE, CONSUL_PARTITION. An empty variable counts as not set.
 /// CONSUL_HTTP_SSL turns an address without a scheme, and the default one, to https. Errors:
-/// kInvalid, naming the variable: a boolean that is none.
+/// kInvalid, naming the variable: a value that is no boolean.
 [[nodiscard]] Result<Options> options_from_environment(Options base, const GetEnv& get_env);
 
 }  // namespace lictor::net

@@ -10,13 +10,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The others get places for slices of this length before the prompt queries get places for good.
+// Prompt queries get places of their own only if the others can still have slices of this length.
 constexpr milliseconds kModestSlice{200};
-// Of the places: so one is free soon when a query is due.
+// The used share of the places: so one is free soon when a query is due.
 constexpr double kShare = 0.9;
-// Consul may answer at once though nothing has changed: no loop.
+// Consul may answer at once although nothing has changed: avoids a loop.
 constexpr milliseconds kEarly{500};
-// An answer is paid for with so many times its cost before the query is asked again.
+// After an answer the query pauses for this many times its cost.
 constexpr int kPrice = 10;
 
 double ms(milliseconds time) { return static_cast<double>(time.count()); }
@@ -50,7 +50,7 @@ void PollTurns::remove(RequestId query) {
   queries_.erase(at);
 }
 
-// Places that are theirs alone.
+// The places reserved for prompt queries.
 std::size_t PollTurns::for_prompt() const {
   const double needed =
       std::ceil(static_cast<double>(others_.count) * ms(kModestSlice) / ms(kRound));
@@ -64,7 +64,7 @@ bool PollTurns::has_place(bool prompt) const {
   return prompt ? prompt_.running < for_prompt() : others_.running < places_ - for_prompt();
 }
 
-// As long as the places allow, if each query is asked once a round.
+// The longest slice that the places allow if each query is asked once a round.
 milliseconds PollTurns::slice(bool prompt) const {
   const std::size_t places = prompt ? for_prompt() : places_ - for_prompt();
   const std::size_t count = prompt ? prompt_.count : others_.count;

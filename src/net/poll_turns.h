@@ -1,20 +1,20 @@
 #pragma once
 
-// Which of the blocking queries are under way, where there are more of them than connections.
+// Chooses which blocking queries are under way if there are more of them than connections.
 //
-// While all fit, each waits for as long as its caller wants. Else they take turns. A query that
-// work waits for (new tasks, a lock that may become free) is asked every kPromptRound, the others
-// every kRound, and each time Consul holds it for a slice of that: as long a slice as the places
-// allow, so that most changes are seen at once and the others at the next turn. The prompt ones
-// come first: the others get what is left, but never less than half of the places if they need it.
-// Of each kind, new queries go before those that have had their turn: the answer may be there
+// While all fit, each waits for as long as its caller wants. Otherwise they take turns. A query
+// that work waits for (new tasks, a lock that may become free) is asked every kPromptRound, the
+// others every kRound. Each time Consul holds the query for a slice of the round: as long a slice
+// as the places allow, so that most changes are seen at once and the others at the next turn. The
+// prompt ones come first: the others get the remaining places, but never less than half of the
+// places if they need it. New queries of each kind go before older ones: their answer may be there
 // already.
 //
-// One query for several queues would be no remedy: a prefix that holds them all also holds all of
-// their tasks, every write of any queue would wake it, and Consul would walk through all keys each
-// time (consul.md 11); and queues may lie anywhere.
+// One query for several queues would not help: a prefix that holds them all also holds all of their
+// tasks, every write of any queue would wake it, and Consul would walk through all keys each time
+// (consul.md 11); and queues may lie anywhere.
 //
-// A queue that is led from here asks one prompt query and three others: one request a second.
+// A queue led from here asks one prompt query and three others: one request a second.
 
 #include <chrono>
 #include <cstddef>
@@ -34,16 +34,16 @@ class PollTurns {
  public:
   static constexpr std::chrono::milliseconds kPromptRound{2'000};
   static constexpr std::chrono::milliseconds kRound{6'000};
-  /// Where even this is too long, because there are so many, a turn comes later than its round.
+  /// If there are so many queries that even this is too long, a turn comes later than its round.
   static constexpr std::chrono::milliseconds kLeastSlice{50};
 
-  /// `expected`: as many queries as there may be. If they do not all fit, none waits for longer
-  /// than its round from the start, so that no later one has to wait for long.
+  /// `expected`: the most queries that there may be. If they do not all fit, none waits for longer
+  /// than its round from the start, so that no later query has to wait for long.
   PollTurns(std::size_t places, std::size_t expected) : places_(places), expected_(expected) {}
 
-  /// A new query is due at once, before those that have had a turn.
+  /// Adds a query. It is due at once, before queries that have had a turn.
   void add(Instant now, RequestId query, const http::Watch& watch);
-  /// Of one that is not there: no effect.
+  /// Removes a query; without effect if it is not there.
   void remove(RequestId query);
 
   /// How long Consul is to hold the query from now on.
@@ -51,12 +51,12 @@ class PollTurns {
     RequestId query;
     std::chrono::milliseconds wait;
   };
-  /// The next to be asked, now under way; std::nullopt if none is due, or no place is free.
+  /// The next query to ask, now under way; std::nullopt if none is due, or no place is free.
   [[nodiscard]] std::optional<Turn> next(Instant now);
-  /// Its turn is over, and it gets another. `cost`: of the answer; a tenth of the time at most.
+  /// Ends a turn of the query; another follows. `cost`: of the answer; a tenth of the time at most.
   void ended(Instant now, RequestId query, Duration cost);
 
-  /// When next() has one, if no place becomes free before.
+  /// When next() has a query, if no place becomes free before.
   [[nodiscard]] Instant next_deadline() const;
 
  private:
@@ -64,8 +64,8 @@ class PollTurns {
     bool prompt = false;
     bool is_new = true;
     bool running = false;
-    Instant until{};    // the caller wants an answer then
-    Instant started{};  // its turn
+    Instant until{};    // when the caller wants an answer
+    Instant started{};  // when its turn began
     Instant due{};      // when not running
   };
   using Queries = std::map<RequestId, Query>;

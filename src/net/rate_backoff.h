@@ -1,14 +1,14 @@
 #pragma once
 
 // How all clients of a process together obey Consul's limits. A refusal holds every request back,
-// not only the one that was refused: each further one would be refused too, and use up what the
-// renewals of sessions need.
+// not only the refused one: each further one would be refused too, and use up what the renewals of
+// sessions need.
 //
 //   free --refused--> held (0.5 s, doubled with each refusal in a row, 5 s at most) --> free
 //
-// Requests that are under way together are refused together, which is one refusal and not a row of
-// them: a request counts only if it was sent after the last pause. Urgent requests are sent all the
-// same, since a session that is not renewed costs more than a refusal.
+// Refusals of requests that were under way together count as one, not as several in a row: a
+// request counts only if it was sent after the last pause. Urgent requests are sent all the same,
+// since a session that is not renewed costs more than a refusal.
 
 #include <algorithm>
 #include <array>
@@ -26,7 +26,7 @@ class RateBackoff {
   static constexpr Duration kFirst = std::chrono::milliseconds{500};
   static constexpr Duration kLongest = std::chrono::seconds{5};
 
-  /// Chance, so that many daemons do not come back at one instant, is drawn from `random`.
+  /// `random` spreads the pauses, so that many daemons do not come back at one instant.
   explicit RateBackoff(Random random) : random_(random) {}
 
   /// Only urgent requests may be sent before this.
@@ -37,8 +37,8 @@ class RateBackoff {
 
   /// Consul counts reads and writes apart: an accepted read says nothing of the next write.
   enum class Kind { kRead, kWrite };
-  /// A request that was sent at `sent` was refused. One that was sent before the last pause was
-  /// over says nothing new.
+  /// A request sent at `sent` was refused. If it was sent before the end of the last pause, it is
+  /// ignored.
   void refused(Instant now, Instant sent, Kind kind) {
     const std::lock_guard lock{mutex_};
     if (sent < held_until_) return;
@@ -48,7 +48,7 @@ class RateBackoff {
     const Duration drawn{static_cast<Duration::rep>(static_cast<double>(pause.count()) * chance)};
     held_until_ = now + std::clamp(drawn, kFirst, kLongest);
   }
-  /// It was not.
+  /// A request sent at `sent` was accepted.
   void accepted(Instant sent, Kind kind) {
     const std::lock_guard lock{mutex_};
     if (sent >= held_until_) pauses_[static_cast<std::size_t>(kind)] = {};

@@ -62,7 +62,7 @@ Result<void> check_tls_files(const Options& options) {
     LICTOR_TRY([[maybe_unused]] const auto cert,
                read_pem("client_cert", options.client_cert, kCertificate));
     LICTOR_TRY(const auto key, read_pem("client_key", options.client_key, "PRIVATE KEY-----"));
-    // OpenSSL would ask the terminal for its pass phrase.
+    // OpenSSL would ask for the key's pass phrase on the terminal.
     if (key.find("ENCRYPTED") != std::string::npos) {
       return bad_file(
           "client_key", options.client_key,

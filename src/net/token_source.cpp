@@ -39,7 +39,7 @@ struct TokenSource::State {
 
   OnChange on_change;
 
-  // The thread.
+  // Runs on the thread.
   void watch(const std::string& file, Duration check_every);
 };
 

@@ -8,7 +8,7 @@
 //                                     +--------------------------------------------------+
 //
 // No caller of current() waits for a file, since current() is called for each request. A file
-// system that is dead holds only the thread, which is detached and keeps what it needs alive.
+// system that is dead holds only the thread, which is detached and keeps its own state alive.
 
 #include <functional>
 #include <memory>
@@ -21,12 +21,12 @@
 
 namespace lictor::net {
 
-/// A thread that no signal interrupts: signals are for the main thread, and SIGPIPE of a closed
-/// connection is for nobody.
+/// A thread that no signal interrupts: signals are for the main thread, and nothing needs the
+/// SIGPIPE of a closed connection.
 [[nodiscard]] std::thread start_thread(std::function<void()> run);
 
 /// The ACL token of the next request, fixed or from a file, or the certificates of a folder. Thread
-/// safe, but for open(). Its errors never contain a token.
+/// safe except for open(). Errors never contain a token.
 class TokenSource {
  public:
   using Read = std::function<Result<std::string>(const std::string& path)>;
@@ -39,14 +39,14 @@ class TokenSource {
   TokenSource(const TokenSource&) = delete;
   TokenSource& operator=(const TokenSource&) = delete;
 
-  /// `file` wins over `token`; both may be empty. Reads the file, and blocks for that; then a
+  /// `file` wins over `token`; both may be empty. Reads the file, and blocks for that. Then a
   /// thread reads it every `check_every`, and calls `on_change` without a lock.
-  /// Errors: kInvalid, when the file cannot be read, is empty, or what it holds cannot be a header.
+  /// Errors: kInvalid, the file is unreadable or empty, or its content cannot be a header.
   [[nodiscard]] Result<void> open(const std::string& token, std::string file, Duration check_every,
                                   OnChange on_change = {});
 
-  /// Empty: none. Does not block. A file that has vanished or is unusable leaves the last token in
-  /// force: it is most likely being replaced.
+  /// The token; empty: none. Does not block. If a file has vanished or is unusable, the last token
+  /// stays in force: the file is most likely being replaced.
   [[nodiscard]] std::string current() const;
 
  private:

@@ -109,7 +109,7 @@ void Transfer::set_headers(const Options& options, const std::string& token) {
     has_type = has_type || equal_but_for_case(name, "Content-Type");
     add_header(name, value);
   }
-  if (!has_type) add_header("Content-Type:");  // Else every body is called a form.
+  if (!has_type) add_header("Content-Type:");  // otherwise every body is called a form
   if (!token.empty()) add_header("X-Consul-Token", token);
   if (!options.consul_namespace.empty()) {
     add_header("X-Consul-Namespace", options.consul_namespace);
@@ -148,9 +148,9 @@ bool Transfer::on_body(std::string_view bytes) {
   std::string& body = response.body;
   too_large_ = body.size() + bytes.size() > kMaxBodyBytes;
   if (too_large_) return false;
-  // Large bodies grow in large steps: each step copies the body to fresh memory, and pages that
-  // stay unused cost nothing. Without that a new task beside 20,000 waiting ones starts after 20 ms
-  // and not 8 (bench, backlog).
+  // Large bodies grow in large steps: each step copies the body to fresh memory, and unused pages
+  // cost nothing. With small steps a new task beside 20,000 waiting ones starts after 20 ms and not
+  // 8 (bench, backlog).
   constexpr std::size_t kLarge = 256 * 1024;
   if (body.size() + bytes.size() > body.capacity() && body.capacity() >= kLarge) {
     body.reserve(std::min(8 * body.capacity(), kMaxBodyBytes));
@@ -162,7 +162,7 @@ bool Transfer::on_body(std::string_view bytes) {
 void Transfer::conclude(CURLcode code, const Client& client) {
   long status = 0;
   curl_easy_getinfo(easy(), CURLINFO_RESPONSE_CODE, &status);
-  // libcurl accepts a head that breaks off, and an interim one without a reply after it: "200"
+  // libcurl accepts a head that breaks off, and an interim head without a reply after it: "200"
   // without the body that says whether the write was applied.
   const bool whole = code == CURLE_OK && head_complete_ && status >= 200;
   if (whole) {
@@ -207,7 +207,7 @@ bool Transfer::certificate_refused() const {
          text.find("unknown ca", alert) != std::string_view::npos;
 }
 
-// Names the step that took too long: libcurl's words count its own milliseconds and bytes.
+// Names the step that took too long: libcurl's own text gives only milliseconds and bytes.
 std::string Transfer::lateness() const {
   if (!handed_over_) return "no connection within " + format_duration(connect_within_);
   const bool stalled = std::string_view{error_text_.data()}.find("too slow") != std::string::npos;
@@ -239,7 +239,7 @@ std::string Transfer::reason(CURLcode code, const std::string& server) const {
   }
   if (handed_over_) {
     const std::string text = "no whole reply: " + detail + doubt();
-    // The connection may be gone before the alert is read.
+    // The connection may be closed before the alert is read.
     return url_.starts_with("https:") && !head_complete_
                ? text + "; if this goes on, the server refuses our certificate: see client_cert"
                : text;

@@ -34,7 +34,7 @@ class Transfer : private CurlRequest {
 
   Transfer(RequestId id, Request request, Callback done, Instant sent_at);
 
-  /// Asks a watch, again after an answer, to be held by Consul for `wait`.
+  /// Lets Consul hold a watch for `wait`, also when it is asked again after an answer.
   void begin_turn(Instant now, std::chrono::milliseconds wait);
 
   /// Sets the handle up for one attempt at `client.endpoints[endpoint]`, with `time_left` for it.
@@ -46,13 +46,13 @@ class Transfer : private CurlRequest {
   /// as none: half a body must not say whether a write was applied.
   void conclude(CURLcode code, const Client& client);
 
-  /// Adds a reason to response.error, after those of earlier addresses.
+  /// Adds a reason to response.error, after the reasons of earlier addresses.
   void add_error(const std::string& reason);
-  /// The part of an error that says that an unanswered request may have been carried out; empty for
-  /// one that only reads.
+  /// The part of an error that says that an unanswered request may have been carried out; empty if
+  /// the request only reads.
   [[nodiscard]] std::string doubt() const;
 
-  /// Changes nothing in Consul.
+  /// Whether the request changes nothing in Consul.
   [[nodiscard]] bool is_read() const;
 
   using CurlRequest::easy;
@@ -62,7 +62,7 @@ class Transfer : private CurlRequest {
   Callback done;
   Response response;
   Instant deadline{};
-  Instant launched{};  ///< the last attempt
+  Instant launched{};  ///< start of the last attempt
   std::size_t endpoint = 0;
   std::uint64_t tried = 0;  ///< a bit for each address
   bool running = false;     ///< in the multi handle
@@ -77,15 +77,15 @@ class Transfer : private CurlRequest {
   /// Bodies go with PUT and POST, also empty ones, so that Consul gets a Content-Length.
   void set_method();
   void set_headers(const Options& options, const std::string& token);
-  /// The server refused our certificate and has read nothing: kNotSent, though it was connected.
+  /// The server refused our certificate and has read nothing: kNotSent, although it was connected.
   [[nodiscard]] bool certificate_refused() const;
   [[nodiscard]] std::string lateness() const;
   [[nodiscard]] std::string reason(CURLcode code, const std::string& server) const;
 
   CurlList connect_to_;
   std::string url_;
-  std::chrono::milliseconds time_{};  ///< for an answer; of a watch: its turn and the time-out
-  std::string wait_;                  ///< of a watch: "&wait=500ms"
+  std::chrono::milliseconds time_{};  ///< for an answer; a watch: its turn plus the time-out
+  std::string wait_;                  ///< for a watch: "&wait=500ms"
   std::chrono::milliseconds connect_within_{};
   bool too_large_ = false;
 };

@@ -105,7 +105,7 @@ consteval bool is_in_order() {
 }
 static_assert(is_in_order());
 
-// The key is then that of a schedule.
+// Whether the fact's key is a schedule's.
 bool is_about_schedule(Kind kind) {
   return kind == Kind::kTicksMissed || kind == Kind::kTicksOverlap ||
          kind == Kind::kScheduleFault || kind == Kind::kScheduleAhead ||
@@ -133,8 +133,8 @@ bool TroubleLog::is_news(Instant now, const core::Fact& fact) {
   constexpr std::size_t kMost = 100;
   if (fact.kind != Kind::kStoreTrouble || !fact.key.empty()) return true;
   if (quiet_until_.size() >= kMost) quiet_until_.clear();
-  // The text goes on with what came instead of an answer, which is not the same each time. But a
-  // refusal is another matter than a Consul that was away.
+  // The text ends with what came instead of an answer, which differs each time. But a refusal is
+  // reported apart from an absent Consul.
   std::string kind = fact.text.substr(0, fact.text.find(": "));
   for (const std::string_view refusal : {"Permission denied", "ACL not found"}) {
     if (fact.text.find(refusal) != std::string::npos) kind += refusal;
@@ -147,7 +147,7 @@ bool TroubleLog::is_news(Instant now, const core::Fact& fact) {
 
 namespace {
 
-// Such a field does nothing, and its producer thinks that it does: "executeat" runs at once.
+// Such a field does nothing, although its producer expects it to: "executeat" runs at once.
 void log_misspelt(const std::string& queue, const core::Fact& fact) {
   const std::string fields = wire::misspelt_fields(*fact.task->record);
   if (fields.empty()) return;
@@ -161,8 +161,8 @@ void log_fact(const std::string& queue, const core::Fact& fact, std::uint32_t pa
   const bool is_first_claim = fact.kind == Kind::kClaimed && fact.task && fact.attempt <= 1;
   if (is_first_claim && fact.task->has_other_fields) log_misspelt(queue, fact);
   const FactWords& words = words_of(fact.kind);
-  // What was never begun is the business of who withdrew it: a hundred thousand by one command. Who
-  // leads each of many partitions is in the log of the host that does.
+  // A withdrawn task that was never begun interests only its withdrawer: one command may withdraw a
+  // hundred thousand. The leader of each of many partitions is in that host's log.
   const bool is_minor = (fact.kind == Kind::kWithdrawn && fact.attempt == 0) ||
                         (fact.kind == Kind::kCampaigning && partitions > 1);
   const Level level = is_minor ? Level::kDebug : words.level;

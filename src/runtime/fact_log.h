@@ -26,25 +26,24 @@ struct FactWords {
   const char* duration_name = "took";  ///< of the log's field for its duration; in events "took_ms"
 };
 [[nodiscard]] const FactWords& words_of(core::Fact::Kind kind);
-/// The fact is about one lock: its `partition` says which.
+/// Whether the fact is about one lock, which its `partition` names.
 [[nodiscard]] bool is_about_lock(core::Fact::Kind kind);
 
-/// Writes a line about `fact`, which the core of `queue` found, into the log. `partitions`: of the
-/// queue.
+/// Writes a line about `fact`, from the core of `queue`, into the log. `partitions`: of the queue.
 void log_fact(const std::string& queue, const core::Fact& fact, std::uint32_t partitions = 1);
 
 /// While Consul's limits refuse requests, or its leader changes, a request fails and succeeds in
 /// turn. The log gets one line a minute about each.
 class TroubleLog {
  public:
-  /// Whether `fact` is to be logged; always, if it is about a task or no request that failed.
+  /// Whether to log `fact`: always, but a failed request about no task only once a minute.
   [[nodiscard]] bool is_news(Instant now, const core::Fact& fact);
 
  private:
-  std::map<std::string, Instant> quiet_until_;  // by what was asked
+  std::map<std::string, Instant> quiet_until_;  // by failed request
 };
 
-/// The line of a kStarted fact where the job is a program, whose pid is known only later.
+/// Logs a kStarted fact whose job is a program, whose pid is known only later.
 void log_started(const exec::Attempt& attempt, pid_t pid);
 
 }  // namespace lictor::runtime

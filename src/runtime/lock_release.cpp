@@ -15,7 +15,7 @@
 namespace lictor::runtime {
 namespace {
 
-// After this, the next agent is asked.
+// After this time the next agent is asked.
 constexpr std::chrono::milliseconds kRequestTimeout{1000};
 constexpr std::chrono::milliseconds kConnectTimeout{500};
 constexpr std::chrono::milliseconds kPause{100};
@@ -48,7 +48,7 @@ std::pair<http::Request, Answer> next_request(ReleasingLock& lock) {
         if constexpr (requires { lock.steps.on(wire::decode(effect, http::Response{})); }) {
           http::Request request;
           if constexpr (requires { wire::encode(lock.binding, effect, wall_now()); }) {
-            request = wire::encode(lock.binding, effect, wall_now());  // goes into the value
+            request = wire::encode(lock.binding, effect, wall_now());  // for the request's value
           } else {
             request = wire::encode(lock.binding, effect);
           }
@@ -62,7 +62,7 @@ std::pair<http::Request, Answer> next_request(ReleasingLock& lock) {
       lock.steps.ask(RequestId{1}));
 }
 
-// Destroying the session would bar the other locks that it still holds.
+// Destroying the session would start the lock-delay of the other locks that it still holds.
 bool waits_for_others(const ReleasingLock& lock, const std::vector<ReleasingLock>& locks) {
   return lock.steps.lock_is_free() &&
          std::any_of(locks.begin(), locks.end(), [&](const ReleasingLock& other) {
@@ -78,7 +78,7 @@ bool step(net::Transport& transport, std::vector<ReleasingLock>& locks) {
   for (ReleasingLock& lock : locks) {
     if (waits_for_others(lock, locks)) continue;
     asked.push_back(&lock);
-    // Before the session is destroyed, so that a restarted daemon does not resume it.
+    // Do this before the session is destroyed, so that a restarted daemon does not resume it.
     if (lock.steps.lock_is_free() && !std::exchange(lock.forgotten, true)) {
       lock.owner->session_file.save({});
     }
@@ -105,7 +105,7 @@ const LockOwner& owner_of(const exec::HeldLock& lock, const std::vector<LockOwne
                    [&](const LockOwner& owner) { return owner.first_slot > lock.slot; }));
 }
 
-// Names the locks that were given back. The others had another holder by then.
+// Names the released locks. The others had another holder by then.
 std::string given_back_text(std::vector<const exec::HeldLock*> locks,
                             const std::vector<LockOwner>& owners) {
   if (locks.empty()) return "it held no lock any more";

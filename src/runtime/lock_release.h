@@ -14,7 +14,7 @@ namespace lictor::runtime {
 struct LockOwner {
   wire::Binding binding;
   SessionFile session_file;
-  exec::LeaseSlot first_slot = 0;  ///< of partition 0; those of the others follow
+  exec::LeaseSlot first_slot = 0;  ///< of partition 0; the other partitions' slots follow
 };
 
 /// Releases the locks of a dead daemon (core/leadership/lock_release.h), all at once, over the

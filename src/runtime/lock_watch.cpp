@@ -44,10 +44,10 @@ std::optional<std::uint64_t> LockWatch::next_query() {
 std::vector<core::LeaderRead> LockWatch::on_reply(wire::LocksRead reply) {
   const std::lock_guard lock{mutex_};
   querying_ = false;
-  // Nobody hears of what the next query, from the same index, is likely to make good.
+  // Don't answer yet: the next query, from the same index, is likely to succeed.
   if (!reply.ok && last_.ok && failures_.keeps_index(reply.over_limit)) return {};
   if (reply.ok) failures_.over();
-  // Without a change the query's time is over, or Consul counts again: every read hears of that.
+  // Without a change the query's time is over, or Consul counts again: every read gets the answer.
   const bool all = !reply.ok || (last_.ok && reply.consul_index <= last_.consul_index);
   last_ = std::move(reply);
   std::vector<core::LeaderRead> answers;

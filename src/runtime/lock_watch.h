@@ -24,14 +24,14 @@ namespace lictor::runtime {
 ///                                                    time was over, or the query failed
 class LockWatch {
  public:
-  /// A read that waits for a change after its index. Its answer, if the last reply shows one.
+  /// Adds a read that waits for a change after its index, or answers it from the last reply.
   [[nodiscard]] std::optional<core::LeaderRead> add(const core::ReadLeader& read);
-  /// False: it is not one of these.
+  /// False: the request is none of these reads.
   bool cancel(RequestId request);
 
   /// The index to query from now; std::nullopt if a query is under way, or no read waits.
   [[nodiscard]] std::optional<std::uint64_t> next_query();
-  /// The answers to the reads that wait no more.
+  /// The answers to the reads that need not wait any more.
   [[nodiscard]] std::vector<core::LeaderRead> on_reply(wire::LocksRead reply);
 
  private:
@@ -41,7 +41,7 @@ class LockWatch {
   std::map<RequestId, core::ReadLeader> waiting_;
   bool querying_ = false;
   core::WatchFailures failures_;
-  wire::LocksRead last_;  // reply; not ok: none
+  wire::LocksRead last_;  // the last reply; not ok: none
 };
 
 }  // namespace lictor::runtime

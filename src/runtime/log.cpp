@@ -1,12 +1,12 @@
-// Two ways for a line, of which none may wait for long: a daemon that waits for its log loses its
-// lease.
+// A line takes one of two ways. Neither may wait for long: a daemon that waits for its log loses
+// its lease.
 //
 //   text, json   word() --> spdlog --> Output --write(2)--> standard error; 1 s of waiting in 10 s
 //   journal      journal_fields() --> JournalLog::send() --> journald; no waiting
 //                   no journald --> as text
 //
-// Lines that cannot be written are counted, and the next line that can be is preceded by their
-// number.
+// Lines that cannot be written are counted, and the number is written before the next line that can
+// be.
 
 #include "runtime/log.h"
 
@@ -49,7 +49,7 @@ bool g_to_journal = false;  // journald stamps each line, and reads its level fr
 
 thread_local bool t_gathers = false;
 
-// Gives the line that says how many are lost.
+// Writes how many lines are lost.
 void emit_lost(std::size_t lines,
                const std::function<void(Level, std::string_view, Fields)>& emit) {
   emit(Level::kWarn, "lines of this log are lost: they could not be written",
@@ -70,7 +70,7 @@ const char* name_of(Level level) {
 
 constexpr std::size_t kMostFieldBytes = 2'000;
 
-// The fields that hold a number. A task's id may look like one.
+// Whether the field holds a number. A task's id may look like one.
 bool is_number(std::string_view field) {
   static constexpr std::array<std::string_view, 11> kNumbers{
       "attempt", "token", "ticks",      "pid",   "jobs",      "lines",
@@ -78,8 +78,8 @@ bool is_number(std::string_view field) {
   return std::find(kNumbers.begin(), kNumbers.end(), field) != kNumbers.end();
 }
 
-// A field's value on a line of text, as logfmt has it: a JSON string where it holds anything but
-// plain characters. A long one is cut.
+// A field's value in a line of text, as in logfmt: a JSON string if it holds anything but plain
+// characters. A long value is cut.
 void append_value(std::string& line, std::string_view value) {
   const bool is_long = value.size() > kMostFieldBytes;
   const bool bare = !is_long && std::all_of(value.begin(), value.end(), [](char c) {
@@ -94,10 +94,10 @@ void append_value(std::string& line, std::string_view value) {
   line += printable_json(text.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
-// syslog's: 3 error, 4 warning, 6 info, 7 debug.
+// syslog's priorities: 3 error, 4 warning, 6 info, 7 debug.
 char priority_of(Level level) { return "77643"[static_cast<std::size_t>(level)]; }
 
-// The message with its fields.
+// Appends the message with its fields.
 void append_text(std::string& line, std::string_view message, Fields fields) {
   if (is_printable_ascii(message)) {
     line += message;
@@ -162,7 +162,7 @@ class Output : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override { write_out(gathered_.size()); }
 
  private:
-  // The first `size` gathered bytes.
+  // Writes the first `size` gathered bytes.
   void write_out(std::size_t size) {
     if (size == 0) return;
     if (lost_ != 0) report_lost();
@@ -198,7 +198,7 @@ class Output : public spdlog::sinks::base_sink<std::mutex> {
     return size - text.size();
   }
 
-  // Waits for a slow reader, at most 1 s in any 10 s. Doesn't wait again for one that has stopped.
+  // Waits for a slow reader, at most 1 s in any 10 s, but not for a reader that has stopped.
   bool is_writable() {
     constexpr Duration kPatience = std::chrono::seconds{1};
     constexpr Duration kWindow = 10 * kPatience;
@@ -265,7 +265,7 @@ struct JournalLog {
     path.copy(address.sun_path, sizeof address.sun_path - 1);
   }
 
-  // kFull: the journal does not read now. kAbsent: there is none.
+  // kFull: the journal does not read now. kAbsent: there is no journal.
   [[nodiscard]] Sent send(const JournalFields& fields) const {
     std::string entry;
     for (const auto& [name, value] : fields) append_journal_field(entry, name, value);
@@ -279,12 +279,12 @@ struct JournalLog {
   const UniqueFd socket;
   sockaddr_un address{};
   std::mutex mutex;
-  std::size_t lost = 0;  // lines that the journal did not take since it took one
+  std::size_t lost = 0;  // lines that the journal refused since it last took one
 };
 std::unique_ptr<JournalLog> g_journal;
 
 JournalFields journal_fields(Level level, std::string_view message, Fields fields) {
-  // With the fields, since journalctl shows nothing else.
+  // The fields too, since journalctl shows only the message.
   std::string text;
   append_text(text, message, fields);
   JournalFields entry{{"MESSAGE", std::move(text)},

@@ -37,13 +37,13 @@ void set_log_level(Level least);
 /// Whether a line of `level` would be written; ask before building an expensive one.
 [[nodiscard]] bool logs(Level level) noexcept;
 
-/// One line on standard error, or one entry of the journal. Thread safe. Fields that are empty are
-/// left out. Lines that cannot be written, because the disk is full or nobody has read for a
-/// second, or the journal does not read, are dropped; a later line says how many.
+/// Writes one line to standard error, or one entry to the journal. Thread safe. Empty fields are
+/// left out. If the disk is full, if nobody has read for a second, or if the journal does not read,
+/// lines are dropped; a later line says how many.
 void log(Level level, std::string_view message, Fields fields = {});
 
 /// While one exists, its thread's lines below kWarn are written together at its end: thousands of
-/// lines a second would take as many system calls, and wake the reader as often. Not nested.
+/// lines a second would cost as many system calls, and wake the reader as often. Not nested.
 class LogBatch {
  public:
   LogBatch();

@@ -81,7 +81,7 @@ Instant Loop::turn() {
   for (LoopMember* member : members_) member->step(now);
   if (std::this_thread::get_id() == own_thread_) run_posted();
   if (on_turn_) on_turn_();
-  // After all steps, since a step may give another member something to do.
+  // Ask after all steps, since a step may give another member work.
   Instant deadline = Instant::max();
   for (const LoopMember* member : members_) deadline = std::min(deadline, member->next_deadline());
   return deadline;
@@ -109,7 +109,7 @@ void Loop::wait(Instant deadline) {
   const Duration left =
       deadline <= now ? Duration::zero() : std::min<Duration>(deadline - now, turn_interval_);
   if (left > Duration::zero()) {
-    // Not a time-out of poll(2): the kernel may delay that by a thousandth of it (fs/select.c,
+    // Not a time-out of poll(2): the kernel may delay it by a thousandth (fs/select.c,
     // select_estimate_accuracy()), which is 60 ms after a quiet minute.
     const itimerspec once{{}, to_timespec(left)};
     timerfd_settime(timer_.get(), 0, &once, nullptr);
@@ -125,7 +125,7 @@ void Loop::wait(Instant deadline) {
 }
 
 void Loop::read_polled() {
-  // The wake-up and the timer, which may be left from an earlier wait.
+  // Read the wake-up and the timer, whose counters may be left from an earlier wait.
   for (const pollfd* counted : {&polled_[0], &polled_[2]}) {
     std::uint64_t count = 0;
     if (counted->revents == 0) continue;

@@ -33,7 +33,7 @@ class ClockOffset {
   }
 
  private:
-  // More than the time between the two readings.
+  // Longer than the time between the two readings.
   static constexpr std::chrono::milliseconds kLeast{20};
   std::optional<std::chrono::milliseconds> offset_;
 };
@@ -42,7 +42,7 @@ class ClockOffset {
 class LoopMember {
  public:
   virtual ~LoopMember() = default;
-  /// Handles what has arrived.
+  /// Handles all arrived events.
   virtual void step(Instant now) = 0;
   /// When to step it without a wake-up; Instant::max(): never.
   [[nodiscard]] virtual Instant next_deadline() const = 0;
@@ -56,12 +56,12 @@ class LoopMember {
 /// prefetch 64 and a C++ executor, 12,900 tasks a second in place of 9,800 (bench --quick drain,
 /// two cores).
 ///
-/// A turn: check the clocks, step each member, run what was posted, call on_turn(), and wait for
+/// A turn: check the clocks, step each member, run posted work, call on_turn(), and wait for
 /// the earliest deadline, a wake-up or a signal. The warden and systemd's watchdog count the turns.
 /// So a call that blocks here for hang_timeout ends the daemon while it leads.
 class Loop {
  public:
-  /// Blocks SIGTERM, SIGINT and SIGHUP for the calling thread and those that it starts later.
+  /// Blocks SIGTERM, SIGINT and SIGHUP for the calling thread and for threads that it starts later.
   /// Errors: kFailed, out of file descriptors.
   [[nodiscard]] static Result<std::unique_ptr<Loop>> create();
   Loop(const Loop&) = delete;
@@ -77,26 +77,26 @@ class Loop {
   /// From any thread: steps all members soon.
   void wake() noexcept { wake_.wake(); }
 
-  /// From a thread that holds no mutex and has nothing else to do: steps all members on it, or, if
-  /// a turn is being made, soon.
+  /// Steps all members on the calling thread, which must hold no mutex and have nothing else to do;
+  /// or, if a turn is being made, soon.
   void lend();
 
   /// From any thread: runs `work` on the thread of run() soon, in the order of the calls. Accepted
   /// work runs before run() returns. False: the loop has ended and `work` is dropped.
   bool post(std::function<void()> work);
-  /// Runs what was posted, after the members of a turn are stepped. run() does it; call it in place
-  /// of run() only.
+  /// Runs posted work, after the members of a turn are stepped. run() calls this; call it only in
+  /// place of run().
   void run_posted(bool last = false);
 
   /// Handlers, on the loop's thread.
   void on_signal(std::function<void(int)> handler) { on_signal_ = std::move(handler); }
-  /// The wall clock stepped against the monotonic clock: somebody set it, or the monotonic clock
-  /// stopped. Called before the members are stepped in the next turn.
+  /// Runs when the wall clock stepped against the monotonic clock: the wall clock was set, or the
+  /// monotonic clock stopped. Called before the members are stepped in the next turn.
   void on_clock_step(std::function<void()> handler) { on_clock_step_ = std::move(handler); }
   /// After each turn, at least every `interval`: feeds the watchdog.
   void on_turn(Duration interval, std::function<void()> handler);
 
-  /// Until stop() is called on the loop's thread.
+  /// Runs until stop() is called on the loop's thread.
   void run();
   void stop() { stopped_ = true; }
 
@@ -111,7 +111,7 @@ class Loop {
 
   std::vector<LoopMember*> members_;
   std::vector<int> watched_;
-  std::vector<pollfd> polled_;  // our own three, then what is watched
+  std::vector<pollfd> polled_;  // our own three, then watched ones
   std::function<void(int)> on_signal_;
   std::function<void()> on_clock_step_;
   std::function<void()> on_turn_;
@@ -119,7 +119,7 @@ class Loop {
   WakeEvent wake_;
   UniqueFd signals_, timer_;
   bool stopped_ = false;
-  std::atomic<bool> turning_ = true;  // some thread makes a turn, or run() is not there to
+  std::atomic<bool> turning_ = true;  // some thread makes a turn, or run() is not running
   Instant sleeps_until_{};            // while it waits
   std::thread::id own_thread_;
   ClockOffset clock_offset_;

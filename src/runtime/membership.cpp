@@ -23,10 +23,10 @@ using namespace std::chrono_literals;
 constexpr Duration kTtl = 30s;
 constexpr auto kRenewInterval = 10s;
 constexpr auto kFirstBackoff = 1s;
-// As the lease's, so that a daemon that leads again after an outage is soon listed again.
+// No longer than the lease's pauses: a daemon that leads again is soon listed again.
 constexpr auto kMaxBackoff = 5s;
 
-// The error of a time-out says how long it took.
+// Removes digits, since the error of a time-out says how long it took.
 std::string without_digits(std::string text) {
   std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
   return text;
@@ -48,7 +48,7 @@ void Membership::send(http::Request request, std::function<void(const http::Resp
   transport_.send(std::move(request), [this, &loop = loop_, alive = std::weak_ptr{alive_},
                                        on_reply = std::move(on_reply)](http::Response response) {
     loop.post([this, alive, on_reply, response = std::move(response)] {
-      if (alive.expired()) return;  // and so is `this`
+      if (alive.expired()) return;  // then `this` is gone, too
       --waiting_;
       on_reply(response);
       step(now_);
@@ -98,7 +98,7 @@ void Membership::on_renewed(const http::Response& response) {
   if (replied(response, 404)) return lose();
   if (!replied(response, 200)) {
     report_error("session", "this member's session could not be renewed", wire::describe(response));
-    // A remembered session may belong to another daemon; a new one serves as well.
+    // A remembered session may belong to another daemon; a new session serves as well.
     if (!held_ && replied(response, 403)) session_.clear();
     if (!held_) trouble_ = wire::describe(response);
     return retry();
@@ -107,8 +107,8 @@ void Membership::on_renewed(const http::Response& response) {
   acquire();
 }
 
-// With each renewal: the entry says when this daemon was last seen, and a client may have deleted
-// it. Consul accepts the holder's own acquire.
+// Runs with each renewal: the entry says when this daemon was last seen, and a client may have
+// deleted it. Consul accepts the holder's own acquire.
 void Membership::acquire() {
   json value = json::parse(options_.value);
   value["seen"] = format_rfc3339(wall_now());
@@ -151,8 +151,8 @@ void Membership::lose() {
 }
 
 // A server that has just started may report a live session as gone. A new session would then find
-// the entries held, and this daemon would take the holder for another daemon. So there is no new
-// one before Consul has answered.
+// the entries held, and this daemon would take the holder for another daemon. So no session is
+// created before Consul has answered.
 void Membership::destroy_lost() {
   send(put("/v1/session/destroy/" + wire::query_value(lost_session_)),
        [this](const http::Response& response) {
@@ -180,13 +180,13 @@ void Membership::retry() {
 
 void Membership::report_error(const std::string& about, const std::string& message,
                               const std::string& error) {
-  // Again when it is another one: at a boot Consul is away first, and then it may refuse.
+  // Report another error again: at a boot Consul is absent first, and then it may refuse.
   std::string kind = without_digits(error);
   if (std::exchange(reported_[about], kind) == kind) return;
   log(Level::kWarn, message, {{"node", options_.node}, {"error", error}});
 }
 
-// The end of an outage that was reported.
+// Logs the end of an outage that was reported.
 void Membership::report_answered() {
   if (reported_.erase("session") == 0) return;
   log(Level::kInfo, "Consul answers again: this member's session is held",

@@ -29,7 +29,7 @@ class Membership : public LoopMember {
  public:
   struct Options {
     std::string node;
-    std::string value;              ///< JSON object: who this is; "seen" is added, by the clock
+    std::string value;  ///< JSON object about this daemon; "seen" is added, by the clock
     std::vector<std::string> keys;  ///< one for each queue
     std::vector<std::string> session_checks;
     std::string state_dir;  ///< remembers the session, so that a restart takes it up again
@@ -41,12 +41,12 @@ class Membership : public LoopMember {
   void step(Instant now) override;
   [[nodiscard]] Instant next_deadline() const override { return next_at_; }
 
-  /// Whether it has a session.
+  /// Whether the daemon has a session.
   [[nodiscard]] bool joined() const { return held_; }
-  /// Why the last try to join failed; empty: none did, or it has joined.
+  /// Why the last try to join failed; empty: no failure, or joined.
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
 
-  /// Another value, written now, or after the requests that are under way.
+  /// Sets another value, written now, or after the requests that are under way.
   void set_value(std::string value);
 
   /// Destroys the session, and with it the keys; waits for the answer, at most a second.
@@ -76,10 +76,10 @@ class Membership : public LoopMember {
   Instant now_{};                                                           // of the last step
   const std::shared_ptr<const bool> alive_ = std::make_shared<bool>(true);  // ends with this
   bool held_ = false;
-  bool changed_ = false;  // the value, while requests were under way
+  bool changed_ = false;  // the value changed while requests were under way
   std::string trouble_;
   std::string session_;       // held, or remembered and not verified yet
-  std::string lost_session_;  // said to be gone; to be destroyed
+  std::string lost_session_;  // reported gone; to be destroyed
   std::size_t waiting_ = 0;   // requests under way
   Duration backoff_{};
   Instant next_at_{};

@@ -57,7 +57,7 @@ void Notifier::alive(Instant now) {
   if (send("WATCHDOG=1")) fed_at_ = now;
 }
 
-// False: it must be sent again.
+// False: the state must be sent again.
 bool Notifier::send(std::string_view state) const {
   const auto* address = reinterpret_cast<const sockaddr*>(address_.data());
   const ssize_t sent = sendto(socket_.get(), state.data(), state.size(), MSG_NOSIGNAL, address,

@@ -10,20 +10,20 @@
 namespace lictor::runtime {
 
 /// Tells systemd the state of this process, as sd_notify(3) does, but never waits for it: PID 1 may
-/// not read for a while, as during a daemon-reload. What it does not take is sent again. Does
-/// nothing without $NOTIFY_SOCKET. Not thread-safe.
+/// not read for a while, as during a daemon-reload. States that it does not take are sent again.
+/// Does nothing without $NOTIFY_SOCKET. Not thread-safe.
 class Notifier {
  public:
   Notifier();
 
-  /// "READY=1", "STATUS=leading". A new STATUS replaces one that waits.
+  /// "READY=1", "STATUS=leading". A new STATUS replaces a waiting one.
   void notify(std::string state);
 
   /// The watchdog's time (WATCHDOG_USEC); zero: there is none.
   [[nodiscard]] Duration watchdog() const { return watchdog_; }
 
-  /// The process is well. Feeds the watchdog once in a third of its time, however often this is
-  /// called, and sends what waits.
+  /// Call while the process is well. Feeds the watchdog once in a third of its time, however often
+  /// this is called, and sends waiting states.
   void alive(Instant now);
 
  private:

@@ -16,14 +16,14 @@
 #include "wire/record.h"
 #include "wire/transaction_plan.h"
 
-// Of mimalloc; absent where the program is not linked with it.
+// From mimalloc; null if the program is not linked with it.
 extern "C" void mi_collect(bool force) __attribute__((weak));
 
 namespace lictor::runtime {
 namespace {
 
-// Returns all free memory of the allocator to the system, also small scattered pieces. Of
-// mimalloc's only what this thread has allocated.
+// Returns all free memory of the allocator to the system, even small scattered pieces; with
+// mimalloc only the memory that this thread has allocated.
 void trim_memory() {
   if (mi_collect != nullptr) return mi_collect(true);
   malloc_trim(0);
@@ -45,7 +45,7 @@ core::JobExited to_core(const wire::Reserved& reserved, const std::string& task_
   event.ending = exit.ending;
   event.error = std::move(exit.error);
   event.output_tail = std::move(exit.output_tail);
-  // Before it becomes nanoseconds, of which some 292 years fit.
+  // Limit it before it becomes nanoseconds, of which some 292 years fit.
   if (exit.retry_after) event.retry_after = std::min(*exit.retry_after, core::kLongestRetryAfter);
   event.taken = exit.taken;
   event.result_fault = std::move(exit.result_fault);
@@ -101,7 +101,7 @@ const char* name_of(const core::ListSchedules& effect) {
   return effect.index == 0 ? "list_schedules" : "watch_schedules";
 }
 
-// On the thread that received the reply.
+// Runs on the thread that received the reply.
 void notify(const std::vector<Observer*>& observers, const std::string& queue, const char* request,
             const http::Response& response) {
   const Duration took = boot_now() - response.sent_at;
@@ -184,8 +184,8 @@ void QueueDriver::reconfigure(const core::QueueOptions& options, Runners runners
   inbox_->put(core::Reconfigured{std::make_shared<const core::QueueOptions>(options)});
 }
 
-// Only those without jobs: a runner's destructor waits for its jobs, and for its threads, of which
-// this one may be lent to the loop. So it runs on the loop's own.
+// Drops only runners without jobs: a runner's destructor waits for its jobs and its threads, and
+// this thread may be one that is lent to the loop. So it runs on the loop's own thread.
 void QueueDriver::drop_old_runners() {
   const auto has_job = [this](const Runners& runners) {
     return std::any_of(running_.begin(), running_.end(), [&](const auto& job) {
@@ -259,8 +259,8 @@ void QueueDriver::step(Instant now) {
   deliver(now);
 }
 
-// The warden learns of the lock before a job can start under it. Its knowledge may be out of date:
-// before it releases a lock it asks Consul.
+// The warden learns of the lock before a job can start under it. It asks Consul before it releases
+// a lock, since its knowledge may be out of date.
 void QueueDriver::note_lock(const core::Event& event) {
   using Answer = core::LockReplied::Answer;
   if (const auto* reply = std::get_if<core::LockReplied>(&event)) {
@@ -329,7 +329,7 @@ void QueueDriver::carry_out(const core::AcquireLock& effect) {
   const std::uint32_t partition = effect.partition.number;
   KeptLock& lock = locks_[partition];
   lock.asked = effect;
-  // Its reply may not be seen.
+  // Its reply may be lost.
   if (lock.kept_session != effect.session) keep_lock(partition, effect.session, 0);
   const bool is_new = !core_.holds_lock(partition) && std::exchange(lock.answered, false);
   if (is_new) lock.since = wall_now();
@@ -341,7 +341,7 @@ void QueueDriver::carry_out(const core::ReadLeader& effect) {
   if (auto answer = lock_watch_->add(effect)) inbox_->put(*std::move(answer));
 }
 
-// One query for the locks of all partitions.
+// Asks one query for the locks of all partitions.
 void QueueDriver::watch_locks() {
   if (options_.partitions == 1) return;
   const auto index = lock_watch_->next_query();
@@ -355,7 +355,7 @@ void QueueDriver::watch_locks() {
              watch->on_reply(wire::decode_locks(*binding, count, response))) {
           inbox->put(std::move(answer));
         }
-        inbox->put(core::TimePassed{});  // the next query
+        inbox->put(core::TimePassed{});  // starts the next query
       });
 }
 
@@ -395,15 +395,15 @@ void QueueDriver::carry_out(const core::CancelRequest& effect) {
   }
 }
 
-// Null: there is none.
+// Null: no executor takes the type.
 exec::Runner* QueueDriver::runner_of(const std::string& type) const {
   auto it = runners_.find(type);
   if (it == runners_.end()) it = runners_.find("*");
   return it == runners_.end() ? nullptr : it->second.get();
 }
 
-// A refusal goes through the inbox, as the exit of a job does: the core must not get an event while
-// its effects are carried out.
+// A refusal goes through the inbox, as a job's exit does: the core must not get an event while its
+// effects are carried out.
 void QueueDriver::carry_out(const core::StartJob& effect) {
   const core::Task& task = *effect.task;
   exec::Runner* runner = runner_of(task.type);
@@ -452,8 +452,8 @@ void QueueDriver::carry_out(const core::ExtendLease& effect) {
   host_.set_lease(lease_slot_ + effect.partition, effect.until, options_.kill_grace);
 }
 
-// The lock may be lost. Without an index the warden does not kill this daemon for a hang on account
-// of this lock, and asks Consul before it releases the lock.
+// The lock may be lost. Without an index the warden does not kill this daemon for a hang because of
+// this lock, and asks Consul before it releases the lock.
 void QueueDriver::carry_out(const core::EndLease& effect) {
   host_.clear_lease(lease_slot_ + effect.partition);
   keep_lock(effect.partition, locks_[effect.partition].kept_session, 0);

@@ -20,8 +20,8 @@
 // Their replies are short, and a change of thread for each would cost more than decoding them.
 //
 // A driver may end while requests are under way, when the number of partitions changes. So its
-// callbacks share the ownership of the inbox and of what they decode by, and never refer to the
-// driver.
+// callbacks share the ownership of the inbox and of the data that they decode with, and never refer
+// to the driver.
 
 #include <cstddef>
 #include <functional>
@@ -61,14 +61,14 @@ class QueueDriver : public LoopMember {
   struct Parts {
     core::QueueOptions options;
     wire::Binding binding;
-    Runners runners;                 // by taskType; "*" takes the rest
-    exec::LeaseSlot lease_slot = 0;  // of partition 0; those of the others follow
+    Runners runners;                 // by taskType; "*" takes all others
+    exec::LeaseSlot lease_slot = 0;  // of partition 0; the other partitions' slots follow
     std::string state_dir;
     std::vector<Observer*> observers;  // must outlive the driver
   };
 
-  /// The references must outlive it. Transactions go over `commits`, on the loop's thread; all
-  /// other requests go over `transport`.
+  /// The references must outlive the driver. Transactions go over `commits`, on the loop's thread;
+  /// all other requests go over `transport`.
   QueueDriver(Parts parts, Loop& loop, net::Transport& transport, net::ConsulClient& commits,
               exec::ProcessHost& host);
   ~QueueDriver() override;
@@ -77,14 +77,14 @@ class QueueDriver : public LoopMember {
   void start();
   /// Call it when the wall clock was set.
   void read_wall_clock();
-  /// Begins an orderly stop; stopped() says when it is over. `keeps_locks`: it pauses when no job
+  /// Begins an orderly stop; stopped() says when it is over. `keeps_locks`: pauses once no job
   /// runs, see locks_kept_by().
   void request_stop(bool keeps_locks = false) { inbox_->put(core::StopRequested{keeps_locks}); }
   /// The session that still holds locks when all jobs have ended; std::nullopt before that.
   [[nodiscard]] const std::optional<std::string>& locks_kept_by() const { return kept_by_; }
   /// The queue has another number of partitions than this driver was made for.
   [[nodiscard]] bool count_changed() const { return core_.count_changed(); }
-  /// Who takes part in the queue, this host included.
+  /// Sets the members of the queue, this host included.
   void members_seen(std::vector<core::BalancerMember> members) {
     inbox_->put(core::MembersSeen{std::move(members)});
   }
@@ -92,14 +92,14 @@ class QueueDriver : public LoopMember {
   [[nodiscard]] Instant locks_free_from() const { return core_.locks_free_from(); }
   /// Jobs that have not ended, of a stopped queue too.
   [[nodiscard]] bool any_job() const { return !running_.empty(); }
-  /// After stopped(), when no job runs: for the driver that follows.
+  /// For the next driver; call it after stopped(), when no job runs.
   [[nodiscard]] std::uint64_t next_attempt() const { return core_.next_attempt(); }
   [[nodiscard]] Runners take_runners();
 
   /// Replaces limits and executors; running jobs continue under the old ones.
   void reconfigure(const core::QueueOptions& options, Runners runners);
-  /// Why the task `id` is not running, as JSON (wire::reasons_json). Nothing if this member doesn't
-  /// hold the lock.
+  /// Why the task `id` is not running, as JSON (wire::reasons_json). std::nullopt if this member
+  /// doesn't hold the lock.
   [[nodiscard]] std::optional<std::string> why(Instant now, const std::string& id) const;
 
   void step(Instant now) override;
@@ -123,10 +123,10 @@ class QueueDriver : public LoopMember {
     void put(core::Event event, bool lent = false);
   };
 
-  /// `encoded_at`: the time in the request's value, where it has one.
+  /// `encoded_at`: the time in the request's value, if it has one.
   template <class Effect, class... Time>
   void send(const Effect& effect, Time... encoded_at);
-  /// The runner of the type, else the one of "*". Null: no executor takes the type.
+  /// The runner of the type, or else the one of "*". Null: no executor takes the type.
   [[nodiscard]] exec::Runner* runner_of(const std::string& type) const;
   void carry_out(const core::AcquireLock& effect);
   void carry_out(const core::ReleaseLock& effect);
@@ -153,7 +153,7 @@ class QueueDriver : public LoopMember {
     send(effect);
   }
   /// `name`: of the request, in the metrics. `decode` runs on the network thread, perhaps after the
-  /// driver's end, so it must own what it reads.
+  /// driver's end, so it must own its data.
   void dispatch(const char* name, http::Request request, RequestId id,
                 std::function<core::Event(http::Response)> decode);
   void deliver(Instant now);
@@ -180,9 +180,9 @@ class QueueDriver : public LoopMember {
   std::shared_ptr<Inbox> inbox_;
   std::vector<core::Event> events_;
   core::Effects effects_;
-  Instant release_at_ = Instant::max();  // free memory
-  std::uint64_t gone_at_release_ = 0;    // so many tasks
-  /// One partition's lock: the last request for it, and the session that the warden was told. While
+  Instant release_at_ = Instant::max();  // when to return free memory
+  std::uint64_t gone_at_release_ = 0;    // how many tasks had gone then
+  /// One partition's lock: the last request for it, and the session that the warden knows. While
   /// the outcome of a request is unknown, its repetition has the same time in its value.
   struct KeptLock {
     core::AcquireLock asked;  // the last request
@@ -191,10 +191,10 @@ class QueueDriver : public LoopMember {
     std::string kept_session;  // the one that the warden knows
   };
   std::vector<KeptLock> locks_;  // by partition
-  // Of several partitions:
+  // With several partitions:
   RequestId lock_query_;
   const std::shared_ptr<LockWatch> lock_watch_ = std::make_shared<LockWatch>();
-  // Request ids of the core to those of the transport and the ConsulClient.
+  // From request ids of the core to those of the transport and the ConsulClient.
   std::unordered_map<RequestId, RequestId> in_flight_;
   std::unordered_map<RequestId, RequestId> committing_;
   std::unordered_map<AttemptId, exec::Runner*> running_;  // each in runners_ or old_runners_

@@ -68,7 +68,7 @@ void QueueSupervisor::ask(const char* name, const Ask& ask, Time... at) {
       [this, name, ask, &loop = loop_, alive = std::weak_ptr{alive_}](http::Response response) {
         const Duration took = boot_now() - response.sent_at;
         loop.post([this, name, ask, alive, took, response = std::move(response)] {
-          if (alive.expired()) return;  // and so is `this`
+          if (alive.expired()) return;  // then `this` is gone, too
           for (Observer* observer : parts_.observers) {
             observer->on_reply(this->name(), name, response, took);
           }
@@ -86,8 +86,8 @@ void QueueSupervisor::request_stop() {
   if (driver_) driver_->request_stop();
 }
 
-// Names, paths and the timing of leases stay as they were made (QueueOptions::take_limits). Without
-// a driver the new runners wait here for the next one.
+// Names, paths and the timing of leases keep their first values (QueueOptions::take_limits).
+// Without a driver the new runners wait here for the next one.
 void QueueSupervisor::reconfigure(const core::QueueOptions& options, std::uint32_t weight,
                                   Runners runners) {
   parts_.options.take_limits(options);

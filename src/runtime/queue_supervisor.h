@@ -25,11 +25,11 @@
 
 namespace lictor::runtime {
 
-/// Runs a queue: carries out what core::Division decides. So it makes the queue's driver, and makes
-/// it again when the number of partitions changes. On the loop's thread.
+/// Runs a queue: carries out the decisions of core::Division. It makes the queue's driver, and
+/// another one when the number of partitions changes. On the loop's thread.
 class QueueSupervisor : public LoopMember {
  public:
-  /// `parts.options.partitions`: how many there should be. The references must outlive it.
+  /// `parts.options.partitions`: the desired number. The references must outlive the supervisor.
   QueueSupervisor(QueueDriver::Parts parts, std::uint32_t weight, Loop& loop,
                   net::Transport& transport, net::ConsulClient& commits, exec::ProcessHost& host);
 
@@ -52,10 +52,10 @@ class QueueSupervisor : public LoopMember {
   [[nodiscard]] const QueueDriver* driver() const { return driver_.get(); }
   /// How many partitions there are; 0: not known yet.
   [[nodiscard]] std::uint32_t partitions() const { return division_.count(); }
-  /// How many this host asks for, as its entry among the members says.
+  /// How many this host asks for, as in its entry among the members.
   [[nodiscard]] std::uint32_t desired_partitions() const { return division_.desired_partitions(); }
-  /// The number of the last claim that this host has given up, as it holds no lock; 0: it holds one,
-  /// or has claimed nothing.
+  /// The number of the last claim that this host has given up because it holds no lock; 0: it holds
+  /// a lock, or has claimed nothing.
   [[nodiscard]] std::uint64_t given_up() const;
   /// Why the queue is not served here yet; empty: it is.
   [[nodiscard]] std::string waits_for() const;
@@ -71,11 +71,11 @@ class QueueSupervisor : public LoopMember {
   /// the claims in Consul know an attempt by its number, so that no number may be used again.
   void drop_driver();
   void write_note(const core::DivisionNote& note) const;
-  /// The driver's state as Division judges it; all members are at their defaults without a driver.
+  /// The driver's state for Division; all members are at their defaults without a driver.
   [[nodiscard]] core::Division::Service service() const;
 
   const std::uint64_t first_attempt_;
-  QueueDriver::Parts parts_;  // runners are the driver's while there is one
+  QueueDriver::Parts parts_;  // the driver has the runners while there is one
   core::Division division_;
   Loop& loop_;
   net::Transport& transport_;

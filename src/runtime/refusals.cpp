@@ -24,7 +24,7 @@ constexpr std::array<Subject, 8> kSubjects{{{"create_session", "holding a sessio
                                             {"watch_tasks", "listing the tasks"},
                                             {"read_members", "reading the members"}}};
 
-// Consul answers a list that the token may not read by 404, as an empty one. A leader's list is
+// If the token may not read a list, Consul answers 404, as for an empty list. A leader's list is
 // never empty: the leader makes a folder there.
 bool is_refused(std::string_view request, const http::Response& response) {
   if (response.status == 403) return true;
@@ -55,8 +55,8 @@ void Refusals::on_reply(const std::string& queue, std::string_view request,
 std::string Refusals::first(Instant now) const {
   const std::lock_guard lock{mutex_};
   for (const auto& [subject, refusal] : refused_) {
-    // What is still refused is asked for every few seconds. A follower does not ask for a lock that
-    // another holds, so it may have got the right since.
+    // A refused request is repeated every few seconds. A follower does not ask for a lock that
+    // another host holds, so it may have got the right since.
     const bool is_current = now - refusal.last <= std::chrono::seconds{30};
     if (is_current && now - refusal.since >= std::chrono::seconds{1}) return refusal.text;
   }

@@ -8,7 +8,7 @@
 
 namespace lictor::runtime {
 
-/// What Consul refuses now of what a daemon cannot do without: the session, the lock, the lists.
+/// The refusals of Consul that keep a daemon from working: for the session, the lock, the lists.
 /// Thread safe.
 class Refusals : public Observer {
  public:
@@ -16,8 +16,8 @@ class Refusals : public Observer {
   void on_reply(const std::string& queue, std::string_view request, const http::Response& response,
                 Duration took) override;
 
-  /// One of them that has lasted for a second, in words; empty: nothing is refused. The first list
-  /// of a new queue is not there yet, which Consul says of a list without rights as well.
+  /// A refusal that has lasted for a second, in words; empty: there is none. A new queue's first
+  /// list is missing at first, and Consul answers the same for a list without rights.
   [[nodiscard]] std::string first(Instant now) const;
 
  private:

@@ -24,7 +24,7 @@ constexpr const char* kForgetAfter = "1h";
 // The agent may have been restarted and have forgotten us.
 constexpr auto kRegisterInterval = 60s;
 
-// "http://10.0.0.5:8642" -> "10.0.0.5", 8642. The port is 0 for what is no TCP address.
+// "http://10.0.0.5:8642" -> "10.0.0.5", 8642. The port is 0 if `url` is no TCP address.
 std::pair<std::string, int> address_of(std::string_view url) {
   constexpr std::string_view kScheme = "http://";
   const std::size_t colon = url.rfind(':');
@@ -36,7 +36,7 @@ std::pair<std::string, int> address_of(std::string_view url) {
 
 bool is_loopback(std::string_view host) { return host.starts_with("127.") || host == "::1"; }
 
-// A name is this host's own, by which not every other host finds it.
+// Whether `host` is a name, which other hosts may not resolve.
 bool is_name(std::string_view host) {
   return host.find(':') == std::string_view::npos &&
          host.find_first_not_of("0123456789.") != std::string_view::npos;

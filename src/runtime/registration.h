@@ -13,11 +13,11 @@ namespace lictor::runtime {
 /// balancers; nothing in lictor relies on it, so a failure is only tried again.
 class Registration : public LoopMember {
  public:
-  /// `admin_urls`: of the admin API, whose first address others can reach is the service's.
+  /// `admin_urls`: of the admin API. The first address that others can reach is the service's.
   Registration(std::string node, std::string version, const std::vector<std::string>& admin_urls,
                net::Transport& transport);
 
-  /// The queues that are led from here changed.
+  /// Sets the queues that are led from here.
   void set_leading(std::vector<std::string> queues);
   /// Takes the service out of the catalog; waits for the answer.
   void withdraw();
@@ -30,7 +30,7 @@ class Registration : public LoopMember {
 
   std::string node_;
   std::string version_;
-  std::string address_;  // empty: that of the node
+  std::string address_;  // empty: the node's
   int port_ = 0;         // 0: none
   net::Transport& transport_;
   std::vector<std::string> leading_;

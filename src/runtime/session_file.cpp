@@ -23,8 +23,8 @@ using nlohmann::json;
 
 namespace {
 
-// Written aside and renamed: a crash leaves the old file or the new one, never half of one.
-// `make_value`: of the file that is open. Returns errno; 0: it is done.
+// Writes a file aside and renames it: a crash leaves the old file or the new one, never half of
+// one. `make_value`: from the open file. Returns errno; 0: success.
 template <class MakeValue>
 int replace_file(const std::string& path, const MakeValue& make_value) {
   const std::string aside = path + ".new";
@@ -41,7 +41,7 @@ int replace_file(const std::string& path, const MakeValue& make_value) {
   return error;
 }
 
-// Null where there is none, or what it holds is no JSON. `identity`: of the file, if asked for.
+// Null: there is no file, or its content is no JSON. `identity`: of the file, if asked for.
 json read_json(const std::string& path, std::string* identity = nullptr) {
   constexpr std::size_t kMostBytes = 16384;
   const UniqueFd file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
@@ -66,7 +66,7 @@ SessionFile::SessionFile(const std::string& state_dir, const std::string& name, 
       lock_delay_(lock_delay) {}
 
 // Every member must match. "file" names this very file on this boot, so a copy of state_dir resumes
-// nothing. "lock" names the file that the daemon locks: where somebody has removed that, the daemon
+// nothing. "lock" names the file that the daemon locks: if somebody has removed that, the daemon
 // which saved this may live.
 std::optional<std::string> SessionFile::load() const {
   std::string identity;

@@ -26,8 +26,8 @@ class SessionFile {
   /// An empty id forgets the session.
   void save(const std::string& session) const;
 
-  /// The ModifyIndexes at which the locks of the queue's partitions were last seen held, 0 where
-  /// none was. A file of its own: it outlives sessions and boots.
+  /// The ModifyIndexes at which the locks of the queue's partitions were last seen held; 0: never.
+  /// Kept in a file of its own, which outlives sessions and boots.
   [[nodiscard]] std::vector<std::uint64_t> load_held(std::size_t partitions) const;
   void save_held(const std::vector<std::uint64_t>& indexes) const;
 

@@ -23,8 +23,8 @@ tl::unexpected<Error> refuse(std::size_t entry, const std::string& what) {
   return fail(ErrorCode::kInvalid, "entry " + std::to_string(entry + 1) + ": " + what);
 }
 
-// Empty: the key is none of lictor's in this layout. Tasks are not among them: a job may write new
-// ones.
+// The owner of a key in this layout; empty: the key is none of lictor's. Tasks are not among them:
+// a job may write new ones.
 std::string owner_in(std::string_view key, const Layout& layout) {
   if (key == layout.leader_key || key.starts_with(layout.leader_key + "/")) {
     return "a leader's lock";
@@ -52,7 +52,7 @@ std::string owner_of(std::string_view key, const Reserved& reserved, std::string
   return owner_in(key, Layout::under(reserved.root, rest.substr(0, slash)));
 }
 
-// `number` counts from 0; messages count from 1.
+// `number` counts from 0; error messages count from 1.
 Result<core::KvWrite> read_entry(const json& entry, std::size_t number) {
   if (!entry.is_object()) return refuse(number, "expected an object, got " + excerpt(entry.dump()));
   core::KvWrite write;

@@ -13,8 +13,8 @@
 
 namespace lictor::wire {
 
-/// Keys that only lictor writes: in each of `queues`, and in every queue at its default place below
-/// `root`, everything except the tasks.
+/// Keys that only lictor writes: all but the tasks, in each of `queues` and in every queue at its
+/// default place below `root`.
 struct Reserved {
   std::vector<Layout> queues;
   std::string root;  ///< ends in '/', or empty

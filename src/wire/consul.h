@@ -3,8 +3,8 @@
 // The core's effects as requests to Consul's HTTP API, and Consul's replies as events. Pure.
 // Numbers in parentheses are sections of src/manual/consul.md, which has the experiments.
 //
-// Each effect that asks something has an encode() (consul_requests.cpp, fleet.cpp) and a decode()
-// (consul_replies.cpp, fleet.cpp). A decode() never fails: whatever came becomes an event with the
+// Each effect that needs an answer has an encode() (consul_requests.cpp, fleet.cpp) and a decode()
+// (consul_replies.cpp, fleet.cpp). A decode() never fails: any reply becomes an event with the
 // request's id, since the core waits for it. With few exceptions:
 //
 //   reply                                 a write is    a read is
@@ -18,7 +18,7 @@
 //   another 4xx, a 5xx                    unknown       not ok
 //
 // A 5xx is unknown because the write may still be applied (6.5), unless its text names a limit or
-// the refused name of a key. The causes of a 409 differ in their texts alone, and a text quotes the
+// the refused name of a key. The causes of a 409 differ only in their texts, and a text quotes the
 // key, which may hold any words. So a decode() compares only the beginning and the end of a text.
 
 #include <chrono>
@@ -36,13 +36,13 @@
 
 namespace lictor::wire {
 
-/// The parts of a queue's requests that no effect has.
+/// The parts of a queue's requests that are in no effect.
 struct Binding {
   Layout layout;
-  Reserved reserved;  ///< not for jobs to write
+  Reserved reserved;  ///< keys that jobs must not write
   std::string queue;
   std::string node;
-  std::string leader_value;  ///< JSON object, not empty: who leads, for people
+  std::string leader_value;  ///< JSON object, not empty: the leader, for people
   Duration session_ttl{};
   Duration lock_delay{};
   std::vector<std::string> session_checks{"serfHealth"};
@@ -69,33 +69,33 @@ struct Binding {
 [[nodiscard]] core::SessionCreated decode(const core::CreateSession&, const http::Response&);
 [[nodiscard]] core::SessionRenewed decode(const core::RenewSession&, const http::Response&);
 [[nodiscard]] core::SessionDestroyed decode(const core::DestroySession&, const http::Response&);
-/// The transaction checks what the core knows of the keys, then locks. The answer tells apart why
-/// the lock was not acquired, since the core goes on differently for each cause.
+/// The transaction checks the core's knowledge of the keys, then locks. The answer tells the causes
+/// of a failure apart, since the core goes on differently for each.
 [[nodiscard]] core::LockReplied decode(const core::AcquireLock&, const http::Response&);
 /// kRejected: the lock is no longer ours, so there is nothing left to release.
 [[nodiscard]] core::UnlockReplied decode(const core::ReleaseLock&, const http::Response&);
 [[nodiscard]] core::LeaderRead decode(const core::ReadLeader&, const http::Response&);
-/// A value that cannot be read pauses the queue; `by` is then unreadable_control().
+/// An unreadable value pauses the queue; `by` is then unreadable_control().
 [[nodiscard]] core::ControlRead decode(const core::WatchControl&, const http::Response&);
 /// Why the control key's value cannot be read; empty if it can.
 [[nodiscard]] std::string control_fault(std::string_view value);
-/// The text of `paused by` for a control key that cannot be read.
+/// The text of `paused by` for an unreadable control key.
 [[nodiscard]] std::string unreadable_control(std::string_view fault);
-/// Gives names alone. Folders and the folder key of the prefix are sorted out: the latter,
-/// `marker`, tells a listing without tasks from one that the token may not read (7.2).
+/// Gives names only. Folders and the folder key of the prefix are sorted out. The latter, `marker`,
+/// tells a listing without tasks from one that the token may not read (7.2).
 [[nodiscard]] core::TasksListed decode(const Layout&, const core::ListTasks&, http::Response);
 /// A key is missing only if Consul says so: a 200 without it may hide it for want of a right (7.2).
 [[nodiscard]] core::TasksFetched decode(const Layout&, const core::FetchTasks&,
                                         const http::Response&);
-/// Consul answers check-index of many keys with those that have changed or are gone.
+/// Consul answers check-index of many keys with the keys that have changed or are gone.
 [[nodiscard]] core::TasksChecked decode(const core::CheckTasks&, const http::Response&);
 [[nodiscard]] core::HistoryListed decode(const Layout&, const core::ListHistory&,
                                          const http::Response&);
 [[nodiscard]] core::SchedulesListed decode(const Layout&, const core::ListSchedules&,
                                            http::Response, ScheduleCache&);
 [[nodiscard]] core::RateRead decode(const core::ReadRate&, const http::Response&);
-/// Each failure names the write at fault by its place in the commit. When the task of a write is
-/// gone, all its operations fail; only that of the task is reported.
+/// Each failure names the write at fault by its place in the commit. If the task of a write is
+/// gone, all its operations fail; only the failure of the task is reported.
 [[nodiscard]] core::Committed decode(const core::Commit&, const http::Response&);
 
 /// The content of the leader key, or of a partition's lock; without the request and the index.
@@ -110,8 +110,8 @@ struct Binding {
 /// A blocking query of `target` from `index` on; from 0 it answers at once.
 [[nodiscard]] http::Request blocking_read(const Binding&, std::string target, std::uint64_t index);
 
-/// The entries that a KV read answers; none for a 404 with an index: there is no such key.
-/// Errors: kFailed, with what came instead.
+/// The entries in the reply to a KV read; none for a 404 with an index: there is no such key.
+/// Errors: kFailed, with the unexpected reply.
 [[nodiscard]] Result<std::vector<KvEntry>> read_entries(http::Response response);
 
 /// How many operations Consul takes in a transaction, if it refused this one for their number:

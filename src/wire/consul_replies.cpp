@@ -24,11 +24,11 @@ using core::Outcome;
 using http::Delivery;
 using nlohmann::json;
 
-// Newer versions append which token lacks which right; the text never begins with a key.
+// Newer versions append the token and the right it lacks; the text never begins with a key.
 constexpr std::string_view kDenied = "Permission denied";
 
-// Rejected: Consul refused before it did anything, or the request never left this host. Everything
-// else is unknown: even after a 500 the write may be applied (6.5), unless it names a limit.
+// Rejected: Consul refused before it did anything, or the request never left this host. All else is
+// unknown: even after a 500 the write may be applied (6.5), unless it names a limit.
 Outcome failed_write(const http::Response& response) {
   if (response.delivery == Delivery::kNotSent) return Outcome::kRejected;
   if (response.delivery != Delivery::kReplied) return Outcome::kUnknown;
@@ -39,7 +39,7 @@ Outcome failed_write(const http::Response& response) {
   return refused ? Outcome::kRejected : Outcome::kUnknown;
 }
 
-// Tells the cause for a transaction that was refused as a whole.
+// Why a transaction was refused as a whole.
 core::OpFailure why_refused(const http::Response& response) {
   if (response.status == 400 || refuses_name(response)) return core::OpFailure::kMalformed;
   if (response.status == 403) return core::OpFailure::kDenied;
@@ -68,7 +68,7 @@ core::Committed::Failure failure_of(const OpTarget& place, const TxnReply::OpErr
   return failure;
 }
 
-// Calls `read` with the body of a 200; the value is empty for a 404 with an index, which says that
+// Calls `read` with the body of a 200; the value is empty for a 404 with an index, which means that
 // there is no such key.
 template <class Value>
 Result<Value> read_answer(http::Response&& response, Result<Value> (&read)(std::string)) {
@@ -77,8 +77,8 @@ Result<Value> read_answer(http::Response&& response, Result<Value> (&read)(std::
   return fail(ErrorCode::kFailed, describe(response));
 }
 
-// The entry of the requested key. std::nullopt: `event` is ok if the key does not exist, else has
-// the error.
+// The entry of the requested key. std::nullopt: either the key does not exist and `event` is ok, or
+// `event` has the error.
 template <class Effect, class Event>
 std::optional<KvEntry> only_entry(const Effect& effect, const http::Response& response,
                                   Event& event) {
@@ -92,7 +92,7 @@ std::optional<KvEntry> only_entry(const Effect& effect, const http::Response& re
   return std::nullopt;
 }
 
-// The answer to a transaction of which each operation gives a result or an error. std::nullopt: the
+// The reply to a transaction in which each operation gives a result or an error. std::nullopt: the
 // text is not Consul's, or not whole.
 std::optional<TxnReply> write_reply(const http::Response& response) {
   auto reply = txn_reply(response);
@@ -110,7 +110,7 @@ std::size_t most_operations(const http::Response& response) {
   std::string_view numbers = std::string_view{response.body}.substr(at + kTooMany.size());
   const std::size_t sign = numbers.find(" > ");
   const std::size_t end = numbers.find(')');
-  // Without its end the number may be cut short.
+  // If the end is missing, the number may be cut short.
   const auto most = sign >= end || end == std::string_view::npos
                         ? std::nullopt
                         : to_number<std::size_t>(numbers.substr(sign + 3, end - sign - 3));
@@ -188,11 +188,11 @@ core::LockReplied decode(const core::AcquireLock& effect, const http::Response& 
     return event;
   }
   if (response.status == 200) {
-    event.modify_index = reply->results.back().modify_index;  // checks come before it
+    event.modify_index = reply->results.back().modify_index;  // checks come before the lock
     event.answer = Answer::kAcquired;
     return event;
   }
-  const bool checks_count = effect.count_index != 0 || effect.if_undivided;  // first of all
+  const bool checks_count = effect.count_index != 0 || effect.if_undivided;  // comes first
   for (const TxnReply::OpError& error : reply->errors) {
     event.error = error.what;
     const std::string_view what = error.what;
@@ -317,7 +317,7 @@ core::TasksFetched decode(const Layout& layout, const core::FetchTasks& effect,
     event.most_operations = most_operations(response);
     return event;
   }
-  if (response.status == 409) {  // all that failed are named; the others were not read either
+  if (response.status == 409) {  // names all failed ones; the others were not read either
     for (const TxnReply::OpError& error : reply->errors) {
       if (!error.what.ends_with("doesn't exist") || error.index >= effect.keys.size()) {
         event.error = error.what;
@@ -330,7 +330,7 @@ core::TasksFetched decode(const Layout& layout, const core::FetchTasks& effect,
     return event;
   }
   // A 200 leaves out keys that the token may not read (7.2): they are not missing. The others come
-  // in the order of the request; a key beside them is no answer to it.
+  // in the order of the request; ignore any other key.
   auto unanswered = effect.keys.begin();
   event.records.reserve(reply->results.size());
   for (KvEntry& entry : reply->results) {
@@ -462,7 +462,7 @@ core::Committed decode(const core::Commit& commit, const http::Response& respons
       event.failures.push_back(std::move(failure));
       continue;
     }
-    // The queue has another number of partitions: none of these is ours any more.
+    // The queue has another number of partitions: no lock of the old number is ours any more.
     failure.why = core::OpFailure::kNotLeader;
     for (const std::uint32_t partition : commit.partitions) {
       failure.partition = partition;

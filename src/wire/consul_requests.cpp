@@ -17,15 +17,15 @@ http::Request put(const Binding& binding, std::string target, std::string body =
   return http::put(std::move(target), std::move(body), binding.request_timeout);
 }
 
-// Leadership rests on it.
+// Marks a request that leadership depends on.
 http::Request urgent(http::Request request) {
   request.urgent = true;
   return request;
 }
 
 // How long a blocking query waits; Consul adds up to a sixteenth (consul.md 4.1). Consul from
-// 1.22.4 on, and many proxies, cut an answer off after 30 s. It bounds how long a wrong index goes
-// unnoticed (4.4).
+// 1.22.4 on, and many proxies, cut an answer off after 30 s. This also bounds how long a wrong
+// index goes unnoticed (4.4).
 constexpr std::chrono::seconds kWait{25};
 
 enum class Pace { kPrompt, kCalm };
@@ -49,7 +49,7 @@ http::Request read(const Binding& binding, std::string target, bool consistent, 
   return request;
 }
 
-// A long answer over a slow link fails when no more bytes come, not while they come.
+// Makes a long answer over a slow link fail when bytes stop coming, not while they come.
 http::Request until_silence(http::Request request) {
   constexpr std::chrono::minutes kLongest{2};
   request.silence = std::exchange(request.timeout, kLongest);
@@ -67,7 +67,7 @@ std::string leader_value(const Binding& binding, std::string_view member, WallTi
 
 }  // namespace
 
-// Without ?consistent a server that has just started answers from what it has replayed so far.
+// Without ?consistent a server that has just started answers from an old state.
 http::Request read_transaction(const Binding& binding, Txn txn) {
   http::Request request = put(binding, "/v1/txn?consistent", std::move(txn).body());
   request.only_reads = true;
@@ -146,7 +146,7 @@ http::Request encode(const Binding& binding, const core::WatchControl& effect) {
   return read(binding, kv_path(binding.layout.control_key), effect.index == 0, effect.index);
 }
 
-// Asks for names alone: values are read where a version is new (core/reading/task_source.h).
+// Asks for names only: a value is read when its version is new (core/reading/task_source.h).
 http::Request encode(const Binding& binding, const core::ListTasks& effect) {
   http::Request request = read(binding, kv_path(binding.layout.tasks_prefix) + "?keys",
                                effect.index == 0, effect.index, Pace::kPrompt);

@@ -20,11 +20,10 @@ using nlohmann::json;
 using Answer = core::DivisionReply::Answer;
 
 constexpr const char* kDrainMark = "/drain";
-// Of locks, in a transaction that every Consul takes.
+// The most checks of locks in a transaction that every Consul takes.
 constexpr std::uint32_t kMostChecks = limits::kLeastOperations - 2;
 
-// A field that is missing or wrong counts as 1: an entry of another version must not move
-// partitions.
+// A missing or wrong field counts as 1: an entry of another version must not move partitions.
 core::FleetMember member_of(const Binding& binding, std::string node, std::string_view value) {
   core::FleetMember member;
   member.member.id = std::move(node);
@@ -46,7 +45,7 @@ std::string needed_rules(const Binding& binding) {
 
 bool is_denial(std::string_view error) { return contains(error, "Permission denied"); }
 
-// The same request would be refused again, unless a condition of it did not hold.
+// Whether the same request would be refused again. After a failed condition that need not be so.
 bool is_refusal(const http::Response& response) {
   return response.delivery == http::Delivery::kReplied && response.status >= 400 &&
          response.status < 500 && !http::over_limit(response);
@@ -101,9 +100,9 @@ http::Request encode(const Binding& binding, const core::ReadFleet& ask) {
   return read_transaction(binding, std::move(txn));
 }
 
-// A member is an entry that a session holds. Entries without one were written by hand, and keys
-// below an entry are no members: members/<node>/drain says that an operator wants the node to lead
-// nothing.
+// A member is an entry that a session holds. Entries without a session were written by hand, and
+// keys below an entry are no members: members/<node>/drain means that an operator wants the node to
+// lead nothing.
 core::FleetRead decode(const Binding& binding, const core::ReadFleet&,
                        const http::Response& response) {
   core::FleetRead read;
@@ -151,7 +150,7 @@ http::Request encode(const Binding& binding, const core::ReadCount&) {
   return quorum_read(binding, kv_path(binding.layout.partitions_key));
 }
 
-// Writes the leader key too, so that a daemon that saw it free does not acquire it on that ground.
+// Writes the leader key too, so that a daemon that saw it free does not acquire it for that reason.
 http::Request encode(const Binding& binding, const core::CreateCount& ask, WallTime at) {
   const std::string& leader_key = binding.layout.leader_key;
   const std::string count = std::to_string(ask.count);
@@ -190,7 +189,7 @@ http::Request encode(const Binding& binding, const core::ProbeChange& ask) {
   return put(binding, std::move(txn));
 }
 
-// The others are found by the next reading.
+// Deletes as many as fit; the next reading finds the others.
 http::Request encode(const Binding& binding, const core::DeleteLocks& ask) {
   Txn txn;
   for (std::size_t i = 0; i < std::min<std::size_t>(ask.locks.size(), kMostChecks); ++i) {
@@ -199,7 +198,7 @@ http::Request encode(const Binding& binding, const core::DeleteLocks& ask) {
   return put(binding, std::move(txn));
 }
 
-// A session that holds one lock is alive, and so holds all that it acquired.
+// A session that holds one lock is alive, and so holds all locks that it acquired.
 http::Request encode(const Binding& binding, const core::ChangeCount& ask) {
   const std::string& key = binding.layout.partitions_key;
   Txn txn;
@@ -218,7 +217,7 @@ core::DivisionReply decode(const Binding& binding, const core::ReadCount&,
                            const http::Response& response) {
   if (http::replied(response, 200)) return {Answer::kYes, {}};
   if (http::replied(response, 404) && response.consul_index != 0) return {Answer::kNo, {}};
-  // A token that does not exist (yet, on this agent) tells nothing about the key.
+  // A token that does not exist (yet, on this agent) proves nothing about the key.
   const bool denied =
       http::replied(response, 403) && response.body.find("ACL not found") == std::string::npos;
   if (!denied) return {Answer::kUnknown, describe(response)};

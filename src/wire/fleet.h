@@ -1,9 +1,9 @@
 #pragma once
 
-// The reads of a queue besides its tasks: the members and what they have given up, and, where it may
-// have several partitions, their number and all locks at once. Pure.
+// The reads of a queue besides its tasks: the members and the claims that they have given up; and
+// the number of partitions with all locks at once, if the queue may have several. Pure.
 //
-// core/leadership/division.h tells when each of these is asked. Each is one transaction or one
+// core/leadership/division.h explains when each of these is asked. Each is one transaction or one
 // read, so the members, the number and the locks in an answer are of one moment:
 //
 //   ReadFleet       get-tree members, get-tree partitions, get-tree leader if the locks are wanted
@@ -15,9 +15,9 @@
 //   ChangeCount     check-session of the locks, cas partitions; to 1: delete-cas partitions
 //   ReadOwners      a read of the members (core/tasks/owners.h tells when it is asked)
 //
-// All of them are by a quorum. A server that has just started answers other reads from what it has
-// replayed so far, and hosts that believed such an answer would stop all jobs, as if the number were
-// gone. Only the watch of the locks is not: the core proves what it shows (core/leadership/lock.h).
+// All of them are by a quorum. A server that has just started answers other reads from an old
+// state, and hosts that believed such an answer would stop all jobs, as if the number were gone.
+// Only the watch of the locks is not: the core proves its answers (core/leadership/lock.h).
 //
 // A transaction of an old Consul takes 64 operations (consul.md 3.1), and a queue may have more
 // locks. So CreateCount and ChangeCount check as many as fit. That is enough for ChangeCount: a
@@ -25,7 +25,7 @@
 // others to the next reading.
 //
 // Answers: kYes, applied; kNo, a condition did not hold; kRefused, the same request would be
-// refused again, as for want of a right; kUnknown, it may have landed.
+// refused again, as for a missing right; kUnknown, it may have landed.
 
 #include <concepts>
 #include <cstdint>
@@ -44,22 +44,21 @@
 
 namespace lictor::wire {
 
-/// The number of partitions, as the value of its key has it. Errors: kInvalid, it is no number from
-/// 1 to core::kMostPartitions.
+/// The number of partitions from the value of its key. Errors: kInvalid, the value is no number
+/// from 1 to core::kMostPartitions.
 [[nodiscard]] Result<std::uint32_t> read_count(std::string_view value);
 
-/// By queue, as a member's entry has them: "partitions": {"<queue>": 16}. A queue that is not there
-/// has 1.
+/// Numbers by queue in a member's entry: "partitions": {"<queue>": 16}. A missing queue has 1.
 using QueueNumbers = std::map<std::string, std::uint32_t, std::less<>>;
 /// The numbers under `name` in `entry`, each limited to 1 to core::kMostPartitions.
 [[nodiscard]] QueueNumbers queue_numbers(const nlohmann::json& entry, const char* name);
 [[nodiscard]] std::uint32_t number_of(const QueueNumbers& numbers, std::string_view queue);
 
-// The division of a queue. core/leadership/division.h explains each request.
+// Division: requests about the number of partitions; core/leadership/division.h explains each.
 [[nodiscard]] http::Request encode(const Binding& binding, const core::ReadFleet& ask);
 [[nodiscard]] http::Request encode(const Binding& binding, const core::ReadCount& ask);
-/// It needs the right to write the number, as does AcquireLock with if_undivided (Consul 1.8.7):
-/// 403 or 409 if that is missing.
+/// Needs the right to write the number, as does AcquireLock with if_undivided (Consul 1.8.7): 403
+/// or 409 if the right is missing.
 [[nodiscard]] http::Request encode(const Binding& binding, const core::ProbeUndivided& ask);
 /// Changes nothing.
 [[nodiscard]] http::Request encode(const Binding& binding, const core::ProbeChange& ask);
@@ -71,7 +70,7 @@ using QueueNumbers = std::map<std::string, std::uint32_t, std::less<>>;
 
 [[nodiscard]] core::FleetRead decode(const Binding& binding, const core::ReadFleet& ask,
                                      const http::Response& response);
-// The error of a refusal for want of a right names the rules to grant.
+// The error of a refusal for a missing right names the rules to grant.
 [[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::ReadCount& ask,
                                          const http::Response& response);
 [[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::ProbeUndivided& ask,
@@ -89,15 +88,15 @@ requires std::same_as<Ask, core::CreateCount> || std::same_as<Ask, core::DeleteL
 }
 
 [[nodiscard]] http::Request encode(const Binding& binding, const core::ReadOwners& ask);
-/// `given_up` in a member's entry: {"<queue>": "<nonce>"}. An entry that no session holds was written
-/// by hand and counts for nothing.
+/// Reads `given_up` in a member's entry: {"<queue>": "<nonce>"}. An entry that no session holds was
+/// written by hand and is ignored.
 [[nodiscard]] core::OwnersRead decode(const Binding& binding, const core::ReadOwners& ask,
                                       const http::Response& response);
 
 /// All locks of a queue, by a blocking query from `index` on.
 [[nodiscard]] http::Request watch_locks(const Binding& binding, std::uint32_t count,
                                         std::uint64_t index);
-/// By partition. `found` is false where there is no key; each has `consul_index`.
+/// By partition. `found` is false if there is no key; each has `consul_index`.
 struct LocksRead {
   bool ok = false;
   std::string error;

@@ -15,7 +15,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-// Sets what the object has of an entry's fields. Errors: what cannot be read of it.
+// Sets the fields of an entry that the object has. Errors: an unreadable field.
 Result<void> read_entry(dom::object object, KvEntry& entry) {
   for (const auto [name, value] : object) {
     if (std::string_view text; value.get(text) == simdjson::SUCCESS) {
@@ -86,7 +86,7 @@ Result<std::vector<KvEntry>> read_kv_entries(std::string body) {
   return parse(body, true, read).map([&] { return std::move(entries); });
 }
 
-// A body without "Results" or "Errors" gives an empty reply; callers check which of them they need.
+// A body without "Results" or "Errors" gives an empty reply; callers check the one they need.
 Result<TxnReply> read_txn_reply(std::string_view body) {
   TxnReply reply;
   const auto read = [&](dom::element root) -> Result<void> {

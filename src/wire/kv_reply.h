@@ -3,9 +3,9 @@
 // Consul's answers as entries, names and outcomes. Accepts any bytes.
 //
 // Speed matters here: a new leader reads a hundred thousand values, and compares as many names at
-// each change. So values are parsed by simdjson, in place where the text is long, and the usual
-// list of names is cut without a parser. Indexes are 64-bit numbers, which a double would round:
-// two versions of a key would look alike.
+// each change. So values are parsed by simdjson, long texts in place, and the usual list of names
+// is cut without a parser. Indexes are 64-bit numbers, which a double would round: two versions of
+// a key would look alike.
 
 #include <cstdint>
 #include <optional>
@@ -20,11 +20,11 @@
 
 namespace lictor::wire {
 
-/// The array of entries that a KV read answers, values decoded. 64-bit numbers are kept exact.
+/// The array of entries in the reply to a KV read, values decoded. 64-bit numbers are kept exact.
 /// Move a long `body` in: it is parsed in place.
 [[nodiscard]] Result<std::vector<KvEntry>> read_kv_entries(std::string body);
 
-/// The names of the array that a `?keys` read answers.
+/// The names in the reply to a `?keys` read.
 [[nodiscard]] Result<core::KeyList> read_key_names(std::string body);
 
 /// A transaction's answer, 200 or 409. Results are not parallel to the request (consul.md
@@ -37,7 +37,7 @@ struct TxnReply {
   std::vector<KvEntry> results;
   std::vector<OpError> errors;
 
-  /// The ModifyIndex of all that an applied transaction wrote; 0: it wrote nothing that is left.
+  /// The ModifyIndex of everything that an applied transaction wrote; 0: it only deleted.
   [[nodiscard]] std::uint64_t greatest_index() const;
 };
 [[nodiscard]] Result<TxnReply> read_txn_reply(std::string_view body);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where a queue's keys lie in Consul. These are the defaults; most of them may be configured one by
+// The places of a queue's keys in Consul. These are the defaults; most may be configured one by
 // one.
 //
 //   <root><queue>/tasks/<id>          a task
@@ -33,20 +33,20 @@ struct Layout {
   std::string members_prefix;
   std::string schedules_prefix;
 
-  /// A JSON pointer (RFC 6901) to the value in the record that serves as serialKey where a task has
-  /// none; empty: such tasks have no serialKey.
+  /// A JSON pointer (RFC 6901) to the value in the record that serves as serialKey for a task
+  /// without one; empty: such tasks have no serialKey.
   std::string serialize_by{};
 
-  /// How many partitions the queue has; without it, one.
+  /// Holds the number of partitions; missing: one.
   std::string partitions_key{};
 
-  /// The bucket of the queue's rate_limit; without it, full.
+  /// The bucket of the queue's rate_limit; missing: full.
   std::string rate_key{};
 
   /// The default: everything under `<root><queue>/`.
   [[nodiscard]] static Layout under(std::string_view root, std::string_view queue);
 
-  /// The lock of a partition: the leader key, or, of several, "leader/<count>/<number>" below it.
+  /// The lock of a partition: the leader key or, with several, "leader/<count>/<number>" below it.
   [[nodiscard]] std::string lock_key(const core::Partition& partition) const;
 
   /// Whether `key` lies under the tasks' prefix and does not end in '/'.

@@ -30,7 +30,7 @@ std::string tasks_before(std::size_t count) {
 
 constexpr double kTiny = 1e-9;  // 0.29 * 100 is a little less than 29
 
-// ", 50% done: and what it says"
+// ", 50% done: and its note"
 std::string progress_text(std::string_view progress) {
   const auto said = parse_json(progress);
   if (!said || !said->is_object()) return {};

@@ -2,7 +2,7 @@
 
 // The words of core::Reason, which says why a task does not run: for "lictor why", "lictor top",
 // the admin API and the web page. The core gives kinds and numbers, this unit gives sentences, and
-// the clients print them as they come, also those of another version.
+// clients print them unchanged, even those of another version.
 //
 // Names are an interface: programs compare them, so a name stays when its text changes. The
 // manual's troubleshooting page lists them. A text begins in lower case and has no full stop, since

@@ -56,7 +56,7 @@ Result<std::uint32_t> read_count(std::string_view text, std::uint32_t least) {
   return unexpected_value("a whole number from " + std::to_string(least) + " to 4294967295", text);
 }
 
-// A member that is no setting of a backoff is an error: its author meant one.
+// An unknown member of a backoff is an error: its author meant a setting.
 Result<core::Backoff> read_backoff(std::string_view text) {
   const auto members = split_object(text);
   if (!members)
@@ -83,7 +83,7 @@ Result<core::Backoff> read_backoff(std::string_view text) {
   return backoff;
 }
 
-// Used to show claims and to recognise our own; a claim in another form is not ours.
+// Used to show claims and to recognise our own; a claim in another form cannot be ours.
 std::optional<core::Claim> read_claim(std::string_view text) {
   const auto value = parse_json(text, kAnyDepth);
   if (!value || !value->is_object()) return std::nullopt;
@@ -120,7 +120,7 @@ Result<void> read_field(std::string_view name, std::string_view text, core::Task
   return {};
 }
 
-// Without case, "_" and "-": how other languages spell names.
+// The name without case, "_" and "-": other languages spell names so.
 std::string bare_name(std::string_view name) {
   std::string bare = lowered(name);
   std::erase_if(bare, [](char c) { return c == '_' || c == '-'; });
@@ -140,7 +140,7 @@ Result<void> read_fields(std::string_view object, core::Task& task) {
     }
   }
   if (!task.type.empty()) return {};
-  const std::string misspelt = misspelt_fields(object);  // it may be there under another spelling
+  const std::string misspelt = misspelt_fields(object);  // it may have another spelling
   return fail(ErrorCode::kInvalid,
               "taskType: expected a string that names the kind of task, got nothing" +
                   (misspelt.empty() ? "" : "; " + misspelt));
@@ -150,7 +150,7 @@ Result<void> read_text(std::string_view record, core::Task& task) {
   return check_object(record).and_then([&] { return read_fields(record, task); });
 }
 
-// Fields that say nothing are left out: most records carry none of them.
+// Empty fields are left out: most records have none of them.
 void append_stamp(std::string& text, const core::Stamp& stamp) {
   const auto string = [&](std::string_view before, std::string_view value) {
     text += before;
@@ -176,11 +176,11 @@ void append_stamp(std::string& text, const core::Stamp& stamp) {
   if (!stamp.error.empty()) string(",\"taskError\":", excerpt(stamp.error, kMaxErrorBytes));
 }
 
-constexpr std::size_t kStampBytes = 300;  // of a claim, as a rule
+constexpr std::size_t kStampBytes = 300;  // usually enough for a claim
 constexpr std::string_view kTakenMember = R"("taskTaken":true)";
 constexpr std::string_view kNotTakenMember = R"("taskTaken":false)";
 
-// `before`: the value's text until now, whose form stays.
+// `before`: the old text of the value, whose form stays.
 void append_taken(std::string& text, std::string_view before, bool taken) {
   const std::string_view quote = before.starts_with('"') ? "\"" : "";
   text += quote;
@@ -188,12 +188,12 @@ void append_taken(std::string& text, std::string_view before, bool taken) {
   text += quote;
 }
 
-// Copies what stays in as few pieces as possible, with the producer's own spacing.
+// Copies the kept parts in as few pieces as possible, with the producer's own spacing.
 std::string rewrite(std::string_view object, const core::Stamp& stamp, bool add_taken) {
   std::string text;
   text.reserve(object.size() + kStampBytes);
   text += '{';
-  const char* begin = nullptr;  // of what stays, up to `end`, and is not copied yet
+  const char* begin = nullptr;  // of the kept text up to `end` that is not copied yet
   const char* end = nullptr;
   bool goes_on = false;  // where the text ends
   const auto copy = [&] {
@@ -230,7 +230,7 @@ std::string rewrite(std::string_view object, const core::Stamp& stamp, bool add_
   return text;
 }
 
-// The value at the queue's JSON pointer as text; empty when there is no scalar.
+// The value at the queue's JSON pointer as text; empty: there is no scalar.
 std::string serial_key_by(const std::string& pointer, std::string_view record) {
   const auto parsed = parse_json(record, kAnyDepth);
   if (!parsed) return {};
@@ -259,7 +259,7 @@ std::string misspelt_fields(std::string_view record) {
   std::string found;
   for (MemberWalk member{record}; member.next();) {
     const std::string_view name = member.name();
-    constexpr std::size_t kLongest = 20;  // of a name that may be meant for one of ours
+    constexpr std::size_t kLongest = 20;  // longest name that may be a misspelt one of ours
     if (is_producer_field(name) || is_stamp_field(name) || name.size() > kLongest) continue;
     const std::string bare = bare_name(name);
     for (const std::string_view known : kProducerFields) {
@@ -301,7 +301,7 @@ Result<WallTime> read_time(std::string_view json_text) {
     if (*whole <= kLastMilliseconds) return WallTime{std::chrono::milliseconds{*whole}};
   } else if (const auto decimal = to_number<double>(text);
              decimal && *decimal >= 0 && *decimal <= static_cast<double>(kLastMilliseconds)) {
-    // To the millisecond: a double is exact to far less until the year 9999.
+    // To the millisecond: a double is exact to much less than that until the year 9999.
     const bool in_ms = *decimal >= static_cast<double>(kFirstMilliseconds);
     return WallTime{std::chrono::milliseconds{std::llround(in_ms ? *decimal : *decimal * 1000)}};
   }

@@ -4,7 +4,7 @@
 // any bytes.
 //
 // A record belongs to its producer. lictor adds its own fields (taskTaken, taskAttempt, taskLost,
-// taskRetryAt, taskClaim, taskError) and copies all else as text: a long number that is parsed and
+// taskRetryAt, taskClaim, taskError) and copies the rest as text: a long number that is parsed and
 // printed again may change.
 //
 //   producer's record --restamp_record()--> with a claim, a retry --unstamped_record()--> as it was
@@ -12,7 +12,7 @@
 //         +--read_record()--> core::Task, or core::BadRecord              jobs, dead letters <+
 //
 // The last of repeated names counts, and `null` is "not set", as many libraries write it. A record
-// that is no task is not lost: it becomes a dead letter, with the field at fault in its error.
+// that is no task is not lost: it becomes a dead letter, whose error names the field at fault.
 
 #include <cstddef>
 #include <cstdint>
@@ -42,8 +42,8 @@ struct KvEntry {
   std::uint64_t modify_index = 0;
 };
 
-/// Reads a task. A record that cannot be read becomes a BadRecord whose error names the field, what
-/// was expected and what was found. `entry.key` must be under the layout's tasks prefix.
+/// Reads a task. An unreadable record becomes a BadRecord whose error names the field, and the
+/// expected and the actual value. `entry.key` must be under the layout's tasks prefix.
 [[nodiscard]] core::StoredRecord read_record(const Layout& layout, KvEntry&& entry);
 
 /// The record with lictor's fields set to `stamp` and everything else as its producer wrote it,
@@ -54,7 +54,7 @@ struct KvEntry {
 /// The record as its producer wrote it, and as each attempt gets it: taskTaken is false, lictor's
 /// other fields are removed.
 [[nodiscard]] std::string unstamped_record(std::string_view record);
-/// The same of a task that was read. Shares its record where nothing is to be taken out.
+/// unstamped_record() of a task that was read. Shares its record if there is nothing to remove.
 [[nodiscard]] std::shared_ptr<const std::string> unstamped_record(const core::Task& task);
 /// The fields whose names lictor would read if they were spelt right: "executeat: did you mean
 /// executeAt?". Empty: there are none. `record` is a JSON object.
@@ -76,10 +76,10 @@ struct KvEntry {
 [[nodiscard]] tl::unexpected<Error> unexpected_value(std::string_view expected,
                                                      std::string_view got);
 
-/// `error` with the name of the field that it is about.
+/// `error` with the name of its field in front.
 [[nodiscard]] tl::unexpected<Error> in_field(std::string_view name, const Error& error);
 
-/// Moves a field that was read to `target`, or returns why it could not be read.
+/// Moves a field that was read to `target`, or returns the error.
 template <class T, class Target>
 Result<void> store(Result<T> value, Target& target) {
   if (!value) return tl::unexpected(std::move(value.error()));

@@ -26,7 +26,7 @@ using std::chrono::seconds;
 
 constexpr std::string_view kTick = "{tick}";
 
-// The values of the members, before they are put together.
+// The values of the members, before they become a schedule.
 struct Fields {
   std::optional<schedule::Cron> cron;
   std::optional<seconds> cron_every;  // "@every 5m"
@@ -78,7 +78,7 @@ Result<bool> read_bool(std::string_view text) {
   return unexpected_value("true or false", text);
 }
 
-// The value that has this name.
+// The value with this name.
 template <class Value, std::size_t count>
 Result<Value> read_name(std::string_view text,
                         const std::array<std::pair<std::string_view, Value>, count>& names) {
@@ -103,7 +103,7 @@ Result<std::uint32_t> read_limit(std::string_view text) {
   return unexpected_value("a whole number from 0 to " + std::to_string(kMaxMissedLimit), text);
 }
 
-// Other dialects put into the expression what has members of its own here.
+// Other dialects put values into the expression that have members of their own here.
 Result<void> read_cron(std::string_view text, Fields& fields) {
   constexpr std::string_view kEvery = "@every ";
   LICTOR_TRY(const std::string all, read_string(text));
@@ -122,7 +122,7 @@ Result<void> read_cron(std::string_view text, Fields& fields) {
   return store(schedule::Cron::parse(expression), fields.cron);
 }
 
-// The zone's name, wherever it is.
+// The zone's name, from the cron expression or the member.
 Result<std::string> zone_of(const Fields& fields) {
   if (fields.cron_zone.empty() || fields.zone_name.empty()) {
     return fields.cron_zone + fields.zone_name;
@@ -131,7 +131,7 @@ Result<std::string> zone_of(const Fields& fields) {
   return unexpected_value("the zone that cron names, " + fields.cron_zone, fields.zone_name);
 }
 
-// Whether the field has a say in when the ticks are.
+// Whether the field decides when the ticks are.
 bool is_of_rule(std::string_view name) {
   constexpr std::array<std::string_view, 6> kFields{"cron",     "every", "at",
                                                     "timezone", "start", "end"};
@@ -192,7 +192,7 @@ Result<decltype(schedule::Plan::rule)> rule_of(Fields& fields) {
   return unexpected_value("one of cron, every and at", found.empty() ? "none of them" : found);
 }
 
-// A template makes a task if it does so for one tick: a tick's text has one form.
+// A template that makes a task for one tick does so for all: a tick's text has one form.
 Result<void> check_template(std::string_view name, const Definition& record) {
   for (MemberWalk member{record.task}; member.next();) {
     if (member.name() == "executeAt" && member.value_text() != "null") {
@@ -207,8 +207,8 @@ Result<void> check_template(std::string_view name, const Definition& record) {
   return {};
 }
 
-// The template with the tick's time for each "{tick}". Within JSON that text cannot be anywhere but
-// in a string, and a tick's text needs no escapes.
+// The template with the tick's time for each "{tick}". In JSON that text can only be in a string,
+// and a tick's text needs no escapes.
 std::string with_tick(std::string_view json_text, Tick tick) {
   const std::string tick_text = schedule::tick_text(tick);
   std::string text;
@@ -227,7 +227,7 @@ Result<Definition> read_schedule(std::string_view name, std::string_view record,
     return fail(ErrorCode::kInvalid,
                 "its name has \"@\", which newer versions of Consul refuse, as in its tasks' ids");
   }
-  if (name.find("\xef\xbf\xbd") != std::string_view::npos) {  // how Consul shows other bytes
+  if (name.find("\xef\xbf\xbd") != std::string_view::npos) {  // Consul shows other bytes so
     return fail(ErrorCode::kInvalid, "its name is not valid UTF-8");
   }
   if (const auto object = check_object(record); !object) return tl::unexpected(object.error());
@@ -262,7 +262,7 @@ Result<Definition> read_schedule(std::string_view name, std::string_view record,
   return check_template(name, read).map([&] { return std::move(read); });
 }
 
-// The cache then holds exactly this listing, so deleted schedules leave it.
+// Afterwards the cache holds exactly this listing, so deleted schedules leave it.
 std::vector<core::SchedulesListed::Entry> ScheduleCache::read(const Layout& layout,
                                                               std::vector<KvEntry> listing) {
   const std::lock_guard lock{mutex_};

@@ -4,9 +4,9 @@
 // records of its tasks. Never throws; accepts any bytes.
 //
 // A schedule's record has three authors: its owner (rule, template), the leaders (lastTick,
-// lastTask) and the operators (paused). Each of them changes its own members and leaves the others,
-// to the byte. fromConfig marks a record that a leader wrote as its configuration says; the
-// configuration decides all of it but lastTick, lastTask and, unless it sets that, paused.
+// lastTask) and the operators (paused). Each changes its own members and leaves the others, to the
+// byte. fromConfig marks a record that a leader wrote from its configuration; the configuration
+// then decides all members but lastTick, lastTask and, unless it sets that, paused.
 
 #include <cstdint>
 #include <map>
@@ -28,7 +28,7 @@ namespace lictor::wire {
 inline constexpr std::uint32_t kMaxMissedLimit = 1'000;
 
 /// Reads the record of the schedule `name`. Reads the file of its time zone, unless `zones` has it.
-/// Errors: kInvalid, with the field, what was expected and what was found, also for a schedule that
+/// Errors: kInvalid, with the field, the expected and the actual value, also for a schedule that
 /// never fires and for a template that does not make a task.
 [[nodiscard]] Result<schedule::Definition> read_schedule(std::string_view name,
                                                          std::string_view record,
@@ -57,14 +57,14 @@ class ScheduleCache {
 /// read_schedule() has accepted `record`.
 [[nodiscard]] std::string with_last_tick(std::string_view record, schedule::Tick last,
                                          std::string_view task_id);
-/// The same for lastTask alone.
+/// The record with only its lastTask set.
 [[nodiscard]] std::string with_last_task(std::string_view record, std::string_view task_id);
-/// The same for paused.
+/// The record with `paused` set.
 [[nodiscard]] std::string with_paused(std::string_view record, bool paused);
 
-/// The same for fromConfig, which marks what a leader wrote as its configuration says.
+/// The record with fromConfig set, which marks records that a leader wrote from its configuration.
 [[nodiscard]] std::string as_configured(std::string_view record);
-/// Whether the record, a JSON object, says something of `name`.
+/// Whether the record, a JSON object, has a member `name` that is not null.
 [[nodiscard]] bool has_member(std::string_view record, std::string_view name);
 
 /// The record of the task that `tick` makes, under the key of schedule::tick_id(): the template

@@ -22,8 +22,8 @@ namespace {
 
 using Part = core::Committed::Part;
 
-// Describes one operation of a transaction. each_step() gives those of a write, in order; costs,
-// bodies, written keys and the targets of errors all walk it.
+// Describes one operation of a transaction. each_step() gives the operations of a write, in order;
+// costs, bodies, written keys and the targets of errors all walk it.
 struct Step {
   Part part;
   std::string_view what;
@@ -31,7 +31,7 @@ struct Step {
   std::string key;
   std::uint64_t index = 0;
   std::uint64_t flags = 0;
-  std::function<std::string()> value{};  // made where it is needed; none: the verb has no value
+  std::function<std::string()> value{};  // called when needed; none: the verb has no value
   std::function<std::size_t()>
       size{};  // an upper bound of its bytes; none: it is made to be measured
 };
@@ -39,14 +39,14 @@ struct Step {
 constexpr std::string_view kOfTask = "the task";
 constexpr std::string_view kOfQueue = "a key of the queue";
 
-// The key that belongs to a task's below another prefix.
+// The key for a task below another prefix.
 std::string key_below(const std::string& prefix, const Layout& layout, const std::string& task_key,
                       const std::string& end = {}) {
   return prefix + layout.task_id(task_key).value_or(task_key) + end;
 }
 
-// Sizes. Names and punctuation count as they are, numbers and times as their longest form. Those of
-// records are added up without building the text: the core asks for them with each task.
+// Sizes. Names and punctuation count as they are, numbers and times as their longest form. The
+// sizes of records are added up without building the text: the core asks for them with each task.
 
 constexpr std::size_t kNumber = 20;
 constexpr std::size_t kTime = 32;  // RFC 3339, quoted
@@ -103,8 +103,8 @@ void each_step(const Layout& layout, const std::string&, const core::RestampOp& 
 template <class Take>
 void each_step(const Layout& layout, const std::string& node, const core::FinishOp& op,
                Take&& take) {
-  // delete-cas also succeeds on a key that is gone (consul.md 3.3); check-index makes the
-  // transaction fail then, for the task's key and for what the job deletes.
+  // delete-cas also succeeds on a missing key (consul.md 3.3); check-index makes the transaction
+  // fail then, for the task's key and for keys that the job deletes.
   if (!op.writes.empty() || op.done) {
     take({Part::kTask, kOfTask, "check-index", op.key, op.index});
   }
@@ -128,7 +128,7 @@ void each_step(const Layout& layout, const std::string& node, const core::Finish
 
 template <class Take>
 void each_step(const Layout& layout, const std::string& node, const core::BuryOp& op, Take&& take) {
-  // delete-cas also succeeds on a key that is gone (3.3); check-index makes a withdrawn task fail.
+  // delete-cas also succeeds on a missing key (3.3); check-index makes a withdrawn task fail.
   take({Part::kTask, kOfTask, "check-index", op.key, op.index});
   take({Part::kDeadLetter, "the dead letter", "cas",
         key_below(layout.dead_prefix, layout, op.key, op.name_end()), 0, 0,
@@ -190,7 +190,7 @@ core::Cost cost_of(const Layout& layout, const std::string& node, const core::Op
   return cost;
 }
 
-// Of so many of a queue's `count` partitions.
+// The cost of the fence for some of a queue's `count` partitions.
 core::Cost fence_cost(const Layout& layout, std::uint32_t count, std::size_t partitions) {
   const std::size_t lock = length(R"({"KV":{"Verb":"check-session","Key":,"Session":}},)") +
                            quoted_size(layout.lock_key({count, count - 1})) + kSession;
@@ -270,7 +270,7 @@ std::optional<WallTime> read_bucket(std::string_view text) {
 }
 
 OpTarget target_of(const core::Commit& commit, std::size_t index) {
-  static const Layout kAny;  // which operations there are is the same under each
+  static const Layout kAny;  // the operations are the same under each layout
   OpTarget place;
   const std::size_t locks = commit.partitions.size();
   if (index < locks) {

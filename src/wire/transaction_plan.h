@@ -15,13 +15,13 @@
 //   PruneOp         delete-cas history entry
 //   MarkOp          cas key = 0
 //
-// delete-cas also succeeds on a key that is gone (consul.md 3.3). So check-index comes first where
-// something else is written with the deletion: else a task that was withdrawn would leave a dead
-// letter or a history entry behind.
+// delete-cas also succeeds on a missing key (consul.md 3.3). So check-index comes first if a key is
+// written together with the deletion: otherwise a withdrawn task would leave a dead letter or a
+// history entry behind.
 //
 // Costs are upper bounds, computed without building the text: the core asks for the cost of each
-// write before it joins a batch. A number counts in its longest form, a value in base64. A cost
-// below the truth could make a transaction too large, and Consul refuses that as a whole.
+// write before it joins a batch. A number counts in its longest form, a value in base64. Too low a
+// cost could make a transaction too large, and Consul refuses that as a whole.
 
 #include <cstddef>
 #include <optional>
@@ -43,14 +43,14 @@ namespace lictor::wire {
 /// letter without output each fit into one of `transaction_bytes`.
 [[nodiscard]] std::size_t record_limit(const Layout& layout, std::string_view key,
                                        std::size_t transaction_bytes = limits::kTransactionBytes);
-/// How many of these bytes `record` needs. An unreadable record is stored in another form in its
-/// dead letter.
+/// The bytes of that limit that `record` needs. The dead letter of an unreadable record stores it
+/// in another form.
 [[nodiscard]] std::size_t record_size(const core::StoredRecord& record);
 
 /// The costs of writes with a queue's key layout.
 class TransactionPlan final : public core::CostModel {
  public:
-  /// `node`: the name that dead letters and history entries give to this host.
+  /// `node`: this host's name in dead letters and history entries.
   TransactionPlan(Layout layout, std::string node)
       : layout_(std::move(layout)), node_(std::move(node)) {}
 
@@ -76,7 +76,7 @@ class TransactionPlan final : public core::CostModel {
 
 /// The value of rate_limit's key: when the bucket is full again.
 [[nodiscard]] std::string bucket_text(WallTime full_at);
-/// std::nullopt if it is no such text.
+/// std::nullopt: `text` is not bucket_text().
 [[nodiscard]] std::optional<WallTime> read_bucket(std::string_view text);
 
 /// The target of the operation at `index` of a commit's transaction.
@@ -84,8 +84,8 @@ struct OpTarget {
   std::size_t op = core::Committed::kFence;  ///< position in the commit
   core::Committed::Part part = core::Committed::Part::kTask;
   std::string_view what = "the leader key";  ///< for people
-  std::optional<std::uint32_t> partition{};  ///< whose fence it is
-  bool of_count = false;                     ///< it checks how many partitions there are
+  std::optional<std::uint32_t> partition{};  ///< the partition that it fences
+  bool of_count = false;                     ///< it checks the number of partitions
 };
 /// Counts the same steps as transaction_body(), so the index of an error in Consul's answer finds
 /// its operation.

@@ -23,16 +23,16 @@ struct Write {
 
   Purpose purpose = Purpose::kMark;
   std::shared_ptr<const Op> op;
-  SharedOptional<Claim> claim;   // that the task carries by then
-  std::uint32_t partition = 0;   // under whose fence
-  bool dropped = false;          // the partition was lost while this was on its way
-  bool may_have_landed = false;  // no answer came, once
-  // The version that `op` goes on from, where another client wrote beside our claim.
+  SharedOptional<Claim> claim;   // the claim that the task carries by then
+  std::uint32_t partition = 0;   // the partition whose fence it needs
+  bool dropped = false;          // the partition was lost while this write was on its way
+  bool may_have_landed = false;  // at least once no answer came
+  // The version that `op` goes on from, if another client wrote beside our claim.
   std::shared_ptr<const Task> rewritten{};
-  std::string refusal{};  // what Consul said of it last, if it refused it for a reason of its own
+  std::string refusal{};  // Consul's last reason for refusing this write alone
 };
 
-/// No task's state depends on these: one that is refused as stale is void, and one with an unknown
+/// No task's state depends on these: a write refused as stale is void, and a write with an unknown
 /// outcome is repeated.
 [[nodiscard]] inline bool is_minor(Purpose purpose) {
   return purpose == Purpose::kMark || purpose == Purpose::kPrune || purpose == Purpose::kTick;
@@ -45,15 +45,15 @@ struct Write {
                                [](const auto& other) -> const std::string& { return other.key; }},
                     op);
 }
-/// The ModifyIndex that its key must still have; 0: it must not be there.
+/// The ModifyIndex that the operation's key must still have; 0: the key must not exist.
 [[nodiscard]] inline std::uint64_t expected_index(const Op& op) {
   return std::visit(Overloaded{[](const MarkOp&) { return std::uint64_t{0}; },
                                [](const auto& other) { return other.index; }},
                     op);
 }
 
-/// The record with `stamp` in place of the one it has: a claim, a retry, a task given back. `under`
-/// is the claim that the record carries by then.
+/// The record with `stamp` in place of its own: a claim, a retry, a task given back. `under` is the
+/// claim that the record carries by then.
 [[nodiscard]] inline Write rewrite_of(Purpose purpose, const Task& task, Stamp stamp,
                                       SharedOptional<Claim> under,
                                       std::optional<RateMark> rate = {}) {

@@ -98,7 +98,7 @@ bool WriteBatcher::may_send(Instant now) const {
   return in_flight_.size() <= 1 && now >= waiting_since_ + kPatience;
 }
 
-// The next transaction's worth of what waits. `cost`: of its writes.
+// Takes the next transaction's worth of waiting writes. `cost`: of these writes.
 std::vector<Write> WriteBatcher::pack(Cost& cost) {
   std::vector<Write> writes;
   writes.reserve(std::min(waiting_.size(), options_.max_operations));
@@ -133,7 +133,7 @@ void WriteBatcher::send(Instant now, const std::string& session, Effects& out) {
   while (may_send(now)) {
     Cost cost;
     std::vector<Write> writes = pack(cost);
-    waiting_since_ = now;  // what is left
+    waiting_since_ = now;  // the writes that are left
     transmit(now, session, std::move(writes), cost, out);
   }
   while (!single_writes_.empty() && in_flight_.size() < options_.transactions_in_flight) {
@@ -196,7 +196,7 @@ WriteBatcher::Result WriteBatcher::on(Instant now, const Committed& reply, Effec
       retry_after_ = now + kRetryPause;
       for (Write& write : batch.writes) {
         if (write.dropped) continue;
-        if (is_minor(write.purpose)) {  // done twice is done once
+        if (is_minor(write.purpose)) {  // doing it twice is harmless
           requeue(now, {std::move(write)});
           continue;
         }
@@ -210,7 +210,7 @@ WriteBatcher::Result WriteBatcher::on(Instant now, const Committed& reply, Effec
   return result;
 }
 
-// A transaction of fewer operations may pass; a write alone takes what it takes.
+// A transaction of fewer operations may pass; a single write cannot be made smaller.
 bool WriteBatcher::had_too_many(const Committed& reply, const Batch& batch) const {
   return reply.most_operations != 0 && batch.writes.size() > 1 &&
          batch.cost.operations > options_.max_operations;
@@ -277,7 +277,7 @@ void WriteBatcher::set_unanswered_aside(Instant now, Effects& out) {
   reading_.clear();
 }
 
-// What a consistent read says of a write that was refused as stale or whose reply was lost.
+// Decides about a write that was refused as stale or whose reply was lost, by a consistent read.
 void WriteBatcher::resolve_doubt(Instant now, Write write, const StoredRecord* stored,
                                  Result& result) {
   if (stored == nullptr) {
@@ -299,7 +299,7 @@ void WriteBatcher::resolve_doubt(Instant now, Write write, const StoredRecord* s
   const bool too_long = !unchanged && !std::holds_alternative<FinishOp>(*write.op) &&
                         std::visit([&](const auto& r) { return !too_large(r).empty(); }, *stored);
   if (unchanged || (!claim && ours && !too_long)) {
-    // Not applied, or not yet; if the first lands after all, this one is refused and found applied.
+    // Not applied, or not yet; if it lands after all, its repetition is refused and found applied.
     // A claim keeps its place in order this way.
     if (!unchanged) expect(write, std::get<Task>(*stored));
     std::vector<Write> again;
@@ -345,7 +345,7 @@ void WriteBatcher::drop(std::uint32_t partition) {
   std::erase_if(doubtful_, entry_is_over);
   std::erase_if(unanswered_, entry_is_over);
   std::erase_if(refused_, is_over);
-  // What shares a transaction with them is still to be settled.
+  // Writes that share a transaction with these are still to be settled.
   for (auto& [request, batch] : in_flight_) {
     for (Write& write : batch.writes) write.dropped = write.dropped || is_over(write);
     std::erase(batch.partitions, partition);
@@ -388,7 +388,7 @@ std::size_t WriteBatcher::writes() const {
 Instant WriteBatcher::next_deadline() const {
   Instant next = refused_.empty() ? Instant::max() : refused_until_;
   if (!unanswered_.empty()) next = std::min(next, unanswered_until_);
-  // Needed even when nothing waits, since has_room() holds claims back until then.
+  // Needed even when no write waits, since has_room() holds claims back until then.
   if (retry_after_ != Instant::min()) next = std::min(next, retry_after_);
   if (deferred_until_ != Instant::min()) return std::min(next, deferred_until_);
   if (waiting_.empty() || in_flight_.size() >= options_.transactions_in_flight) return next;

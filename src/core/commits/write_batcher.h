@@ -12,14 +12,14 @@
 //               |    stale, unknown  v
 //               +------------------ in doubt --consistent read-----------> settled kApplied, kVoid
 //
-// No two writes of one transaction touch the same key: they would get one ModifyIndex, and who
-// knows one of the two versions could take the other for it. So a job that commits a task never
-// shares a transaction with the claim of that task.
+// No two writes of one transaction touch the same key: they would get one ModifyIndex, and a reader
+// that knows one of the two versions could take the other for it. So a job that commits a task
+// never shares a transaction with the claim of that task.
 //
-// A transaction that Consul refuses for its number of operations goes back to those that wait:
-// Queue has learned by then how many it takes. One that is refused as a whole for another reason
-// (too many bytes, or not understood) is sent again in halves until the write at fault is known.
-// Halves get transactions of their own, so that nothing else is refused with them.
+// A transaction that Consul refuses for its number of operations goes back to the waiting writes:
+// Queue has learned the limit by then. A transaction refused as a whole for another reason (too
+// many bytes, or not understood) is sent again in halves until the write at fault is known. Halves
+// get transactions of their own, so that no other write is refused with them.
 
 #include <deque>
 #include <map>
@@ -43,8 +43,8 @@ class WriteBatcher {
  public:
   enum class Verdict {
     kApplied,
-    kVoid,     // the task is gone, or is not as the write expected; `stored` is what it is now
-    kRefused,  // a claim or tick may not be written, or a finish's job may not write what it wants
+    kVoid,     // the task is gone, or is not as the write expected; `stored` is the current one
+    kRefused,  // a claim or tick may not be written, or a finish may not write its job's keys
     kNoToken,  // a claim's bucket has changed, or, with an error, may not be written
   };
   struct Settled {
@@ -65,16 +65,16 @@ class WriteBatcher {
   void add(Instant now, Write write);
   /// Whether a transaction can hold `op` at all.
   [[nodiscard]] bool fits(const Op& op) const;
-  /// Why the task must not be claimed: some write of its life does not fit into a transaction.
-  /// Gives the size and the limit. Empty: every write fits.
+  /// Why the task must not be claimed: a write of its life does not fit into a transaction. Gives
+  /// the size and the limit. Empty: every write fits.
   [[nodiscard]] std::string too_large(const Task& task) const;
   [[nodiscard]] std::string too_large(const BadRecord& record) const;
 
-  /// Whether more operations may be added now: no pause after trouble, and the transactions that
-  /// may be under way are not full.
-  /// With Instant::min(): ignores a pause after trouble.
+  /// Whether more operations may be added now: there is no pause after trouble, and the
+  /// transactions that may be under way are not full. With Instant::min(): ignores a pause after
+  /// trouble.
   [[nodiscard]] bool has_room(Instant now) const;
-  /// Sends what waits.
+  /// Sends waiting writes.
   void send(Instant now, const std::string& session, Effects& out);
 
   [[nodiscard]] Result on(Instant now, const Committed& reply, Effects& out);
@@ -92,15 +92,15 @@ class WriteBatcher {
     return retry_after_ == Instant::min() ? std::nullopt : std::optional{retry_after_};
   }
 
-  /// What Consul said of the write about `key` that it refused, and when it is tried again.
+  /// Consul's reason for refusing the write about `key`, and the time of the next try.
   [[nodiscard]] std::optional<std::pair<std::string, Instant>> refusal(
       const std::string& key) const;
 
   /// Leadership is lost: forgets everything, the next leader decides.
   void clear(Effects& out);
-  /// The same for one partition.
+  /// Forgets the writes of one partition, since its leadership is lost.
   void drop(std::uint32_t partition);
-  /// Nothing of the partition's is left to be settled.
+  /// Whether no write of the partition is unsettled.
   [[nodiscard]] bool idle(std::uint32_t partition) const;
 
   [[nodiscard]] bool idle() const { return writes() == 0; }
@@ -118,7 +118,7 @@ class WriteBatcher {
   };
 
   [[nodiscard]] std::string too_large(const std::string& key, std::size_t bytes) const;
-  /// Of a transaction that writes for so many partitions.
+  /// The cost of the fences of a transaction that writes for so many partitions.
   [[nodiscard]] Cost fence(std::size_t partitions) const {
     return options_.costs->fence(options_.partitions, partitions);
   }
@@ -132,19 +132,19 @@ class WriteBatcher {
   /// Sends one transaction with a fence for each partition that it writes for.
   void transmit(Instant now, const std::string& session, std::vector<Write> writes, Cost cost,
                 Effects& out);
-  /// Refused as a whole: sends it again in halves; a write alone is settled.
+  /// After a refusal as a whole: sends the transaction again in halves; a single write is settled.
   void split(Instant now, const Committed::Failure& failure, Batch& batch, Effects& out,
              Result& result);
   void settle_refused(Instant now, const Committed::Failure& failure, Write write, Effects& out,
                       Result& result);
   enum class Fate {
-    kDoubtful,   // stale: what the store holds is read; of a minor write: let go
-    kPostponed,  // refused: a claim, a tick is settled as that, others are sent again later
-    kRefused,    // what the job wrote is refused
+    kDoubtful,   // stale: read what the store holds; a minor write: drop it
+    kPostponed,  // refused: settle a claim or a tick as refused, send others again later
+    kRefused,    // the job's own writes are refused
     kNoToken,    // the bucket is refused
   };
   [[nodiscard]] std::optional<Fate> fate_of(const Committed::Failure& failure, Write& write) const;
-  /// Refused in parts: each write goes where its failure says (write_batcher_refused.cpp).
+  /// After a refusal in parts: each write goes where its failure says (write_batcher_refused.cpp).
   void sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
                      Result& result);
   [[nodiscard]] std::vector<Write> take_out(Batch& batch,
@@ -152,9 +152,9 @@ class WriteBatcher {
                                             std::map<std::size_t, std::string>& errors,
                                             Result& result);
   void wait(Instant now, WriteQueue::Item item, bool first);
-  /// Puts them before all that waits, in their order.
+  /// Puts the writes before all waiting ones, in their order.
   void requeue(Instant now, std::vector<Write> writes);
-  /// It was refused for its number of operations, which the queue has learned by now.
+  /// Whether the number of operations was the cause, which the queue has learned by now.
   [[nodiscard]] bool had_too_many(const Committed& reply, const Batch& batch) const;
   /// Reads doubtful keys, unless a reading is under way.
   void resolve(Effects& out);
@@ -169,13 +169,13 @@ class WriteBatcher {
 
   WriteQueue waiting_;
   std::deque<std::vector<Write>> single_writes_;  // each needs a transaction of its own
-  std::size_t most_bytes_;                        // of a transaction, by what the store has refused
+  std::size_t most_bytes_;                        // of a transaction, lowered by refusals
   std::map<RequestId, Batch> in_flight_;
 
-  std::map<std::string, Write> doubtful_;  // by key: to be read before anything else is done
+  std::map<std::string, Write> doubtful_;  // by key; each is read before anything else is done
   RequestId read_;
-  std::vector<std::string> reading_;  // the keys that it asks for
-  // Doubtful keys that the answer left out: read again later, so that they block nothing else.
+  std::vector<std::string> reading_;  // the keys that read_ asks for
+  // Doubtful keys that the answer left out: read again later, so that they block no other key.
   std::map<std::string, Write> unanswered_;
   Instant unanswered_until_ = Instant::min();
   Instant retry_after_ = Instant::min();  // after trouble

@@ -14,12 +14,12 @@
 //   mark, pruned entry            settled kVoid                     settled kVoid
 //   fence of a partition          Result::not_leader                all wait for a while
 //
-// A claim or a tick that is refused is not tried again here: its task or schedule waits, and is
-// decided about anew. A retry, a finish and a burial are sent until they are written, since a job
-// has run or a record must go.
+// A refused claim or tick is not tried again here: its task or schedule waits, and is decided about
+// again later. A retry, a finish and a burial are sent until they are written, since a job has run
+// or a record must go.
 //
-// A transaction that is refused as a whole names no operation: split() halves it until the write at
-// fault is alone, and settle_refused() takes that one's optional parts away, one after the other.
+// A transaction refused as a whole names no operation: split() halves it until the write at fault
+// is alone, and settle_refused() removes that write's optional parts, one after the other.
 
 #include <algorithm>
 #include <iterator>
@@ -31,7 +31,7 @@
 namespace lictor::core {
 namespace {
 
-// Removes the optional parts of a write. False: it has none.
+// Removes the optional parts of a write. False: there are none.
 bool lighten(Op& op) {
   constexpr std::size_t kShortError = 200;
   const auto shorten = [](std::string& error) {
@@ -61,7 +61,7 @@ bool lighten(Op& op) {
 
 }  // namespace
 
-// The fate of a write whose operation failed; std::nullopt if it is sent again as it is now.
+// The fate of a write whose operation failed; std::nullopt if it is sent again in its present form.
 std::optional<WriteBatcher::Fate> WriteBatcher::fate_of(const Committed::Failure& failure,
                                                         Write& write) const {
   if (failure.part == Committed::Part::kJobWrite) return Fate::kRefused;
@@ -77,7 +77,7 @@ std::optional<WriteBatcher::Fate> WriteBatcher::fate_of(const Committed::Failure
     return std::nullopt;
   }
   if (failure.part != Committed::Part::kNewTask) return Fate::kDoubtful;
-  // The task is there: what made it is not asked again.
+  // The task exists; who made it does not matter.
   ScheduleOp note = std::get<ScheduleOp>(*write.op);
   note.makes_task = false;
   write.op = std::make_shared<const Op>(std::move(note));
@@ -91,7 +91,7 @@ void WriteBatcher::sort_failures(const Committed& reply, Batch& batch, Instant n
   std::map<std::size_t, std::string> errors;  // by the refused operation
   for (const Committed::Failure& failure : reply.failures) {
     if (failure.why == OpFailure::kNotLeader) {
-      // Not of one that was lost since: it may be held again.
+      // Skip a partition that was lost since: it may be held again.
       const auto& held = batch.partitions;
       if (std::find(held.begin(), held.end(), failure.partition) != held.end()) {
         result.not_leader.push_back(failure.partition);
@@ -119,11 +119,11 @@ void WriteBatcher::sort_failures(const Committed& reply, Batch& batch, Instant n
       out.emplace_back(Fact{kind, std::move(key), failure.text});
     }
   }
-  if (reply.failures.empty()) retry_after_ = now + kRetryPause;  // not even sent; no loop
+  if (reply.failures.empty()) retry_after_ = now + kRetryPause;  // it was not even sent; no loop
   requeue(now, take_out(batch, fates, errors, result));
 }
 
-// Puts each failed write where its fate says. Returns the others.
+// Puts each failed write where its fate says. Returns the other writes.
 std::vector<Write> WriteBatcher::take_out(Batch& batch,
                                           const std::vector<std::optional<Fate>>& fates,
                                           std::map<std::size_t, std::string>& errors,
@@ -178,7 +178,7 @@ void WriteBatcher::split(Instant now, const Committed::Failure& failure, Batch& 
   single_writes_.push_front(std::move(batch.writes));
 }
 
-// Refused alone: sent again without its optional parts, given up, or retried later.
+// Sends a write that was refused alone again without its optional parts, or later, or gives it up.
 void WriteBatcher::settle_refused(Instant now, const Committed::Failure& failure, Write write,
                                   Effects& out, Result& result) {
   // Something other than Consul may refuse everything this way: pause, so as not to loop.

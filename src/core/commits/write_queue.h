@@ -1,7 +1,7 @@
 #pragma once
 
-// The writes that wait for a transaction, in two FIFO queues that take turns: claims, and all else.
-// So both kinds are spread over the transactions in flight.
+// The writes that wait for a transaction, in two FIFO queues that take turns: claims, and all other
+// writes. So both kinds are spread over the transactions in flight.
 
 #include <cstddef>
 #include <deque>
@@ -29,7 +29,7 @@ class WriteQueue {
     Fifo& queue = queue_of(item.write);
     queue.push_front(std::move(item));
   }
-  /// Which is next; there must be one.
+  /// The next write; there must be one.
   [[nodiscard]] const Item& front() const {
     return claim_is_next() ? claims_.front() : ends_.front();
   }
@@ -53,7 +53,7 @@ class WriteQueue {
       });
     }
   }
-  /// Calls `visit(const Write&)` for each of them.
+  /// Calls `visit(const Write&)` for each waiting write.
   template <class Visit>
   void for_each(Visit visit) const {
     for (const Fifo* queue : {&ends_, &claims_}) {
@@ -63,7 +63,7 @@ class WriteQueue {
 
   [[nodiscard]] bool empty() const { return size() == 0; }
   [[nodiscard]] std::size_t size() const { return claims_.size() + ends_.size(); }
-  /// Of all of them together.
+  /// The cost of all waiting writes together.
   [[nodiscard]] const Cost& cost() const { return cost_; }
 
  private:

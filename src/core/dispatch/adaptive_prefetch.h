@@ -49,7 +49,7 @@ class AdaptivePrefetch {
   static constexpr int kMemory = 8;  // jobs, about
 
   const QueueOptions& options_;
-  Duration usual_ = Duration::max();  // none ran yet
+  Duration usual_ = Duration::max();  // Duration::max(): none ran yet
 };
 
 }  // namespace lictor::core

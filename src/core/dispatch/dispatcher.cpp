@@ -8,16 +8,16 @@ namespace {
 
 using S = TaskState;
 
-// So many that become due at once are a burst. While it starts, ends wait up to 100 ms: without
-// that the last of 5,000 starts after 79 to 131 ms and not 25 to 71 (bench due, two cores).
+// A burst: this many become due at once. While it starts, ends wait up to 100 ms: otherwise the
+// last of 5,000 starts after 79 to 131 ms and not 25 to 71 (bench due, two cores).
 constexpr std::size_t kManyDue = 64;
 constexpr Duration kBurst = 100ms;
 
-// What ends a host does so within seconds: a panic, a reboot, memory that is eaten up. Longer would
-// hold up a queue of long jobs for hours after a daemon was killed twice.
+// A job that kills its host does so within seconds: a panic, a reboot, memory that is eaten up. A
+// longer trial would hold up a queue of long jobs for hours after a daemon was killed twice.
 constexpr Duration kTrial = 10s;
 
-// A job that cannot be started ends within this, as a rule. One that still runs then was started.
+// A job that cannot be started usually ends within this. A job that still runs then has started.
 constexpr Duration kProbe = 2s;
 
 }  // namespace
@@ -39,14 +39,14 @@ void Dispatcher::clear() {
   rate_at_ = ahead_at_ = apart_at_ = probe_at_ = Instant::max();
 }
 
-// It may have killed its owners, and with them the tasks beside it.
+// Whether one more lost owner ends the task, which may have killed its owners and other tasks.
 bool Dispatcher::is_last_chance(const Task& task) const {
   const std::uint32_t losses = task.stamp.lost + (task.stamp.taken ? 1 : 0);
   return losses != 0 && losses + 1 >= options_.max_losses;
 }
 
-// When every job has run for kTrial; or every job of a task on its last chance. Instant::max():
-// some is not started yet.
+// When every job, or every job on its last chance, has run for kTrial. Instant::max(): some such
+// job is not started yet.
 Instant Dispatcher::trials_end(bool last_chances_alone) const {
   Instant end = Instant::min();
   table_.for_each_ours([&](const TaskEntry& entry) {
@@ -56,15 +56,15 @@ Instant Dispatcher::trials_end(bool last_chances_alone) const {
   return end;
 }
 
-// A task on its last chance starts when nothing runs that is not known to spare its host, and
-// nothing starts beside it before it is known to do so, too.
+// A task on its last chance starts only when every running job is known to spare its host. No task
+// starts beside it before it is known to do so, too.
 Instant Dispatcher::kept_apart_until(const Task& task) const {
   const bool is_last = is_last_chance(task);
   return is_last || table_.any_last_chance() ? trials_end(!is_last) : Instant::min();
 }
 
-// With concurrency 1, tasks run strictly in order: a task that only waits for the end of the task
-// before it is not overtaken by a later one of another serialKey, nor is one that is given back.
+// With concurrency 1, tasks run strictly in order: no later task of another serialKey overtakes a
+// task that only waits for the end of the task before it, or that is given back.
 bool Dispatcher::would_overtake(const TaskEntry& entry) const {
   if (options_.concurrency != 1) return false;
   const bool any_blocked = table_.waiting_order().any_blocked();
@@ -84,8 +84,8 @@ const ExecutorBreaker::Pause* Dispatcher::pause_of(const Task& task) const {
   return pause != nullptr && pause->active ? pause : nullptr;
 }
 
-// The task that shows whether jobs of an executor can be started again, its pause being over. Null:
-// there is none yet, or none is needed any more.
+// The task that shows whether jobs of an executor can be started again after its pause. Null: there
+// is none yet, or none is needed any more.
 const TaskEntry* Dispatcher::probe_of(std::string_view executor,
                                       const ExecutorBreaker::Pause& pause) const {
   const TaskEntry* probe = nullptr;
@@ -97,7 +97,7 @@ const TaskEntry* Dispatcher::probe_of(std::string_view executor,
   return probe;
 }
 
-// The probe that a task waits for, which may be of another executor where one task runs at a time.
+// The probe that a task waits for. With concurrency 1 the probe may be of another executor.
 const TaskEntry* Dispatcher::waits_for_probe(const Task& task) const {
   if (breaker_.empty()) return nullptr;
   const bool any = options_.concurrency == 1;
@@ -128,7 +128,7 @@ bool Dispatcher::may_claim(Instant now, const TaskEntry& entry, bool due) const 
   return busy - early < options_.concurrency + ahead_of_slots(*entry.task);
 }
 
-// How many tasks could be claimed now one after the other.
+// How many tasks could be claimed now, one after the other.
 std::size_t Dispatcher::most_claims() const {
   const std::size_t busy = table_.busy() + table_.count(S::kLeftover);
   const std::size_t slots = options_.concurrency + options_.prefetch;
@@ -153,25 +153,25 @@ std::size_t Dispatcher::ahead_of_slots(const Task& task) const {
   return adaptive_.size();
 }
 
-// When tasks that adaptive prefetch claimed are given back, since no slot has come free.
+// When tasks claimed by adaptive prefetch are given back, since no slot has come free.
 Instant Dispatcher::held_too_long_at() const {
   if (!adaptive_.enabled()) return Instant::max();
   const TaskEntry* first = table_.claimed_order().first_claimed();
   return first == nullptr ? Instant::max() : first->attempt->held_since + adaptive_.patience();
 }
 
-// Jobs of its executor could not be started lately.
+// Whether jobs of the task's executor could not be started lately.
 bool Dispatcher::cannot_start_yet(const Task& task) const {
   return pause_of(task) != nullptr || waits_for_probe(task) != nullptr;
 }
 
-// No task of its executor and partition may be claimed now.
+// Whether no task of its executor and partition may be claimed now.
 bool Dispatcher::waits_for_executor(const Modes& modes, const TaskEntry& entry) const {
   return !modes[entry.partition].may_claim() || cannot_start_yet(*entry.task) ||
          table_.executor_slots().is_full(*entry.task);
 }
 
-// The first ready task, or a limited one that comes before it and waits no more.
+// The first ready task, or a limited one that comes before it and need not wait any more.
 TaskEntry* Dispatcher::first_ready(const Modes& modes) {
   TaskEntry* ready = table_.waiting_order().first_ready();
   if (table_.count(Lack::kSlot) == 0) return ready;
@@ -183,7 +183,7 @@ TaskEntry* Dispatcher::first_ready(const Modes& modes) {
   return table_.waiting_order().first_ready();
 }
 
-// The first of the ready tasks that is not blocked, and whose partition and executor may start it.
+// The first ready task that is not blocked, and whose partition and executor may start it.
 TaskEntry* Dispatcher::next_ready(const Modes& modes) {
   while (TaskEntry* entry = first_ready(modes)) {
     if (table_.waiting_order().lane_holder(*entry) != nullptr) {
@@ -200,9 +200,9 @@ TaskEntry* Dispatcher::next_ready(const Modes& modes) {
 }
 
 // The next task that may be claimed before it is due, in order of due time: a task that must not be
-// claimed ahead is not overtaken. Not claimed ahead: a task with a serialKey, which it would block
-// for earlier ones; likewise one that takes a slot of its executor's; one that a lost owner would
-// end, or that expires before it is due; and any under a rate limit, which counts starts.
+// claimed ahead is not overtaken. These tasks are not claimed ahead: one with a serialKey, or that
+// takes a slot of its executor, which it would block for earlier tasks; one that a lost owner would
+// end; one that expires before it is due; and any under a rate limit, which counts starts.
 TaskEntry* Dispatcher::next_ahead(Instant now) {
   if (options_.prefetch == 0 || options_.preload <= Duration::zero() || options_.rate_limit) {
     return nullptr;
@@ -213,7 +213,7 @@ TaskEntry* Dispatcher::next_ahead(Instant now) {
       cannot_start_yet(*entry->task) || ends_if_lost(*entry->task)) {
     return nullptr;
   }
-  // What is due and cannot be started would be overtaken.
+  // This would overtake a task that is due and cannot be started.
   if (options_.concurrency == 1 && table_.waiting_order().first_ready() != nullptr) return nullptr;
   if (entry->task->expire_at && *entry->task->expire_at <= entry->due) return nullptr;
   const WallTime opens =
@@ -237,7 +237,7 @@ bool Dispatcher::evict_prefetched(Instant now, const TaskEntry& entry, Effects& 
   return true;
 }
 
-// The wall clock was set back.
+// Gives back tasks claimed too early, after the wall clock was set back.
 void Dispatcher::requeue_too_early(Instant now, Effects& out) {
   const auto window = std::chrono::ceil<std::chrono::milliseconds>(options_.preload);
   while (TaskEntry* last = table_.claimed_order().last_early()) {
@@ -247,8 +247,8 @@ void Dispatcher::requeue_too_early(Instant now, Effects& out) {
   }
 }
 
-// With concurrency 1, a task that is given back keeps its place: so what was claimed after it goes
-// back, too, and is claimed again behind it.
+// With concurrency 1, a task that is given back keeps its place: so tasks claimed after it go back,
+// too, and are claimed again behind it.
 void Dispatcher::requeue_overtaking(Instant now, Effects& out) {
   if (options_.concurrency != 1 || !table_.any_returning()) return;
   const TaskEntry* first = nullptr;
@@ -275,7 +275,7 @@ void Dispatcher::requeue_claimed(Instant now, const char* why, Effects& out,
   });
 }
 
-// Of an executor whose pause is over one task starts. The others follow when it has run a while.
+// After an executor's pause one task starts. The others follow when that one has run for a while.
 void Dispatcher::watch_probes(Instant now) {
   probe_at_ = Instant::max();
   for (auto& [executor, pause] : breaker_.all()) {
@@ -295,10 +295,10 @@ void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
                          [&](std::uint32_t i) { return modes[i].trusted && !modes[i].draining; });
   breaker_.release(now);
   watch_probes(now);
-  requeue_overtaking(now, out);  // also without trust: it may come back when the task is written
+  requeue_overtaking(now, out);  // also without trust: the task may come back when it is written
   const auto any = [&](auto is_so) { return std::any_of(modes.begin(), modes.end(), is_so); };
   if (!any([](const Mode& mode) { return mode.trusted; })) return;
-  // A pause may come while a claim is under way: that task is given back as well.
+  // A pause may come while a claim is under way: that task is given back, too.
   const bool paused = any([](const Mode& mode) { return mode.paused; });
   if (paused) requeue_claimed(now, "the queue is paused", out);
   requeue_too_early(now, out);
@@ -310,9 +310,9 @@ void Dispatcher::start_next(Instant now, const Modes& modes, Effects& out) {
   }
 }
 
-// Writing an end takes Consul more processor time than starting a job takes us. So when many tasks
-// are due at once, all of them start before ends are written; but for kBurst at most, since a job
-// that ended and is not written would run again if we died.
+// Writing an end costs Consul more processor time than starting a job costs us. So when many tasks
+// are due at once, all of them start before ends are written. The limit is kBurst, since a job
+// whose end is not written would run again if this daemon died.
 void Dispatcher::defer_writes(Instant now, std::size_t became_due) {
   if (became_due > kManyDue) commits_.defer_until(now + kBurst);
   const bool all_started = table_.claimed_order().ready_count() == 0;
@@ -321,11 +321,11 @@ void Dispatcher::defer_writes(Instant now, std::size_t became_due) {
   }
 }
 
-// A task whose partition may not start it holds up those after it: that ends within the lease.
+// A task whose partition may not start it holds up later tasks, for the rest of the lease at most.
 void Dispatcher::start_claimed(Instant now, const Modes& modes, Effects& out) {
   while (table_.count(S::kRunning) + table_.count(S::kLeftover) < options_.concurrency &&
          table_.count(S::kEnding) < options_.max_unacked) {
-    // With concurrency above 1, only tasks of one serialKey have an order, and only one of them is
+    // With concurrency above 1, only tasks of one serialKey have an order, and only one of those is
     // claimed.
     TaskEntry* entry = table_.claimed_order().next_to_start(options_.concurrency == 1);
     if (entry == nullptr || !modes[entry->partition].may_start()) return;
@@ -383,7 +383,7 @@ void Dispatcher::stop_timed_out(Instant now, Effects& out) {
   }
 }
 
-// Whether what refused the job is at fault, rather than the task.
+// Whether the refuser of the job is at fault, rather than the task.
 bool Dispatcher::is_spared(const TaskEntry& entry, const JobExited& exit) {
   const bool once = entry.attempt->policy.delivery == Delivery::kAtMostOnce;
   if (exit.taken == JobTaken::kYes || entry.attempt->stop != StopReason::kNone) return false;
@@ -395,7 +395,7 @@ void Dispatcher::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, E
   const Instant began = entry.attempt->started_at;
   if (exit.ending != JobEnding::kNotStarted && !is_spared(entry, exit)) {
     adaptive_.ran(now - began);
-    // One that counts although it was refused says nothing of the executor.
+    // A job that counts although it was refused says nothing about the executor.
     if (exit.taken == JobTaken::kYes) {
       breaker_.started(options_.executor_of(entry.task->type), began);
     }

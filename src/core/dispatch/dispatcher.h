@@ -26,7 +26,7 @@
 //                 kills its hosts, and would take the tasks beside it along
 //   probe         an executor that could not start a job pauses; afterwards one task tries it, and
 //                 the others follow when that one has run for a while
-//   max_unacked   results that are not written yet stop new starts: what is lost with this daemon
+//   max_unacked   results that are not written yet stop new starts: the loss with this daemon
 //                 stays bounded
 //
 // why.cpp gives the reasons for a task by the same functions that decide, so a reason cannot
@@ -54,7 +54,7 @@ namespace lictor::core {
 
 class Dispatcher {
  public:
-  /// What may be done for a partition now.
+  /// The state of a partition that decides what may be done for it now.
   struct Mode {
     bool trusted = false;  // the lease is proved
     bool draining = false;
@@ -73,28 +73,28 @@ class Dispatcher {
   void start_next(Instant now, const Modes& modes, Effects& out);
   /// Claims the next tasks, as far as transactions have room.
   void claim_next(Instant now, const Modes& modes, const std::string& session, Effects& out);
-  /// Of one partition, or of all. `why` is for the log.
+  /// Gives back claimed tasks of one partition, or of all. `why` is for the log.
   void requeue_claimed(Instant now, const char* why, Effects& out,
                        std::optional<std::uint32_t> partition = {});
   void stop_timed_out(Instant now, Effects& out);
   void on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
   void on_reconfigured(Instant now, bool leading, bool followed_jobs, Effects& out);
-  /// What became of a write, for the rate; transitions come after.
+  /// Takes the end of a write, for the rate; transitions come after.
   void on_settled(Instant now, const WriteBatcher::Settled& settled, Effects& out) {
     rate_.on_settled(now, settled, out);
   }
   void on(Instant now, const RateRead& reply, Effects& out) { rate_.on(now, reply, out); }
-  /// A partition is lost; the last one.
+  /// A partition is lost, perhaps the last one.
   void drop(std::uint32_t partition) { rate_.drop(partition); }
   void clear();
 
   /// When to call again, apart from the tasks' own times. `works(partition)`: it may start jobs.
   [[nodiscard]] Instant next_deadline(const std::function<bool(std::uint32_t)>& works) const;
-  /// So many claimed tasks are ready that writes can wait for more.
+  /// Whether so many claimed tasks are ready that writes can wait for more.
   [[nodiscard]] bool is_stocked() const;
-  /// More tasks are ready, or wait for their end to be written, than one transaction takes.
+  /// Whether more tasks are ready, or wait for their end to be written, than one transaction takes.
   [[nodiscard]] bool busy() const;
-  /// Why the jobs of some executor cannot be started here now. Empty: they can, as far as we know.
+  /// Why the jobs of some executor cannot be started here now. Empty: no trouble is known.
   [[nodiscard]] std::string cannot_start() const;
   /// Every reason why the task does not run now.
   void why(Instant now, const TaskEntry& entry, const Mode& mode, const std::string& paused_by,
@@ -113,14 +113,14 @@ class Dispatcher {
   [[nodiscard]] TaskEntry* next_ready(const Modes& modes);
   [[nodiscard]] TaskEntry* next_ahead(Instant now);
   [[nodiscard]] bool may_claim(Instant now, const TaskEntry& entry, bool due) const;
-  /// The rate may take tokens for all of them at once.
+  /// The rate may take tokens for all these claims at once.
   [[nodiscard]] std::size_t most_claims() const;
   [[nodiscard]] Instant trials_end(bool last_chances_alone) const;
   /// When each job that runs beside the task will have shown that it spares its host.
   [[nodiscard]] Instant kept_apart_until(const Task& task) const;
   [[nodiscard]] bool evict_prefetched(Instant now, const TaskEntry& entry, Effects& out);
   [[nodiscard]] bool ends_if_lost(const Task& task) const;
-  /// How many tasks beyond `concurrency` may be claimed, as far as this one is concerned.
+  /// How many tasks beyond `concurrency` may be claimed, judged by this task.
   [[nodiscard]] std::size_t ahead_of_slots(const Task& task) const;
   [[nodiscard]] Instant held_too_long_at() const;
   [[nodiscard]] bool is_last_chance(const Task& task) const;
@@ -152,8 +152,8 @@ class Dispatcher {
   RateLimit rate_;
   Instant rate_at_ = Instant::max();   // when the rate allows the claim that waits for it
   Instant ahead_at_ = Instant::max();  // when the next scheduled task may be claimed ahead
-  Instant apart_at_ = Instant::max();  // when what is kept apart may be claimed
-  Instant probe_at_ = Instant::max();  // when a probe that still runs has passed
+  Instant apart_at_ = Instant::max();  // when tasks that are kept apart may be claimed
+  Instant probe_at_ = Instant::max();  // when a probe that still runs will have passed
 };
 
 }  // namespace lictor::core

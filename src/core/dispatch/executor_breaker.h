@@ -1,14 +1,14 @@
 #pragma once
 
 // Executors whose jobs cannot be started here: memory is short, the program's folder is away, the
-// receiver of an http executor refuses connections. That is not the task's fault, so it is not
-// counted as an attempt. The next task would fail the same way.
+// receiver of an http executor refuses connections. That is not the task's fault and the next task
+// would fail the same way. So this is not counted as an attempt.
 //
 //   (none) --not started--> paused --time--> probing --a job of it started--> (none)
 //                             ^                 |
 //                             +--not started----+   for twice as long
 //
-// While paused, none of its tasks is claimed; while probing, one at a time.
+// No task of a paused executor is claimed, and one at a time of a probing one.
 
 #include <algorithm>
 #include <map>
@@ -24,9 +24,9 @@ namespace lictor::core {
 class ExecutorBreaker {
  public:
   struct Pause {
-    bool active = false;  // else it is probing
-    bool passed = false;  // the probe runs for so long that others may follow
-    Instant until{};      // of the last one, when it is over
+    bool active = false;  // false: it is probing
+    bool passed = false;  // the probe has run so long that others may follow
+    Instant until{};      // the end of the last pause
     Duration wait{};
     std::string error;
     std::string suspect;  // the task whose job was last refused
@@ -34,8 +34,8 @@ class ExecutorBreaker {
   };
   using Pauses = std::map<std::string, Pause, std::less<>>;
 
-  /// A job of `executor` that began at `began` could not be started. Returns the new pause; nothing
-  /// if one is running, or if the job began before the last one was over.
+  /// Notes that a job of `executor` that began at `began` could not be started. Returns the new
+  /// pause; null if one is running, or if the job began before the last one was over.
   const Pause* failed(Instant now, Instant began, const std::string& executor, std::string error) {
     const auto [it, is_new] = pauses_.try_emplace(executor);
     Pause& pause = it->second;
@@ -49,14 +49,14 @@ class ExecutorBreaker {
     ++active_;
     return &pause;
   }
-  /// One that began at `began` was started: that ends a probation.
+  /// Notes that a job that began at `began` was started, which ends a probation.
   void started(std::string_view executor, Instant began) {
     const auto it = pauses_.find(executor);
     if (it == pauses_.end() || it->second.active || began < it->second.until) return;
     pauses_.erase(it);
   }
   /// The receiver refused the job of `task`. Returns whether that may still be the receiver's
-  /// fault: not if it was this task the last few times.
+  /// fault: not if this task was refused the last few times.
   bool is_spared(const std::string& executor, const std::string& task) {
     Pause& pause = pauses_[executor];
     if (pause.suspect != task) pause.refusals = 0;
@@ -79,7 +79,7 @@ class ExecutorBreaker {
   }
 
   [[nodiscard]] bool any() const { return active_ != 0; }
-  /// Paused or probing; null: neither.
+  /// The pause of an executor that is paused or probing; null: neither.
   [[nodiscard]] const Pause* find(std::string_view executor) const {
     const auto it = pauses_.find(executor);
     return it == pauses_.end() ? nullptr : &it->second;

@@ -7,10 +7,10 @@
 namespace lictor::core {
 namespace {
 
-// What is reserved is used within a round trip to Consul. What is not is lost: a reserve that is
-// kept would come on top of a bucket that is full again.
+// A reserve is used within a round trip to Consul. Unused tokens are lost: a reserve that is kept
+// would come on top of a bucket that is full again.
 constexpr Duration kReserve = std::chrono::seconds{1};
-// A token that was granted the right is found out within this.
+// Within this time a newly granted right is noticed.
 constexpr Duration kLocal = std::chrono::minutes{1};
 
 }  // namespace
@@ -44,7 +44,7 @@ Instant RateLimit::next(const Rate& rate) const {
   return full_at_ - rate.interval * static_cast<Duration::rep>(rate.burst - 1);
 }
 
-// Of several leaders that wait for one token, each looks at another time.
+// Spreads leaders that wait for one token: each looks at another time.
 Duration RateLimit::spread() {
   if (is_alone_) return Duration::zero();
   const Duration most = std::clamp<Duration>(rate_->interval, std::chrono::milliseconds{10},
@@ -69,7 +69,7 @@ std::optional<RateLimit::Token> RateLimit::take(Instant now, std::uint32_t parti
   }
   const Rate rate = this->rate();
   const auto burst = static_cast<Duration::rep>(rate.burst);
-  // Fuller than that only by a rate that was lower, or by a clock that was wrong.
+  // A fuller bucket can only come from a lower rate before, or from a wrong clock.
   full_at_ = std::clamp(full_at_, now, now + rate.interval * burst);
   if (now < next(rate)) {
     try_at_ = next(rate) + spread();
@@ -101,8 +101,8 @@ void RateLimit::on(Instant now, const RateRead& reply, Effects& out) {
   }
   trouble_.over();
   known_ = true;
-  // What was read before is counted down here: a clock that was wrong when it was written stops the
-  // queue once, not after each reading.
+  // An older reading is counted down here: if the clock was wrong when it was written, the queue
+  // stops once, not after each reading.
   const bool is_new = std::exchange(index_, reply.modify_index) != reply.modify_index;
   if (is_new && reply.full_at) full_at_ = std::max(full_at_, clock_.when(*reply.full_at));
 }

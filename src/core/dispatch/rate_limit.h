@@ -4,8 +4,8 @@
 // cell rate algorithm (ITU-T I.371, appendix A), which keeps one instant: when the bucket is full
 // again.
 //
-// The bucket is the queue's, and so is in Consul. A claim that takes tokens writes the bucket in
-// its own transaction, by CAS: so whoever leads next goes on with it, and the leaders of several
+// The bucket belongs to the queue, so it is in Consul. A claim that takes tokens writes the bucket
+// in its own transaction, by CAS: so the next leader goes on with it, and the leaders of several
 // partitions share it.
 //
 //   unknown --ReadRate--> known --take()--> claim under way --applied--> known
@@ -14,11 +14,11 @@
 //      +--- shared ---------+                     |
 //      +------------------------------------------+
 //
-// A claim takes the tokens of those that can follow it at once, so that a burst takes two round
-// trips to Consul and not one for each task.
+// A claim also takes the tokens of the claims that can follow it at once, so that a burst takes two
+// round trips to Consul and not one for each task.
 //
-// While the token of Consul lacks the right to the key, each leader keeps its part of the rate by
-// itself, and looks each minute whether it has the right by now.
+// While Consul's token lacks the right to the key, each leader keeps its part of the rate by
+// itself, and checks each minute whether it has the right by now.
 
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +37,7 @@ namespace lictor::core {
 
 class RateLimit {
  public:
-  /// Of a claim. `mark`: what it must write.
+  /// The token of a claim. `mark`: what the claim must write.
   struct Token {
     std::optional<RateMark> mark;
   };
@@ -59,28 +59,28 @@ class RateLimit {
   /// std::nullopt if there is none before next_try().
   [[nodiscard]] std::optional<Token> take(Instant now, std::uint32_t partition, std::size_t most,
                                           Effects& out);
-  /// The claim was not made.
+  /// Returns the token of a claim that was not made.
   void refund(const Token& token);
   void on(Instant now, const RateRead& reply, Effects& out);
   void on_settled(Instant now, const WriteBatcher::Settled& settled, Effects& out);
-  /// The partition is lost, and with it the claim that is under way for it.
+  /// The partition is lost, and with it the claim under way for it.
   void drop(std::uint32_t partition);
   /// The term is over.
   void clear();
 
-  /// When to try again; Instant::max(): when an answer has come.
+  /// When to try again; Instant::max(): once an answer has come.
   [[nodiscard]] Instant next_try() const { return claim_ || read_ ? Instant::max() : try_at_; }
-  /// When there is a token again, as far as is known; std::nullopt if there is one.
+  /// When a token is available again, as far as known; std::nullopt if there is one.
   [[nodiscard]] std::optional<Instant> used_up_until(Instant now) const;
 
  private:
   struct Claim {
     std::uint32_t partition = 0;
-    Instant full_at{};         // if it is applied
-    std::size_t reserved = 0;  // for those that follow
+    Instant full_at{};         // if the claim is applied
+    std::size_t reserved = 0;  // for the claims that follow
   };
 
-  /// This host's part of the rate, where it keeps the bucket by itself.
+  /// This host's part of the rate, while it keeps the bucket by itself.
   [[nodiscard]] Rate rate() const;
   [[nodiscard]] Instant next(const Rate& rate) const;
   [[nodiscard]] Duration spread();
@@ -96,7 +96,7 @@ class RateLimit {
   std::optional<Rate> rate_;
   Instant full_at_{};        // as far as is known
   std::uint64_t index_ = 0;  // of the bucket's key
-  bool known_ = false;       // index_ is, and nobody else may have changed it since
+  bool known_ = false;       // index_ is known, and nobody else may have changed it since
   bool is_local_ = false;    // the key may not be read or written
   Instant local_until_{};
   bool denied_reported_ = false;

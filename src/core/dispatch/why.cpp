@@ -1,4 +1,4 @@
-// Why a task is not running: what each state waits for, by what the dispatcher decides by.
+// Why a task is not running: what each state waits for, by the dispatcher's own functions.
 
 #include <utility>
 
@@ -61,7 +61,7 @@ void Dispatcher::why(Instant now, const TaskEntry& entry, const Mode& mode,
   }
 }
 
-// Whether Consul refuses to take its end or its dead letter.
+// Whether Consul refuses the task's end or dead letter.
 void Dispatcher::why_refused(const TaskEntry& entry, std::vector<Reason>& reasons) const {
   const auto refusal = commits_.refusal(entry.key);
   if (!refusal) return;
@@ -69,7 +69,7 @@ void Dispatcher::why_refused(const TaskEntry& entry, std::vector<Reason>& reason
       {.kind = Kind::kRefused, .text = refusal->first, .until = clock_.at(refusal->second)});
 }
 
-// What keeps every waiting task from being claimed.
+// The reasons that keep every waiting task from being claimed.
 void Dispatcher::why_queue(const Mode& mode, const std::string& paused_by,
                            std::vector<Reason>& reasons) const {
   if (mode.draining) reasons.push_back({Kind::kDraining});
@@ -112,7 +112,7 @@ void Dispatcher::why_due_later(const TaskEntry& entry, std::vector<Reason>& reas
   }
 }
 
-// A task that is due.
+// The reasons of a task that is due.
 void Dispatcher::why_not_next(Instant now, const TaskEntry& entry,
                               std::vector<Reason>& reasons) const {
   const Task& task = *entry.task;
@@ -147,7 +147,7 @@ void Dispatcher::why_not_next(Instant now, const TaskEntry& entry,
   if (reasons.empty()) reasons.push_back({Kind::kNext});
 }
 
-// What may_claim() goes by.
+// The limits that may_claim() checks.
 void Dispatcher::why_no_room(Instant now, const Task& task, std::vector<Reason>& reasons) const {
   const std::size_t busy = table_.busy() - table_.claimed_order().early_count();
   const std::size_t room = options_.concurrency + ahead_of_slots(task);
@@ -171,7 +171,7 @@ void Dispatcher::why_trouble(Instant now, std::vector<Reason>& reasons) const {
   }
 }
 
-// Of all, or of those of one executor.
+// The key of a running task, of any executor or of the given one.
 std::string Dispatcher::any_running(std::string_view executor) const {
   std::string key;
   table_.for_each_ours([&](const TaskEntry& entry) {

@@ -10,7 +10,7 @@
 namespace lictor::core {
 namespace {
 
-// The rank of a member for a partition; the lowest is the first.
+// The rank of a member for a partition; the lowest comes first.
 std::uint64_t rank_hash(const std::string& id, std::size_t partition) {
   return siphash<2, 4>(kPartitionKey, id + '/' + std::to_string(partition));
 }
@@ -31,7 +31,7 @@ void count_owned(PartitionShares& shares, const std::vector<std::string>& owners
 }
 
 // Each partition goes to the member that has the fewest for its weight (Sainte-Lague); of equal
-// ones to one that owns it already.
+// members, to one that owns it already.
 void share_out(Instant now, PartitionShares& shares, std::size_t partitions) {
   for (auto& [id, member] : shares) member.share = 0;
   const auto before = [](const PartitionShare& a, const PartitionShare& b) {
@@ -50,8 +50,8 @@ void share_out(Instant now, PartitionShares& shares, std::size_t partitions) {
   }
 }
 
-// Assigns each free partition to the member that ranks best for it among those that own less than
-// their share. The best pairs come first, so a member fills up with what it ranks best for.
+// Assigns each free partition to the best-ranking member that owns less than its share. The best
+// pairs come first, so a member fills up with the partitions that it ranks best for.
 std::vector<std::string> assign_free(const PartitionShares& shares,
                                      const std::vector<std::string>& owners) {
   std::map<std::string_view, std::size_t> room;
@@ -102,7 +102,7 @@ void Balancer::on_view(Instant now, BalancerView view) {
   find_targets(now);
 }
 
-// Knowledge of a member (grows_from) stays while it is one.
+// Knowledge about a member (grows_from) lasts as long as its membership.
 void Balancer::take_members(Instant now, const std::vector<BalancerMember>& members) {
   PartitionShares fleet = members_of(members);
   bool same = fleet.size() == fleet_.size();
@@ -140,8 +140,8 @@ void Balancer::note_changes(Instant now, const BalancerView& view) {
   }
 }
 
-// A partition that was free has an owner. When the number of partitions changes, hosts learn of it
-// some seconds apart: who is late then does not hang.
+// A free partition has an owner now. When the number of partitions changes, hosts learn of it some
+// seconds apart: a late one does not hang.
 void Balancer::note_missed(Instant now, std::size_t partition, const std::string& owner) {
   const Instant since = free_since_[partition];
   if (since == Instant::max() || now - since < options_.step) return;
@@ -161,7 +161,7 @@ void Balancer::find_targets(Instant now) {
   }
 }
 
-// How many others are to have tried before. The last owner has died, or gives it up.
+// How many other members should try first. The last owner has died, or gives the partition up.
 std::size_t Balancer::rank_of_self(std::size_t partition) const {
   const std::string& last = last_owners_[partition];
   const std::string& target = targets_[partition];

@@ -2,7 +2,7 @@
 
 // Which partitions of a queue this host should take, and which it should give to others. Locks in
 // Consul decide who owns a partition; this decides who asks for them, and when. All hosts decide
-// alike, without talking to each other.
+// the same, without talking to each other.
 //
 //   owned by another <--its lock--- free ---our lock--> owned here
 //          |                         ^  ^                    |
@@ -11,7 +11,7 @@
 //                                                              at a time
 //
 // - The shares follow from the members, their weights and how many each owns (Sainte-Lague).
-//   Members of equal weight have shares within one of each other. Those who own the most have the
+//   Members of equal weight have shares within one of each other. Those that own the most get the
 //   larger ones, so that as few partitions move as can be.
 // - Each free partition has a target: a member that owns less than its share, by rendezvous
 //   hashing, so that hosts with somewhat different views mostly agree. It asks for the lock at
@@ -35,17 +35,17 @@ namespace lictor::core {
 
 struct BalancerMember {
   std::string id;
-  std::uint32_t weight = 1;  ///< its share relative to those of others; 0 counts as 1
-  bool draining = false;     ///< it gives all away and takes nothing
+  std::uint32_t weight = 1;  ///< relative to the others' shares; 0 counts as 1
+  bool draining = false;     ///< gives all away and takes nothing
 
   friend bool operator==(const BalancerMember&, const BalancerMember&) = default;
 };
 
-/// What a host knows of the fleet.
+/// A host's knowledge of the fleet.
 struct BalancerView {
   std::vector<BalancerMember> members;  ///< in any order, no id twice
   std::vector<std::string> owners;      ///< of each partition; empty: it is free
-  std::vector<Instant> free_from{};     ///< of a free one: its lock can't be acquired before
+  std::vector<Instant> free_from{};     ///< for a free one: its lock can't be acquired before
   std::vector<std::size_t> jobs{};      ///< in each owned here; the one with the fewest goes first
   std::vector<bool> of_namesake{};      ///< another daemon of this name owns it
 };
@@ -64,15 +64,15 @@ using PartitionShares = std::map<std::string, PartitionShare, std::less<>>;
 [[nodiscard]] PartitionShares partition_shares(const BalancerView& view);
 
 struct BalancerOptions {
-  /// What a hand-over waits for after the last change of the members: hosts that start one after
-  /// the other, and views that are up to a blocking query apart.
+  /// How long a hand-over waits after the last change of the members: hosts start one after the
+  /// other, and views are up to a blocking query apart.
   Duration settle = std::chrono::seconds{10};
-  /// How long each of those that rank before may take to see a free partition and to lock it.
+  /// How long each member that ranks before may take to see a free partition and to lock it.
   /// Several times a round trip, and short beside a session's TTL.
   Duration step = std::chrono::seconds{1};
-  /// Until the session of a daemon that hangs has ended: twice its TTL.
+  /// Time for the session of a hung daemon to end: twice its TTL.
   Duration distrust = std::chrono::seconds{30};
-  /// How long the next hand-over waits for a partition that was handed over and that nobody takes.
+  /// How long the next hand-over waits for the last one if nobody takes that partition.
   Duration patience = std::chrono::seconds{10};
 };
 
@@ -87,12 +87,12 @@ class Balancer {
 
   /// The free partitions whose locks this host should ask for now, in ascending order.
   [[nodiscard]] std::vector<std::uint32_t> to_take(Instant now);
-  /// The partition that this host should stop working on and unlock. The same until a view shows
-  /// another owner, or none, or until it should be kept after all.
+  /// The partition that this host should stop working on and unlock. The answer stays until a view
+  /// shows another owner, or none, or until the partition should be kept after all.
   [[nodiscard]] std::optional<std::uint32_t> to_hand_over(Instant now);
   /// The partition is not handed over before `until`: its jobs take too long.
   void keep(std::uint32_t partition, Instant until);
-  /// The first time after `now` at which the answers may be others without a new view.
+  /// The first time after `now` at which the answers may change without a new view.
   [[nodiscard]] Instant next_deadline(Instant now) const;
 
  private:
@@ -114,16 +114,16 @@ class Balancer {
   PartitionShares fleet_;           // of the members that do not drain
   bool draining_ = false;           // this host
   std::optional<Instant> started_;  // the first view
-  Instant changed_{};               // the members
+  Instant changed_{};               // when the members last changed
   std::vector<std::string> owners_;
   std::vector<std::string> last_owners_;
   std::vector<std::size_t> jobs_;
   std::vector<bool> of_namesake_;
   std::vector<Instant> kept_until_;
   std::vector<Instant> free_since_;         // its lock can be acquired; Instant::max(): it is owned
-  std::vector<std::string> targets_;        // of the free ones; empty: there is nobody
+  std::vector<std::string> targets_;        // of the free partitions; empty: nobody
   Instant targets_until_ = Instant::max();  // then a member's share may grow
-  std::optional<std::uint32_t> handing_;    // until it is taken
+  std::optional<std::uint32_t> handing_;    // until somebody takes it
 };
 
 }  // namespace lictor::core

@@ -17,11 +17,11 @@ using namespace std::chrono_literals;
 constexpr Duration kAskInterval = 2s;
 constexpr Duration kAskIntervalPerMember = 40ms;
 // A queue whose hosts all want one partition has no number, unless a stranger writes one. Hosts
-// that start later then divide the queue, and the leader that serves it as one has to notice.
+// that start later use that number, and the leader that serves one partition has to notice.
 constexpr Duration kStrangerInterval = 10s;
 // An operator grants a missing rule by hand.
 constexpr Duration kRightPause = 1min;
-// Each try of a change stops all jobs. Doubled each time, since only a person can mend it.
+// Each try of a change stops all jobs. Doubled after each refusal, since only a person can fix it.
 constexpr Duration kMostRefusedPause = 1h;
 
 }  // namespace
@@ -43,14 +43,14 @@ CountChange plan_change(const std::vector<FleetMember>& members, const FleetMemb
   if (own == all.end()) {
     all.push_back(self);
   } else {
-    own->desired_partitions = self.desired_partitions;  // what was read may be older
+    own->desired_partitions = self.desired_partitions;  // the entry that was read may be older
   }
   CountChange change;
   for (const FleetMember& each : all) change.members.push_back(each.member);
   const std::uint32_t desired_partitions = agreed_partitions(all);
   if (desired_partitions == count || desired_partitions == 0) return change;
   change.to = desired_partitions;
-  // One partition is not handed over: whoever leads it changes the number, by its one lock.
+  // With one partition nothing is handed over: its leader changes the number, by its one lock.
   change.is_ours = count == 1;
   if (count == 1) return change;
   const auto first = std::min_element(
@@ -75,8 +75,8 @@ void Division::on_time(Instant now, const Service& service, DivisionActs& out) {
   if (stopping_) return;
   const bool serves = phase_ != Phase::kUnknown && phase_ != Phase::kEnding;
   if (serves && service.count_changed) {
-    // Also where this host's configuration asks for one partition, and it was cut off while the
-    // others divided the queue.
+    // Also if this host's configuration asks for one partition, and it was cut off while the others
+    // divided the queue.
     out.emplace_back(DivisionNote{Note::kChanged});
     end(out);
   } else if (phase_ == Phase::kServing && is_writer() && service.holds_all) {
@@ -86,7 +86,7 @@ void Division::on_time(Instant now, const Service& service, DivisionActs& out) {
   } else if (phase_ == Phase::kFinishing && service.kept_by && asked_ == Pending::kNothing) {
     write(service, out);
   }
-  // A job that did not end has it stop before the number was changed.
+  // If a job did not end, the service stops before the number is changed.
   if (phase_ != Phase::kUnknown && service.stopped) {
     phase_ = Phase::kEnding;
     if (!service.any_job) drop(service, out);
@@ -115,15 +115,15 @@ void Division::on(Instant now, const DivisionReply& reply, DivisionActs& out) {
   const Pending asked = std::exchange(asked_, Pending::kNothing);
   if (stopping_) return;
   switch (asked) {
-    // A queue that should have one partition has no key for that. The rights to read or to write it
-    // may be missing: then nobody could have divided the queue either.
+    // A queue that should have one partition has no key with the number. The rights to read or
+    // write the key may be missing: then nobody could have divided the queue either.
     case Pending::kCount:
       if (reply.answer == Answer::kYes) {
         divided_ = true;
         ask_at_ = now;
         return;
       }
-      if (phase_ != Phase::kUnknown) {  // it is served as one
+      if (phase_ != Phase::kUnknown) {  // served with one partition
         if (reply.answer == Answer::kRefused) ask_at_ = Instant::max();
         return;
       }
@@ -156,7 +156,7 @@ void Division::on(Instant now, const DivisionReply& reply, DivisionActs& out) {
   }
 }
 
-// Asked again while the right is missing: a token gets rights without a word to the daemon.
+// Asked again while the right is missing: the daemon is not notified when its token gets rights.
 void Division::on_right(Instant now, const DivisionReply& reply, DivisionActs& out) {
   const bool answered = reply.answer == Answer::kYes || reply.answer == Answer::kRefused;
   ask_at_ = now;
@@ -174,7 +174,7 @@ void Division::on_right(Instant now, const DivisionReply& reply, DivisionActs& o
 }
 
 void Division::on_created(Instant now, const DivisionReply& reply, DivisionActs& out) {
-  ask_at_ = now;  // it may be another daemon's by now
+  ask_at_ = now;  // whatever the answer, the number may exist by now
   if (reply.answer == Answer::kYes) {
     refused_pause_ = {};
     out.emplace_back(DivisionNote{Note::kDivided, {}, wanted_});
@@ -186,7 +186,7 @@ void Division::on_created(Instant now, const DivisionReply& reply, DivisionActs&
   }
 }
 
-// Whatever became of it, the queue is served again with what Consul has then.
+// Whatever the outcome, the queue is served again with Consul's number.
 void Division::on_changed(Instant now, const DivisionReply& reply, DivisionActs& out) {
   if (reply.answer == Answer::kYes) {
     refused_pause_ = {};
@@ -197,8 +197,8 @@ void Division::on_changed(Instant now, const DivisionReply& reply, DivisionActs&
   if (phase_ == Phase::kWriting) end(out);
 }
 
-// A condition that does not hold is another host's change, which the next reading shows. All other
-// refusals would come again, and each try stops all jobs.
+// A condition that does not hold means another host's change, which the next reading shows. All
+// other refusals would come again, and each try stops all jobs.
 void Division::on_refused(Instant now, const DivisionReply& reply, DivisionActs& out) {
   if (reply.answer != Answer::kRefused) return;
   refused_pause_ = std::clamp(refused_pause_ * 2, kRightPause, kMostRefusedPause);
@@ -206,7 +206,7 @@ void Division::on_refused(Instant now, const DivisionReply& reply, DivisionActs&
   give_up_change(now, reply.error, out);
 }
 
-// Other hosts see by this host's entry that it does not ask for the change any more.
+// Other hosts see in this host's entry that it no longer asks for the change.
 void Division::give_up_change(Instant now, const std::string& error, DivisionActs& out) {
   may_change_ = false;
   ask_right_at_ = std::max(ask_right_at_, now + kRightPause);
@@ -220,7 +220,7 @@ void Division::on(Instant now, const FleetRead& fleet, DivisionActs& out) {
   const auto members = static_cast<Duration::rep>(fleet.members.size());
   ask_at_ = now + std::max<Duration>(kAskInterval, kAskIntervalPerMember * members);
   const bool serves = phase_ != Phase::kUnknown;
-  // One partition needs no right to read the locks of others.
+  // With one partition no right to read the locks of others is needed.
   if (fleet.refused && !serves && wanted_ == 1) {
     return ask(Pending::kUndivided, ProbeUndivided{}, out);
   }
@@ -290,7 +290,7 @@ void Division::send_members(const FleetRead& fleet, DivisionActs& out) {
   out.emplace_back(MembersSeen{sent_members_});
 }
 
-// All is held and nothing runs.
+// All locks are held and no job runs.
 void Division::write(const Service& service, DivisionActs& out) {
   if (!change_.is_ours || !service.holds_all) return end(out);
   phase_ = Phase::kWriting;
@@ -318,9 +318,9 @@ void Division::see_locks(Instant now, const FleetRead& fleet) {
   }
 }
 
-// A change by lictor is written when nothing runs. After one by a stranger the jobs of the leaders
-// before still run until those notice, and no lock of the new number keeps others away from them.
-// `except`: the locks of that number do not matter.
+// A change by lictor is written when no job runs. After a change by a stranger, jobs of the old
+// leaders run until those notice, and no lock of the new number keeps others away from them.
+// `except`: the number whose locks do not matter.
 std::string Division::why_locked(Instant now, std::uint32_t except) const {
   for (const auto& [key, lock] : seen_locks_) {
     if (lock.count == except) continue;
@@ -333,7 +333,7 @@ std::string Division::why_locked(Instant now, std::uint32_t except) const {
   return "a leader was lost, and its lock-delay is not over";
 }
 
-// The first number is written when all members want it, and nobody leads who may not know of it.
+// The first number is written when all members want it, and no leader is left that may not know it.
 std::string Division::why_not_create(Instant now, const FleetRead& fleet) const {
   for (const FleetMember& each : fleet.members) {
     if (each.desired_partitions != wanted_ && each.member.id != node_) {

@@ -1,16 +1,16 @@
 #pragma once
 
-// How many partitions a queue has, and who shares them. The configurations of the hosts say how
-// many there should be, and the key `partitions` how many there are; without it there is one. The
-// number changes when all members want the same:
+// How many partitions a queue has, and who shares them. The hosts' configurations say how many
+// there should be, and the key `partitions` says how many there are; without the key there is one.
+// The number changes when all members want the same:
 //
 //   from one:      all stop, and the first that sees that nobody leads writes the number
 //   from several:  all hand over to one of them. It ends its jobs, writes the new number while it
 //                  holds all locks, and lets go
-//   from a written 1:  as from several, but by whoever leads: one partition is not handed over
+//   from a written 1:  as from several, but by the leader: one partition is not handed over
 //
 // Then each host serves the queue with the new number. All of this is done under the old locks, so
-// order by key and one run at a time are kept. What serves the queue has one number for its life:
+// order by key and one run at a time are kept. The service of a queue has one number for its life:
 //
 //   unknown --the number is read--> serving --holds all, is to write--> finishing --> writing
 //      ^                               |                                    |            |
@@ -19,13 +19,13 @@
 //      +--- stopped, no job runs --- ending <-------------------------------+------------+
 //
 // A stranger may write the key, too. Then no job has ended before the number changes. So a host
-// serves a number only when no lock of another one is held, or was lost less than a lock-delay ago,
-// and a leader of one partition looks for a number now and then. Consul does not say when a lock
-// was lost. So the lock-delay begins when a host first sees it, and the host then deletes the lock:
-// no later start waits for it.
+// serves a number only when no lock of another number is held, or was lost less than a lock-delay
+// ago. A leader of one partition checks for a number now and then. Consul does not say when a lock
+// was lost. So the lock-delay begins when a host first sees the loss, and that host deletes the
+// lock: no later start waits for it.
 //
-// A host asks for another number only when its token may write that. Otherwise all would give up
-// what they lead for a change that Consul refuses.
+// A host asks for another number only when its token may write it. Otherwise all hosts would give
+// up their partitions for a change that Consul refuses.
 
 #include <cstdint>
 #include <functional>
@@ -47,43 +47,43 @@ struct FleetMember {
 
 /// The members and the number, read together.
 struct FleetRead {
-  std::string error;     ///< empty: the rest is there
-  bool refused = false;  ///< the error: the token may not read all of it
+  std::string error;     ///< empty: the other members are valid
+  bool refused = false;  ///< the error: the token may not read everything
   std::vector<FleetMember> members;
   std::optional<std::uint32_t> count;  ///< of partitions; empty: Consul has no number
   std::uint64_t count_index = 0;       ///< the ModifyIndex of that number
   struct Lock {
     std::string key;
     LeaderRead read;
-    std::uint32_t count = 1;  ///< the number of partitions that it is a lock of
+    std::uint32_t count = 1;  ///< the number of partitions that the lock belongs to
   };
   std::vector<Lock> locks;  ///< the leader key and all below it, of any number of partitions
 };
 
-// What Consul is asked, one request at a time. Each but ReadFleet is answered by a DivisionReply.
+// Requests to Consul, one at a time. Each but ReadFleet is answered by a DivisionReply.
 struct ReadFleet {
   bool with_locks = false;
 };
-/// Whether there is a number. kYes, kNo; kRefused: the token may not read it.
+/// Asks whether there is a number. kYes, kNo; kRefused: the token may not read it.
 struct ReadCount {};
-/// Whether there is none, by the consistent read that AcquireLock with if_undivided makes. kYes;
-/// kRefused: the token may not ask.
+/// Asks whether there is no number, by the consistent read that AcquireLock with if_undivided
+/// makes. kYes; kRefused: the token may not ask.
 struct ProbeUndivided {};
-/// Whether the token may change the number to `to`. kYes, kRefused.
+/// Asks whether the token may change the number to `to`. kYes, kRefused.
 struct ProbeChange {
   std::uint32_t to = 0;
 };
-/// Writes the first number, unless one of the locks has changed. kYes; kNo: one has, or there is a
-/// number; kRefused: as each such request would be.
+/// Writes the first number, unless one of the locks has changed. kYes; kNo: a lock has changed, or
+/// there is a number; kRefused: the same request would always be refused.
 struct CreateCount {
   std::uint32_t count = 0;
   std::vector<FleetRead::Lock> locks;
 };
-/// Deletes the locks, unless one of them has changed since. kYes; kNo: one has; kRefused.
+/// Deletes the locks, unless one of them has changed since. kYes; kNo: one has changed; kRefused.
 struct DeleteLocks {
   std::vector<FleetRead::Lock> locks;
 };
-/// Changes the number, to none if `to` is 1, while `session` holds all locks. Answers as above.
+/// Changes the number (1: deletes it), while `session` holds all locks. Answers as above.
 struct ChangeCount {
   std::uint32_t to = 0;
   std::uint32_t from = 0;
@@ -97,21 +97,21 @@ struct DivisionReply {
   std::string error;
 };
 
-// What the owner does.
+// Acts, which the owner carries out.
 /// Serve the queue with so many partitions. `only_undivided`: see QueueOptions.
 struct ServeQueue {
   std::uint32_t count = 1;
   std::uint64_t index = 0;
   bool only_undivided = false;
 };
-/// Request the stop of what serves the queue.
+/// Request the stop of the queue's service.
 struct EndService {
   bool keeps_locks = false;
 };
-/// It has stopped, and no job of it runs.
+/// The queue's service has stopped, and no job of it runs.
 struct DropService {};
 
-/// What people should know.
+/// A note for people.
 struct DivisionNote {
   enum class Kind {
     kRequestFailed,
@@ -119,7 +119,7 @@ struct DivisionNote {
     kFleetUnreadable,
     kMayNotChange,
     kNotDivided,  // while not all members want it
-    kWaits,       // until the queue can be divided
+    kWaits,       // until the number can be written
     kOldLocks,    // the locks of another number are not free yet
     kStays,       // until all members want another number
     kNotWritten,
@@ -131,7 +131,7 @@ struct DivisionNote {
   };
   Kind kind;
   std::string error{};
-  std::uint32_t partitions = 0;  ///< the new number, where there is one
+  std::uint32_t partitions = 0;  ///< the new number, if there is one
 };
 
 using DivisionAct =
@@ -139,16 +139,16 @@ using DivisionAct =
                  ChangeCount, ServeQueue, EndService, DropService, MembersSeen, DivisionNote>;
 using DivisionActs = std::vector<DivisionAct>;
 
-/// What all want; 0: they disagree, or there is nobody.
+/// The number that all members want; 0: they disagree, or there is no member.
 [[nodiscard]] std::uint32_t agreed_partitions(const std::vector<FleetMember>& members);
 
-/// What a host does about a change of the number.
+/// This host's part in a change of the number.
 struct CountChange {
   std::uint32_t to = 0;                 ///< 0: the number stays
   bool is_ours = false;                 ///< this host writes it
   std::vector<BalancerMember> members;  ///< for the core; this host is among them
 };
-/// `count`: what Consul has.
+/// `count`: Consul's number.
 [[nodiscard]] CountChange plan_change(const std::vector<FleetMember>& members,
                                       const FleetMember& self, std::uint32_t count);
 
@@ -166,7 +166,7 @@ class Division {
   void on(Instant now, const FleetRead& read, DivisionActs& out);
   void on(Instant now, const DivisionReply& reply, DivisionActs& out);
 
-  /// What serves the queue, since the last ServeQueue.
+  /// The state of the queue's service, since the last ServeQueue.
   struct Service {
     bool count_changed = false;  // see Queue::count_changed()
     bool holds_all = false;      // asked for only if is_writer()
@@ -175,16 +175,16 @@ class Division {
     std::optional<std::string> kept_by{};      // the session of its Drained
     Instant locks_free_from = Instant::min();  // see Queue::locks_free_from()
   };
-  /// To be called when any of that has changed, and at next_deadline().
+  /// Call when any of these members has changed, and at next_deadline().
   void on_time(Instant now, const Service& service, DivisionActs& out);
   [[nodiscard]] Instant next_deadline() const;
 
-  /// This host is to change the number as soon as it holds all locks.
+  /// Whether this host must change the number as soon as it holds all locks.
   [[nodiscard]] bool is_writer() const { return change_.is_ours; }
-  /// How many partitions there are; 0: not known, and the queue is not served.
+  /// How many partitions there are; 0: unknown, and the queue is not served.
   [[nodiscard]] std::uint32_t count() const { return phase_ == Phase::kUnknown ? 0 : count_; }
-  /// How many this host asks for: those of its configuration, or, while its token may not change
-  /// the number, those that there are.
+  /// How many partitions this host asks for: the number in its configuration or, while its token
+  /// may not change the number, the present one.
   [[nodiscard]] std::uint32_t desired_partitions() const { return may_change_ ? wanted_ : count_; }
   /// Why the number is not known; null if there is no note yet.
   [[nodiscard]] const DivisionNote* waits_for() const;
@@ -232,7 +232,7 @@ class Division {
   Instant ask_right_at_ = Instant::min();
   Duration refused_pause_{};                  // after a change that Consul refused
   Instant locks_free_from_ = Instant::min();  // of the last number
-  // The locks that were seen held or lost while the queue is not served.
+  // Locks that were seen held or lost while the queue was not served.
   struct SeenLock {
     std::uint32_t count = 1;
     std::uint64_t modify_index = 0;
@@ -241,7 +241,7 @@ class Division {
   };
   std::map<std::string, SeenLock, std::less<>> seen_locks_;
   bool may_delete_ = true;  // lost locks
-  // The last note about each: the number, the members, the right to change it. Told once.
+  // The last note about each: the number, the members, the right to change it. Reported once.
   enum class About { kCount, kMembers, kRight };
   [[nodiscard]] static About about(Note kind);
   std::map<About, DivisionNote> notes_;

@@ -33,7 +33,7 @@ void Leadership::on_session(Instant now, Session::Change change, Effects& out) {
       }
       break;
     case Session::Change::kGone:
-      // A lagging server can also say this of a live session; a lock that hangs on it decides.
+      // A lagging server can also say this of a live session; a read of one of its locks decides.
       if (holds_any()) {
         lock_to_read().prove(now, out);
         session_.renew_soon(now);
@@ -53,7 +53,7 @@ void Leadership::replace_session(Effects& out) {
   session_.replace(out);
 }
 
-// What became of a partition's lock, for the session and the trust; the rest is the caller's.
+// Applies the verdict on a partition's lock to session and trust; the caller does the rest.
 void Leadership::take(Instant now, std::uint32_t partition, const Lock::Verdict& verdict,
                       Changes& changes, Effects& out) {
   switch (verdict.change) {
@@ -84,8 +84,8 @@ void Leadership::take(Instant now, std::uint32_t partition, const Lock::Verdict&
   }
 }
 
-// The first lock begins the trust. A further one proves the session again; where that moves no
-// deadline, its partition still needs a lease, under the deadline that all have.
+// The first lock begins the trust. A further lock proves the session again; if that moves no
+// deadline, its partition still needs a lease, under the common deadline.
 void Leadership::win(Instant now, std::uint32_t partition, Instant sent_at, Changes& changes,
                      Effects& out) {
   changes.push_back({partition, LeaseChange::kWon});
@@ -95,14 +95,14 @@ void Leadership::win(Instant now, std::uint32_t partition, Instant sent_at, Chan
   if (trust_.state() != Trust::State::kTrusted) lock_to_read().prove_again(now, out);
 }
 
-// With a lock the whole session may be gone: the next one is looked at.
+// The whole session may be gone with a lock: check the next lock.
 void Leadership::lose(Instant now, std::uint32_t partition, Changes& changes, Effects& out) {
   changes.push_back({partition, LeaseChange::kLost});
   end_trust_if_free();
   if (holds_any()) lock_to_read().prove(now, out);
 }
 
-// False: the leases end when they did before.
+// False: the leases' deadlines do not move.
 bool Leadership::prove_with(Instant now, Instant sent_at, Changes& changes, Effects& out) {
   const bool was_doubtful = trust_.state() == Trust::State::kExpired;
   if (!trust_.prove(now, sent_at)) return false;
@@ -120,8 +120,8 @@ void Leadership::extend(std::uint32_t partition, Effects& out) const {
   out.emplace_back(ExtendLease{trust_.until(), partition});
 }
 
-// Some lock must be held. The same one until its answer has come: where Consul does not answer, no
-// more of them are asked for.
+// Some lock must be held. Returns the same lock until its answer has come: if Consul does not
+// answer, no more of them are asked for.
 Lock& Leadership::lock_to_read() {
   while (!holds(proving_)) prove_by_next();
   return locks_[proving_];
@@ -137,7 +137,7 @@ Leadership::Changes Leadership::proved(Instant now, Instant sent_at, Effects& ou
   return changes;
 }
 
-// Consul evaluated the fence inside the transaction, so this needs no further read: the lock is
+// Consul evaluated the fence inside the transaction, so no further read is needed: the lock is
 // gone.
 Leadership::Changes Leadership::refused(Instant now, std::uint32_t partition, Effects& out) {
   Changes changes;
@@ -220,7 +220,7 @@ void Leadership::close(Instant until, Effects& out) {
   end_session_if_free(until, out);
 }
 
-// Destroying the session also releases a lock that is being acquired at this moment.
+// Destroying the session also releases a lock that is just being acquired.
 void Leadership::end_session_if_free(Instant now, Effects& out) {
   if (!all_follow()) return;
   for (Lock& lock : locks_) lock.stop(out);

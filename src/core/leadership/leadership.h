@@ -1,6 +1,6 @@
 #pragma once
 
-// What this host leads of a queue: one session, the trust in it, and the lease of each partition.
+// This host's leadership in a queue: one session, the trust in it, and the lease of each partition.
 //
 //   session: opened ----> every lease campaigns
 //            gone ------> a held lock is read; with none, another session is opened
@@ -11,8 +11,8 @@
 //            released --> it campaigns again, or, after close(), the last one ends the session
 //
 // Session (session.h) opens, renews and ends the session. Lock (lock.h) takes the leader key of a
-// partition and gives it back. Trust (trust.h) counts until when the session's locks may be
-// believed. A lease is a lock that is held, under that trust.
+// partition and gives it back. Trust (trust.h) counts how long the session's locks may be trusted.
+// A lease is a lock that is held, under that trust.
 
 #include <cstdint>
 #include <deque>
@@ -31,11 +31,11 @@
 
 namespace lictor::core {
 
-/// What an event did to the lease of a partition.
+/// The effect of an event on the lease of a partition.
 enum class LeaseChange {
   kWon,
   kExpired,   // no proof within the span: no job may run, but the lock may still be ours
-  kRegained,  // a proof after all
+  kRegained,  // a proof came after all
   kLost,      // the lock is not ours any more
   kResigned,  // given up as asked
 };
@@ -52,7 +52,7 @@ class Leadership {
   Leadership(const Leadership&) = delete;  // its parts refer to each other
   Leadership& operator=(const Leadership&) = delete;
 
-  /// What an earlier daemon of this node knew counts: its session is taken up if it still lives.
+  /// Takes up the session of an earlier daemon of this node if it still lives.
   void start(Instant now, const Started& started, Effects& out);
 
   /// The reply to a request about the session or a lock.
@@ -75,35 +75,35 @@ class Leadership {
   Changes proved(Instant now, Instant sent_at, Effects& out);
   /// The partition's fence refused a write.
   Changes refused(Instant now, std::uint32_t partition, Effects& out);
-  /// The wall clock stepped against the monotonic clock, which may have stood still.
+  /// Call when the wall clock stepped against the monotonic clock, which may have stood still.
   void clock_stepped(Instant now, Effects& out);
 
   /// After kLost, when every job of the partition's old term is over.
   void resume(Instant now, std::uint32_t partition, Effects& out);
   /// Gives up the partition if it is held, and leaves it to others for `standoff`.
   void resign(std::uint32_t partition, Duration standoff, Effects& out);
-  /// Acquires the locks of these partitions alone, in ascending order.
+  /// Acquires the locks of these partitions only, in ascending order.
   void want_only(Instant now, const std::vector<std::uint32_t>& partitions);
-  /// Fills in who holds each partition; this host is `self`. False: it may not have changed since
-  /// the last call, or the watch has not shown each yet.
+  /// Fills in the holder of each partition; this host is `self`. False: the holders may not have
+  /// changed since the last call, or the watch has not shown each yet.
   [[nodiscard]] bool read_owners(const std::string& self, BalancerView& view);
-  /// Acquires no lock any more; what is held stays held.
+  /// Acquires no more locks; held ones stay held.
   void retire(Effects& out);
   /// Gives up all locks and the session. Tries until `until`, then leaves it to its TTL.
   void close(Instant until, Effects& out);
-  /// The session is gone, or was left to its TTL.
+  /// Whether the session is gone, or was left to its TTL.
   [[nodiscard]] bool closed() const { return session_.closed(); }
 
   [[nodiscard]] const Lock& lock(std::uint32_t partition) const { return locks_[partition]; }
-  /// The lock is ours as far as we know, trusted or not.
+  /// Whether the lock is ours as far as known, trusted or not.
   [[nodiscard]] bool holds(std::uint32_t partition) const { return locks_[partition].held(); }
   [[nodiscard]] bool holds_any() const;
-  /// No lock that was lost may be acquired before.
+  /// Before this time no lost lock may be acquired.
   [[nodiscard]] Instant free_from() const;
-  /// In all locks that are held.
+  /// The trust in all held locks.
   [[nodiscard]] const Trust& trust() const { return trust_; }
   [[nodiscard]] const std::string& session() const { return session_.id(); }
-  /// Consul refused a lock, since the queue has another number of partitions than is asked for.
+  /// Consul refused a lock, since the queue has another number of partitions than requested.
   [[nodiscard]] bool count_changed() const { return count_changed_; }
   [[nodiscard]] Instant next_deadline() const;
 
@@ -126,7 +126,7 @@ class Leadership {
   Session session_;
   Trust trust_;
   std::deque<Lock> locks_;     // by partition
-  std::uint32_t proving_ = 0;  // whose lock is read next as a proof
+  std::uint32_t proving_ = 0;  // the partition whose lock is the next proof
   bool owners_seen_ = true;
   bool count_changed_ = false;
   bool retired_ = false;

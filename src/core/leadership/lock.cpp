@@ -60,8 +60,8 @@ void Lock::watch_after(Instant when) {
   retry_at_ = when;
 }
 
-// `free_at`: the ModifyIndex at which it was seen free; 0: there was no key. `held_at`: the one at
-// which our session holds it already.
+// `free_at`: the ModifyIndex at which the key was seen free; 0: there was no key. `held_at`: the
+// ModifyIndex at which our session already holds it.
 void Lock::acquire(Instant now, std::uint64_t free_at, std::uint64_t held_at, Effects& out) {
   cancel(watch_, out);
   state_ = State::kAcquiring;
@@ -166,7 +166,7 @@ Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
       if (!wanted_) watch_after(retry_at_);
       break;
     case Answer::kChanged:
-      // What the watch showed was stale, or the key was written since. Pause first: a watch that
+      // The watch showed an old state, or the key was written since. Pause first: a watch that
       // stays stale would otherwise be asked in a tight loop.
       free_index_ = 0;
       watch_after(now + kLockDelayPoll);
@@ -174,7 +174,7 @@ Lock::Verdict Lock::on(Instant now, const LockReplied& reply, Effects& out) {
     case Answer::kSessionGone:
       return {Change::kSessionGone, {}};
     case Answer::kCountChanged:
-      // Nothing of this number can be led any more. Each try would cost a raft entry.
+      // With this number nothing can be led any more. Each try would cost a raft entry.
       watch_after(now + kRefusedPause);
       return {Change::kCountChanged, {}};
     case Answer::kRefused:
@@ -202,7 +202,7 @@ Lock::Verdict Lock::on_acquired(Instant now, const LockReplied& reply, Effects& 
   state_ = State::kHeld;
   waiting_reported_ = false;
   own_index_ = reply.modify_index;
-  held_index_ = 0;  // what was before is over, also where indexes have gone back
+  held_index_ = 0;  // an earlier holder is over, even if indexes have gone back
   note_held(own_index_, out);
   free_index_ = 0;
   retry_at_ = acquire_at_ = Instant::max();
@@ -221,7 +221,7 @@ Lock::Verdict Lock::on_value_restored(Instant now, const LockReplied& reply, Eff
       quiet_until_ = now + kReportAgain;
       emit(Fact::Kind::kLeaderRestored, out);
     }
-    prove(now, out);  // what was written to it meanwhile
+    prove(now, out);  // to see what was written to the key meanwhile
     return {Change::kNone, lock_sent_};
   }
   if (reply.answer == Answer::kRefused) restore_from_ = now + kRefusedPause;
@@ -234,7 +234,7 @@ Lock::Verdict Lock::on(Instant now, const UnlockReplied& reply, Effects& out) {
   unlock_ = {};
   if (state_ != State::kReleasing) return {};
   if (reply.outcome != Outcome::kApplied) {
-    // Unknown, or the key was written meanwhile, which leaves us the lock: read it.
+    // Unknown, or the key was written meanwhile, which leaves us the lock: read the key.
     prove(now, out);
     retry_at_ = now + kRetryPause;
     return {};
@@ -273,7 +273,7 @@ Lock::Verdict Lock::on(Instant now, const LeaderRead& reply, Effects& out) {
 void Lock::on_watch_as_holder(Instant now, const LeaderRead& reply, Effects& out) {
   const bool as_left = reply.session == session_ && reply.modify_index <= own_index_;
   if (!as_left && reply.consul_index >= own_index_) prove(now, out);
-  // A key that is gone makes a watch wake on every write near it (consul.md 4.2).
+  // A missing key makes a watch wake on every write near it (consul.md 4.2).
   if (reply.found) {
     watch(reply.consul_index, out);
   } else {
@@ -302,9 +302,9 @@ void Lock::on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& 
   }
 }
 
-// There is no key, and this host knows of a holder: somebody deleted it, or Consul was restored
+// There is no key, but this host knows of a holder: the key was deleted, or Consul was restored
 // from a snapshot. Neither leaves a lock-delay, and jobs of that holder may still run. No watch,
-// which would wake on every write near a key that is gone (consul.md 4.2).
+// since it would wake on every write near the missing key (consul.md 4.2).
 void Lock::on_seen_gone(Instant now, Effects& out) {
   const bool is_known = state_ == State::kWaiting && free_index_ == 0;
   if (!is_known) freed_seen_ = now;
@@ -322,7 +322,7 @@ void Lock::on_seen_held(const LeaderRead& reply, Effects& out) {
   note_held(reply.modify_index, out);
   // Another daemon has held it since our release: we have stood back long enough.
   if (reply.modify_index > own_index_) standoff_until_ = Instant::min();
-  // An older version than the one we wait for may be stale; if not, acquire is refused.
+  // An older version than the awaited one may be stale; if not, acquire is refused.
   if (state_ != State::kWaiting || reply.modify_index > free_index_) {
     state_ = State::kWatching;
     acquire_at_ = Instant::max();

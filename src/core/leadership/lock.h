@@ -15,10 +15,9 @@
 // Consul keeps a lock-delay in memory only; servers restored from a snapshot don't know it. So a
 // candidate enforces it as well: when it sees the key free without an orderly release, it waits for
 // the last holder's lock_delay on its own clock. By then that holder no longer trusts its lease. A
-// lock that was released in order, or never held, is acquired at once. A release that is older than
-// a holder whom this host has seen is that of a snapshot, and where there is no key at all after
-// such a holder, it was deleted or restored away; also a daemon that was restarted since knows of
-// that holder.
+// lock that was released in order, or never held, is acquired at once. A release older than a
+// holder that this host has seen comes from a snapshot. A key missing after such a holder was
+// deleted or restored away. A restarted daemon still knows of that holder.
 //
 // A lock that is not wanted is watched, and never acquired.
 //
@@ -36,7 +35,7 @@
 
 namespace lictor::core {
 
-/// Who holds a lock, where no name that is another member's says so.
+/// The owner's name if the holder has none, or another member's.
 inline constexpr const char* kUnknownOwner = "?";
 
 class Lock {
@@ -47,7 +46,7 @@ class Lock {
     kAcquired,
     kLost,
     kReleased,
-    kSessionGone,   // nothing can be acquired with it any more
+    kSessionGone,   // no lock can be acquired with it any more
     kCountChanged,  // the queue has another number of partitions
   };
   struct Verdict {
@@ -63,21 +62,21 @@ class Lock {
         requests_(requests),
         trouble_(trouble) {}
 
-  /// Somebody held it at this ModifyIndex, as an earlier daemon of this node has seen.
+  /// An earlier daemon of this node has seen that the lock was held at this ModifyIndex.
   void know_held(std::uint64_t index) { held_index_ = index; }
-  /// Acquires the lock with `session` when it may.
+  /// Acquires the lock with `session` as soon as it may.
   void campaign(Instant now, const std::string& session, Effects& out);
-  /// Whether it should be acquired; it should at first. What is held stays held.
+  /// Sets whether the lock should be acquired (at first: yes). A held lock stays held.
   void want(Instant now, bool wanted);
-  /// Waits for nothing any more. What is held is left to the end of its session.
+  /// Waits for nothing any more. A held lock is left to the end of its session.
   void stop(Effects& out);
-  /// Gives it up. The next campaign leaves it to others for `standoff`, until one has taken it.
+  /// Gives the lock up. The next campaign waits for `standoff`, or until another host has taken it.
   void release(Duration standoff, Effects& out);
-  /// Asks Consul whether it is ours.
+  /// Asks Consul whether the lock is ours.
   void prove(Instant now, Effects& out);
-  /// The same, since what was asked before proves nothing any more.
+  /// Asks again, since an answer to an earlier request proves nothing any more.
   void prove_again(Instant now, Effects& out);
-  /// A write was refused, since it is not ours.
+  /// The lock is not ours: a write was refused for that.
   void lose(Effects& out);
 
   Verdict on(Instant now, const LockReplied& reply, Effects& out);
@@ -87,18 +86,18 @@ class Lock {
 
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool held() const { return state_ == State::kHeld; }
-  /// Another host may hold it, and no job of a term of ours is left.
+  /// Whether another host may hold the lock, and no job of a term of ours is left.
   [[nodiscard]] bool follows() const {
     return !held() && state_ != State::kReleasing && state_ != State::kLost;
   }
-  /// The other node that held it at the watch's last answer; empty if nobody did. std::nullopt if
-  /// that is not known.
+  /// The other node that held the lock at the watch's last answer; empty if nobody did.
+  /// std::nullopt if that is not known.
   [[nodiscard]] const std::optional<std::string>& other_owner() const { return other_owner_; }
-  /// While nobody holds it: no candidate may acquire it before.
+  /// While nobody holds the lock: no candidate may acquire it before.
   [[nodiscard]] Instant free_from() const { return free_from_; }
   /// While held: how long we had seen the lock free when we got it.
   [[nodiscard]] Duration takeover_gap() const { return takeover_gap_; }
-  /// "a released the lock", "a was lost"; empty: nobody had it before, as far as is known.
+  /// "a released the lock", "a was lost"; empty: no earlier holder is known.
   [[nodiscard]] const std::string& predecessor() const { return predecessor_; }
   [[nodiscard]] Instant next_deadline() const;
 
@@ -137,27 +136,27 @@ class Lock {
   std::string predecessor_;
   std::uint64_t own_index_ = 0;  // ModifyIndex of the leader key when we last wrote it
 
-  // What the watch has shown. Zero: nothing.
+  // Results of the watch; zero: none.
   std::uint64_t held_index_ = 0;  // the greatest ModifyIndex with a holder, since we held it last
-  std::uint64_t free_index_ = 0;  // the ModifyIndex without one
+  std::uint64_t free_index_ = 0;  // the ModifyIndex without a holder
   Instant freed_seen_{};          // when free_index_ was first seen
-  Instant free_from_{};           // it may be acquired
+  Instant free_from_{};           // when the lock may be acquired
   Duration takeover_gap_{};
 
   // Requests in flight; zero when none.
   RequestId lock_, unlock_, read_, watch_;
   Instant lock_sent_{}, read_sent_{};
-  std::uint64_t lock_free_at_ = 0, lock_held_at_ = 0;  // what lock_ asks for
+  std::uint64_t lock_free_at_ = 0, lock_held_at_ = 0;  // the indexes that lock_ asks for
   bool read_again_ = false;  // something happened after the read in flight was sent
   std::uint64_t watch_index_ = 0;
-  std::uint64_t retry_index_ = 0;  // of the watch that failed; 0: it reads again
+  std::uint64_t retry_index_ = 0;  // of the failed watch; 0: read again
   WatchFailures failures_;         // of the watch
 
   // Deadlines; Instant::max() when none.
   Instant acquire_at_ = Instant::max();    // in kWaiting
-  Instant read_at_ = Instant::max();       // the leader key, whose value is to be restored
-  Instant retry_at_ = Instant::max();      // of whatever the state waits for
-  Instant restore_from_ = Instant::min();  // the leader key's value, not before this
+  Instant read_at_ = Instant::max();       // when to read the leader key, to restore its value
+  Instant retry_at_ = Instant::max();      // when to repeat the request that the state waits for
+  Instant restore_from_ = Instant::min();  // restore the leader key's value no earlier
   Instant quiet_until_ = Instant::min();
   Instant standoff_until_ = Instant::min();
   Duration standoff_{};

@@ -18,8 +18,8 @@ Effect LockRelease::ask(RequestId id) const {
   LICTOR_ASSERT(false);
 }
 
-// Refused: the key was written to since, or is not ours. Unknown: it may have landed. A read
-// decides.
+// Refused: the key was written since, or is not ours. Unknown: the release may have landed. In both
+// cases a read decides.
 bool LockRelease::on(const UnlockReplied& reply) {
   const bool applied = reply.outcome == Outcome::kApplied;
   was_ours_ = was_ours_ || applied;

@@ -10,9 +10,9 @@
 //      +----- ours, at its index ---+
 //
 // No request can harm the next leader. The unlock is tied to the session and to the leader key's
-// ModifyIndex, so that one that lands late finds another index, even if a restarted daemon took the
-// session up again. The session is destroyed only when it no longer holds the lock: destroying it
-// earlier would start the lock-delay.
+// ModifyIndex, so a late unlock finds another index, even if a restarted daemon took the session up
+// again. The session is destroyed only when it no longer holds the lock: destroying it earlier
+// would start the lock-delay.
 
 #include <cstdint>
 #include <string>
@@ -25,18 +25,18 @@ namespace lictor::core {
 class LockRelease {
  public:
   /// `index`: the ModifyIndex of the partition's lock at which the session is known to hold it; 0:
-  /// it is not known whether it does.
+  /// unknown whether it holds the lock.
   LockRelease(std::string session, std::uint64_t index, Partition partition = {})
       : session_(std::move(session)),
         index_(index),
         partition_(partition),
         step_(index == 0 ? Step::kRead : Step::kUnlock) {}
 
-  /// What to ask now, as request `id`. Not when done().
+  /// The next request, with the id `id`. Not when done().
   [[nodiscard]] Effect ask(RequestId id) const;
 
-  // Each takes the reply to what was asked last. False: it said nothing, so ask again after a
-  // pause.
+  // Each takes the reply to the last request. False: the reply decided nothing, so ask again after
+  // a pause.
   [[nodiscard]] bool on(const UnlockReplied& reply);
   [[nodiscard]] bool on(const LeaderRead& reply);
   [[nodiscard]] bool on(const SessionDestroyed& reply);

@@ -29,7 +29,7 @@ void Session::replace(Effects& out) {
 void Session::open(Effects& out) {
   state_ = State::kOpening;
   id_.clear();
-  // Its answer would be taken for the new session's.
+  // The answer would be taken for the new session's.
   cancel(renew_, out);
   renew_at_ = retry_at_ = Instant::max();
   create_ = requests_.next();
@@ -71,8 +71,8 @@ Session::Change Session::close(Effects& out) {
   return Change::kNone;
 }
 
-// The session is destroyed, or left to its TTL. Either way its id is forgotten, so that a restart
-// does not take it up.
+// The session is destroyed, or left to its TTL. Either way its id is forgotten, so that a restarted
+// daemon does not take it up.
 Session::Change Session::give_up(Effects& out) {
   for (RequestId* request : {&create_, &renew_, &destroy_}) cancel(*request, out);
   state_ = State::kClosed;
@@ -85,7 +85,7 @@ Session::Change Session::on(Instant now, const SessionCreated& reply, Effects& o
   if (reply.request != create_) return Change::kNone;
   create_ = {};
   if (reply.outcome != Outcome::kApplied) {
-    // Unknown: Consul may have created a session whose id we don't have; its TTL ends it.
+    // Unknown: Consul may have created a session whose id is lost; its TTL ends it.
     if (closing_) return give_up(out);
     trouble_.report("creating a session", reply.error, out);
     retry_at_ = now + (reply.outcome == Outcome::kRejected ? kRefusedPause : kRetryPause);

@@ -1,6 +1,6 @@
 #pragma once
 
-// The session that the lock is held with.
+// The session that holds the locks.
 //
 //   kNone ---start---> kOpening ---created---> kOpen ---close---> kClosing ---destroyed---> kClosed
 //     |                 ^    ^                 |  ^ |
@@ -27,21 +27,21 @@ class Session {
   enum class Change {
     kNone,
     kOpened,   // it lives: campaign with it
-    kRenewed,  // which proves nothing about the lock
-    kGone,     // so a renewal says; a server that lags behind may say it of one that lives
+    kRenewed,  // proves nothing about the lock
+    kGone,     // says a renewal; a lagging server may say it of a live session
     kClosed,
   };
 
   Session(const QueueOptions& options, Requests& requests, StoreTrouble& trouble)
       : options_(options), requests_(requests), trouble_(trouble) {}
 
-  /// `previous`: of an earlier daemon of this node; it is taken up if it still lives.
+  /// `previous`: the session of an earlier daemon of this node; taken up if it still lives.
   void start(Instant now, const std::optional<std::string>& previous, Effects& out);
-  /// Asks whether it lives; kOpened or kGone follows.
+  /// Asks whether the session lives; kOpened or kGone follows.
   void check(Instant now, Effects& out);
-  /// It is gone: opens another.
+  /// Opens another session, since this one is gone.
   void replace(Effects& out);
-  /// close() waits for Consul's answer until then at most.
+  /// Limits how long close() waits for Consul's answer.
   void close_until(Instant until) { close_until_ = until; }
   Change close(Effects& out);
 

@@ -1,9 +1,9 @@
 #pragma once
 
 // How long a session's locks may be trusted: arithmetic on instants, nothing else. All locks of a
-// host hang on one session, so a proof of one of them proves the session, and with it all that are
-// held. That a single lock is lost, which needs somebody to delete or take it by hand, is seen by
-// the watch and by the fence of every write.
+// host hang on one session, so a proof of one lock proves the session, and with it all held locks.
+// A single lock is lost only if somebody deletes or takes it by hand; the watch and the fence of
+// every write notice that.
 //
 //            begin                        deadline
 //   kNone ----------> kTrusted -------------------------> kExpired
@@ -18,10 +18,10 @@
 // proof was sent, not from when its answer came: nobody else can acquire before then + lock_delay,
 // whatever becomes of the session.
 //
-// That holds on a clock that runs. When a hypervisor stops its guest, the guest's monotonic clock
+// This holds on a clock that runs. When a hypervisor stops its guest, the guest's monotonic clock
 // may stand still while the others' time goes on; the wall clock is set right afterwards. So a step
-// of the wall clock against the monotonic one makes everything before it worthless as a proof: what
-// runs goes on until the deadline, and nothing is started before a proof that was sent after it.
+// of the wall clock against the monotonic one voids every earlier proof: running jobs go on until
+// the deadline, and nothing is started before a proof that was sent after the step.
 
 #include "core/options.h"
 
@@ -33,14 +33,14 @@ class Trust {
 
   explicit Trust(const QueueOptions& options) : options_(options) {}
 
-  /// The first lock was acquired by a request that was sent at `sent_at`.
+  /// The first lock was acquired by a request sent at `sent_at`.
   void begin(Instant sent_at) {
     count_from(sent_at);
     state_ = sent_at < stepped_at_ ? State::kUnproven : State::kTrusted;
   }
 
-  /// Takes a proof. False if the deadline stays where it is: the proof is hardly newer than the
-  /// last, is older than a step of the clock, or took longer than the span that it proves.
+  /// Takes a proof. False if the deadline does not move: the proof is hardly newer than the last,
+  /// is older than a step of the clock, or took longer than the span that it proves.
   bool prove(Instant now, Instant sent_at) {
     if (state_ == State::kNone || sent_at <= last_proof_ || sent_at < stepped_at_) return false;
     // Each write is a proof, and extending the lease of 256 partitions for each would cost more
@@ -77,9 +77,9 @@ class Trust {
   void asked(Instant now) { proof_due_ = now + options_.proof_interval(); }
 
   [[nodiscard]] State state() const { return state_; }
-  /// Jobs may be started.
+  /// Whether jobs may be started.
   [[nodiscard]] bool holds(Instant now) const { return state_ == State::kTrusted && now < until_; }
-  /// Jobs may run: the last proof has not run out.
+  /// Whether jobs may run: the last proof has not run out.
   [[nodiscard]] bool runs(Instant now) const { return is_counting() && now < until_; }
   [[nodiscard]] Instant until() const { return until_; }
   [[nodiscard]] Instant proof_due() const { return proof_due_; }

@@ -1,7 +1,7 @@
 #pragma once
 
-// How many values to ask Consul for at once. Nothing says beforehand how large they are, so this
-// begins with a few, doubles while answers are small, and halves when one is large or late.
+// How many values to ask Consul for at once. Their size is not known beforehand, so this begins
+// with a few, doubles while answers are small, and halves when one is large or late.
 
 #include <algorithm>
 #include <cstddef>
@@ -17,7 +17,7 @@ class BatchSize {
 
   [[nodiscard]] std::size_t keys() const { return std::min(keys_, options_.max_operations); }
 
-  /// So many keys were answered by so many bytes.
+  /// So many keys got an answer of so many bytes.
   void answered(std::size_t keys, std::size_t bytes, Duration took) {
     const bool is_small = bytes <= kSmallBytes;
     const bool is_late = !is_small && took > options_.request_timeout / 4;
@@ -33,9 +33,9 @@ class BatchSize {
  private:
   // Not above 4 MB, even if each value is as large as Consul takes: 700 kB in base64.
   static constexpr std::size_t kFirst = 4;
-  // What an answer should hold at most. The next may be several times as large by surprise.
+  // The most that an answer should hold. The next may be several times as large by surprise.
   static constexpr std::size_t kGoodBytes = 1024 * 1024;
-  // The time of a smaller answer says nothing of the link.
+  // The time of a smaller answer says nothing about the link.
   static constexpr std::size_t kSmallBytes = 64 * 1024;
 
   const QueueOptions& options_;

@@ -4,12 +4,11 @@
 // does not coalesce wake-ups (consul.md 11), so without a pace each write of a producer would
 // cost Consul a walk over all names.
 //
-// Token bucket: listings use at most a tenth of the time, with a burst of 300 ms, whoever writes.
-// What a listing costs Consul follows from the number of names, and of tombstones below the prefix:
-// Consul walks these too. Tasks whose deletion we saw are counted. The number of those that were
-// deleted before we led is not known, and may be a million. The time of an answer bounds their
-// cost if the query did not wait for a change. All other answers show nothing, since their time is
-// mostly waiting.
+// Token bucket: listings use at most a tenth of the time, with a burst of 300 ms.
+// The cost of a listing follows from the number of names and of tombstones below the prefix: Consul
+// walks both. Tasks whose deletion we saw are counted. The number of tasks deleted before we led is
+// not known, and may be a million. If a query did not wait for a change, the time of its answer
+// bounds their cost. All other answers show nothing, since their time is mostly waiting.
 
 #include <algorithm>
 #include <cstddef>
@@ -30,7 +29,7 @@ class ReadingPace {
     measured_at_ = Instant::min();
   }
 
-  /// What a list of so many names costs Consul (consul.md 11, 12: 20,000 names take 5 to 9 ms
+  /// The cost of a list of so many names for Consul (consul.md 11, 12: 20,000 names take 5 to 9 ms
   /// under load, and as many tombstones 3 ms).
   [[nodiscard]] Duration cost(Instant now, std::size_t names) {
     forget_reaped(now);
@@ -43,12 +42,12 @@ class ReadingPace {
     return earlier_ > Duration::zero() && now >= measured_at_ + kMeasureAgain;
   }
 
-  /// A list of so many names was answered. `took`: of one that did not wait for a change.
+  /// A list of so many names was answered. `took`: only if it did not wait for a change.
   void listed(Instant now, std::size_t names, std::optional<Duration> took = {}) {
     constexpr int kPrice = 10;
     constexpr int kBusyPrice = 100;
     if (took) {
-      // The least that the rest costs: a machine may be twice as fast as our figures. One answer may
+      // The least cost of the rest: a machine may be twice as fast as our figures. One answer may
       // be late for other reasons, so the smallest bound counts.
       const Duration known = cost(now, names) - earlier_;
       earlier_ = std::clamp(*took - known / 2 - kRoundTrip, Duration::zero(), earlier_);
@@ -87,7 +86,7 @@ class ReadingPace {
   static constexpr Duration kLongestBusyPause = std::chrono::seconds{1};
 
   struct Deletions {
-    Instant until;  // all of them were before
+    Instant until;  // all of them came before it
     std::size_t tasks;
   };
 
@@ -104,7 +103,7 @@ class ReadingPace {
   Instant next_busy_ = Instant::min();
   std::deque<Deletions> deletions_;
   std::size_t tombstones_ = 0;
-  // The cost of tombstones from before we led, at most.
+  // The most that tombstones from before we led may cost.
   Duration earlier_{};
   Instant earlier_until_ = Instant::max();
   Instant measured_at_ = Instant::min();

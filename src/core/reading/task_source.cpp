@@ -6,7 +6,7 @@
 namespace lictor::core {
 namespace {
 
-// Other names usually come sooner, and decide: about a name that we deleted, and about a known key
+// Newer names usually come sooner and decide: about a name that we deleted, and about a known key
 // that a check did not find.
 constexpr Duration kDoubt = 250ms;
 
@@ -43,16 +43,15 @@ void TaskSource::check(const std::string& key) {
   values_.read_next(key);
 }
 
-// Many partitions may be won one after the other: names that are already asked for are waited for,
-// so that the pace counts them.
+// Many partitions may be won one after the other: if names are already asked for, wait for them, so
+// that the pace counts them.
 void TaskSource::read_again(Instant now, Effects& out) {
   ++reading_;
   if (watch_ && index_ == 0) return;
   list_again(now, out);
 }
 
-// A Consul that was restarted answers from what it held long ago until it has read its log; but not
-// by quorums.
+// A restarted Consul answers from an old state until it has read its log, but not to quorum reads.
 void TaskSource::list_again(Instant at, Effects& out) {
   cancel(watch_, out);
   index_ = 0;
@@ -68,7 +67,7 @@ void TaskSource::ask_names(Instant now, Effects& out) {
   out.emplace_back(ListTasks{watch_, watch_waits_ ? index_ : 0});
 }
 
-// One answer may be lost. After a second anything may have happened, as before a first reading.
+// One answer may be lost. After a second anything may have changed, as before a first reading.
 void TaskSource::on_failed(Instant now, const TasksListed& reply, Effects& out) {
   const Instant again = now + (reply.denied ? kRefusedPause : kRetryPause);
   watch_at_ = again;
@@ -143,7 +142,7 @@ void TaskSource::compare(Instant now, const TasksListed& reply, Effects& out) {
   advance_generation(now, out);
 }
 
-// Of the names, or of single keys alone.
+// Begins a generation: of the names, or of single keys only.
 void TaskSource::begin_generation(std::vector<std::string_view> unknown) {
   generation_ = true;
   if (!names_) return values_.begin({}, {});
@@ -186,11 +185,11 @@ void TaskSource::report(Instant now, RequestId request, const StoredRecord& reco
 void TaskSource::on(Instant now, const TasksFetched& reply, Effects& out) {
   const ValueReader::Use use = values_.accept(now, reply, out);
   if (use == ValueReader::Use::kNone) return;
-  // A new version that a check finds comes after what its generation still has to read.
+  // A new version found by a check comes after everything that its generation still has to read.
   const bool in_generation = use == ValueReader::Use::kInOrder || values_.is_open();
   for (const StoredRecord& record : reply.records) {
     const std::string& key = key_of(record);
-    // Written after the names of this generation: its place is among those that the next ones show.
+    // Written after the names of this generation: the next names give its place.
     const bool is_of_next = names_ && index_of(record) > generation_index_ &&
                             index_of(record) <= names_->index && !checked_.contains(key);
     if (in_generation && is_of_next) {
@@ -202,7 +201,7 @@ void TaskSource::on(Instant now, const TasksFetched& reply, Effects& out) {
   for (const std::string& key : reply.missing) {
     const auto checked = checked_.find(key);
     if (checked != checked_.end()) {
-      if (reply.request < checked->second) continue;  // as it was before
+      if (reply.request < checked->second) continue;  // the reply is older than the check
       checked_.erase(checked);
     }
     const bool is_doubtful = listener_.on_missing(now, key, index_, out);

@@ -1,8 +1,8 @@
 #pragma once
 
-// What Consul says of the tasks. Names are watched by a blocking query, and compared with the known
+// Reads the tasks from Consul. Names are watched by a blocking query, and compared with the known
 // keys: a key that is gone is reported at once, and the value of a new one is read. A rewritten
-// task shows no new name, so known versions are checked beside that (version_check.h).
+// task shows no new name, so known versions are checked as well (version_check.h).
 //
 //                 names --------> known? --no--> a generation of values --> on_record() for each,
 //                   ^                |                                      on_generation_read()
@@ -10,9 +10,9 @@
 //   paced, index ---+
 //
 // The tasks of a generation (value_reader.h) are reported as they are read, and once more when all
-// of them are: a task that must start in order waits for that.
+// of them are read: a task that must start in order waits for that.
 //
-// Names that are answered while a generation is read wait: its successor is what they show.
+// Names that arrive while a generation is read wait: they give the next generation.
 
 #include <cstdint>
 #include <functional>
@@ -39,24 +39,24 @@ class TaskSource {
   class Listener {
    public:
     virtual ~Listener() = default;
-    /// The key holds this version, which is newer than the one that is known; or it is the version
-    /// of a key that check() asked for. `in_generation`: on_generation_read() follows.
+    /// The key holds this version, which is newer than the known one, or was asked for by check().
+    /// `in_generation`: on_generation_read() follows.
     virtual void on_record(Instant now, const StoredRecord& record, bool in_generation,
                            Effects& out) = 0;
     /// All tasks of the generation were reported.
     virtual void on_generation_read(Instant now, Effects& out) = 0;
     /// The names as of `index` do not show the key, which was known before that.
     virtual void on_gone(Instant now, KnownKey& known, std::uint64_t index, Effects& out) = 0;
-    /// A key that was to be read alone is not there. As of `index` it was listed, or known. Whether
-    /// the names must show if it is gone.
+    /// A key that was to be read alone is missing. As of `index` it was listed, or known. Returns
+    /// whether the names must show if the key is gone.
     virtual bool on_missing(Instant now, const std::string& key, std::uint64_t index,
                             Effects& out) = 0;
-    /// Calls `visit` for every key whose deletion is in flight or acknowledged: names that still
-    /// show one don't say whether it was written again.
+    /// Calls `visit` for every key whose deletion is in flight or acknowledged: if names still show
+    /// such a key, it may or may not have been written again.
     virtual void visit_deleting(const std::function<void(const KnownKey&)>& visit) const = 0;
-    /// Nothing of ours is under way for the key, so its known version should be in Consul.
+    /// No write of ours is under way for the key, so its known version should be in Consul.
     [[nodiscard]] virtual bool is_stable(const KnownKey& known) const = 0;
-    /// Whatever was asked for before `time` has been answered.
+    /// All requests sent before `time` have been answered.
     virtual void on_answered_before(Instant time) = 0;
   };
 
@@ -80,26 +80,26 @@ class TaskSource {
 
   /// Reads the key in the next generation; reports it if its version is newer.
   void fetch(const std::string& key) { values_.read_in_order(key); }
-  /// Reads the key before all others, and reports any version, and also a missing key.
+  /// Reads the key before all others, and reports any version, or that the key is missing.
   void check(const std::string& key);
   /// Lists the names once more, by a quorum.
   void read_again(Instant now, Effects& out);
   /// So many tasks were deleted.
   void deleted(Instant now, std::size_t tasks) { pace_.deleted(now, tasks); }
 
-  /// Everything was read once.
+  /// Whether everything was read once.
   [[nodiscard]] bool complete() const { return complete_; }
-  /// The number of the reading of everything that is under way, or was the last.
+  /// The number of the reading of everything that is under way, or else of the last one.
   [[nodiscard]] std::uint64_t reading() const { return reading_; }
   /// Whether that reading, or a later one, has ended.
   [[nodiscard]] bool has_ended(std::uint64_t reading) const {
     return complete_ && ended_ >= reading;
   }
-  /// There are tasks that were listed, or will be at once, and are not read yet.
+  /// Whether some tasks are listed, or will be at once, and are not read yet.
   [[nodiscard]] bool behind() const {
     return !complete_ || index_ == 0 || names_.has_value() || !values_.is_idle();
   }
-  /// fetch() was asked for the key, or the names show it, and it is not read yet.
+  /// Whether the key was fetched or listed, and is not read yet.
   [[nodiscard]] bool will_read(const std::string& key) const;
   /// Whether a task that was written at `index` is known by now, if it is still there.
   [[nodiscard]] bool has_read(const std::string& key, std::uint64_t index) const {
@@ -139,26 +139,26 @@ class TaskSource {
   bool complete_ = false;
   std::uint64_t reading_ = 0;
   std::uint64_t ended_ = 0;  // the last reading that has ended
-  std::uint64_t index_ = 0;  // of the last names; 0: the next are read by a quorum, at once
+  std::uint64_t index_ = 0;  // of the last names; 0: the next names come by a quorum read, at once
   RequestId watch_;
   bool watch_waits_ = false;  // for a change of the names
   Instant watch_asked_at_{};
-  std::uint64_t watch_reading_ = 0;    // the reading that its names are of
+  std::uint64_t watch_reading_ = 0;    // the reading that its names belong to
   Instant watch_at_ = Instant::max();  // not before this, apart from the pace
   WatchFailures failures_;
   bool busy_ = false;
   StoreTrouble trouble_;
 
   std::optional<Names> names_;  // of the next generation
-  bool generation_ = false;     // one is being read
+  bool generation_ = false;     // a generation is being read
   std::uint64_t generation_reading_ = 0;
   std::uint64_t generation_index_ = 0;
 
-  std::vector<std::string> doubted_;  // listed, though we deleted them
+  std::vector<std::string> doubted_;  // listed, although we deleted them
   Instant doubted_until_ = Instant::max();
   Instant list_again_at_ = Instant::max();  // known keys are gone, and the watch does not show it
 
-  // Report any version of these, of requests after these.
+  // Report any version of these keys that a later request than this one reads.
   std::map<std::string, RequestId, std::less<>> checked_;
   std::set<std::string> seen_folders_;
   bool folder_missing_ = false;

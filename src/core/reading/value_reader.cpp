@@ -8,7 +8,7 @@
 namespace lictor::core {
 namespace {
 
-// Batches at once, so that a long list is read as fast as Consul can: only of small values.
+// Batches in flight, so that a long list is read as fast as Consul can; only for small values.
 constexpr std::size_t kMaxBatches = 4;
 constexpr std::size_t kManyKeys = 32;
 
@@ -94,7 +94,7 @@ ValueReader::Use ValueReader::accept(Instant now, const TasksFetched& reply, Eff
   if (batch.in_order) --in_order_;
   if (!reply.ok) {
     for (std::string& key : batch.keys) put_back(batch, std::move(key));
-    if (batch.keys.size() > options_.max_operations) return Use::kNone;  // Queue has learned it
+    if (batch.keys.size() > options_.max_operations) return Use::kNone;  // Queue knows the limit
     size_.failed(batch.keys.size());
     not_before_ = now + kRetryPause;
     trouble_.report("reading the tasks", reply.error, out);
@@ -107,8 +107,8 @@ ValueReader::Use ValueReader::accept(Instant now, const TasksFetched& reply, Eff
   for (const StoredRecord& record : reply.records) read.insert(key_of(record));
   for (std::string& key : batch.keys) {
     if (read.contains(key)) continue;
-    // An answer that misses a key says nothing of the others. Any other answer has all that the
-    // token may read; asking for the rest at once would be in vain.
+    // An answer that misses a key says nothing about the others. Any other answer has everything
+    // that the token may read; asking for the rest at once would be in vain.
     if (!reply.missing.empty()) {
       put_back(batch, std::move(key));
     } else {

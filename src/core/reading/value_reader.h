@@ -1,11 +1,11 @@
 #pragma once
 
-// Reads the values of tasks, a batch of keys a transaction. Nothing says beforehand how large the
-// values are, so a batch begins with a few keys. It doubles while answers are small, and halves
+// Reads the values of tasks, a batch of keys a transaction. The size of the values is not known
+// beforehand, so a batch begins with a few keys. It doubles while answers are small, and halves
 // when one is large or late. So any list is read, over any link that carries one value in time.
 //
-// A generation is what must be known before the order of its tasks is: all keys that one list of
-// names showed first. While it is read, others wait for the next one.
+// The order of tasks is known once a generation is read: all keys that one list of names showed
+// first. While it is read, other keys wait for the next one.
 //
 //   read_in_order() --> waiting --begin()--> in the generation --read--> done
 //                                                 ^    |
@@ -41,17 +41,17 @@ class ValueReader {
   void read_next(std::string key) { next_.insert(std::move(key)); }
   /// Reads the key in the generation that follows.
   void read_in_order(std::string key) { waiting_.insert(std::move(key)); }
-  /// Begins a generation: those that wait for it, and `keys`, which lie in `names`. The one before
-  /// must be read.
+  /// Begins a generation: the keys that wait for it, and `keys`, which lie in `names`. The previous
+  /// one must be read.
   void begin(KeyList names, std::vector<std::string_view> keys);
 
   /// Whether some keys of the generation are not read yet.
   [[nodiscard]] bool is_open() const {
     return at_ < keys_.size() || !again_.empty() || in_order_ != 0;
   }
-  /// Keys wait for the next generation.
+  /// Whether keys wait for the next generation.
   [[nodiscard]] bool has_waiting() const { return !waiting_.empty(); }
-  /// Nothing is to be read.
+  /// Whether no key is left to be read.
   [[nodiscard]] bool is_idle() const {
     return !is_open() && waiting_.empty() && next_.empty() && in_flight_.empty();
   }
@@ -59,10 +59,10 @@ class ValueReader {
 
   void send(Instant now, Effects& out);
   enum class Use { kNone, kNext, kInOrder };
-  /// Whether `reply` answers one of our requests, and whether its keys are the generation's. Keys
-  /// that it left out are requested again.
+  /// Whether `reply` answers one of our requests, and whether its keys belong to the generation.
+  /// Keys that the reply left out are requested again.
   [[nodiscard]] Use accept(Instant now, const TasksFetched& reply, Effects& out);
-  /// When the oldest of the requests in flight was sent; Instant::max() when there is none.
+  /// When the oldest request in flight was sent; Instant::max(): there is none.
   [[nodiscard]] Instant oldest_request() const;
   [[nodiscard]] Instant next_deadline() const;
 
@@ -81,7 +81,7 @@ class ValueReader {
   Requests& requests_;
   BatchSize size_;
 
-  // The generation: keys from `at_` on, and those that are to be asked for again.
+  // The generation: the keys from `at_` on, and the keys to be asked for again.
   KeyList names_;
   std::vector<std::string_view> keys_;
   std::size_t at_ = 0;
@@ -89,10 +89,10 @@ class ValueReader {
 
   std::set<std::string> next_;
   std::set<std::string> waiting_;
-  std::set<std::string> hidden_;  // which an answer leaves out: the token may not read them
+  std::set<std::string> hidden_;  // left out of an answer: the token may not read them
   Instant hidden_until_ = Instant::max();
   std::map<RequestId, Batch> in_flight_;
-  std::size_t in_order_ = 0;  // of these, batches of the generation
+  std::size_t in_order_ = 0;  // batches of the generation among these
   Instant not_before_ = Instant::min();
   StoreTrouble trouble_;
 };

@@ -6,14 +6,14 @@
 namespace lictor::core {
 namespace {
 
-// Between two batches of a pass: 64 keys take Consul 0.3 ms, so a pass takes a fiftieth of one
-// processor.
+// The time between two batches of a pass: 64 keys take Consul 0.3 ms, so a pass takes a fiftieth of
+// one processor.
 constexpr Duration kStep = 15ms;
 // A pass over a short list must not follow each of our own writes.
 constexpr Duration kLeastPass = 100ms;
 // New tasks are read and claimed first.
 constexpr Duration kDelay = 50ms;
-// At rest. A deletion of the whole tree without its last slash wakes no query, and is seen so.
+// The pause at rest. Deleting the whole tree without its last slash wakes no query; this shows it.
 constexpr Duration kRest = 3s;
 
 }  // namespace
@@ -65,7 +65,7 @@ void VersionCheck::on_time(Instant now, const std::function<bool(const KnownKey&
   out.emplace_back(std::move(check));
 }
 
-// A key that changed its slot may have been left out. Then the next pass decides.
+// A key that changed its slot may have been left out; then the next pass decides.
 void VersionCheck::end_pass(Instant now) {
   passing_ = false;
   if (keys_.moves() == pass_moves_) seen_ = std::max(seen_, pass_index_);
@@ -76,7 +76,7 @@ bool VersionCheck::accept(Instant now, const TasksChecked& reply) {
   if (!request_ || reply.request != request_) return false;
   request_ = {};
   if (!reply.ok) {
-    const bool asks_less = reply.most_operations != 0;  // Queue has learned it
+    const bool asks_less = reply.most_operations != 0;  // Queue has learned the limit
     next_at_ = asks_less ? now : now + (reply.denied ? kRefusedPause : kRetryPause);
     return false;
   }

@@ -1,11 +1,11 @@
 #pragma once
 
-// Finds what the names of the tasks do not show: a task that was rewritten, and a deletion that
-// wakes no query (consul.md 4.2). Asks Consul whether known versions are still the newest, a
+// Finds changes that the names of the tasks do not show: a task that was rewritten, and a deletion
+// that wakes no query (consul.md 4.2). Asks Consul whether known versions are still the newest, a
 // batch of keys a transaction, by a quorum and without values.
 //
 // Consul's index of the prefix is the highest ModifyIndex of all keys that are, or were, below it.
-// So while it has moved on, all known versions are checked, 4,000 a second; 20,000 take 5 s. At
+// So after it has moved on, all known versions are checked, 4,000 a second; 20,000 take 5 s. At
 // rest one batch is checked now and then.
 //
 //   resting --the index moved on--> a pass over all keys --its end--> resting, or the next pass
@@ -34,12 +34,12 @@ class VersionCheck {
   [[nodiscard]] bool running() const { return running_; }
   /// The names were listed as of `index`.
   void listed(Instant now, std::uint64_t index);
-  /// Anything may have changed.
+  /// Any version may have changed.
   void doubt_all(Instant now);
 
-  /// `is_stable`: nothing of ours is under way for the key, so its known version should be there.
+  /// `is_stable`: no write of ours is under way for the key, so Consul should have its version.
   void on_time(Instant now, const std::function<bool(const KnownKey&)>& is_stable, Effects& out);
-  /// Whether `reply` answers our request. One that failed is repeated.
+  /// Whether `reply` answers our request. A failed request is repeated.
   [[nodiscard]] bool accept(Instant now, const TasksChecked& reply);
   [[nodiscard]] Instant next_deadline() const { return running_ && !request_ ? next_at_ : kNever; }
 
@@ -57,11 +57,11 @@ class VersionCheck {
   std::uint64_t index_ = 0;  // of the newest names
   std::uint64_t seen_ = 0;   // the versions as of this index are known
   bool passing_ = false;
-  std::uint64_t pass_index_ = 0;  // the pass shows all that was written up to it
-  std::uint64_t pass_moves_ = 0;  // of the table's slots, before it
+  std::uint64_t pass_index_ = 0;  // the pass shows everything written up to it
+  std::uint64_t pass_moves_ = 0;  // the table's moves() before the pass
   Instant pass_began_ = Instant::min();
   std::size_t cursor_ = 0;        // the slot to go on at
-  std::size_t cursor_after_ = 0;  // the same, once the request is answered
+  std::size_t cursor_after_ = 0;  // the slot to go on at once the request is answered
   RequestId request_;
   Instant next_at_ = kNever;
 };

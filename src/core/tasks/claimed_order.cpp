@@ -32,7 +32,7 @@ void ClaimedOrder::leave(TaskEntry& entry) {
   if (can_time_out(entry)) timeouts_.erase(&entry);
   if ((claiming || claimed) && is_early(entry)) {
     early_.erase(&entry);
-  } else if (claimed && *claimed_.begin() == &entry) {  // as a rule: the next to start
+  } else if (claimed && *claimed_.begin() == &entry) {  // usually the next to start
     claimed_.erase(claimed_.begin());
   } else if (claimed) {
     claimed_.erase(&entry);
@@ -41,7 +41,7 @@ void ClaimedOrder::leave(TaskEntry& entry) {
 
 void ClaimedOrder::clear() { *this = {}; }
 
-// Tasks that are due at one instant come in the order of starting: each goes to the end.
+// Tasks due at one instant come in the order of starting: each goes to the end.
 void ClaimedOrder::advance(WallTime wall) {
   while (next_due().value_or(WallTime::max()) <= wall) {
     auto node = early_.extract(early_.begin());

@@ -1,6 +1,6 @@
 #pragma once
 
-// The orders of the tasks that are ours. Where an entry stands follows from its state:
+// The orders of our tasks. An entry's place follows from its state:
 //
 //   claiming, checking: in the order of their claims     claimed: in the order of starting
 //   running, stopping: by time-out                       claimed early: by due time
@@ -41,7 +41,7 @@ class ClaimedOrder {
   [[nodiscard]] const TaskEntry* first_claimed() const {
     return claimed_.empty() ? nullptr : *claimed_.begin();
   }
-  /// Claimed, due, and not started yet.
+  /// Tasks that are claimed, due, and not started yet.
   [[nodiscard]] std::size_t ready_count() const { return claimed_.size(); }
 
   /// A job whose timeout has passed.

@@ -45,8 +45,8 @@ void ExecutorSlots::leave(TaskEntry& entry) {
   if (it->second.taken == 0 && it->second.limited.empty()) executors_.erase(it);
 }
 
-// With a limit as high as the queue's it is the queue's that binds, and claims ahead are counted by
-// that alone.
+// A limit as high as the queue's does not bind: the queue's own limit does, and it alone counts
+// claims ahead.
 std::size_t ExecutorSlots::limit_of(const Task& task) const {
   const TypePolicy* policy = options_.policy_of(task.type);
   return policy != nullptr && policy->concurrency < options_.concurrency ? policy->concurrency : 0;

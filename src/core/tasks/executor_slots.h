@@ -1,9 +1,9 @@
 #pragma once
 
-// The slots of executors that have a `concurrency` of their own. A task takes one from its claim to
-// the end of its job. Tasks that lack one (`limited`) wait until their executor takes more, in an
-// order for each executor and partition: a backlog of one type does not hold up the others, and is
-// not looked through when a slot becomes free.
+// The slots of executors that have a `concurrency` of their own. A task takes a slot from its claim
+// to the end of its job. Tasks that lack one (`limited`) wait until their executor takes more, in
+// an order for each executor and partition: a backlog of one type does not hold up the others, and
+// is not searched when a slot becomes free.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,11 +24,11 @@ class ExecutorSlots {
   void leave(TaskEntry& entry);
   void clear() { executors_.clear(); }
 
-  /// The limit that binds the task's executor; 0: it has none below that of the queue.
+  /// The limit that binds the task's executor; 0: no limit below the queue's.
   [[nodiscard]] std::size_t limit_of(const Task& task) const;
-  /// No task of its executor may be claimed.
+  /// Whether no task of its executor may be claimed.
   [[nodiscard]] bool is_full(const Task& task) const;
-  /// As many of its executor's jobs run as may: the limit was lowered since the task was claimed.
+  /// Whether the executor runs as many jobs as it may: the limit was lowered since the claim.
   [[nodiscard]] bool is_at_limit(const Task& task) const;
   /// The limited task to start first, of the executors and partitions for which `may(its first)`.
   template <class May>
@@ -49,7 +49,7 @@ class ExecutorSlots {
  private:
   struct Executor {
     std::size_t taken = 0;
-    std::size_t running = 0;                                         // of these
+    std::size_t running = 0;                                         // included in `taken`
     std::map<std::uint32_t, std::set<TaskEntry*, ByStart>> limited;  // by partition; none is empty
   };
 

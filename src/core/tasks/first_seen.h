@@ -9,12 +9,12 @@
 
 namespace lictor::core {
 
-/// When this leader first knew of a task, by its CreateIndex: the place in the order of a task
-/// without a time of its own. Never falls from one CreateIndex to a higher one, in whatever order
-/// records are read. To the second.
+/// When this leader first knew of a task, by its CreateIndex: this orders tasks without a time of
+/// their own. Never falls from one CreateIndex to a higher one, in whatever order records are read.
+/// To the second.
 class FirstSeen {
  public:
-  /// Remembers `now` for a CreateIndex above all that were seen before.
+  /// Remembers `now` for a CreateIndex above all earlier ones.
   Instant of(std::uint64_t create_index, Instant now) {
     if (marks_.empty() || create_index > marks_.back().index) add(create_index, now);
     const auto mark =
@@ -26,10 +26,10 @@ class FirstSeen {
 
  private:
   struct Mark {
-    std::uint64_t index;  // all up to this, from the mark before, were first seen at `time`
+    std::uint64_t index;  // all from the last mark up to this were first seen at `time`
     Instant time;
   };
-  // An hour and more; what was created before counts as of the oldest mark.
+  // An hour and more; a task created before counts as of the oldest mark.
   static constexpr std::size_t kMostMarks = 4096;
 
   void add(std::uint64_t create_index, Instant now) {

@@ -21,7 +21,7 @@ namespace lictor::core {
 
 struct KnownKey {
   std::string key;
-  std::uint64_t index = 0;  // ModifyIndex of the newest version that is known; 0: any is news
+  std::uint64_t index = 0;  // ModifyIndex of the newest known version; 0: any is news
 };
 
 /// A hash table of pointers with open addressing. Owns nothing.
@@ -59,7 +59,7 @@ class KnownKeys {
     return size_ == 0 ? nullptr : slots_[place_of(key)].known;
   }
 
-  /// What a listing shows of the known keys. Good until the table changes.
+  /// How a listing compares to the known keys. Valid until the table changes.
   struct Match {
     std::vector<std::string_view> unknown;  // in the order of the listing
     std::vector<bool> listed;               // by place
@@ -71,7 +71,7 @@ class KnownKeys {
       return found;
     }
     found.listed.resize(slots_.size());
-    // Each look waits for memory, so the next places are fetched ahead.
+    // Each look-up waits for memory, so the next places are fetched ahead.
     constexpr std::size_t kAhead = 16;
     std::array<std::uint64_t, kAhead> hashes{};
     for (std::size_t i = 0; i < names.size() + kAhead; ++i) {
@@ -93,7 +93,7 @@ class KnownKeys {
     return !match.listed.empty() && match.listed[place_of(known.key)];
   }
 
-  /// Calls `visit(KnownKey&)` for every key, in no order that means anything.
+  /// Calls `visit(KnownKey&)` for every key, in no particular order.
   template <class Visit>
   void for_each(Visit visit) const {
     for (const Slot& slot : slots_) {
@@ -101,7 +101,7 @@ class KnownKeys {
     }
   }
   /// Calls `visit(const KnownKey&)` for the keys from slot `slot` on, until it returns false.
-  /// Returns where to go on. While moves() stays the same, all slots together are all keys.
+  /// Returns the slot to go on at. While moves() stays the same, all slots together are all keys.
   template <class Visit>
   [[nodiscard]] std::size_t visit_from(std::size_t slot, Visit visit) const {
     bool goes_on = true;
@@ -141,7 +141,7 @@ class KnownKeys {
   }
   [[nodiscard]] std::size_t mask() const { return slots_.size() - 1; }  // a power of two
   [[nodiscard]] std::size_t next(std::size_t place) const { return (place + 1) & mask(); }
-  /// Where the key is, or where it would be.
+  /// The place of the key, or the place that it would get.
   [[nodiscard]] std::size_t place_of(std::string_view key) const {
     const std::uint64_t hash = hash_of(key);
     std::size_t place = hash & mask();
@@ -151,7 +151,7 @@ class KnownKeys {
     }
     return place;
   }
-  /// The same by the hash alone.
+  /// The place by the hash alone.
   [[nodiscard]] std::size_t place_of(std::uint64_t hash) const {
     std::size_t place = hash & mask();
     while (slots_[place].known != nullptr && slots_[place].hash != hash) place = next(place);

@@ -1,11 +1,11 @@
 #pragma once
 
-// Which claims of other daemons have lost no owner.
+// Which claims their owners gave up before they died, so that re-claiming adds no lost owner.
 //
-// A daemon whose lease ran out stops its jobs. It cannot give their tasks back, since whoever does
-// not lead writes nothing. So it says in its entry among the members which claims it has given up:
-// all up to a number. It can say so only while it lives. A new leader reads the entries before it
-// claims anything, and for those claims it counts no lost owner.
+// A daemon whose lease ran out stops its jobs. It cannot give their tasks back, since only a leader
+// writes. So it notes in its entry among the members which claims it has given up: all up to a
+// number. It can do so only while it lives. A new leader reads the entries before it claims
+// anything, and counts no lost owner for those claims.
 //
 //   term begins --> asked --answered, or refused--> known
 //                    ^  |
@@ -34,7 +34,7 @@ class Owners {
   [[nodiscard]] std::uint64_t reading() const { return reading_; }
   /// Whether that reading, or a later one, has ended.
   [[nodiscard]] bool has_read(std::uint64_t reading) const { return read_ >= reading; }
-  /// Its daemon said so, as of the last reading.
+  /// Whether the claim's daemon had given it up by the last reading.
   [[nodiscard]] bool have_given_up(const Claim& claim) const;
   [[nodiscard]] Instant next_deadline() const { return read_at_; }
 

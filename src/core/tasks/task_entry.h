@@ -20,21 +20,21 @@ namespace lictor::core {
 
 enum class StopReason { kNone, kWithdrawn, kTimeout, kDrain, kLease };
 
-/// What is ours of a task, from its claim to its end.
+/// Our data of a task, from its claim to its end.
 struct Attempt {
   AttemptId id;
-  TypePolicy policy;        // as it was when the task was claimed
+  TypePolicy policy;        // as of the claim
   std::uint64_t token = 0;  // the fencing token: the ModifyIndex of the claim
   StopReason stop = StopReason::kNone;
   Instant claimed_at{};
   Instant held_since{};
   Instant started_at{};
-  Instant ended_at{};                   // of a job that ended well
-  Instant timeout_at = Instant::max();  // once it was asked to end: when it should have ended
+  Instant ended_at{};                   // of a job that succeeded
+  Instant timeout_at = Instant::max();  // after a stop: when the job should have ended
   bool last_chance = false;             // its next lost owner makes it a dead letter
-  bool returns = false;   // it keeps its place in order, until it is read or rewritten
-  bool recalled = false;  // to be given back instead of started
-  std::optional<WallTime> early_until;  // claimed ahead of its time, which is this
+  bool returns = false;                 // keeps its place in order, until it is read or rewritten
+  bool recalled = false;                // to be given back instead of started
+  std::optional<WallTime> early_until;  // claimed ahead, until this time
 };
 
 /// In Consul's JSON every byte of a key that is not UTF-8 reads U+FFFD, which names another key.
@@ -42,7 +42,7 @@ struct Attempt {
   return key.find("\xef\xbf\xbd") != std::string_view::npos;
 }
 
-/// All that the core knows of one key. Only TaskTable::update() changes what its orders go by.
+/// Everything that the core knows of one key. Only TaskTable::update() changes what its orders use.
 struct TaskEntry : KnownKey {
   TaskState state = TaskState::kUnread;
   Lack lack = Lack::kNothing;        // while has_lack(state)
@@ -50,16 +50,16 @@ struct TaskEntry : KnownKey {
   std::uint32_t tombstones = 0;      // entries in the table's list of deletions
   WallTime due = WallTime::min();    // not before this
   std::shared_ptr<const Task> task;  // while it waits or is ours
-  std::unique_ptr<Attempt> attempt;  // while it is ours, and of a leftover
+  std::unique_ptr<Attempt> attempt;  // while it is ours or a leftover
   struct Notes {
     std::shared_ptr<const BadRecord> bad;  // of an unreadable record
     std::string text;                      // why Consul refused its claim, or why it is too large
     std::set<std::string> not_started;  // nonces of claims of ours under which nothing was started
-    /// While a write of ours is under way: the index of a listing or record that is newer than what
-    /// was written over.
+    /// While a write of ours is under way: the index of a listing or record that is newer than the
+    /// version written over.
     std::uint64_t newer_index = 0;
   };
-  std::unique_ptr<Notes> notes;  // what few entries need
+  std::unique_ptr<Notes> notes;  // null for most entries
 
   [[nodiscard]] bool lacks(Lack one) const { return has_lack(state) && lack == one; }
   [[nodiscard]] Notes& note() {
@@ -68,8 +68,8 @@ struct TaskEntry : KnownKey {
   }
   [[nodiscard]] std::uint64_t newer_index() const { return notes ? notes->newer_index : 0; }
   void remember_newer(std::uint64_t newer) { note().newer_index = std::max(newer_index(), newer); }
-  /// The claim was given up and may still land; one that lands after a hundred others is not
-  /// expected.
+  /// Remembers a claim that was given up and may still land; after a hundred others that is not
+  /// expected any more.
   void remember_not_started(const std::string& nonce) {
     constexpr std::size_t kMost = 100;
     auto& nonces = note().not_started;

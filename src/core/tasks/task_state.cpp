@@ -5,7 +5,7 @@ namespace {
 
 using S = TaskState;
 
-// What a record that was just read can make of a key.
+// Whether a record that was just read can put a key into this state.
 bool is_placed(S state) {
   return state == S::kForeign || state == S::kDistant || has_lack(state) || state == S::kUnreadable;
 }

@@ -1,3 +1,6 @@
+// A transition is leave(), change, enter(): leave() takes the entry out of every order and count,
+// enter() puts it where its new state belongs. So no order holds a stale entry.
+
 #include "core/tasks/task_table.h"
 
 #include <memory>
@@ -27,7 +30,7 @@ TaskEntry& TaskTable::obtain(std::string_view key) {
   return *entry.release();
 }
 
-// Returns the serialKey that others may take now.
+// Returns the serialKey that became free, or "".
 std::string TaskTable::leave(TaskEntry& entry) {
   const bool frees = entry.lacks(Lack::kNothing) || waiting_.holds_lane(entry);
   waiting_.leave(entry);
@@ -65,9 +68,9 @@ void TaskTable::drop_attempt(TaskEntry& entry) {
   entry.attempt.reset();
 }
 
-// Only the first blocked task becomes ready: of all, all but one would be blocked again, each time
-// a task ends. Also needed when the changed entry still holds the serialKey: it may come after
-// another holder now, which would stay blocked for ever.
+// Wakes one blocked task only: each end would otherwise wake all, and block all but one again.
+// Called also when the changed entry still holds the key, since another holder may now come before
+// it.
 void TaskTable::settle_lane(const std::string& lane) {
   if (lane.empty()) return;
   if (TaskEntry* next = waiting_.unblocked(lane)) wait(*next, Lack::kNothing);

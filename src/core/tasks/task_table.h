@@ -1,8 +1,8 @@
 #pragma once
 
 // One entry for each known key, by key and, while it is ours, by attempt. The state of an entry
-// (task_state.h has the diagram) decides in which orders it stands: update() takes it out of
-// those of the old state and puts it into those of the new one, so that no two can disagree.
+// (task_state.h has the diagram) decides which orders it stands in. update() moves it from the
+// orders of the old state to those of the new one, so that no two can disagree.
 
 #include <array>
 #include <cstddef>
@@ -52,17 +52,17 @@ class TaskTable {
   void move(TaskEntry& entry, TaskState to) {
     update(entry, to, [](TaskEntry&) {});
   }
-  /// A waiting task lacks this now.
+  /// Sets the lack of a waiting task.
   void wait(TaskEntry& entry, Lack lack) {
     update(entry, TaskState::kWaiting, [&](TaskEntry& e) { e.lack = lack; });
   }
-  /// The same; the state stays.
+  /// Changes an entry as update() does; its state stays.
   template <class Change>
   void adjust(TaskEntry& entry, Change change) {
     const std::string lane = leave(entry);
     change(entry);
     enter(entry);
-    settle_lane(lane);  // a blocked task of it may come first now
+    settle_lane(lane);  // a blocked task of the lane may come first now
   }
   /// Changes options that the orders of all tasks depend on.
   template <class Change>
@@ -76,11 +76,11 @@ class TaskTable {
     });
   }
 
-  /// The key is gone as of `index`: what answers show of it up to that index is old.
+  /// The key is gone as of `index`: answers that show the key up to that index are old.
   void bury(TaskEntry& entry, std::uint64_t index, Instant now);
-  /// Whatever was asked before `time` has been answered: older deletions need not be remembered.
+  /// All requests sent before `time` have been answered: older deletions need not be remembered.
   void forget_deleted_before(Instant time);
-  /// The term is over. Jobs in `leftover` state stay, all else is forgotten.
+  /// Ends the term. Jobs in `leftover` state stay, all other entries are forgotten.
   void clear();
   /// A leftover job has ended.
   void erase_leftover(TaskEntry& entry);
@@ -91,15 +91,15 @@ class TaskTable {
   [[nodiscard]] std::size_t count(Lack lack) const {
     return lacks_[static_cast<std::size_t>(lack)];
   }
-  /// Ours, and not ended.
+  /// Tasks that are ours and have not ended.
   [[nodiscard]] std::size_t busy() const {
     using enum TaskState;
     return count(kClaiming) + count(kChecking) + count(kClaimed) + count(kRunning);
   }
-  /// How many of `partition` the host has: tasks that are ours, and jobs that run under them.
+  /// The host's share of a partition: tasks that are ours, and jobs that run under them.
   struct Busy {
-    std::size_t ours = 0;       // those that ended, and are not written yet, included
-    std::size_t running = 0;    // of these
+    std::size_t ours = 0;       // including tasks that ended and are not written yet
+    std::size_t running = 0;    // included in `ours`
     std::size_t leftovers = 0;  // of an earlier term
   };
   [[nodiscard]] Busy busy_in(std::uint32_t partition) const;
@@ -115,34 +115,33 @@ class TaskTable {
   [[nodiscard]] const WaitingOrder& waiting_order() const { return waiting_; }
   [[nodiscard]] const ClaimedOrder& claimed_order() const { return claimed_; }
   [[nodiscard]] const ExecutorSlots& executor_slots() const { return slots_; }
-  /// Claimed tasks that are due at `wall` are early no more.
+  /// Claimed tasks due at `wall` are no longer early.
   void advance_claimed(WallTime wall) { claimed_.advance(wall); }
 
   [[nodiscard]] KnownKeys& keys() { return keys_; }
   /// Calls `visit(TaskEntry&)` for each task with an attempt, in the order of the claims. `visit`
-  /// may move it.
+  /// may move the task.
   template <class Visit>
   void for_each_ours(Visit visit) const {
     for (auto it = ours_.begin(); it != ours_.end();) visit(*(it++)->second);
   }
-  /// Calls `visit(TaskEntry&)` for each deletion that is remembered, in the order of time.
+  /// Calls `visit(TaskEntry&)` for each remembered deletion, in the order of time.
   template <class Visit>
   void for_each_deleted(Visit visit) const {
     for (const auto& [at, entry] : deletions_) {
       if (entry->state == TaskState::kDeleted) visit(*entry);
     }
   }
-  /// Calls `visit(TaskEntry&)` for every entry, in no order that means anything. `visit` may move
-  /// it.
+  /// Calls `visit(TaskEntry&)` for every entry, in no particular order. `visit` may move the entry.
   template <class Visit>
   void for_each(Visit visit) const {
     keys_.for_each([&](KnownKey& known) { visit(entry_of(known)); });
   }
 
   /// Every transition taken so far, for tests that cover the state diagram.
-  using Walked = std::array<std::uint32_t, kTaskStates>;  // from a state, a bit for each it became
+  using Walked = std::array<std::uint32_t, kTaskStates>;  // by state: a bit for each next one
   [[nodiscard]] const Walked& walked() const { return walked_; }
-  /// How many keys became known, since the beginning.
+  /// How many keys became known in all.
   [[nodiscard]] std::uint64_t discovered() const { return discovered_; }
 
  private:
@@ -153,14 +152,14 @@ class TaskTable {
   void settle_lane(const std::string& lane);
   void erase(TaskEntry& entry);
 
-  KnownKeys keys_;  // of entries that are the table's own
+  KnownKeys keys_;  // the table owns their entries
   WaitingOrder waiting_;
   ClaimedOrder claimed_;
   ExecutorSlots slots_;
   std::map<AttemptId, TaskEntry*> ours_;
   std::deque<std::pair<Instant, TaskEntry*>> deletions_;
   std::array<std::size_t, kTaskStates> counts_{};
-  std::array<std::size_t, kLacks> lacks_{};  // of those that have one
+  std::array<std::size_t, kLacks> lacks_{};  // of waiting and ignored entries
   std::size_t last_chances_ = 0;
   std::size_t returning_ = 0;
   std::uint64_t discovered_ = 0;

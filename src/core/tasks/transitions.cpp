@@ -12,12 +12,12 @@ namespace {
 
 using S = TaskState;
 
-// Its job has ended, and whether it was written again is being read.
+// Whether the job has ended, and it is being read whether the task was written again.
 bool is_withdrawn(const TaskEntry& entry) {
   return entry.state == S::kEnding && entry.attempt->stop == StopReason::kWithdrawn;
 }
 
-// Types without an executor that are reported; beyond it, some are reported twice.
+// The most reported types without an executor; beyond it, some are reported twice.
 constexpr std::size_t kMostTypesReported = 1000;
 
 }  // namespace
@@ -68,7 +68,7 @@ void Transitions::on_record(Instant now, const StoredRecord& record, bool in_gen
     case S::kChecking:
       if (index == entry.index) return table_.move(entry, S::kClaimed);
       [[fallthrough]];
-    case S::kClaimed:  // rewritten: what was never started is claimed again, as it is now
+    case S::kClaimed:  // rewritten before it started: claim the new version
       // An older version that was read after the claim: Consul was restored from a snapshot.
       if (index <= entry.index && entry.state == S::kClaimed) return;
       emit(Fact::Kind::kChanged, entry, "after it was claimed", out);
@@ -150,8 +150,8 @@ bool Transitions::on_missing(Instant now, const std::string& key, std::uint64_t 
   // This read came after our claim was applied.
   if (entry->state == S::kChecking) withdraw(now, *entry, entry->index, out);
   if (is_withdrawn(*entry)) table_.bury(*entry, entry->index, now);
-  // All other missing keys are left to the names. This one has no version that they could prove
-  // gone, and the read may be older than they are: if they show it again, it is read again.
+  // The names decide about all other missing keys. This one has no version that the names could
+  // prove gone, and the read may be older than they are: if they show it again, it is read again.
   const bool is_unread = entry->state == S::kUnread && !entry->task;
   if (is_unread) table_.bury(*entry, 0, now);
   return is_unread;
@@ -174,7 +174,7 @@ bool Transitions::is_another(const TaskEntry& entry, const StoredRecord& record)
   return task != nullptr && entry.index != 0 && task->create_index > entry.index;
 }
 
-// An unreadable record has neither serialKey nor id: its key decides.
+// An unreadable record has neither serialKey nor id, so its key decides.
 std::uint32_t Transitions::partition_of(const StoredRecord& record) const {
   if (const auto* task = std::get_if<Task>(&record)) {
     return core::partition_of(task->serial_key, task->id, options_.partitions);
@@ -182,8 +182,8 @@ std::uint32_t Transitions::partition_of(const StoredRecord& record) const {
   return core::partition_of(std::get<BadRecord>(record).key, options_.partitions);
 }
 
-// The order of these tasks is that of their generation: until all of it is read, one that comes
-// before may be among the rest. Of much later ones only the time is kept, so they do not wait.
+// The order of these tasks follows from the whole generation: an earlier task may be among the
+// unread rest. Of distant tasks only the time is kept, so they do not wait.
 bool Transitions::is_held(Instant now, const Task& task) const {
   const bool has_order = options_.concurrency == 1 || !task.serial_key.empty();
   return has_order && !is_distant(now, task, due_at(now, task));
@@ -219,10 +219,10 @@ void Transitions::make_foreign(TaskEntry& entry, std::uint32_t partition, std::u
   });
 }
 
-// A task that nothing of ours is under way for: where it waits.
+// Places a task for which no write or job of ours is under way.
 void Transitions::place(Instant now, TaskEntry& entry, std::shared_ptr<const Task> task,
                         Effects& out) {
-  // Once it is claimed, its end would not fit into one fenced transaction.
+  // If such a task were claimed, its end would not fit into one fenced transaction.
   if (const std::string why = commits_.too_large(*task); !why.empty()) {
     return ignore(entry, Lack::kRoom, task->modify_index, why, out);
   }
@@ -278,8 +278,8 @@ void Transitions::ignore(TaskEntry& entry, Lack lack, std::uint64_t index, const
   emit(kind, entry, why, out);
 }
 
-// Producers choose the type names, so neither their number nor their length has a bound: hashes are
-// kept, and a type may be reported twice.
+// Producers choose the type names, so neither their number nor their length is bounded: only hashes
+// are kept, and a type may be reported twice.
 void Transitions::emit_no_executor(const Task& task, Effects& out) {
   const std::size_t hash = std::hash<std::string>{}(task.type);
   if (no_executor_reported_.contains(hash)) return;
@@ -288,8 +288,8 @@ void Transitions::emit_no_executor(const Task& task, Effects& out) {
   out.emplace_back(Fact{Fact::Kind::kNoExecutor, task.key, task.type});
 }
 
-// lictor never sets a retry this far ahead: a wrong clock did, and was corrected since. The task is
-// due.
+// lictor never sets a retry this far ahead: the clock was wrong then and has been corrected. So the
+// task is due.
 WallTime Transitions::due_at(Instant now, const Task& task) const {
   const WallTime due = due_of(task).value_or(WallTime::min());
   if (!task.stamp.retry_at || *task.stamp.retry_at < due) return due;
@@ -345,7 +345,7 @@ Instant Transitions::next_deadline() const {
 }
 
 void Transitions::bury_some(Instant now, const std::function<bool(std::uint32_t)>& may_write) {
-  const std::size_t most = options_.max_operations / 3;  // of which each dead letter takes three
+  const std::size_t most = options_.max_operations / 3;  // each dead letter takes three
   const auto may_bury = [&] { return table_.count(S::kBurying) < most; };
   const auto bury = [&](TaskEntry& entry, BuryOp op) {
     table_.update(entry, S::kBurying, [](TaskEntry& e) { e.notes.reset(); });
@@ -365,7 +365,7 @@ void Transitions::bury_some(Instant now, const std::function<bool(std::uint32_t)
 }
 
 void Transitions::on_clock_set(Instant now) {
-  constexpr std::chrono::seconds kStep{1};  // what it was slewed by changes no place
+  constexpr std::chrono::seconds kStep{1};  // a smaller adjustment changes no place
   table_.for_each([&](TaskEntry& entry) {
     if (entry.state == S::kWaiting && !entry.task->task_time && !entry.task->execute_at) {
       const WallTime seen = clock_.at(first_seen_.of(entry.task->create_index, now));
@@ -418,7 +418,7 @@ void Transitions::end_term(std::uint32_t partition, bool is_last, Effects& out) 
     if (entry.partition != partition) return;
     const bool runs = entry.state == S::kRunning;
     if (!runs && entry.state != S::kEnding) return;
-    if (entry.attempt->stop != StopReason::kWithdrawn) {  // then there is nothing to be written
+    if (entry.attempt->stop != StopReason::kWithdrawn) {  // otherwise nothing must be written
       emit(Fact::Kind::kUnwritten, entry, {}, out);
     }
     if (!runs || entry.attempt->policy.on_lease_lost == OnLeaseLost::kFinish) return;

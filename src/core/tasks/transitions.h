@@ -1,9 +1,9 @@
 #pragma once
 
 // Every transition of a task: an event in a state leads to another state, a write to the store, a
-// job's start or stop, a fact. transitions_attempt.cpp has those of a task that is ours, from its
-// claim to its end. task_state.h defines the states, task_table.h holds the entries, and
-// core/dispatch/dispatcher.h decides what is claimed and started when.
+// job's start or stop, a fact. transitions_attempt.cpp has the transitions of our tasks, from claim
+// to end. task_state.h defines the states, task_table.h holds the entries, and
+// core/dispatch/dispatcher.h decides when a task is claimed and started.
 
 #include <cstdint>
 #include <functional>
@@ -32,7 +32,7 @@ class Transitions : public TaskSource::Listener {
   /// The source that reads single keys and reports them here.
   void set_source(TaskSource& source) { source_ = &source; }
 
-  // What the store says.
+  // News from the store.
   void on_record(Instant now, const StoredRecord& record, bool in_generation,
                  Effects& out) override;
   void on_generation_read(Instant now, Effects& out) override;
@@ -45,31 +45,31 @@ class Transitions : public TaskSource::Listener {
   void on_settled(Instant now, const WriteBatcher::Settled& settled, Effects& out);
 
   // Time.
-  /// Waiting tasks that are due are ready; distant ones that are near are read.
+  /// Makes due waiting tasks ready, and reads distant ones that are near.
   void advance(Instant now);
   [[nodiscard]] Instant next_deadline() const;
   /// Moves expired tasks and unreadable records to the dead letters, at most a transaction's worth
-  /// at a time, so that they hold up nothing else. Only of partitions for which `may_write` is
+  /// at a time, so that other writes are not held up. Only of partitions for which `may_write` is
   /// true.
   void bury_some(Instant now, const std::function<bool(std::uint32_t)>& may_write);
   /// The wall clock was set.
   void on_clock_set(Instant now);
 
-  // What is decided of tasks.
+  // Decisions about tasks.
   /// `rate`: the bucket that the claim writes. False: the task ends instead, and no claim is made.
   bool claim(Instant now, TaskEntry& entry, bool due, const std::string& session,
              std::optional<RateMark> rate, Effects& out);
   void start(Instant now, TaskEntry& entry, Effects& out);
   void stop(Instant now, TaskEntry& entry, StopReason why, Effects& out);
-  /// A claimed task is free again; it counts as never begun. `why`: for people; may be empty.
+  /// Frees a claimed task, which counts as never begun. `why`: for people; may be empty.
   void requeue(Instant now, TaskEntry& entry, std::string why, Effects& out);
-  /// A task whose claim is on its way is given back instead of being started.
+  /// Marks a task whose claim is on its way to be given back instead of started.
   void recall(TaskEntry& entry) {
     table_.adjust(entry, [](TaskEntry& e) { e.attempt->recalled = true; });
   }
   void on_exit(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out);
-  /// Its job could not be started: nothing of it ran, as far as is known. `pause`: how long no job
-  /// of its executor is started.
+  /// The task's job could not be started, so as far as known no part of it ran. `pause`: how long
+  /// no job of its executor is started.
   void on_not_started(Instant now, TaskEntry& entry, std::string error,
                       std::optional<Duration> pause, Effects& out);
   /// A job was asked to stop and did not end in time.
@@ -80,8 +80,8 @@ class Transitions : public TaskSource::Listener {
   void doubt_distant();
   /// Another partition was won: reads its tasks.
   void begin_term(std::uint32_t partition);
-  /// A partition was lost: its running jobs are stopped, and of its tasks only keys and versions
-  /// are kept. `is_last`: none is held now, and everything but the running jobs is forgotten.
+  /// A partition was lost: stops its running jobs, and keeps only keys and versions of its tasks.
+  /// `is_last`: none is held now, and everything but the running jobs is forgotten.
   void end_term(std::uint32_t partition, bool is_last, Effects& out);
   /// A job of an earlier term has ended. `any_held`: its key is read again.
   void forget_leftover(TaskEntry& entry, bool any_held);
@@ -100,7 +100,7 @@ class Transitions : public TaskSource::Listener {
   [[nodiscard]] std::uint32_t partition_of(const StoredRecord& record) const;
   void make_foreign(TaskEntry& entry, std::uint32_t partition, std::uint64_t index);
   [[nodiscard]] bool is_held(Instant now, const Task& task) const;
-  // The task that is known was deleted, and the record is of a new one that has its name.
+  // Whether the known task was deleted, and the record is a new task of the same name.
   [[nodiscard]] static bool is_another(const TaskEntry& entry, const StoredRecord& record);
   void read_again(TaskEntry& entry);
   void place(Instant now, TaskEntry& entry, const StoredRecord& record, Effects& out,
@@ -149,7 +149,7 @@ class Transitions : public TaskSource::Listener {
   Random& random_;
   TaskSource* source_ = nullptr;
   std::uint64_t last_attempt_;
-  std::set<std::size_t> no_executor_reported_;  // types, by their hashes
+  std::set<std::size_t> no_executor_reported_;  // hashes of types
   FirstSeen first_seen_;
 };
 

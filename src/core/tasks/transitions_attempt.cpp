@@ -1,4 +1,4 @@
-// The transitions of a task that is ours: its claim, its job and its end.
+// The transitions of our tasks: claim, job and end.
 
 #include <algorithm>
 #include <cmath>
@@ -35,7 +35,7 @@ const char* text_of(StopReason reason) {
   return "";
 }
 
-// Zero: none.
+// Zero: no timeout.
 Duration timeout_of(const Task& task, const TypePolicy& policy) {
   const Duration wanted = task.timeout.value_or(policy.timeout);
   if (policy.timeout_limit == Duration::zero()) return wanted;
@@ -55,17 +55,17 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
                         std::optional<RateMark> rate, Effects& out) {
   const std::shared_ptr<const Task> task = entry.task;
   const TypePolicy& policy = *options_.policy_of(task->type);
-  // The task is claimed, and not by us. We lead, so its owner is lost.
+  // The task carries a claim that this term did not make. We lead, so its owner is lost.
   const bool orphan = task->stamp.taken;
   const std::string* last = orphan && task->stamp.claim ? &task->stamp.claim->nonce : nullptr;
   const bool not_started =
       last != nullptr && entry.notes && entry.notes->not_started.contains(*last);
-  // Its owner lives, and has stopped the job itself: it is this daemon, in an earlier term, or
-  // another one that has given up the claim.
+  // The owner lives, and has stopped the job itself: either this daemon in an earlier term, or
+  // another daemon that has given up the claim.
   const bool once = policy.delivery == Delivery::kAtMostOnce;
   const bool is_own = last != nullptr && last->starts_with(options_.identity + "-");
   const bool owner_lives = is_own || (last != nullptr && owners_.have_given_up(*task->stamp.claim));
-  // Under the attempt that its claim has counted.
+  // Whether the attempt that the old claim has counted goes on.
   const bool goes_on = not_started || (owner_lives && !once);
   Stamp stamp = task->stamp;
   if (orphan && !goes_on) {
@@ -89,7 +89,7 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
     }
   }
   stamp.taken = true;
-  // A stranger may write a claim of ours without its attempt, and the greatest number as one.
+  // A stranger may rewrite our claim without its attempt, or with the greatest number as one.
   constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
   const bool is_counted = goes_on && stamp.attempt != 0;
   if (!is_counted && stamp.attempt != kMost) ++stamp.attempt;
@@ -120,7 +120,7 @@ void Transitions::on_settled(Instant now, const WriteBatcher::Settled& settled, 
       return on_end_settled(now, *entry, settled, out);
     case S::kBurying:
       return on_burial_settled(now, *entry, settled, out);
-    default:  // of a claim that was settled already
+    default:  // of a claim settled before
       return;
   }
 }
@@ -135,7 +135,7 @@ void Transitions::on_claim_settled(Instant now, TaskEntry& entry,
     return;
   }
   if (settled.verdict == Verdict::kRefused) {
-    // This claim may have been sent before, and that one may still land.
+    // This claim may have been sent before, and that earlier request may still land.
     entry.remember_not_started(settled.write.claim->nonce);
     if (options_.policy_of(entry.task->type) == nullptr) return place(now, entry, entry.task, out);
     table_.update(entry, S::kWaiting, [&](TaskEntry& e) {
@@ -167,9 +167,8 @@ void Transitions::on_claim_settled(Instant now, TaskEntry& entry,
   if (check) source_->check(entry.key);
 }
 
-// The store does not hold what the write expected: the task was withdrawn, or rewritten by its
-// producer. What the store holds counts. A new task that has its name is one of the next
-// generation.
+// The store does not hold the expected version: the task was withdrawn, or rewritten by its
+// producer. The stored version counts. A new task of the same name belongs to the next generation.
 void Transitions::on_void(Instant now, TaskEntry& entry, const WriteBatcher::Settled& settled,
                           Effects& out) {
   const bool claiming = entry.state == S::kClaiming;
@@ -183,7 +182,7 @@ void Transitions::on_void(Instant now, TaskEntry& entry, const WriteBatcher::Set
   } else if (settled.write.purpose == Purpose::kFinish && settled.stored) {
     emit(Fact::Kind::kResultVoid, entry, {}, out);
   } else if (settled.write.may_have_landed && !settled.stored) {
-    emit_end(entry, settled.write, out);  // gone: by this write, as a rule
+    emit_end(entry, settled.write, out);  // the task is gone: usually by this write
   } else if (settled.write.purpose == Purpose::kFinish) {
     const Attempt& attempt = *entry.attempt;
     emit(Fact::Kind::kWithdrawn, entry, {}, out, attempt.ended_at - attempt.started_at);
@@ -194,7 +193,7 @@ void Transitions::on_void(Instant now, TaskEntry& entry, const WriteBatcher::Set
     return place(now, entry, *settled.stored, out);
   }
   table_.bury(entry, entry.index, now);
-  source_->fetch(entry.key);  // versions that were written meanwhile were ignored until now
+  source_->fetch(entry.key);  // versions written meanwhile were ignored until now
 }
 
 // ---- The job ----
@@ -242,7 +241,7 @@ void Transitions::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, 
   }
   if (stopped == StopReason::kDrain) return interrupt(now, entry, "stopped", {}, out);
   if (exit.ending == JobEnding::kLost) return lose(now, entry, exit.error, out);
-  // kStopped: by the warden, where the lease ran out before it did here.
+  // kStopped: the warden saw the lease run out before the core did.
   if (stopped == StopReason::kLease || exit.ending == JobEnding::kStopped) {
     const std::string why = stopped == StopReason::kLease ? "the lease ran out" : exit.error;
     return interrupt(now, entry, "owner lost", why, out);
@@ -253,15 +252,15 @@ void Transitions::on_exit(Instant now, TaskEntry& entry, const JobExited& exit, 
   fail(now, entry, exit.error, exit.output_tail, exit.retry_after, out);
 }
 
-// The key may have been written again while the job was being stopped. Until it is read, its place
-// is kept: that task comes before those of its serialKey that were written after it.
+// The key may have been written again while the job was being stopped. Its place is kept until it
+// is read: the new task comes before later tasks of its serialKey.
 void Transitions::end_withdrawn(Instant now, TaskEntry& entry, Effects& out) {
   emit(Fact::Kind::kWithdrawn, entry, {}, out, now - entry.attempt->started_at);
   table_.update(entry, S::kEnding, [](TaskEntry& e) { e.attempt->returns = true; });
   source_->check(entry.key);
 }
 
-// Nothing ran, so the task goes back even if it may run at most once. It keeps its place in order.
+// No job ran, so the task goes back even if it may run at most once. It keeps its place in order.
 void Transitions::on_not_started(Instant now, TaskEntry& entry, std::string error,
                                  std::optional<Duration> pause, Effects& out) {
   const StopReason stopped = entry.attempt->stop;
@@ -282,7 +281,7 @@ void Transitions::finish(Instant now, TaskEntry& entry, const JobExited& exit, E
     const Cost most{options_.max_operations, options_.max_transaction_bytes};
     return fail(now, entry, writes_do_not_fit(exit.writes.size(), most), exit.output_tail, {}, out);
   }
-  // The job was carried out, whatever it handed over: trying again would do it twice.
+  // The job was carried out, whatever it handed over: another attempt would do it twice.
   std::string fault = exit.result_fault;
   if (options_.history) {
     DoneRecord done;
@@ -319,7 +318,7 @@ void Transitions::finish(Instant now, TaskEntry& entry, const JobExited& exit, E
   table_.update(entry, S::kEnding, [&](TaskEntry& e) { e.attempt->ended_at = now; });
 }
 
-// A task has ended when Consul says so: until then its writes may be refused, or leadership be
+// A task has ended when Consul confirms it: until then the write may be refused, or leadership
 // lost.
 void Transitions::emit_end(const TaskEntry& entry, const Write& write, Effects& out) {
   if (write.purpose == Purpose::kFinish) {
@@ -357,13 +356,13 @@ Instant Transitions::backoff_end(Instant now, const TaskEntry& entry, std::uint3
   const Backoff& backoff = entry.task->backoff ? *entry.task->backoff : configured;
   const double grown = static_cast<double>(backoff.initial.count()) *
                        std::pow(backoff.factor, static_cast<double>(failures - 1));
-  // Not a number where the initial 0 meets an infinite factor.
+  // `grown` is not a number if an initial 0 meets an infinite factor.
   const auto most = static_cast<double>(backoff.max.count());
   const double capped = grown < most ? grown : most;
   const double fraction = random_.fraction();
   const double jittered = capped * (1.0 - backoff.jitter * fraction);
-  // A record may ask for more patience than the configuration, and not for less: whoever may write
-  // tasks could else have a thousand attempts made in a few seconds.
+  // A record may ask for more patience than the configuration, but not for less: otherwise anyone
+  // who may write tasks could have a thousand attempts made in a few seconds.
   const double least =
       static_cast<double>(configured.initial.count()) * (1.0 - configured.jitter * fraction);
   return now + Duration{static_cast<Duration::rep>(std::max(jittered, least))};
@@ -376,7 +375,7 @@ void Transitions::requeue(Instant now, TaskEntry& entry, std::string why, Effect
   rewrite(now, entry, Purpose::kRequeue, std::move(stamp));
 }
 
-// This daemon stopped its job, since drain_timeout is over or the lease ran out. That is not the
+// This daemon stopped the job, since drain_timeout is over or the lease ran out. That is not the
 // task's fault, and no owner died, so neither an attempt nor a loss is counted.
 void Transitions::interrupt(Instant now, TaskEntry& entry, std::string reason, std::string why,
                             Effects& out) {
@@ -387,7 +386,7 @@ void Transitions::interrupt(Instant now, TaskEntry& entry, std::string reason, s
   make_dead(now, entry, std::move(reason), std::move(error) + ", and it may run at most once", {});
 }
 
-// What ran its job died, perhaps by the job: that counts as a lost owner.
+// The runner of its job died, perhaps because of the job: that counts as a lost owner.
 void Transitions::lose(Instant now, TaskEntry& entry, const std::string& why, Effects& out) {
   Stamp stamp = entry.task->stamp;
   ++stamp.lost;
@@ -432,7 +431,7 @@ void Transitions::on_end_settled(Instant now, TaskEntry& entry,
       // A cas of the job's writes failed, or the token may not make them. Nothing was written.
       return fail(now, entry, "its writes were refused: " + settled.error, {}, {}, out);
     case Verdict::kVoid:
-    case Verdict::kNoToken:  // of a claim alone
+    case Verdict::kNoToken:  // for claims only
       return on_void(now, entry, settled, out);
     case Verdict::kApplied:
       break;

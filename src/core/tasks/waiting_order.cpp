@@ -5,7 +5,7 @@
 namespace lictor::core {
 namespace {
 
-// expireAt is about the first start: what was begun goes on to its end.
+// expireAt is about the first start: a task that has begun goes on to its end.
 bool can_expire(const TaskEntry& entry) {
   return entry.state == TaskState::kWaiting && entry.task->expire_at &&
          entry.task->stamp.attempt == 0;
@@ -19,7 +19,7 @@ bool is_delayed(const TaskEntry& entry) {
   return entry.lacks(Lack::kTime) || entry.lacks(Lack::kBackoff) || entry.lacks(Lack::kStore);
 }
 
-// As they are listed each is the last, as they are claimed the first.
+// New entries usually come last, claimed ones are usually the first.
 template <class Set>
 void insert(Set& set, TaskEntry& entry) {
   set.insert(set.end(), &entry);

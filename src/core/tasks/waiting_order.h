@@ -1,17 +1,16 @@
 #pragma once
 
-// The orders in which waiting tasks are looked at. What an entry lacks says where it stands:
+// The orders of waiting tasks. The lack of an entry decides its place:
 //
 //   a time: by due time                          nothing: in the order of starting
 //   its serialKey: with its lane                 a slot: see ExecutorSlots
 //   distant: by due time and key
 //   unread, but its value is known: held until its generation is read
-//   all that can still expire: by expireAt
+//   all tasks that can still expire: by expireAt
 //
-// A lane is a serialKey. Tasks that hold it come first; the others of it are blocked. Ours hold
-// it, and so do begun tasks that wait for their next attempt, and those that lack Consul's consent
-// or a slot, so that order is kept. A task for tomorrow, or that has no executor here, holds
-// nothing up.
+// A lane is a serialKey. The tasks that hold it come first; the others are blocked. Holders are our
+// tasks, begun tasks that wait for their next attempt, and tasks that lack Consul's consent or a
+// slot, so that order is kept. A task for tomorrow, or without an executor here, blocks no other.
 
 #include <algorithm>
 #include <cstddef>
@@ -40,7 +39,7 @@ class WaitingOrder {
   [[nodiscard]] bool holds_lane(const TaskEntry& entry) const;
   /// The task that holds the lane of `entry`, if it is another.
   [[nodiscard]] const TaskEntry* lane_holder(const TaskEntry& entry) const;
-  /// The blocked task that becomes ready because no task holds the lane; else null.
+  /// The blocked task that becomes ready because no task holds the lane; null: there is none.
   [[nodiscard]] TaskEntry* unblocked(const std::string& serial_key) const;
   /// Whether a blocked task of that lane comes before `entry`.
   [[nodiscard]] bool blocked_before(const std::string& serial_key, const TaskEntry& entry) const;
@@ -50,7 +49,7 @@ class WaitingOrder {
   [[nodiscard]] std::size_t count_before(const TaskEntry& entry, std::string& first) const;
 
   [[nodiscard]] TaskEntry* first_ready() const { return front(ready_); }
-  /// Of all lanes. Linear in the number of lanes, each of which a task of ours or a begun one holds.
+  /// The first blocked task of all lanes. Linear in the lanes that our or begun tasks hold.
   [[nodiscard]] TaskEntry* first_blocked() const;
   [[nodiscard]] TaskEntry* first_delayed() const { return front(delayed_); }
   [[nodiscard]] TaskEntry* first_distant() const { return front(distant_); }
@@ -64,7 +63,7 @@ class WaitingOrder {
       return a->due != b->due ? a->due < b->due : ByStart{}(a, b);
     }
   };
-  struct ByDueAndKey {  // where there is no record
+  struct ByDueAndKey {  // for entries without a record
     bool operator()(const TaskEntry* a, const TaskEntry* b) const {
       return std::tie(a->due, a->key) < std::tie(b->due, b->key);
     }
@@ -78,7 +77,7 @@ class WaitingOrder {
   struct ByKey {
     bool operator()(const TaskEntry* a, const TaskEntry* b) const { return a->key < b->key; }
   };
-  struct ByClaim {  // ours first
+  struct ByClaim {  // our tasks first
     bool operator()(const TaskEntry* a, const TaskEntry* b) const {
       const bool ours = is_ours(a->state);
       return ours != is_ours(b->state) ? ours : ByStart{}(a, b);
