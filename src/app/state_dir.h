@@ -30,7 +30,7 @@ namespace lictor::app {
 /// Why the calling user could not make or use the folder; empty: it seems that they can.
 [[nodiscard]] std::string state_dir_fault(const std::string& path);
 
-/// The folder's owner, if it is not the calling user; empty: it is, or there is no folder.
+/// The folder's owner, if that is another user than the caller; else empty, also without a folder.
 [[nodiscard]] std::string state_dir_owner(const std::string& path);
 
 }  // namespace lictor::app

@@ -343,7 +343,7 @@ std::string CommandLine::name_of(const CLI::App& place) const {
   return (inner ? parent->get_name() + ' ' : "") + place.get_name();
 }
 
-// Makes one line, with the way out. A word that no option takes is reported before any other
+// Makes one line that says what to do. A word that no option takes is reported before any other
 // mistake: it may be a mistyped option, and the rest may follow from that.
 ParseOutcome CommandLine::usage_error(std::string what) const {
   const CLI::App& place = innermost();

@@ -17,7 +17,7 @@ namespace lictor::client {
 
 using namespace std::chrono_literals;
 
-// Without the right to read the number the queue is taken for one that has none.
+// Without the right to read the number, the queue counts as one with one partition.
 Result<std::uint32_t> read_partition_count(Store& store, const wire::Layout& layout) {
   if (layout.partitions_key.empty()) return 1;
   const auto entry = store.get(layout.partitions_key);

@@ -34,7 +34,7 @@ struct StoredSchedule {
   std::string record;
   std::uint64_t flags = 0;  ///< of the key; each rewrite keeps them
   std::uint64_t create_index = 0, modify_index = 0;
-  /// Or why it makes no ticks.
+  /// The definition, or why it makes no ticks.
   Result<schedule::Definition> definition = fail(ErrorCode::kInvalid, "");
   // From the record, also if that cannot be read as a schedule; empty if it lacks the field.
   std::string rule;          ///< "*/5 * * * *", "every 10m", "at 3 times"
@@ -104,10 +104,10 @@ class Schedules {
   /// the old one's lastTick and lastTask stay, and so does its pause unless the new one names it.
   [[nodiscard]] Result<StoredSchedule> replace(const std::string& name, const std::string& record);
 
-  /// Returns what it was.
+  /// Returns the removed schedule.
   [[nodiscard]] Result<StoredSchedule> remove(const std::string& name);
 
-  /// False: it was so already. Errors: kInvalid, the stored record cannot be read.
+  /// False: it needed no change. Errors: kInvalid, the stored record cannot be read.
   [[nodiscard]] Result<bool> set_paused(const std::string& name, bool paused);
 
   /// Writes a task that is due `now`, also while the schedule is paused or its last task runs.

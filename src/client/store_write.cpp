@@ -14,7 +14,7 @@
 //
 // create() reads back, and takes a record with the producer's content for its own: a leader may
 // have claimed it already, which changes only what unstamped_record() removes. apply() does not
-// read back: its caller (change.cpp) reads the key again in any case, and plans anew.
+// read back: its caller (change.cpp) reads the key and plans again in any case.
 
 #include <algorithm>
 #include <array>
@@ -233,7 +233,7 @@ std::size_t Store::batch_bytes(const Change& change) {
 
 namespace {
 
-// The operations of the changes that are not refused: each one's change, and its place therein.
+// The operations of changes that are not refused: the change's index, and the place in the change.
 using Places = std::vector<std::pair<std::size_t, std::size_t>>;
 
 Places places_left(const std::vector<Store::Change>& changes, const Store::Refused& refused) {
