@@ -1,6 +1,6 @@
-// How the settings fit together. Each value may be right by itself and wrong beside another. Such a
-// fault would show only in the first outage, as lost leadership or as a task that runs twice. So
-// the daemon refuses it at its start, with the numbers that would fit.
+// Checks how settings fit together. Each value may be right by itself and wrong beside another.
+// Such a fault would show only in the first outage, as lost leadership or as a task that runs
+// twice. So the daemon refuses it at its start, with the numbers that would fit.
 //
 //   a proof of leadership is sent
 //   |<-------------------- lock_delay: nobody else can lead -------------------->|

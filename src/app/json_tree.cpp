@@ -17,7 +17,7 @@
 namespace lictor::app {
 namespace {
 
-// Where the parser is. Its lexer reads one character past a number and puts it back; since `line`
+// The parser's place. Its lexer reads one character past a number and puts it back; since `line`
 // moves only with the character after a newline, it is the line of the last token all the same.
 struct Cursor {
   const char* at;

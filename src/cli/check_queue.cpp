@@ -54,7 +54,7 @@ struct KeyRight {
   std::string key;
   bool daemon_writes;
 
-  // As consul/policy-daemon.hcl has it.
+  // The rule as consul/policy-daemon.hcl has it.
   [[nodiscard]] std::string rule() const {
     return (key.ends_with('/') ? "key_prefix \"" : "key \"") + key +
            (daemon_writes ? R"(" { policy = "write" })" : R"(" { policy = "read" })");
@@ -236,7 +236,7 @@ class QueueCheck {
                  ErrorCode::kPermissionDenied);
   }
 
-  // How many partitions a daemon with this configuration asks for.
+  // The number of partitions that a daemon with this configuration asks for.
   [[nodiscard]] std::uint32_t desired_partitions() const {
     return serves_ ? queue_.options.partitions : 1;
   }

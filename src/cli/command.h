@@ -1,6 +1,6 @@
 #pragma once
 
-// How a command is made. Its name, help, options and body are in one file, src/cli/NAME.cpp or
+// Makes commands. A command's name, help, options and body are in one file, src/cli/NAME.cpp or
 // src/app/NAME.cpp, whose add_NAME() adds it to the command line; command_table.h has a row for it.
 //
 //   struct RetryOptions {

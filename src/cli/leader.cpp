@@ -1,4 +1,4 @@
-// Who leads, and moving leadership.
+// Shows the leaders, and moves leadership.
 //
 // --step-down writes one request into the control key, which all leaders of the queue act on, and
 // waits until each partition that was led has changed hands:

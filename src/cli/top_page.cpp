@@ -55,7 +55,7 @@ cluster::Partitions partitions_in(const json& list) {
   return partitions;
 }
 
-// Who leads a queue with partitions, and whether each partition has a leader.
+// The leaders of a queue with partitions, and whether each partition has one.
 struct Leads {
   std::string text;  // empty: the queue has one partition
   bool complete = true;

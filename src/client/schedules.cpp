@@ -132,7 +132,7 @@ Result<Definition> checked_to_write(const wire::Layout& layout, schedule::Zones&
   return read;
 }
 
-// Where to look for a second without a tick. Seconds of a minute are what a rule can list.
+// The seconds to try for one without a tick. Seconds of a minute are what a rule can list.
 constexpr int kSecondsTried = 60;
 
 // The first second from `from` on that can name a task of the schedule. Finished tasks are gone, so

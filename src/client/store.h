@@ -157,7 +157,7 @@ class Store {
                                            const std::vector<Change>& changes);
   [[nodiscard]] static std::size_t batch_bytes(const Change& change);
 
-  /// Which of `keys` the token may write. Writes nothing: Consul cannot apply the transaction.
+  /// Finds out which of `keys` the token may write; writes nothing: Consul cannot apply that.
   [[nodiscard]] Result<std::vector<bool>> writable(const std::vector<std::string>& keys);
 
   /// Whether the token may write the "session" of a node, or the "service" of a name. std::nullopt

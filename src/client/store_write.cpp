@@ -42,7 +42,7 @@ using namespace std::chrono_literals;
 // How long to read back after a lost reply: an election with Consul's default timing
 // (consul.md 6.1). After it, the write has landed or never will.
 constexpr auto kLookFor = 20s;
-// Of many lost writes, the last may have waited for long already; after this, don't read back.
+// If many writes are lost, the last may have waited for long; after this, don't read back.
 constexpr auto kLookNoMore = 30s;
 constexpr const char* kWhenBack = "; look again when Consul is back";
 

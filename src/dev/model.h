@@ -39,8 +39,8 @@ namespace lictor::dev {
 struct ModelOptions {
   std::uint64_t seed = 1;  ///< for session ids, and for the ends of sessions within one to two TTLs
   std::string node = "dev";
-  /// As from 1.21.5 on: /v1/kv refuses names with other characters than a few, and those with "..";
-  /// as from 1.22.4 on, a transaction refuses keys that begin with "/".
+  /// If true, /v1/kv refuses names with other characters than a few or with "..", as from 1.21.5
+  /// on; and a transaction refuses keys that begin with "/", as from 1.22.4 on.
   bool refuses_names = false;
   std::size_t max_operations = limits::kLeastOperations;  ///< of a transaction: of Consul 1.8
 };

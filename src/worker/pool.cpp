@@ -165,7 +165,7 @@ Process* Pool::emptiest_process() {
 
 void Pool::hand_over(Process& process, Job job, Instant now, Outbox& out) {
   exec::LeaseBoard& board = room_.host().board();
-  // As the warden checks for a program: this thread may have been stopped for long.
+  // Checks the lease again, as the warden does: this thread may have been stopped for long.
   if (!board.holds(job.lease, now)) {
     return refuse(std::move(job), "the lease ran out before it started", out);
   }

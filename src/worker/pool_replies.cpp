@@ -202,7 +202,7 @@ exec::Exit Pool::verdict(const Process& process, const Job& job, const exec::Exi
 // The order decides: first all replies of the process, then attempts that it had not read go back
 // to the queue, then the rest ends with it, and the next process starts.
 void Pool::on_ended(Process& process, Instant now, Outbox& out) {
-  // What it said before its end counts.
+  // Replies that the process sent before its end count.
   for (int round = 0; round < kReadsAtEnd && process.replies_open() && process.fault.empty();
        ++round) {
     read_replies(process, now, out);

@@ -49,7 +49,7 @@ Result<std::unique_ptr<Process>> Process::start(exec::ProcessHost& host,
   process->input_ = std::move(input.writer);
   process->output_ = std::move(output.reader);
   process->replies_ = std::move(replies.reader);
-  // Only our ends: the worker's block, as it expects.
+  // Only our ends don't block: the worker expects its own to block.
   for (const UniqueFd* ours : {&process->input_, &process->output_, &process->replies_}) {
     fcntl(ours->get(), F_SETFL, O_NONBLOCK);
   }
@@ -65,7 +65,7 @@ Result<std::unique_ptr<Process>> Process::start(exec::ProcessHost& host,
       !watched(process->input_, 0, Source::kInput)) {
     return fail(ErrorCode::kFailed, "cannot watch a pipe: " + errno_text());
   }
-  // It holds nothing yet, so no lease ends it.
+  // The process has no attempt yet, so no lease ends it.
   (void)host.board().extend(identity.slot, Instant::max(), options.program.grace);
   launch.spawn.attempt = identity.id;
   launch.spawn.slot = identity.slot;

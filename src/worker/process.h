@@ -123,8 +123,8 @@ class Process {
   [[nodiscard]] bool is_deaf() const;
   /// Ends the events of standard input. It stays open, for bytes_read().
   void forget_input();
-  /// Where the next message begins in all that is meant for standard input, whether or not the pipe
-  /// has taken it yet.
+  /// The offset of the next message in all data for standard input, whether or not the pipe has
+  /// taken it yet.
   [[nodiscard]] std::uint64_t bytes_sent() const { return sent_; }
   /// The part of bytes_sent() that the process has read.
   [[nodiscard]] std::uint64_t bytes_read() const;

@@ -85,7 +85,7 @@ class Room {
   void release(const Process::Identity& identity);
   /// A launch with the callbacks of its process.
   [[nodiscard]] exec::Launch launch_of(const Process::Identity& identity);
-  /// Its thread has a timer to set: a pool changed a deadline in a turn of another thread.
+  /// Wakes the room's thread: a pool changed a deadline in a turn of another thread.
   void wake() const;
   /// For its thread only.
   [[nodiscard]] exec::LogWriter& logs() { return *logs_; }
