@@ -24,7 +24,7 @@ void submit_print(World& world, const std::string& id) {
   world.kv.put_json(world.task_key(id), json{{"taskType", "Print"}});
 }
 
-TEST_CASE("members tell where to ask them, and their admin APIs who leads and if all is well") {
+TEST_CASE("members name their admin APIs, and those show the leader and whether all is well") {
   World world;
   LictorDaemon a{world.settings_with_admin("a")};
   REQUIRE(eventually([&] { return world.leads(a) && !member(world, a).is_null(); }));
@@ -57,7 +57,7 @@ TEST_CASE("members tell where to ask them, and their admin APIs who leads and if
   CHECK(contains(lictor(a, {"members"}).out, "LEADS"));
 }
 
-TEST_CASE("what a program prints is read from another host's configuration, also while it runs") {
+TEST_CASE("a program's output is read with another host's configuration, also while it runs") {
   World world;
   const std::string go = world.folder.file("go");
   LictorDaemon a{world.settings_with_admin("a", printing_until(go))};

@@ -104,7 +104,7 @@ TEST_CASE("at most once: whenever its owner is killed, a task runs once or is a 
   }
 }
 
-TEST_CASE("effectively once: whenever its owner is killed, what a task writes is written once") {
+TEST_CASE("effectively once: whenever its owner is killed, a task's writes are written once") {
   for (const Row& row : kRows) {
     CAPTURE(std::string{row.name});
     const std::string written = "effects/" + std::to_string(monotonic_ns());
@@ -123,7 +123,7 @@ TEST_CASE("effectively once: whenever its owner is killed, what a task writes is
 }
 
 // Consul's delete-cas alone succeeds on a key that is gone.
-TEST_CASE("of many jobs that delete one key by its ModifyIndex, one is done") {
+TEST_CASE("of many jobs that delete one key by its ModifyIndex, one succeeds") {
   World world;
   const std::string ticket = world.root + "app/ticket";
   const std::uint64_t index = world.kv.set(ticket, "take me");

@@ -46,7 +46,7 @@ TEST_CASE("a leader that hangs is killed, and its job is dead before the next le
   CHECK(world.journal.falling_tokens() == std::vector<std::string>{});
 }
 
-TEST_CASE("without hang_timeout the lease's end ends a frozen leader's job, and it stays over") {
+TEST_CASE("without hang_timeout a frozen leader's job ends with the lease, and does not go on") {
   World world;
   DaemonSettings settings = world.settings("a");
   settings.hang_timeout = "0s";
@@ -101,7 +101,7 @@ std::vector<pid_t> family_of(pid_t pid) {
   return family;
 }
 
-TEST_CASE("what a host began before it slept is ended when it wakes up, and finishes nothing") {
+TEST_CASE("a job that began before its host slept is ended at wake-up, and finishes nothing") {
   World world;
   const auto sleeper = world.leading_daemon("a", {}, "none");
   const auto second = world.standby_daemon("b", {}, "none");

@@ -53,7 +53,7 @@ void put_all(Kv& kv, const std::vector<std::string>& keys, const std::string& ba
   }
 }
 
-TEST_CASE("records that nobody can read are told of once, where one looks, and others run on") {
+TEST_CASE("unreadable records are reported once, where users look, and others run on") {
   World world;
   const std::vector<std::pair<std::string, std::string>> bad{
       {"", "unexpected end of input"},
@@ -97,7 +97,7 @@ TEST_CASE("records that nobody can read are told of once, where one looks, and o
   CHECK(list.at("tasks").size() == bad.size());
 }
 
-TEST_CASE("records that are strange and well formed are run as they are") {
+TEST_CASE("strange but well-formed records are run as they are") {
   World world;
   const std::vector<std::string> strange{
       R"({"taskType":"Record","x":)" + deep("[", "]") + "}",
@@ -127,7 +127,7 @@ TEST_CASE("records that are strange and well formed are run as they are") {
   CHECK(world.kv.get(world.task_key("far"))->value == far);
 }
 
-TEST_CASE("a command shows what is nested without end, and a daemon outlives such a switch") {
+TEST_CASE("commands show endlessly nested records, and a daemon survives such a control key") {
   World world;
   const auto daemon = world.daemon("a");
   world.submit_done("1", 1);
@@ -148,7 +148,7 @@ TEST_CASE("a command shows what is nested without end, and a daemon outlives suc
   CHECK(daemon->runs());
 }
 
-TEST_CASE("a record that a fenced transaction holds is run, a larger one is left and told of") {
+TEST_CASE("a record that a fenced transaction holds is run, a larger one is left and reported") {
   World world;
   const auto daemon = world.daemon("a");
   // Around what a transaction holds (3.1) once there is room for all that lictor adds.
@@ -179,7 +179,7 @@ TEST_CASE("a record that a fenced transaction holds is run, a larger one is left
   }
 }
 
-TEST_CASE("keys of any bytes that Consul can tell name tasks") {
+TEST_CASE("keys of any bytes that Consul can list name tasks") {
   World world;
   const std::vector<std::string> ids{"a b",
                                      "100%",
@@ -211,7 +211,7 @@ TEST_CASE("keys of any bytes that Consul can tell name tasks") {
   CHECK(world.dead() == 0);
 }
 
-TEST_CASE("a key that Consul cannot tell and a task in a folder are told once and block nothing") {
+TEST_CASE("a key that Consul cannot list and a task in a folder are reported once, block nothing") {
   World world;
   const std::string record = R"({"taskType":"Record"})";
   const std::string path = "/v1/kv/" + world.root + "default/tasks/";

@@ -140,7 +140,7 @@ Trial make_trial(GuardedConsul& consul, int number, const Change& change) {
   return trial;
 }
 
-TEST_CASE("a daemon needs each rule of its policy, says which it lacks, and goes on with it") {
+TEST_CASE("a daemon needs each rule of its policy, names a missing one, and goes on with it") {
   // So that "list" counts, too.
   GuardedConsul consul{{{"acl", {{"enable_key_list_policy", true}}}}};
   const std::vector<Rule> rules = rules_of("daemon");
@@ -234,7 +234,7 @@ void try_each(GuardedConsul& consul, const World& world, const std::string& role
   }
 }
 
-TEST_CASE("producer, reader and operator need each rule of their policies, and are told so") {
+TEST_CASE("producer, reader and operator need each rule of their policies, and errors say so") {
   GuardedConsul consul{{{"acl", {{"enable_key_list_policy", true}}}}};
   World world{consul.agent, "lictor/"};
   DaemonSettings settings = world.settings("d");
@@ -271,13 +271,13 @@ TEST_CASE("producer, reader and operator need each rule of their policies, and a
             {R"(session_prefix "")", leader}});
 }
 
-TEST_CASE("a producer may submit many, whether or not it may see if somebody leads") {
+TEST_CASE("a producer may submit many tasks, with or without the right to read the leader key") {
   GuardedConsul consul;
   World world{consul.agent, "lictor/"};
   std::string policy = R"(key_prefix "lictor/default/tasks/" { policy = "write" })";
   // To compare a key that exists takes "read", one that does not, in this Consul, "write".
   SUBCASE("the tasks alone") {}
-  SUBCASE("and the leader key, which is not there") {
+  SUBCASE("and the leader key, which does not exist") {
     policy += R"( key "lictor/default/leader" { policy = "read" })";
   }
   SUBCASE("and the leader key, which nobody holds") {

@@ -55,7 +55,7 @@ TEST_CASE("five hundred tasks run in the order of their time, and urgent ones go
 // A claim is of the version that it was made of: had somebody written after that version was read,
 // the claim is refused. So what runs under token t is the last version written before t, and the
 // last version of all runs, whatever happens between.
-TEST_CASE("a writer who changes tasks all the time never makes an old version run, nor loses one") {
+TEST_CASE("while a writer changes tasks all the time, no old version runs and no task is lost") {
   World world;
   const auto daemon = world.leading_daemon("a", {{"concurrency", 4}}, "task");
 

@@ -118,7 +118,7 @@ TEST_CASE("a daemon that is not root runs and ends jobs of another user, by its 
   CHECK_FALSE(is_alive(std::stoi(deaf)));
 }
 
-TEST_CASE("without the capabilities a user is refused, and it is said what to do") {
+TEST_CASE("without the capabilities a user is refused, and the error says what to do") {
   if (!is_root()) return;
   World world;
   DaemonSettings settings = world.settings("a");

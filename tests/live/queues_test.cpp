@@ -77,7 +77,7 @@ TEST_CASE("each queue has a leader of its own, so hosts share the queues") {
   CHECK_FALSE(world.journal.run("long")->ended);
 }
 
-TEST_CASE("without a configuration an unknown --queue is told, with those that are there") {
+TEST_CASE("without a configuration the error for an unknown --queue lists the known ones") {
   World world;
   const auto daemon = world.leading_daemon("a");
   const auto lictor = [&](std::vector<std::string> arguments) {

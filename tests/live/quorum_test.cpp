@@ -86,7 +86,7 @@ class Cluster {
   Servers servers_;
 };
 
-TEST_CASE("what a lost quorum has stopped keeps its place, whoever leads next") {
+TEST_CASE("tasks stopped by a lost quorum keep their place, whoever leads next") {
   std::string why_not;
   if (!Hosts::possible(why_not)) {
     return tell_skipped("needs root and network namespaces: " + why_not);

@@ -108,7 +108,7 @@ TEST_CASE("SIGHUP keeps the old configuration when the new one is bad, and says 
   CHECK(world.leads(*daemon));
 }
 
-TEST_CASE("of a reload, what needs a restart waits for one, and the rest is taken") {
+TEST_CASE("a reload takes over all settings except those that need a restart") {
   World world;
   const auto daemon = world.leading_daemon("a", {}, "none");
   const auto pending = [&] {

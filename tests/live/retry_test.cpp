@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_CASE("each attempt gets what the producer wrote, whoever has made those before") {
+TEST_CASE("each attempt gets the producer's record, whoever made the earlier attempts") {
   World world;
   const std::string seen = world.folder.file("seen");
   const std::string record = R"({"taskType": "Show", "x": 1e2, "taskTaken": "false"})";

@@ -46,7 +46,7 @@ TEST_CASE("a daemon and a producer with the tokens of consul/ can do their work,
   CHECK(operator_kv.sessions(daemon.session_name()).empty());
 }
 
-TEST_CASE("the lock of a daemon that was killed is given back with the token of its file") {
+TEST_CASE("the lock of a daemon that was killed is released with the token of its file") {
   GuardedConsul guarded;
   World world{guarded.agent, "lictor/"};
   const std::string token_file = world.folder.file("token");

@@ -83,7 +83,7 @@ TEST_CASE("tokens are replaced again and again while tasks run, and leader and s
   site.check_all_done_once();
 }
 
-TEST_CASE("a token that is deleted before its successor is there costs a pause, and no lead") {
+TEST_CASE("a token that is deleted before its successor exists costs a pause, and no leadership") {
   Site site;
   site.consul.remove(site.token);
   REQUIRE(eventually([&] { return site.first->logged("ACL not found"); }));

@@ -122,7 +122,7 @@ TEST_CASE("the number of partitions changes while tasks run, from one and back t
   shared.check();
 }
 
-TEST_CASE("a number of partitions that a stranger writes has no task run twice at a time") {
+TEST_CASE("a number of partitions that another client writes runs no task twice at a time") {
   Shared shared;
   const auto a = shared.daemon("a", 1);
   REQUIRE(eventually([&] { return !shared.world.leader().empty(); }));

@@ -139,7 +139,7 @@ TEST_CASE("top shows the processes of workers, the busy ones first") {
   CHECK(terminal.ends_after("q"));
 }
 
-TEST_CASE("top asks another daemon when that of this host is dead") {
+TEST_CASE("top asks another daemon when this host's daemon is dead") {
   if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
   World world;
   std::vector<std::unique_ptr<LictorDaemon>> daemons;

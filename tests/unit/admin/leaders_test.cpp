@@ -42,7 +42,7 @@ struct DividedScene : Scene {
 
 }  // namespace
 
-TEST_CASE("the status of several leaders is made one") {
+TEST_CASE("the status of several leaders is merged") {
   const auto merge = [](const char* a, const char* b) {
     return json(cluster::merged({{"a", ordered_json::parse(a)}, {"b", ordered_json::parse(b)}}));
   };
@@ -87,7 +87,7 @@ TEST_CASE("an answer of another form is no status") {
   CHECK(cluster::read_status(answer_of({{"name", "q"}, {"waiting", nullptr}}))["name"] == "q");
 }
 
-TEST_CASE("a divided queue shows the leader of each partition and what all leaders tell") {
+TEST_CASE("a queue with partitions shows the leader of each one and the figures of all leaders") {
   DividedScene scene;
   const json queue = scene.queue();
   CHECK(scene.backend.asked == "leaders /v1/queues?relayed=1&queue=q");
@@ -120,7 +120,7 @@ TEST_CASE("a leader that cannot be asked is named, and the others are shown") {
   CHECK(queue["status"]["states"]["ready"] == 3);
 }
 
-TEST_CASE("what is wrong with a divided queue is said by partition and by host") {
+TEST_CASE("findings about a queue with partitions name partitions and hosts") {
   DividedScene scene;
   auto& fleet = scene.backend.members;
   CHECK(scene.findings() == "nobody leads partition 2, so none of its tasks starts\n");
@@ -151,7 +151,7 @@ TEST_CASE("what is wrong with a divided queue is said by partition and by host")
   CHECK(contains(scene.findings(), "3 tasks of a type that a, b have no executor for\n"));
 }
 
-TEST_CASE("another number of partitions is told, and who asks for it") {
+TEST_CASE("a desired number of partitions is shown with the members that ask for it") {
   DividedScene scene;
   auto& fleet = scene.backend.members;
   fleet.locks = locks_of({{"a", ""}, {"b", ""}, {"b", ""}, {"a", ""}});

@@ -91,7 +91,7 @@ Face::Handler named(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("the fleet of an undivided queue has one leader") {
+TEST_CASE("the fleet of a queue with one partition has one leader") {
   Scene scene{1};
   scene.add("self", {});
   scene.add("b", {0});
@@ -106,7 +106,7 @@ TEST_CASE("the fleet of an undivided queue has one leader") {
   CHECK(fleet.next.empty());
 }
 
-TEST_CASE("the fleet of a divided queue tells who leads each partition, and who drains") {
+TEST_CASE("the fleet of a queue with partitions shows each leader and the draining hosts") {
   Scene scene;
   scene.add("self", {0, 3});
   scene.add("b", {1}, {}, 8);
@@ -134,7 +134,7 @@ TEST_CASE("free partitions wait for a member that takes some") {
   CHECK(contains(fleet.next, "let a draining one take partitions again"));
 }
 
-TEST_CASE("why is asked of the leader of the task's own partition") {
+TEST_CASE("why asks the leader of the task's own partition") {
   const Face b{named("b")}, c{named("c")};
   Scene scene;
   scene.add("self", {0});

@@ -61,7 +61,7 @@ TEST_CASE("an unknown key is refused with the nearest known one, or with all of 
               "2: queues[0].executors.A.limits.files", "core, cpu_time, file_size"}});
 }
 
-TEST_CASE("a schedule of the configuration is refused for what is wrong with it") {
+TEST_CASE("a bad schedule of the configuration is refused with its fault") {
   const auto with = [](const std::string& record) {
     return queue_text("\"schedules\": {\n\"s\": " + record + "}");
   };
@@ -212,7 +212,7 @@ TEST_CASE("renewals must fit into the session's TTL") {
   CHECK(error_of(queue_text(R"("session_ttl": "10s")")).empty());  // renewed every 3.33s
 }
 
-TEST_CASE("what all queues at work take of open files is held against the limit") {
+TEST_CASE("the open files of all queues at work are checked against the limit") {
   Config config;
   config.queues.resize(2);
   for (QueueConfig& queue : config.queues) queue.options.concurrency = 400;

@@ -139,7 +139,7 @@ TEST_CASE("as many tasks run at a time as the processes of a worker take") {
         "with 3 at a time each); set processes to 3 or more, or leave concurrency out");
 }
 
-TEST_CASE("processes that concurrency leaves without work are warned of") {
+TEST_CASE("processes that concurrency leaves without work give a warning") {
   const std::string four = R"("A": {"worker": ["/bin/sh"], "processes": 4)";
   const auto warnings = [](const std::string& text, Mode mode = Mode::kDaemon) {
     return parsed(text, mode).warnings;
@@ -156,7 +156,7 @@ TEST_CASE("processes that concurrency leaves without work are warned of") {
   CHECK(parse_config(queue_of(four + "}"), "lictor.json", trial).value().warnings.empty());
 }
 
-TEST_CASE("what only other executors name need not be there for a trial") {
+TEST_CASE("a trial needs nothing that only other executors name") {
   const std::string all = queue_of(
       R"("A": {"exec": ["/bin/sh"]}, "B": {"exec": ["/opt/none"], "cwd": "/opt/none", "user": "none"}, "*": {"worker": ["/opt/none"]})");
   const auto is_read = [&](const char* type) {

@@ -60,7 +60,7 @@ json changed(const std::string& object, const std::string& key, const json& valu
 
 }  // namespace
 
-TEST_CASE("a reload takes over what the manual says that it does, and nothing else") {
+TEST_CASE("a reload takes over exactly the settings that the manual says") {
   const Config running = config_of(kBase);
   for (const ObjectForm& object : configuration_forms()) {
     if (!kChanges.contains(object.name)) continue;

@@ -131,7 +131,7 @@ TEST_CASE("a FIFO counts as a file does; a pipe that this process was given has 
   CHECK(read_up_to(given.fd.get(), 1000) == "text");
 }
 
-TEST_CASE("what is swapped while it is opened is either seen to be untrusted or not opened") {
+TEST_CASE("a file that is swapped while it is opened is seen to be untrusted, or not opened") {
   if (!is_root()) return;
   const Tree tree;
   tree.folder("ours");

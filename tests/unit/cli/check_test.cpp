@@ -57,7 +57,7 @@ TEST_CASE("the first failure decides the exit code, warnings do not") {
   CHECK(contains(report.json(), R"("ok": false)"));
 }
 
-TEST_CASE("a daemon takes 32 connections at most, and says what follows where it has many queues") {
+TEST_CASE("a daemon takes 32 connections at most, and check says what follows for many queues") {
   CHECK(connections_text(1, true) == "the daemon takes at most 20 connections to one Consul agent");
   CHECK(connections_text(4, false) ==
         "the daemon takes at most 30 connections to one Consul agent");
@@ -94,7 +94,7 @@ TEST_CASE("the right to sessions is named, too, where the daemon's token lacks a
   CHECK(contains(text, R"(agent "NODE" { policy = "read" })"));
 }
 
-TEST_CASE("who leads is read from the locks where the members may not be listed") {
+TEST_CASE("leaders are read from the locks if the members may not be listed") {
   ModelConsul consul;
   consul.refuse = [](const net::Request& request) -> std::optional<http::Response> {
     if (!request.target.starts_with("/v1/kv/lictor/q/members/")) return std::nullopt;
@@ -113,7 +113,7 @@ TEST_CASE("a silent leader is reported before its session ends") {
   CHECK(contains(checked(consul), "a leads, but its daemon does not answer: "));
 }
 
-TEST_CASE("check tells what the daemons find, and by their executors which types nobody runs") {
+TEST_CASE("check shows the daemons' findings, and by their executors the types that nobody runs") {
   const json told = json::parse(
       R"({"node": "a", "queues": [{
           "name": "q", "leader": "b", "status": {}, "types": ["Mail"],
@@ -160,7 +160,7 @@ TEST_CASE("check reads the list of members once") {
   CHECK(read == 1);
 }
 
-TEST_CASE("check warns where a daemon refuses the admin token, not where none can be asked") {
+TEST_CASE("check warns if a daemon refuses the admin token, not if none can be asked") {
   for (const int status : {401, 500}) {
     CAPTURE(status);
     const Face face{[&](const httpd::Request& request) {
@@ -283,7 +283,7 @@ TEST_CASE("a version that is too old is named") {
   }
 }
 
-TEST_CASE("an agent that leaves its cluster when it stops is told, with what to set") {
+TEST_CASE("an agent that leaves its cluster when it stops is reported with the setting to change") {
   CheckOptions options;
   Store::Agent agent{"host-a", "1.16.1"};
   agent.leaves_on_term = true;
@@ -298,7 +298,7 @@ TEST_CASE("an agent that leaves its cluster when it stops is told, with what to 
                  R"("leave_on_terminate": false and "skip_leave_on_interrupt": true)"));
 }
 
-TEST_CASE("what a daemon of a host without a Consul agent has to set is told") {
+TEST_CASE("check says what to set for a daemon on a host without a Consul agent") {
   CheckOptions options{.serves = true, .registers = true};
   options.queues.push_back({"q", wire::Layout::under("lictor/", "q"), {}, {"serfHealth"}, {}});
   Store::Agent agent{"server-1", "1.16.1"};
@@ -318,7 +318,7 @@ TEST_CASE("what a daemon of a host without a Consul agent has to set is told") {
   CHECK(agent_text(options, address, agent).empty());
 }
 
-TEST_CASE("how an agent stops is read from what it says of itself") {
+TEST_CASE("an agent's own settings show how it stops") {
   FakeConsul consul{{reply(200, R"({"Config":{"NodeName":"n","Version":"1.16.1","Server":false},)"
                                 R"("DebugConfig":{"LeaveOnTerm":true,"SkipLeaveOnInt":false}})"),
                      reply(200, R"({"Config":{"NodeName":"n","Version":"1.8.7","Server":true},)"

@@ -73,7 +73,7 @@ std::string checked(ModelConsul& consul, std::uint32_t desired_partitions = kCou
 
 }  // namespace
 
-TEST_CASE("partitions are told in ranges") {
+TEST_CASE("partitions are shown in ranges") {
   CHECK(cluster::ranges({}).empty());
   CHECK(cluster::ranges({3}) == "3");
   CHECK(cluster::ranges({0, 1, 2, 3, 7}) == "0-3,7");
@@ -82,7 +82,7 @@ TEST_CASE("partitions are told in ranges") {
   CHECK(cluster::partitions_text({3, 4}) == "partitions 3-4");
 }
 
-TEST_CASE("leader shows who leads each partition, and fails where nobody does") {
+TEST_CASE("leader shows who leads each partition, and fails if nobody does") {
   Fleet fleet;
   fleet.add("a", {0, 1, 2});
   fleet.add("b", {3, 4, 5, 6});
@@ -111,7 +111,7 @@ TEST_CASE("leader shows who leads each partition, and fails where nobody does") 
   CHECK(printed(fleet.consul, "leader").err.empty());
 }
 
-TEST_CASE("leader tells of several free partitions at once, and of a leader that is silent") {
+TEST_CASE("leader reports several free partitions at once, and a leader that is silent") {
   Fleet fleet;
   fleet.add("a", {0, 1}, "http://127.0.0.1:1");
   fleet.add("b", {2, 3});
@@ -125,7 +125,7 @@ TEST_CASE("leader tells of several free partitions at once, and of a leader that
   CHECK(stage.out().starts_with("a leads partitions 0-1, but its daemon does not answer: "));
 }
 
-TEST_CASE("a number of partitions that cannot be read is an error with the way out") {
+TEST_CASE("a number of partitions that cannot be read is an error that says what to do") {
   ModelConsul consul;
   consul.put("lictor/q/partitions", "lots");
   Stage stage{consul};
@@ -137,7 +137,7 @@ TEST_CASE("a number of partitions that cannot be read is an error with the way o
   CHECK(report.first_failure() == ErrorCode::kFailed);  // not of the usage
 }
 
-TEST_CASE("who holds a lock and is no member is a finding, since nothing may run") {
+TEST_CASE("a lock's holder that is no member is a finding, since nothing may run") {
   cluster::Fleet fleet{.locks = client::Locks{{wire::KvEntry{"k", "{}", "5e55"}}}};
   CHECK(cluster::diagnose(fleet, "q").empty());  // the members may be hidden
   fleet.members.push_back({"a", "host"});
@@ -232,7 +232,7 @@ TEST_CASE("stats sums what all leaders count, and says which are not counted") {
   CHECK(contains(shown.err, "not counted: c: "));
 }
 
-TEST_CASE("stats and events say what to do where nobody leads") {
+TEST_CASE("stats and events say what to do if nobody leads") {
   for (const auto& partitions : {cluster::Partitions{}, cluster::Partitions{0}}) {
     Fleet fleet;
     fleet.add("a", partitions);
@@ -248,7 +248,7 @@ TEST_CASE("stats and events say what to do where nobody leads") {
         "nobody leads queue \"q\"; \"lictor leader\" says why");
 }
 
-TEST_CASE("events names the partition of a lock where the queue has several") {
+TEST_CASE("events names the partition of a lock if the queue has several") {
   const Face a{[](const httpd::Request&) {
     return json_answer(R"({"events":[{"at":"2026-11-21T00:00:00Z","event":"leading",)"
                        R"("partition":0}],"next":"1"})");
@@ -261,7 +261,7 @@ TEST_CASE("events names the partition of a lock where the queue has several") {
   CHECK(printed(undivided, "events").out == "2026-11-21T00:00:00Z  leading\n");
 }
 
-TEST_CASE("list and why tell of the trouble of the leaders") {
+TEST_CASE("list and why report the leaders' trouble") {
   Fleet fleet;
   fleet.add("a", {0, 1}, "http://127.0.0.1:1");
   fleet.add("b", {2, 3, 4, 5});
@@ -288,7 +288,7 @@ TEST_CASE("step-down waits until each partition has another leader") {
   CHECK(told.at("asked") == json{"a", "b"});
 }
 
-TEST_CASE("step-down tells who leads each partition afterwards") {
+TEST_CASE("step-down shows who leads each partition afterwards") {
   Fleet fleet;
   const std::string a = fleet.add("a", {0, 1, 2, 3, 4, 5, 6, 7});
   const std::string b = fleet.add("b", {});

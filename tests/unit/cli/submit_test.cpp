@@ -153,7 +153,7 @@ TEST_CASE("a task without flags is due now, in the order of milliseconds") {
         R"("taskPara":{}})");
 }
 
-TEST_CASE("what the flags say is written into the record, parameters to the digit") {
+TEST_CASE("the values of flags are written into the record, parameters to the digit") {
   const auto check = [](void (*change)(TaskText&), const std::string& end) {
     TaskText text = text_of("N");
     change(text);

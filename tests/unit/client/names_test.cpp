@@ -203,7 +203,7 @@ TEST_CASE("a schedule of any name can be added, paused, run and removed") {
   CHECK(scene.consul.refused == 0);
 }
 
-TEST_CASE("a missing right is told from a missing key, whatever its name") {
+TEST_CASE("a missing right differs from a missing key, whatever its name") {
   const auto gone = reply(409, txn_error(0, "key doesn't exist"));
   FakeConsul denied{{gone, reply(403, "Permission denied")}};
   CHECK(Store{denied}.get("l/q/dead/a b").error().code == ErrorCode::kPermissionDenied);
@@ -250,7 +250,7 @@ TEST_CASE("a past expireAt is refused, or removed on request") {
         R"({"taskType":"T","expireAt":"2026-11-22T02:00:00Z"})");
 }
 
-TEST_CASE("a dead letter's task is the one whose key it tells, whatever the letter is called") {
+TEST_CASE("a dead letter's task is the one whose key it names, whatever the letter is called") {
   const wire::Layout layout = wire::Layout::under("lictor/", "q");
   const auto task_of = [&](const std::string& name, const std::string& value) {
     return view_dead_letter(layout, {layout.dead_prefix + name, value, {}, 0, 5, 6}).task_id;

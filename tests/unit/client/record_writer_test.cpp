@@ -267,7 +267,7 @@ TEST_CASE("a record that fills a transaction keeps its place") {
   scene.check_order(200);
 }
 
-TEST_CASE("after an error nothing that comes later is written") {
+TEST_CASE("after an error no later record is written") {
   Written scene;
   scene.consul.refuse(key(63), reply(409, txn_error(0, "Permission denied")));
   scene.write(1'000);
@@ -288,7 +288,7 @@ TEST_CASE("a transaction that Consul did not take is sent again, and those after
   CHECK_FALSE(scene.writer.stopped());
 }
 
-TEST_CASE("what is submitted after many tasks has a later time than they have") {
+TEST_CASE("a task submitted after many others has a later time than they have") {
   Written scene{SubmitOrder::kAny};
   TaskIds ids{1};
   const WallTime begin = wall_now();

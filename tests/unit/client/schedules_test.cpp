@@ -103,7 +103,7 @@ TEST_CASE("a record that no leader could use is not written") {
   CHECK(contains(whole.message, "the schedule and its task in one transaction"));
 }
 
-TEST_CASE("a jitter as long as the time between two ticks is refused; one that is stored, read") {
+TEST_CASE("a jitter as long as the time between two ticks is refused, but read if it is stored") {
   const auto record = [](const std::string& members) {
     return "{" + members + R"(,"task":{"taskType":"T"}})";
   };
@@ -255,7 +255,7 @@ TEST_CASE("of two runs at once the second takes another second") {
   CHECK(other.value() == "nightly/20261124T093001Z");
 }
 
-TEST_CASE("a lost reply to run is told as such") {
+TEST_CASE("a lost reply to run is reported as such") {
   const auto [id, asked] =
       with({reply(200, entry(kKey, kRecord)), test::undelivered(http::Delivery::kLost)},
            run_at("2026-11-24T09:30:00Z"));

@@ -79,7 +79,7 @@ TEST_CASE("after a lost reply, another task of the same id means that ours was n
   CHECK(created.existing == std::vector<std::size_t>{0});
 }
 
-TEST_CASE("a request that was not sent changed nothing; a missing right is told as such") {
+TEST_CASE("a request that was not sent changed nothing; a missing right is reported as such") {
   FakeConsul consul{{undelivered(Delivery::kNotSent)}};
   CHECK(Store{consul}.create({{"t/42", "{}"}}).error().code == ErrorCode::kUnavailable);
   CHECK(consul.asked.size() == 1);
@@ -100,7 +100,7 @@ TEST_CASE("a key that a path cannot name is read by a transaction") {
   CHECK(contains(consul.asked[0].target, "/v1/txn"));
 }
 
-TEST_CASE("of many keys the missing ones are told from those that may not be read") {
+TEST_CASE("among many keys, missing ones differ from those that may not be read") {
   FakeConsul consul{
       {reply(409, txn_error(0, "key \\\"a\\\" doesn't exist")), reply(200, result("b", "2"))}};
   const auto entries = Store{consul}.get_all({"a", "b"}).value();

@@ -270,7 +270,7 @@ TEST_CASE("while the locks may not be read, claimed tasks count as running") {
   CHECK(state_in(part, 2) == TaskState::kOrphan);
 }
 
-TEST_CASE("list and show tell the state of a task by the leader of its partition") {
+TEST_CASE("list and show take the state of a task from the leader of its partition") {
   cli::test::ModelConsul consul;
   const std::string a = consul.session(), b = consul.session();
   consul.put("lictor/q/partitions", "4");

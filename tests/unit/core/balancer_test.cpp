@@ -395,7 +395,7 @@ TEST_CASE("a partition whose owner has died goes to the next host at once, thoug
   }
 }
 
-TEST_CASE("what is above the share is handed over one at a time, when the fleet is settled") {
+TEST_CASE("partitions above the share are handed over one at a time, when the fleet is settled") {
   Giver a;
   CHECK_FALSE(a.given(9s));
   CHECK(a.balancer.next_deadline(a.now) == a.now + 10s);
@@ -431,7 +431,7 @@ TEST_CASE("what is above the share is handed over one at a time, when the fleet 
   CHECK_FALSE(even.given());
 }
 
-TEST_CASE("a member that leaves another to take what is its own gets nothing for a while") {
+TEST_CASE("a member that lets another one take its own partition gets nothing for a while") {
   for (const Duration waited : {Duration{900ms}, Duration{1100ms}}) {
     Giver a;
     a.now += 1min;
@@ -507,7 +507,7 @@ TEST_CASE("a member that leaves and comes back moves no more than its share, twi
   }
 }
 
-TEST_CASE("a member that gave up what is its own does not get it back at once") {
+TEST_CASE("a member that gave up its own partition does not get it back at once") {
   BalancerView view = view_of({"a", "b"}, 4);
   view.owners = {"a", "b", "a", "b"};
   Balancer other{"b"};
@@ -522,7 +522,7 @@ TEST_CASE("a member that gave up what is its own does not get it back at once") 
   CHECK(other.to_hand_over(Instant{2h + 30s}));
 }
 
-TEST_CASE("what another daemon of this name owns counts, and is not this one's to hand over") {
+TEST_CASE("partitions of another daemon of this name count, and this one cannot hand them over") {
   Giver a;
   a.view.of_namesake.assign(9, true);
   a.view.of_namesake[5] = false;
@@ -533,7 +533,7 @@ TEST_CASE("what another daemon of this name owns counts, and is not this one's t
   CHECK_FALSE(a.given());
 }
 
-TEST_CASE("what stays with its host for now does not keep others from being handed over") {
+TEST_CASE("a partition that stays with its host for now does not keep others from moving") {
   Giver giver;
   giver.now += 10min;
   const auto first = giver.given();
@@ -577,7 +577,7 @@ TEST_CASE("a draining host ends with none, and gets them back") {
   CHECK(alone.owned_by("a") == 0);
 }
 
-TEST_CASE("what a member that hangs does not take goes to others, and not to it again and again") {
+TEST_CASE("partitions that a hanging member does not take go to others, and not back to it") {
   Fleet fleet{1, 16};
   const auto ids = names(3);
   fleet.start(ids[0]);

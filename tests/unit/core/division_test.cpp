@@ -64,7 +64,7 @@ TEST_CASE("the number of partitions stays until all want the same") {
   CHECK(alone.members == std::vector<BalancerMember>{{"a"}});
 }
 
-TEST_CASE("while it changes all but the first by name give theirs away") {
+TEST_CASE("while the number changes, all hosts but the first by name give their partitions away") {
   const std::vector<FleetMember> members{member("b", 4), member("a", 4), member("c", 4)};
   for (const FleetMember& self : members) {
     CAPTURE(self.member.id);
@@ -291,7 +291,7 @@ TEST_CASE("without the right to change the number a host asks for what there is,
   CHECK(c.noted(DivisionNote::Kind::kFinishes) == 2);
 }
 
-TEST_CASE("a queue that is served as one is divided once the right is there and all want it") {
+TEST_CASE("a queue with one partition gets more once the right is there and all hosts want it") {
   Changing c;
   c.count.reset();
   c.has_right = false;
@@ -310,7 +310,7 @@ TEST_CASE("a queue that is served as one is divided once the right is there and 
   CHECK(c.noted(DivisionNote::Kind::kDivided) == 1);
 }
 
-TEST_CASE("a leader of one partition notices a number that a stranger writes") {
+TEST_CASE("a leader of one partition notices a number that another client writes") {
   CheckedCluster cluster;
   cluster.exclusive = false;
   cluster.divides = true;

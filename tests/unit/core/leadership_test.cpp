@@ -15,7 +15,7 @@ TEST_CASE("one leads, the other waits without polling") {
   CHECK(two.b->log.size() - before < 10 * 60 / 5 + 10 * 3);  // renewals, and a watch a minute
 }
 
-TEST_CASE("who leads and who waits renew their sessions at the interval that is set") {
+TEST_CASE("leader and waiting daemon renew their sessions at the interval that is set") {
   Two two;
   two.cluster.run_for(1min);
   for (const Daemon* daemon : {&two.a, two.b}) {
@@ -161,7 +161,7 @@ TEST_CASE("after a snapshot from before the leader's time a restarted daemon wai
 }
 
 // No lock-delay of Consul's follows: who has seen a leader keeps it by its own clock.
-TEST_CASE("the leader key is deleted by a stranger: the leader notices, and one leads again") {
+TEST_CASE("another client deletes the leader key: the leader notices, and one leads again") {
   Two two;
   two.cluster.run_for(1s);
   two.cluster.store.remove_leader_key();
@@ -178,7 +178,7 @@ TEST_CASE("the leader key is deleted by a stranger: the leader notices, and one 
   CHECK(two.a.log.size() + two.b->log.size() - before < 40);
 }
 
-TEST_CASE("a stranger who writes to the leader key all the time is answered at a measured pace") {
+TEST_CASE("a client that writes to the leader key all the time is answered at a measured pace") {
   Two two;
   const std::size_t before = all<AcquireLock>(two.a).size();
   for (int i = 0; i < 1000; ++i) {

@@ -42,7 +42,7 @@ Duration time_allowed(Alone& a) {
   return *start.deadline - a.cluster.now;
 }
 
-TEST_CASE("what a record asks for is bounded by what the configuration allows") {
+TEST_CASE("a record's settings are bounded by the configuration") {
   QueueOptions options = options_of("a");
   options.any_type->max_attempts_limit = 2;
   options.any_type->timeout_limit = 10s;
@@ -64,7 +64,7 @@ TEST_CASE("what a record asks for is bounded by what the configuration allows") 
   CHECK(time_allowed(a) == 2s);
 }
 
-TEST_CASE("what is called cannot ask for less than the backoff, nor for more than a day") {
+TEST_CASE("a called service cannot ask for less than the backoff, nor for more than a day") {
   Alone a;
   a.cluster.put_and_run("1", 100ms);
   JobExited exit{{}, JobEnding::kRetry, "503", {}};
@@ -110,7 +110,7 @@ TEST_CASE("a backoff of days is one of days, by the type's setting and by the re
   }
 }
 
-TEST_CASE("a reload takes over every limit and policy, and nothing that the lease is built on") {
+TEST_CASE("a reload takes over every limit and policy, and no setting that the lease is built on") {
   QueueOptions next = options_of("b");
   next.concurrency = 11;
   next.prefetch = 12;
@@ -235,7 +235,7 @@ TEST_CASE("a rate limit that a reload sets, changes or lifts is kept from then o
   CHECK(a.cluster.started.size() == 6);
 }
 
-TEST_CASE("with too much that ended and is not written nothing more is claimed or started") {
+TEST_CASE("with too many ends that are not written, nothing more is claimed or started") {
   for (const std::uint32_t prefetch : {0U, 2U}) {
     QueueOptions options = options_of("a");
     options.max_unacked = 2;
@@ -352,7 +352,7 @@ TEST_CASE("a dead letter holds the end of the output, unless a transaction could
 }
 
 // Consul before 1.14 takes 64 operations, which is known from a refusal alone.
-TEST_CASE("what a job writes goes without the history entry that leaves no room for it") {
+TEST_CASE("a job's writes go without the history entry that leaves no room for them") {
   Alone a{options_with([](QueueOptions& o) { o.history = HistoryLimits{}; })};
   a.cluster.store.most_operations = 64;
   a.cluster.put_and_run("1", 100ms);

@@ -290,7 +290,7 @@ TEST_CASE("a schedule that cannot be read is reported once, and holds up no othe
   CHECK(a.daemon.queue->schedules().active == 2);
 }
 
-TEST_CASE("one whose task fits into no transaction is reported once, and holds up no other") {
+TEST_CASE("a schedule whose task fits no transaction is reported once, and holds up no other") {
   Schedules a{1ms};
   const std::string task = R"({"taskType":"T","taskPara":{"data":")" + std::string(300'000, 'x');
   a.cluster.store.write("schedules/large", R"({"every":"10s","task":)" + task + "\"}}}");
@@ -317,7 +317,7 @@ TEST_CASE("a tick of the pause is missed, however soon the schedule is resumed")
   CHECK(a.made() == std::vector{id(50s), id(60s)});
 }
 
-TEST_CASE("where another client wrote the tick's task, the schedule goes on without a second") {
+TEST_CASE("if another client wrote the tick's task, the schedule goes on without a second") {
   Schedules a{1h};
   a.cluster.put(id(10s));
   a.put_and_run_to("s", every(10s), 25s);

@@ -175,7 +175,7 @@ const std::map<std::string, Row>& rows() {
   return all;
 }
 
-TEST_CASE("the manual: the states of a task are the core's, and so is what each becomes") {
+TEST_CASE("the manual: the states of a task and the next states of each are the core's") {
   const auto table = table_of_manual("| state | what it means |");
   std::map<std::string, TaskState> by_name;
   for (std::size_t i = 0; i < kTaskStates; ++i) {
@@ -211,7 +211,7 @@ TEST_CASE("the manual: the states of a task are the core's, and so is what each 
   }
 }
 
-TEST_CASE("the manual: what becomes of a task, whatever happens in whichever state") {
+TEST_CASE("the manual: the outcome of each event in each state of a task is the core's") {
   const auto table = table_of_manual("| what happens | ready |");
   const Cells& states = table.front();
   CHECK(table.size() == rows().size() + 1);

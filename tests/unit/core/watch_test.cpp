@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_CASE("a new task does not wait for what the first reading of a long list has cost") {
+TEST_CASE("a new task does not wait for the cost of the first reading of a long list") {
   Cluster cluster;
   put_for_tomorrow(cluster, 1'000, 1'000);
   cluster.add(options_of("a"));
@@ -47,7 +47,7 @@ TEST_CASE("a task written again under a name that was just deleted is found in a
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1"});
 }
 
-TEST_CASE("only what changed is read again") {
+TEST_CASE("only changed tasks are read again") {
   Alone a;
   a.cluster.store.control(true, "");
   put_for_tomorrow(a.cluster, 10'000, 3'000);
@@ -62,7 +62,7 @@ TEST_CASE("only what changed is read again") {
   CHECK(a.cluster.started == Keys{"tasks/11234"});
 }
 
-TEST_CASE("what is new waits while more is ready than can be started, and no longer") {
+TEST_CASE("new tasks wait while more are ready than can be started, and no longer") {
   Alone a;
   a.cluster.store.control(true, "");
   const auto put = [&](int first, int count) {
@@ -264,7 +264,7 @@ TEST_CASE("a long list is read in batches, all of it before anything starts") {
   CHECK(l.known() == kList);
 }
 
-TEST_CASE("what comes, goes or changes while a long list is read is seen") {
+TEST_CASE("tasks that come, go or change while a long list is read are seen") {
   Long l;
   l.cluster.spoil<FetchTasks>({.back = 20ms});
   REQUIRE(l.lead());

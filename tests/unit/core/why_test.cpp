@@ -128,7 +128,7 @@ TEST_CASE("why: the rate, the last chance, a write that is refused") {
   CHECK(b.kinds("locked") == std::vector{Kind::kNotDue});
 }
 
-TEST_CASE("what was refused is forgotten with the task") {
+TEST_CASE("a refusal is forgotten with its task") {
   Asked a;
   const auto refused = [&] { return a.daemon.queue->stats().refused; };
   for (int i = 0; i < 20; ++i) {

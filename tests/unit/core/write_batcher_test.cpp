@@ -137,7 +137,7 @@ TEST_CASE("a key in doubt that cannot be read back holds up no other, and is rea
   CHECK(f.reply(answer).settled.size() == 1);
 }
 
-TEST_CASE("what waits goes out together, and a little waits for the transaction under way") {
+TEST_CASE("waiting writes go out together, and a few wait for the transaction under way") {
   Fixture f;
   f.add({finish("a"), claim("b")});
   const Commit first = f.send_one();
@@ -169,7 +169,7 @@ TEST_CASE("a second transaction goes when it is full, and no third") {
   CHECK_FALSE(f.commits.has_room(kNow));
 }
 
-TEST_CASE("a little waits beside a transaction under way, but not for long") {
+TEST_CASE("a few writes wait beside a transaction under way, but not for long") {
   Fixture f;
   f.commits.add(kNow, finish("a"));
   REQUIRE(f.send().size() == 1);
@@ -185,7 +185,7 @@ TEST_CASE("a little waits beside a transaction under way, but not for long") {
   CHECK(f.commits.next_deadline() == Instant::max());
 }
 
-TEST_CASE("while there is enough to do a little waits for more, and not for long") {
+TEST_CASE("while there is enough to do, a few writes wait for more, and not for long") {
   Fixture f;
   f.commits.set_patient(true);
   f.commits.add(kNow, finish("a"));
@@ -249,7 +249,7 @@ TEST_CASE("a transaction of more operations than Consul takes goes again in what
   CHECK(f.commits.writes() == 100);
 }
 
-TEST_CASE("what is refused is taken out, and the rest goes again") {
+TEST_CASE("a refused write is taken out, and the rest goes again") {
   Fixture f;
   f.add({finish("a"), finish("b"), finish("c")});
   const auto sent = f.send();
@@ -404,7 +404,7 @@ TEST_CASE("a claim that is refused for itself comes back; a finish is kept and t
   CHECK(f.send(kNow + 5s).size() == 1);
 }
 
-TEST_CASE("what is refused as a whole, or was never sent, goes again after a pause, as do claims") {
+TEST_CASE("a transaction refused as a whole or never sent goes again after a pause; so do claims") {
   struct Row {
     std::vector<Committed::Failure> failures;
     Duration pause;
@@ -443,7 +443,7 @@ TEST_CASE("a record that somebody made too large under our claim is let go") {
   }
 }
 
-TEST_CASE("what is forgotten is forgotten: late replies find nobody") {
+TEST_CASE("late replies to forgotten writes find nobody") {
   Fixture f;
   f.add({finish("a"), finish("z")});
   f.reply(rejected(f.send_one(), {{1, OpFailure::kDenied, Committed::Part::kTask, "denied"}}));

@@ -27,7 +27,7 @@ bool names(const Environment& environment, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("of the daemon's environment a job gets what names place, language and user, no more") {
+TEST_CASE("of the daemon's environment a job gets only place, language and user") {
   const char* const daemon[] = {"PATH=/bin",      "LC_TIME=C",
                                 "TZ=UTC",         "HOME=/root",
                                 "USER=root",      "CONSUL_HTTP_TOKEN=s",
@@ -48,7 +48,7 @@ TEST_CASE("of the daemon's environment a job gets what names place, language and
   CHECK(base_environment(nothing, nullptr).contains("PATH"));
 }
 
-TEST_CASE("a job is told its task, and the configuration cannot say otherwise") {
+TEST_CASE("a job's variables name its task, and the configuration cannot override them") {
   Attempt attempt{.queue = "oracle",
                   .task_id = "a/7",
                   .task_key = "oracleTask/a/7",

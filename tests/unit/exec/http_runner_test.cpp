@@ -145,7 +145,7 @@ TEST_CASE("http: 2xx is done, and a JSON body is the result") {
       "/notify: expected JSON, as the reply's Content-Type says, got something else"));
 }
 
-TEST_CASE("http: which statuses are tried again and which not, also where the body breaks off") {
+TEST_CASE("http: some statuses are tried again and some are not, also if the body breaks off") {
   for (const int status : {408, 425, 429, 500, 502, 503, 504, 599}) {
     CAPTURE(status);
     CHECK(answered(status).ending == Ending::kRetry);
@@ -197,7 +197,7 @@ TEST_CASE("http: Retry-After is taken in both its forms") {
   CHECK_FALSE(answered(404, "", "Retry-After: 7\r\n").retry_after);
 }
 
-TEST_CASE("http: what is no whole reply is tried again, and says so") {
+TEST_CASE("http: an incomplete reply is tried again, and the error says so") {
   const auto check = [](const Exit& exit, const std::string& part) {
     CHECK(exit.ending == (part == "no connection: " ? Ending::kNotStarted : Ending::kRetry));
     CAPTURE(exit.error);
@@ -331,7 +331,7 @@ TEST_CASE("http: no more than max_connections at a time, and those that wait can
   CHECK(most == 2);
 }
 
-TEST_CASE("http: no descriptor is no attempt") {
+TEST_CASE("http: without a descriptor there is no attempt") {
   TestServer server{answering(200)};
   Client client{server.address() + "/notify"};
   REQUIRE(client.run(attempt(1)).ending == Ending::kDone);
@@ -346,7 +346,7 @@ TEST_CASE("http: no descriptor is no attempt") {
   CHECK(client.run(attempt(3)).ending == Ending::kDone);
 }
 
-TEST_CASE("http: what refuses a token that is read from a file may know the next one") {
+TEST_CASE("http: a receiver that refuses a token from a file may accept the next one") {
   const TemporaryFolder dir;
   write_file(dir / "token", "old");
   TestServer server{[](const Received& request, Connection& connection) {
@@ -360,7 +360,7 @@ TEST_CASE("http: what refuses a token that is read from a file may know the next
   CHECK(client.run(attempt(2)).ending == Ending::kDone);
 }
 
-TEST_CASE("http: of replies without end a part is read, and no more") {
+TEST_CASE("http: an endless reply is read in part, and no further") {
   // Each writes until the client has closed the connection.
   const Exit body = treated([](const Received&, Connection& c) {
     c.write("HTTP/1.1 200 OK\r\n\r\n");
@@ -418,7 +418,7 @@ TEST_CASE("http: stop and the deadline end a request that nobody answers, and it
   CHECK(client.of(2).ending == Ending::kStopped);
 }
 
-TEST_CASE("http: requests are counted on the lease's board until before their end is told") {
+TEST_CASE("http: requests are counted on the lease's board until before their end is reported") {
   TestServer server{[](const Received&, Connection& c) { (void)c.wait_until_closed(); }};
   const HttpCall call = call_to(server.address());
   Client client{call, 4};
@@ -478,7 +478,7 @@ TEST_CASE("http: TLS that cannot be had is a clear error, to be tried again") {
   CHECK(contains(exit.error, "/no/such/ca.pem"));
 }
 
-TEST_CASE("http: a CA file that is replaced soon counts, and the one before no more") {
+TEST_CASE("http: a CA file that is replaced soon counts, and the old one no more") {
   if (!net::test::has_openssl()) return tell_skipped("needs openssl");
   const TemporaryFolder folder;
   net::test::make_certificate(folder, "server", "localhost");
@@ -502,7 +502,7 @@ TEST_CASE("http: a CA file that is replaced soon counts, and the one before no m
   CHECK(eventually(trusted));
 }
 
-TEST_CASE("http: what is no URL of http is refused, and not quoted") {
+TEST_CASE("http: text that is no URL of http is refused, and not quoted") {
   for (const char* url : {"", "notify", "127.0.0.1:9000/notify", "ftp://me:s3cret@host/", "http://",
                           "http://me:s3cret@host:port/", "http://a b/", "http://h/\n"}) {
     CAPTURE(url);

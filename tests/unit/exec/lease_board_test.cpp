@@ -34,7 +34,7 @@ struct Looks {
 
 }  // namespace
 
-TEST_CASE("the warden is told of a lease that is new or shorter, or that may have run out") {
+TEST_CASE("the warden sees a lease that is new or shorter, or that may have run out") {
   LeaseBoard board = std::move(LeaseBoard::create(8).value());
   const Instant now = boot_now();
   CHECK(board.extend(0, now + 1h, 5s));

@@ -124,7 +124,7 @@ void FrozenDisk::thaw() {
 
 }  // namespace
 
-TEST_CASE("a log that the disk does not take in time is told as lost; those after it are kept") {
+TEST_CASE("a log that the disk does not take in time is reported as lost; later ones are kept") {
   const TemporaryFolder dir;
   StuckWriter stuck;
   const auto log = LogWriter::make_log(dir / "a/1.log", 100);
@@ -146,7 +146,7 @@ TEST_CASE("a log that the disk does not take in time is told as lost; those afte
   }));
 }
 
-TEST_CASE("what waits for a disk is bounded, and who prints more is told at once") {
+TEST_CASE("output that waits for a disk is bounded, and more of it is reported as lost at once") {
   const TemporaryFolder dir;
   StuckWriter stuck;
   const auto log = LogWriter::make_log(dir / "1.log", 1U << 30U);

@@ -100,7 +100,7 @@ TEST_CASE("the tail is the last bytes, as valid UTF-8 that no cut has split") {
   CHECK(binary.tail().ends_with("end"));
 }
 
-TEST_CASE("of a long output start and end are kept, and what is missing between is said") {
+TEST_CASE("of a long output start and end are kept, with a note of the gap between them") {
   const TemporaryFolder folder;
   constexpr std::size_t kCap = 1 << 20U;
   std::string all;
@@ -137,7 +137,7 @@ TEST_CASE("of a long output start and end are kept, and what is missing between 
   }
 }
 
-TEST_CASE("a full disk is told once") {
+TEST_CASE("a full disk is reported once") {
   OutputLog log{"/dev/full", 100};
   CHECK(log.write("hello") ==
         "cannot write /dev/full: No space left on device; the job goes on, but its output is lost");
@@ -179,7 +179,7 @@ TEST_CASE("a log is read from any offset, as far as there is any") {
   CHECK_FALSE(read_log(folder.path(), 0, 4));
 }
 
-TEST_CASE("a program's log counts as active while it runs, and what is lost of it is known") {
+TEST_CASE("a program's log counts as active while it runs, and its lost output is known") {
   std::string prints, lost;
   SUBCASE("before it prints") {}
   SUBCASE("when its output cannot be written") {

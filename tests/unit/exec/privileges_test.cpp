@@ -227,7 +227,7 @@ TEST_CASE("a stray that hides its attempt ends with it, while another queue is b
   CHECK(eventually([&] { return gone(pid_in(dir / "escapee")); }));
 }
 
-TEST_CASE("what is left in a dead daemon's cgroups is killed, also in groups below those") {
+TEST_CASE("processes in a dead daemon's cgroups are killed, also in groups below those") {
   Cgroups groups = Cgroups::create("left");
   if (!groups.available()) return tell_skipped("no cgroup for attempts: " + groups.absence());
   const auto group = groups.take().value();

@@ -82,7 +82,7 @@ volatile sig_atomic_t got = 0;
 
 }  // namespace
 
-TEST_CASE("as PID 1 a daemon leaves no orphan a zombie, gets its signals and tells its end") {
+TEST_CASE("as PID 1 a daemon leaves no orphan a zombie, gets its signals and reports its end") {
   if (!is_root()) return;
   CHECK(as_pid_1([] {
           if (getpid() == 1 || getppid() != 1) return 1;

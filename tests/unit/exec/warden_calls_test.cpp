@@ -230,7 +230,7 @@ class Trace {
 TEST_CASE("a job or its stray that an idle debugger has is killed, and holds nobody up") {
   std::string leaves;
   SUBCASE("the job") {}
-  SUBCASE("what it left") { leaves = "(setsid sh -c 'echo $$ > $2; exec sleep 1000' sh $1 $2 &);"; }
+  SUBCASE("its stray") { leaves = "(setsid sh -c 'echo $$ > $2; exec sleep 1000' sh $1 $2 &);"; }
   RigInFolder rig;
   const std::string own = leaves.empty() ? "echo $$ > $2;" : "";
   const auto runner =
@@ -249,7 +249,7 @@ TEST_CASE("a job or its stray that an idle debugger has is killed, and holds nob
   CHECK(eventually([&] { return kill(job, 0) != 0 && errno == ESRCH; }));
 }
 
-TEST_CASE("an end that a debugger passes on late is told as it was") {
+TEST_CASE("an end that a debugger passes on late is reported as it was") {
   RigInFolder rig;
   const auto runner =
       rig.start(shell("echo $$ > $1; while [ ! -e $2 ]; do sleep 0.01; done; exit 3",

@@ -260,7 +260,7 @@ ReleaseLocks noting(const std::string& file, const std::vector<std::string>& job
   };
 }
 
-TEST_CASE("a dead daemon's lock is given back when its last job is dead, and not before") {
+TEST_CASE("a dead daemon's lock is released when its last job is dead, and not before") {
   auto pidfd_open = MiniDaemon::PidfdOpen::kAllowed;
   SUBCASE("whose death is seen by its pidfd") {}
   SUBCASE("where there is no pidfd_open(2)") { pidfd_open = MiniDaemon::PidfdOpen::kDenied; }
@@ -322,7 +322,7 @@ TEST_CASE("a lease without jobs need not wait for another's, a session ends with
   CHECK(eventually([&] { return contents(dir / "given") == first + last; }));
 }
 
-TEST_CASE("a daemon that ends in order has seen to its locks itself") {
+TEST_CASE("a daemon that ends in order has released its locks itself") {
   const TemporaryFolder dir;
   {
     Rig rig{{.release_locks = noting(dir / "given")}};
@@ -358,7 +358,7 @@ TEST_CASE("a daemon that holds a lock and whose loop stands still is killed, wit
   CHECK(eventually([&] { return contents(dir / "errors").find(begin) != std::string::npos; }));
 }
 
-TEST_CASE("a daemon that hangs lives on where no lock is held, or it is not to be watched") {
+TEST_CASE("a daemon that hangs lives on if no lock is held, or if it is not watched") {
   bool holds = true, beats = true;
   Duration hang_timeout = 100ms;
   SUBCASE("no lock is known") { holds = false; }
@@ -377,7 +377,7 @@ TEST_CASE("a daemon that hangs lives on where no lock is held, or it is not to b
   CHECK_FALSE(gone(daemon.pid()));
 }
 
-TEST_CASE("the warden ignores what a terminal or systemd sends to all") {
+TEST_CASE("the warden ignores signals that a terminal or systemd sends to all") {
   Rig rig;
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGTSTP, SIGPIPE, SIGUSR1}) {
     REQUIRE(kill(rig.warden, number) == 0);
@@ -386,7 +386,7 @@ TEST_CASE("the warden ignores what a terminal or systemd sends to all") {
   CHECK(getsid(rig.warden) == rig.warden);
 }
 
-TEST_CASE("the warden's death ends its jobs with all they started, and is told") {
+TEST_CASE("the warden's death ends its jobs with all they started, and is reported") {
   RigInFolder rig;
   const auto runner =
       rig.start(shell("sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &\n"
@@ -409,7 +409,7 @@ TEST_CASE("the warden's death ends its jobs with all they started, and is told")
   rig.host->set_lease(0, boot_now() + 1h, 0ms);
 }
 
-TEST_CASE("the warden's death also ends what forgot of which attempt it is, in the job's group") {
+TEST_CASE("the warden's death also ends strays without their attempt's mark in the job's group") {
   RigInFolder rig;
   // Nothing else of the group is left: the job itself dies with the warden.
   rig.start(

@@ -60,7 +60,7 @@ TEST_CASE("a client's replies come within step(), on the thread that drives it")
   CHECK(server.connections() == 1);
 }
 
-TEST_CASE("a client says what cannot be sent, takes too long or is cancelled") {
+TEST_CASE("a client reports requests that cannot be sent, take too long or are cancelled") {
   TestServer server{hold_polls};
   std::vector<Delivery> ends;
   const auto keep = [&](const Response& response) { ends.push_back(response.delivery); };
@@ -85,7 +85,7 @@ TEST_CASE("a client says what cannot be sent, takes too long or is cancelled") {
   CHECK(ends.back() == Delivery::kCancelled);
 }
 
-TEST_CASE("open() refuses what cannot be used, and says which setting or file it is") {
+TEST_CASE("open() refuses an unusable setting or file, and names it") {
   const TemporaryFolder folder;
   const std::string text = folder.write("text", "not a certificate");
   const std::string cert = folder.write("cert", "-----BEGIN CERTIFICATE-----\n");

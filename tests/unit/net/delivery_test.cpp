@@ -317,7 +317,7 @@ TEST_CASE("an agent without a leader is returned as it is, and avoided next") {
   }
 }
 
-TEST_CASE("the first address is used again once it is back and the while is over") {
+TEST_CASE("the first address is used again once it is back and the pause is over") {
   const int port = closed_port();
   TestServer second{answer};
   const std::string address = "http://127.0.0.1:" + std::to_string(port);

@@ -95,7 +95,7 @@ TEST_CASE("a session that holds locks whose jobs have not ended is not destroyed
   CHECK(locks.destroyed_with.empty());
 }
 
-TEST_CASE("a lock that another daemon holds by then is not named as given back") {
+TEST_CASE("a lock that another daemon holds by then is not named as released") {
   Locks locks;
   locks.held.erase("l/q/leader/3/1");
   CHECK(release(locks, false).find("gave back the lock of q/0, q/2") != std::string::npos);

@@ -163,7 +163,7 @@ TEST_CASE("a field ends where its quotes end, whatever it holds") {
   }
 }
 
-TEST_CASE("what others wrote cannot act on the terminal that shows the log") {
+TEST_CASE("text from others cannot act on the terminal that shows the log") {
   const std::string evil = "\x1b[2J\u202e\u2066\u061c\u009b\u2028\x7f\r\nforged\xff";
   Captured captured;
   for (const LogStyle style : {LogStyle::kText, LogStyle::kJson}) {
@@ -193,7 +193,7 @@ TEST_CASE("the lines of a batch go out together, at its end") {
   CHECK(lines_of(captured.read_some()) == 1);
 }
 
-TEST_CASE("what somebody is to look at does not wait for a batch to end, nor does another thread") {
+TEST_CASE("an important line does not wait for a batch to end, nor does another thread's") {
   Captured captured;
   const LogBatch together;
   log(Level::kInfo, "done");
@@ -269,7 +269,7 @@ TEST_CASE("a reader that stops holds up nobody, and gets the number of lost line
   CHECK(lines_of(captured.read_some()) == 1);
 }
 
-TEST_CASE("a slow reader is not waited for all the time, and each line is read or told as lost") {
+TEST_CASE("a slow reader is not waited for all the time; each line is read or counted as lost") {
   Captured captured;
   constexpr std::size_t kLines = 20'000;  // a minute at its speed
   std::string text;

@@ -124,7 +124,7 @@ TEST_CASE("a daemon that comes back takes up the session that it had, if it stil
   CHECK(scene.consul.all_asked());
 }
 
-TEST_CASE("what fails is tried again, later and later, and the session renewed all the same") {
+TEST_CASE("failed requests are tried again, later and later, and the session is still renewed") {
   Members scene{{undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kLost),
                  reply(200, kSession), reply(403, "Permission denied"), reply(200, "[]"),
                  reply(200, "false"), reply(200, "[]"), reply(200, "true"), reply(200, "[]"),
@@ -146,7 +146,7 @@ TEST_CASE("what fails is tried again, later and later, and the session renewed a
   CHECK(scene.consul.all_asked());
 }
 
-TEST_CASE("why it has not joined is told, also when that changes; a new value is written at once") {
+TEST_CASE("each reason for not having joined is reported; a new value is written at once") {
   Members scene{{undelivered(http::Delivery::kNotSent), reply(403, "Permission denied"),
                  reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true")}};
   Membership& membership = scene.start();

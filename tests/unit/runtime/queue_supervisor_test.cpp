@@ -217,7 +217,7 @@ TEST_CASE("when the number changes, the driver is made again") {
   CHECK(scene.driven() == 16);
 }
 
-TEST_CASE("a host that still wants one partition takes part when the others divided the queue") {
+TEST_CASE("a host that still wants one partition takes part when the others changed the number") {
   Scene scene{1};
   const std::string leader = scene.consul.session();
   scene.consul.put("lictor/q/leader", kReleased, leader);  // so that this host does not lead
@@ -246,7 +246,7 @@ TEST_CASE("the number is changed by the host that holds all, when all members wa
   CHECK(scene.driven() == 8);
 }
 
-TEST_CASE("a number of one that somebody wrote is changed by the host that leads") {
+TEST_CASE("a number of one that a client wrote is changed by the host that leads") {
   Scene scene{1, "1"};
   scene.member("0", 1);  // comes first by name
   scene.member("a", 1);

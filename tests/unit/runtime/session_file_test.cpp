@@ -52,7 +52,7 @@ TEST_CASE("a session is not taken up by a daemon that holds another file as its 
   CHECK_FALSE(second.load());
 }
 
-TEST_CASE("at which indexes the locks were held outlives the session, for as many partitions") {
+TEST_CASE("the indexes at which locks were held outlive the session, for as many partitions") {
   const unit::TemporaryFolder folder;
   const SessionFile file{folder.path(), "q", "a", 15s, 30s};
   CHECK(file.load_held(2) == std::vector<std::uint64_t>{0, 0});

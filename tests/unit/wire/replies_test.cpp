@@ -270,7 +270,7 @@ TEST_CASE("the names of the tasks") {
   }
 }
 
-TEST_CASE("which versions are no longer there") {
+TEST_CASE("versions that are no longer there") {
   const CheckTasks effect{RequestId{3}, {{"l/q/tasks/a", 20}, {"l/q/tasks/b", 21}}};
   const auto same =
       decode(effect, applied({entry("l/q/tasks/a", "", 20), entry("l/q/tasks/b", "", 21)}));
@@ -376,7 +376,7 @@ TEST_CASE("the bucket of rate_limit is read as a claim writes it") {
   CHECK_FALSE(denied.ok);
 }
 
-TEST_CASE("a claim whose bucket has changed is told from one whose task has") {
+TEST_CASE("a claim whose bucket has changed differs from one whose task has changed") {
   Commit commit{RequestId{1}, "s", {}};
   RestampOp claim{"l/q/tasks/a", 7, std::make_shared<const std::string>("{}"), {}, 0};
   claim.rate = RateMark{5, {}};
@@ -454,7 +454,7 @@ TEST_CASE("an operator's switches that cannot be read pause the queue, an empty 
   CHECK_FALSE(empty.paused);
 }
 
-TEST_CASE("a rejected commit names what failed, and why") {
+TEST_CASE("a rejected commit names the failed operation, and why it failed") {
   // Of some_commit(): 0 the fence, 1 the restamp, 2 to 4 the dead letter, 5 the finish.
   struct Row {
     std::string text;
@@ -535,7 +535,7 @@ TEST_CASE("a dead letter whose task is gone failed for that, not for its name") 
   CHECK(all.failures.size() == 3);
 }
 
-TEST_CASE("a job's write that failed is told from its task that is gone") {
+TEST_CASE("a job's write that failed differs from its task that is gone") {
   Commit commit = some_commit();
   FinishOp finish{"l/q/tasks/b", 8};
   finish.writes = {{"app/x", "1", false, 7}, {"app/y", "2", false, {}}};
@@ -559,7 +559,7 @@ TEST_CASE("a job's write that failed is told from its task that is gone") {
   CHECK(both.part == Part::kTask);
 }
 
-TEST_CASE("a transaction that is refused as a whole says whether what it holds is the matter") {
+TEST_CASE("a transaction refused as a whole says whether its content is at fault") {
   const auto why = [](int status, const std::string& body = "no") {
     const auto failure = only_failure(some_commit(), reply(status, body));
     CHECK(failure.op == Committed::kFence);

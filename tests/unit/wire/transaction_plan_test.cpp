@@ -170,7 +170,7 @@ Cost cost_of(const TransactionPlan& plan, const Ops& ops) {
 
 }  // namespace
 
-TEST_CASE("a plan costs what its body takes: the operations exactly, the bytes hardly more") {
+TEST_CASE("a plan costs as much as its body: the operations exactly, the bytes hardly more") {
   const TransactionPlan plan{layout(), plan_binding().node};
   for (std::uint64_t seed = 1; seed <= 3'000; ++seed) {
     CAPTURE(seed);
@@ -242,7 +242,7 @@ TEST_CASE("a full batch is never larger than what Consul takes") {
   }
 }
 
-TEST_CASE("a failed operation is told by the operation that was written there") {
+TEST_CASE("a failed operation is identified by the operation that was written there") {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     CAPTURE(seed);
     Draw draw{seed};
@@ -277,7 +277,7 @@ TEST_CASE("a failed operation is told by the operation that was written there") 
   }
 }
 
-TEST_CASE("an output's tail costs what it takes escaped") {
+TEST_CASE("an output's tail costs its escaped size") {
   const TransactionPlan plan{layout(), "a"};
   BuryOp bury{.key = "l/q/tasks/1", .record = std::make_shared<const std::string>("{}")};
   const std::size_t without = plan.cost(bury).bytes;

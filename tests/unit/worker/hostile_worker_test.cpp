@@ -89,7 +89,7 @@ TEST_CASE("a worker that dies with an attempt fails it, and the next gets a fres
   CHECK(rig.run(*runner, 6).ending == Ending::kDone);
 }
 
-TEST_CASE("a line that is no reply ends the process, and fails what it had with the line") {
+TEST_CASE("a line that is no reply ends the process, and fails its attempts with the line") {
   WorkerRig rig;
   std::uint64_t id = 0;
   for (const Row& row : std::vector<Row>{
@@ -109,7 +109,7 @@ TEST_CASE("a line that is no reply ends the process, and fails what it had with 
   }
 }
 
-TEST_CASE("a reply for another attempt fails all that the process had") {
+TEST_CASE("a reply for another attempt fails all attempts of the process") {
   WorkerRig rig;
   WorkerOptions options = script(R"([ $a = 2 ] && say '{"done":{"attempt":"3"}}')");
   options.tasks_per_process = 2;
@@ -122,7 +122,7 @@ TEST_CASE("a reply for another attempt fails all that the process had") {
   }
 }
 
-TEST_CASE("a line that breaks the protocol fails all that the process had") {
+TEST_CASE("a line that breaks the protocol fails all attempts of the process") {
   for (const Row& row : std::vector<Row>{
            {R"({"failed":{"attempt":"3","retryIn":30}})", R"("retryIn": expected text, got 30)"},
            {R"({"failed":{"error":"half a pair: \ud83d","attempt" : "3"}})", "half a pair"},
@@ -278,7 +278,7 @@ TEST_CASE("at the end of the room an attempt without an answer is stopped") {
   CHECK(rig.exits.of(AttemptId{1}).ending == Ending::kStopped);
 }
 
-TEST_CASE("what an attempt left running ends with its process") {
+TEST_CASE("processes that an attempt left running end with its process") {
   WorkerRig rig;
   auto runner = rig.runner(script("setsid sleep 1000 > /dev/null 2>&1 3>&- & echo $! > $1; answer",
                                   {rig.dir / "child"}));

@@ -52,7 +52,7 @@ TEST_CASE("a worker's environment names its descriptor, and has nothing of a tas
   CHECK_FALSE(contains(printed, "LICTOR_TASK"));
 }
 
-TEST_CASE("a worker says how an attempt ended, and what it hands over") {
+TEST_CASE("a worker's reply has the attempt's outcome, and its result and writes") {
   WorkerRig rig;
   const auto runner = rig.runner(script(R"(
     case $a in
@@ -83,7 +83,7 @@ TEST_CASE("a task of half a megabyte arrives whole, and a short one after it") {
   CHECK(std::stoul(*rig.run(*runner, 2).result) < 1'000);
 }
 
-TEST_CASE("what is written before the reply is the attempt's output, the rest is the process's") {
+TEST_CASE("output before the reply is the attempt's, the rest is the process's") {
   WorkerRig rig;
   WorkerOptions options = script(R"(
     echo "out $a"; echo "err $a" >&2
