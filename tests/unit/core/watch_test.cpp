@@ -222,14 +222,14 @@ TEST_CASE("a lock that Consul's limits refused is asked for again, and nothing i
 
 constexpr int kList = 500;
 
-// Waits for a leader, which is to read a long list.
-struct Long {
-  Long() {
+// A daemon that does not lead yet, beside a long list that it is to read.
+struct LongListScene {
+  LongListScene() {
     cluster.plan = [](const Task&) { return JobPlan{.after = 1ms, .error = {}}; };
     put_for_tomorrow(cluster, 1'000, kList);
     daemon = &cluster.add(options_of("a"));
   }
-  // A task that is due, the oldest first.
+  // Adds a task that has been due for `age`; the oldest starts first.
   void due(const std::string& id, std::chrono::seconds age) {
     cluster.put(id, [&](Task& task) { task.execute_at = cluster.wall() - age; });
   }
@@ -247,7 +247,7 @@ struct Long {
 };
 
 TEST_CASE("a long list is read in batches, all of it before anything starts") {
-  Long l;
+  LongListScene l;
   std::string oldest = "1001-first", other = "1498-last";  // in the first part and in the last
   SUBCASE("the oldest is in the first") {}
   SUBCASE("the oldest is in the last") { std::swap(oldest, other); }
@@ -265,7 +265,7 @@ TEST_CASE("a long list is read in batches, all of it before anything starts") {
 }
 
 TEST_CASE("tasks that come, go or change while a long list is read are seen") {
-  Long l;
+  LongListScene l;
   l.cluster.spoil<FetchTasks>({.back = 20ms});
   REQUIRE(l.lead());
   REQUIRE(l.cluster.run_until([&] { return l.parts().size() == 3; }, 5s));
