@@ -120,10 +120,10 @@ TEST_CASE("the token is in no job, log, answer or key") {
   CHECK_FALSE(contains(read_text(seen), "CONSUL_"));
   std::map<std::string, std::string> texts{{"log", daemon.log()}, {"job", read_text(seen)}};
   for (const KvEntry& entry : consul.kv.list("")) texts["key " + entry.key] = entry.value;
-  Kv face{admin};
+  Kv api{admin};
   for (const char* path : {"/v1/status", "/healthz", "/readyz", "/v1/tasks/1/why?queue=default",
                            "/v1/logs?queue=default&id=1"}) {
-    const HttpAnswer answer = face.request("GET", path);
+    const HttpAnswer answer = api.request("GET", path);
     CHECK(answer.status != 0);
     texts[path] = answer.body;
   }

@@ -20,13 +20,13 @@
 namespace lictor::app {
 namespace {
 
-using cli::test::Face;
+using cli::test::FakeAdminApi;
 using nlohmann::json;
 using Numbers = std::vector<std::uint32_t>;
 
 constexpr std::uint32_t kCount = 4;
 
-// An id whose task is in this partition.
+// The first id t0, t1, ... whose task belongs to `partition`.
 std::string id_in(std::uint32_t partition) {
   for (int i = 0;; ++i) {
     std::string id = "t" + std::to_string(i);
@@ -83,7 +83,7 @@ class Scene {
 };
 
 // Answers with its name and the target.
-Face::Handler named(const std::string& name) {
+FakeAdminApi::Handler named(const std::string& name) {
   return [name](const httpd::Request& request) {
     return httpd::Response{200, "application/json", name + ' ' + request.target, {}};
   };
@@ -135,7 +135,7 @@ TEST_CASE("free partitions wait for a member that takes some") {
 }
 
 TEST_CASE("why asks the leader of the task's own partition") {
-  const Face b{named("b")}, c{named("c")};
+  const FakeAdminApi b{named("b")}, c{named("c")};
   Scene scene;
   scene.add("self", {0});
   scene.add("b", {1}, b.url());
@@ -177,7 +177,7 @@ TEST_CASE("a leader whose entry cannot be read is not called one without an admi
 }
 
 TEST_CASE("all other leaders are asked") {
-  const Face b{named("b")}, c{named("c")};
+  const FakeAdminApi b{named("b")}, c{named("c")};
   Scene scene;
   scene.add("self", {0});
   scene.add("b", {1, 2}, b.url());

@@ -119,11 +119,11 @@ TEST_CASE("check shows the daemons' findings, and by their executors the types t
           "name": "q", "leader": "b", "status": {}, "types": ["Mail"],
           "findings": [{"kind": "overdue", "what": "late", "remedy": "raise"},
                        {"kind": "no_executor", "what": "told by check", "remedy": "x"}]}]})");
-  const Face face{[&](const httpd::Request& request) {
+  const FakeAdminApi api{[&](const httpd::Request& request) {
     return json_answer(request.target.starts_with("/v1/queues") ? told.dump() : "ok");
   }};
   ModelConsul consul;
-  consul.put("lictor/q/leader", R"({"node":"a"})", consul.join(face.url()));
+  consul.put("lictor/q/leader", R"({"node":"a"})", consul.join(api.url()));
   consul.put("lictor/q/tasks/1", R"({"taskType":"Odd"})");
   consul.put("lictor/q/tasks/2", R"({"taskType":"Mail"})");
   consul.put("lictor/q/tasks/5",
@@ -148,9 +148,9 @@ TEST_CASE("check shows the daemons' findings, and by their executors the types t
 }
 
 TEST_CASE("check reads the list of members once") {
-  const Face face{[](const httpd::Request&) { return json_answer(R"({"queues":[]})"); }};
+  const FakeAdminApi api{[](const httpd::Request&) { return json_answer(R"({"queues":[]})"); }};
   ModelConsul consul;
-  consul.put("lictor/q/leader", R"({"node":"a"})", consul.join(face.url()));
+  consul.put("lictor/q/leader", R"({"node":"a"})", consul.join(api.url()));
   std::size_t read = 0;
   consul.refuse = [&](const net::Request& request) -> std::optional<http::Response> {
     if (request.target.starts_with("/v1/kv/lictor/q/members/?recurse")) ++read;
@@ -163,12 +163,12 @@ TEST_CASE("check reads the list of members once") {
 TEST_CASE("check warns if a daemon refuses the admin token, not if none can be asked") {
   for (const int status : {401, 500}) {
     CAPTURE(status);
-    const Face face{[&](const httpd::Request& request) {
+    const FakeAdminApi api{[&](const httpd::Request& request) {
       const bool open = !request.target.starts_with("/v1/");
       return httpd::Response{open ? 200 : status, "text/plain", "no", {}};
     }};
     ModelConsul consul;
-    consul.join(face.url());
+    consul.join(api.url());
     const std::string text = checked(consul);
     CHECK(contains(text, "their findings cannot be had: a: ") == (status == 401));
     CHECK(contains(text, "no daemon could be asked for its findings") == (status == 500));

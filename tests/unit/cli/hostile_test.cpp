@@ -62,7 +62,7 @@ std::string without_ours(std::string text) {
 }
 
 // A daemon's admin API that somebody else has taken over.
-Face::Handler hostile_face(int status) {
+FakeAdminApi::Handler hostile_api(int status) {
   return [status](const httpd::Request& request) {
     std::string body = kEvilBytes;
     const std::string& path = request.url.path;
@@ -101,9 +101,9 @@ json letter(const char* record_field) {
 enum class Lead { kHeld, kFree, kDivided };
 
 // What a daemon of ours would hold as sessions and keys, with all that can be told by others.
-void fill(ModelConsul& consul, const std::string& face, Lead lead) {
+void fill(ModelConsul& consul, const std::string& url, Lead lead) {
   const std::string session = consul.session();
-  const json member{{"node", kEvil},    {"host", host_name()}, {"pid", kEvil},  {"admin", {face}},
+  const json member{{"node", kEvil},    {"host", host_name()}, {"pid", kEvil},  {"admin", {url}},
                     {"version", kEvil}, {"since", kEvil},      {"seen", kEvil}, {"started", kEvil}};
   const std::string free = json{{"node", kEvil}, {"released", kEvil}, {"lock_delay", kEvil}}.dump();
   if (lead == Lead::kHeld) {
@@ -306,7 +306,7 @@ TEST_CASE("no command prints hostile text that acts on a terminal or looks like 
   const unit::TemporaryFolder folder;
   const std::vector<Case> all = cases(folder.path());
   for (const int status : {200, 500}) {
-    const Face face{hostile_face(status)};
+    const FakeAdminApi api{hostile_api(status)};
     for (const Lead lead : {Lead::kHeld, Lead::kFree, Lead::kDivided}) {
       for (const Case& command : all) {
         if (lead == Lead::kDivided && !tells_of_leaders(command)) continue;
@@ -314,7 +314,7 @@ TEST_CASE("no command prints hostile text that acts on a terminal or looks like 
           for (const Terminal terminal : {Terminal{}, Terminal{true, true, 80}}) {
             if (terminal.is_terminal && (as_json || command.asks)) continue;
             ModelConsul store{kEvil};
-            fill(store, face.url(), lead);
+            fill(store, api.url(), lead);
             run(command, store, as_json, terminal);
           }
         }
@@ -326,7 +326,7 @@ TEST_CASE("no command prints hostile text that acts on a terminal or looks like 
 TEST_CASE("hostile replies in place of Consul's are printed safely") {
   const unit::TemporaryFolder folder;
   const std::vector<Case> all = cases(folder.path());
-  const Face face{hostile_face(500)};
+  const FakeAdminApi api{hostile_api(500)};
   const std::vector<http::Response> faults{
       reply(403, kEvilBytes), reply(500, kEvilBytes), reply(200, kEvilBytes, 9),
       reply(409, json{{"Errors", {{{"OpIndex", 0}, {"What", kEvil}}}}}.dump()),
@@ -338,7 +338,7 @@ TEST_CASE("hostile replies in place of Consul's are printed safely") {
       for (std::size_t faulty = 0; faulty < std::min<std::size_t>(asked, 12); ++faulty) {
         CAPTURE(faulty);
         ModelConsul store{kEvil};
-        fill(store, face.url(), Lead::kHeld);
+        fill(store, api.url(), Lead::kHeld);
         store.faulty = faulty;
         store.fault = fault;
         run(command, store, faulty % 2 == 1, {});

@@ -130,12 +130,12 @@ void fill(ModelConsul& consul, const std::string& url) {
 }  // namespace
 
 TEST_CASE("why asks the leader, also about a task that was rewritten while it runs") {
-  const Face face{[](const httpd::Request& request) {
+  const FakeAdminApi api{[](const httpd::Request& request) {
     CHECK(request.url.path == "/v1/tasks/7/why");
     return json_answer(R"([{"reason":"running","text":"it is running, attempt 1"}])");
   }};
   ModelConsul consul;
-  fill(consul, face.url());
+  fill(consul, api.url());
   CHECK(printed(consul, "why 7").out == "task 7: it is running, attempt 1\n");
 }
 

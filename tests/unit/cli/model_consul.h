@@ -113,10 +113,10 @@ inline httpd::Response json_answer(std::string body) {
 }
 
 /// A member's admin API.
-class Face {
+class FakeAdminApi {
  public:
   using Handler = std::function<httpd::Response(const httpd::Request&)>;
-  explicit Face(Handler handler) {
+  explicit FakeAdminApi(Handler handler) {
     httpd::ListenOptions listen{.addresses = {"127.0.0.1:0"}};
     auto listeners = httpd::open_listeners(listen).value();
     url_ = listeners.front().url;

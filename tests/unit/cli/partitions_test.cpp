@@ -173,12 +173,12 @@ TEST_CASE("members shows which partitions each leads, who is draining, and what 
 TEST_CASE("why asks the leader of the task's own partition, and names the partition nobody leads") {
   std::atomic<int> asked_a = 0, asked_b = 0;
   const auto answering = [](std::atomic<int>& asked) {
-    return Face::Handler{[&asked](const httpd::Request& request) {
+    return FakeAdminApi::Handler{[&asked](const httpd::Request& request) {
       if (request.url.path.ends_with("/why")) ++asked;
       return json_answer(R"([{"reason":"running","text":"it is running"}])");
     }};
   };
-  const Face a{answering(asked_a)}, b{answering(asked_b)};
+  const FakeAdminApi a{answering(asked_a)}, b{answering(asked_b)};
   Fleet fleet;
   fleet.add("a", {0}, a.url());
   fleet.add("b", {1}, b.url());
@@ -204,17 +204,19 @@ TEST_CASE("why asks the leader of the task's own partition, and names the partit
 
 TEST_CASE("stats sums what all leaders count, and says which are not counted") {
   const auto telling = [](const char* queue) {
-    return Face::Handler{[queue](const httpd::Request&) {
+    return FakeAdminApi::Handler{[queue](const httpd::Request&) {
       return json_answer(R"({"queues":[{"name":"other"},)" + std::string{queue} + "]}");
     }};
   };
-  const Face a{telling(R"({"name":"q","role":"draining","partitions":8,"leads":[0,2],"running":1,)"
-                       R"("oldest_due_ms":0,"lease_left_ms":9000,"paused":false,)"
-                       R"("states":{"running":1,"next":2},"workers":{"Mail":{"busy":1}}})")};
-  const Face b{telling(R"({"name":"q","role":"leading","partitions":8,"leads":[1],"running":2,)"
-                       R"("oldest_due_ms":120000,"lease_left_ms":8000,"paused":true,)"
-                       R"("states":{"running":2,"backoff":1},)"
-                       R"("workers":{"Mail":{"busy":3},"Image":{"idle":1}}})")};
+  const FakeAdminApi a{
+      telling(R"({"name":"q","role":"draining","partitions":8,"leads":[0,2],"running":1,)"
+              R"("oldest_due_ms":0,"lease_left_ms":9000,"paused":false,)"
+              R"("states":{"running":1,"next":2},"workers":{"Mail":{"busy":1}}})")};
+  const FakeAdminApi b{
+      telling(R"({"name":"q","role":"leading","partitions":8,"leads":[1],"running":2,)"
+              R"("oldest_due_ms":120000,"lease_left_ms":8000,"paused":true,)"
+              R"("states":{"running":2,"backoff":1},)"
+              R"("workers":{"Mail":{"busy":3},"Image":{"idle":1}}})")};
   Fleet fleet;
   fleet.add("a", {0, 2}, a.url());
   fleet.add("b", {1}, b.url());
@@ -249,7 +251,7 @@ TEST_CASE("stats and events say what to do if nobody leads") {
 }
 
 TEST_CASE("events names the partition of a lock if the queue has several") {
-  const Face a{[](const httpd::Request&) {
+  const FakeAdminApi a{[](const httpd::Request&) {
     return json_answer(R"({"events":[{"at":"2026-11-21T00:00:00Z","event":"leading",)"
                        R"("partition":0}],"next":"1"})");
   }};
