@@ -1,4 +1,4 @@
-// The admin API, the members, and what programs printed, asked from elsewhere.
+// The admin API, the members, and the output of programs, read from elsewhere.
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 namespace lictor::live {
 namespace {
 
-// Its entry among the members; null while there is none that a session holds.
+// The daemon's entry among the members; null while there is none that a session holds.
 json member(World& world, const LictorDaemon& daemon) {
   const auto entry = world.kv.get(world.member_key(daemon));
   return entry && !entry->session.empty() ? json::parse(entry->value) : json{};
@@ -80,7 +80,7 @@ TEST_CASE("a program's output is read with another host's configuration, also wh
   CHECK(follow.wait() == 0);
   CHECK(read_text(followed) == "begin\nend\n");
   REQUIRE(eventually([&] { return world.all_done(); }));
-  // Nothing in Consul knows of the task any more: all members are asked.
+  // Consul has forgotten the task by now: all members are asked.
   CHECK(lictor(b, {"logs", "x/1"}).out == "begin\nend\n");
   CHECK(lictor(b, {"logs", "x/1", "--attempt", "2"}).exit_code == 3);
   ends(lictor(b, {"logs", "x/1", "--node", b.node()}), 3, {b.node() + ": has none"});

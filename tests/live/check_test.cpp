@@ -1,4 +1,4 @@
-// What "lictor check" says of a Consul, and of what stands before it.
+// The findings of "lictor check" about a Consul, and about proxies before it.
 
 #include <thread>
 
@@ -69,7 +69,7 @@ TEST_CASE("check warns that a restart of a client agent ends leadership") {
     World world{agent};
     const auto daemon = world.leading_daemon("a");
     CHECK_FALSE(contains(check_of(*daemon), "leave_on_terminate"));
-    // And it is so: the session outlives a restart.
+    // The session does outlive a restart.
     const std::string session = world.leader_session();
     agent.stop();
     agent.start();

@@ -87,7 +87,7 @@ TEST_CASE("run --dry-run shows the partitions of a queue and this host's weight"
         "at most 20 connections to one Consul agent"});
 }
 
-// "submit --ndjson" of what say() says, until end().
+// "submit --ndjson" with the text of say() as its input, until end().
 class PipedSubmission {
  public:
   explicit PipedSubmission(const World& world)
@@ -327,7 +327,7 @@ TEST_CASE("--json prints a document for a hand-over, and for a task whose wait i
   const json asked = document(lictor(world, {"leader", "--step-down", "--no-wait", "--json"}));
   CHECK(asked.at("asked") == daemon->node());
   const auto other = world.leading_daemon("b");
-  // The other way round, and waited for.
+  // Now back to `daemon`, and the command waits.
   const json done = document(lictor(world, {"leader", "--step-down", "--json"}));
   CHECK(done.at("stepped_down") == other->node());
   CHECK(done.at("leader") == daemon->node());
@@ -385,7 +385,7 @@ TEST_CASE("each run of a schedule makes a task with an id of its own, also many 
     return ids.insert(id).second;
   };
   for (auto& ran : runs) CHECK(take(ran.get()));
-  // The last of them is done and gone.
+  // The last task is done, and its key is gone.
   world.kv.remove(world.task_key(*ids.rbegin()));
   CHECK(take(run(line)));
   const std::string record = world.kv.get(key).value().value;

@@ -1,4 +1,4 @@
-// A daemon that dies.
+// The death of a daemon.
 
 #include <doctest/doctest.h>
 
@@ -23,7 +23,7 @@ TEST_CASE("when the leader is killed in the middle of a job, the other daemon ru
   CHECK(world.journal.ended() == 7);
   const std::int64_t killed_ns = monotonic_ns();
   first->kill();
-  // Its warden ends the job, and gives the lock back after that.
+  // Its warden ends the job, and releases the lock after that.
   world.begun("t8", 2);
   CHECK_FALSE(is_alive(orphan.pid));
   CHECK_FALSE(is_alive(orphan.child));

@@ -1,5 +1,5 @@
-// What the three kinds of delivery promise when the owner is killed at each step between the claim
-// of a task and its finish.
+// The promises of the three kinds of delivery when the owner is killed at each step between the
+// claim of a task and its finish.
 
 #include <doctest/doctest.h>
 
@@ -60,7 +60,7 @@ class Case {
     }
     daemon_->kill();
   }
-  // Starts it again, and waits for the end of its task.
+  // Starts the daemon again, and waits for the end of its task.
   void go_on() {
     network_.heal();
     daemon_->start();

@@ -1,4 +1,4 @@
-// How long a lock is left alone whose holder is gone: by Consul, and by who wants it.
+// How long Consul, and waiting daemons, leave a lock alone whose holder is gone.
 
 #include <doctest/doctest.h>
 

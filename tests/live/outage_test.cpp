@@ -41,8 +41,8 @@ TEST_CASE("a job outlives three TTLs, a freeze and a restart of Consul, and runs
   CHECK(world.dead() == 0);
 }
 
-// A server that has just started answers plain reads, also those of transactions, from what it has
-// replayed so far: then there is no key "partitions".
+// A server that has just started answers plain reads, also those of transactions, from the part of
+// its log replayed so far: then there is no key "partitions".
 TEST_CASE("a restart of Consul within the lease changes nothing in a queue with partitions") {
   ConsulAgent consul;
   World world{consul};
@@ -63,7 +63,7 @@ TEST_CASE("a restart of Consul within the lease changes nothing in a queue with 
     consul.stop();
     consul.start();
     REQUIRE(eventually(leads_all));
-    // Whoever misread the number would stop its jobs within drain_timeout.
+    // A daemon that misread the number would stop its jobs within drain_timeout.
     world.submit("later" + std::to_string(i), 1001);
     CHECK(eventually([&] { return world.journal.run("later" + std::to_string(i)).has_value(); }));
   }

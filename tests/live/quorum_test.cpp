@@ -56,7 +56,7 @@ class Cluster {
       });
     });
   }
-  /// In words; each queue in the order of its times, also what the outage has stopped.
+  /// The faults in words; each queue in the order of its times, also tasks stopped by the outage.
   [[nodiscard]] std::vector<std::string> faults_of_order() const {
     std::vector<std::string> faults = journal_.lane_faults([](const Run&) { return 0; });
     const auto more = wide_journal_.lane_faults(

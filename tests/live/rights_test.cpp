@@ -1,4 +1,4 @@
-// A Consul with ACLs: the policies in consul/ grant what is needed, and no more.
+// A Consul with ACLs: the policies in consul/ grant the needed rights, and no more.
 
 #include <map>
 
@@ -36,7 +36,7 @@ TEST_CASE("a daemon and a producer with the tokens of consul/ can do their work,
   CHECK(eventually([&] { return operator_kv.has("lictor/default/members/" + daemon.node()); }));
   INFO(daemon.log());
   CHECK_FALSE(daemon.logged("Consul refused"));
-  // The producer may not touch the lock, nor the dead letters.
+  // The producer may touch neither the lock nor the dead letters.
   CHECK(producer.request("DELETE", "/v1/kv/lictor/default/leader").status == 403);
   CHECK(producer.request("GET", "/v1/kv/lictor/default/dead/bad").status == 403);
 
@@ -89,7 +89,7 @@ TEST_CASE("a daemon that may not write the number of partitions leads on, and sa
   guarded.kv.put_json("lictor/default/tasks/1", json{{"taskType", "Record"}});
   CHECK(eventually([&] { return guarded.kv.list("lictor/default/tasks/").empty(); }));
   CHECK(session() == before);
-  // So it does from its start on.
+  // The daemon does so from its start on.
   CHECK(daemon.stop() == 0);
   daemon.start();
   guarded.kv.put_json("lictor/default/tasks/2", json{{"taskType", "Record"}});

@@ -1,4 +1,4 @@
-// What a daemon tells systemd, and /readyz the rest of the world.
+// A daemon's reports to systemd, and by /readyz to others.
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -17,7 +17,7 @@
 namespace lictor::live {
 namespace {
 
-// In systemd's place: NOTIFY_SOCKET. It reads all the time, or the daemon would wait.
+// Stands in for systemd: NOTIFY_SOCKET. It reads all the time, or the daemon would wait.
 class Manager {
  public:
   explicit Manager(std::string path) : path_(std::move(path)) {

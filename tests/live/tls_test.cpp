@@ -30,8 +30,8 @@ class Authority {
   struct Pair {
     std::string certificate, key;
   };
-  // Of a server on the loopback or of a client; with 0 days it has expired. OpenSSL 3.5 makes none
-  // that ends before it begins.
+  // A certificate for a server on the loopback or for a client; with 0 days it has expired. OpenSSL
+  // 3.5 makes none that ends before it begins.
   [[nodiscard]] Pair issue(const std::string& subject, int days = 2) const {
     const std::string stem = folder_.file(name_ + "-" + subject);
     openssl({"req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",

@@ -1,5 +1,5 @@
-// What a listing costs Consul: it walks the tombstones of all that was deleted below the prefix in
-// the last quarter of an hour (core/listing.h paces its readings by that).
+// The cost of a listing to Consul: it walks the tombstones of all deletions below the prefix in the
+// last quarter of an hour (core/listing.h paces its readings by that).
 
 #include <algorithm>
 
