@@ -1,4 +1,4 @@
-// The read API and the changes, over the model of Consul, held against the OpenAPI description.
+// The read API and the changes, over the model of Consul, checked against the OpenAPI description.
 
 #include <algorithm>
 #include <set>
@@ -12,8 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-// Why `value` does not fit the schema; empty: it does. Knows what openapi.json uses of JSON Schema.
-// `open`: the schema is a part of an allOf, so that others describe the rest.
+// Why `value` does not fit the schema; empty: it does. Knows the parts of JSON Schema that
+// openapi.json uses. `open`: the schema is a part of an allOf, so that others describe the rest.
 std::string misfit(const json& document, const json& schema, const json& value, bool open = false) {
   if (schema.contains("$ref")) {
     const std::string name = schema["$ref"];
@@ -200,7 +200,7 @@ TEST_CASE("a task is submitted, cancelled, and an unknown one is not found") {
   CHECK(scene.post("/v1/tasks?queue=q", "no json").status == 400);
   const Response cancelled = scene.post("/v1/tasks/a%2F1/cancel?queue=q");
   CHECK(cancelled.status == 200);
-  // Over the loopback a change takes no token, so its answer must not tell what the task holds.
+  // Over the loopback a change takes no token, so its answer must not show the task's content.
   CHECK_FALSE(contains(cancelled.body, "taskPara"));
   CHECK(scene.post("/v1/tasks/a%2F1/cancel?queue=q").status == 404);
 }
@@ -311,7 +311,7 @@ TEST_CASE("a follower shows the leader's figures, or why it cannot") {
   }
   answers[0].body = std::string(100'000, '[');
   CHECK(scene.queue()["status"].is_null());
-  // Asked by another member it asks nobody.
+  // A request from another member makes it ask nobody.
   scene.backend.asked.clear();
   CHECK(scene.read("/v1/queues?relayed=1&queue=q")["queues"][0].is_null());
   CHECK(scene.backend.asked.empty());

@@ -1,4 +1,4 @@
-// A queue with several leaders: what they tell as one, and what is wrong with it.
+// A queue with several leaders: their merged status, and the findings about it.
 
 #include <chrono>
 
@@ -67,7 +67,7 @@ TEST_CASE("the status of several leaders is merged") {
                 "activity": {"minutes": 2, "done": [4, 6], "delay_p50_ms": [7, 5],
                              "last_minute": {"done": 6}}})"));
   CHECK(cluster::merged({}).is_null());
-  // One that lacks much is no reason to fail.
+  // A status that lacks much is no reason to fail.
   CHECK(merge("{}", R"({"leads": [1], "states": {"ready": 1}, "types": ["T"]})")["states"] ==
         json{{"ready", 1}});
 }

@@ -147,7 +147,7 @@ TEST_CASE("no id leads out of the folder, and no link is followed") {
 
 namespace {
 
-// A client of the stream. It reads until it is told not to.
+// A client of the stream. It reads until the test stops it.
 class Client : public Exchange {
  public:
   explicit Client(Request request) : request_(std::move(request)) {}
@@ -167,7 +167,7 @@ class Client : public Exchange {
     const std::lock_guard lock{mutex_};
     reads_ = false;
   }
-  // Waits until the stream has `part`; all of the stream.
+  // Waits until the stream has `part`; returns all of the stream.
   std::string until(const std::string& part) {
     for (int i = 0; i < 3000; ++i) {
       {
@@ -230,7 +230,7 @@ TEST_CASE("a client that comes back with the last id gets what it missed") {
   CHECK(contains(again, "tasks/b"));
   CHECK_FALSE(contains(again, "tasks/a"));
   CHECK_FALSE(contains(again, "event: gap"));
-  // An id of an earlier start of the daemon: everything that is kept, and that some may be missing.
+  // An id from an earlier start of the daemon gives everything kept, and that some may be missing.
   const std::string all = follow(events, "/v1/events", "1-5")->until("tasks/c");
   CHECK(contains(all, "tasks/a"));
   CHECK(contains(all, "event: gap\ndata: {\"restarted\":true}"));

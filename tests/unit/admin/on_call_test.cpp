@@ -1,4 +1,4 @@
-// What somebody on call asks of the page, over the model of Consul: many tasks at once, searches,
+// Requests of somebody on call to the page, over the model of Consul: many tasks at once, searches,
 // figures by type, findings about schedules.
 
 #include <algorithm>

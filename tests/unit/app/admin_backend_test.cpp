@@ -1,4 +1,4 @@
-// What a daemon's admin API asks Consul and the other daemons.
+// The questions of a daemon's admin API to Consul and the other daemons.
 
 #include "app/admin_backend.h"
 
@@ -149,7 +149,7 @@ TEST_CASE("why asks the leader of the task's own partition") {
   CHECK(backend.ask_leader_of("q", id_in(3), "/x").error().message == "nobody leads partition 3");
   CHECK_FALSE(backend.ask_leader_of("q", id_in(0), "/x"));  // this daemon's own
   CHECK(backend.ask_leader_of("q", "nope", "/x").error().code == ErrorCode::kNotFound);
-  // By its serialKey, whatever its id.
+  // The task is placed by its serialKey, whatever its id.
   scene.consul.put("lictor/q/tasks/" + id_in(1),
                    R"({"taskType":"T","serialKey":")" + id_in(2) + R"("})");
   CHECK(backend.ask_leader_of("q", id_in(1), "/x").value() == "c /x");

@@ -10,7 +10,7 @@
 namespace lictor::app {
 namespace {
 
-// What the program makes of arguments.
+// The result of reading arguments.
 struct Reading {
   explicit Reading(const std::vector<std::string>& words) {
     add_commands(line, program);

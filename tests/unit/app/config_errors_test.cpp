@@ -8,12 +8,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A text, where the fault in it is, and a word of what its error says.
+// A text, the place of its fault, and a word of its error.
 struct Case {
   std::string text, place, word;
 };
 
-// `start` is what the errors of all `cases` begin with.
+// `start` is the beginning of the errors of all `cases`.
 void check_all(const std::string& start, const std::vector<Case>& cases) {
   for (const auto& [text, place, word] : cases) {
     CAPTURE(text);
@@ -308,7 +308,7 @@ TEST_CASE("no two paths overlap, and no two queues share a name") {
     CHECK(error_of(text).starts_with("lictor.json:" + error));
   }
   CHECK(error_of(two(a, b)).empty());
-  // A name that begins the same is another place.
+  // A name with the same beginning is another place.
   CHECK(error_of(queue_text(R"("tasks_prefix": "task/", "dead_prefix": "task.dead/", )"
                             R"("leader_key": "task")"))
             .empty());

@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What is wrong with "http": `value`, without where it stands.
+// The error for "http": `value`, without its place.
 std::string http_error(const std::string& value, Mode mode = Mode::kDaemon) {
   const std::string error = error_of(executor_text("{\"http\": " + value + "}"), mode);
   const std::string start = "lictor.json:2: queues[0].executors.A.http";
@@ -118,7 +118,7 @@ TEST_CASE("as many tasks run at a time as the processes of a worker take") {
   const std::string worker =
       R"("A": {"worker": ["/bin/sh"], "processes": 2, "tasks_per_process": 3)";
   const std::string two = worker + R"(}, "B": {"noop": {}})";
-  // Beside other executors it has a limit of its own, where the queue has a higher one.
+  // Beside other executors it has a limit of its own, if the queue has a higher one.
   const QueueConfig shared = parsed_queue(queue_of(two, R"("concurrency": 16, )"));
   CHECK(shared.options.concurrency == 16);
   CHECK(shared.options.policy_of("A")->concurrency == 6);

@@ -303,7 +303,7 @@ TEST_CASE("a root daemon refuses a file, or a folder on its path, that others co
   REQUIRE(::chmod(file.c_str(), 0644) == 0);
   REQUIRE(::chown(file.c_str(), 12345, 0) == 0);
   CHECK(contains(refused(file), file + " belongs to another user than root"));
-  request.mode = Mode::kClient;  // which starts nothing
+  request.mode = Mode::kClient;  // a client starts nothing
   CHECK(load_config(request)->warnings.size() == 1);
   request.mode = Mode::kDaemon;
   request.refuse_untrusted = false;
@@ -364,7 +364,7 @@ TEST_CASE("a root daemon refuses a program that others could change") {
   REQUIRE(::chmod(below.c_str(), 0755) == 0);
   REQUIRE(::chmod(program.c_str(), 0777) == 0);
   CHECK_FALSE(refused(program).empty());
-  // What runs as another user may be that user's.
+  // A program that runs as another user may be that user's.
   REQUIRE(::chmod(program.c_str(), 0755) == 0);
   const passwd* const nobody = ::getpwnam("nobody");
   REQUIRE(nobody != nullptr);

@@ -28,7 +28,7 @@ TEST_CASE("a member's digests of its configuration hold no token and no password
   CHECK_FALSE(contains(told, "s3cret"));
 }
 
-// The build holds the other defaults against the manual.
+// The build checks the other defaults against the manual.
 TEST_CASE("unset settings are derived from the others") {
   const Config plain = parsed(queue_text(""));
   CHECK(plain.queues[0].options.renew_interval == 5s);

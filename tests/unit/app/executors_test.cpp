@@ -116,7 +116,7 @@ TEST_CASE("too deeply nested parameters never reach an executor") {
   const std::string record = R"({"taskPara": )" + deep + "}";
   const auto asks = [](const Context& context) { static_cast<void>(context.task()); };
   CHECK_THROWS(Run(asks, record));
-  // One that asks again is told again; one that does not ask has nothing to do with it.
+  // A repeated request fails again; a job that does not ask is not affected.
   const Run stubborn{[](const Context& context) {
                        CHECK_THROWS(static_cast<void>(context.task()));
                        CHECK_THROWS(static_cast<void>(context.task()));

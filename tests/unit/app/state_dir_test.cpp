@@ -84,7 +84,7 @@ int end_of(pid_t pid) {
   return status;
 }
 
-// As a daemon leaves it that is killed together with its warden.
+// Leaves the lock file of a daemon that is killed together with its warden.
 void leave_lock(const unit::TemporaryFolder& folder) {
   const pid_t daemon = fork();
   if (daemon == 0) {
@@ -143,7 +143,7 @@ TEST_CASE("jobs left in a pid namespace of their own are killed, too") {
   CHECK(contents("/proc/" + inner + "/environ").empty());  // gone, or a zombie
 }
 
-// Asks on the loop, as a signal does.
+// Requests a reload on the loop, as a signal does.
 void ask(runtime::Loop& loop, Reloader& reloader) {
   REQUIRE(loop.post([&] { reloader.request(); }));
 }

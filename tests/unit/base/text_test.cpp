@@ -184,7 +184,7 @@ TEST_CASE("text that is not padded base64 of the standard alphabet is refused") 
   }
 }
 
-// Two parsers read a record, one that is fast and one that tells what is wrong.
+// Two parsers read a record: a fast one, and one that finds the fault.
 TEST_CASE("an object is taken exactly when nlohmann parses it") {
   const std::string deep(2'000, '[');
   const std::string long_text(20'000, 'x');

@@ -23,7 +23,7 @@ CheckOptions::Queue queue() {
   return {"q", wire::Layout::under("lictor/", "q"), {}, {"serfHealth"}};
 }
 
-// What check prints of the queue. `serves`: for a daemon with this configuration.
+// The output of check for the queue. `serves`: for a daemon with this configuration.
 std::string checked(net::Transport& consul, bool serves = false,
                     const CheckOptions::Queue& known = queue(), const std::string& node = "node") {
   Store store{consul};
@@ -67,7 +67,7 @@ TEST_CASE("a daemon takes 32 connections at most, and check says what follows fo
       "turns on 16, so it sees a new task within about 2s and other changes within about 6s");
 }
 
-// A Consul that lets nothing be read or written.
+// A Consul that allows no read and no write.
 struct Denying : ModelConsul {
   Denying() {
     refuse = [](const net::Request& request) -> std::optional<http::Response> {
@@ -139,7 +139,7 @@ TEST_CASE("check shows the daemons' findings, and by their executors the types t
   CHECK(contains(text, R"(1 task of a type without an executor on b: "Odd" (1))"));
   CHECK(contains(text, "2 dead letters: 2 of Mail: exit status 1"));
   CHECK(contains(text, "1 task failed and will be tried again: 1 of Mail: exit status 7; "));
-  // The leader's executors count, not those of the file that the check was given.
+  // The leader's executors count, not those of the file given to the check.
   const std::string with_file = checked(consul, true, queue_of({"Odd"}));
   CHECK(contains(with_file, R"(without an executor on b: "Odd" (1))"));
   CHECK(contains(with_file, R"(b lacks what this configuration has: "Odd")"));

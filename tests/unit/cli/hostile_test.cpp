@@ -1,5 +1,5 @@
-// Whatever other people write into Consul, a log or an answer: no command lets it act on a terminal
-// or pass for a line of ours.
+// Hostile text from other people in Consul, a log or an answer: no command lets it act on a
+// terminal or look like a line of ours.
 
 #include <unistd.h>
 
@@ -23,13 +23,13 @@ using namespace std::chrono_literals;
 constexpr const char* kEscapes =
     "e\x1b[2J\x1b]0;t\x07\x1bP\u009b1m\u0085\u00ad\u061c\u180e\u200b\u200d\u200e\u200f\u2028\u2029"
     "\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff\ufff9\U000e0041\x7f\t\r\b";
-// In a place that shows several lines as they are.
+// For a place that shows several lines as they are.
 const std::string kEvilLines = std::string{kEscapes} + std::string(1, '\0') + "\nsecond line";
-// In a place that shows one.
+// For a place that shows one line.
 const std::string kEvil = std::string{kEscapes} + std::string(1, '\0') + "\nFORGED line";
 const std::string kEvilBytes = kEvilLines + "\xff\xc3\xed\xa0\x80\xf4\x90\x80\x80";
 
-// What of `text` would act on a terminal; empty: nothing. Knows nothing of how lictor finds it.
+// The part of `text` that would act on a terminal; empty: none. Shares no code with lictor's check.
 std::string acting_part(const std::string& text) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -50,7 +50,7 @@ std::string acting_part(const std::string& text) {
   return {};
 }
 
-// Without the escapes that a colour terminal gets from us, none of which is in kEscapes.
+// Removes the escapes that a colour terminal gets from us, none of which is in kEscapes.
 std::string without_ours(std::string text) {
   for (const std::string ours :
        {"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\r\x1b[K"}) {
@@ -100,7 +100,7 @@ json letter(const char* record_field) {
 
 enum class Lead { kHeld, kFree, kDivided };
 
-// What a daemon of ours would hold as sessions and keys, with all that can be told by others.
+// Writes the sessions and keys of a daemon of ours, with hostile text wherever others can write.
 void fill(ModelConsul& consul, const std::string& url, Lead lead) {
   const std::string session = consul.session();
   const json member{{"node", kEvil},    {"host", host_name()}, {"pid", kEvil},  {"admin", {url}},
@@ -279,7 +279,7 @@ bool tells_of_leaders(const Case& command) {
   return false;
 }
 
-// Runs one command, and looks at all that it says.
+// Runs one command, and checks all of its output.
 void run(const Case& command, ModelConsul& consul, bool json_output, Terminal terminal) {
   if (command.before) command.before(consul);
   Stage stage{consul, json_output, terminal};

@@ -64,7 +64,7 @@ TEST_CASE("leader shows the start of leadership and the start of the daemon") {
   const json document = json::parse(shown(since, true));
   CHECK(document.at("started") == "2026-11-20T00:00:00Z");
   CHECK(document.at("since") == "2026-11-21T00:00:00Z");
-  // As whoever wrote the key by hand may leave it out.
+  // A key written by hand may lack the field.
   CHECK_FALSE(contains(shown("", false), "leads     "));
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("with a leader, an empty list of members is explained") {
   const Printed led = printed(consul, "members");
   CHECK(contains(led.err, "no members in queue \"q\" (lictor/q/members/), though a leads: "));
   CHECK_FALSE(contains(led.err, "start one"));
-  // Also to who asks its leader.
+  // Also when a command asks its leader.
   CHECK(contains(printed(consul, "why 7").err, "the leader, a, is not among the members"));
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("an admin API on the loopback is asked on its own host; elsewhere the 
   CHECK(contains(why_not({}), "switched off"));
 }
 
-// --- What the leader knows and Consul does not, and what is said of one that does not answer
+// --- The leader's knowledge beyond Consul, and commands whose leader does not answer
 
 namespace {
 

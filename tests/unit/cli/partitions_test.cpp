@@ -1,4 +1,4 @@
-// A queue of several partitions, as the commands show it.
+// A queue with partitions, as the commands show it.
 
 #include <atomic>
 
@@ -21,12 +21,12 @@ std::string lock_key(std::uint32_t partition) {
   return "lictor/q/leader/8/" + std::to_string(partition);
 }
 
-// A queue of eight partitions.
+// A queue with eight partitions.
 class Fleet {
  public:
   Fleet() { consul.put("lictor/q/partitions", std::to_string(kCount)); }
 
-  // A member that leads these. `url`: of its admin API.
+  // Adds a member that leads these. `url`: of its admin API.
   std::string add(const std::string& node, const cluster::Partitions& partitions,
                   const std::string& url = {}) {
     const std::string session = consul.session();
@@ -44,7 +44,7 @@ class Fleet {
   ModelConsul consul;
 };
 
-// An id of a task in that partition.
+// The id of a task in that partition.
 std::string id_in(std::uint32_t partition) {
   for (int i = 0;; ++i) {
     std::string id = "t" + std::to_string(i);
@@ -194,7 +194,7 @@ TEST_CASE("why asks the leader of the task's own partition, and names the partit
   const Printed free = printed(fleet.consul, "why " + id_in(3));
   CHECK(contains(free.out, "nobody leads partition 3 of queue \"q\""));
   CHECK(contains(free.err, "as far as Consul knows; nobody leads partition 3"));
-  // By its serialKey, whatever its id.
+  // The task is placed by its serialKey, whatever its id.
   fleet.consul.put("lictor/q/tasks/" + id_in(3),
                    R"({"taskType":"T","serialKey":")" + id_in(0) + R"("})");
   Stage serial{fleet.consul};

@@ -24,7 +24,7 @@ struct Told {
   [[nodiscard]] std::string error() const { return code ? "" : code.error().message; }
 };
 
-// `words` of "schedule".
+// Runs `words` of "schedule".
 Told tell(net::Transport& consul, std::vector<std::string> words, bool as_json = false,
           std::map<std::string, LocalSchedule> configured = {}) {
   Stage stage{consul, as_json};
@@ -196,7 +196,7 @@ TEST_CASE("pause and resume are refused if the configuration sets the opposite")
   CHECK(contains(tell(consul, {"pause", "ours"}, false, {{"ours", {"/etc/l.json", false}}}).error(),
                  "is not paused: /etc/l.json sets \"paused\": false for it"));
   CHECK(tell(consul, {"pause", "ours"}, false, {{"ours", {"/etc/l.json", {}}}}).err.empty());
-  // Another client's is not the configuration's, whatever its name.
+  // Another client's schedule is not the configuration's, whatever its name.
   consul.put(key, paused(kNightly));
   const Told other = tell(consul, {"resume", "ours"}, false, {{"ours", {"/etc/l.json", true}}});
   CHECK(contains(other.out, "is resumed"));

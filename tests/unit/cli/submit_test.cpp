@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What "submit --ndjson" makes of these lines.
+// The result of "submit --ndjson" with these lines.
 Result<int> submit_lines(Scene& scene, const std::string& lines) {
   const unit::TemporaryFolder folder;
   const std::string path = folder.path() + "/tasks.ndjson";
@@ -237,7 +237,7 @@ TEST_CASE("a record that could not be claimed is not written") {
   CHECK(refusal_of(new_task(text, kNow, ids)).code == ErrorCode::kTooLarge);
 }
 
-// --- What stands on the command line comes to where it belongs (refused: command_line_test.cpp)
+// --- Arguments reach their targets (refusals: command_line_test.cpp)
 
 std::string value_at(ModelConsul& consul, const std::string& key) {
   const auto entry = Store(consul).get(key).value();

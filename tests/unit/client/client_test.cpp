@@ -191,7 +191,7 @@ TEST_CASE("a pause is read as the daemon reads it") {
   CHECK_FALSE(read_pause("").paused);
 }
 
-// What Consul answers, and a queue of it.
+// A queue, and the answers of its Consul.
 struct Followed {
   explicit Followed(std::deque<http::Response> replies) : consul(std::move(replies)) {}
   Result<Ending> follow(std::optional<Duration> timeout = {}, std::uint64_t index = 9) {

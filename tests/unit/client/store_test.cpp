@@ -121,8 +121,8 @@ TEST_CASE("an empty listing differs from one that may not be read") {
   CHECK(Store{filtered}.list("t/")->hidden);
 }
 
-// A server that starts again leads before it has read the whole of its log, and answers what is not
-// to be consistent from what it has read: 3,584 of 30,000 tasks (Consul 1.8.7).
+// A server that starts again leads before it has read the whole of its log, and answers requests
+// that need not be consistent from the part it has read: 3,584 of 30,000 tasks (Consul 1.8.7).
 TEST_CASE("a listing is consistent") {
   FakeConsul consul{{reply(404, "", 5), reply(404, "", 5)}};
   REQUIRE(Store{consul}.list("t/"));
@@ -280,8 +280,8 @@ TEST_CASE("a refused or untried change is never in doubt") {
   const auto stale = [] {
     return reply(409, txn_error(0, "failed index check for key, current modify index 8 != 7"));
   };
-  // What became of the first 32 cannot be read any more; that of the reading, too, the reply is
-  // lost, leaves no doubt of the other 8.
+  // The outcome of the first 32 cannot be read any more, since the reply to that reading is lost,
+  // too; that leaves no doubt of the other 8.
   Scene sent{{undelivered(Delivery::kLost), undelivered(Delivery::kLost, "reset")}};
   const BulkResult lost = change_many(sent.queue, tasks(40), sent.plan, {}, 1);
   REQUIRE(lost.refused.size() == 40);
@@ -289,7 +289,7 @@ TEST_CASE("a refused or untried change is never in doubt") {
     CHECK(error.code == (std::stoi(id) < 32 ? ErrorCode::kTimeout : ErrorCode::kUnavailable));
     CHECK(contains(error.message, "reset"));
   }
-  // Both are refused, one after the other, and what the matter is cannot be read.
+  // Both are refused, one after the other, and the reason cannot be read.
   Scene changed{{stale(), stale(), undelivered(Delivery::kLost, "reset")}};
   const BulkResult refused = change_many(changed.queue, tasks(2), changed.plan, {}, 1);
   CHECK(changed.consul.all_asked());

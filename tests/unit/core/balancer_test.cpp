@@ -48,9 +48,9 @@ class Fleet {
     members_[id] = {id, weight, false};
     changed();
   }
-  // It gives everything back, as on SIGTERM.
+  // Stops the host, which gives everything back, as on SIGTERM.
   void stop(const std::string& id) { leave(id, false); }
-  // Its session lives on until its TTL is over, and then bars its locks.
+  // Loses the host: its session lives on until its TTL is over, and then bars its locks.
   void lose(const std::string& id) {
     if (!is_up(id)) return;
     hosts_[id] = {};
@@ -235,7 +235,7 @@ std::vector<std::string> names(std::size_t count) {
   return all;
 }
 
-// Of the hosts' numbers of partitions: the largest less the smallest.
+// The largest of the hosts' numbers of partitions less the smallest.
 std::size_t spread(Fleet& fleet, const std::vector<std::string>& hosts) {
   std::size_t least = SIZE_MAX, most = 0;
   for (const std::string& host : hosts) {
@@ -366,7 +366,7 @@ struct Giver {
   std::optional<std::uint32_t> given(Duration later = {}) {
     return balancer.to_hand_over(now + later);
   }
-  // What a gives now becomes free, and then that member's.
+  // The partition that a gives now becomes free, and then that member's.
   void move(const std::string& to, Duration taken_after) {
     const std::uint32_t partition = given().value();
     view.owners[partition] = "";
@@ -409,7 +409,7 @@ TEST_CASE("partitions above the share are handed over one at a time, when the fl
   a.show(900ms);
   const auto second = a.given();
   REQUIRE(second);
-  // Nobody takes it.
+  // No member takes it.
   a.view.owners[*second] = "";
   a.show(1s);
   CHECK_FALSE(a.given(9s));
@@ -417,7 +417,7 @@ TEST_CASE("partitions above the share are handed over one at a time, when the fl
   const auto third = a.given(10s);
   REQUIRE(third);
   CHECK(third != second);
-  // A change of the fleet does not stop what was begun, but what comes next.
+  // A change of the fleet does not stop a move that has begun, but the next one.
   a.view.members.push_back({"d"});
   a.show(10s);
   CHECK(a.given() == third);
@@ -543,7 +543,7 @@ TEST_CASE("a partition that stays with its host for now does not keep others fro
   REQUIRE(second);
   CHECK(second != first);
   CHECK(giver.balancer.next_deadline(giver.now) <= giver.now + 1min);
-  // One without jobs goes first.
+  // A partition without jobs goes first.
   Giver busy;
   busy.now += 10min;
   busy.view.jobs.assign(9, 0);

@@ -1,4 +1,4 @@
-// What operators ask for by the control key: pauses and step-downs, also over a change of leader.
+// The operators' requests in the control key: pauses and step-downs, also over a change of leader.
 
 #include <doctest/doctest.h>
 

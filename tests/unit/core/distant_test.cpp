@@ -1,4 +1,4 @@
-// What is due much later is not kept in memory, and starts in time all the same.
+// Tasks due much later are not kept in memory, and start in time all the same.
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@ using Kind = Reason::Kind;
 
 constexpr int kLongList = 200;
 
-// At work on a long list, all of it for tomorrow.
+// A leader at work on a long list, all of it for tomorrow.
 struct Distant : Alone {
   explicit Distant(QueueOptions options = options_of("a")) : Alone(std::move(options)) {
     all_end_after(1ms);
@@ -31,7 +31,7 @@ struct Distant : Alone {
   std::vector<Reason> why(const std::string& id) {
     return daemon.queue->why(cluster.now, "tasks/" + id);
   }
-  // When the job of the only task that was started was started.
+  // The start of the job of the only task that was started.
   std::optional<Instant> started_at() {
     for (const auto& logged : daemon.log) {
       if (std::holds_alternative<StartJob>(logged.effect)) return logged.at;

@@ -1,4 +1,4 @@
-// What is written with a task's end, and what is kept of it.
+// The writes at a task's end, and the kept results.
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ JobPlan writing(std::vector<KvWrite> writes, std::string result = {}) {
   return JobPlan{10ms, JobEnding::kDone, {}, std::move(writes), std::move(result)};
 }
 
-// What is kept of a finished task.
+// The kept result of a finished task.
 nlohmann::json kept(const Alone& a, const std::string& id) {
   const dev::KvRecord* record = a.cluster.store.find("done/" + id);
   REQUIRE(record != nullptr);
@@ -243,7 +243,7 @@ TEST_CASE("tasks claimed ahead are given back when the queue is paused, and not 
     Alone a{options};
     for (const char* id : {"1", "2", "3", "4"}) a.cluster.put(id);
     a.cluster.run_for(1s);
-    // Not where a lost owner would end it.
+    // Not if a lost owner would end it.
     CHECK(a.cluster.store.task("tasks/3")->stamp.taken == (delivery == Delivery::kAtLeastOnce));
     a.cluster.pause_and_run(true, 1s);
     for (const char* id : {"2", "3", "4"}) {

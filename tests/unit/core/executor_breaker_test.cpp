@@ -1,4 +1,4 @@
-// What the host could not even start: no attempt, no hurry, and nothing passes it that may not.
+// Jobs that the host could not even start: no attempt, no hurry, and no task overtakes wrongly.
 
 #include <doctest/doctest.h>
 

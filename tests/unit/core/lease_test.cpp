@@ -73,7 +73,7 @@ TEST_CASE("a release that is older than the holder who was seen is not the relea
   two.cluster.store.control(false, "please");
   REQUIRE(two.until_leader(*two.b) < 1s);
   two.cluster.run_for(1s);
-  // A server that lags shows a, who waits, the release by a itself.
+  // A server that lags shows the waiting daemon a the release by a itself.
   LeaderRead old = two.cluster.store.serve(two.cluster.now, ReadLeader{{}, true, 0});
   old.session.clear();
   old.released = true;

@@ -1,5 +1,5 @@
-// What counts as a lost owner, how a task that may kill its host is kept apart, that what is given
-// back keeps its place; lost requests, lost replies, rogue writers.
+// Lost owners, tasks kept apart because they may kill their host, and the place of tasks given
+// back; lost requests, lost replies, rogue writers.
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ QueueOptions short_lease() {
   return options;
 }
 
-// A task whose owners were lost so often already, as they left it.
+// Writes a task that has lost so many owners already.
 void put_lost(Cluster& cluster, const std::string& id, std::uint32_t lost) {
   Task& task = cluster.make(id);
   task.stamp.taken = true;
@@ -164,7 +164,7 @@ TEST_CASE("a task written again while its unreadable forerunner is being buried 
   };
   a.cluster.store.write("tasks/1", "{");
   a.cluster.run_for(50ms);
-  a.cluster.remove_and_run("tasks/1", 200ms);  // refused; the reading that tells why is on its way
+  a.cluster.remove_and_run("tasks/1", 200ms);  // refused; the reading that shows why is on its way
   a.cluster.put_and_run("1", 2s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
   CHECK(a.cluster.store.dead.empty());
@@ -181,7 +181,7 @@ TEST_CASE("a task that took the name of an unreadable one waits for those listed
          [](const Effect& e) { return std::holds_alternative<FetchTasks>(e); });
   a.cluster.put("1");
   a.cluster.put("2");
-  // It is found when it is looked up what became of the burial; the one before it is read slowly.
+  // The look at the burial's outcome finds it; the one before it is read slowly.
   a.cluster.run_for(2s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
   a.end_and_run("tasks/1", 1s);

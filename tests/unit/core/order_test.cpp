@@ -1,4 +1,4 @@
-// Which task runs when, and what becomes of its attempt.
+// The order of tasks, and the fate of their attempts.
 
 #include <doctest/doctest.h>
 
@@ -107,7 +107,7 @@ TEST_CASE("a start says how long the task waited, and how late it is") {
 TEST_CASE("the finishes of the last tasks do not wait for those before them") {
   Alone a{options_with([](QueueOptions& o) { o.concurrency = 64; })};
   a.cluster.exclusive = false;
-  // One ends first, and Consul takes long over it.
+  // One job ends first, and Consul takes long over its end.
   a.cluster.plan = [](const Task& task) {
     return JobPlan{task.key == "tasks/1" ? 10ms : 12ms, JobEnding::kDone, {}};
   };

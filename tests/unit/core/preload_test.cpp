@@ -112,7 +112,7 @@ TEST_CASE("of tasks that are due together the first in order are claimed ahead")
   CHECK(a.cluster.started == Keys{"tasks/d", "tasks/c", "tasks/b", "tasks/a"});
 }
 
-// Only where none that are due would start the sooner, and not for long.
+// Only if no due task would start sooner, and not for long.
 TEST_CASE("of many tasks due together the last starts before the first end is written") {
   constexpr int kAtOnce = 200;
   struct Case {

@@ -1,5 +1,5 @@
-// What happens to a key while something of ours is under way for it, and what a lane, the control
-// key and a flood of expiries do to the other tasks.
+// Events of a key while a request of ours is under way for it, and the effect of a lane, the
+// control key and a flood of expiries on the other tasks.
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-// How the leader learns of tasks: names by a watch, values in batches, in generations; and what
-// that takes of Consul and of the link.
+// How the leader learns of tasks: names by a watch, values in batches, in generations; and the cost
+// of that to Consul and the link.
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ QueueOptions wide() {
   return options;
 }
 
-// At work on a list of which nothing is due soon.
+// A leader at work on a list of which nothing is due soon.
 struct Reading : Alone {
   explicit Reading(QueueOptions options = wide()) : Alone(std::move(options)) {
     cluster.exclusive = false;
@@ -37,7 +37,7 @@ struct Reading : Alone {
       lane_of[task.key] = task.serial_key;
     }
   }
-  // How many started before one of their serialKey that was written before them.
+  // The number of tasks that started before an earlier one of their serialKey.
   int overtaken() {
     std::map<std::string, std::size_t> place;
     for (std::size_t i = 0; i < written.size(); ++i) place[written[i]] = i;

@@ -1,5 +1,5 @@
-// Recurring tasks of the configuration: the leader keeps what is stored as its configuration has
-// it.
+// Recurring tasks of the configuration: the leader keeps the stored schedule as its configuration
+// says.
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 namespace lictor::core::test {
 namespace {
 
-// With all that the configuration says of it.
+// A schedule with all fields of its configuration.
 std::shared_ptr<const Definition> worded(seconds interval, const std::string& text) {
   return every(interval, [&](Definition& definition) { definition.configured = text; });
 }
@@ -30,7 +30,7 @@ void reload(Alone& a, const QueueOptions& options) {
   a.cluster.reload(a.daemon, a.daemon.options);
 }
 
-// That it is as the configuration with this text has it.
+// Whether the stored schedule is that of the configuration with this text.
 bool says(const Schedules& a, const std::string& text) {
   return a.stored().configured.find('"' + text + '"') != std::string::npos;
 }

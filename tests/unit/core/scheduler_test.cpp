@@ -205,7 +205,7 @@ TEST_CASE("a clock that is set back across a tick makes no second task") {
   CHECK(a.made() == std::vector{id(60s)});
   a.run_to(151s);
   CHECK(a.made() == std::vector{id(60s), id(120s)});
-  // A clock that was wrong by a year: what it wrote is told.
+  // A clock was wrong by a year: a fact reports its lastTick.
   a.cluster.store.put_schedule(
       "t", every(60s, [](Definition& d) { d.last_tick = kFirst + std::chrono::hours{24 * 365}; }));
   a.cluster.run_for(5min);
@@ -217,7 +217,7 @@ TEST_CASE("a clock that is set back across a tick makes no second task") {
   a.cluster.run_for(2min);
   CHECK(std::any_of(a.cluster.store.ticks.begin(), a.cluster.store.ticks.end(),
                     [](const auto& tick) { return tick.first.starts_with("t/"); }));
-  // So is a clock that is set back by much: both wait until it has caught up.
+  // A clock that is set back by much is reported, too: both wait until it has caught up.
   a.cluster.step_clock(a.daemon, -1h);
   a.cluster.run_for(1s);
   CHECK(count(a.daemon, Fact::Kind::kScheduleAhead) == 3);
@@ -311,7 +311,7 @@ TEST_CASE("a tick of the pause is missed, however soon the schedule is resumed")
   CHECK(a.skipped(Fact::Kind::kTicksMissed) == 4);
   a.run_to(52s);
   CHECK(a.made() == std::vector{id(50s)});
-  // One that is due as the pause ends is made.
+  // A tick that is due as the pause ends is made.
   a.put_and_run_to("s", paused(true), 59s + 950ms);
   a.put_and_run_to("s", paused(false), 62s);
   CHECK(a.made() == std::vector{id(50s), id(60s)});

@@ -63,7 +63,7 @@ struct Table {
     table.move(entry, S::kEnding);
     table.bury(entry, entry.index, Instant{});
   }
-  // As the dispatcher does: what is blocked is passed.
+  // Takes a task as the dispatcher does: a blocked one is passed.
   std::string take() {
     while (TaskEntry* entry = table.waiting_order().first_ready()) {
       if (table.waiting_order().lane_holder(*entry) == nullptr) {

@@ -129,7 +129,7 @@ Effect last(const Effects& out) {
   return std::get<Effect>(out.back());
 }
 
-// The index from which it asks again when that was the answer.
+// The index from which it asks again after that answer.
 template <class Ask, class Watch, class Reply>
 std::uint64_t index_after(Watch& watch, Reply reply, Instant& now, Effects& out) {
   reply.request = last<Ask>(out).request;

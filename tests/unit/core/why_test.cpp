@@ -1,4 +1,4 @@
-// Every reason that keeps a task from running is told, from what the core decides by.
+// Every reason that keeps a task from running, from the facts by which the core decides.
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ struct Asked : Alone {
   std::vector<Reason> why(const std::string& id) {
     return daemon.queue->why(cluster.now, "tasks/" + id);
   }
-  // The reasons that were given, in order.
+  // The given reasons, in order.
   std::vector<Kind> kinds(const std::string& id) {
     std::vector<Kind> found;
     for (const Reason& reason : why(id)) found.push_back(reason.kind);

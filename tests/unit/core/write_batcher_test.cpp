@@ -53,7 +53,7 @@ struct Fixture {
   void add(const std::vector<Write>& writes) {
     for (const Write& write : writes) commits.add(kNow, write);
   }
-  // What is sent now.
+  // The transactions sent now.
   std::vector<Commit> send(Instant now = kNow) {
     Effects out;
     commits.on_time(now, out);
@@ -92,7 +92,7 @@ struct Fixture {
 Committed rejected(const Commit& commit, std::vector<Committed::Failure> failures) {
   return {commit.request, Outcome::kRejected, 0, std::move(failures), {}};
 }
-// As a whole.
+// The refusal of a whole transaction.
 Committed refused(const Commit& commit, OpFailure why) {
   return rejected(commit, {{Committed::kFence, why, Committed::Part::kTask, "no"}});
 }
@@ -494,7 +494,7 @@ TEST_CASE("a transaction refused for its size goes again in halves, at once") {
   REQUIRE(quarters.size() == 2);
   for (const Commit& commit : quarters) CHECK(f.reply(applied(commit)).settled.size() == 2);
   CHECK(f.commits.idle());
-  // What comes later is no larger than what passed.
+  // Later transactions are no larger than the one that passed.
   for (int i = 0; i < 8; ++i) f.commits.add(kNow, finish("k" + std::to_string(i)));
   CHECK(f.send().at(0).ops.size() < 4);
 }
@@ -565,7 +565,7 @@ TEST_CASE("a dead letter whose name is taken gets one by the index of what it en
   CHECK(sent.ops.size() == 2);
   const std::string index = std::to_string(letter_of(sent).index);
   CHECK(letter_of(sent).name_end() == "," + index);
-  // Somebody's task has such an id, and died.
+  // A task of another client has such an id, and died.
   f.reply(taken(sent));
   sent = f.send_one();
   CHECK(letter_of(sent).name_end() == "," + index + "," + index);

@@ -1,5 +1,5 @@
-// The oddities of Consul that lictor must live with, in the order of consul.md: those that need
-// time, a seed or a large body. tests/live/model_test.cpp holds all others against a real agent, by
+// Consul's peculiarities that lictor must live with, in the order of consul.md: those that need
+// time, a seed or a large body. tests/live/model_test.cpp compares all others with a real agent, by
 // random scripts.
 
 #include "dev/model.h"

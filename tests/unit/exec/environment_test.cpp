@@ -99,7 +99,7 @@ TEST_CASE("a parameter that no variable can hold is left out") {
   CHECK(with_record("no JSON").size() == 7);
 }
 
-// As many as a value of Consul's holds. Each searched among all took 24 s, and the lease with it.
+// As many as a value of Consul's holds. Searching each among all took 24 s, longer than a lease.
 TEST_CASE("a record full of parameters takes no longer than as many in small records") {
   using std::chrono::steady_clock;
   constexpr int kParameters = 60'000, kRecords = 60;

@@ -230,7 +230,7 @@ TEST_CASE("http: a request that the receiver closes unread was hardly taken") {
     getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
     std::thread receiver{[&] {
       const UniqueFd connection{accept(listener.get(), nullptr, nullptr)};
-      // Closed before the request is there, it would end in order, and a client could not tell.
+      // If it closed before the request comes, it would end in order, and a client could not tell.
       pollfd request{connection.get(), POLLIN, 0};
       poll(&request, 1, 10'000);
       const linger at_once{reset ? 1 : 0, 0};
@@ -250,7 +250,7 @@ TEST_CASE("http: a request that the receiver closes unread was hardly taken") {
       CHECK((unsent || (exit.ending == Ending::kRetry && exit.taken == JobTaken::kHardly)));
     }
   }
-  // It read everything, so it may have been carried out.
+  // The server read everything, so the request may have been carried out.
   const Exit read = end_against([](const Received&, Connection& c) { c.close_when_done(); });
   CHECK(read.ending == Ending::kRetry);
   CHECK(read.taken == JobTaken::kYes);
@@ -299,7 +299,7 @@ TEST_CASE("http: a kept connection that closes before the reply gets the request
     CHECK(exit.ending == Ending::kRetry);
     CHECK(contains(exit.error, "closed the kept connection before it replied"));
     CHECK(server.requests().size() == 2);
-    // It read everything, so it may have been carried out.
+    // The server read everything, so the request may have been carried out.
     CHECK(exit.taken == (way == Way::kEnds ? JobTaken::kYes : JobTaken::kHardly));
   }
 }
@@ -361,7 +361,7 @@ TEST_CASE("http: a receiver that refuses a token from a file may accept the next
 }
 
 TEST_CASE("http: an endless reply is read in part, and no further") {
-  // Each writes until the client has closed the connection.
+  // Each server writes until the client has closed the connection.
   const Exit body = end_against([](const Received&, Connection& c) {
     c.write("HTTP/1.1 200 OK\r\n\r\n");
     for (int i = 0; i < 4096; ++i) c.write(std::string(4096, 'x'));
@@ -489,7 +489,7 @@ TEST_CASE("http: a CA file that is replaced soon counts, and the old one no more
   call.trusted_for = 1s;
   Client client{std::move(call)};
   std::uint64_t attempts = 0;
-  // It is connected to, and does not answer to a POST.
+  // The receiver is connected to, and does not answer a POST.
   const auto trusted = [&] {
     const Exit exit = client.run(attempt(++attempts), boot_now() + 300ms);
     return exit.error.find("certificate") == std::string::npos;

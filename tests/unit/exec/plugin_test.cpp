@@ -11,7 +11,7 @@
 namespace lictor::exec::test {
 namespace {
 
-// A copy that nobody else may write, whatever the umask of the build.
+// A copy that no other user may write, whatever the umask of the build.
 std::string built(const std::string& kind) {
   static const TemporaryFolder dir;
   const std::string copy = dir / kind + ".so";

@@ -235,7 +235,7 @@ TEST_CASE("processes that a job leaves in the background are gone when its end i
   const auto leave = [&](std::uint64_t id, const std::string& how) {
     const std::string file = rig.dir / std::to_string(id);
     CAPTURE(how);
-    // It holds the output open, too.
+    // The job holds the output open, too.
     CHECK(rig.run(shell(how + "\nwhile ! test -s $1; do sleep 0.01; done", {file}), attempt(id))
               .ending == Ending::kDone);
     CHECK(gone(pid_in(file)));
@@ -324,7 +324,7 @@ TEST_CASE("a log that cannot be written is a warning, never a failure of the job
                                       "but its output is lost");
   CHECK(options.active_logs->newest_error() ==
         "cannot open " + (rig.dir / "file") + "/oracle/7.1.1001.log: Not a directory");
-  // A job that prints nothing proves nothing; one whose output is kept ends the trouble.
+  // A job that prints nothing proves nothing; a job whose output is kept ends the trouble.
   options.argv = {"/bin/true"};
   CHECK(rig.run(options, attempt(2)).ending == Ending::kDone);
   CHECK_FALSE(options.active_logs->newest_error().empty());
@@ -391,7 +391,7 @@ TEST_CASE("a hand-over that is lost because its directory is gone is not passed 
   const Exit lost = rig.of(1);
   CHECK(lost.ending == Ending::kRetry);
   CHECK(lost.error.find("the directory of LICTOR_COMMIT is gone") == 0);
-  // The next finds one.
+  // The next attempt finds a directory.
   rig.start(*runner, 2);
   CHECK(rig.of(2).commit == "[1]\n");
 }

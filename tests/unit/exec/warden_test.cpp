@@ -18,7 +18,7 @@
 namespace lictor::exec::test {
 namespace {
 
-// Says that it is up, then shows that it lives, for ever.
+// Says that it is up, then writes a heartbeat for ever.
 const std::string kHeartbeat = "echo $$ > $1; while :; do echo beat >> $2; sleep 0.01; done";
 
 ProcessOptions leased(std::vector<std::string> argv, LeaseSlot slot = 0,
@@ -86,7 +86,7 @@ TEST_CASE("a lease that is extended goes on, and a store on the board is enough 
   const pid_t job = pid_in(rig.dir / "pid");
   const Instant second = first + 500ms;
   const bool told = rig.board.extend(3, second, 100ms);
-  // On a machine so busy that it came too late, this test shows nothing.
+  // If the machine was so busy that the store came too late, this test shows nothing.
   if (told || rig.has(1)) return;
   CHECK_FALSE(rig.board.extend(3, second, 100ms));
   CHECK(rig.of(1).error.starts_with("stopped since the lease ran out: killed by"));
@@ -130,7 +130,7 @@ TEST_CASE("the end of one lease touches neither another's jobs nor those that ma
   rig.start(outlives, attempt(3));
   const auto unleased = rig.start(sleeper, attempt(4));
   CHECK(rig.of(1).ending == Ending::kStopped);
-  // A round trip through the warden: what was to be ended with it would have ended.
+  // A round trip through the warden: jobs to be ended with it would have ended.
   CHECK(rig.run({"/bin/true"}, attempt(5)).ending == Ending::kDone);
   for (std::uint64_t id = 2; id <= 4; ++id) {
     CHECK_FALSE(rig.has(id));
@@ -176,7 +176,7 @@ TEST_CASE("a daemon whose own jobs ended within the grace lives") {
     REQUIRE(eventually([&] { return boot_now() > deadline; }));
     rig.board.release(0);
     REQUIRE(eventually([&] { return boot_now() > deadline + grace; }));
-    // Whatever the warden does at that time it has done when it has answered twice.
+    // The warden has done all work of that time when it has answered twice.
     CHECK(rig.run({"/bin/true"}, attempt(1)).ending == Ending::kDone);
     CHECK(rig.run({"/bin/true"}, attempt(2)).ending == Ending::kDone);
   }};
@@ -243,9 +243,9 @@ TEST_CASE("the state directory stays locked until the last job of a dead daemon 
   close(next);
 }
 
-// --- Giving back the locks of a dead daemon
+// --- Releasing the locks of a dead daemon
 
-// Notes in a file which locks are to be given back, and which of `jobs` still live then.
+// Notes in a file which locks are to be released, and which of `jobs` still live then.
 ReleaseLocks noting(const std::string& file, const std::vector<std::string>& jobs = {}) {
   return [=](const std::vector<HeldLock>& locks) {
     std::ofstream out{file, std::ios::app};
@@ -274,7 +274,7 @@ TEST_CASE("a dead daemon's lock is released when its last job is dead, and not b
         rig.host->keep_lock({2, "two", 0, "b"});
         rig.host->keep_lock({2, "two", 12, "b"});
         rig.host->keep_lock({0, "", 0, ""});
-        // Deaf, and with a child that left its group and says nothing of its attempt.
+        // Deaf, and with a child that left its group and lacks the attempt's mark.
         rig.start(leased(shell("trap '' TERM; (setsid env -i PATH=$PATH sh -c 'echo $$ > $1; exec "
                                "sleep 1000' sh $1 &); echo $$ > $2; while :; do sleep 0.01; done",
                                {dir / "child", dir / "job"}),

@@ -60,7 +60,7 @@ class Client {
   void send(const std::string& bytes) const {
     static_cast<void>(::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
   }
-  // Until the server closes.
+  // Reads until the server closes.
   [[nodiscard]] std::string receive() const {
     std::string all;
     std::array<char, 4096> buffer{};
@@ -143,7 +143,7 @@ class Scene {
     go.notify_all();
   }
 
-  // The answer to a request on a connection of its own, and its status.
+  // The answer to a request on a connection of its own, with its status.
   [[nodiscard]] std::string ask(const std::string& request) const {
     return Client{url}.ask(request);
   }

@@ -1,5 +1,5 @@
-// A ConsulClient on the thread that drives it. What requests do on their way is tested through
-// Transport, which drives one, too.
+// A ConsulClient on the thread that drives it. The course of requests is tested through Transport,
+// which drives one, too.
 
 #include "net/consul_client.h"
 
@@ -22,7 +22,7 @@ std::unique_ptr<ConsulClient> client_to(const std::string& address) {
   return *std::move(consul_client);
 }
 
-// As a loop does it: waits until it is readable or due, and steps it.
+// Drives it as a loop does: waits until it is readable or due, and steps it.
 template <class Done>
 void drive(ConsulClient& consul_client, Done done) {
   const Instant give_up = boot_now() + kGenerous;
@@ -124,7 +124,7 @@ TEST_CASE("open() refuses an unusable setting or file, and names it") {
     CAPTURE(each.words);
     const Error error = refusal_of(Transport::open(each.options));
     CAPTURE(error.message);
-    // A file that is not there may be there at the next start.
+    // A missing file may exist at the next start.
     const bool is_missing = error.message.find(", got: ") != std::string::npos;
     CHECK(error.code == (is_missing ? ErrorCode::kFailed : ErrorCode::kInvalid));
     CHECK(contains(error.message, each.words));

@@ -77,7 +77,7 @@ TEST_CASE("if all queries fit, each waits for as long as its caller wants, at on
   }
   CHECK_FALSE(turns.next(now));
   CHECK(turns.next_deadline() == Instant::max());
-  // An answer that came early, as Consul may send it: what is left.
+  // An answer that came early, as Consul may send it: the rest of the wait is left.
   turns.ended(now + 10s, RequestId{2}, 0ms);
   CHECK(turns.next_deadline() <= now + 10s);
   CHECK(turns.next(now + 10s)->wait == 15s);
@@ -173,7 +173,7 @@ namespace {
 
 using Refusal = RateBackoff::Kind;
 
-// Refuses what is sent at the end of each pause. Returns the pause that follows.
+// Refuses the requests at the end of each pause. Returns the pause that follows.
 Duration refuse_next(RateBackoff& backoff, Refusal kind = Refusal::kWrite) {
   const Instant now = std::max(backoff.held_until(), Instant{1h});
   backoff.refused(now, now, kind);

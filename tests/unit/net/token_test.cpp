@@ -55,7 +55,7 @@ TEST_CASE("a token file that vanishes or is emptied leaves the last token in for
     return read_token_file(path);
   }};
   REQUIRE(source.open("", file, 1ms));
-  // Until the file was looked at twice more: the first look may have begun before the change.
+  // Waits for two more looks at the file: the first one may have begun before the change.
   const auto looked_at = [&] {
     const auto limit = std::chrono::steady_clock::now() + 10s;
     const int enough = *looks + 2;
@@ -181,7 +181,7 @@ TEST_CASE("TLS: the server's name and authority are checked") {
       }
       return status() == wanted;
     };
-    // Within the file that is there: the folder itself does not change.
+    // Added to the file: the folder itself does not change.
     REQUIRE(run("(cat " + folder / "server.cert" + " >> " + options.ca_path + "/other.cert)"));
     CHECK(becomes(200));
     REQUIRE(run("cp " + folder / "other.cert" + ' ' + options.ca_path));

@@ -1,4 +1,4 @@
-// Blocking queries in turns, and what Consul's limits hold back, on real connections.
+// Blocking queries in turns, and requests that Consul's limits hold back, on real connections.
 
 #include <atomic>
 #include <map>

@@ -35,7 +35,7 @@ namespace {
 using namespace std::chrono_literals;
 using Kind = core::Fact::Kind;
 
-// What goes to standard error meanwhile.
+// Captures standard error.
 class Captured {
  public:
   Captured() : before_(dup(STDERR_FILENO)) {
@@ -56,7 +56,7 @@ class Captured {
     for (std::string some = read_some(); !some.empty(); some = read_some()) text += some;
     return text;
   }
-  // One write's at most, so that it shows what was written together.
+  // Reads one write's bytes at most, so that it shows which lines were written together.
   std::string read_some() {
     std::string text(PIPE_BUF, '\0');
     const ssize_t n = read(ends_[0], text.data(), text.size());
@@ -80,7 +80,7 @@ TEST_CASE("a line bears its fields, and is there at once") {
   CHECK(captured.read_some().empty());
 }
 
-// journalctl shows a time of its own, and filters by what it takes for the level (-p warning).
+// journalctl shows a time of its own, and filters by the level in the prefix (-p warning).
 TEST_CASE("a line for the journal has no time of its own, and its level as a prefix") {
   Captured captured;
   struct stat error {};

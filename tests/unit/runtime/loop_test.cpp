@@ -28,7 +28,7 @@ TEST_CASE("functions of other threads run on the loop's thread, in order, none a
     CHECK((*loop)->post([&] {
       where = std::this_thread::get_id();
       (*loop)->stop();
-      // Taken, since the loop has not ended yet; so it is run.
+      // Posted before the loop has ended, so it is run.
       CHECK((*loop)->post([&] { seen.push_back(3); }));
     }));
   }};

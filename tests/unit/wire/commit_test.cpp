@@ -1,4 +1,4 @@
-// What jobs hand over: their writes, their results.
+// The hand-over of jobs: their writes, their results.
 
 #include "wire/commit.h"
 

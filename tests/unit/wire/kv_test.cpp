@@ -119,7 +119,7 @@ TEST_CASE("names are read") {
 }
 
 TEST_CASE("a name out of order is found among very many names") {
-  // Consul's order is that of the bytes; what is not UTF-8 in them is listed as U+FFFD.
+  // Consul's order is that of the bytes; bytes that are not UTF-8 are listed as U+FFFD.
   std::string body = "[\"\xef\xbf\xbd\"";
   for (int i = 100'000; i < 200'000; ++i) body += ",\"\xc3\xa4" + std::to_string(i) + '"';
   const auto names = names_in(body + ']').value();

@@ -75,7 +75,7 @@ const http::Response kUnknowns[] = {
     reply(200, "<html>a proxy"),
     reply(200, "{}"),
 };
-// Every answer after which it has not.
+// Every answer after which a write has not landed and will not.
 const http::Response kRefusals[] = {
     no_reply(http::Delivery::kNotSent),
     reply(400, "Failed to parse body: json: unknown field"),
@@ -88,7 +88,7 @@ const http::Response kRefusals[] = {
           " later"),
 };
 
-// What failed of a commit, one thing.
+// The one failed operation of a commit.
 Committed::Failure only_failure(const Commit& commit, const http::Response& response) {
   const auto committed = decode(commit, response);
   CHECK(committed.outcome == Outcome::kRejected);
@@ -169,7 +169,7 @@ TEST_CASE("the lock") {
         R"(failed session check for key \"lead\", current session \"\" != \"s\")"}) {
     CHECK(lost(text) == Answer::kChanged);
   }
-  // Both are told; that another holds it says more.
+  // Consul reports both; that another session holds it is the better news.
   const auto raced =
       decode(effect, failed({{R"(failed index check for key \"lead\")", 0},
                              {R"(failed to lock key \"lead\", lock is already held)", 0}}));
@@ -311,7 +311,7 @@ TEST_CASE("single tasks") {
   CHECK(one.ok);
   CHECK(one.records.size() == 1);
   CHECK(one.missing.empty());
-  // Folders are no tasks; one that holds something is told.
+  // Folders are no tasks; one that holds something is reported.
   const FetchTasks folders{RequestId{3}, {"l/q/tasks/f/", "l/q/tasks/g/"}};
   const auto told = decode(
       kLayout, folders, applied({entry("l/q/tasks/f/", "x", 20), entry("l/q/tasks/g/", "", 21)}));
@@ -455,7 +455,7 @@ TEST_CASE("an operator's switches that cannot be read pause the queue, an empty 
 }
 
 TEST_CASE("a rejected commit names the failed operation, and why it failed") {
-  // Of some_commit(): 0 the fence, 1 the restamp, 2 to 4 the dead letter, 5 the finish.
+  // Places in some_commit(): 0 the fence, 1 the restamp, 2 to 4 the dead letter, 5 the finish.
   struct Row {
     std::string text;
     int index;

@@ -79,7 +79,7 @@ class Draw {
     return s;
   }
 
-  // Also with lictor's own fields in it, and without room between.
+  // Some records have lictor's own fields, and no spaces.
   std::shared_ptr<const std::string> record() {
     std::string made = "{\"p\":" + json_quoted(text(300));
     if (chance()) made += R"(,"taskTaken":)" + std::string{chance() ? "\"false\"" : "true"};
@@ -189,7 +189,7 @@ TEST_CASE("a plan costs as much as its body: the operations exactly, the bytes h
     CHECK(plan.fence(256, partitions).operations == nlohmann::json::parse(body).size());
     CHECK(plan.fence(256, partitions).bytes >= body.size());
   }
-  // What most transactions are made of is not overestimated.
+  // The parts of most transactions are not overestimated.
   Stamp claimed{.taken = true,
                 .attempt = 1,
                 .claim = Claim{"host \"a\"", kSession, "0123456789abcdef-17", kAt}};

@@ -1,4 +1,4 @@
-// Workers that break the protocol, or die, or do not what they should.
+// Workers that break the protocol, die, or do something else that they should not.
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -143,7 +143,7 @@ TEST_CASE("a line that breaks the protocol fails all attempts of the process") {
 
 TEST_CASE("tasks that ended with their process are tried again one by one") {
   WorkerRig rig;
-  // In the first round nothing is answered before the process dies, in the next one later.
+  // In the first round the process dies before any answer, in the next one later.
   WorkerOptions options = script(
       "case $line in *'\"id\":\"bad\"'*) exit 9 ;; esac; "
       "[ $a -le 3 ] || { sleep 0.3; say '{\"done\":{\"attempt\":\"'$a'\"}}'; } &");
@@ -156,7 +156,7 @@ TEST_CASE("tasks that ended with their process are tried again one by one") {
   CHECK(rig.of(4).ending == Ending::kDone);
   CHECK(rig.of(5).ending == Ending::kDone);
   CHECK(rig.of(6).error == "exit status 9 (before it answered)");
-  // What has been answered may have company again.
+  // An attempt that was answered may have company again.
   start_task(rig, *runner, 7, "good");
   start_task(rig, *runner, 8, "better");
   CHECK(eventually([&] { return rig.has(7) || rig.has(8); }));
@@ -179,7 +179,7 @@ TEST_CASE("an attempt that must be alone takes a process of its own, and holds n
   start_task(rig, *runner, 2, "long");
   REQUIRE(eventually([&] { return runner->figures().busy == 1; }));
   start_task(rig, *runner, 3, "suspect");
-  // It waits for the only process, which gets nothing else meanwhile.
+  // The attempt waits for the only process, which gets nothing else meanwhile.
   start_task(rig, *runner, 4, "other");
   CHECK(contains(runner->progress(AttemptId{3}), "waits for a process"));
   CHECK(contains(runner->progress(AttemptId{4}), "waits for a process"));
@@ -234,7 +234,7 @@ TEST_CASE("a worker that floods its output is read, and the log is bounded") {
 
 TEST_CASE("attempts that a process did not read go to another, and are not blamed") {
   WorkerRig rig;
-  // The first one says "ready" and ends; the next ones work.
+  // The first process says "ready" and ends; the next ones work.
   const std::string first =
       "[ -e $1 ] || { touch $1; printf '{\"ready\":{\"protocol\":1}}\\n' >&3; "
       "read -r x < $2; exit 0; }; ";
@@ -259,7 +259,7 @@ TEST_CASE("attempts that a process did not read go to another, and are not blame
 
 TEST_CASE("a worker that closes its standard input later, or with a task in it, is not fed on") {
   WorkerRig rig;
-  // Reads nothing of the task that is in the pipe by then.
+  // The worker reads nothing of the task that is in the pipe by then.
   const auto closed = rig.runner(bare_script(
       "printf '{\"ready\":{\"protocol\":1}}\\n' >&3; sleep 0.2; exec 0<&-; sleep 1000"));
   const Exit exit = rig.run(*closed, 1);

@@ -305,11 +305,11 @@ TEST_CASE("a process lives while its lease is extended, and outlives one that it
   const std::string pid = rig.run(*runner, 1).result.value();
   for (int i = 0; i < 20; ++i) rig.rig.host->set_lease(0, boot_now() + 60s, 100ms);
   CHECK(rig.run(*runner, 2).result == pid);
-  // The term is over; the process has answered all of it. In the next term it works again.
+  // The term is over; the process has answered all attempts of it. In the next term it works again.
   rig.rig.host->clear_lease(0);
   rig.rig.host->set_lease(0, boot_now() + 60s, 100ms);
   CHECK(rig.run(*runner, 3).result == pid);
-  // A lease that is over, and of which it has nothing, does not end it.
+  // A lease that is over, and under which the process has nothing, does not end it.
   REQUIRE(runner->start(of_partition(4, 1), Instant::max(), rig.rig.exits.callback()).has_value());
   CHECK(rig.of(4).result == pid);
   rig.rig.host->clear_lease(1);
