@@ -183,7 +183,7 @@ TEST_CASE("a daemon needs each rule of its policy, names a missing one, and goes
 struct Use {
   std::vector<std::string> command;
   std::string says;
-  bool divided = false;  // the queue has two partitions then, which somebody leads
+  bool partitioned = false;  // the queue has two partitions, which somebody leads
 };
 
 using Uses = std::map<std::string, Use>;
@@ -200,7 +200,7 @@ void try_each(GuardedConsul& consul, const World& world, const std::string& role
   const std::string leader = consul.kv.create_session("leader", "0s");
   const std::string number = world.root + "default/partitions";
   const auto output_of = [&](const Use& use) {
-    if (use.divided) {
+    if (use.partitioned) {
       consul.kv.put(number, "2");
       for (const char* lock : {"default/leader/2/0", "default/leader/2/1"}) {
         REQUIRE(consul.kv.acquire(world.root + lock, leader, R"({"node":"somebody"})"));

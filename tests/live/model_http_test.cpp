@@ -104,7 +104,7 @@ TEST_CASE("statuses and headers are those of a Consul, which takes a service, to
     if (method != "HEAD" && !indexed) CHECK(answer.body == said.body);
     std::map<std::string, std::string> theirs(real.headers.begin(), real.headers.end());
     for (const char* left_out : {"date", "content-length", "allow", "vary"}) theirs.erase(left_out);
-    theirs.erase("x-consul-effective-consistency");  // since 1.8.1, and told by a part of it only
+    theirs.erase("x-consul-effective-consistency");  // since 1.8.1, and sent by a part of it only
     std::map<std::string, std::string> ours;
     for (auto [name, value] : dev::headers_of(request, said)) {
       for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

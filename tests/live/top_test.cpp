@@ -17,7 +17,7 @@ namespace {
 class Terminal {
  public:
   Terminal(const World& world, const std::vector<std::string>& command)
-      // Each has its own: a server that was told to end may still take a new session.
+      // Each has its own: a server that was asked to end may still take a new session.
       : socket_(world.folder.file("tmux" + std::to_string(++count_))) {
     std::string line;
     for (const std::string& word : command) line += "'" + word + "' ";

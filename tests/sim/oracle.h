@@ -72,7 +72,7 @@ class Oracle {
     std::uint64_t term = 0;
     std::uint64_t index = 0;
   };
-  /// The time since the daemon won the last of its partitions.
+  /// The state since the daemon won the last of its partitions.
   struct Term {
     std::uint64_t number = 0;
     std::set<std::pair<std::string, std::uint64_t>> acknowledged;  // deletes, by key and index

@@ -14,8 +14,8 @@ using nlohmann::ordered_json;
 std::string answer_of(const json& status) { return json{{"queues", {status}}}.dump(); }
 
 // A queue of four partitions: "a" leads 0 and 3, "b" leads 1, nobody leads 2.
-struct DividedScene : Scene {
-  DividedScene() {
+struct PartitionedScene : Scene {
+  PartitionedScene() {
     auto& own = backend.known->queues[0];
     own.partitions = 4;
     own.leads = {0, 3};
@@ -88,7 +88,7 @@ TEST_CASE("an answer of another form is no status") {
 }
 
 TEST_CASE("a queue with partitions shows the leader of each one and the figures of all leaders") {
-  DividedScene scene;
+  PartitionedScene scene;
   const json queue = scene.queue();
   CHECK(scene.backend.asked == "leaders /v1/queues?relayed=1&queue=q");
   CHECK(queue["leader"].is_null());
@@ -111,7 +111,7 @@ TEST_CASE("a queue with partitions shows the leader of each one and the figures 
 }
 
 TEST_CASE("a leader that cannot be asked is named, and the others are shown") {
-  DividedScene scene;
+  PartitionedScene scene;
   scene.backend.leader_answers = {{"b", fail(ErrorCode::kFailed, "b could not be asked: no")},
                                   {"c", "no json"}};
   const json queue = scene.queue();
@@ -121,7 +121,7 @@ TEST_CASE("a leader that cannot be asked is named, and the others are shown") {
 }
 
 TEST_CASE("findings about a queue with partitions name partitions and hosts") {
-  DividedScene scene;
+  PartitionedScene scene;
   auto& fleet = scene.backend.members;
   CHECK(scene.findings() == "nobody leads partition 2, so none of its tasks starts\n");
   fleet.locks = locks_of({{"a", ""}, {}, {}, {"a", ""}});
@@ -152,7 +152,7 @@ TEST_CASE("findings about a queue with partitions name partitions and hosts") {
 }
 
 TEST_CASE("a desired number of partitions is shown with the members that ask for it") {
-  DividedScene scene;
+  PartitionedScene scene;
   auto& fleet = scene.backend.members;
   fleet.locks = locks_of({{"a", ""}, {"b", ""}, {"b", ""}, {"a", ""}});
   CHECK(scene.findings().empty());

@@ -243,10 +243,10 @@ TEST_CASE("the status has the roles, and for a follower no list that it does not
   backend.known->queues[0].partitions = 16;
   backend.known->queues[0].leads = {0, 7};
   backend.known->queues[1].partitions = 0;
-  const json divided = json::parse(get(backend, "/v1/status").body)["queues"];
-  CHECK(divided[0]["partitions"] == 16);
-  CHECK(divided[0]["leads"] == json{0, 7});
-  CHECK(divided[1]["partitions"].is_null());  // not known yet
+  const json queues = json::parse(get(backend, "/v1/status").body)["queues"];
+  CHECK(queues[0]["partitions"] == 16);
+  CHECK(queues[0]["leads"] == json{0, 7});
+  CHECK(queues[1]["partitions"].is_null());  // not known yet
   backend.known->queues[0].cannot_start = "no process";
   CHECK(json::parse(get(backend, "/v1/status").body)["queues"][0]["cannot_start"] == "no process");
   backend.known.reset();

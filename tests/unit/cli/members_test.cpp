@@ -320,9 +320,9 @@ TEST_CASE("drain --wait fails at its timeout, and when the request is withdrawn"
 }
 
 TEST_CASE("drain refuses a queue with one partition, an unknown host and a bad name") {
-  ModelConsul undivided;
-  undivided.put("lictor/q/members/a", "{}", undivided.session());
-  Stage one{undivided};
+  ModelConsul single;
+  single.put("lictor/q/members/a", "{}", single.session());
+  Stage one{single};
   const Error error = refusal_of(one.run("drain a"));
   CHECK(exit_code(error.code) == kUsage);
   CHECK(contains(error.message, "use \"lictor leader --step-down\""));

@@ -258,9 +258,9 @@ TEST_CASE("events names the partition of a lock if the queue has several") {
   Fleet fleet;
   fleet.add("a", {0}, a.url());
   CHECK(printed(fleet.consul, "events").out == "2026-11-21T00:00:00Z  leading  partition 0\n");
-  ModelConsul undivided;
-  undivided.put("lictor/q/leader", R"({"node":"a"})", undivided.join(a.url()));
-  CHECK(printed(undivided, "events").out == "2026-11-21T00:00:00Z  leading\n");
+  ModelConsul single;
+  single.put("lictor/q/leader", R"({"node":"a"})", single.join(a.url()));
+  CHECK(printed(single, "events").out == "2026-11-21T00:00:00Z  leading\n");
 }
 
 TEST_CASE("list and why report the leaders' trouble") {

@@ -1,7 +1,7 @@
 #pragma once
 
 // Daemons, a store, and the network between them, on a virtual clock. A test sets the faults
-// (`fault`) and how jobs end (`plan`); safety is checked at every step, and faults end up in
+// (`fault`) and how jobs end (`plan`). Safety is checked at every step; what breaks it ends up in
 // violations(). LICTOR_TRACE=1 in the environment prints every effect.
 
 #include <cstdlib>
