@@ -109,10 +109,10 @@ struct QueueConfig {
 
   wire::Layout layout;  ///< no two paths of a configuration overlap
 
-  /// For executors that don't set them.
+  /// Defaults for executors that don't set them.
   core::TypePolicy defaults;
 
-  /// By taskType; "*" takes the rest. The same keys as options.types and any_type.
+  /// The executors by taskType; "*" takes the rest. The same keys as options.types and any_type.
   std::map<std::string, ExecutorConfig, std::less<>> executors;
 };
 

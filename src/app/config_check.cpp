@@ -113,7 +113,7 @@ std::uint64_t worker_processes(const std::vector<QueueConfig>& queues) {
   return all;
 }
 
-// One KV path of one queue.
+// A KV path of a queue.
 struct Path {
   std::string_view path;
   std::size_t queue;

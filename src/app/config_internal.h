@@ -51,7 +51,7 @@ inline constexpr std::uint64_t kMostConcurrency = 10'000;
 
 // config_queue.cpp
 
-/// The KV paths of a queue by the names of their settings; those of prefixes end so.
+/// The KV paths of a queue by the names of their settings; names of prefixes end in "prefix".
 struct QueuePath {
   std::string_view setting;
   std::string wire::Layout::*path;

@@ -1,7 +1,7 @@
 // Reads one queue, in an order that the settings force:
 //
 //   1  its own settings          executors and schedules are only kept
-//   2  what was not set          paths from root and name, times from other times
+//   2  settings without a value  paths from root and name, times from other times
 //   3  check_relations()         on the derived values, too
 //   4  executors                 each begins with the queue's policy as its default
 //   5  schedules

@@ -19,7 +19,7 @@ constexpr std::size_t kMaxTextBytes = 4096;
 constexpr std::size_t kMaxKeyBytes = 512;
 constexpr std::size_t kMaxNameBytes = 128;
 
-// For "got ...": short, since a value may fill the whole file.
+// Describes a value for "got ...": short, since a value may fill the whole file.
 std::string found(const nlohmann::json& value) {
   if (value.is_string()) return '"' + excerpt(value.get<std::string>()) + '"';
   if (value.is_array()) return value.empty() ? "an empty array" : "an array";

@@ -130,7 +130,7 @@ using Settings = std::vector<Setting>;
                                          const std::string& what = "an object");
 
 // Readers. Each refers to its target, which must outlive it. Bounds are inclusive; `why`, if there
-// is one, says whose they are.
+// is one, explains the bounds.
 
 [[nodiscard]] Reader text(std::string& target);  ///< not empty, without control characters
 [[nodiscard]] Reader absolute_path(std::string& target);

@@ -154,7 +154,7 @@ class Daemon {
     if (config_.consul.register_service) registration_.withdraw();
   }
 
-  // On the loop's thread.
+  // The daemon's state. On the loop's thread.
   [[nodiscard]] admin::Status status() const {
     admin::Status status;
     status.node = config_.node;
@@ -234,7 +234,7 @@ class Daemon {
     std::string waits;                      // what needs a restart
   };
 
-  // On the reloader's thread: reads what does not change while the daemon runs, and nothing else.
+  // On the reloader's thread: reads only members that do not change while the daemon runs.
   Result<Loaded> load() const {
     LICTOR_TRY(auto next, options_.reload());
     std::string waits = fmt::format("{}", fmt::join(hold_back(config_, next), ", "));

@@ -169,7 +169,7 @@ std::vector<admin::WorkerStatus> workers_of(
   return workers;
 }
 
-// In the order in which a stop proceeds: jobs end, Consul takes their ends, then the locks.
+// Follows the order of a stop: jobs end, Consul takes their ends, then the locks.
 std::string stop_waits_for(const std::vector<std::unique_ptr<runtime::QueueSupervisor>>& queues) {
   std::size_t jobs = 0;
   std::size_t unacked = 0;

@@ -25,7 +25,7 @@ struct Look {
   const char *word, *json;
   Style style;
 };
-// In the order of Report::Status.
+// The looks, in the order of Report::Status.
 constexpr std::array<Look, 3> kLooks{
     {{"ok", "ok", Style::kGreen}, {"warn", "warn", Style::kYellow}, {"FAIL", "fail", Style::kRed}}};
 const Look& look_of(const Report::Line& line) {

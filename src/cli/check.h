@@ -64,7 +64,7 @@ struct CheckOptions {
   bool asks_for_token = false;
   std::vector<std::string> own_admin{};  ///< its addresses
   std::string state_dir;                 ///< of that daemon
-  std::string state_dir_warning;         ///< what is wrong with it; empty: nothing
+  std::string state_dir_warning;         ///< its fault; empty: none
   std::string state_dir_owner;           ///< its owner if another user; else empty
   std::vector<Worker> workers;           ///< of that daemon
   net::Options consul;

@@ -1,4 +1,4 @@
-// The Consul that a configuration names: its addresses, its agents, and what it takes.
+// The Consul that a configuration names: its addresses, its agents, and its limits.
 //
 //   each address, by a transport of its own --> cluster leader? --> agent: version, node, leave
 //                                                    |

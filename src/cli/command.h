@@ -49,7 +49,7 @@ using client::Store;
 
 // Exit codes, as commands.md lists them.
 inline constexpr int kDone = 0;
-inline constexpr int kFailed = 1;  ///< what was asked for failed
+inline constexpr int kFailed = 1;  ///< the requested work failed
 inline constexpr int kUsage = 2;   ///< bad usage or configuration
 inline constexpr int kNotFound = 3;
 inline constexpr int kUnreachable = 4;  ///< Consul
@@ -73,7 +73,7 @@ struct Client {
   wire::Layout layout;
   bool json = false;
 
-  // From the configuration of this host.
+  // Settings from the configuration of this host.
   std::string admin_token{};                   ///< of the members' admin APIs; empty: none is sent
   std::vector<std::string> admin_addresses{};  ///< URLs of the admin API of this host's daemon
   std::string node{};                          ///< the member on this host

@@ -57,7 +57,7 @@ class CommandLine {
       const std::vector<std::pair<std::string_view, std::string_view>>& topics) const;
   /// The commands of the program, in their order.
   [[nodiscard]] std::vector<std::string> names() const;
-  /// For the man page.
+  /// The parser, for the man page.
   [[nodiscard]] const CLI::App& root() const { return *app_; }
 
  private:

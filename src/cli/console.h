@@ -41,7 +41,7 @@ class Page {
   void add(std::string_view text, Style style = Style::kPlain);
   void add(Page other);
   [[nodiscard]] bool empty() const { return parts_.empty(); }
-  /// With the escapes of the styles, if `color`.
+  /// The text, with the escapes of the styles if `color`.
   [[nodiscard]] std::string text(bool color) const;
 
  private:

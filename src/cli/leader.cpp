@@ -70,7 +70,7 @@ ordered_json lock_json(ordered_json out, const Client& client, const client::Loc
   return out;
 }
 
-// For a queue of one partition.
+// Prints the leader of a queue with one partition.
 void print_leader(const Client& client, const client::LockView& lock,
                   const cluster::Member& holder) {
   const auto line = [&](const char* name, const std::string& value) {

@@ -36,8 +36,8 @@ class Screen {
   /// restoring the terminal.
   static void block_signals();
 
-  /// After block_signals(). Errors: kInvalid, standard input or output is no terminal, or one that
-  /// knows no escapes.
+  /// Call it after block_signals(). Errors: kInvalid, standard input or output is no terminal, or
+  /// one that knows no escapes.
   [[nodiscard]] static Result<std::unique_ptr<Screen>> open();
   ~Screen() { reset(); }
   Screen(const Screen&) = delete;

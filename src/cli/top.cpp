@@ -74,7 +74,7 @@ class Top {
   [[nodiscard]] bool run() {
     for (;;) {
       std::unique_lock lock{mutex_};
-      if (chosen().is_null()) move(0);  // what was chosen has gone
+      if (chosen().is_null()) move(0);  // the chosen row is gone
       draw();
       lock.unlock();
       const Screen::Input input = screen_.read(kDrawEvery);

@@ -68,7 +68,7 @@ std::vector<std::string> dead_text(const TaskInfo& task, WallTime now) {
                             shell_argument(task.id), retry)};
 }
 
-// Tells why the task does not run, as far as Consul knows; never empty. A reason that holds for all
+// Says why the task does not run, as far as Consul knows; never empty. A reason that holds for all
 // tasks of its partition comes first.
 std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) {
   std::vector<std::string> reasons;

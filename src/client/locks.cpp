@@ -81,7 +81,7 @@ Result<Locks> read_locks(Store& store, const wire::Layout& layout) {
   LICTOR_TRY(auto listed, store.list(prefix));
   for (wire::KvEntry& entry : listed.entries) {
     const auto number = to_number<std::uint32_t>(std::string_view{entry.key}.substr(prefix.size()));
-    // Not "007" either.
+    // Leaves out "007", too.
     if (!number || *number >= count || entry.key != layout.lock_key({count, *number})) continue;
     entries[*number] = std::move(entry);
   }

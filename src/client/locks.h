@@ -55,7 +55,7 @@ class Locks {
   [[nodiscard]] const LockView& operator[](std::uint32_t partition) const {
     return locks_[partition];
   }
-  /// In the order of the partitions.
+  /// Iterates in the order of the partitions.
   [[nodiscard]] auto begin() const { return locks_.begin(); }
   [[nodiscard]] auto end() const { return locks_.end(); }
   [[nodiscard]] const LockView& of(const TaskInfo& task) const {

@@ -88,7 +88,7 @@ Result<void> gather_tasks(const Queue& queue, const TaskFilter& filter, TaskList
 
 Result<Letters> dead_letters_of(const Queue& queue, const std::string& id) {
   const std::string key = queue.layout.dead_prefix + id;
-  // Read alone: only a single key tells a missing right from a missing key.
+  // Read alone: only the read of a single key distinguishes a missing right from a missing key.
   LICTOR_TRY(auto first, queue.store.get(key));
   LICTOR_TRY(auto names, queue.store.names(key));
   std::erase_if(names, [&](const std::string& name) { return !name.starts_with(key + ','); });

@@ -78,7 +78,7 @@ Error read_error(std::string_view doing, const http::Response& response) {
 std::string shown(const std::string& key) { return printable(fitted(key, 200)); }
 
 // The one place where a failed request becomes an error. Its code decides whether callers try again
-// (is_temporary()), and the text names the way out.
+// (is_temporary()), and the text says what to do.
 Error store_error(std::string_view doing, const http::Response& response) {
   const std::string what = "cannot " + std::string{doing} + ": ";
   if (response.delivery == Delivery::kNotSent) {

@@ -85,8 +85,8 @@ class Store {
   /// std::nullopt if the key does not exist.
   [[nodiscard]] Result<std::optional<wire::KvEntry>> get(const std::string& key);
 
-  /// In the order of `keys`; up to kMaxOperations of them are read at one moment. A key that the
-  /// token may not read is an error only if it exists.
+  /// Returns them in the order of `keys`; up to kMaxOperations of them are read at one moment. A
+  /// key that the token may not read is an error only if it exists.
   [[nodiscard]] Result<std::vector<std::optional<wire::KvEntry>>> get_all(
       const std::vector<std::string>& keys);
 

@@ -55,7 +55,7 @@ bool is_unknown(const http::Response& response) {
 
 // Consul's answer to a transaction whose outcome is known.
 struct Answer {
-  std::uint64_t index = 0;                         // of what was written; 0: unknown
+  std::uint64_t index = 0;                         // the greatest one written; 0: unknown
   std::vector<wire::TxnReply::OpError> refused{};  // empty: the transaction was applied
 };
 
@@ -122,7 +122,7 @@ Result<Store::Created> Store::create_from(const http::Response& response, Instan
   return read.map([&] { return std::move(created); });
 }
 
-// Reads the answer to one transaction. Removes from `left` what is written or exists already.
+// Reads the answer to one transaction. Removes records from `left` that are written or exist.
 Result<void> Store::read_outcomes(const http::Response& response, Instant answered_at,
                                   const std::vector<Record>& records, bool conditional,
                                   std::vector<std::size_t>& left, Created& created) {
@@ -160,8 +160,8 @@ Result<void> Store::read_outcomes(const http::Response& response, Instant answer
   return {};
 }
 
-// After a lost reply: the CreateIndex if the records exist; std::nullopt if another record has a
-// key of theirs, so they were not written. If none exists, they may be done already.
+// After a lost reply, returns the CreateIndex if the records exist; std::nullopt if another record
+// has a key of theirs, so they were not written. If none exists, they may be done already.
 Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Record>& records,
                                                          const std::vector<std::size_t>& left,
                                                          const http::Response& response,

@@ -64,11 +64,11 @@ TaskInfo ended_task(TaskState state, std::string_view prefix, wire::KvEntry entr
   return view;
 }
 
-// From the task's record within `ended`, which may be JSON that is no task, as when its time cannot
-// be read.
+// Reads the task's record within `ended`, which may be JSON that is no task, as when its time
+// cannot be read.
 void read_producer_fields(const json& ended, TaskInfo& view) {
   const json raw = parse_json(text_member(ended, "raw")).value_or(json{});
-  // No copy, which recurses: it may be nested without end.
+  // Make no copy: it recurses, and the record may be nested without end.
   const json& record = ended.contains("record") ? ended.at("record") : raw;
   view.type = text_member(record, "taskType");
   view.serial_key = text_member(record, "serialKey");

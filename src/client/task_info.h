@@ -29,7 +29,7 @@ class Locks;
 
 /// "waiting", ...; an orphan is "running".
 [[nodiscard]] std::string_view state_name(TaskState state);
-/// For people: an orphan is "running (orphan)".
+/// The state's name for people: an orphan is "running (orphan)".
 [[nodiscard]] std::string_view state_text(TaskState state);
 
 /// The common part of similar errors: after the first colon each word with a digit is a "#", as in

@@ -75,7 +75,7 @@ void ask_each(std::size_t count, const std::function<void(std::size_t)>& ask) {
 
 namespace {
 
-// Such an address, like a unix socket, means the asking host when it is asked from another one.
+// A loopback address, like a unix socket, is the asking host's own if another host asks.
 bool is_loopback_url(std::string_view url) {
   return url.starts_with("http://127.") || url.starts_with("http://[::1]") ||
          url.starts_with("http://localhost:");

@@ -52,7 +52,7 @@ class AdminClient {
       std::vector<std::string> addresses, std::chrono::milliseconds limit = std::chrono::seconds{5},
       std::string token = {});
 
-  /// The answer, whatever its status. Blocks, for the limit at most.
+  /// Returns the answer, whatever its status. Blocks, for the limit at most.
   [[nodiscard]] http::Response ask(std::string target);
   /// The body of a 200 answer. Errors: kUnavailable, no connection; kTimeout, a connection but no
   /// answer; kNotFound (404), kPermissionDenied (401, 403), kFailed.

@@ -41,7 +41,7 @@ void append_record(std::string& out, const KvRecord& record, bool with_value = t
 /// "GET,PUT,DELETE"; empty: there is no such endpoint.
 [[nodiscard]] std::string_view allowed_methods(std::string_view path);
 
-/// The headers of Model's answer that a client reads, those of the transfer aside.
+/// The headers of Model's answer that a client reads, without those of the transfer.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> headers_of(
     const http::Request& request, const http::Response& response);
 

@@ -177,7 +177,7 @@ void Model::end_session(Instant now, const std::string& id) {
   schedule_reaping(now);
 }
 
-// One entry for all deletions of a call: reaping is by index, so the last one covers the others.
+// Adds one entry for all deletions of a call: reaping is by index, so the last covers the others.
 void Model::schedule_reaping(Instant now) {
   if (state_.tombstone_index() <= last_tombstone_) return;
   last_tombstone_ = state_.tombstone_index();

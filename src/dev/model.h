@@ -59,14 +59,14 @@ class Model {
 
   /// Lets time pass: sessions expire, lock-delays end, tombstones are reaped.
   void advance(Instant now);
-  /// When advance() has something to do; Instant::max(): never.
+  /// The time of advance()'s next work; Instant::max(): never.
   [[nodiscard]] Instant next_deadline() const;
 
   /// The raft index: grows with every write, also with one that changes nothing.
   [[nodiscard]] std::uint64_t index() const { return state_.index(); }
   [[nodiscard]] const State& state() const { return state_; }
 
-  /// Another version of Consul takes more, or fewer, operations a transaction.
+  /// Sets the operations a transaction, as another version of Consul takes more, or fewer.
   void limit_operations(std::size_t most) { options_.max_operations = most; }
 
   // Faults, for simulations.

@@ -93,7 +93,7 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
   const std::shared_ptr<Shared> shared_;
   std::atomic<bool> gone_ = false;
 
-  // With the mutex of `shared_`.
+  // These members are guarded by the mutex of `shared_`.
   bool answered_ = false;
   bool ended_ = false;
   std::optional<Response> response_;

@@ -1,7 +1,7 @@
 #pragma once
 
-// When a recurring task is due. Pure: all hosts compute the same ticks from the same schedule and
-// the same tzdata.
+// The times at which a recurring task is due. Pure: all hosts compute the same ticks from the same
+// schedule and the same tzdata.
 //
 // A tick is an instant to the second. It names its task (tick_id()), and lastTick in the schedule's
 // record, written together with the task, says that it was made. So nobody makes a tick twice,

@@ -258,7 +258,7 @@ void Pool::leave(Instant now) {
   }
 }
 
-// For the end of the room. A process without attempts is closed already.
+// Called at the end of the room. A process without attempts is closed already.
 void Pool::end_all(Outbox& out) {
   fail_waiting("this daemon ends", out);
   for (const auto& process : processes_) {
@@ -285,7 +285,7 @@ void Pool::end(Process& process, EndReason reason) {
   process.end(kLastWords);
 }
 
-// No later reply of the process counts.
+// Ends the process at once: no later reply of it counts.
 void Pool::break_off(Process& process, const std::string& fault, std::string_view line) {
   constexpr std::size_t kShown = 200;
   process.fault = "the worker broke the protocol: " + fault;

@@ -124,7 +124,7 @@ class Pool {
   void lose_input(Process& process, Instant now, Outbox& out);
   void take_back_unread(Process& process, const std::string& why, Outbox& out);
   [[nodiscard]] bool start_process(Outbox& out);
-  /// No process can be had, so no attempt may wait for one: each ends as not started.
+  /// No process can be started, so no attempt may wait for one: each ends as not started.
   void fail_waiting(const std::string& error, Outbox& out);
 
   void read_replies(Process& process, Instant now, Outbox& out);

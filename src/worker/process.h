@@ -39,7 +39,7 @@ struct WorkerOptions {
   Duration idle_timeout = std::chrono::minutes{5};
   Duration start_timeout = std::chrono::seconds{30};
 
-  // Not the configuration's:
+  // Set from the queue and the type, not read from the settings:
   std::string queue;
   std::string type;
 
