@@ -17,13 +17,7 @@ case "${1-}" in
   -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
 esac
 
-cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
-
-[ "${LICTOR_SKIP_INSTALL-}" = 1 ] || tests/install-deps.sh test
-
-# First of all what can fail for want of a network, so that it fails before a long build.
-CONSUL_BIN="$(consul/get-consul.sh)"
-export CONSUL_BIN
+. "$(dirname -- "${BASH_SOURCE[0]}")/prepare.sh"
 
 # A checkout that was moved or copied brings along a cache that names the old place: begin again.
 fresh=()

@@ -20,12 +20,7 @@ case "${1-}" in
   *) printf 'sanitize: expected asan or tsan, got "%s"; see --help\n' "${1-}" >&2; exit 2 ;;
 esac
 
-cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
-
-[ "${LICTOR_SKIP_INSTALL-}" = 1 ] || tests/install-deps.sh test
-
-CONSUL_BIN="$(consul/get-consul.sh)"
-export CONSUL_BIN
+. "$(dirname -- "${BASH_SOURCE[0]}")/prepare.sh"
 export LICTOR_LIVE_PATIENCE="${LICTOR_LIVE_PATIENCE:-450}"
 if type -P ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}"

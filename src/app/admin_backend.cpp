@@ -28,7 +28,7 @@ constexpr auto kConsulAnswerHolds = 1s;
 constexpr auto kConsulAskedLately = 15s;  // an open page asks every 5 s
 constexpr auto kFleetHolds = 2s;
 
-// The result of `work` on the loop's thread. std::nullopt: later than kPatience, or the loop ended.
+// The result of `work` on the loop's thread; std::nullopt after kPatience, or if the loop ended.
 // `work` may still run after that, so the promise is shared, and all that `work` refers to must
 // outlive the loop's run().
 template <class Value>
@@ -67,7 +67,7 @@ std::optional<admin::Status> AdminBackend::status() {
   return ask<admin::Status>(loop_, read_status_);
 }
 
-// A member without the task's partition knows nothing: then the caller asks the partition's leader.
+// A member without the task's partition has no reasons: the caller asks that partition's leader.
 std::optional<std::string> AdminBackend::why(const std::string& queue, const std::string& id) {
   auto reasons = ask<std::optional<std::string>>(loop_, [=, this] {
                    return read_why_(queue, id);
@@ -76,7 +76,7 @@ std::optional<std::string> AdminBackend::why(const std::string& queue, const std
   return reasons;
 }
 
-// Null: this daemon does not serve it.
+// Null: this daemon does not serve the queue.
 const admin::StoredQueue* AdminBackend::find(const std::string& queue) const {
   const auto found = std::find_if(queues_.begin(), queues_.end(),
                                   [&](const auto& each) { return each.queue.name == queue; });
@@ -141,8 +141,8 @@ Result<std::string> AdminBackend::ask_leader_of(const std::string& queue, const 
                               : ask_member(queue, lock.name(), target);
 }
 
-// Asks all at once: one that hangs costs kPatience, several cost no more. This daemon is left out;
-// the caller has its own state at hand.
+// Asks all leaders at once: one that hangs costs kPatience, several cost no more. This daemon is
+// left out; the caller has its own state at hand.
 std::vector<AdminBackend::Answer> AdminBackend::ask_leaders(const std::string& queue,
                                                             const std::string& target) {
   const auto fleet = this->fleet(queue);
@@ -158,8 +158,8 @@ std::vector<AdminBackend::Answer> AdminBackend::ask_leaders(const std::string& q
   return answers;
 }
 
-// Asks who leads Consul: the agent answers that whatever the token may do, and the answer is empty
-// while Consul has no leader, when nothing can be written.
+// Asks for Consul's leader: the agent answers that for any token, and the answer is empty while
+// Consul has no leader, when nothing can be written.
 admin::ConsulTrouble AdminBackend::consul_trouble() {
   const std::lock_guard lock{mutex_};
   if (asked_at_ != Instant::min() && boot_now() - asked_at_ < kConsulAnswerHolds) return trouble_;

@@ -1,8 +1,8 @@
 #pragma once
 
-// Where the admin API's answers come from. Handlers run on the HTTP server's workers, while the
-// state of the daemon belongs to the loop's thread. A question is posted to the loop as a function,
-// and the worker waits for the result, for 2 s at most, so a loop that hangs keeps no worker.
+// Finds the admin API's answers. Handlers run on the HTTP server's workers, while the state of the
+// daemon belongs to the loop's thread. A question is posted to the loop as a function, and the
+// worker waits for the result, for 2 s at most, so a loop that hangs keeps no worker.
 //
 //   status(), why()       this daemon, on the loop's thread; std::nullopt: no answer in time
 //   consul_trouble()      Consul, over the admin API's own transport
@@ -10,8 +10,8 @@
 //   ask_...()             the admin APIs of other members
 //
 // Many open pages ask the same within a second. So consul_trouble() and fleet() keep their answers
-// for 1 or 2 s. Each holds a mutex while its question is under way; whoever asks
-// meanwhile waits for that answer. Many pages cost Consul and the members as much as one.
+// for 1 or 2 s. Each holds a mutex while its question is under way; other callers wait for that
+// answer. Many pages cost Consul and the members as much as one.
 
 #include <functional>
 #include <map>
@@ -35,7 +35,7 @@ class AdminBackend : public admin::Backend {
       std::function<std::optional<std::string>(const std::string& queue, const std::string& id)>;
 
   /// `read_status` and `read_why` run on the loop's thread. `token` gives the bearer token of the
-  /// admin APIs, this one's and the others'; it is read anew for each question, as its file may
+  /// admin APIs, this one's and the others'; it is read again for each question, as its file may
   /// change.
   AdminBackend(runtime::Loop& loop, net::Transport& transport, std::string node,
                const admin::StoredQueues& queues, ReadStatus read_status, ReadWhy read_why,
@@ -60,8 +60,8 @@ class AdminBackend : public admin::Backend {
     Result<cluster::Fleet> fleet = cluster::Fleet{};
   };
   [[nodiscard]] const admin::StoredQueue* find(const std::string& queue) const;
-  /// Asks the admin API of a member. Errors: also where the member is this daemon, which has no
-  /// answer of its own then: Consul shows a leader that this daemon no longer is, or not yet.
+  /// Asks the admin API of a member. Errors: also if the member is this daemon, which has no answer
+  /// of its own then: Consul shows a leader that this daemon no longer is, or is not yet.
   [[nodiscard]] Result<std::string> answer_of(const cluster::Member& member,
                                               const std::string& target) const;
 
@@ -74,8 +74,8 @@ class AdminBackend : public admin::Backend {
   const std::function<std::string()> token_;
   std::map<std::string, KnownFleet> fleets_;  // an entry for each queue, made at the start
 
-  std::mutex mutex_;  // for what follows; held while Consul is asked, so that one asks for all
-  Instant asked_at_ = Instant::min();     // whatever came back
+  std::mutex mutex_;  // for the members below; held while Consul is asked: one asks for all
+  Instant asked_at_ = Instant::min();     // the last time, whatever came back
   Instant answered_at_ = Instant::min();  // the last time that nothing was wrong
   admin::ConsulTrouble trouble_;
 };

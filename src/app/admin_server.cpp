@@ -94,13 +94,13 @@ Result<void> AdminServer::serve(const Sources& from) {
   options.handle = [router = router_.get()](const auto& exchange) { router->handle(exchange); };
   options.max_connections = 256;     // 200 of them may follow the events
   options.max_body_bytes = 600'000;  // a task may be as large as Consul's values, 512 KiB
-  // Answers go out of date at once, and no page may guess their type.
+  // Answers become outdated at once, and no page may guess their type.
   options.headers = {
       {"Cache-Control", "no-store"},
       {"X-Content-Type-Options", "nosniff"},
       {"Referrer-Policy", "no-referrer"},
       {"X-Frame-Options", "DENY"},
-      // What a task holds is shown as text; were it ever taken for markup, it could do nothing.
+      // A task's content is shown as text; even if it were taken for markup, it could do nothing.
       {"Content-Security-Policy",
        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
        "connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"}};

@@ -37,14 +37,14 @@ namespace lictor::app {
 /// Logs that another token is in force, or why not (TokenSource::OnChange). Thread safe.
 void log_token_change(const std::string& file, const std::string& trouble);
 
-/// What watches the queues, for the admin API and for the service manager.
+/// The observers of the queues, for the admin API and for the service manager.
 struct Observers {
   admin::Metrics metrics;
   admin::Events events;
   admin::Activity activity;
   runtime::Refusals refusals;
 
-  /// `with_admin`: those that only the admin API shows, too.
+  /// `with_admin`: also the observers that only the admin API shows.
   [[nodiscard]] std::vector<runtime::Observer*> all(bool with_admin) {
     if (!with_admin) return {&refusals};
     return {&metrics, &events, &activity, &refusals};
@@ -55,14 +55,14 @@ struct Observers {
 /// serves later. It has a transport of its own, so that a long listing does not delay a claim.
 class AdminServer {
  public:
-  /// Binds admin.listen. Starts no thread but that of the token file. `config` must outlive it.
+  /// Binds admin.listen. Starts no thread except the token file's. `config` must outlive it.
   /// Errors: those of open_listeners(); kInvalid, the token file cannot be used.
   [[nodiscard]] static Result<std::unique_ptr<AdminServer>> listen(const Config& config);
 
   /// Empty: the admin API is switched off.
   [[nodiscard]] const std::vector<std::string>& urls() const { return urls_; }
 
-  /// What the admin API answers from. The references must outlive it.
+  /// The sources of the admin API's answers. The references must outlive it.
   struct Sources {
     runtime::Loop& loop;
     AdminBackend::ReadStatus read_status;
@@ -71,8 +71,8 @@ class AdminServer {
     Observers& observers;
     std::shared_ptr<net::RateBackoff> backoff;  ///< of the daemon's clients of Consul
   };
-  /// Answers until the admin API's end. Does nothing where it is switched off.
-  /// Errors: those of net::Transport::open() and httpd::Server::start().
+  /// Answers until the admin API's end. Does nothing if it is switched off. Errors: those of
+  /// net::Transport::open() and httpd::Server::start().
   [[nodiscard]] Result<void> serve(const Sources& from);
 
  private:

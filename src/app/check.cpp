@@ -25,7 +25,7 @@ namespace lictor::app {
 namespace {
 
 constexpr auto kLookEvery = std::chrono::milliseconds{5};
-// A process that is not ready is ended, and then its end is reported.
+// The time for a process that did not get ready to be ended and reported.
 constexpr Duration kEndsWithin = std::chrono::seconds{5};
 
 cli::CheckOptions::Worker try_worker(worker::Room& room, const QueueConfig& queue,
@@ -58,10 +58,10 @@ cli::CheckOptions::Worker try_worker(worker::Room& room, const QueueConfig& queu
 
 struct CheckFlags {
   bool strict = false;  // warnings count as failures
-  std::string role;     // whose token it is: "daemon", "reader"; empty: by the configuration
+  std::string role;     // the role of the token: "daemon", "reader"; empty: by the configuration
 };
 
-// The file is loaded twice. As a client's it says what to check in Consul. As a daemon's it also
+// The file is loaded twice. A client's configuration says what to check in Consul. A daemon's also
 // needs programs and users on this host; an error there is a finding among others, not the end.
 Result<int> check(const Program& program, const CheckFlags& flags) {
   cli::CheckOptions options;
@@ -124,8 +124,8 @@ Result<int> check(const Program& program, const CheckFlags& flags) {
 
 }  // namespace
 
-// By a warden of its own, as the daemon would, and for root as the owner of state_dir, whom the
-// daemon runs as.
+// Runs them under a warden of its own, as the daemon would, and for root as the owner of state_dir,
+// whom the daemon runs as.
 std::vector<cli::CheckOptions::Worker> try_workers(const Config& config) {
   std::vector<cli::CheckOptions::Worker> tried;
   const auto workers = executors_of<WorkerConfig>(config.queues);

@@ -96,7 +96,7 @@ std::variant<cli::Command, cli::ParseOutcome> help(cli::CommandLine& line,
 
 std::variant<cli::Command, cli::ParseOutcome> read_arguments(cli::CommandLine& line,
                                                              std::vector<std::string> words) {
-  // As other programs have it: "--version", "help", "help COMMAND".
+  // Accepts the forms that other programs have: "--version", "help", "help COMMAND".
   if (words == std::vector<std::string>{"--version"}) words = {"version"};
   const std::string first = words.empty() ? "" : words.front();
   if (first != "help" && first != "__complete") return line.parse(std::move(words));
@@ -109,7 +109,7 @@ std::variant<cli::Command, cli::ParseOutcome> read_arguments(cli::CommandLine& l
 
 namespace {
 
-// What names a file, a root or a Consul, as the user gave it: " --config ./lictor.json".
+// The options that name a file, a root or a Consul, as given: " --config ./lictor.json".
 std::string given_options(const Overrides& given) {
   std::string options;
   const auto add = [&](const char* flag, const std::optional<std::string>& value) {

@@ -45,7 +45,7 @@ std::string node_name() {
   return is_name(name) ? name : "localhost";
 }
 
-// Texts that `parse` understands. An error stands at the line of the text that is wrong.
+// Reads texts that `parse` understands. An error stands at the line of the text that is wrong.
 template <class Parse>
 Result<std::vector<std::string>> take_addresses(const ConfigNode& place, Parse parse) {
   std::vector<std::string> all;
@@ -75,7 +75,7 @@ Reader listen_addresses(std::vector<std::string>& target) {
   });
 }
 
-// Without scheme and port.
+// Reads host names without scheme and port.
 Reader host_names(std::vector<std::string>& target) {
   return into(target, "an array of host names", [](const ConfigNode& place) {
     return take_addresses(place, [](const std::string& name) -> Result<void> {
@@ -121,7 +121,7 @@ Result<void> check_consul(const ConfigNode& place, const net::Options& options) 
   return {};
 }
 
-// An admin API that others than this host reach shows tasks and output to whoever finds it.
+// An admin API that other hosts reach shows tasks and output to anybody who finds it.
 Result<void> check_admin(const ConfigNode& place, const AdminConfig& admin) {
   if (admin.open || !admin.token_file.empty()) return {};
   for (std::size_t i = 0; i < admin.listen.size(); ++i) {
@@ -248,9 +248,9 @@ void warn_of_exposed_token(const LoadRequest& request, Config& config) {
   }
 }
 
-// Only root may choose what root's daemon runs as root; only root and that user what it runs as
-// another user. The program is started by its path later: without a fault, the path still leads to
-// the same file. A script's interpreter and a program's libraries are not checked.
+// Only root may choose what root's daemon runs as root; only root and user X may choose what it
+// runs as user X. The program is started by its path later: if this finds no fault, the path still
+// leads to the same file. A script's interpreter and a program's libraries are not checked.
 Result<void> check_programs(const Config& config) {
   if (::geteuid() != 0) return {};
   for (const QueueConfig& queue : config.queues) {
@@ -396,7 +396,7 @@ Result<Config> load_config(const LoadRequest& request) {
 
 namespace {
 
-// The same on all hosts with the same queues: without the settings of a single host.
+// Leaves out the settings of a single host, so that the result is the same on all hosts.
 nlohmann::json shared_settings(nlohmann::json value) {
   for (const char* own : {"node", "state_dir", "hang_timeout", "log", "consul", "admin", "logs"}) {
     if (value.is_object()) value.erase(own);

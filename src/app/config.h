@@ -31,7 +31,7 @@
 namespace lictor::app {
 
 inline constexpr std::string_view kDefaultConfigPath = "/etc/lictor/lictor.json";
-/// "billing" of /etc/lictor/billing.json, the file of lictor@billing.service; empty: it is another.
+/// "billing" for /etc/lictor/billing.json, the file of lictor@billing.service; else empty.
 /// The instances of a host have a state_dir and a node name of their own.
 [[nodiscard]] std::string_view instance_of(std::string_view file);
 
@@ -52,19 +52,19 @@ struct ConsulConfig {
 
 struct AdminConfig {
   std::vector<std::string> listen{"127.0.0.1:8642"};  ///< empty: switched off
-  /// Not configured: a taken port is replaced by a free one. Else two daemons of a host, which is a
-  /// usual way to try lictor out, could not start with their defaults.
+  /// True if not configured: a taken port is then replaced by a free one. So two daemons of a host,
+  /// a usual way to try lictor out, can start with their defaults.
   bool listen_is_default = true;
   std::string token_file;
-  std::vector<std::string> names;  ///< further names under which it is asked, of proxies
+  std::vector<std::string> names;  ///< further names under which it is asked, such as proxies'
   /// "open": without a token_file it may listen on the network; everybody may read then
   bool open = false;
 
   friend bool operator==(const AdminConfig&, const AdminConfig&) = default;
 };
 
-/// {"exec": ["/opt/jobs/any", "--verbose"]}: what the executor's own settings say. argv[0] is
-/// absolute; `user` is set only where it differs from the daemon's own.
+/// {"exec": ["/opt/jobs/any", "--verbose"]}: the executor's own settings. argv[0] is absolute;
+/// `user` is set only where it differs from the daemon's own.
 using ExecConfig = exec::ProcessOptions;
 
 /// {"noop": {"sleep": "5ms"}}
@@ -72,7 +72,7 @@ struct NoopConfig {
   Duration sleep = Duration::zero();
 };
 
-/// {"cpp": "name"}: registered by the program that embeds lictor. Whether it is, main checks.
+/// {"cpp": "name"}: registered by the program that embeds lictor. with_registered() checks that.
 struct CppConfig {
   std::string name;
 };
@@ -83,7 +83,7 @@ using HttpConfig = exec::HttpCall;
 /// {"plugin": {"file": "/opt/jobs/libresize.so", "executor": "Resize"}}, or the file alone
 struct PluginConfig {
   std::string file;
-  std::string executor;  ///< empty: the one called like the type, else the only one
+  std::string executor;  ///< empty: the one named like the type, else the only one
 };
 
 /// {"worker": ["/opt/jobs/invoice.py"], "processes": 4}: `program` as of "exec"
@@ -92,7 +92,7 @@ using WorkerConfig = worker::WorkerOptions;
 using ExecutorConfig =
     std::variant<ExecConfig, NoopConfig, CppConfig, HttpConfig, PluginConfig, WorkerConfig>;
 
-/// What runs as a program of its own; null: it does not.
+/// The program that an executor runs; null: it runs none.
 [[nodiscard]] inline const exec::ProcessOptions* program_of(const ExecutorConfig& executor) {
   if (const auto* worker = std::get_if<WorkerConfig>(&executor)) return &worker->program;
   return std::get_if<ExecConfig>(&executor);
@@ -109,14 +109,14 @@ struct QueueConfig {
 
   wire::Layout layout;  ///< no two paths of a configuration overlap
 
-  /// For executors that don't set them.
+  /// Defaults for executors that don't set them.
   core::TypePolicy defaults;
 
-  /// By taskType; "*" takes the rest. The same keys as options.types and any_type.
+  /// The executors by taskType; "*" takes the rest. The same keys as options.types and any_type.
   std::map<std::string, ExecutorConfig, std::less<>> executors;
 };
 
-/// An executor of one kind, and whose it is.
+/// An executor of one kind, with its queue and type.
 template <class Kind>
 struct ConfiguredExecutor {
   const QueueConfig& queue;
@@ -156,12 +156,12 @@ struct Config {
   [[nodiscard]] const QueueConfig* find(std::string_view queue) const;
 };
 
-/// What a command needs of a configuration. The daemon needs a file, executors, and programs that
-/// exist; a client needs only the queues' keys; a program that embeds lictor brings its own
-/// executors and needs no file.
+/// The parts of a configuration that a command needs. The daemon needs a file, executors, and
+/// programs that exist; a client needs only the queues' keys; a program that embeds lictor brings
+/// its own executors and needs no file.
 enum class Mode { kDaemon, kClient, kEmbedded };
 
-/// What overrides the file, as text: LICTOR_* variables, then flags.
+/// Overrides of the file, as text: LICTOR_* variables, then flags.
 struct Overrides {
   std::optional<std::string> config, node, root, state_dir, log_level, log_format;
   std::optional<std::string> consul_addresses;  ///< separated by commas
@@ -177,7 +177,7 @@ struct LoadRequest {
   Environment environment;
   std::string default_path{
       kDefaultConfigPath};  ///< taken where neither flag nor variable names one
-  /// The type that is tried out: what other executors name need not be on this host.
+  /// The type that is tried out: programs of other executors may be missing on this host.
   std::optional<std::string> only_type{};
   /// Whether a daemon that runs as root refuses files that others could change.
   bool refuse_untrusted = true;
@@ -191,14 +191,14 @@ struct LoadRequest {
 /// kPermissionDenied, when the file may not be read.
 [[nodiscard]] Result<Config> load_config(const LoadRequest& request);
 
-/// As load_config() for a file that holds `text`; `file` is what errors call it.
+/// Does as load_config() for a file that holds `text`; errors call the file `file`.
 [[nodiscard]] Result<Config> parse_config(std::string_view text, std::string_view file,
                                           const LoadRequest& request);
 
 /// environ, as load_config() takes it.
 [[nodiscard]] Environment read_environment(const char* const* environment);
 
-/// What `config` lacks where a process may have `most` open files, and the way out; empty: nothing.
+/// The shortage if `config` needs more open files than `most`, and what to do; empty: none.
 [[nodiscard]] std::string descriptor_shortage(const Config& config, std::uint64_t most);
 
 }  // namespace lictor::app

@@ -1,6 +1,6 @@
-// How the settings fit together. Each value may be right by itself and wrong beside another. Such a
-// fault would show only in the first outage, as lost leadership or as a task that runs twice. So
-// the daemon refuses it at its start, with the numbers that would fit.
+// Checks how settings fit together. Each value may be right by itself and wrong beside another.
+// Such a fault would show only in the first outage, as lost leadership or as a task that runs
+// twice. So the daemon refuses it at its start, with the numbers that would fit.
 //
 //   a proof of leadership is sent
 //   |<-------------------- lock_delay: nobody else can lead -------------------->|
@@ -8,9 +8,9 @@
 //   |  proof    proof    proof    proof   |  TERM           KILL |  clock drift, |
 //   |  (each quarter of the lease)        |                      |  scheduling   |
 //
-// Beside that: renewals fit into the session's TTL twice, a request ends before the next renewal,
-// all jobs that may end at once fit into max_unacked, no KV path lies within another, and the
-// warden finds a daemon that hangs before the lease would end.
+// Besides, renewals fit into the session's TTL twice, a request ends before the next renewal, all
+// jobs that may end at once fit into max_unacked, no KV path lies within another, and the warden
+// finds a daemon that hangs before the lease would end.
 
 #include <algorithm>
 #include <map>
@@ -44,7 +44,7 @@ std::string shown(const ConfigNode& place, std::string_view setting, Duration va
 }
 
 // Half the TTL at most: when a renewal is lost, the next one still comes before Consul may end the
-// session. And each has an answer, or none, before the next is due.
+// session. And each renewal is answered or times out before the next one is due.
 Result<void> check_renewal(const ConfigNode& place, const core::QueueOptions& options) {
   if (options.renew_interval > options.session_ttl / 2) {
     return place.refuse_at(
@@ -106,14 +106,14 @@ Result<void> check_capacity(const ConfigNode& place, const core::QueueOptions& o
           options.concurrency + options.prefetch));
 }
 
-// Of all workers together.
+// The processes of all workers together.
 std::uint64_t worker_processes(const std::vector<QueueConfig>& queues) {
   std::uint64_t all = 0;
   for (const auto& worker : executors_of<WorkerConfig>(queues)) all += worker.settings.processes;
   return all;
 }
 
-// One KV path of one queue.
+// A KV path of a queue.
 struct Path {
   std::string_view path;
   std::size_t queue;
@@ -122,14 +122,14 @@ struct Path {
   [[nodiscard]] bool is_prefix() const { return path.ends_with('/'); }
 };
 
-// With the two that no setting names: those follow from the queue's name, so a clash is the name's.
+// Includes two paths that no setting names: they follow from the queue's name, and so does a clash.
 std::vector<Path> all_paths(const std::vector<QueueConfig>& queues) {
   std::vector<Path> paths;
   for (std::size_t i = 0; i < queues.size(); ++i) {
     for (const QueuePath& known : kQueuePaths) {
       paths.push_back({queues[i].layout.*known.path, i, known.setting});
     }
-    // Of their own, by the queue's name.
+    // These two have no setting, and follow from the queue's name.
     paths.push_back({queues[i].layout.partitions_key, i, "name"});
     paths.push_back({queues[i].layout.rate_key, i, "name"});
   }
@@ -231,8 +231,8 @@ Result<void> check_hang_timeout(const ConfigNode& place, Duration hang_timeout,
 }
 
 std::string descriptor_shortage(const Config& config, std::uint64_t most) {
-  // The warden's, the more of both: cgroups kept for reuse; for each program pidfd, cgroup and
-  // pipe.
+  // The warden's descriptors, the larger of two: cgroups kept for reuse; for each program pidfd,
+  // cgroup and pipe.
   constexpr std::uint64_t kAnyway = 320;
   constexpr std::uint64_t kEach = 3;
   std::uint64_t tasks = worker_processes(config.queues);

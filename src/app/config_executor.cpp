@@ -1,7 +1,7 @@
 // Reads one executor. All kinds share one table, so that a key of another kind gets an error that
-// says whose it is. The kind is the one of kKinds that is there. What the system must have (a
-// program, a folder, a user) is checked here, at the start: else the first task would find it out.
-// A client reads the same file on a host that may have none of that, so it skips these checks.
+// names that kind. An executor's kind is the key of kKinds that it has. Its program, folders and
+// user must exist on this host; that is checked at the start, and not by the first task. A client
+// reads the same file on a host that may have none of them, so it skips these checks.
 
 #include <fcntl.h>
 #include <grp.h>
@@ -179,7 +179,7 @@ Reader user(std::optional<exec::User>& target, Mode mode) {
   return {std::move(take), "a user's name"};
 }
 
-// A limit of which `take` reads the value; the hard one is higher by `more`.
+// A limit whose value `take` reads; the hard limit is higher by `more`.
 template <class Take>
 Reader limit(std::vector<exec::Limit>& target, int resource, std::string form, Take take,
              std::uint64_t more = 0) {
@@ -317,7 +317,7 @@ Reader http(HttpConfig& target, Mode mode) {
 
 // The kind of an executor is the one of these keys that it has.
 constexpr std::array<std::string_view, 6> kKinds{"exec", "worker", "http", "noop", "cpp", "plugin"};
-// The settings of some kinds only, and theirs.
+// The settings that only some kinds have, with those kinds.
 constexpr std::string_view kPrograms = R"("exec" and "worker")";
 constexpr std::string_view kWorkers = R"("worker")";
 constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kOfSomeKinds{
@@ -359,9 +359,9 @@ Result<std::string> kind_of(const ConfigNode& place) {
 
 constexpr std::uint32_t kMostProcesses = 256;  // of one executor
 
-// As many jobs at a time as its processes take: more would wait in them for nothing, out of their
-// order, while their time-out runs. An executor without a limit of its own has its tasks claimed
-// ahead, so it gets none where the queue runs no more tasks than that anyway.
+// Limits the executor to as many jobs as its processes take: more would wait in them out of order,
+// while their time-out runs. Tasks of an executor without a limit are claimed ahead, so it gets no
+// limit if the queue's concurrency is not higher anyway.
 Result<void> fit_concurrency(const ConfigNode& place, const WorkerConfig& worker,
                              std::uint32_t of_queue, core::TypePolicy& policy) {
   const std::uint32_t most = worker.processes * worker.tasks_per_process;
@@ -390,7 +390,7 @@ Settings worker_settings(WorkerConfig& worker, Mode mode) {
           {"start_timeout", duration(worker.start_timeout, 100ms, 1h)}};
 }
 
-// `of_queue`: its concurrency.
+// `of_queue`: the queue's concurrency.
 Result<void> read_executor(const ConfigNode& place, Mode mode, std::uint32_t of_queue,
                            ExecutorConfig& target, core::TypePolicy& policy) {
   ExecutorParts parts;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What load_config() is made of, and what the manual says of it.
+// The parts of load_config(), and the manual's list of settings.
 
 #include <array>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace lictor::app {
 
 // config.cpp
 
-/// The settings of the whole file. What it says of the queues is left in `queues`.
+/// The settings of the whole file. The value of "queues" is left in `queues`.
 [[nodiscard]] Settings top_settings(Config& config, std::optional<ConfigNode>& queues);
 
 /// The keys of one kind of object in the configuration.
@@ -51,7 +51,7 @@ inline constexpr std::uint64_t kMostConcurrency = 10'000;
 
 // config_queue.cpp
 
-/// The KV paths of a queue by the names of their settings; those of prefixes end so.
+/// The KV paths of a queue by the names of their settings; names of prefixes end in "prefix".
 struct QueuePath {
   std::string_view setting;
   std::string wire::Layout::*path;
@@ -71,7 +71,7 @@ inline constexpr std::array<QueuePath, 7> kQueuePaths{
 [[nodiscard]] QueueConfig default_queue(const std::string& name, const std::string& root,
                                         const std::string& node);
 
-/// What a queue says of what is read once its settings are.
+/// The members of a queue that are read after its settings.
 struct QueueMembers {
   std::optional<ConfigNode> executors, schedules;
 };
@@ -80,8 +80,8 @@ struct QueueMembers {
 [[nodiscard]] Settings queue_settings(QueueConfig& queue, core::TypePolicy& policy,
                                       QueueMembers& members);
 
-/// Reads "queues", whose place is `place`, into config.queues. What is not set is derived: paths
-/// from root and name, renew_interval from session_ttl, margin from lock_delay.
+/// Reads "queues", whose place is `place`, into config.queues. Derives settings that are not set:
+/// paths from root and name, renew_interval from session_ttl, margin from lock_delay.
 [[nodiscard]] Result<void> read_queues(const ConfigNode& place, const LoadRequest& request,
                                        Config& config);
 
@@ -90,15 +90,15 @@ struct QueueMembers {
 /// The settings that a queue gives as defaults and an executor may give itself.
 [[nodiscard]] Settings policy_settings(core::TypePolicy& policy);
 
-/// One of each kind of executor, of which a configuration sets one. All are there, since the kind
-/// is known only when all keys were read, and the manual's list has the keys of all kinds.
+/// The settings of every kind of executor, though an executor has one kind: the kind is known only
+/// when all keys were read, and the manual's list has the keys of all kinds.
 struct ExecutorParts {
   ExecConfig exec;
   NoopConfig noop;
   CppConfig cpp;
   HttpConfig http;
   PluginConfig plugin;
-  WorkerConfig worker;  ///< `program` but for its vector is in `exec`
+  WorkerConfig worker;  ///< `program`, without its vector, is in `exec`
 };
 
 /// The settings of an executor.
@@ -109,8 +109,8 @@ struct ExecutorParts {
 void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts);
 
 /// Reads "executors" into queue.executors and, starting each from `defaults`, into the policies of
-/// queue.options; `counts_attempts`: the queue says max_attempts. For the daemon, programs, folders
-/// and users must be there on this host, of request.only_type alone if that is set.
+/// queue.options; `counts_attempts`: the queue sets max_attempts. For the daemon, programs, folders
+/// and users must exist on this host; if request.only_type is set, only that type's.
 [[nodiscard]] Result<void> read_executors(const ConfigNode& place, const LoadRequest& request,
                                           const core::TypePolicy& defaults, bool counts_attempts,
                                           QueueConfig& queue);
@@ -127,7 +127,7 @@ void limit_at_most_once(core::TypePolicy& policy, bool counts_attempts);
 [[nodiscard]] Result<void> check_relations(const ConfigNode& place,
                                            const core::QueueOptions& options);
 
-/// Whether each KV path of the queues has a place of its own, and each queue a name of its own.
+/// Checks that no KV path of the queues lies in another, and that no two queues have one name.
 /// `place` is that of "queues", in the order of `queues`.
 [[nodiscard]] Result<void> check_layout(const ConfigNode& place,
                                         const std::vector<QueueConfig>& queues);

@@ -24,7 +24,7 @@ Reader path_from_here(std::string& target) {
   });
 }
 
-// Overrides a token of the file, too.
+// Also overrides a token in the file.
 Reader token_file(net::Options& consul) {
   return {[&consul](const ConfigNode& place) {
             consul.token.clear();
@@ -51,7 +51,7 @@ Reader comma_addresses(std::vector<std::string>& target) {
   });
 }
 
-// The whole list, which also finds misspelt variables.
+// The list of all overrides, which also finds misspelt variables.
 struct Override {
   std::optional<std::string> Overrides::*flag_value;
   std::string_view variable;

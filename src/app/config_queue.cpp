@@ -1,7 +1,7 @@
 // Reads one queue, in an order that the settings force:
 //
 //   1  its own settings          executors and schedules are only kept
-//   2  what was not set          paths from root and name, times from other times
+//   2  settings without a value  paths from root and name, times from other times
 //   3  check_relations()         on the derived values, too
 //   4  executors                 each begins with the queue's policy as its default
 //   5  schedules
@@ -70,8 +70,8 @@ Reader history(std::optional<core::HistoryLimits>& target) {
   return {std::move(read), form, "false", forms_of(history_settings(defaults))};
 }
 
-// Fills in what was not set. `place` is the queue's; null: there is no file, so nothing was set.
-// Two keys have no setting and always lie below `root`.
+// Fills in the settings that were not set. `place` is the queue's; null: there is no file, so
+// nothing was set. Two keys have no setting and always lie below `root`.
 void derive(const ConfigNode* place, const std::string& root, QueueConfig& queue) {
   core::QueueOptions& options = queue.options;
   const wire::Layout home = wire::Layout::under(root, options.queue);
@@ -107,9 +107,9 @@ Result<void> read_schedules(const ConfigNode& place, QueueConfig& queue) {
   return {};
 }
 
-// Where a worker is all that a queue runs, the queue runs no more at a time than the worker takes.
-// Tasks of an executor with a limit of its own are not claimed ahead, those of a queue are, which
-// is several times as fast. A program that embeds lictor adds executors later.
+// If a worker is the queue's only executor, its limit becomes the queue's: tasks of an executor
+// with a limit of its own are not claimed ahead, tasks of a queue are, which is several times as
+// fast. A program that embeds lictor adds executors later.
 void fit_to_worker(Mode mode, QueueConfig& queue) {
   if (mode == Mode::kEmbedded || queue.executors.size() != 1) return;
   const auto& [type, executor] = *queue.executors.begin();

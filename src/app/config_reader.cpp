@@ -19,7 +19,7 @@ constexpr std::size_t kMaxTextBytes = 4096;
 constexpr std::size_t kMaxKeyBytes = 512;
 constexpr std::size_t kMaxNameBytes = 128;
 
-// For "got ...": short, since a value may fill the whole file.
+// Describes a value for "got ...": short, since a value may fill the whole file.
 std::string found(const nlohmann::json& value) {
   if (value.is_string()) return '"' + excerpt(value.get<std::string>()) + '"';
   if (value.is_array()) return value.empty() ? "an empty array" : "an array";
@@ -43,7 +43,7 @@ bool has_control(std::string_view text) {
                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
-// Text without what a path, a key or a header cannot hold.
+// Reads text without characters that a path, a key or a header cannot hold.
 Result<std::string> take_text(const ConfigNode& place, const std::string& what) {
   if (!place.value().is_string()) return place.expected(what);
   auto text = place.value().get<std::string>();
@@ -102,7 +102,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
   return text.size() <= 18 ? to_number<std::uint64_t>(text) : std::nullopt;
 }
 
-// In the largest unit that divides it.
+// The size in the largest unit that divides it.
 std::string size_text(std::uint64_t bytes) {
   for (const auto& [unit, size] : kSizeUnits) {
     if (bytes != 0 && bytes % size == 0) return fmt::format("{}{}", bytes / size, unit);

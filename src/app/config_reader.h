@@ -39,7 +39,7 @@
 
 namespace lictor::app {
 
-/// A value in the file, and how an error speaks of it. Refers to the tree, which must outlive it.
+/// A value in the file, and its name in errors. Refers to the tree, which must outlive it.
 class ConfigNode {
  public:
   ConfigNode(const JsonTree& tree, std::string_view file, std::string path = {})
@@ -55,9 +55,9 @@ class ConfigNode {
 
   /// An error at the line of this value: "file:line: path: message".
   [[nodiscard]] tl::unexpected<Error> refuse(const std::string& message) const;
-  /// The same for what is not on this host, or not yet: kFailed, for a later start may find it.
+  /// An error for something that this host lacks now: kFailed, since a later start may find it.
   [[nodiscard]] tl::unexpected<Error> missing(const std::string& message) const;
-  /// The same as refuse() at the last of `members` that is written: a relation broke there.
+  /// Refuses at the last of `members` that is written, since that one broke the relation.
   [[nodiscard]] tl::unexpected<Error> refuse_at(std::initializer_list<std::string_view> members,
                                                 const std::string& message) const;
   /// "expected <what>, got <what is there>"
@@ -84,7 +84,7 @@ class ConfigNode {
   std::string path_;
 };
 
-/// What a setting takes, as the manual says it.
+/// The form of a setting's value, for the manual.
 struct KeyForm {
   std::string key;           ///< "log.level"
   std::string form;          ///< "a whole number from 1 to 10000"
@@ -92,7 +92,7 @@ struct KeyForm {
   bool reloads = true;       ///< whether a reload takes over a change
 };
 
-/// Reads one value into what it was made for, and says what it takes.
+/// Reads one value into the reader's target, and names the form of the value.
 struct Reader {
   std::function<Result<void>(const ConfigNode&)> read;
   std::string form;
@@ -109,7 +109,7 @@ struct Setting {
 };
 using Settings = std::vector<Setting>;
 
-/// What `settings` take, each followed by its members.
+/// The forms of `settings`, each followed by its members.
 [[nodiscard]] std::vector<KeyForm> forms_of(const Settings& settings);
 
 /// An object with these settings. `form`: what is expected in its place. `check` runs after all
@@ -120,17 +120,17 @@ using Settings = std::vector<Setting>;
 [[nodiscard]] Reader text_or(Reader text, Reader other);
 /// Remembers the place, to be read later.
 [[nodiscard]] Reader kept(std::optional<ConfigNode>& target, std::string form);
-/// `reader`, whose default is not its target's but follows from other settings: the target's value
-/// would be a false one in the manual.
+/// `reader` without a default: its default follows from other settings, so the target's value would
+/// be a false one in the manual.
 [[nodiscard]] Reader derived(Reader reader);
 
-/// Reads each member of an object by its setting. Refuses anything but an object, in place of which
-/// `what` is expected, and an unknown member (with the nearest known one).
+/// Reads each member of an object by its setting. Refuses anything else than an object, with `what`
+/// as the expectation, and an unknown member (with the nearest known one).
 [[nodiscard]] Result<void> read_settings(const ConfigNode& object, const Settings& settings,
                                          const std::string& what = "an object");
 
 // Readers. Each refers to its target, which must outlive it. Bounds are inclusive; `why`, if there
-// is one, says whose they are.
+// is one, explains the bounds.
 
 [[nodiscard]] Reader text(std::string& target);  ///< not empty, without control characters
 [[nodiscard]] Reader absolute_path(std::string& target);
@@ -154,8 +154,8 @@ template <class T>
   return {};
 }
 
-/// Reads what `take` makes of a place, a Result, into `target`. On an error `target` keeps its
-/// value. The bounds in `take` must fit into T, to which the value is cast.
+/// `take` turns a place into a Result, whose value goes into `target`. On an error `target` keeps
+/// its value. The bounds in `take` must fit into T, to which the value is cast.
 template <class T, class Take>
 [[nodiscard]] Reader into(T& target, std::string form, Take take) {
   return {[&target, take = std::move(take)](const ConfigNode& place) -> Result<void> {
@@ -224,8 +224,8 @@ template <class T>
   return {std::move(read), std::move(form), std::move(default_text)};
 }
 
-/// What a queue and a node may be called: letters, digits, '_', '-' and '.', at most 128, since the
-/// name becomes a segment of KV keys.
+/// Whether a queue or a node may have this name: letters, digits, '_', '-' and '.', at most 128,
+/// since the name becomes a segment of KV keys.
 [[nodiscard]] bool is_name(std::string_view text);
 inline constexpr std::string_view kNameForm =
     "1 to 128 letters, digits, \"_\", \"-\" and \".\", not \".\" or \"..\"";

@@ -69,7 +69,7 @@ net::Tuning tuning_of(const Config& config, const std::shared_ptr<net::RateBacko
   tuning.max_polls = net::kPollConnections;
   tuning.expected_polls = config.queues.size() * net::kPollsPerQueue;
   tuning.backoff = backoff;
-  tuning.on_token_change = log_token_change;  // of one client, so that it is said once
+  tuning.on_token_change = log_token_change;  // set on one client, so that it is logged once
   return tuning;
 }
 
@@ -144,8 +144,8 @@ class Daemon {
       interval = std::min<Duration>(interval, config_.hang_timeout / 4);
     }
     loop_.on_turn(interval, [this] { on_turn(); });
-    // Also without Consul: nobody who starts the service, and no boot, waits for another host. What
-    // it waits for is in its status.
+    // Sent also without Consul: neither a boot nor a start of the service waits for another host.
+    // The status says what the daemon waits for.
     notifier_.notify("READY=1");
     service_.report(boot_now(), {.waits_for = waits_for()});
     loop_.run();
@@ -155,7 +155,7 @@ class Daemon {
     if (config_.consul.register_service) registration_.withdraw();
   }
 
-  // On the loop's thread.
+  // The daemon's state. On the loop's thread.
   [[nodiscard]] admin::Status status() const {
     admin::Status status;
     status.node = config_.node;
@@ -204,7 +204,7 @@ class Daemon {
       log(Level::kInfo, "SIGHUP: reading the configuration again");
       return reloader_.request();
     }
-    // timeout(1) and some supervisors signal the process and its group: that is one wish.
+    // timeout(1) and some supervisors signal the process and its group: that counts as one signal.
     const Instant last = std::exchange(signalled_at_, boot_now());
     if (stopping_ && signalled_at_ - last < std::chrono::seconds{1}) return;
     if (stopping_) {
@@ -217,7 +217,7 @@ class Daemon {
     request_stop();
   }
 
-  // Of each queue, as `config` has it.
+  // Makes the runners of each queue from `config`.
   Result<std::vector<runtime::Runners>> make_all_runners(const Config& config) const {
     std::vector<runtime::Runners> all;
     for (const QueueConfig& queue : config_.queues) {
@@ -235,7 +235,7 @@ class Daemon {
     std::string waits;                      // what needs a restart
   };
 
-  // On the reloader's thread: reads what does not change while the daemon runs, and nothing else.
+  // On the reloader's thread: reads only members that do not change while the daemon runs.
   Result<Loaded> load() const {
     LICTOR_TRY(auto next, options_.reload());
     std::string waits = fmt::format("{}", fmt::join(hold_back(config_, next), ", "));
@@ -253,7 +253,7 @@ class Daemon {
     return [this, loaded] { apply(*loaded); };
   }
 
-  // Of a file with an error nothing is taken.
+  // A file with an error changes nothing.
   void apply(Result<Loaded>& loaded) {
     if (!loaded) {
       member_entry_.reload_refused(loaded.error().message);
@@ -380,7 +380,7 @@ class Daemon {
   runtime::Registration registration_;
   runtime::Membership membership_;
   std::vector<std::unique_ptr<runtime::QueueSupervisor>> queues_;
-  std::map<std::string, std::vector<std::string>> types_;  // that have an executor, of each queue
+  std::map<std::string, std::vector<std::string>> types_;  // types with an executor, by queue
   bool host_responds_ = true;
   runtime::Notifier notifier_;
   ServiceStatus service_{notifier_};
@@ -402,7 +402,7 @@ Result<int> start_and_run(const Config& config, const Registry& registry,
   LICTOR_TRY(auto board, exec::LeaseBoard::create(first_worker + worker::kMostProcesses));
   exec::emits_json = config.log.format == LogFormat::kJson;
   exec::emits_journal = !exec::emits_json && runtime::stderr_is_journal();
-  // Before there is any thread.
+  // The warden is forked before there is any thread.
   LICTOR_TRY(auto warden,
              exec::start_warden(board, {lock.get(), config.hang_timeout, release_locks(config)}));
   if (auto noted = note_run(config.state_dir, lock, warden.run_id); !noted) {

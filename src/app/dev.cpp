@@ -39,7 +39,7 @@ struct DevOptions {
   bool worker = true;
 };
 
-// Every task is done by the function "print" of this program.
+// The function "print" of this program runs every task.
 constexpr std::string_view kBuiltIn =
     R"({"queues": [{"name": "default", "executors": {"*": {"cpp": "print"}}}]})";
 
@@ -146,7 +146,7 @@ std::string greeting(const std::vector<std::string>& pages, const std::string& u
                   : "prints each task and counts it as done, until \"lictor run\" comes;\n"
                     "          --config gives it executors";
   const auto& executors = config.queues.front().executors;
-  // One that the configuration runs.
+  // A type that the configuration runs.
   const std::string type =
       executors.contains("*") || executors.empty() ? "Hello" : executors.begin()->first;
   const std::string page =
@@ -197,7 +197,7 @@ Result<int> run_dev(const Program& program, const DevOptions& options) {
   };
   LICTOR_TRY(auto config, configure());
 
-  // Before the fork, so that an early signal ends both processes in order.
+  // Blocks the signals before the fork, so that an early one ends both processes in order.
   if (!options.worker) {
     const sigset_t signals = ending_signals();
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);

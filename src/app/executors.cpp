@@ -1,4 +1,4 @@
-// Which runner an executor of the configuration becomes, and where its attempts run:
+// Makes runners from the configured executors. Their attempts run in different places:
 //
 //   exec          ProcessRunner    a program for each attempt, a child of the warden
 //   worker        WorkerRunner     a process that stays, also a child of the warden
@@ -28,7 +28,7 @@
 namespace lictor::app {
 namespace {
 
-// Where jobs leave what LICTOR_COMMIT and LICTOR_RESULT name.
+// The folder of the files that LICTOR_COMMIT and LICTOR_RESULT name.
 std::string scratch_of(const Config& config) { return config.state_dir + "/scratch"; }
 
 bool ends_with_lease(const RunnerParts& parts, const std::string& type) {
@@ -47,9 +47,9 @@ void let_jobs_pass(const Config& config) {
   chmod(config.state_dir.c_str(), (status.st_mode & 07777U) | S_IXOTH);
 }
 
-// What is the queue's and the daemon's, of a program or a worker. The warden ends both by the lease
-// of the slot, also when the daemon is dead: so they get the slot itself and `ends_with_lease`,
-// while jobs inside the daemon get lease_of().
+// Sets the options of a program or a worker that come from its queue and daemon. The warden ends
+// both by the lease of the slot, also when the daemon is dead: so they get the slot itself and
+// `ends_with_lease`, while jobs inside the daemon get lease_of().
 void set_up(const RunnerParts& parts, const std::string& type, exec::ProcessOptions& options) {
   options.slot = parts.slot;
   options.ends_with_lease = ends_with_lease(parts, type);
@@ -143,7 +143,7 @@ Result<Config> with_registered(Config config, const Registry& registry) {
 }
 
 void prepare_scratch(const Config& config) {
-  std::error_code ignored;  // What cannot be removed is not in the way: names do not come again.
+  std::error_code ignored;  // A file that cannot be removed does no harm: names are never reused.
   std::filesystem::remove_all(scratch_of(config), ignored);
   for (const auto& exec : executors_of<ExecConfig>(config.queues)) {
     if (exec.settings.user) let_jobs_pass(config);

@@ -19,8 +19,8 @@ namespace lictor::app {
 /// The C++ executors that the embedding program brings, by name.
 using Registry = std::map<std::string, std::shared_ptr<Executor>, std::less<>>;
 
-/// `config` with the registered executors added to each queue, but for names that are configured
-/// as a type there. Errors: kInvalid, the configuration names one that is not registered.
+/// `config` with the registered executors added to each queue, except names that are configured as
+/// a type there. Errors: kInvalid, the configuration names one that is not registered.
 [[nodiscard]] Result<Config> with_registered(Config config, const Registry& registry);
 
 /// Prepares the folder below state_dir for the commits and results of programs: removes the files
@@ -32,10 +32,10 @@ void prepare_scratch(const Config& config);
 /// Errors: as of exec::plugin_executor().
 [[nodiscard]] Result<void> load_plugins(const Config& config);
 
-/// Where the output of attempts goes.
+/// The folder of the attempts' output.
 [[nodiscard]] std::string log_directory(const Config& config);
 
-/// What the runners of one queue are made of. `host` and `workers` must outlive them.
+/// The parts of the runners of one queue. `host` and `workers` must outlive them.
 struct RunnerParts {
   const Config& config;
   const QueueConfig& queue;

@@ -22,8 +22,8 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxNoteBytes = 200;
 
-// Of a long record only what an executor is given is parsed. A name that is there twice counts as
-// it does to nlohmann: the last one. Throws where the parameters nest too deep.
+// Parses only the members that an executor gets, since a record may be long. Of repeated names the
+// last one counts, as in nlohmann's parser. Throws if the parameters nest too deep.
 Task to_task(const exec::Attempt& attempt) {
   Task task{attempt.task_id, attempt.task_key, attempt.task_type,
             attempt.queue,   json::object(),   *attempt.record};
@@ -46,7 +46,7 @@ std::string to_progress(double fraction, const std::string& note) {
   return json{{"fraction", within}, {"note", excerpt(to_utf8(note), kMaxNoteBytes)}}.dump();
 }
 
-// As a program writes it to LICTOR_COMMIT.
+// Makes the text that a program would write to LICTOR_COMMIT.
 Result<std::string> to_commit(const std::vector<KvWrite>& writes) {
   json list = json::array();
   for (const KvWrite& write : writes) {

@@ -17,7 +17,7 @@
 namespace lictor::app {
 namespace {
 
-// Where the parser is. Its lexer reads one character past a number and puts it back; since `line`
+// The parser's place. Its lexer reads one character past a number and puts it back; since `line`
 // moves only with the character after a newline, it is the line of the last token all the same.
 struct Cursor {
   const char* at;
@@ -79,7 +79,7 @@ std::string describe_syntax_error(std::string_view what, std::string_view before
   return "not JSON: " + excerpt(text, 160) + (after_comma ? "; remove the comma before it" : "");
 }
 
-// The handler of nlohmann's SAX interface, whose function names it takes.
+// The handler of nlohmann's SAX interface, with that interface's function names.
 class TreeBuilder {
  public:
   TreeBuilder(std::string_view text, std::string_view file, const Cursor& cursor)

@@ -12,8 +12,8 @@
 
 namespace lictor::app {
 
-/// Where a JSON value was written: its line (of its key if it is a member, else of its first
-/// character) and those of what is in it.
+/// The line of a JSON value (of its key if it is a member, else of its first character), and the
+/// lines of the values in it.
 struct JsonLines {
   int line = 1;
   std::map<std::string, JsonLines, std::less<>> members;
@@ -29,9 +29,9 @@ struct JsonTree {
 /// Deeper than any configuration needs, and far from what would exhaust the stack.
 inline constexpr std::size_t kMaxConfigDepth = 32;
 
-/// Parses JSON with comments (`//` and `/* */`). Errors name it `file`.
-/// Errors: kInvalid, as "file:line:column: ..." for what is not JSON (a trailing comma among it),
-/// as "file:line: path: ..." for a key written twice and for more than kMaxConfigDepth levels.
+/// Parses JSON with comments (`//` and `/* */`). Errors name it `file`. Errors: kInvalid, as
+/// "file:line:column: ..." for text that is no JSON (also for a trailing comma), as "file:line:
+/// path: ..." for a key written twice and for more than kMaxConfigDepth levels.
 [[nodiscard]] Result<JsonTree> parse_json_tree(std::string_view text, std::string_view file);
 
 /// `path` with a member's name appended: "queues[0]" and "name" give "queues[0].name"; a name that

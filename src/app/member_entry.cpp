@@ -55,7 +55,7 @@ void MemberEntry::set_member(const char* member, nlohmann::json value) {
   if (!value.is_null()) value_[member] = std::move(value);
 }
 
-// An entry leaves out a queue of one partition: its readers take what is missing for 1.
+// An entry leaves out a queue with one partition: for its readers, a missing number is 1.
 bool MemberEntry::set_desired_partitions(const std::string& queue, std::uint32_t number) {
   const auto last = desired_partitions_.try_emplace(queue, 1).first;
   if (std::exchange(last->second, number) == number) return false;
@@ -113,7 +113,7 @@ runtime::Membership::Options membership_of(const Config& config, const MemberEnt
   return options;
 }
 
-// A follower has no states of tasks to show: it knows only what it leads.
+// A follower shows no states of tasks: a daemon knows only the tasks of partitions that it leads.
 admin::QueueStatus status_of(const runtime::QueueSupervisor& queue, bool stopping,
                              std::vector<std::string> types, const exec::ActiveLogs& logs) {
   using Role = admin::QueueStatus::Role;
@@ -140,7 +140,7 @@ admin::QueueStatus status_of(const runtime::QueueSupervisor& queue, bool stoppin
   }
   for (std::size_t i = 0; i < core::kLacks; ++i) {
     const auto lack = static_cast<core::Lack>(i);
-    // A key that cannot be read is of no partition, and every host knows it.
+    // A key that cannot be read is in no partition; only the leader of partition 0 counts it.
     if (lack == core::Lack::kName && !core.leading(now, 0)) continue;
     status.states.emplace_back(core::name_of(lack), core.count(lack));
   }
@@ -169,7 +169,7 @@ std::vector<admin::WorkerStatus> workers_of(
   return workers;
 }
 
-// In the order in which a stop proceeds: jobs end, Consul takes their ends, then the locks.
+// Follows the order of a stop: jobs end, Consul takes their ends, then the locks.
 std::string stop_waits_for(const std::vector<std::unique_ptr<runtime::QueueSupervisor>>& queues) {
   std::size_t jobs = 0;
   std::size_t unacked = 0;

@@ -40,12 +40,12 @@ class MemberEntry {
   /// `identity` differs from the one of an earlier start, and so do the claims.
   [[nodiscard]] std::string leader_value(const std::string& identity) const;
 
-  /// How many partitions of `queue` this host asks for. Returns whether that is new.
+  /// Sets how many partitions of `queue` this host asks for. Returns whether that is new.
   bool set_desired_partitions(const std::string& queue, std::uint32_t number);
-  /// The nonce of the last claim of `queue` that this daemon has given up: since it lives, the next
-  /// leader counts no lost owner (core/tasks/owners.h). Returns whether that is new.
+  /// Sets the nonce of the last claim of `queue` that this daemon has given up: since it lives, the
+  /// next leader counts no lost owner (core/tasks/owners.h). Returns whether that is new.
   bool set_given_up(const std::string& queue, const std::string& nonce);
-  /// Takes over a new configuration, and says what of it is new; empty: only this host's settings.
+  /// Takes over a new configuration. Returns the changed parts; empty: only this host's settings.
   [[nodiscard]] std::string reloaded(const Config& next);
   /// Shows the error in the entry, so that people on any host learn that this daemon runs with an
   /// older configuration than its file has (cluster/diagnosis.h). The next reloaded() removes it.
@@ -60,7 +60,7 @@ class MemberEntry {
   std::map<std::string, std::string> given_up_;              // by queue: a nonce
 };
 
-/// How the daemon takes part in all queues of `config`.
+/// The options by which the daemon takes part in all queues of `config`.
 [[nodiscard]] runtime::Membership::Options membership_of(const Config& config,
                                                          const MemberEntry& entry);
 
@@ -74,11 +74,11 @@ class MemberEntry {
                                            std::vector<std::string> types,
                                            const exec::ActiveLogs& logs);
 
-/// What a stop of these queues waits for; empty: it is over.
+/// Says what a stop of these queues waits for; empty: the stop is over.
 [[nodiscard]] std::string stop_waits_for(
     const std::vector<std::unique_ptr<runtime::QueueSupervisor>>& queues);
 
-/// What "systemctl status" shows of the daemon: what it waits for, or what it leads.
+/// The status for "systemctl status": what the daemon waits for, or which queues it leads.
 class ServiceStatus {
  public:
   explicit ServiceStatus(runtime::Notifier& notifier) : notifier_(notifier) {}
@@ -89,8 +89,8 @@ class ServiceStatus {
     std::string restart_for{};           ///< settings that need a restart
     bool stopping = false;
   };
-  /// Tells the service manager when it has changed. What a stop waits for is logged, too, now and
-  /// then.
+  /// Sends the status to the service manager when it has changed. During a long stop, also logs
+  /// what the stop waits for.
   void report(Instant now, const Now& status);
 
  private:

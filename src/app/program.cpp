@@ -67,9 +67,8 @@ std::map<std::string, cli::LocalSchedule> local_schedules(const Config& config,
   return schedules;
 }
 
-// Why there is no such queue, by what is in Consul: without a configuration any name would do, also
-// a misspelt one. Empty: there is, though it may have no task, or the token may not list the
-// queues.
+// Says so if Consul has no such queue: without a configuration any name would do, also a misspelt
+// one. Empty: the queue is there, though it may have no task, or the token may not list the queues.
 std::string unknown_queue(client::Store& store, const std::string& root, const std::string& queue) {
   constexpr std::size_t kNamed = 10;
   auto known = store.folders(root);

@@ -24,14 +24,14 @@ struct Program {
   std::optional<std::string> queue{};
   bool json = false;
 
-  /// A daemon's: a program that embeds lictor needs no file.
+  /// The mode of a daemon: a program that embeds lictor needs no file.
   [[nodiscard]] Mode daemon_mode() const {
     return registry.empty() ? Mode::kDaemon : Mode::kEmbedded;
   }
   [[nodiscard]] LoadRequest load_request(Mode mode) const;
 };
 
-/// As load_config(), with Consul's own variables, which the flags override.
+/// Calls load_config(), and adds Consul's own variables, which the flags override.
 [[nodiscard]] Result<Config> load(const LoadRequest& request);
 
 /// Afterwards no job, not even one of this user, can read Consul's secrets from
@@ -47,14 +47,14 @@ struct Target {
 [[nodiscard]] Result<Target> target_of(const Config& config,
                                        const std::optional<std::string>& queue);
 
-/// Where this host's daemon serves its admin API.
+/// The addresses of the admin API of this host's daemon.
 [[nodiscard]] std::vector<std::string> own_admin(const Config& config);
-/// Empty: there is none, or it may not be read.
+/// Empty: there is no token, or it may not be read.
 [[nodiscard]] std::string admin_token_of(const Config& config);
 
-/// For "lictor check": starts a process of each worker, waits until it is ready, and ends it. Call it
-/// while this process has no other thread. Blocks for each worker's start_timeout at most, and for
-/// its kill_grace.
+/// For "lictor check": starts a process of each worker, waits until it is ready, and ends it. Call
+/// it while this process has no other thread. Blocks for each worker's start_timeout at most, and
+/// for its kill_grace.
 [[nodiscard]] std::vector<cli::CheckOptions::Worker> try_workers(const Config& config);
 
 /// Adds all commands, and the options that every command takes.

@@ -13,11 +13,11 @@
 
 namespace lictor::app {
 
-/// Without leader_value.
+/// Makes a binding without leader_value.
 [[nodiscard]] wire::Binding make_binding(const Config& config, const QueueConfig& queue);
 
-/// The lease of partition 0 of the `index`-th queue; of the number of queues: how many leases there
-/// are. Each queue has as many as it may get partitions while the daemon runs.
+/// The lease of partition 0 of the `index`-th queue; for `index` = number of queues, the number of
+/// leases. Each queue has as many as it may get partitions while the daemon runs.
 [[nodiscard]] inline exec::LeaseSlot first_slot(std::size_t index) {
   return static_cast<exec::LeaseSlot>(index) * core::kMostPartitions;
 }

@@ -55,7 +55,7 @@ std::vector<std::string> hold_back(const Config& running, Config& next) {
   }
   if (next.queues.size() > running.queues.size()) changed.emplace_back("queues (new ones)");
   next.queues = std::move(queues);
-  // Last: where it is not set it follows from session_ttl, which comes first.
+  // This comes last: if it is not set, it follows from session_ttl.
   keep("hang_timeout", running.hang_timeout, next.hang_timeout);
   for (const std::string& file : exec::replaced_plugins()) changed.push_back("plug-in " + file);
   return changed;

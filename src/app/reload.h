@@ -11,8 +11,8 @@
 namespace lictor::app {
 
 /// Sets all settings of `next` that need a restart as `running` has them: names, paths and the
-/// timing of leases; executors, limits and log.level remain. Returns what of that had changed, and
-/// the plug-ins whose files are others by now.
+/// timing of leases; executors, limits and log.level remain. Returns the changed ones among the
+/// former, and the plug-ins whose files were replaced.
 [[nodiscard]] std::vector<std::string> hold_back(const Config& running, Config& next);
 
 /// Reloads off the loop, one at a time: files, user databases and plug-ins may take longer than a

@@ -24,7 +24,7 @@ struct RunFlags {
 };
 
 Result<int> print_plan(const Config& config, cli::Console& console) {
-  // Files that the daemon does not start without.
+  // The daemon does not start without these files.
   LICTOR_TRY(const auto transport, net::Transport::open(config.consul.options));
   if (!config.admin.token_file.empty()) {
     LICTOR_TRY(const auto token, read_token_file(config.admin.token_file));

@@ -47,7 +47,7 @@ tl::unexpected<Error> cannot(const std::string& what, const std::string& path, i
                              : "; state_dir must be a folder that the daemon may write to"));
 }
 
-// What the lock file holds: who wrote it last.
+// The content of the lock file: its last writer.
 struct Holder {
   pid_t daemon = 0;
   std::string run_id;    // empty: it had no warden yet

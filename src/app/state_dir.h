@@ -22,7 +22,7 @@ namespace lictor::app {
 [[nodiscard]] Result<void> note_run(const std::string& path, const UniqueFd& lock,
                                     const std::string& run_id);
 
-/// Which other users may write to the folder, and what to do about it; empty: none, or there is no
+/// Says which other users may write to the folder, and what to do; empty: none, or there is no
 /// folder. Write permission of the owner's group and of the caller's is accepted: a umask of 002
 /// sets it.
 [[nodiscard]] std::string state_dir_exposure(const std::string& path);
@@ -30,7 +30,7 @@ namespace lictor::app {
 /// Why the calling user could not make or use the folder; empty: it seems that they can.
 [[nodiscard]] std::string state_dir_fault(const std::string& path);
 
-/// The folder's owner, if it is not the calling user; empty: it is, or there is no folder.
+/// The folder's owner, if that is another user than the caller; else empty, also without a folder.
 [[nodiscard]] std::string state_dir_owner(const std::string& path);
 
 }  // namespace lictor::app

@@ -9,9 +9,9 @@
 namespace lictor::app {
 
 /// A connection to Consul on the loop's own thread, for the transactions between one task and the
-/// next: a reply needs no change of thread. Only for short replies, since the loop decodes them.
-/// Added to the loop before the members that send over it, so that one turn handles a reply and its
-/// consequences.
+/// next: a reply needs no change of thread. It is only for short replies, since the loop decodes
+/// them. Add it to the loop before the members that send over it, so that one turn handles a reply
+/// and its consequences.
 class TransactionChannel : public runtime::LoopMember {
  public:
   TransactionChannel(std::unique_ptr<net::ConsulClient> consul_client, runtime::Loop& loop)

@@ -6,9 +6,9 @@
 //                                                      |
 //                      output: new bytes of the log files, every 50 ms, and once more at the end
 //
-// The parts are the daemon's own, but for two. Without a lock there is no lease, so the slot of the
-// runner gets a deadline a year ahead. Without a core nothing is decided about the task:
-// verdict_of() says what the core would make of this end.
+// The parts are the daemon's own, with two exceptions. Without a lock there is no lease, so the
+// slot of the runner gets a deadline a year ahead. Without a core nothing is decided about the
+// task: verdict_of() says what the core would decide after this end.
 
 #include "base/try.h"
 
@@ -77,8 +77,8 @@ Result<QueueConfig> only_executor(const QueueConfig& queue, const std::string& t
   return alone;
 }
 
-// What was written so far to the logs in a folder, from where the last call ended: that of the
-// attempt, and those of a worker's processes.
+// The new output in a folder's logs since the last call: the attempt's log, and the logs of a
+// worker's processes.
 class Output {
  public:
   explicit Output(std::string folder) : folder_(std::move(folder)) {}
@@ -106,7 +106,7 @@ class Output {
   std::map<std::string, std::uint64_t> read_;
 };
 
-// What becomes of an attempt that ends like this.
+// Says what the core would do with the task after such an end.
 std::string verdict_of(const core::JobExited& end, const std::string& stopped_by,
                        const core::TypePolicy& policy) {
   using exec::Ending;
@@ -134,7 +134,7 @@ std::string verdict_of(const core::JobExited& end, const std::string& stopped_by
   return text;
 }
 
-// As the core finds out before it commits them.
+// Whether the writes fit into a transaction, as the core checks before it commits them.
 bool fit(const std::vector<core::KvWrite>& writes, const wire::TransactionPlan& plan,
          const std::string& task_key, const core::Cost& most) {
   core::Cost cost = plan.fence(1, 1);
@@ -254,7 +254,7 @@ Result<int> run_try(const Program& program, const cli::TaskText& task, Config co
   prepare_scratch(config);
   const exec::LeaseSlot first_worker = first_slot(config.queues.size());
   LICTOR_TRY(auto board, exec::LeaseBoard::create(first_worker + worker::kMostProcesses));
-  // Before there is any thread.
+  // The warden is forked before there is any thread.
   LICTOR_TRY(auto warden, exec::start_warden(board, {}));
   cli::catch_signals(cli::SecondSignal::kEndsAtOnce);
   exec::ProcessHost::Hooks hooks;

@@ -42,7 +42,7 @@ struct BenchOptions {
 
 double seconds(Instant begin) { return std::chrono::duration<double>(boot_now() - begin).count(); }
 
-// An error after a signal; ends what blocks, so that destructors clean up.
+// Fails after a signal, so that the calls end and destructors clean up.
 Result<void> go_on() {
   return interrupted() ? fail(ErrorCode::kFailed, "interrupted") : Result<void>{};
 }
@@ -78,7 +78,7 @@ class Site {
     return {};
   }
 
-  // Starts a daemon and waits until it leads. `settings`: of the queue, as a JSON object.
+  // Starts a daemon and waits until it leads. `settings`: a JSON object, settings of the queue.
   Result<void> start(const std::string& settings) {
     if (auto made = make_folder(settings); !made) return made;
     std::array<std::string, 4> words{"lictor", "run", "--config", folder_ + "/lictor.json"};
@@ -119,8 +119,8 @@ class Site {
     return {};
   }
 
-  // Waits until no task is left.
-  // Follows the last task, then lists what is left: the order of the ends is not that of the keys.
+  // Waits until no task is left: first for the last task, then for an empty list, since tasks don't
+  // end in the order of their keys.
   Result<void> wait_until_drained(std::size_t count) {
     const Instant end = boot_now() + kPatience + count * 5ms;
     std::uint64_t index = 0;
@@ -204,9 +204,8 @@ class Site {
   pid_t daemon_ = -1;
 };
 
-// A transaction for each `batch` of the tasks, on `connections` at once.
-// Raw transactions of the shape that lictor sends: a CAS that grows the record by a claim, or a
-// delete-cas.
+// Changes all tasks by raw transactions of `batch` tasks each, on `connections` at once. They have
+// the shape that lictor sends: a CAS that grows the record by a claim, or a delete-cas.
 Result<void> rewrite_all(Store& store, const std::string& prefix, Verb verb, std::size_t batch,
                          std::size_t connections) {
   LICTOR_TRY(const auto listed, store.list(prefix));
@@ -267,9 +266,9 @@ Result<double> drain_rate(const Client& client, const BenchOptions& options,
   return static_cast<double>(options.tasks) / seconds(begin);
 }
 
-// From the write of a task to the deletion of its key, in ms, one at a time; by lictor or by raw
-// requests. The median.
-// The raw side follows the key by a blocking query, too, claims it, and deletes it.
+// The median time in ms from the write of a task to the deletion of its key, one task at a time, by
+// lictor or by raw requests. The raw side, too, follows the key by a blocking query, claims it and
+// deletes it.
 Result<double> round_trip(const Client& client, bool by_lictor) {
   constexpr std::size_t kTimes = 50;
   Site site{client.store, client.consul};

@@ -42,7 +42,7 @@ std::string not_done(const BulkResult& result) {
   return text;
 }
 
-// One line for each message, the most frequent first.
+// Prints one line for each message, the most frequent first.
 void report_refusals(const Client& client, const BulkResult& result) {
   struct Group {
     const Error* first;

@@ -57,7 +57,7 @@ void report_silent(const Client& client, const BulkResult& result) {
   }
 }
 
-// Without that right a waiter takes the cancelled task for a finished one.
+// Without the right to write below done/, a waiter takes a cancelled task for a finished one.
 void note_if_unseen(const Client& client, const BulkResult& result) {
   if (result.tasks.empty()) return;
   const std::string& done = client.layout.done_prefix;
@@ -94,8 +94,8 @@ Result<int> cancel(const Client& client, const CancelOptions& options) {
       client, result, "cancelled",
       options.selection.all ? std::function<std::string(const TaskInfo&)>{} : cancelled_line);
   report_silent(client, result);
-  // Where the queue keeps no history, the process lives on for two seconds (CancelMarks), also if it
-  // is told to end: what it did not delete would stay for ever.
+  // Ignore signals: without a history this process lives two more seconds to delete its entries
+  // (CancelMarks); an entry that it doesn't delete would stay for ever.
   catch_signals(SecondSignal::kIgnored);
   if (auto flushed = client.console.flush(); !flushed) return tl::unexpected(flushed.error());
   return code;

@@ -25,7 +25,7 @@ struct Look {
   const char *word, *json;
   Style style;
 };
-// In the order of Report::Status.
+// The looks, in the order of Report::Status.
 constexpr std::array<Look, 3> kLooks{
     {{"ok", "ok", Style::kGreen}, {"warn", "warn", Style::kYellow}, {"FAIL", "fail", Style::kRed}}};
 const Look& look_of(const Report::Line& line) {
@@ -58,7 +58,7 @@ void Report::fail(std::string name, const Error& error) {
   fail(std::move(name), error.message, {}, error.code);
 }
 
-// The checks of a queue suggest commands without its name; only here is known whether they need it.
+// The checks of a queue suggest commands without the queue's name; adds it where they need it.
 void Report::name_queue(std::size_t first, const std::string& queue) {
   for (std::size_t i = first; i < lines_.size(); ++i) {
     lines_[i].detail = cluster::with_options(lines_[i].detail, queue);
@@ -152,7 +152,7 @@ void check_state_dir(const CheckOptions& options, Report& report) {
                           options.state_dir_owner));
 }
 
-// src/app has started a process of each; this reports the results.
+// src/app has started a process of each worker; this reports the results.
 void check_workers(const CheckOptions& options, Report& report) {
   for (const CheckOptions::Worker& worker : options.workers) {
     const std::string named =
@@ -169,7 +169,7 @@ void check_workers(const CheckOptions& options, Report& report) {
   }
 }
 
-// Asks the daemon of this host: it may wait for a right, and be no member yet.
+// Asks this host's daemon directly: while it waits for a right, it may be no member yet.
 void check_daemon(const CheckOptions& options, Report& report) {
   std::string silent;
   for (const std::string& address : options.own_admin) {

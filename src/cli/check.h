@@ -13,8 +13,8 @@
 //                           then pause, schedules, tasks, dead letters
 //
 // Nothing is changed: rights to write are found out by transactions that cannot be applied
-// (Store::writable()). `serves` tells whether the configuration is a daemon's: a producer's host
-// lacks no right that only a daemon needs.
+// (Store::writable()). `serves` means that the configuration is a daemon's: a producer's host needs
+// none of the rights that only a daemon needs.
 //
 // A Report keeps the lines in order. The exit code is that of the first failure, since later ones
 // often follow from it. src/app loads the configuration and tries the workers: this folder may know
@@ -46,7 +46,7 @@ struct CheckOptions {
     std::string admin_token{};             ///< for the admin APIs; empty: there is none, or unread
     std::vector<std::string> own_admin{};  ///< addresses of the admin API of this host's daemon
   };
-  /// A worker of which a process was started.
+  /// A worker whose process was started.
   struct Worker {
     std::string queue, type;  ///< empty: none could be tried
     Duration ready_after{};
@@ -58,13 +58,13 @@ struct CheckOptions {
   std::optional<Error> daemon_error;  ///< why the daemon cannot use it
   bool serves = false;                ///< it has executors, so a daemon uses it
   bool registers = false;             ///< that daemon registers its service
-  std::size_t served_queues = 0;      ///< of that daemon, whichever are checked here
+  std::size_t served_queues = 0;      ///< the daemon's queues, checked here or not
   bool has_admin = false;             ///< that daemon has an admin API
-  /// That API asks for its token, but on a unix socket.
+  /// That API asks for its token, except on a unix socket.
   bool asks_for_token = false;
   std::vector<std::string> own_admin{};  ///< its addresses
   std::string state_dir;                 ///< of that daemon
-  std::string state_dir_warning;         ///< what is wrong with it; empty: nothing
+  std::string state_dir_warning;         ///< its fault; empty: none
   std::string state_dir_owner;           ///< its owner if another user; else empty
   std::vector<Worker> workers;           ///< of that daemon
   net::Options consul;
@@ -103,7 +103,7 @@ class Report {
   void repeat_options(const Console& console);
 
   [[nodiscard]] const std::vector<Line>& lines() const { return lines_; }
-  /// Of the first failure: the later ones often follow from it.
+  /// The code of the first failure: later failures often follow from it.
   [[nodiscard]] std::optional<ErrorCode> first_failure() const;
   [[nodiscard]] bool warned() const;
 
@@ -131,8 +131,8 @@ void check_agent(const CheckOptions& options, const std::string& address, const 
 void check_queue(Store& store, const CheckOptions::Queue& queue, const std::string& agent_node,
                  bool serves, Report& report);
 
-/// Who leads, how soon another daemon would, and how many partitions the members ask for. `serves`:
-/// as above. Returns the members, if it could read them.
+/// Checks who leads, how soon another daemon would take over, and how many partitions the members
+/// ask for. `serves`: as above. Returns the members, if it could read them.
 std::optional<std::vector<cluster::Member>> check_leaders(Store& store,
                                                           const CheckOptions::Queue& queue,
                                                           bool serves, const client::Locks& locks,

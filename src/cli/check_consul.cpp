@@ -1,4 +1,4 @@
-// The Consul that a configuration names: its addresses, its agents, and what it takes.
+// The Consul that a configuration names: its addresses, its agents, and its limits.
 //
 //   each address, by a transport of its own --> cluster leader? --> agent: version, node, leave
 //                                                    |
@@ -80,7 +80,7 @@ void check_agent(const CheckOptions& options, const std::string& address, const 
 
 constexpr Duration kSlow = std::chrono::seconds{1};  // for one answer
 
-// Each address through a transport of its own: one for all would hide an address that is down.
+// Asks each address through its own transport: a shared one would hide an address that is down.
 Reached check_consul(const CheckOptions& options, const Console& console, Report& report) {
   Reached reached;
   std::vector<std::pair<std::string, Error>> down;

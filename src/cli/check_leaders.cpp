@@ -1,4 +1,4 @@
-// Who leads the queue's partitions, and how soon another daemon would.
+// Checks who leads the queue's partitions, and how soon another daemon would take over.
 //
 // Most lines are the findings that the admin API has as well (cluster/diagnosis.h). Two need this
 // host: a number of partitions that only this configuration asks for, and two daemons of one name.
@@ -129,7 +129,7 @@ std::optional<std::vector<cluster::Member>> check_leaders(Store& store,
 std::string takeover_text(const core::QueueOptions& options,
                           const std::vector<std::string>& session_checks, Duration hang_timeout) {
   // Consul ends a session one to two TTLs after its last renewal (the documentation promises one;
-  // 1.8 takes two, consul.md 1.2), which was up to renew_interval ago. Then the lock-delay.
+  // 1.8 takes two, consul.md 1.2). That was up to renew_interval ago. The lock-delay follows.
   const Duration least = std::chrono::floor<std::chrono::seconds>(
       options.session_ttl - options.renew_interval + options.lock_delay);
   const Duration most = 2 * options.session_ttl + options.lock_delay;

@@ -54,7 +54,7 @@ struct KeyRight {
   std::string key;
   bool daemon_writes;
 
-  // As consul/policy-daemon.hcl has it.
+  // The rule as consul/policy-daemon.hcl has it.
   [[nodiscard]] std::string rule() const {
     return (key.ends_with('/') ? "key_prefix \"" : "key \"") + key +
            (daemon_writes ? R"(" { policy = "write" })" : R"(" { policy = "read" })");
@@ -87,8 +87,8 @@ cluster::Finding schedule_warning(const std::string& schedule, const std::string
           std::move(remedy)};
 }
 
-// The schedules of the configuration that are not there, or whose names another client has taken:
-// the leader writes those of its configuration, and leaves alone what another client wrote.
+// Finds configured schedules that Consul lacks, or whose names another client has taken: the leader
+// writes configured schedules, but leaves alone a record that another client wrote.
 cluster::Findings check_configured(const CheckOptions::Queue& queue,
                                    const client::Schedules::Listed& listed, bool serves) {
   cluster::Findings found;
@@ -134,7 +134,7 @@ class QueueCheck {
     if (!check_rights()) return;
     check_session_right();
     if (!count && count.error().code == ErrorCode::kInvalid) {
-      // What Consul holds is no fault of the usage or of the configuration.
+      // A bad record in Consul is no fault of the usage or the configuration.
       report_.fail(name("partitions"), Error{ErrorCode::kFailed, count.error().message});
     }
     const client::Locks locks = client::locks_if_known(client::read_locks(store_, queue_.layout));
@@ -236,13 +236,13 @@ class QueueCheck {
                  ErrorCode::kPermissionDenied);
   }
 
-  // How many partitions a daemon with this configuration asks for.
+  // The number of partitions that a daemon with this configuration asks for.
   [[nodiscard]] std::uint32_t desired_partitions() const {
     return serves_ ? queue_.options.partitions : 1;
   }
 
   // Shows the findings that only the daemons know; check_queue() finds the others itself. Also
-  // learns the types that the daemons run. That no daemon can be asked is no failure: one may not
+  // learns the types that the daemons run. A daemon that cannot be asked is no failure: it may not
   // be up yet, or listen on its loopback alone.
   void ask_daemons(const std::optional<std::vector<cluster::Member>>& members) {
     if (!tasks_readable_) return;
@@ -281,7 +281,7 @@ class QueueCheck {
     check_own_types();
   }
 
-  // Executors of the file given to this check that the daemons don't know: it was not installed
+  // Reports executors of the checked file that the daemons don't know: the file was not installed
   // there, or not reloaded.
   void check_own_types() {
     if (!serves_ || !daemon_types_) return;
@@ -320,8 +320,8 @@ class QueueCheck {
                  "nothing is started until \"lictor resume\"");
   }
 
-  // Goes by the types of the daemons where one has answered, else by this configuration, if a
-  // daemon uses it.
+  // Uses the types of the daemons if one has answered, else this configuration's, if a daemon uses
+  // it.
   [[nodiscard]] bool nothing_runs(const std::string& type) const {
     if (daemon_types_) return !daemon_types_->contains("*") && !daemon_types_->contains(type);
     const core::QueueOptions& options = queue_.options;
@@ -405,7 +405,7 @@ class QueueCheck {
     }
   }
 
-  // Failures that will be tried again are no warning: every queue has some.
+  // Failures that will be retried are no warning: every queue has some.
   void check_dead_letters() {
     const auto listed = store_.list(queue_.layout.dead_prefix);
     std::size_t dead = 0;
@@ -416,7 +416,7 @@ class QueueCheck {
     }
     if (listed && dead == 0) report_.ok(name("dead"), "no dead letters");
     for (const cluster::Finding& finding : facts_.failures()) {
-      if (finding.kind == "failing") {  // as every queue has them
+      if (finding.kind == "failing") {  // every queue has them
         report_.ok(name("tasks"), finding.what + "; " + finding.remedy);
       } else {
         report_.add(name(finding.kind == "dead_letters" ? "dead" : "tasks"), finding);
@@ -431,7 +431,7 @@ class QueueCheck {
   std::uint32_t count_ = 1;  // of partitions
   Report& report_;
   std::string daemon_;                                 // the leader, else the daemon that was asked
-  std::optional<std::set<std::string>> daemon_types_;  // that it has an executor for
+  std::optional<std::set<std::string>> daemon_types_;  // types with an executor
   bool may_lead_ = false;
   bool tasks_readable_ = false;
   cluster::TaskFacts facts_;

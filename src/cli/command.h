@@ -1,6 +1,6 @@
 #pragma once
 
-// How a command is made. Its name, help, options and body are in one file, src/cli/NAME.cpp or
+// Makes commands. A command's name, help, options and body are in one file, src/cli/NAME.cpp or
 // src/app/NAME.cpp, whose add_NAME() adds it to the command line; command_table.h has a row for it.
 //
 //   struct RetryOptions {
@@ -49,7 +49,7 @@ using client::Store;
 
 // Exit codes, as commands.md lists them.
 inline constexpr int kDone = 0;
-inline constexpr int kFailed = 1;  ///< what was asked for failed
+inline constexpr int kFailed = 1;  ///< the requested work failed
 inline constexpr int kUsage = 2;   ///< bad usage or configuration
 inline constexpr int kNotFound = 3;
 inline constexpr int kUnreachable = 4;  ///< Consul
@@ -73,7 +73,7 @@ struct Client {
   wire::Layout layout;
   bool json = false;
 
-  // From the configuration of this host.
+  // Settings from the configuration of this host.
   std::string admin_token{};                   ///< of the members' admin APIs; empty: none is sent
   std::vector<std::string> admin_addresses{};  ///< URLs of the admin API of this host's daemon
   std::string node{};                          ///< the member on this host
@@ -145,11 +145,11 @@ class Arguments {
   /// A time, or a duration until now.
   Option since(const char* names, std::optional<WallTime>& target, const char* what);
 
-  /// Without a name, by its place.
+  /// A positional argument.
   Option argument(const char* name, std::string& target, const char* what);
   Option arguments(const char* name, std::vector<std::string>& targets, const char* what);
 
-  /// How many options there are, and those from the `first` on.
+  /// The number of options, and the options from the `first` on.
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] std::vector<Option> from(std::size_t first) const;
 
@@ -157,7 +157,7 @@ class Arguments {
   void then(std::function<Result<void>()> read);
 
  private:
-  // `take` reads a value, and returns why it cannot; empty: it could.
+  // `take` reads a value, and returns the reason if it cannot; else an empty text.
   Option value(const char* names, std::function<std::string(const std::string&)> take,
                const char* what, const char* form);
   Option number(const char* names, std::function<void(std::uint32_t)> take, const char* what,
@@ -174,8 +174,8 @@ class Commands {
 
   Commands(CLI::App& parent, Map& made) : parent_(parent), made_(made) {}
 
-  /// A command and what its options are read into. `what`: its line in the list of commands.
-  /// `about`: its help, with examples.
+  /// Adds a command; returns its arguments and the struct that they are read into. `what`: its line
+  /// in the list of commands. `about`: its help, with examples.
   template <class Options>
   std::pair<Arguments, Options&> add(const char* name, const char* what, const char* about,
                                      Result<int> (*body)(const Client&, const Options&),
@@ -186,7 +186,7 @@ class Commands {
   }
   Arguments add(const char* name, const char* what, const char* about,
                 Result<int> (*body)(const Client&), Command command = {});
-  /// Without a queue: `body` takes the Options alone.
+  /// Adds a command without a queue: `body` takes the Options alone.
   template <class Options, class Body>
   std::pair<Arguments, Options&> add_alone(const char* name, const char* what, const char* about,
                                            Body body) {
@@ -195,7 +195,7 @@ class Commands {
             *options};
   }
   Arguments add(const char* name, const char* what, const char* about, Command command);
-  /// A command that has commands.
+  /// Adds a command that has commands of its own.
   Commands group(const char* name, const char* what, const char* about);
 
  private:

@@ -242,7 +242,7 @@ Commands Commands::group(const char* name, const char* what, const char* about) 
 }
 
 CommandLine::CommandLine() : app_(std::make_unique<CLI::App>("", program_name())) {
-  // The commands inherit what is set here.
+  // The commands inherit these settings.
   app_->formatter(std::make_shared<HelpFormatter>());
   app_->description("Runs the tasks that Consul holds: in order, and each on one host at a time.");
   app_->require_subcommand(1);
@@ -277,7 +277,7 @@ std::string CommandLine::completions(
     const std::vector<std::string>& words,
     const std::vector<std::pair<std::string_view, std::string_view>>& topics) const {
   const CLI::App* place = app_.get();
-  const CLI::Option* valued = nullptr;  // whose value comes next
+  const CLI::Option* valued = nullptr;  // the option whose value comes next
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     if (std::exchange(valued, nullptr) != nullptr) continue;
     if (words[i].starts_with('-')) valued = valued_option(place, words[i]);
@@ -343,7 +343,7 @@ std::string CommandLine::name_of(const CLI::App& place) const {
   return (inner ? parent->get_name() + ' ' : "") + place.get_name();
 }
 
-// Makes one line, with the way out. A word that no option takes is reported before any other
+// Makes one line that says what to do. A word that no option takes is reported before any other
 // mistake: it may be a mistyped option, and the rest may follow from that.
 ParseOutcome CommandLine::usage_error(std::string what) const {
   const CLI::App& place = innermost();

@@ -40,24 +40,24 @@ class CommandLine {
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  /// To add commands, and the options that every command takes.
+  /// For adding commands, and the options that every command takes.
   [[nodiscard]] Commands commands();
   [[nodiscard]] Arguments everywhere();
 
-  /// Once: reads the arguments, without the program's name, into the targets of their options; also
-  /// a file or standard input where an argument asks for it.
+  /// Reads the arguments, without the program's name, into the targets of their options; also a
+  /// file or standard input where an argument asks for it. Call it once.
   [[nodiscard]] std::variant<Command, ParseOutcome> parse(std::vector<std::string> words);
 
   [[nodiscard]] std::string help() const;
-  /// For the shells' completions: what the last of `words` may become, a line each, with a tab
-  /// before its description; ":file" or ":folder" where it is such a value. `topics`: of the
-  /// manual, with their descriptions.
+  /// Shell completions of the last of `words`: one a line, with a tab before its description;
+  /// ":file" or ":folder" where it is such a value. `topics`: the manual's, with their
+  /// descriptions.
   [[nodiscard]] std::string completions(
       const std::vector<std::string>& words,
       const std::vector<std::pair<std::string_view, std::string_view>>& topics) const;
   /// The commands of the program, in their order.
   [[nodiscard]] std::vector<std::string> names() const;
-  /// For the man page.
+  /// The parser, for the man page.
   [[nodiscard]] const CLI::App& root() const { return *app_; }
 
  private:

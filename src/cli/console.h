@@ -41,7 +41,7 @@ class Page {
   void add(std::string_view text, Style style = Style::kPlain);
   void add(Page other);
   [[nodiscard]] bool empty() const { return parts_.empty(); }
-  /// With the escapes of the styles, if `color`.
+  /// The text, with the escapes of the styles if `color`.
   [[nodiscard]] std::string text(bool color) const;
 
  private:
@@ -64,25 +64,25 @@ class Console {
   /// From now on the commands that note(), report_error() and suggesting() suggest name this queue,
   /// since without a name they would work on another one, or none.
   void name_queue(std::string queue) { queue_ = std::move(queue); }
-  /// Likewise, these options of the command that runs: " --config ./lictor.json".
+  /// The same commands repeat these options of the running command: " --config ./lictor.json".
   void repeat_options(std::string options) { options_ = std::move(options); }
-  /// `text` with that queue and those options. Not for data, which stays as it is.
+  /// Adds that queue and those options to the commands in `text`. Not for data.
   [[nodiscard]] std::string suggesting(std::string_view text) const;
 
-  /// Lines.
+  /// Prints lines.
   void print(std::string_view text);
   void print(const Page& page);
   void print_line(std::string_view line);
-  /// As they are.
+  /// Prints the bytes unchanged.
   void print_bytes(std::string_view bytes);
 
-  /// One line to standard error.
+  /// Prints one line to standard error.
   void note(std::string_view line);
-  /// Lines to standard error.
+  /// Prints lines to standard error.
   void note_lines(std::string_view text);
-  /// "<program>: <message>" to standard error.
+  /// Prints "<program>: <message>" to standard error.
   void report_error(std::string_view message);
-  /// The same without colour, for what is no error.
+  /// Prints "<program>: <message>" without colour, for a message that is no error.
   void report_note(std::string_view message);
 
   /// Asks a yes-or-no question. std::nullopt without a terminal.
@@ -100,9 +100,9 @@ class Console {
   /// Flushes standard output. Errors, once: kFailed, the output is incomplete, say on a full disk.
   /// A reader that closed its pipe ("| head") is no error.
   [[nodiscard]] Result<void> flush();
-  /// The same, and keeps the progress line.
+  /// Flushes standard output and keeps the progress line. Errors: as flush().
   [[nodiscard]] Result<void> flush_keep_progress();
-  /// Further output is lost.
+  /// Whether further output is lost.
   [[nodiscard]] bool reader_gone() const { return error_number_ != 0; }
 
  private:
@@ -144,7 +144,7 @@ class Table {
 /// The output of "show": a line a field, and blocks below them.
 class Sheet {
  public:
-  /// Nothing for an empty value.
+  /// Adds nothing for an empty value.
   void line(const std::string& name, const std::string& value, Style style = Style::kPlain);
   void block(const std::string& title, const std::string& text);
 

@@ -64,7 +64,7 @@ cluster::Partitions held_by(const client::Locks& locks, const std::string& host)
   return std::move(held[host]);
 }
 
-// Nobody takes what the host gives away.
+// Reports that no other member can take what the host gives away.
 void report_if_alone(const Client& client, const std::string& host,
                      const std::vector<cluster::Member>& members) {
   if (std::any_of(members.begin(), members.end(), [&](const cluster::Member& member) {
@@ -85,7 +85,7 @@ void print_drain(const Client& client, const std::string& host, bool changed, bo
       {{"node", host}, {"changed", changed}, {"draining", draining}, {"partitions", partitions}});
 }
 
-// Waits until the host leads nothing. It may have taken a partition just before it saw the wish.
+// Waits until the host leads nothing. It may have taken a partition just before it saw the request.
 Result<void> wait_until_empty(const Client& client, const std::string& host,
                               const std::optional<Duration>& timeout) {
   const Instant until = timeout ? boot_now() + *timeout : Instant::max();
@@ -121,8 +121,8 @@ Result<void> wait_until_empty(const Client& client, const std::string& host,
   }
 }
 
-// Errors: kInvalid, the queue has one partition; kNotFound, there is no such member; kFailed, it
-// still has some after the timeout.
+// Errors: kInvalid, the queue has one partition; kNotFound, there is no such member; kFailed, the
+// host still leads partitions after the timeout.
 Result<int> drain(const Client& client, const DrainOptions& options) {
   const std::string& host = options.host;
   if (auto checked = check_host(host); !checked) return tl::unexpected(checked.error());
@@ -167,8 +167,8 @@ Result<int> drain(const Client& client, const DrainOptions& options) {
   return kDone;
 }
 
-// Errors: kNotFound, there is no such member, and nothing to end. The host may be no member now:
-// the key outlives its daemon, and would empty it when it comes back.
+// Errors: kNotFound, there is neither such a member nor a drain to end. The host may be no member
+// now: the key outlives its daemon, and would empty the host when the daemon comes back.
 Result<int> undrain(const Client& client, const std::string& host) {
   if (auto checked = check_host(host); !checked) return tl::unexpected(checked.error());
   LICTOR_TRY(const bool changed, client::end_drain(client.store, client.layout, host));

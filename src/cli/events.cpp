@@ -9,8 +9,8 @@
 //                                               --> joined by time, filtered, printed
 //                                               --> half a second later again, with --follow
 //
-// A new leader also has events from before it led. Those older than the newest that was shown are
-// left out: the order of what is printed never goes back for them.
+// A new leader also has events from before it led. Events older than the newest one shown are left
+// out, so that the printed times never go back.
 
 #include <algorithm>
 #include <map>
@@ -42,7 +42,7 @@ struct EventsOptions {
   bool follow = false;              // until a signal
   std::string task, type;           // only of this id, this type; empty: all
   std::optional<WallTime> since;    // only from then on
-  std::optional<std::size_t> last;  // of those that are kept the newest N
+  std::optional<std::size_t> last;  // the newest N of the kept events
 };
 
 // "2026-11-21T12:00:03.120Z  leading  partition 3", and
@@ -80,7 +80,7 @@ class EventReader {
         last_(options.last),
         target_("/v1/events?format=json&queue=" + wire::query_value(client.queue) + "&after=") {}
 
-  // Shows what is new. Errors: some leader could not be asked; the events of the others are shown.
+  // Shows new events. Errors: some leader could not be asked; the events of the others are shown.
   Result<void> read() {
     cluster::LeaderClients at_work{client_.stored(), client_.admin_token};
     const Instant now = boot_now();
@@ -139,7 +139,7 @@ class EventReader {
     Instant led_at{};  // when we last saw it lead
   };
 
-  // A new leader also has events from before it led; leaves out those that are older than `since`.
+  // A new leader also has events from before it led; leaves out events older than `since`.
   void take(json& answer, std::string& next, const std::string& since, std::vector<json>& events) {
     const bool is_new = next.empty();
     if (const auto missed = answer.value("missed", std::uint64_t{0}); missed != 0) {
@@ -173,13 +173,13 @@ class EventReader {
   const Client& client_;
   const EventsOptions& options_;
   std::optional<std::size_t> last_;
-  bool shown_ = false;  // some event was
+  bool shown_ = false;  // some event was shown
   const std::string target_;
   std::map<std::string, Leader> leaders_;  // that lead, or led a little while ago
   std::string newest_;                     // the time of the newest event
 };
 
-// With --follow a trouble is reported once, and the reading goes on: a leader may be on its way.
+// With --follow an error is reported once, and reading goes on: a leader may be elected soon.
 Result<int> events(const Client& client, const EventsOptions& options) {
   EventReader reader{client, options};
   std::string trouble;

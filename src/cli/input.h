@@ -32,7 +32,7 @@ class LineReader {
   explicit LineReader(int fd, std::function<bool()> on_pause = {}, int stop_fd = -1)
       : fd_(fd), stop_fd_(stop_fd), on_pause_(std::move(on_pause)) {}
 
-  /// Nothing at the end, or if reading fails.
+  /// std::nullopt at the end, or if reading fails.
   [[nodiscard]] std::optional<std::string> next();
 
   [[nodiscard]] std::size_t number() const { return number_; }

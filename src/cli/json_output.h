@@ -15,7 +15,7 @@ namespace lictor::cli {
 
 struct Client;
 
-/// `value`, indented and printable, with a line feed at its end. What is not UTF-8 in it becomes
+/// `value`, indented and printable, with a line feed at its end. Bytes that are not UTF-8 become
 /// U+FFFD.
 [[nodiscard]] std::string json_document(const nlohmann::ordered_json& value);
 
@@ -30,15 +30,15 @@ template <class Range, class ToJson>
   return list;
 }
 
-/// The milliseconds of this name, as text. Empty: there are none.
+/// The member of this name, in milliseconds, as text; empty if there is none.
 [[nodiscard]] std::string duration_text(const nlohmann::json& object, const char* name);
 
 /// `text`, which must be JSON, indented and otherwise unchanged: numbers keep their digits,
 /// repeated names stay.
 [[nodiscard]] std::string indented_json(std::string_view text);
 
-/// A value for a person: indented if it is JSON, but for one that is nested too deeply, whose
-/// indentation would be gigabytes.
+/// A value for a person: JSON is indented, except when it is nested so deeply that its indentation
+/// would be gigabytes.
 [[nodiscard]] std::string record_text(std::string_view record);
 
 using client::pause_json;

@@ -1,4 +1,4 @@
-// Who leads, and moving leadership.
+// Shows the leaders, and moves leadership.
 //
 // --step-down writes one request into the control key, which all leaders of the queue act on, and
 // waits until each partition that was led has changed hands:
@@ -46,7 +46,7 @@ std::string state_of(const client::LockView& lock) {
   return lock.session.empty() ? "free" : "held";
 }
 
-// Without fields if the holder is not among the members.
+// Returns a member without fields if the holder is not among the members.
 cluster::Member holder_of(const client::LockView& lock,
                           const std::vector<cluster::Member>& members) {
   const cluster::Member* member = cluster::find_member(members, lock.name());
@@ -58,7 +58,7 @@ ordered_json lock_json(ordered_json out, const Client& client, const client::Loc
                        const cluster::Member& holder) {
   const bool held = !lock.session.empty();
   out["lock"] = state_of(lock);
-  // "started": the daemon; "since": it leads.
+  // "started" is the daemon's start, "since" the start of its leadership.
   for (const char* name : {"node", "host", "pid", "admin", "version", "started", "since"}) {
     out[name] = held ? lock.value.value(name, nlohmann::json{}) : nlohmann::json{};
   }
@@ -70,7 +70,7 @@ ordered_json lock_json(ordered_json out, const Client& client, const client::Loc
   return out;
 }
 
-// For a queue of one partition.
+// Prints the leader of a queue with one partition.
 void print_leader(const Client& client, const client::LockView& lock,
                   const cluster::Member& holder) {
   const auto line = [&](const char* name, const std::string& value) {
@@ -163,8 +163,8 @@ Handover handover_of(const Locks& before, const Locks& now) {
   return handover;
 }
 
-// Prints, for each partition that was led, which daemon stepped down and which one leads now; also
-// where the wait failed.
+// Prints, for each partition that was led, which daemon stepped down and which one leads now. Also
+// prints after a failed wait.
 void print_handover(const Client& client, const Locks& before, const Locks& now,
                     const Handover& handover) {
   ordered_json all = ordered_json::array();
@@ -185,7 +185,7 @@ std::string named(const Locks& locks, const cluster::Partitions& partitions) {
   return locks.count() == 1 ? "leadership" : cluster::partitions_text(partitions);
 }
 
-// Why not all has changed hands within the time.
+// Says why not all partitions have changed hands within the time.
 std::string not_moved(const Locks& before, const Handover& handover, const std::string& within) {
   const bool single = before.count() == 1;
   std::vector<std::string> parts;

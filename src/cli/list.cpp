@@ -40,7 +40,7 @@ Style style_of(TaskState state) {
   return usual ? Style::kPlain : Style::kRed;
 }
 
-// When a scheduled task is due, since when one runs or is dead, else its taskTime.
+// The due time of a scheduled task, else the start of a running or dead state, else the taskTime.
 std::string time_text(const TaskInfo& view, WallTime now) {
   const auto time = view.state == TaskState::kScheduled ? view.due
                     : view.since                        ? view.since
@@ -102,8 +102,8 @@ constexpr std::array kStates{TaskState::kWaiting,  TaskState::kScheduled, TaskSt
 
 }  // namespace
 
-// "cancelled" is shown, and no state to filter by: the error names the state that has it. "retrying"
-// is half of a state, and only list takes it.
+// "cancelled" is shown, but is no state to filter by: the error names the state that includes it.
+// "retrying" is half of a state, and only list takes it.
 Result<std::optional<TaskState>> state_argument(const std::string& text) {
   if (text.empty()) return std::nullopt;
   std::vector<std::string_view> names;
@@ -190,7 +190,7 @@ Result<int> print_list(const Client& client, const TaskFilter& filter, std::size
 namespace {
 
 struct ListOptions {
-  std::string state;      // empty: all but what is done
+  std::string state;      // empty: all but done tasks
   std::string type;       // empty: all
   std::size_t limit = 0;  // 0: none
 };

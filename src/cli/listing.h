@@ -25,13 +25,13 @@ namespace lictor::cli {
 /// the token may not read the leader key.
 void note_if_not_led(const Client& client);
 
-/// The first reason why the task does not run: the leader's, else as far as Consul knows.
+/// The first reason why the task does not run: the leader's, else the one that Consul shows.
 [[nodiscard]] std::string reason_of(const Client& client, const TaskInfo& task);
 
 /// Why there is no task `id`, if that names a tick of a stored schedule; else empty.
 [[nodiscard]] std::vector<std::string> tick_reasons(const Client& client, const std::string& id);
 
-/// "paused by me@host, 5m ago: deployment"; empty: it is not.
+/// "paused by me@host, 5m ago: deployment"; empty: it is not paused.
 [[nodiscard]] std::string pause_text(const PauseState& state);
 
 /// Prints everything about the tasks of the id: dead letters alone, or all of them. Errors:

@@ -50,8 +50,8 @@ struct LogsOptions {
   std::string node;                      // empty: any
 };
 
-// The output logs of one task on one host: by a member's admin API, or on this host's disk, where
-// whether the attempt runs is unknown. Every call blocks.
+// The output logs of one task on one host, read by a member's admin API or from this host's disk,
+// which does not show whether the attempt runs. Every call blocks.
 class LogSource {
  public:
   LogSource(cluster::AdminClient admin, const std::string& queue, const std::string& id)
@@ -107,7 +107,7 @@ struct Whereabouts {
   std::uint32_t attempt = 0;
   std::string node{};  // that runs it or ended it; empty: unknown
   std::uint64_t index = 0, created = 0;
-  std::string end{};  // of a dead or done one: "dead (exit status 1)"
+  std::string end{};  // of a dead or done task: "dead (exit status 1)"
 };
 
 // Without the right to read the task, all members are asked.
@@ -124,7 +124,7 @@ Result<Whereabouts> find_task(const Client& client, const std::string& id) {
   const auto newest =
       std::max_element(found->begin(), found->end(),
                        [](const TaskInfo& a, const TaskInfo& b) { return a.since < b.since; });
-  // Of a cancelled task the record names who cancelled it, and no host.
+  // The record of a cancelled task names its canceller instead of a host.
   const bool ran = newest->state != TaskState::kCancelled;
   return Whereabouts{.node = ran ? newest->node : "", .end = client::described(*newest)};
 }
@@ -142,7 +142,7 @@ class Search {
 
   /// Asks the members, `known_node` first.
   Result<void> run(const std::string& known_node) {
-    // Who leads does not matter.
+    // The leaders don't matter here.
     LICTOR_TRY(auto members,
                cluster::read_members(client_.store, client_.layout, client::Locks::unknown()));
     const std::string& wanted = options_.node.empty() ? known_node : options_.node;
@@ -233,7 +233,7 @@ class Show {
   Result<int> run() {
     std::uint64_t offset = 0;
     for (;;) {
-      // Asked before reading: if it has ended, this reading gets everything.
+      // Asked before reading: if the attempt has ended, this reading gets all of its output.
       const bool running = options_.follow && runs();
       for (bool more = true; more;) {
         const auto bytes = place_.source.read(log_, offset);
@@ -310,7 +310,7 @@ class Show {
            where->attempt == log_.attempt;
   }
 
-  // As its host knows it now.
+  // The log's entry as the daemon of its host has it now.
   [[nodiscard]] std::optional<StoredLog> entry() const {
     if (place_.source.local()) return std::nullopt;
     const auto logs = place_.source.list();

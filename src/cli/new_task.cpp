@@ -62,7 +62,7 @@ Result<std::string> parameters(const TaskText& text) {
   return object.take();
 }
 
-// A moment, by itself or by its distance.
+// A moment, given as a time or as a duration from `now`.
 Result<std::optional<WallTime>> moment(const char* flag, const std::optional<std::string>& at,
                                        const std::optional<Duration>& in, WallTime now) {
   if (in) return now + std::chrono::ceil<std::chrono::milliseconds>(*in);
@@ -118,7 +118,7 @@ void add_limits(Arguments& to, TaskText& task) {
               "Wait after the first failure (default: the executor's setting)");
 }
 
-// Read as a record's times are, so a flag and a field take the same forms.
+// Reads the text as a record's times are read, so a flag and a field take the same forms.
 Result<WallTime> time_argument(std::string_view text) {
   if (auto time = wire::read_time(json_quoted(text))) return *time;
   const std::string fault = rfc3339_fault(text);

@@ -1,6 +1,6 @@
 #pragma once
 
-// A task as flags describe it: those of submit, try and schedule add.
+// A task as flags describe it, for submit, try and schedule add.
 //
 //   flags --> TaskText, as they were given --> new_task(), task_template() --> a record
 //                  |
@@ -37,18 +37,18 @@ struct TaskText {
   std::optional<Duration> backoff;  ///< the first one
 };
 
-/// --para and --para-json, which is to be read afterwards.
+/// Adds --para and --para-json; call read_parameters() afterwards.
 void add_parameters(Arguments& to, TaskText& task);
-/// Replaces "@FILE" and "-" in --para-json by what they hold. Blocks.
+/// Replaces "@FILE" and "-" in --para-json by the content. Blocks.
 [[nodiscard]] Result<void> read_parameters(TaskText& task);
-/// --serial-key, --max-attempts, --timeout and --backoff.
+/// Adds --serial-key, --max-attempts, --timeout and --backoff.
 void add_limits(Arguments& to, TaskText& task);
 
 /// Errors: kInvalid, naming the flag.
 [[nodiscard]] Result<client::NewRecord> new_task(const TaskText& text, WallTime now,
                                                  client::TaskIds& ids);
 
-/// submit --ndjson: writes a task of each line of `file` ("-": standard input). `type`: of records
+/// submit --ndjson: writes each line of `file` ("-": standard input) as a task. `type`: for records
 /// without one; may be empty.
 [[nodiscard]] Result<int> submit_many(const Client& client, const std::string& file,
                                       const std::string& type, SubmitOrder order);

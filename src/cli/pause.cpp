@@ -14,7 +14,7 @@ struct PauseOptions {
   std::string reason;
 };
 
-// `changed`: by this command.
+// `changed`: this command changed it.
 Result<int> print_pause(const Client& client, bool changed) {
   LICTOR_TRY(const auto now, client.api.paused());
   if (client.json) {

@@ -49,7 +49,7 @@ void speak_and_die(int number) {
   raise(number);
 }
 
-// But for what is ignored already.
+// Sets `action` for the three signals, except those that are already ignored.
 void handle(const struct sigaction& action) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};

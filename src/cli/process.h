@@ -3,7 +3,7 @@
 // Signals, for commands that run for long. Three ways, one at a time in a command:
 //
 //   catch_signals()  a signal only sets a flag: the command ends what it began and reports it
-//   LastWords        a signal prints what is certain by now, and ends the command
+//   LastWords        a signal prints the facts known by now, and ends the command
 //   neither          a signal ends the command, as nothing is left half done
 
 #include <string>
@@ -25,7 +25,7 @@ void catch_signals(SecondSignal second);
 /// Whether such a signal came. Thread safe.
 [[nodiscard]] bool interrupted();
 
-/// For poll(): readable once interrupted(). -1 before catch_signals().
+/// A descriptor for poll(): readable once interrupted(). -1 before catch_signals().
 [[nodiscard]] int interruption_fd();
 
 /// While it lives, SIGINT, SIGTERM and SIGHUP print `words` (511 bytes at most) to standard error

@@ -1,4 +1,4 @@
-// The recurring tasks of a queue: those commands that take the name of a schedule alone.
+// Recurring tasks: the commands that take only the name of a schedule.
 
 #include "cli/schedule.h"
 
@@ -50,7 +50,7 @@ std::optional<Tick> next_of(const StoredSchedule& stored, WallTime now) {
   return client::ticks_after(*stored.definition, now, 1).front();
 }
 
-// When it made its last task; "never", which is not when a leader first saw the schedule.
+// The due time of its last task; "never" if it has made none.
 std::string last_line(const StoredSchedule& stored, WallTime now) {
   if (!stored.definition) return {};
   if (stored.definition->last_task.empty()) return "never";
@@ -211,7 +211,7 @@ void add_named(Commands& to, const char* name, const char* what, const char* abo
 
 }  // namespace
 
-// Serves "why" for an id that names a tick and no task: tells how the tick ended.
+// Serves "why" for an id that names a tick and no task: says how the tick ended.
 std::vector<std::string> tick_reasons(const Client& client, const std::string& id) {
   const auto made = schedule::parse_tick_id(id);
   if (!made) return {};

@@ -30,7 +30,7 @@ void add_schedule_next(Commands& to);
 /// "30 2 * * *, Europe/Rome"
 [[nodiscard]] std::string rule_line(const client::StoredSchedule& stored);
 
-/// The schedule of this name. With --json what is not found is a document, too.
+/// The schedule of this name. With --json, a missing schedule gives a document, too.
 [[nodiscard]] Result<client::StoredSchedule> get_schedule(const Client& client,
                                                           client::Schedules& schedules,
                                                           const std::string& name);

@@ -33,7 +33,7 @@ using schedule::Tick;
 
 constexpr std::size_t kShownAfterAdd = 3;
 
-// When a schedule has its ticks, unread.
+// The flags that say when a schedule has its ticks, as text.
 struct RuleText {
   std::optional<std::string> cron, every, timezone, start, end;
   std::vector<std::string> at;
@@ -56,7 +56,7 @@ struct ScheduleNextOptions {
   std::optional<std::string> from;  // std::nullopt: now
 };
 
-// The ticks in UTC and, if the schedule has a zone, on its clock.
+// Prints the ticks in UTC and, if the schedule has a zone, on its clock.
 void print_ticks(const Client& client, const StoredSchedule& stored,
                  const std::vector<Tick>& ticks) {
   constexpr std::array kDays{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
@@ -77,7 +77,7 @@ void print_ticks(const Client& client, const StoredSchedule& stored,
   client.console.print(table.render(client.console.width()));
 }
 
-// Members from flags. What they say is checked with the record.
+// Adds members from flags; their values are checked with the record.
 void add_text(const char* name, const std::optional<std::string>& text, ObjectText& record) {
   if (text) record.add(name, json_quoted(*text));
 }
@@ -92,7 +92,7 @@ void add_rule(const RuleText& rule, ObjectText& record) {
   add_text("end", rule.end, record);
 }
 
-// Takes the whole record from --file, to the byte; else builds one of the flags.
+// Takes the whole record from --file, to the byte; else builds one from the flags.
 Result<std::string> record_of(const ScheduleAddOptions& options) {
   if (options.file) {
     return read_argument("--file", *options.file == "-" ? "-" : '@' + *options.file);
@@ -162,7 +162,7 @@ Result<int> schedule_next(const Client& client, const ScheduleNextOptions& optio
   if (!asked.definition && options.name.empty()) return tl::unexpected(asked.definition.error());
   if (!asked.definition) return refused(options.name, asked.definition.error());
   schedule::Definition& read = *asked.definition;
-  if (options.from) read.last_tick.reset();  // what was made already is asked for, too
+  if (options.from) read.last_tick.reset();  // shows ticks that were made already, too
   const auto ticks = client::ticks_after(read, from, options.count);
   if (client.json) {
     print_json(client, {{"name", text_or_null(options.name)},

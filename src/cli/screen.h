@@ -21,23 +21,23 @@
 
 namespace lictor::cli {
 
-/// The whole terminal, while it exists. The end, also by SIGTERM or SIGHUP, brings back what was
-/// shown before. Not thread safe.
+/// The whole terminal, while it exists. Its end, also by SIGTERM or SIGHUP, brings back the earlier
+/// content. Not thread safe.
 class Screen {
  public:
   enum class Key { kNone, kOther, kUp, kDown, kQuit, kResized };
   struct Input {
     Key key = Key::kNone;
-    char character = 0;  ///< the first that was typed; of signals and escapes 0
+    char character = 0;  ///< the first one typed; 0 for signals and escapes
   };
 
   /// Blocks the signals that end the screen, for this thread and those that it starts later. Call
-  /// it before there is any other: a signal would end the process there, with the terminal as it
-  /// is.
+  /// it before any other thread exists: such a thread would let a signal end the process without
+  /// restoring the terminal.
   static void block_signals();
 
-  /// After block_signals(). Errors: kInvalid, standard input or output is no terminal, or one that
-  /// knows no escapes.
+  /// Call it after block_signals(). Errors: kInvalid, standard input or output is no terminal, or
+  /// one that knows no escapes.
   [[nodiscard]] static Result<std::unique_ptr<Screen>> open();
   ~Screen() { reset(); }
   Screen(const Screen&) = delete;

@@ -105,7 +105,7 @@ Result<int> print_tasks(const Client& client, const std::string& id,
   return kDone;
 }
 
-// With --json nothing found is a document, too.
+// With --json, prints a document also if nothing is found.
 Result<int> report_none(const Client& client, const std::string& id, const Error& error) {
   if (client.json && error.code == ErrorCode::kNotFound) {
     static_cast<void>(print_tasks(client, id, {}));

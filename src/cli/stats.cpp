@@ -19,8 +19,8 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// Of the queue, by one of its leaders.
-// Leadership may have moved since Consul was read, and a follower has no figures.
+// The queue's status from one of its leaders. Errors: kFailed, leadership has moved since Consul
+// was read: a follower has no figures.
 Result<json> status_of(const Client& client, cluster::LeaderClient& leader) {
   LICTOR_TRY(const auto status, leader.get("/v1/status"));
   for (const json& each : status.value("queues", json::array())) {

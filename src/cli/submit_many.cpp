@@ -118,7 +118,7 @@ class Submission {
   };
   using Runs = std::vector<Run>;
 
-  // Of the first such line: the others are alike as a rule.
+  // Reports only the first such line, since the others are usually alike.
   void tell_misspelt(std::size_t line, std::string_view record) {
     const std::string fields = wire::misspelt_fields(record);
     if (fields.empty()) return;
@@ -135,7 +135,7 @@ class Submission {
     flush_keep_progress();
   }
 
-  // A killed process has then printed all ids so far, in whole lines.
+  // Flushes, so that a killed process has printed all ids so far, in whole lines.
   void flush_keep_progress() {
     if (auto arrived = client_.console.flush_keep_progress(); !arrived)
       lost_output_ = arrived.error();
@@ -172,7 +172,7 @@ class Submission {
     update_progress();
   }
 
-  // All before are settled and forgotten.
+  // All lines before it are settled and forgotten.
   [[nodiscard]] Line& line_of(std::size_t place) { return sent_[place - forgotten_]; }
 
   void written(std::string id) {
@@ -243,7 +243,7 @@ class Submission {
     return text;
   }
 
-  // `error`: why it ended before the last line.
+  // `error`: why the command ended before the last line.
   void show_progress(const std::optional<std::string>& error) {
     if (client_.json) {
       print_json(client_, {{"written", written_},
@@ -278,7 +278,7 @@ class Submission {
   const std::string& type_;
   client::TaskIds ids_;
 
-  std::deque<Line> sent_;  // and not settled
+  std::deque<Line> sent_;  // sent but not settled
   std::deque<Refusal> not_sent_;
   std::size_t forgotten_ = 0;
   Runs in_doubt_, not_written_;

@@ -74,12 +74,12 @@ class Top {
   [[nodiscard]] bool run() {
     for (;;) {
       std::unique_lock lock{mutex_};
-      if (chosen().is_null()) move(0);  // what was chosen has gone
+      if (chosen().is_null()) move(0);  // the chosen row is gone
       draw();
       lock.unlock();
       const Screen::Input input = screen_.read(kDrawEvery);
       lock.lock();
-      // A signal and the end of the input have no character, and end also a question.
+      // A signal and the end of the input have no character; they end a question, too.
       if (input.key == Screen::Key::kQuit && (!question_ || input.character == 0)) break;
       if (input.key != Screen::Key::kNone) on_key(input);
     }
@@ -117,8 +117,7 @@ class Top {
     }
   }
 
-  // The asker carries it out; what it returns is shown. A new order replaces one that has not
-  // begun.
+  // The asker runs `order`, and its text is shown. A new order replaces one that has not begun.
   void give(std::function<std::string()> order) {
     order_ = std::move(order);
     changed_.notify_one();
@@ -158,7 +157,7 @@ class Top {
     if (input.character == 'y') give(question.act);
   }
 
-  // The row that is chosen, in the lists as they are now; null: none is, or it has gone.
+  // The chosen row in the lists as they are now; null if none is chosen or the row is gone.
   [[nodiscard]] json chosen() const {
     for (const json* list : {&view_.tasks, &view_.dead}) {
       for (const json& task : top_rows(*list)) {
@@ -285,7 +284,7 @@ class Top {
   const Client& client_;
   Screen& screen_;
   cluster::DaemonClients daemons_;  // the asker's
-  std::mutex mutex_;                // of all that follows
+  std::mutex mutex_;                // guards the members below
   std::condition_variable changed_;
   TopView view_;
   std::size_t list_ = 0;  // of kTopStates: which tasks are wanted
@@ -304,7 +303,7 @@ Result<int> top(const Client& client) {
   auto top = std::make_unique<Top>(client, **screen);
   if (!top->run()) return kDone;
   screen->reset();    // the terminal as it was
-  std::_Exit(kDone);  // what is still asked has no reader
+  std::_Exit(kDone);  // nobody reads the reply that is still pending
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ std::string indented(std::string_view text, std::size_t width, const std::string
   return lines;
 }
 
-// Empty for what a daemon of another version sends.
+// Empty if a daemon of another version sends another form.
 cluster::Partitions partitions_in(const json& list) {
   cluster::Partitions partitions;
   for (const json& each : list.is_array() ? list : json::array()) {
@@ -55,9 +55,9 @@ cluster::Partitions partitions_in(const json& list) {
   return partitions;
 }
 
-// Who leads a queue of several partitions, and whether somebody leads each.
+// The leaders of a queue with partitions, and whether each partition has one.
 struct Leads {
-  std::string text;  // empty: the queue has one
+  std::string text;  // empty: the queue has one partition
   bool complete = true;
 };
 Leads leads_of(const json& queue) {
@@ -84,7 +84,7 @@ bool has_executor(const json& queue, const std::string& type) {
          std::find(types.begin(), types.end(), type) != types.end();
 }
 
-// `"Odd" (3), "Older" (1)`: the types of tasks that nobody runs.
+// `"Mail" (3), "Older" (1)`: the types of tasks that nobody runs.
 // The finding counts the tasks without an executor; the list knows their types.
 std::string idle_types(const TopView& view) {
   std::vector<std::string> idle;
@@ -188,7 +188,7 @@ class Drawing {
     if (!all.empty()) page.add(fmt::format("workers  {}\n", fmt::join(busiest_first, "   ")));
   }
 
-  // A third of the screen at most: the tasks are what the keys work on. Returns the lines.
+  // Takes a third of the screen at most: the keys work on the tasks. Returns the number of lines.
   std::size_t findings(Page& page) const {
     const std::size_t most = std::max<std::size_t>(scene_.size.rows / 3, 2);
     std::size_t room = most;

@@ -42,7 +42,7 @@ struct TopScene {
   const std::string& chosen;  ///< the key of a task
   Screen::Size size;
 };
-/// All but the last line.
+/// The page without its last line.
 [[nodiscard]] Page top_page(const TopScene& scene);
 
 /// The tasks of `tasks` or `dead`.

@@ -42,7 +42,7 @@ bool expired(const TaskInfo& task, WallTime now) {
   return false;
 }
 
-// Comes before what it waits for.
+// This reason is listed before the others.
 std::string orphan_text(const TaskInfo& task) {
   return fmt::format(
       "its owner{} died or lost leadership; the next leader runs it again and counts a lost owner "
@@ -68,7 +68,7 @@ std::vector<std::string> dead_text(const TaskInfo& task, WallTime now) {
                             shell_argument(task.id), retry)};
 }
 
-// Tells why the task does not run, as far as Consul knows; never empty. A reason that holds for all
+// Says why the task does not run, as far as Consul knows; never empty. A reason that holds for all
 // tasks of its partition comes first.
 std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) {
   std::vector<std::string> reasons;
@@ -108,8 +108,8 @@ std::vector<std::string> reasons_of(const Client& client, const TaskInfo& task) 
 
 json text_json(const std::string& text) { return {{"text", text}}; }
 
-// The reasons of the leader, who knows more than Consul holds. An error without a message: it knows
-// less, since it does not know the task yet, or leads no longer.
+// Asks the leader, which knows more reasons than Consul shows. An error without a message: the
+// leader does not know the task yet, or leads no longer.
 Result<json> ask_leader(const Client& client, const TaskInfo& task) {
   cluster::LeaderClients leaders{client.stored(), client.admin_token};
   cluster::LeaderClient& leader = leaders.of(task);

@@ -23,8 +23,8 @@ Error in_doubt(const std::string& key, const Error& why) {
 }
 
 // `sent`: the task whose change may have been applied, since the reply was lost. Every plan deletes
-// the key, so a key that is gone then says that it was. While `sent` is set, an error is doubt and
-// not a refusal.
+// the key, so a missing key then shows that the change was applied. While `sent` is set, an error
+// is doubt and not a refusal.
 Result<TaskInfo> change_from(const Queue& queue, const std::string& key, const Plan& plan,
                              std::optional<TaskInfo> sent) {
   int lost = 0;
@@ -111,7 +111,7 @@ class Bulk {
 
   void send() {
     if (batch_.tasks.empty()) return;
-    // At most as many wait as are under way.
+    // Limits the waiting batches to as many as are under way.
     while (sent_.size() >= 2 * at_once_) settle_oldest();
     Batch batch = std::exchange(batch_, {});
     ops_ = bytes_ = 0;

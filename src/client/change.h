@@ -33,15 +33,15 @@ struct Plan {
 [[nodiscard]] Result<TaskInfo> change_one(const Queue& queue, const std::string& key,
                                           const Plan& plan);
 
-/// The same for listed tasks, in no order: many in a transaction, several transactions at once.
-/// Skips tasks that are gone. Stops at the first error of Consul; the rest is reported as not
-/// tried.
+/// Does as change_one() for listed tasks, in no order: many in a transaction, several transactions
+/// at once. Skips tasks that are gone. Stops at the first error of Consul; the rest is reported as
+/// not tried.
 [[nodiscard]] BulkResult change_many(const Queue& queue, std::vector<TaskInfo> tasks,
                                      const Plan& plan, const Progress& progress,
                                      std::size_t at_once = kAtOnce);
 
-/// Changes each id by itself. A refusal does not stop the others; a Consul that does not answer
-/// does, since each of a thousand tasks would wait for its time-out.
+/// Changes each id by itself. A refusal does not stop the others; an unreachable Consul does, since
+/// each of a thousand tasks would wait for its time-out.
 [[nodiscard]] BulkResult change_each(
     const std::vector<std::string>& ids,
     const std::function<Result<TaskInfo>(const std::string&)>& change);
@@ -55,7 +55,7 @@ struct Plan {
 /// Deletes the key if it is unchanged; of several clients one succeeds. (A delete-cas alone
 /// succeeds on a missing key, consul.md 3.3.)
 [[nodiscard]] Store::Change removal(const std::string& key, std::uint64_t index);
-/// The same as a Plan's change.
+/// removal() as a Plan's change.
 [[nodiscard]] Result<PlannedChange> plan_removal(const TaskInfo& task);
 
 }  // namespace lictor::client

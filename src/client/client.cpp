@@ -25,8 +25,8 @@ Error exists(const client::Queue& queue, const std::string& id) {
                       queue.name)};
 }
 
-// Writes one record. Store::create() reads back after a lost reply; kTimeout means that this told
-// nothing, either.
+// Writes one record. Store::create() reads back after a lost reply; kTimeout means that the read
+// did not show the result either.
 Result<Submitted> create(client::Queue& queue, const NewRecord& task) {
   const auto created = queue.store.create({{queue.layout.task_key(task.id), task.record}});
   if (!created) {
@@ -136,7 +136,7 @@ void CancelMarks::delete_all() {
   }
 }
 
-// If it cannot be deleted it stays, until a later entry of the same task replaces it.
+// A mark that cannot be deleted stays until a later entry of the same task replaces it.
 void CancelMarks::remove(const Mark& mark) {
   static_cast<void>(store_.apply({removal(mark.key, mark.index)}));
 }

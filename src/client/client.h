@@ -41,7 +41,7 @@ class CancelMarks {
   /// that cannot be read now stays.
   void delete_later(std::string key);
 
-  /// How long they stay; zero: delete_later() deletes at once. To be set before that is called.
+  /// How long the entries stay; zero: delete_later() deletes at once. Set it before that call.
   Duration stay = std::chrono::seconds{2};
 
  private:

@@ -17,10 +17,10 @@ using nlohmann::json;
 constexpr std::size_t kMostParts = 200;
 constexpr std::string_view kSchedules = "@schedules";  // no queue's name has an '@'
 constexpr std::size_t kMostNamed = 4;
-// All differ by chance once in four billion.
+// Different parts have the same digits by chance once in four billion.
 constexpr std::size_t kPartDigits = 8;
 
-// An executor is one, the settings and the schedules are many.
+// An executor is singular; settings and schedules are plural.
 std::string described(std::string_view part, const char* one, const char* many) {
   const std::size_t slash = part.find('/');
   const std::string queue = excerpt(part.substr(0, std::min(slash, part.find(kSchedules))));

@@ -135,8 +135,8 @@ Result<bool> end_drain(Store& store, const wire::Layout& layout, const std::stri
 namespace {
 
 // `change` gets the value of the control key, empty if there is none, and returns the new one, or
-// nothing where there is nothing to do: then the result is false. Other switches in the value stay,
-// since `change` adds to what was read, and the CAS fails if it has changed.
+// std::nullopt for no change: then the result is false. Other switches in the value stay, since
+// `change` adds to what was read, and the CAS fails if it has changed.
 Result<bool> change_control(
     const Queue& queue,
     const std::function<Result<std::optional<std::string>>(std::string_view control)>& change) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The operators' switches: the control key of a queue, and the wish that a member leads no
-// partition of it. That is a key beside the member's entry, which also outlives a restart of its
+// The operators' switches: the control key of a queue, and the request that a member leads no
+// partition of it. The request is a key beside the member's entry; it outlives a restart of the
 // daemon.
 //
 //   control   members/<node>/drain
@@ -22,10 +22,10 @@ namespace lictor::client {
 [[nodiscard]] std::string with_step_down(std::string_view control, std::string_view id,
                                          std::string_view by, WallTime at);
 
-/// The same with the queue paused.
+/// The value with the queue paused; other fields stay.
 [[nodiscard]] std::string with_pause(std::string_view control, std::string_view by, WallTime at,
                                      std::string_view reason);
-/// The same without the pause, and with a note of who ended it.
+/// The value without the pause, and with a note of who ended it.
 [[nodiscard]] std::string with_resume(std::string_view control, std::string_view by, WallTime at);
 
 /// A member of a readable control key that is no switch, or has no effect. Empty if there is none.
@@ -44,10 +44,10 @@ namespace lictor::client {
 [[nodiscard]] Result<bool> is_draining(Store& store, const wire::Layout& layout,
                                        const std::string& node);
 
-/// False: that was asked for already. Errors: those of Store::get() and Store::replace().
+/// False: the drain was requested already. Errors: those of Store::get() and Store::replace().
 [[nodiscard]] Result<bool> begin_drain(Store& store, const wire::Layout& layout,
                                        const std::string& node);
-/// False: that was not asked for. Errors: likewise.
+/// False: no drain was requested. Errors: those of begin_drain().
 [[nodiscard]] Result<bool> end_drain(Store& store, const wire::Layout& layout,
                                      const std::string& node);
 

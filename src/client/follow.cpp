@@ -1,6 +1,6 @@
 // Client::wait() follows a task to its end, on whichever host it runs.
 //
-//   watch tasks/<id> --changed--> told to the caller --> watch on
+//   watch tasks/<id> --changed--> reported to the caller --> watch on
 //       |
 //       +-- gone, as a blocking query says --> again by a consistent read --gone--> how did it end?
 //              a dead letter, the history entry, or no trace: done, or deleted <------+
@@ -87,7 +87,7 @@ class Follower {
     return trouble_->pause();
   }
 
-  // How it ended. Older dead letters and records belong to an earlier task with this id.
+  // Finds the task's end. Older dead letters and records belong to an earlier task with this id.
   Result<std::optional<Ending>> ending() {
     const std::uint64_t since = std::max(options_.index, born_);
     auto letters = dead_letters_of(queue_, id_);

@@ -17,7 +17,7 @@ namespace lictor::client {
 
 using namespace std::chrono_literals;
 
-// Without the right to read the number the queue is taken for one that has none.
+// Without the right to read the number, the queue counts as one with one partition.
 Result<std::uint32_t> read_partition_count(Store& store, const wire::Layout& layout) {
   if (layout.partitions_key.empty()) return 1;
   const auto entry = store.get(layout.partitions_key);
@@ -81,7 +81,7 @@ Result<Locks> read_locks(Store& store, const wire::Layout& layout) {
   LICTOR_TRY(auto listed, store.list(prefix));
   for (wire::KvEntry& entry : listed.entries) {
     const auto number = to_number<std::uint32_t>(std::string_view{entry.key}.substr(prefix.size()));
-    // Not "007" either.
+    // Leaves out "007", too.
     if (!number || *number >= count || entry.key != layout.lock_key({count, *number})) continue;
     entries[*number] = std::move(entry);
   }

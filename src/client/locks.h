@@ -1,6 +1,6 @@
 #pragma once
 
-// The locks of a queue, and whose partition a task is in.
+// The locks of a queue, and the partition of a task.
 //
 //   partitions   absent, 1 --> leader
 //                P         --> leader/<P>/0 ... leader/<P>/<P - 1>
@@ -21,7 +21,7 @@
 
 namespace lictor::client {
 
-/// How many partitions the queue has. Errors: kInvalid, its key holds no such number; those of
+/// The number of the queue's partitions. Errors: kInvalid, its key holds no such number; those of
 /// Store::get().
 [[nodiscard]] Result<std::uint32_t> read_partition_count(Store& store, const wire::Layout& layout);
 
@@ -36,7 +36,7 @@ struct LockView {
 
   /// A field of the value; empty: there is none.
   [[nodiscard]] std::string text(const char* field) const;
-  /// Of the leader; empty: nobody leads.
+  /// The leader's name; empty: nobody leads.
   [[nodiscard]] std::string name() const;
 };
 [[nodiscard]] LockView lock_of(const std::optional<wire::KvEntry>& entry,
@@ -45,8 +45,8 @@ struct LockView {
 /// The locks of all partitions, as they were read.
 class Locks {
  public:
-  /// One for each partition; std::nullopt if there is no such key. `hidden`: such keys may be
-  /// there, but may not be read.
+  /// `entries`: one for each partition, std::nullopt without a key. `hidden`: there may be keys
+  /// that the token may not read.
   explicit Locks(const std::vector<std::optional<wire::KvEntry>>& entries, bool hidden = false);
   /// Locks that cannot be read, so that claimed tasks count as running.
   [[nodiscard]] static Locks unknown();
@@ -55,14 +55,14 @@ class Locks {
   [[nodiscard]] const LockView& operator[](std::uint32_t partition) const {
     return locks_[partition];
   }
-  /// In the order of the partitions.
+  /// Iterates in the order of the partitions.
   [[nodiscard]] auto begin() const { return locks_.begin(); }
   [[nodiscard]] auto end() const { return locks_.end(); }
   [[nodiscard]] const LockView& of(const TaskInfo& task) const {
     return locks_[partition_of(task)];
   }
-  /// As the daemons have it: by the serialKey, else by the record's taskId, else by the key's part
-  /// after the prefix; of a record that cannot be read by the whole key.
+  /// The partition as the daemons compute it: by the serialKey, else by the record's taskId, else
+  /// by the key's part after the prefix; for an unreadable record by the whole key.
   [[nodiscard]] std::uint32_t partition_of(const TaskInfo& task) const;
 
  private:

@@ -24,7 +24,7 @@ tl::unexpected<Error> refuse(std::string_view where, const std::string& message)
 
 std::string ms_text(WallTime time) { return std::to_string(time.time_since_epoch().count()); }
 
-// For a typical key length, since the queue is not known yet.
+// Checks the size with a long key, since the queue is not known yet.
 Result<void> check_size(const std::string& id, const std::string& record) {
   static const wire::Layout kLongest = wire::Layout::under(std::string(150, '/'), "");
   const std::string key = kLongest.task_key(id);
@@ -57,7 +57,7 @@ void add_work(const RecordFields& fields, ObjectText& record) {
   if (fields.backoff) record.add("backoff", *fields.backoff);
 }
 
-// Empty: there is none. The last of repeated names counts, as in wire/record.
+// The id among the members, or an empty text. The last of repeated names counts, as in wire/record.
 Result<std::string> id_among(const std::vector<JsonMember>& members) {
   std::string id;
   for (const JsonMember& member : members) {

@@ -72,7 +72,7 @@ struct RecordFields {
   std::optional<std::string> backoff;  ///< JSON
 };
 
-/// A schedule's template: the record without id, taskTime and what lictor sets.
+/// A schedule's template: the record without id, taskTime and the members that lictor sets.
 [[nodiscard]] std::string make_template(const RecordFields& fields);
 
 /// Errors: kInvalid, kTooLarge, as the daemon would refuse the record.

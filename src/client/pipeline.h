@@ -38,9 +38,9 @@ class Pipeline {
     http::Response response;
     Instant at{};  ///< when it came
   };
-  /// The answer to the oldest; waits for it.
+  /// Waits for the answer to the oldest request.
   [[nodiscard]] Answer next();
-  /// Drops all that are not under way and returns how many.
+  /// Drops the requests that are not under way, and returns how many.
   std::size_t drop_unsent();
 
  private:

@@ -88,7 +88,7 @@ Result<void> gather_tasks(const Queue& queue, const TaskFilter& filter, TaskList
 
 Result<Letters> dead_letters_of(const Queue& queue, const std::string& id) {
   const std::string key = queue.layout.dead_prefix + id;
-  // Read alone: only a single key tells a missing right from a missing key.
+  // Read alone: only the read of a single key distinguishes a missing right from a missing key.
   LICTOR_TRY(auto first, queue.store.get(key));
   LICTOR_TRY(auto names, queue.store.names(key));
   std::erase_if(names, [&](const std::string& name) { return !name.starts_with(key + ','); });
@@ -222,7 +222,7 @@ struct Cancelling {
   Plan recorded;  // and leaves a record
   Locks locks;
 
-  // The node of a leader, now or last: all are configured alike. Empty: it is not known.
+  // The node of any leader, present or former: all are configured alike. Empty: it is not known.
   [[nodiscard]] std::string leader() const {
     for (const LockView& lock : locks) {
       if (std::string node = lock.text("node"); !node.empty()) return node;
@@ -321,8 +321,8 @@ Result<TaskList> list_letters(const Queue& queue, TaskFilter filter) {
   return letters;
 }
 
-// Changes all `tasks` but those that nobody can change, since their keys below `prefix` are not
-// UTF-8.
+// Changes all `tasks` except those whose keys below `prefix` are not UTF-8, since nobody can change
+// them.
 BulkResult change_all(const Queue& queue, const char* verb, const std::string& prefix,
                       std::vector<TaskInfo> tasks, const Plan& plan, const Progress& progress) {
   std::vector<BulkResult::Refusal> refused;
@@ -415,8 +415,8 @@ Result<BulkResult> Client::retry_all(const TaskFilter& filter, bool drop_expiry,
                                      const Progress& progress) {
   const client::Queue& queue = impl_->queue;
   LICTOR_TRY(auto listed, list_letters(queue, filter));
-  // Only the newest letter of each task: the others would conflict with it. change_all() and the
-  // plan refuse those that belong to no task.
+  // Retries only the newest letter of each task: the others would conflict with it. change_all()
+  // and the plan refuse letters that belong to no task.
   const auto is_without_task = [](const TaskInfo& letter) {
     return letter.task_id.empty() || letter.state == TaskState::kUnnameable;
   };

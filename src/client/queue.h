@@ -12,17 +12,17 @@
 //
 // Each change is one transaction that names the ModifyIndex that was read. If a leader claims the
 // task, or another client changes it, in between, Consul refuses the whole transaction; change.h
-// then reads the key again and plans anew. So no crash and no race leaves a task both dead and
-// waiting, or neither. A leader learns of a change by its watch on the names: the job of a
-// cancelled task is stopped because its key is gone.
+// then reads the key and plans again. So no crash and no race leaves a task both dead and waiting,
+// or neither. A leader learns of a change by its watch on the names: the job of a cancelled task is
+// stopped because its key is gone.
 //
 // cancel() of one task writes done/<id> also where the queue keeps no history. Otherwise a producer
 // in wait() could not tell a cancelled task from a finished one. CancelMarks (client.h) deletes
 // that entry.
 //
-// A list reads a whole prefix, and the locks: only they tell whether the session of a claim still
-// leads the task's partition. Where the token may not read everything, the result names the prefix
-// in `hidden`.
+// A list reads a whole prefix, and the locks: only the locks show whether the session of a claim
+// still leads the task's partition. Where the token may not read everything, the result names the
+// prefix in `hidden`.
 
 #include <optional>
 #include <string>

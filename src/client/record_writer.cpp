@@ -43,8 +43,8 @@ void RecordWriter::add(NewRecord task) {
 }
 
 // Tasks of one time start by CreateIndex, then by key. So a task gets the time of the one before
-// only where its place is certain all the same: in a later transaction that keeps its order, or by
-// a greater key within one.
+// only if its place is certain without a later time: in a later transaction that keeps its order,
+// or by a greater key within one.
 void RecordWriter::give_time(NewRecord& task, bool begins_transaction) {
   if (!task.made_time) return;
   WallTime time = std::max(task.made_time->time, last_time_);
@@ -74,7 +74,7 @@ void RecordWriter::send() {
   Sent next{first_gathered_, std::exchange(gathered_, {}), {}};
   first_gathered_ += next.records.size();
   bytes_ = 0;
-  // At most as many wait as are under way.
+  // Limits the waiting transactions to as many as are under way.
   while (sent_.size() >= 2 * at_once_) settle_oldest();
   if (stopped_) return;
   if (in_order_ && !sent_.empty()) next.after = last_key_;

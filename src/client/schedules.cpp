@@ -32,7 +32,7 @@ using schedule::Tick;
 using std::chrono::floor;
 using std::chrono::seconds;
 
-// Why nobody should add a schedule of this name. What read_schedule() refuses is not among it.
+// Refuses a name that no new schedule should have; read_schedule() refuses others.
 Result<void> check_name(const std::string& name) {
   std::string fault = id_fault(name);
   if (!fault.empty()) return fail(ErrorCode::kInvalid, "its name " + fault);
@@ -68,7 +68,7 @@ std::string field_without_effect(const json& record) {
   return {};
 }
 
-// `record` with what a leader and an operator have done under the same rule.
+// Adds to `record` what a leader and an operator have done under the same rule.
 std::string with_past(std::string_view record, const Definition& now, const Definition& past) {
   std::string text{record};
   if (now.rule != past.rule) return text;
@@ -121,7 +121,7 @@ std::string jitter_fault(const Definition& schedule) {
       format_duration(*gap), format_duration(schedule.jitter));
 }
 
-// Errors: a leader could not use the record, or nobody should write such a one again.
+// Errors: a leader could not use the record, or it has a fault that a new record should not have.
 Result<Definition> checked_to_write(const wire::Layout& layout, schedule::Zones& zones,
                                     const std::string& name, std::string_view record) {
   LICTOR_TRY(auto read,
@@ -132,7 +132,7 @@ Result<Definition> checked_to_write(const wire::Layout& layout, schedule::Zones&
   return read;
 }
 
-// Where to look for a second without a tick. Seconds of a minute are what a rule can list.
+// The seconds to try for one without a tick. Seconds of a minute are what a rule can list.
 constexpr int kSecondsTried = 60;
 
 // The first second from `from` on that can name a task of the schedule. Finished tasks are gone, so
@@ -390,7 +390,7 @@ Result<std::string> Schedules::run(const std::string& name, WallTime now) {
       return tl::unexpected(std::move(error));
     }
     if (!refused->front()) return id;
-    // The schedule changed meanwhile, or its record does not tell of this task.
+    // The schedule changed meanwhile, or its record does not mention this task.
     if (*refused->front() == 0) from = *tick + seconds{1};
     return std::nullopt;
   });

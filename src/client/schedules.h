@@ -34,9 +34,9 @@ struct StoredSchedule {
   std::string record;
   std::uint64_t flags = 0;  ///< of the key; each rewrite keeps them
   std::uint64_t create_index = 0, modify_index = 0;
-  /// Or why it makes no ticks.
+  /// The definition, or why it makes no ticks.
   Result<schedule::Definition> definition = fail(ErrorCode::kInvalid, "");
-  // From the record, also if that cannot be read as a schedule; empty if it lacks the field.
+  // Read from the record, even if that is no valid schedule; empty if it lacks the field.
   std::string rule;          ///< "*/5 * * * *", "every 10m", "at 3 times"
   std::string timezone;      ///< "Europe/Rome"
   std::string type;          ///< of its tasks
@@ -60,8 +60,8 @@ enum class ScheduleState { kActive, kPaused, kEnded, kBad };
 [[nodiscard]] std::vector<schedule::Tick> ticks_after(const schedule::Definition& schedule,
                                                       WallTime now, std::size_t most);
 
-/// When the task that the schedule made last was due. std::nullopt if it has made none.
-/// (lastTick says up to when the ticks are decided about, also where none made a task.)
+/// The due time of the last task that the schedule made. std::nullopt if it has made none. (The
+/// ticks up to lastTick are decided about, also where none made a task.)
 [[nodiscard]] std::optional<schedule::Tick> last_made(const StoredSchedule& schedule);
 
 /// The name of the schedule that made the task of this id, within the id. Empty: none did.
@@ -77,7 +77,7 @@ enum class ScheduleState { kActive, kPaused, kEnded, kBad };
                                                                    const std::string& name,
                                                                    const std::string& record);
 
-/// Each tick in UTC ("tick") and on the clock of the schedule's zone ("local").
+/// Ticks as JSON: in UTC ("tick") and on the clock of the schedule's zone ("local").
 [[nodiscard]] nlohmann::ordered_json ticks_json(const std::vector<schedule::Tick>& ticks,
                                                 const schedule::Definition& schedule);
 
@@ -104,10 +104,10 @@ class Schedules {
   /// the old one's lastTick and lastTask stay, and so does its pause unless the new one names it.
   [[nodiscard]] Result<StoredSchedule> replace(const std::string& name, const std::string& record);
 
-  /// Returns what it was.
+  /// Returns the removed schedule.
   [[nodiscard]] Result<StoredSchedule> remove(const std::string& name);
 
-  /// False: it was so already. Errors: kInvalid, the stored record cannot be read.
+  /// False: it needed no change. Errors: kInvalid, the stored record cannot be read.
   [[nodiscard]] Result<bool> set_paused(const std::string& name, bool paused);
 
   /// Writes a task that is due `now`, also while the schedule is paused or its last task runs.

@@ -24,7 +24,7 @@ using nlohmann::json;
 
 // 100,000 tasks take half a second, over a slow line a minute. `silence` detects a dead Consul.
 constexpr std::chrono::milliseconds kListTimeout{60'000};
-// At a key that cannot be watched.
+// The pause before a key that cannot be watched is read again.
 constexpr std::chrono::milliseconds kMaxPause{500};
 
 bool denied(std::string_view what) { return contains(what, "Permission denied"); }
@@ -64,7 +64,7 @@ std::string unreachable(const http::Response& response) {
   return text;
 }
 
-// For a request that changes nothing.
+// The error of a request that changes nothing.
 Error read_error(std::string_view doing, const http::Response& response) {
   Error error = store_error(doing, response);
   if (response.delivery == Delivery::kLost) {
@@ -78,7 +78,7 @@ Error read_error(std::string_view doing, const http::Response& response) {
 std::string shown(const std::string& key) { return printable(fitted(key, 200)); }
 
 // The one place where a failed request becomes an error. Its code decides whether callers try again
-// (is_temporary()), and the text names the way out.
+// (is_temporary()), and the text says what to do.
 Error store_error(std::string_view doing, const http::Response& response) {
   const std::string what = "cannot " + std::string{doing} + ": ";
   if (response.delivery == Delivery::kNotSent) {
@@ -143,7 +143,7 @@ Result<std::optional<wire::KvEntry>> Store::get(const std::string& key) {
   }
   LICTOR_TRY(auto entries, get_all({key}));
   if (!entries.front()) {
-    // A transaction says of a missing key nothing about rights. The beginning of its name does.
+    // For a missing key a transaction does not report a missing right; a read by path does.
     const http::Response near = ask("GET", wire::kv_path(part_that_fits_path(key)) + "?consistent");
     if (replied(near, 403)) return tl::unexpected(read_error("read " + shown(key), near));
   }

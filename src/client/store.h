@@ -7,7 +7,7 @@
 // Three traps of Consul are dealt with here, so that callers need not know them:
 //
 //   rights     a listing and a transaction leave out what the token may not read, and answer 200
-//              (consul.md 7.2): list() and get_all() find that out, and tell
+//              (consul.md 7.2): list() and get_all() find that out and say so
 //   names      newer versions refuse some keys in a path (base/kv_name.h): those go by transactions
 //   size       a transaction has what every version takes (3.1), so none is refused for its size
 
@@ -85,8 +85,8 @@ class Store {
   /// std::nullopt if the key does not exist.
   [[nodiscard]] Result<std::optional<wire::KvEntry>> get(const std::string& key);
 
-  /// In the order of `keys`; up to kMaxOperations of them are of one moment. A key that the token
-  /// may not read is an error only if it exists.
+  /// Returns them in the order of `keys`; up to kMaxOperations of them are read at one moment. A
+  /// key that the token may not read is an error only if it exists.
   [[nodiscard]] Result<std::vector<std::optional<wire::KvEntry>>> get_all(
       const std::vector<std::string>& keys);
 
@@ -105,7 +105,7 @@ class Store {
                                                        bool folders = false);
 
   /// The parts of names up to the next '/' below `prefix`, each once: "default" of
-  /// "lictor/default/tasks/1". Without folders in which the token may read nothing.
+  /// "lictor/default/tasks/1". Leaves out folders in which the token may read nothing.
   [[nodiscard]] Result<std::vector<std::string>> folders(const std::string& prefix);
 
   /// Waits until the key's entry is newer than `index`, at most for `wait`. Not consistent. The
@@ -141,7 +141,7 @@ class Store {
     std::string key;
     std::uint64_t index = 0;
     std::string value{};      ///< of a kCas or kSet
-    std::uint64_t flags = 0;  ///< the same
+    std::uint64_t flags = 0;  ///< as `value`
   };
   /// Operations that are applied together or not at all.
   using Change = std::vector<Op>;
@@ -157,19 +157,19 @@ class Store {
                                            const std::vector<Change>& changes);
   [[nodiscard]] static std::size_t batch_bytes(const Change& change);
 
-  /// Which of `keys` the token may write. Writes nothing: Consul cannot apply the transaction.
+  /// Finds out which of `keys` the token may write; writes nothing: Consul cannot apply that.
   [[nodiscard]] Result<std::vector<bool>> writable(const std::vector<std::string>& keys);
 
   /// Whether the token may write the "session" of a node, or the "service" of a name. std::nullopt
   /// if this Consul does not say.
   [[nodiscard]] std::optional<bool> may_write(std::string_view resource, const std::string& name);
 
-  /// Empty: there is none.
+  /// The cluster leader's address; empty: there is none.
   [[nodiscard]] Result<std::string> cluster_leader();
   [[nodiscard]] Result<Agent> agent();
   /// std::nullopt if it does not exist, or the token may not read it.
   [[nodiscard]] std::optional<Session> session(const std::string& id);
-  /// Of all sessions that the token may read.
+  /// The names of all sessions that the token may read.
   [[nodiscard]] std::vector<std::string> session_names();
 
  private:

@@ -14,7 +14,7 @@
 //
 // create() reads back, and takes a record with the producer's content for its own: a leader may
 // have claimed it already, which changes only what unstamped_record() removes. apply() does not
-// read back: its caller (change.cpp) reads the key again in any case, and plans anew.
+// read back: its caller (change.cpp) reads the key and plans again in any case.
 
 #include <algorithm>
 #include <array>
@@ -42,7 +42,7 @@ using namespace std::chrono_literals;
 // How long to read back after a lost reply: an election with Consul's default timing
 // (consul.md 6.1). After it, the write has landed or never will.
 constexpr auto kLookFor = 20s;
-// Of many lost writes, the last may have waited for long already; after this, don't read back.
+// If many writes are lost, the last may have waited for long; after this, don't read back.
 constexpr auto kLookNoMore = 30s;
 constexpr const char* kWhenBack = "; look again when Consul is back";
 
@@ -55,7 +55,7 @@ bool is_unknown(const http::Response& response) {
 
 // Consul's answer to a transaction whose outcome is known.
 struct Answer {
-  std::uint64_t index = 0;                         // of what was written; 0: unknown
+  std::uint64_t index = 0;                         // the greatest one written; 0: unknown
   std::vector<wire::TxnReply::OpError> refused{};  // empty: the transaction was applied
 };
 
@@ -122,7 +122,7 @@ Result<Store::Created> Store::create_from(const http::Response& response, Instan
   return read.map([&] { return std::move(created); });
 }
 
-// Reads the answer to one transaction. Removes from `left` what is written or exists already.
+// Reads the answer to one transaction. Removes records from `left` that are written or exist.
 Result<void> Store::read_outcomes(const http::Response& response, Instant answered_at,
                                   const std::vector<Record>& records, bool conditional,
                                   std::vector<std::size_t>& left, Created& created) {
@@ -160,8 +160,8 @@ Result<void> Store::read_outcomes(const http::Response& response, Instant answer
   return {};
 }
 
-// After a lost reply: the CreateIndex if the records exist; std::nullopt if another record has a
-// key of theirs, so they were not written. If none exists, they may be done already.
+// After a lost reply, returns the CreateIndex if the records exist; std::nullopt if another record
+// has a key of theirs, so they were not written. If none exists, they may be done already.
 Result<std::optional<std::uint64_t>> Store::find_written(const std::vector<Record>& records,
                                                          const std::vector<std::size_t>& left,
                                                          const http::Response& response,
@@ -233,7 +233,7 @@ std::size_t Store::batch_bytes(const Change& change) {
 
 namespace {
 
-// The operations of the changes that are not refused: each one's change, and its place therein.
+// The operations of changes that are not refused: the change's index, and the place in the change.
 using Places = std::vector<std::pair<std::size_t, std::size_t>>;
 
 Places places_left(const std::vector<Store::Change>& changes, const Store::Refused& refused) {

@@ -25,14 +25,14 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 // A restarted daemon takes up its old session, but its earlier claims are lost: compare the
-// instance, if the lock tells it.
+// instance, if the lock names one.
 bool is_held(const core::Claim& claim, const LockView& lock) {
   if (lock.session.empty() || claim.session != lock.session) return false;
   const std::string instance = text_member(lock.value, "instance");
   return instance.empty() || claim.nonce.starts_with(instance + '-');
 }
 
-// Of a claimed task.
+// The state of a claimed task.
 TaskState claimed_state(const core::Stamp& stamp, const LockView& lock) {
   const bool held = stamp.claim && is_held(*stamp.claim, lock);
   return held || !lock.known ? TaskState::kRunning : TaskState::kOrphan;
@@ -43,7 +43,7 @@ std::uint32_t count_field(const json& object, const char* name) {
   return count.is_number_unsigned() ? count.get<std::uint32_t>() : 0;
 }
 
-// Nothing if it overflows Duration: anybody may have written it.
+// std::nullopt if it overflows Duration: anybody may have written it.
 std::optional<Duration> milliseconds_field(const json& object, const char* name) {
   constexpr auto longest = std::chrono::floor<std::chrono::milliseconds>(Duration::max());
   const json& member = json_member(object, name);
@@ -52,7 +52,7 @@ std::optional<Duration> milliseconds_field(const json& object, const char* name)
   return std::chrono::milliseconds{count};
 }
 
-// A done task or dead letter, as far as its key tells.
+// A done task or dead letter, as far as its key shows.
 TaskInfo ended_task(TaskState state, std::string_view prefix, wire::KvEntry entry) {
   TaskInfo view;
   view.state = state;
@@ -64,11 +64,11 @@ TaskInfo ended_task(TaskState state, std::string_view prefix, wire::KvEntry entr
   return view;
 }
 
-// From the task's record within `ended`, which may be JSON that is no task, as when its time cannot
-// be read.
+// Reads the task's record within `ended`, which may be JSON that is no task, as when its time
+// cannot be read.
 void read_producer_fields(const json& ended, TaskInfo& view) {
   const json raw = parse_json(text_member(ended, "raw")).value_or(json{});
-  // No copy, which recurses: it may be nested without end.
+  // Make no copy: it recurses, and the record may be nested without end.
   const json& record = ended.contains("record") ? ended.at("record") : raw;
   view.type = text_member(record, "taskType");
   view.serial_key = text_member(record, "serialKey");
@@ -80,7 +80,7 @@ ordered_json time_or_null(const std::optional<WallTime>& time) {
 
 }  // namespace
 
-// A record that is too large is never claimed, whatever it says; so that comes first.
+// A record that is too large is never claimed, whatever it says; so the size is checked first.
 TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry, const Locks& locks,
                    WallTime now) {
   TaskInfo view;
@@ -189,7 +189,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// A number, or a part of an id. "db7" and "utf8" are names.
+// Whether a word is a number or a part of an id; "db7" and "utf8" are names.
 bool is_counted(std::string_view word) {
   constexpr std::size_t kShortestId = 4;
   if (std::none_of(word.begin(), word.end(), is_digit)) return false;

@@ -19,7 +19,7 @@ namespace lictor::client {
 
 class Locks;
 
-/// Its state goes by the leader of its partition.
+/// A task, whose state depends on the leader of its partition.
 [[nodiscard]] TaskInfo view_task(const wire::Layout& layout, wire::KvEntry entry,
                                  const Locks& locks, WallTime now);
 
@@ -31,12 +31,12 @@ class Locks;
 
 /// "waiting", ...; an orphan is "running".
 [[nodiscard]] std::string_view state_name(TaskState state);
-/// For people: an orphan is "running (orphan)".
+/// The state's name for people: an orphan is "running (orphan)".
 [[nodiscard]] std::string_view state_text(TaskState state);
 
 /// The common part of similar errors: after the first colon each word with a digit is a "#", as in
-/// "exit status 3: job # failed". Of records that could not be read it is the field at fault and
-/// what was expected there, whatever they held.
+/// "exit status 3: job # failed". For unreadable records it is the field at fault and the
+/// expectation there, without the value.
 [[nodiscard]] std::string error_kind(std::string_view error, std::string_view reason = {});
 
 /// "running on host-a, attempt 2: exit 3", in one line, printable.
@@ -45,8 +45,8 @@ class Locks;
 /// The state that a filter for `state` goes by: an orphan's is kRunning, a cancelled task's kDone.
 [[nodiscard]] TaskState listed_state(TaskState state);
 
-/// A task's place in the order of `list`, where tasks of one rank go by their keys: what runs, what
-/// will start next; what is dead or done, the newest first.
+/// A task's place in the order of `list`: running tasks, the next ones to start, dead and done ones,
+/// newest first. Tasks of one rank go by their keys.
 struct ListRank {
   int state = 0;
   std::int64_t time = 0;
@@ -57,8 +57,8 @@ struct ListRank {
 [[nodiscard]] ListRank list_rank(const TaskInfo& task);
 [[nodiscard]] bool listed_before(const TaskInfo& a, const TaskInfo& b);
 
-/// The text of the member `name` of an object; of another value than a string its JSON. Empty: it
-/// is not there, or null.
+/// The text of the member `name` of an object; if it is no string, its JSON. Empty if it is missing
+/// or null.
 [[nodiscard]] std::string text_of(const nlohmann::json& object, const char* name);
 
 /// Empty text is null.
@@ -70,7 +70,7 @@ struct ListRank {
 /// A task in a list. "bytes" is the size of its record.
 [[nodiscard]] nlohmann::ordered_json task_json(const TaskInfo& task);
 
-/// The same with session, output tail, result and record. The record is "value" if it is JSON,
+/// task_json() with session, output tail, result and record. The record is "value" if it is JSON,
 /// "raw" if it is other UTF-8 text, else "raw_base64".
 [[nodiscard]] nlohmann::ordered_json whole_task_json(const TaskInfo& task);
 

@@ -75,7 +75,7 @@ void ask_each(std::size_t count, const std::function<void(std::size_t)>& ask) {
 
 namespace {
 
-// Such an address, like a unix socket, means the asking host when it is asked from another one.
+// A loopback address, like a unix socket, is the asking host's own if another host asks.
 bool is_loopback_url(std::string_view url) {
   return url.starts_with("http://127.") || url.starts_with("http://[::1]") ||
          url.starts_with("http://localhost:");
@@ -200,8 +200,8 @@ std::vector<LeaderClient*> LeaderClients::all() {
   return leaders;
 }
 
-// Partitions of one leader share a client. A free partition has one of its own, whose error says
-// that nobody leads it; its key begins with a slash, as no member's name does.
+// Partitions of one leader share a client. A free partition has a client of its own, whose error
+// says that nobody leads it; its key begins with a slash, as no member's name does.
 LeaderClient& LeaderClients::at(std::uint32_t partition) {
   const std::string name = locks_[partition].name();
   if (!name.empty()) return member(name);
@@ -246,8 +246,8 @@ Result<json> DaemonClients::get(const std::string& target) {
   return get(target, read_members(queue_.store, queue_.layout));
 }
 
-// Where Consul does not tell the members, this host's daemon may still be asked: it says why Consul
-// is away.
+// If Consul does not list the members, this host's daemon may still be asked: it says why Consul is
+// away.
 Result<json> DaemonClients::get(const std::string& target,
                                 const Result<std::vector<Member>>& listed) {
   if (!listed && own_.empty()) return tl::unexpected(listed.error());

@@ -7,17 +7,17 @@
 // addresses of its admin API.
 //
 //   LeaderClients   locks --> leader of a partition --> its member entry --> AdminClient
-//                   for what the leader alone knows: why a task waits, its events
+//                   for facts that the leader alone knows: why a task waits, its events
 //   DaemonClients   the daemon that answered last --> this host's --> the leader --> the others
-//                   for what any daemon answers, since it asks the leaders itself
+//                   for questions that any daemon answers, since it asks the leaders itself
 //   open_admin()    one member, wherever it is: its logs, its health
 //
 // A client that may write a member's entry can name another program's address. So a Consul token is
 // never sent there. An answer may come from another version: callers check its form.
 //
 // A daemon on another host that listens on its loopback alone cannot be asked; the error says how
-// to change that. A daemon that takes connections and does not answer is told apart from one that
-// takes none: the first hangs, the second is down.
+// to change that. The errors distinguish a daemon that takes connections and does not answer, since
+// it hangs, from one that takes none, since it is down.
 //
 // LeaderClients and DaemonClients are for one thread. The clients that all() gives may be asked
 // from several threads, each by one (ask_each()).
@@ -52,7 +52,7 @@ class AdminClient {
       std::vector<std::string> addresses, std::chrono::milliseconds limit = std::chrono::seconds{5},
       std::string token = {});
 
-  /// The answer, whatever its status. Blocks, for the limit at most.
+  /// Returns the answer, whatever its status. Blocks, for the limit at most.
   [[nodiscard]] http::Response ask(std::string target);
   /// The body of a 200 answer. Errors: kUnavailable, no connection; kTimeout, a connection but no
   /// answer; kNotFound (404), kPermissionDenied (401, 403), kFailed.
@@ -71,8 +71,8 @@ class AdminClient {
 /// Calls `ask` with each number below `count`, several at once, from threads, and waits for all.
 void ask_each(std::size_t count, const std::function<void(std::size_t)>& ask);
 
-/// Where a member's admin API can be asked from the host called `own_host`. Errors: kFailed, why it
-/// cannot, with the way out.
+/// The addresses at which the host called `own_host` can ask the member's admin API. Errors:
+/// kFailed, why it cannot, and what to do.
 [[nodiscard]] Result<std::vector<std::string>> reachable_addresses(const Member& member,
                                                                    std::string_view own_host);
 
@@ -87,17 +87,17 @@ void ask_each(std::size_t count, const std::function<void(std::size_t)>& ask);
                                  std::chrono::milliseconds limit = std::chrono::seconds{5});
 /// The limit where the answer is only an addition to the output.
 inline constexpr std::chrono::milliseconds kGlance{1'000};
-/// Finds out whether the members answer, within `limit`. Asks all but `own`, which answers.
+/// Finds out whether the members answer, within `limit`. Asks all except `own`, which answers.
 void ask_all(std::vector<Member>& members, std::chrono::milliseconds limit = kGlance,
              const std::string& own = {});
 
 /// The admin API of a leader.
 struct LeaderClient {
-  /// What it answers, a JSON object. Errors: nobody leads, or it cannot be asked from here.
+  /// A leader's answer, a JSON object. Errors: nobody leads, or it cannot be asked from here.
   [[nodiscard]] Result<nlohmann::json> get(const std::string& target);
 
   std::string node;  ///< empty: no member leads
-  /// Or why it cannot be asked: kNotFound, nobody leads; of Consul, if that could not be read.
+  /// The API, or why it cannot be asked: kNotFound, nobody leads; or Consul's error.
   Result<AdminClient> admin;
 };
 
@@ -108,11 +108,11 @@ class LeaderClients {
   explicit LeaderClients(client::Queue queue, std::string token,
                          std::chrono::milliseconds limit = std::chrono::seconds{5});
 
-  /// Of the task's partition.
+  /// The leader of the task's partition.
   [[nodiscard]] LeaderClient& of(const TaskInfo& task) { return at(locks_.partition_of(task)); }
-  /// Of all partitions, each leader once; if nobody leads one that says so.
+  /// The leaders of all partitions, each once; if nobody leads, one client that says so.
   [[nodiscard]] std::vector<LeaderClient*> all();
-  /// Of a member, which may have led before.
+  /// A member, which may have led before.
   [[nodiscard]] LeaderClient& member(const std::string& node);
   [[nodiscard]] const client::Locks& locks() const { return locks_; }
 
@@ -133,8 +133,8 @@ class LeaderClients {
 /// The admin APIs of the daemons of a queue. Any of them knows the queue, or asks the leader.
 class DaemonClients {
  public:
-  /// `token`: of the admin APIs, may be empty. `own`: the addresses of this host's daemon, asked
-  /// where Consul does not tell the members.
+  /// `token`: of the admin APIs, may be empty. `own`: the addresses of this host's daemon, asked if
+  /// Consul does not list the members.
   DaemonClients(client::Queue queue, std::string token, std::vector<std::string> own = {})
       : queue_(std::move(queue)), token_(std::move(token)), own_(std::move(own)) {}
 
@@ -144,7 +144,7 @@ class DaemonClients {
   /// Errors: kFailed, with why each of them could not be asked; kPermissionDenied, one asks for
   /// another token; those of read_members().
   [[nodiscard]] Result<nlohmann::json> get(const std::string& target);
-  /// The same, of daemons whose list was read already, or could not be read.
+  /// Does the same with daemons whose list was read already, or could not be read.
   [[nodiscard]] Result<nlohmann::json> get(const std::string& target,
                                            const Result<std::vector<Member>>& listed);
 
@@ -152,7 +152,7 @@ class DaemonClients {
   const client::Queue queue_;
   const std::string token_;
   const std::vector<std::string> own_;
-  std::optional<AdminClient> last_;  // that answered
+  std::optional<AdminClient> last_;  // the one that answered
 };
 
 }  // namespace lictor::cluster

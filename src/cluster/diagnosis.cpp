@@ -38,7 +38,7 @@ struct List {
 };
 
 // Without a leader the remedy depends on whether some daemon could take over: then the finding says
-// when it will, and only if it does not the log is worth reading.
+// when it will; the log is worth reading only if it does not.
 void check_leads(const Fleet& fleet, List& out) {
   const Partitions free = free_partitions(fleet.locks);
   if (free.empty()) return;
@@ -57,7 +57,7 @@ void check_leads(const Fleet& fleet, List& out) {
                 : fleet.next + "; if nobody does, read the log of " + some(up));
 }
 
-// Somebody else's session on the lock keeps every daemon from leading.
+// A session of another program on the lock keeps every daemon from leading.
 void check_strangers(const Fleet& fleet, List& out) {
   std::set<std::string> strangers;
   for (const LockView& lock : fleet.locks) {
@@ -328,7 +328,7 @@ ordered_json findings_json(const Findings& findings, const std::string& queue) {
 
 namespace {
 
-// The '"' that ends it; one in single quotes belongs to a shell_word().
+// The '"' that ends the command; one in single quotes belongs to a shell_word().
 std::size_t end_of_command(std::string_view text, std::size_t at) {
   bool in_word = false;
   for (; at < text.size(); ++at) {
@@ -340,7 +340,7 @@ std::size_t end_of_command(std::string_view text, std::size_t at) {
 
 }  // namespace
 
-// Without them a suggested command would work on another queue or another cluster, or on none.
+// Without the options, a suggested command would work on another queue or cluster, or on none.
 std::string with_options(std::string_view text, std::string_view queue,
                          std::string_view everywhere) {
   static constexpr std::array<std::string_view, 19> kOfOneQueue{

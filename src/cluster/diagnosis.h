@@ -1,7 +1,7 @@
 #pragma once
 
-// Finds what is wrong with a queue, and the way out: the one list that `check`, the admin API,
-// `top` and the page show. Each function looks at facts of one kind, which its callers have read.
+// Finds what is wrong with a queue, and what to do: the one list that `check`, the admin API, `top`
+// and the page show. Each function looks at facts of one kind, which its callers have read.
 //
 //   facts                                        read by       findings (examples)
 //   Fleet: locks, members, who answers           check, API    no_leader, member_silent
@@ -9,9 +9,9 @@
 //   stored schedules                             check, API    schedule_fault
 //   TaskFacts: tasks and dead letters            check, API    dead_letters, orphans, failing
 //
-// So one text and one remedy stand behind a kind, wherever it is shown, and a program can compare
-// the kind. "check" also asks a daemon for the findings that its memory alone gives, and words
-// those itself that only its host can have, such as missing rights (src/cli/check_*.cpp).
+// So each kind has one text and one remedy, wherever it is shown, and a program can compare the
+// kind. "check" also asks a daemon for the findings that its memory alone gives. It words those
+// itself that only its host can have, such as missing rights (src/cli/check_*.cpp).
 //
 // Nothing here reads Consul or asks a daemon. A fact that could not be read is left out by the
 // caller, so that a missing right does not look like a fault of the queue.
@@ -37,7 +37,7 @@ struct Finding {
   enum class Severity { kWarning, kError };
   std::string kind;  ///< for programs: "no_leader"; openapi.json has them all
   Severity severity = Severity::kWarning;
-  /// Is one sentence without a full stop, and names hosts, partitions and tasks.
+  /// One sentence without a full stop; names hosts, partitions and tasks.
   std::string what;
   std::string remedy;  ///< not empty
 };
@@ -52,8 +52,8 @@ using Findings = std::vector<Finding>;
 [[nodiscard]] std::string with_options(std::string_view text, std::string_view queue,
                                        std::string_view everywhere = {});
 
-/// Partitions without a leader, members that may be dead, hosts that are configured otherwise.
-/// `queue`: whose numbers of partitions count.
+/// Finds partitions without a leader, members that may be dead, and hosts that are configured
+/// otherwise. `queue`: the queue whose desired numbers of partitions are compared.
 [[nodiscard]] Findings diagnose(const Fleet& fleet, const std::string& queue);
 
 /// The status of a leader: queue_json() of the admin API.
@@ -61,14 +61,14 @@ struct LeaderStatus {
   std::string node;
   nlohmann::ordered_json status;
 };
-/// From the leaders' status: of themselves, and of the tasks in their memory. `paused`: no task of
-/// the queue may start.
+/// Findings from the leaders' status: about themselves, and about the tasks in their memory.
+/// `paused`: no task of the queue may start.
 [[nodiscard]] Findings diagnose(const std::vector<LeaderStatus>& leaders, bool paused);
 
-/// Why nothing runs tasks of this type: "without an executor on host-a". Empty: something does.
+/// Says why nothing runs tasks of this type: "without an executor on host-a"; else empty.
 using TypeFault = std::function<std::string(const std::string& type)>;
 
-/// Of stored schedules, in their order.
+/// Findings about stored schedules, in their order.
 [[nodiscard]] Findings diagnose(const std::vector<client::StoredSchedule>& schedules,
                                 const TypeFault& type_fault, WallTime now);
 
@@ -77,7 +77,7 @@ class TaskFacts {
  public:
   void add(const TaskInfo& task);
 
-  /// How many failed, or lost their owner: of dead letters, and of tasks that will run again.
+  /// Counts the failed and lost ones, among dead letters and among tasks that will run again.
   [[nodiscard]] Findings failures() const;
   /// Tasks that never run as they are.
   [[nodiscard]] Findings idle(const TypeFault& type_fault, std::size_t most_bytes) const;
@@ -94,7 +94,7 @@ class TaskFacts {
   bool example_is_readable_ = false;
 };
 
-/// "a, b, c, ...": what a finding names of many.
+/// "a, b, c, ...": the few names that a finding shows.
 [[nodiscard]] std::string some(const std::vector<std::string>& names);
 
 }  // namespace lictor::cluster

@@ -59,7 +59,7 @@ bool is_status(const json& status) {
   return true;
 }
 
-// Medians cannot be added up, so of delays the longest counts.
+// Medians cannot be added up, so the longest delay counts.
 void add_list(ordered_json& into, const ordered_json& from, bool is_delay) {
   for (std::size_t i = 0; i < std::min(into.size(), from.size()); ++i) {
     if (!is_count(from[i])) continue;
@@ -77,8 +77,7 @@ void keep_common(ordered_json& types, const ordered_json& others) {
 
 }  // namespace
 
-// The whole status is refused for one field of another type: merged() and diagnose() take its form
-// for granted.
+// A field of another type refuses the whole status, since merged() and diagnose() rely on the form.
 ordered_json read_status(const std::string& answer) {
   const auto parsed = parse_json(answer);
   const json queues = parsed && parsed->is_object() ? parsed->value("queues", json{}) : json{};

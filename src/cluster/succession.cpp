@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 // The names of the members that may lead. std::nullopt if they are not known.
 using Candidates = std::optional<std::vector<std::string>>;
 
-// Those that give no reason to doubt. `single`: of a queue with one partition, which a draining
-// member leads all the same.
+// The members that are not in doubt. `single`: the queue has one partition, which a draining member
+// leads all the same.
 std::vector<std::string> candidates_of(const std::vector<Member>& members, bool single) {
   std::vector<std::string> names;
   for (const Member& member : members) {
@@ -65,8 +65,8 @@ std::string takers_text(const Candidates& candidates, const char* what, const ch
   return fmt::format("{} takes {}", one_of(*candidates), what);
 }
 
-// Of a lock that was not released. If its key was deleted, the daemons wait for the holders that
-// they remember; those of a divided queue first wait to write the number of partitions again.
+// The delay of a lock that was not released. If its key was deleted, daemons wait for the holders
+// that they remember; with partitions, they wait before they write the number, too.
 std::string delay_text(const LockView& lock, const Candidates& candidates) {
   if (lock.index == 0) {
     if (candidates && candidates->empty()) return {};  // perhaps nobody ever led
@@ -77,7 +77,7 @@ std::string delay_text(const LockView& lock, const Candidates& candidates) {
   return " when the lock-delay has passed, within " + delay;
 }
 
-// What happens if the leader is dead, when, by its session, and which members may lead next.
+// Says what happens and when, by its session, if the leader is dead, and who may lead next.
 std::string takeover_if_dead(client::Store& store, const LockView& lock, const Candidates& others) {
   // Consul ends a session one to two TTLs after its last renewal, up to a third of one ago.
   std::string gone = "after session_ttl and lock_delay";
@@ -90,11 +90,11 @@ std::string takeover_if_dead(client::Store& store, const LockView& lock, const C
          gone + " if its host or its warden is gone too";
 }
 
-// Which members may lead the `free` partitions next, and when; of a single one also who led last.
+// Says who may lead the `free` partitions next, and when; for a single one also who led last.
 std::string takeover_if_free(const client::Locks& locks, const Partitions& free,
                              const Candidates& candidates) {
   if (free.size() > 1) {
-    // All daemons should have the same delay; that of deleted locks counts only if all were.
+    // All daemons should have the same delay; a deleted lock's only counts if all are deleted.
     const auto stored = std::find_if(free.begin(), free.end(),
                                      [&](std::uint32_t i) { return locks[i].index != 0; });
     return takers_text(candidates, "each", kNoneTakes) +
@@ -153,7 +153,7 @@ std::string doubt_text(const client::Queue& queue, const LockView& lock, const M
                      takeover_if_dead(queue.store, lock, others));
 }
 
-// Of one lock. Empty if its holder answers.
+// The trouble of one lock. Empty if its holder answers.
 std::string trouble_of(const client::Queue& queue, const client::Locks& locks,
                        std::uint32_t partition) {
   const LockView& lock = locks[partition];
@@ -199,7 +199,7 @@ std::string lead_trouble(const client::Queue& queue, const TaskInfo& task) {
   return trouble_of(queue, *locks, locks->partition_of(task));
 }
 
-// Members first, then their answers: only those tell which of them may lead next.
+// Reads the members first, then their answers: only these show which of them may lead next.
 Result<Fleet> read_fleet(const client::Queue& queue, const client::Locks& locks,
                          std::chrono::milliseconds limit, const std::string& own) {
   Fleet fleet;

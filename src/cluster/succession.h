@@ -1,17 +1,17 @@
 #pragma once
 
-// Who takes part in a queue and leads it, and which member leads next, and when, while nobody leads
-// or the leader may be dead.
+// The members and leaders of a queue; and while nobody leads or the leader may be dead, which
+// member leads next, and when.
 //
-// While a queue is not led, an operator asks two things: does another daemon take over by itself,
-// and when. The answer depends on how the leader ended:
+// While a queue is not led, an operator asks whether another daemon takes over by itself, and when.
+// The answer depends on how the leader ended:
 //
 //   released its lock        at once
 //   its daemon died          within 1 s of the end of its jobs
 //   its daemon hangs         hang_timeout later than that
 //   its host or warden died  after one to two TTLs of its session, then the lock-delay
 //
-// Consul shows which sessions and locks there are, not which of these it was. So the texts name all
+// Consul shows the sessions and locks, and not which of these endings it was. So the texts name all
 // that may apply.
 
 #include <chrono>
@@ -29,16 +29,16 @@ namespace lictor::cluster {
 
 using client::LockView;
 
-/// Why no task may start now, or none of some partitions: nobody leads, or the leader may be dead;
-/// with when that ends. Empty if the queue is led. Blocks for twice kGlance at most and a few
-/// requests.
+/// Why no task of the queue, or of some partitions, may start now: nobody leads, or the leader may
+/// be dead; and when that ends. Empty if the queue is led. Blocks for twice kGlance at most and a
+/// few requests.
 [[nodiscard]] std::string lead_trouble(const client::Queue& queue);
-/// The same of the task's partition.
+/// The trouble of the task's partition.
 [[nodiscard]] std::string lead_trouble(const client::Queue& queue, const TaskInfo& task);
-/// Nobody leads the `free` partitions: why, and which members may lead next.
+/// Nobody leads the `free` partitions: says why, and which members may lead next.
 [[nodiscard]] Error nobody_leads(const client::Queue& queue, const client::Locks& locks,
                                  const Partitions& free);
-/// The same of all partitions that are free. std::nullopt if all are led, or may not be read.
+/// nobody_leads() for all free partitions. std::nullopt if all are led, or may not be read.
 [[nodiscard]] std::optional<Error> nobody_leads(const client::Queue& queue,
                                                 const client::Locks& locks);
 /// A line for each of `members` that leads and may be dead, with what happens then.
@@ -46,10 +46,9 @@ using client::LockView;
                                                         const client::Locks& locks,
                                                         const std::vector<Member>& members);
 
-/// The members and leaders of a queue: the one picture that commands, the admin API and the
-/// findings look at.
+/// The members and leaders of a queue, for commands, the admin API and the findings.
 struct Fleet {
-  /// Who leads; those of a queue that nobody leads, until they are read.
+  /// The locks; until they are read, those of a queue that nobody leads.
   client::Locks locks{std::vector<std::optional<wire::KvEntry>>(1)};
   std::string next;  ///< while some are free: who may lead them, and when
   std::vector<Member> members;
@@ -57,9 +56,9 @@ struct Fleet {
   [[nodiscard]] bool partitioned() const { return locks.count() > 1; }
 };
 
-/// Reads Consul, and asks the members but `own`, which answers, for `limit`: a dead daemon shows
-/// then, long before its session ends. Without the right to read the locks, who leads is not known.
-/// Errors: those of read_members() and read_locks().
+/// Reads Consul, and asks the members except `own`, the asking daemon, for `limit`: that shows a
+/// dead daemon long before its session ends. Without the right to read the locks, the leaders are
+/// not known. Errors: those of read_members() and read_locks().
 [[nodiscard]] Result<Fleet> read_fleet(const client::Queue& queue, const client::Locks& locks,
                                        std::chrono::milliseconds limit = kGlance,
                                        const std::string& own = {});

@@ -26,7 +26,7 @@ namespace lictor::dev {
   return response;
 }
 
-/// Of a read: with the headers that a blocking query needs.
+/// The answer to a read, with the headers that a blocking query needs.
 [[nodiscard]] inline http::Response read_answer(int status, std::uint64_t index,
                                                 std::string body = {}) {
   http::Response response = answer(status, std::move(body));
@@ -35,13 +35,13 @@ namespace lictor::dev {
   return response;
 }
 
-/// As the API shows a key; without its value in a transaction's answer to a write.
+/// Appends a key as the API shows it; without its value in a transaction's answer to a write.
 void append_record(std::string& out, const KvRecord& record, bool with_value = true);
 
 /// "GET,PUT,DELETE"; empty: there is no such endpoint.
 [[nodiscard]] std::string_view allowed_methods(std::string_view path);
 
-/// The headers of Model's answer that a client reads, those of the transfer aside.
+/// The headers of Model's answer that a client reads, without those of the transfer.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> headers_of(
     const http::Request& request, const http::Response& response);
 

@@ -67,7 +67,7 @@ bool is_clean(std::string_view path) {
 Model::Model(ModelOptions options) : options_(std::move(options)), random_(options_.seed) {}
 
 // Time passes first, so that a request never finds a session whose end is over. A waiting query is
-// asked again as a whole: no state of it is kept here.
+// asked again as a whole: the model keeps no state of it.
 std::optional<http::Response> Model::handle(Instant now, const http::Request& request,
                                             bool wait_over) {
   advance(now);
@@ -85,7 +85,7 @@ std::optional<http::Response> Model::handle(Instant now, const http::Request& re
   return answered;
 }
 
-// In the order of Consul's own checks: endpoint, method, parameters, then the handler.
+// Checks in Consul's own order: endpoint, method, parameters, then the handler.
 Model::Answer Model::route(const Call& call) {
   const std::string& path = call.url.path;
   const std::string& method = call.request.method;
@@ -107,7 +107,7 @@ Model::Answer Model::route(const Call& call) {
   return txn(call);
 }
 
-// As Consul: an index that is not above the client's is nothing new. 0, or none, never blocks.
+// As in Consul, an index not above the client's is nothing new. 0, or none, never blocks.
 bool Model::blocks(const Call& call, std::uint64_t index) {
   if (call.wait_over) return false;
   const auto least = parse_go_uint(call.url.get("index"));
@@ -126,7 +126,7 @@ std::optional<Duration> blocking_wait(const http::Request& request) {
 
 void Model::advance(Instant now) {
   while (!expiries_.empty()) {
-    // By time, then by id, so that the same calls give the same results.
+    // Ordered by time, then by id, so that the same calls give the same results.
     const auto first = std::min_element(expiries_.begin(), expiries_.end(),
                                         [](auto& a, auto& b) { return a.second < b.second; });
     if (first->second > now) break;
@@ -157,7 +157,7 @@ void Model::invalidate_session(Instant now, const std::string& id) {
   if (state_.sessions().contains(id)) end_session(now, id);
 }
 
-// Drawn anew with each renewal, so that a simulation meets the whole range that Consul allows.
+// Drawn at each renewal, so that a simulation meets the whole range that Consul allows.
 void Model::start_timer(Instant now, const SessionRecord& session) {
   if (session.ttl == Duration{}) return;
   const auto more = static_cast<double>(session.ttl.count()) * random_.fraction();
@@ -177,7 +177,7 @@ void Model::end_session(Instant now, const std::string& id) {
   schedule_reaping(now);
 }
 
-// One entry for all deletions of a call: reaping is by index, so the last one covers the others.
+// Adds one entry for all deletions of a call: reaping is by index, so the last covers the others.
 void Model::schedule_reaping(Instant now) {
   if (state_.tombstone_index() <= last_tombstone_) return;
   last_tombstone_ = state_.tombstone_index();

@@ -1,21 +1,21 @@
 #pragma once
 
 // A model of one Consul 1.8 cluster as its HTTP API shows it: keys, sessions, transactions,
-// blocking queries, with their oddities and the texts of their errors (consul.md; the code cites
-// its sections). A differential test holds it against a real agent.
+// blocking queries, with their peculiarities and the texts of their errors (consul.md; the code
+// cites its sections). A differential test compares it with a real agent.
 //
 //   session: created -> renewed ... -> gone (destroyed, expired, invalidated)
 //   key:     free -> locked -> free (released)
 //                           -> free and in lock-delay (its session is gone) -> free
 //
-// Where it differs on purpose: an expiry falls anywhere between one and two TTLs, all that Consul
+// Intended differences: an expiry falls anywhere between one and two TTLs, which is all that Consul
 // promises; a blocking query on something that is missing, or on a session, wakes with every write
 // to its table; one below a prefix that a transaction has written and then deleted as a tree wakes,
-// where Consul forgets it; text after the JSON of a body is an error; the reason of a 400 is in
-// other words, and so is that of a bad duration; a path that is not clean is refused, where Consul
-// redirects; of unprintable characters in a path only control characters are refused; OPTIONS and
-// the headers Allow and Vary are left out; services and checks are accepted and not kept, so
-// serfHealth is the only check; there are no ACLs, namespaces and other datacenters.
+// where Consul forgets it; text after the JSON of a body is an error; the reasons of a 400 and of a
+// bad duration have other words; a path that is not clean is refused, where Consul redirects; of
+// unprintable characters in a path only control characters are refused; OPTIONS and the headers
+// Allow and Vary are left out; services and checks are accepted and not kept, so serfHealth is the
+// only check; there are no ACLs, namespaces and other datacenters.
 
 #include <cstddef>
 #include <cstdint>
@@ -37,10 +37,10 @@
 namespace lictor::dev {
 
 struct ModelOptions {
-  std::uint64_t seed = 1;  ///< of session ids, and of when between one and two TTLs a session ends
+  std::uint64_t seed = 1;  ///< for session ids, and for the ends of sessions within one to two TTLs
   std::string node = "dev";
-  /// As from 1.21.5 on: /v1/kv refuses names with other characters than a few, and those with "..";
-  /// as from 1.22.4 on, a transaction refuses keys that begin with "/".
+  /// If true, /v1/kv refuses names with other characters than a few or with "..", as from 1.21.5
+  /// on; and a transaction refuses keys that begin with "/", as from 1.22.4 on.
   bool refuses_names = false;
   std::size_t max_operations = limits::kLeastOperations;  ///< of a transaction: of Consul 1.8
 };
@@ -59,14 +59,14 @@ class Model {
 
   /// Lets time pass: sessions expire, lock-delays end, tombstones are reaped.
   void advance(Instant now);
-  /// When advance() has something to do; Instant::max(): never.
+  /// The time of advance()'s next work; Instant::max(): never.
   [[nodiscard]] Instant next_deadline() const;
 
   /// The raft index: grows with every write, also with one that changes nothing.
   [[nodiscard]] std::uint64_t index() const { return state_.index(); }
   [[nodiscard]] const State& state() const { return state_; }
 
-  /// Another version of Consul takes more, or fewer, operations a transaction.
+  /// Sets the operations a transaction, as another version of Consul takes more, or fewer.
   void limit_operations(std::size_t most) { options_.max_operations = most; }
 
   // Faults, for simulations.
@@ -74,7 +74,7 @@ class Model {
   void fail_over(Instant now);
   /// All servers are restored from a snapshot, which holds no lock-delays.
   void forget_lock_delays() { lock_delays_.clear(); }
-  /// They are restored from one in which `record` was as it is given, and all else as it is now.
+  /// All servers are restored from one in which only `record` differs from the state now.
   void restore(const KvRecord& record) {
     forget_lock_delays();
     state_.restore(record);
@@ -94,7 +94,7 @@ class Model {
   };
 
   [[nodiscard]] Answer route(const Call& call);
-  /// Whether a blocking query must wait whose result has this index.
+  /// Whether a blocking query whose result has this index must wait.
   [[nodiscard]] static bool blocks(const Call& call, std::uint64_t index);
 
   [[nodiscard]] Answer kv(const Call& call, const std::string& key);
@@ -104,7 +104,7 @@ class Model {
   [[nodiscard]] http::Response kv_put(const Call& call, const std::string& key);
   [[nodiscard]] http::Response kv_delete(const Call& call, const std::string& key);
 
-  // Of a transaction; the order of the steps is in model_txn.cpp.
+  // Transactions; the order of the steps is in model_txn.cpp.
   struct TxnOp;
   [[nodiscard]] http::Response txn(const Call& call);
   [[nodiscard]] static Result<TxnOp> parse_txn_op(const nlohmann::json& item);
@@ -124,7 +124,7 @@ class Model {
   /// Empty: the session is live. Otherwise Consul's error.
   [[nodiscard]] std::string session_fault(const std::string& id) const;
   void start_timer(Instant now, const SessionRecord& session);
-  /// Destroyed, expired or invalidated: the keys that it holds are freed or deleted, and barred for
+  /// Ends a session, however it ended: frees or deletes the keys that it holds, and bars them for
   /// its lock-delay, at most a minute.
   void end_session(Instant now, const std::string& id);
   /// The youngest tombstone, and all before it, are reaped 15 minutes from now.
@@ -136,7 +136,7 @@ class Model {
   State state_;
   std::map<std::string, Instant> expiries_;     // of sessions with a TTL
   std::map<std::string, Instant> lock_delays_;  // of keys
-  std::map<Instant, std::uint64_t> reapings_;   // up to which index tombstones go then
+  std::map<Instant, std::uint64_t> reapings_;   // by time, the index up to which tombstones go
   std::uint64_t last_tombstone_ = 0;
 };
 

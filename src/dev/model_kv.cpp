@@ -14,7 +14,7 @@ constexpr std::size_t kMaxValueBytes = 524'288;
 
 http::Response truth(bool value) { return answer(200, value ? "true" : "false"); }
 
-// The refusal of more than one of `names`.
+// Refuses more than one of `names`.
 std::optional<http::Response> conflict(const httpd::Url& url,
                                        std::initializer_list<std::string_view> names) {
   int found = 0;

@@ -115,8 +115,8 @@ Model::Answer Model::session(const Call& call, const std::string& path) {
   return session_list(call);
 }
 
-// The index is taken before node and checks are looked up, as Consul does that when it applies the
-// raft entry: a refusal there has cost an entry.
+// Takes the index before it looks up node and checks, as Consul does when it applies the raft
+// entry: a refusal there has cost an entry.
 http::Response Model::session_create(const Call& call) {
   SessionRecord session;
   session.node = options_.node;

@@ -94,7 +94,7 @@ std::string Model::precheck(const Call& call, const TxnOp& op) const {
   return {};
 }
 
-// The verbs that change nothing. Each that succeeds has an entry in Results, but check-not-exists.
+// Runs the verbs that change nothing. Each success adds to Results, except check-not-exists.
 std::string Model::check(const TxnOp& op, std::string& results) const {
   const std::string& key = op.record.key;
   const KvRecord* found = state_.find(key);
@@ -129,8 +129,8 @@ std::string Model::check(const TxnOp& op, std::string& results) const {
   return {};
 }
 
-// One operation, on the state that the earlier ones left. Deletions have no entry in Results, so a
-// client must match results by key (consul.md 3.2).
+// Applies one operation to the state that the earlier ones left. Deletions have no entry in
+// Results, so a client must match results by key (consul.md 3.2).
 std::string Model::apply(const TxnOp& op, std::string& results) {
   if (op.verb == "get" || op.verb == "get-tree" || op.verb.starts_with("check-")) {
     return check(op, results);

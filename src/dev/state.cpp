@@ -94,7 +94,7 @@ void State::erase_tree(std::string_view prefix) {
   if (first == last) return;
   for (auto it = first; it != last; ++it) remember(it->first);
   records_.erase(first, last);
-  if (!prefix.empty()) bury(prefix);  // one for all of it
+  if (!prefix.empty()) bury(prefix);  // one tombstone for all of it
   kv_index_ = index_;
 }
 
@@ -116,7 +116,7 @@ void State::remember(std::string_view key) {
   undo_->records.emplace_back(key, old == nullptr ? std::nullopt : std::optional{*old});
 }
 
-// The last change first: of a key that was written twice, the oldest value is restored.
+// Undoes the last change first: of a key that was written twice, the oldest value is restored.
 void State::roll_back() {
   for (auto it = undo_->records.rbegin(); it != undo_->records.rend(); ++it) {
     if (it->second) {
@@ -142,7 +142,7 @@ void State::add_session(SessionRecord session) {
   sessions_.insert_or_assign(session.id, std::move(session));
 }
 
-// With the behavior "delete" the keys go, and leave tombstones; with "release" they stay, free.
+// With the behavior "delete" the keys go, and leave tombstones; with "release" they stay, unlocked.
 std::vector<std::string> State::remove_session(const std::string& id) {
   auto node = sessions_.extract(id);
   if (node.empty()) return {};

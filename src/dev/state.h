@@ -58,7 +58,7 @@ class State {
 
   [[nodiscard]] const Records& records() const { return records_; }
   [[nodiscard]] const KvRecord* find(std::string_view key) const;
-  /// Those whose key begins with `prefix`, as [first, last).
+  /// The records whose key begins with `prefix`, as [first, last).
   [[nodiscard]] std::pair<Records::const_iterator, Records::const_iterator> under(
       std::string_view prefix) const;
   /// The X-Consul-Index of a missing key, and of a prefix that was never used.
@@ -78,7 +78,7 @@ class State {
   [[nodiscard]] bool compare_and_erase(std::string_view key, std::uint64_t modify_index);
   void erase_tree(std::string_view prefix);
 
-  /// The record as it is given, with its indexes. Wakes no query.
+  /// Stores the record as it is given, with its indexes. Wakes no query.
   void restore(const KvRecord& record) { records_.insert_or_assign(record.key, record); }
 
   /// Begins a transaction over keys, up to commit() or roll_back().

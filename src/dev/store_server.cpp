@@ -23,7 +23,7 @@ constexpr std::size_t kMaxHeadBytes = 32 * 1024;
 constexpr std::size_t kMaxBodyBytes = 8 * 1024 * 1024;
 constexpr auto kLookAtClients = 1s;  // how often waiting queries whose client has gone are dropped
 
-// The model over HTTP. All on one worker, so nothing is locked.
+// The model over HTTP. All of it runs on one worker, so nothing is locked.
 //
 //   request --> Model::handle() --answer--> sent
 //                    |                        ^ a write changed the index, its wait is over, or its
@@ -67,7 +67,7 @@ class Store {
     return true;
   }
 
-  // Those that a write, a deadline or their client's end answers.
+  // Answers the queries that a write, a deadline or their client's end makes ready.
   void answer_waiting() {
     std::uint64_t before = 0;
     do {  // Time may pass in the model while it answers.

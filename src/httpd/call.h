@@ -73,9 +73,9 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
   void set_gone() { gone_ = true; }
   [[nodiscard]] bool is_gone() const { return gone_; }
 
-  // The rest is for the server's thread.
+  // The members below are for the server's thread.
   void suspend();
-  /// Does nothing where the request is over, or its connection is not suspended.
+  /// Does nothing if the request is over, or its connection is not suspended.
   void resume();
   /// std::nullopt: the handler has not answered, which happens only at the server's end.
   [[nodiscard]] std::optional<Response> take_response();
@@ -93,7 +93,7 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
   const std::shared_ptr<Shared> shared_;
   std::atomic<bool> gone_ = false;
 
-  // With the mutex of `shared_`.
+  // These members are guarded by the mutex of `shared_`.
   bool answered_ = false;
   bool ended_ = false;
   std::optional<Response> response_;

@@ -22,7 +22,7 @@ struct ListenAddress {
   std::uint16_t port = 0;  ///< 0: any free port
   std::string unix_path;
 
-  /// Whether others than this host may reach it; true of a name but localhost.
+  /// Whether other hosts may reach it; true for a name except localhost.
   [[nodiscard]] bool is_network() const;
 };
 
@@ -43,7 +43,7 @@ struct SocketName {
   [[nodiscard]] std::string text() const;  ///< "192.0.2.7:80", "[::1]:80"
 };
 [[nodiscard]] SocketName local_name(int fd);
-/// Of a unix socket, the text says user and process: "uid 1000, pid 77".
+/// The client's address; for a unix socket its user and process: "uid 1000, pid 77".
 [[nodiscard]] std::string client_text(int fd);
 
 /// A listening socket. Removes the file of a unix socket at its end.
@@ -62,7 +62,7 @@ struct Listener {
 
 struct ListenOptions {
   std::vector<std::string> addresses;  ///< as parse_listen_address() takes them
-  /// The addresses are defaults: where a port is taken, by another daemon of this host say, take
+  /// The addresses are defaults: if a port is taken, perhaps by another daemon of this host, take
   /// any free port.
   bool any_port_will_do = false;
   /// Stands in URLs for an address such as 0.0.0.0, which no client can connect to.

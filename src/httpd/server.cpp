@@ -55,7 +55,7 @@ struct Lingering {
   UniqueFd fd;
   Instant until;
 
-  // Whether it is over.
+  // Whether the linger is over.
   [[nodiscard]] bool discard(Instant now) const {
     std::array<char, 16'384> buffer{};
     ssize_t n = 0;
@@ -372,7 +372,7 @@ MHD_Result Server::Loop::begin(Connection& connection, MHD_Connection* mhd, cons
       return queue(connection, mhd, std::move(*refused), true);
     }
   }
-  // libmicrohttpd has refused what is no number.
+  // libmicrohttpd has refused a value that is no number.
   const auto bytes = to_number<std::uint64_t>(request.header("content-length").value_or("0"));
   if (!bytes || *bytes > options_.max_body_bytes) {
     return queue(connection, mhd, error(413, "the body is too large"), true);

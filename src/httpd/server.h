@@ -41,8 +41,7 @@ struct Options {
   std::function<std::optional<Response>(const Request&)> refuse;
 
   /// On the server's thread: whether the handler answers such a request without waiting for others.
-  /// A worker of their own runs these, so that they are answered while all others wait. May be
-  /// empty.
+  /// A separate worker runs these, so that they are answered while all others wait. May be empty.
   std::function<bool(const Request&)> is_quick;
 
   std::vector<std::pair<std::string, std::string>> headers;  ///< of every answer

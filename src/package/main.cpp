@@ -4,7 +4,7 @@
 //     writes lictor.1 to FOLDER; PAGE: the man page without options and commands
 //   lictor_reference FOLDER FRAME TOPIC...
 //     writes to FOLDER the man page and <topic>.html of each TOPIC, a page of the manual in
-//     Markdown, and index.html; FRAME: that of a page of the web site
+//     Markdown, and index.html; FRAME: the frame of a page of the web site
 
 #include <cstdio>
 #include <exception>

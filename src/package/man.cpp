@@ -11,7 +11,7 @@
 namespace lictor::package {
 namespace {
 
-// Paragraphs are filled; what is indented stays as it is.
+// Fills paragraphs; indented lines stay as they are.
 std::string paragraphs(const std::string& text) {
   std::istringstream lines{text};
   std::string page;

@@ -128,8 +128,8 @@ void list_rows(cmark_node* table) {
   cmark_node_replace(table, list);
 }
 
-// As man pages have it: sections are headings of the first level, other pages have a number.
-// Returns the node if another stands in its place; it must outlive that, which has its words.
+// Adapts a node to man pages: sections are headings of the first level, other pages have a number.
+// Returns the node if another replaces it; it must outlive that one, which has its words.
 Tree adapt_for_man(cmark_node* node) {
   if (is(node, "heading")) {
     cmark_node_set_heading_level(node, cmark_node_get_heading_level(node) - 1);
@@ -247,7 +247,7 @@ std::string html_of(const ManualPage& page, const std::string& frame,
   });
   const std::string contents = add_places(tree.get());
   std::string body = taken(cmark_render_html(tree.get(), CMARK_OPT_DEFAULT, nullptr));
-  // After the line that says what the page holds.
+  // Inserted after the line that says what the page holds.
   const std::string end = "</p>\n";
   body.insert(body.find(end) + end.size(), contents);
   return framed(frame, page.title, page.topic, pages, body);

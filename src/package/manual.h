@@ -29,7 +29,7 @@ struct ManualPage {
   std::string topic, title, summary, markdown;
 };
 
-/// Of Markdown without the two lines at its top: throws std::runtime_error.
+/// The title and line come from the top of the Markdown; without them throws std::runtime_error.
 [[nodiscard]] ManualPage manual_page(std::string topic, std::string markdown);
 
 /// "lictor-concepts.7"; of the configuration's "lictor.json.5".

@@ -85,8 +85,8 @@ std::optional<seconds> Cron::next_time(seconds time) const {
   return std::nullopt;
 }
 
-// Month by month, and within a month by the set of its days. Only on the first day does the time of
-// day matter; on each later one the first time of the expression is the answer.
+// Searches month by month, and within a month by the set of its days. Only on the first day does
+// the time of day matter; on each later one the first time of the expression is the answer.
 std::optional<LocalTime> Cron::next(LocalTime begin, LocalTime before) const {
   const local_days begin_day = floor<days>(begin);
   const year_month_day begin_date{begin_day};

@@ -6,7 +6,7 @@
 //                       +--parse_day(): L, L-3      --> days_before_last
 //                       +--parse_weekday(): 5L, 5#2 --> last_weekdays, nth_weekdays
 //
-// Dialects of cron differ most in the days, so whatever means one thing here and another thing
+// Dialects of cron differ most in the days, so a text that means one thing here and another thing
 // elsewhere is an error with advice, not a guess: W, a range from high to low.
 
 #include <array>
@@ -43,7 +43,7 @@ constexpr FieldRule kDay{"day of month", "1 to 31 or L", 1, 31, {}};
 constexpr FieldRule kMonth{"month", "1 to 12 or jan to dec", 1, 12, kMonths};
 constexpr FieldRule kWeekday{"day of week", "0 to 7 or sun to sat", 0, 7, kWeekdays};
 
-// Of a text in quotes, the rest is `got`.
+// An error for `field`: `what` was expected, and `got` is the part of the text at fault.
 tl::unexpected<Error> expected(const FieldRule& field, std::string_view what, std::string_view got,
                                const std::string& advice = {}) {
   return fail(ErrorCode::kInvalid, std::string{field.name} + ": expected " + std::string{what} +
@@ -124,7 +124,7 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
   return parts;
 }
 
-// All of the sets that `parse` makes of the parts of a list.
+// The union of the sets that `parse` makes of the parts of a list.
 template <class Parse>
 Result<Set> parse_list(const FieldRule& field, std::string_view text, Parse parse) {
   Set all = 0;
@@ -140,7 +140,7 @@ Result<Set> parse_field(const FieldRule& field, std::string_view text) {
   return parse_list(field, text, [&](std::string_view part) { return parse_set(field, part); });
 }
 
-// The set of a plain part; of one with "#" or "L" none, since that goes into `fields`.
+// The set of a plain part; empty for a part with "#" or "L", which goes into `fields`.
 Result<Set> parse_weekday(std::string_view part, CronFields& fields) {
   const auto single = [](std::string_view text) -> Result<Set> {
     LICTOR_TRY(const unsigned value, parse_value(kWeekday, text));
@@ -165,7 +165,7 @@ Result<Set> parse_weekday(std::string_view part, CronFields& fields) {
   return parse_set(kWeekday, part);
 }
 
-// The same of "L" and "L-3".
+// The set of a plain part; empty for "L" and "L-3", which go into `fields`.
 Result<Set> parse_day(std::string_view part, CronFields& fields) {
   if (part.find_first_of("Ww") != std::string_view::npos) {
     return expected(kDay, kDay.values, part,

@@ -63,7 +63,7 @@ class Span {
   }
   [[nodiscard]] LocalTime regular_end() const { return shown(before_, period_.offset); }
 
-  // The times skipped whose instants, as if the clock had not jumped, are in [from, before).
+  // The skipped times whose instants, as if the clock had not jumped, are in [from, before).
   [[nodiscard]] LocalTime skipped_begin() const { return shown(from_, old_offset_); }
   [[nodiscard]] LocalTime skipped_end() const {
     return std::min(shown(period_.begin, period_.offset), shown(before_, old_offset_));

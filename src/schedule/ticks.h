@@ -1,13 +1,13 @@
 #pragma once
 
-// When a recurring task is due. Pure: all hosts compute the same ticks from the same schedule and
-// the same tzdata.
+// The times at which a recurring task is due. Pure: all hosts compute the same ticks from the same
+// schedule and the same tzdata.
 //
 // A tick is an instant to the second. It names its task (tick_id()), and lastTick in the schedule's
 // record, written together with the task, says that it was made. So nobody makes a tick twice,
 // whatever jitter and clocks do.
 //
-// When the clock of the zone is changed, what a cron expression does depends on its hour field:
+// When a zone's clock is changed, the effect on a cron expression depends on its hour field:
 //
 //                              the clock jumps forward        the clock goes back
 //   it names its hours         what it skips fires once,      what it shows twice fires the
@@ -15,11 +15,11 @@
 //   it repeats through the     what it skips fires as if      what it shows twice fires
 //   day ("*/5 * * * *")        the clock had not jumped       both times
 //
-// So an expression with hours loses and doubles no time of day. One that repeats (its hour field
-// has "*" or a step, or lists all hours: Cron::repeats()) goes on by elapsed time where the shift
-// is a multiple of its step, as an hour is of "*/5 * * * *". Ticks that fall on the same instant
-// are one tick. Vixie's cron does the same with an expression without "*". One with "*" in its hour
-// or minute field it runs when the clock shows a match, so "0 */2 * * *" loses what a jump skips.
+// An expression with hours loses and doubles no time of day. An expression that repeats (its hour
+// field has "*" or a step, or lists all hours: Cron::repeats()) goes on by elapsed time where the
+// shift is a multiple of its step: an hour, for "*/5 * * * *". Ticks that fall on the same instant
+// are one tick. Vixie's cron does the same with an expression without "*". With "*" in the hour or
+// minute field it runs when the clock shows a match, so "0 */2 * * *" loses what a jump skips.
 //
 // Examples for Europe/Rome, where 02:00 to 03:00 is skipped on 29 March 2026 and comes twice on 25
 // October 2026:
@@ -55,7 +55,7 @@ struct Every {
   std::chrono::seconds interval{};
 };
 
-/// These instants, in any order.
+/// The given instants, in any order.
 struct At {
   std::vector<Tick> times;
 };
@@ -85,8 +85,8 @@ class Schedule {
   /// The newest ticks in (after, until], at most `most`, the oldest first.
   [[nodiscard]] std::vector<Tick> newest(Tick after, Tick until, std::size_t most) const;
 
-  /// The shortest time between two ticks; of a cron expression among its first thousand.
-  /// std::nullopt if there is but one tick.
+  /// The shortest time between two ticks; for a cron expression among its first thousand.
+  /// std::nullopt if there is only one tick.
   [[nodiscard]] std::optional<std::chrono::seconds> shortest_gap() const;
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
@@ -141,10 +141,10 @@ struct Definition {
   Overlap overlap = Overlap::kSkip;
   std::chrono::milliseconds jitter{};
   bool paused = false;
-  std::optional<Tick> last_tick;  // what was to be done about the ticks up to it is done
+  std::optional<Tick> last_tick;  // the ticks up to it are decided about
   std::string last_task;          // the id of the task that was made last; empty: none was
   std::string task;               // the template: a JSON object
-  // Written by a leader whose configuration has it: all that the configuration says, but for
+  // Written by a leader whose configuration has it: all that the configuration says, except
   // `paused`. Empty: another client's.
   std::string configured{};
 };

@@ -13,7 +13,7 @@
 namespace lictor::schedule {
 namespace {
 
-// What a wall clock shows, as the instant at which a clock of UTC shows the same.
+// The time that a wall clock shows, as the instant at which a clock of UTC shows the same.
 Tick as_utc(const cctz::civil_second& shown) {
   return Tick{std::chrono::seconds{shown - cctz::civil_second{}}};
 }
@@ -72,7 +72,7 @@ Result<std::shared_ptr<const Zone>> Zones::find(std::string_view name) {
   return found;
 }
 
-// The way out of an unknown name.
+// Suggests what to do about an unknown name.
 std::string Zones::advice(std::string_view name) const {
   const auto list = read_small_file("time zones", folder_ + "/tzdata.zi");
   if (!list) return "; is the package tzdata installed?";
@@ -94,6 +94,6 @@ std::string Zones::advice(std::string_view name) const {
 
 }  // namespace lictor::schedule
 
-// Where CCTZ looks for the way to open a zone.
+// CCTZ calls this to open a zone.
 cctz_extension::ZoneInfoSourceFactory cctz_extension::zone_info_source_factory =
     lictor::schedule::open_versioned;

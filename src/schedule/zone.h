@@ -28,7 +28,7 @@ inline constexpr Tick kFirstTick{std::chrono::sys_days{std::chrono::year{1} / 1 
 inline constexpr Tick kLastTick{std::chrono::sys_days{std::chrono::year{10000} / 1 / 1} -
                                 std::chrono::seconds{1}};
 
-/// How the wall clock of a zone runs. Immutable; any thread may read it.
+/// The offsets of a zone's wall clock over time. Immutable; any thread may read it.
 class Zone {
  public:
   /// UTC.

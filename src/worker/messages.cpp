@@ -18,10 +18,10 @@
 namespace lictor::worker {
 namespace {
 
-// What a record, a log line and "lictor why" can show of it.
+// The limit of a text in a record, a log line and "lictor why".
 constexpr std::size_t kMaxTextBytes = 1000;
 
-// The members of a message by name, each as its text; without those that are null.
+// The members of a message by name, each as its text; null members are left out.
 using Members = std::map<std::string, std::string_view, std::less<>>;
 
 // One walk over the text, which builds no tree: a result may have hundreds of kilobytes.
@@ -34,7 +34,7 @@ Members members_of(std::string_view object) {
   return found;
 }
 
-// "": it is not there.
+// Empty: there is no such member.
 std::string_view value_of(const Members& members, std::string_view name) {
   const auto found = members.find(name);
   return found == members.end() ? std::string_view{} : found->second;
@@ -46,7 +46,7 @@ tl::unexpected<Error> expected(std::string_view member, std::string_view form,
                                                found.empty() ? "nothing" : excerpt(found)));
 }
 
-// What is not there is an empty text, or 0.
+// A missing member is an empty text, or 0.
 template <class Value>
 Result<Value> take(const Members& members, std::string_view name) {
   const std::string_view text = value_of(members, name);
@@ -140,8 +140,8 @@ std::string run_line(const exec::Attempt& attempt, std::string_view name,
   line += ",\"task\":";
   const std::size_t begin = line.size();
   if (attempt.record) line += *attempt.record;
-  // A producer may have laid out the record in lines. Within a JSON string there is no line end, so
-  // each that is there stands between tokens.
+  // A producer may have laid out the record in lines. A JSON string holds no line end, so each line
+  // end stands between tokens.
   std::replace_if(
       line.begin() + static_cast<std::ptrdiff_t>(begin), line.end(),
       [](char c) { return c == '\n' || c == '\r'; }, ' ');

@@ -15,9 +15,9 @@
 namespace lictor::worker {
 namespace {
 
-// Between TERM and KILL of a process that had kill_grace to answer "cancel", or to exit after the
-// end of its standard input. The core counts on the end of an attempt within a second after
-// kill_grace.
+// The time between TERM and KILL of a process that had kill_grace to answer "cancel", or to exit
+// after the end of its standard input. The core counts on the end of an attempt within a second
+// after kill_grace.
 constexpr Duration kLastWords = std::chrono::milliseconds{500};
 
 // A process that exits closes its descriptors a moment before the warden reports it.
@@ -55,8 +55,8 @@ void Pool::warm(Outbox& out) {
   if (processes_.empty()) (void)start_process(out);
 }
 
-// Only "cancel" is sent. run_timers() ends the process if no answer has come when the grace is
-// over, and with it the other attempts that the process has.
+// Sends only "cancel". If no answer has come when the grace is over, run_timers() ends the process,
+// and with it the other attempts that the process has.
 void Pool::stop(AttemptId attempt, Instant now, Duration grace, Outbox& out) {
   const auto waits = std::find_if(waiting_.begin(), waiting_.end(),
                                   [&](const Job& job) { return job.attempt.id == attempt; });
@@ -97,8 +97,8 @@ void Pool::follow(exec::LeaseSlot lease) {
 }
 
 void Pool::pump(Instant now, Outbox& out) {
-  // One that must be alone may find no process without attempts: then the others pass it, and one
-  // process is kept free of them.
+  // An attempt that must be alone may find no process without attempts: then the others pass it,
+  // and one process is kept free of them.
   const Process* kept = nullptr;
   for (std::size_t passed = 0; passed < waiting_.size();) {
     const bool alone = must_be_alone(waiting_[passed]);
@@ -138,8 +138,8 @@ bool Pool::is_usable(const Process& process) const {
          (options_.max_tasks == 0 || process.given < options_.max_tasks);
 }
 
-// The one that was busy last, so that those that are not needed become idle for long; with several
-// attempts at a time the one that has the fewest.
+// The ready process that was busy last, so that the others idle long enough to be closed; with
+// several attempts at a time the process that has the fewest.
 Process* Pool::find_process(bool alone, const Process* kept) {
   Process* best = nullptr;
   for (const auto& process : processes_) {
@@ -165,7 +165,7 @@ Process* Pool::emptiest_process() {
 
 void Pool::hand_over(Process& process, Job job, Instant now, Outbox& out) {
   exec::LeaseBoard& board = room_.host().board();
-  // As the warden does for a program: this thread may have been stopped for long.
+  // Checks the lease again, as the warden does: this thread may have been stopped for long.
   if (!board.holds(job.lease, now)) {
     return refuse(std::move(job), exec::kLeaseOver, out);
   }
@@ -186,7 +186,7 @@ void Pool::hand_over(Process& process, Job job, Instant now, Outbox& out) {
   }
 }
 
-// It has closed its standard input, or is dead. What it has read it may still answer.
+// The process has closed its standard input, or is dead. It may still answer what it has read.
 void Pool::lose_input(Process& process, Instant now, Outbox& out) {
   process.forget_input();
   if (process.state == Process::State::kEnding) return;  // its end decides about them
@@ -196,8 +196,8 @@ void Pool::lose_input(Process& process, Instant now, Outbox& out) {
   room_.wake();
 }
 
-// Attempts of which the process has read nothing go to another one, once: a worker that says
-// "ready" and never reads would be started for ever.
+// Attempts that the process has not read go to another one, once: a worker that says "ready" and
+// never reads would be started for ever.
 void Pool::take_back_unread(Process& process, const std::string& why, Outbox& out) {
   const std::uint64_t read = process.bytes_read();
   for (auto it = process.jobs.begin(); it != process.jobs.end();) {
@@ -258,7 +258,7 @@ void Pool::leave(Instant now) {
   }
 }
 
-// For the end of the room. What has no attempts is closed already.
+// Called at the end of the room. A process without attempts is closed already.
 void Pool::end_all(Outbox& out) {
   fail_waiting("this daemon ends", out);
   for (const auto& process : processes_) {
@@ -285,7 +285,7 @@ void Pool::end(Process& process, EndReason reason) {
   process.end(kLastWords);
 }
 
-// No later reply of the process counts.
+// Ends the process at once: no later reply of it counts.
 void Pool::break_off(Process& process, const std::string& fault, std::string_view line) {
   constexpr std::size_t kShown = 200;
   process.fault = "the worker broke the protocol: " + fault;

@@ -9,7 +9,7 @@
 //                 processes there are, and how the end of a process ends its attempts
 //   Process       three pipes and a lease; it decides nothing
 //
-// The room's mutex is held in every call of a pool, so a pool has no lock of its own. Whatever may
+// The room's mutex is held in every call of a pool, so a pool has no lock of its own. Work that may
 // wait for a disk, and each on_exit, goes into the Outbox and runs when the mutex is free.
 //
 // The code is in two files: pool.cpp gives attempts to processes, and starts and closes them;
@@ -35,7 +35,7 @@ namespace lictor::worker {
 
 class Room;
 
-/// What is done once the room's mutex is free: what may wait for a disk, and foreign code.
+/// Work for when the room's mutex is free: it may wait for a disk, or is foreign code.
 using Outbox = std::vector<std::function<void()>>;
 
 /// How many processes a worker has, and why others ended.
@@ -58,13 +58,13 @@ struct Figures {
 };
 
 /// The processes of one worker, and the attempts that wait for one. The room calls it with its
-/// mutex held; what must not be done then goes to the outbox.
+/// mutex held; work that must not be done then goes to the outbox.
 ///
-/// An attempt goes to a process that is ready and has fewer attempts than tasks_per_process. Where
-/// there is none, a process is started, up to `processes`. What the configuration lets the core run
-/// at a time fits into the processes, so an attempt waits here only for one to start or to end.
+/// An attempt goes to a process that is ready and has fewer attempts than tasks_per_process.
+/// Without one, a process is started, up to `processes`. The core runs no more attempts at a time
+/// than fit into the processes, so an attempt waits here only for one to start or to end.
 ///
-/// Nobody knows which of several attempts a process died of, so all of them have failed. They would
+/// Nobody knows which of several attempts killed a process, so all of them have failed. They would
 /// be tried again together, and die together once more. So an attempt of a task whose last one
 /// ended with its process gets a process in which no other is under way.
 ///
@@ -85,8 +85,8 @@ class Pool {
   void follow(exec::LeaseSlot lease);
   [[nodiscard]] Figures figures() const;
 
-  /// Another runner uses it, or one does no more. Without any it ends its processes once they have
-  /// no attempts.
+  /// A runner begins or ends its use of the pool. Without users the pool ends its processes once
+  /// they have no attempts.
   void join() { ++users_; }
   void leave(Instant now);
   void end_all(Outbox& out);
@@ -96,7 +96,7 @@ class Pool {
   [[nodiscard]] std::pair<std::string, std::string> name() const {
     return {options_.queue, options_.type};
   }
-  /// Equal for what would have the same processes: after a reload such a pool goes on.
+  /// Equal options give the same processes, so such a pool goes on after a reload.
   [[nodiscard]] const WorkerOptions& options() const { return options_; }
 
   // For the room's thread.
@@ -105,16 +105,16 @@ class Pool {
   void on_event(Process& process, Process::Source source, Instant now, Outbox& out);
   void on_started(Process& process, Instant now, Outbox& out);
   void on_ended(Process& process, Instant now, Outbox& out);
-  /// Does what is due; when to call it next.
+  /// Does what is due; returns when to call it next.
   [[nodiscard]] Instant run_timers(Instant now, Outbox& out);
 
  private:
   using Jobs = std::map<std::string, Job, std::less<>>;
 
-  /// Gives waiting attempts to processes, in their order but for those that must be alone, and
+  /// Gives waiting attempts to processes, in their order except those that must be alone, and
   /// starts the processes that they lack. Called after each event that may have made one free.
   void pump(Instant now, Outbox& out);
-  /// Null: each process is full, or not ready. `alone`: only one without attempts will do. `kept`:
+  /// Null: each process is full, or not ready. `alone`: only one without attempts will do. `kept`
   /// gets none, so that it becomes free for an attempt that must be alone.
   [[nodiscard]] Process* find_process(bool alone, const Process* kept);
   [[nodiscard]] Process* emptiest_process();
@@ -124,7 +124,7 @@ class Pool {
   void lose_input(Process& process, Instant now, Outbox& out);
   void take_back_unread(Process& process, const std::string& why, Outbox& out);
   [[nodiscard]] bool start_process(Outbox& out);
-  /// No process can be had, so no attempt may wait for one: each ends as not started.
+  /// No process can be started, so no attempt may wait for one: each ends as not started.
   void fail_waiting(const std::string& error, Outbox& out);
 
   void read_replies(Process& process, Instant now, Outbox& out);
@@ -141,7 +141,7 @@ class Pool {
   void close(Process& process, EndReason reason, Instant now);
   void end(Process& process, EndReason reason);
   void break_off(Process& process, const std::string& fault, std::string_view line);
-  /// How `job` ends with its process. `judged`: the end of the process itself. An attempt beside
+  /// The end of `job` with its process. `judged`: the end of the process itself. An attempt beside
   /// one that did not end is stopped rather than failed.
   [[nodiscard]] exec::Exit verdict(const Process& process, const Job& job,
                                    const exec::Exit& judged) const;

@@ -1,4 +1,4 @@
-// What the processes of a worker say, and how they end.
+// Handles the replies of a worker's processes, and their ends.
 
 #include <algorithm>
 #include <utility>
@@ -17,7 +17,7 @@ namespace {
 // A pipe holds 1 MiB at most (fs.pipe-max-size); a foreign process has written what lies beyond.
 constexpr int kReadsAtEnd = 32;
 
-// Of a worker. Beyond that some are forgotten, and may share a process again.
+// Suspects of one worker. Beyond that some are forgotten, and may share a process again.
 constexpr std::size_t kMostSuspects = 10'000;
 
 }  // namespace
@@ -169,7 +169,7 @@ std::string Pool::why_not_ready(const Process& process, const exec::Exit& judged
          (judged.error.empty() ? "exit status 0" + last : judged.error);
 }
 
-// Of an attempt that the process had when it ended.
+// The end of an attempt that the process had when it ended.
 exec::Exit Pool::verdict(const Process& process, const Job& job, const exec::Exit& judged) const {
   exec::Exit exit = judged;
   exit.attempt = job.attempt.id;
@@ -182,7 +182,7 @@ exec::Exit Pool::verdict(const Process& process, const Job& job, const exec::Exi
     exit.ending = exec::Ending::kRetry;
     exit.error = process.fault;
   } else if (process.reason == EndReason::kUnanswered) {
-    // One that was not cancelled is no more to blame than one whose lease ran out.
+    // An attempt that was not cancelled is as blameless as one whose lease ran out.
     exit.ending = exec::Ending::kStopped;
     exit.error = cancelled ? "it did not answer \"cancel\", and its process was ended"
                            : "its process was ended, since another attempt did not end";
@@ -199,10 +199,10 @@ exec::Exit Pool::verdict(const Process& process, const Job& job, const exec::Exi
   return exit;
 }
 
-// The order decides: first all that it said, then attempts that it had not read go back to the
-// queue, then the rest ends with it, and the next process starts.
+// The order decides: first all replies of the process, then attempts that it had not read go back
+// to the queue, then the rest ends with it, and the next process starts.
 void Pool::on_ended(Process& process, Instant now, Outbox& out) {
-  // What it said before its end counts.
+  // Replies that the process sent before its end count.
   for (int round = 0; round < kReadsAtEnd && process.replies_open() && process.fault.empty();
        ++round) {
     read_replies(process, now, out);
@@ -254,7 +254,7 @@ void Pool::conclude(Job job, exec::Exit exit, Outbox& out) {
   });
 }
 
-// For an attempt that has not begun.
+// Ends an attempt that has not begun.
 void Pool::refuse(Job job, const std::string& why, Outbox& out) {
   exec::Exit exit = exec::ended(job.attempt.id, exec::Ending::kNotStarted, why);
   conclude(std::move(job), std::move(exit), out);
@@ -262,7 +262,7 @@ void Pool::refuse(Job job, const std::string& why, Outbox& out) {
 
 // ---- Logs ----
 
-// Null: there are to be none.
+// Null: there are to be no logs.
 std::shared_ptr<exec::LogWriter::Log> Pool::open_log(std::string path) const {
   const exec::ProcessOptions& program = options_.program;
   if (program.log_directory.empty()) return nullptr;

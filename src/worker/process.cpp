@@ -49,7 +49,7 @@ Result<std::unique_ptr<Process>> Process::start(exec::ProcessHost& host,
   process->input_ = std::move(input.writer);
   process->output_ = std::move(output.reader);
   process->replies_ = std::move(replies.reader);
-  // Only our ends: the worker's block, as it expects.
+  // Only our ends don't block: the worker expects its own to block.
   for (const UniqueFd* ours : {&process->input_, &process->output_, &process->replies_}) {
     fcntl(ours->get(), F_SETFL, O_NONBLOCK);
   }
@@ -59,13 +59,13 @@ Result<std::unique_ptr<Process>> Process::start(exec::ProcessHost& host,
   const auto watched = [&](const UniqueFd& fd, std::uint32_t events, Source source) {
     return exec::watch(identity.epoll, EPOLL_CTL_ADD, fd.get(), events, process->event(source));
   };
-  // Of the input only the error: nobody reads it any more, also while there is nothing to write.
+  // Watches the input only for the error that nobody reads it, also when there is nothing to write.
   if (!launch.streams->output_reader || !watched(process->output_, EPOLLIN, Source::kOutput) ||
       !watched(process->replies_, EPOLLIN, Source::kReplies) ||
       !watched(process->input_, 0, Source::kInput)) {
     return fail(ErrorCode::kFailed, "cannot watch a pipe: " + errno_text());
   }
-  // It holds nothing yet, so no lease ends it.
+  // The process has no attempt yet, so no lease ends it.
   (void)host.board().extend(identity.slot, Instant::max(), options.program.grace);
   launch.spawn.attempt = identity.id;
   launch.spawn.slot = identity.slot;
@@ -133,7 +133,7 @@ std::uint64_t Process::bytes_read() const {
   return sent_ - outgoing_.size() - static_cast<std::uint64_t>(unread);
 }
 
-// One read a call, for the fairness between processes. At the end of file the descriptor is closed.
+// Reads once a call, so that processes share the thread. At the end of file closes the descriptor.
 std::string_view Process::read_some(UniqueFd& from) {
   while (from) {
     const ssize_t n = read(from.get(), identity.buffer, kReadBytes);

@@ -8,7 +8,7 @@
 //   output           --> the log, and the tail for an error
 //
 // The daemon knows how far the process has read its standard input (bytes_read()). So when the
-// process ends, an attempt whose message it has not begun to read was not started for certain, and
+// process ends, an attempt whose message it has not begun to read was certainly not started, and
 // another process can have it.
 
 #include <cstdint>
@@ -30,16 +30,16 @@
 
 namespace lictor::worker {
 
-/// What the configuration says of a worker, and the defaults of its keys.
+/// A worker's settings, with the defaults of its keys.
 struct WorkerOptions {
   exec::ProcessOptions program;
   std::uint32_t processes = 1;          ///< the most on this host
-  std::uint32_t tasks_per_process = 1;  ///< attempts that one may have at a time
+  std::uint32_t tasks_per_process = 1;  ///< attempts at a time
   std::uint64_t max_tasks = 0;          ///< then the process is replaced; 0: never
   Duration idle_timeout = std::chrono::minutes{5};
   Duration start_timeout = std::chrono::seconds{30};
 
-  // Not the configuration's:
+  // Set from the queue and the type, not read from the settings:
   std::string queue;
   std::string type;
 
@@ -55,7 +55,7 @@ inline constexpr std::uint32_t kMostProcesses = 2 * kMostConfigured;
 /// An attempt that a process has, or that waits for one.
 struct Job {
   exec::Attempt attempt;
-  exec::LeaseSlot lease = exec::kNoLease;  ///< that it ends with
+  exec::LeaseSlot lease = exec::kNoLease;  ///< the attempt ends with it
   Instant deadline = Instant::max();
   exec::ExitCallback on_exit;
   std::uint64_t begins_at = 0;      ///< of its "run", in the bytes of standard input
@@ -90,7 +90,7 @@ class Process {
  public:
   enum class State { kStarting, kReady, kClosing, kEnding };
 
-  /// How it is known to the warden and to epoll.
+  /// Identifies a process to the warden and to epoll.
   struct Identity {
     std::uint64_t number = 0;
     AttemptId id;
@@ -114,19 +114,19 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  /// Adds a line to what goes to standard input. False: nobody reads that any more.
+  /// Adds a line to the standard input's data. False: nobody reads that any more.
   [[nodiscard]] bool send(std::string_view line);
-  /// Writes what the pipe takes. False: likewise.
+  /// Writes as much as the pipe takes. False: nobody reads that any more.
   [[nodiscard]] bool flush();
   void close_input();
   /// Whether nobody reads standard input any more.
   [[nodiscard]] bool is_deaf() const;
   /// Ends the events of standard input. It stays open, for bytes_read().
   void forget_input();
-  /// Where the next message begins in all that is meant for standard input, whether or not the pipe
-  /// has taken it yet.
+  /// The offset of the next message in all data for standard input, whether or not the pipe has
+  /// taken it yet.
   [[nodiscard]] std::uint64_t bytes_sent() const { return sent_; }
-  /// Of them, those that the process has read.
+  /// The part of bytes_sent() that the process has read.
   [[nodiscard]] std::uint64_t bytes_read() const;
 
   /// Up to 64 KiB of the output; "": there is none now. Valid until the next call.
@@ -135,10 +135,10 @@ class Process {
   [[nodiscard]] bool read_replies();
   [[nodiscard]] bool replies_open() const { return static_cast<bool>(replies_); }
 
-  /// Its lease is not longer than `lease` from now on. Call it before the attempt is sent.
+  /// Limits the process's lease to `lease` from now on. Call it before the attempt is sent.
   void bind(exec::LeaseSlot lease);
-  /// `lease` has changed, or no attempt of it is left: those that hold no more and have no attempt
-  /// are let go, so that an idle process, or one that is busy for another partition, lives on.
+  /// Call it when `lease` has changed, or no attempt of it is left. Leases that are over and have
+  /// no attempt are let go, so an idle process, or one busy for another partition, lives on.
   void follow(exec::LeaseSlot lease);
 
   /// TERM, and KILL after `grace`.
@@ -150,8 +150,8 @@ class Process {
   pid_t pid = 0;
   std::map<std::string, Job, std::less<>> jobs;  ///< by the attempt's name in messages
   std::uint64_t given = 0;                       ///< tasks, in all
-  Instant since{};                               ///< its state, or since when it has no attempt
-  /// It closed the descriptor of its replies: usually it is exiting. One that lives on is ended.
+  Instant since{};                               ///< the start of its state, or of its idleness
+  /// The process closed the descriptor of its replies, as at its exit. If it lives on, it is ended.
   Instant mute_since = Instant::max();
   EndReason reason = EndReason::kExited;
   std::string fault;   ///< how it broke the protocol; empty: it did not
@@ -176,7 +176,7 @@ class Process {
   UniqueFd input_, output_, replies_;
   std::string outgoing_;
   std::uint64_t sent_ = 0;
-  bool waits_for_room_ = false;         // for an event when the pipe takes more
+  bool waits_for_room_ = false;         // waits for an event when the pipe takes more
   std::set<exec::LeaseSlot> leases_;    // of its attempts, until follow() lets them go
   Instant lease_end_ = Instant::max();  // the earliest deadline of them, as the board has it
 };

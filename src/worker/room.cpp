@@ -160,8 +160,8 @@ void Room::work() {
   while (wait_ms >= 0) wait_ms = take_events(wait_ms);
 }
 
-// Events first, then starts and ends: what a process said is read before its end is judged.
-// How long the next call may wait; -1: the room is closed, and no process is left.
+// Handles events first, then starts and ends: what a process said is read before its end is judged.
+// Returns how long the next call may wait; -1: the room is closed, and no process is left.
 int Room::take_events(int wait_ms) {
   std::array<epoll_event, 64> events{};
   const int count =

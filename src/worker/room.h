@@ -31,33 +31,33 @@
 
 namespace lictor::worker {
 
-/// Where the workers of a daemon are: all their processes, a thread that reads what they say, and
-/// one that writes their logs. Both threads are there once a pool is. Thread-safe.
+/// The home of a daemon's workers: all their processes, a thread that reads their replies, and one
+/// that writes their logs. Both threads start with the first pool. Thread-safe.
 ///
-/// A process is for the warden a program as any other, with one cgroup and one mark. Its lease is
+/// For the warden a process is a program as any other, with one cgroup and one mark. Its lease is
 /// its own: a slot of the board, whose deadline is the earliest of the leases of its attempts. The
 /// warden learns of an earlier deadline before the attempt is written to the process, and from then
-/// on the slot follows each lease as it is extended. So a process ends with the first lease that it
-/// holds and that is not extended, also when this daemon hangs. A lease that is over is let go once
-/// the process has answered all attempts of it: it holds nothing of it then, and may be used again,
-/// also in a new term. One that has not answered cannot outlive that lease, since the new term
-/// begins only when all attempts of the old one are over.
+/// on the slot follows each lease as it is extended. So a process ends with its first lease that is
+/// not extended, also when this daemon hangs. A lease that is over is let go once the process has
+/// answered all attempts under it; the process may then be used again, also in a new term. One that
+/// has not answered cannot outlive that lease, since the new term begins only when all attempts of
+/// the old one are over.
 class Room {
  public:
-  /// The slots from `first_slot` on are of the workers. Both must outlive the room, which must
-  /// outlive what calls set_lease() of the host.
+  /// The workers have the slots from `first_slot` on. `host` must outlive the room, which must
+  /// outlive the callers of the host's set_lease().
   Room(exec::ProcessHost& host, exec::LeaseSlot first_slot, std::uint32_t slots = kMostProcesses);
   /// All runners must be gone. Ends all processes, and waits for them.
   ~Room();
   Room(const Room&) = delete;
   Room& operator=(const Room&) = delete;
 
-  /// The pool of such a worker, which may be there already: after a reload that left it as it was.
-  /// The caller has joined it. Errors: kFailed, no descriptor or thread.
+  /// The pool of such a worker, which may exist already: after a reload that left it as it was. The
+  /// caller has joined it. Errors: kFailed, no descriptor or thread.
   [[nodiscard]] Result<std::shared_ptr<Pool>> join(WorkerOptions options);
   void leave(const std::shared_ptr<Pool>& pool);
 
-  /// Holds the mutex, for calls of a pool. At its end what these have put into the outbox is done.
+  /// Holds the mutex, for calls of a pool. Its end runs the entries that these put into the outbox.
   class Turn {
    public:
     explicit Turn(Room& room) : lock_(room.mutex_) {}
@@ -74,8 +74,8 @@ class Room {
     std::unique_lock<std::mutex> lock_;
   };
 
-  /// Of all workers that are configured or have processes, since the daemon's start, by queue and
-  /// type.
+  /// The figures of all workers that are configured or have processes, since the daemon's start, by
+  /// queue and type.
   [[nodiscard]] std::map<std::pair<std::string, std::string>, Figures> all_figures();
 
   // For its pools, within a turn.
@@ -84,9 +84,9 @@ class Room {
   /// std::nullopt if there are too many processes.
   [[nodiscard]] std::optional<Process::Identity> take_identity();
   void release(const Process::Identity& identity);
-  /// With the callbacks of its process.
+  /// A launch with the callbacks of its process.
   [[nodiscard]] exec::Launch launch_of(const Process::Identity& identity);
-  /// Its thread has a timer to set: a pool changed a deadline in a turn of another thread.
+  /// Wakes the room's thread: a pool changed a deadline in a turn of another thread.
   void wake() const { wake_.wake(); }
   /// For its thread only.
   [[nodiscard]] exec::LogWriter& logs() { return *logs_; }
@@ -100,7 +100,7 @@ class Room {
 
   exec::ProcessHost& host_;
 
-  std::mutex mutex_;  // of all that follows, but for the threads
+  std::mutex mutex_;  // for the members below, except the threads
   std::vector<exec::LeaseSlot> free_slots_;
   std::uint64_t last_number_ = 0;
   std::vector<std::shared_ptr<Pool>> pools_;

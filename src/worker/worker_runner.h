@@ -11,8 +11,8 @@ namespace lictor::worker {
 
 /// Gives each attempt to a process that stays and takes one after the other (workers.md).
 ///
-/// The executor's side of a pool: takes the room's mutex for each call, and is the pool's user, so
-/// that the pool ends its processes when no runner uses it any more.
+/// It is the executor's side of a pool: takes the room's mutex for each call, and is the pool's
+/// user, so that the pool ends its processes when no runner uses it any more.
 class WorkerRunner : public exec::Runner {
  public:
   /// `room` must outlive the runner; attempts may outlive the runner. Errors: kInvalid, there is no

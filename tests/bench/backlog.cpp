@@ -1,4 +1,4 @@
-// What many tasks that wait for tomorrow cost: a new task's start, the first reading, memory, and
+// The cost of many tasks that wait for tomorrow: a new task's start, the first reading, memory, and
 // an idle daemon's processor time.
 
 #include <random>
@@ -21,13 +21,13 @@ std::string waiting_record(std::size_t i, std::int64_t due_ms) {
   return task_record(i, "Mark", due_ms, kValueBytes - bare);
 }
 
-// Due, and held in memory as long as nothing runs it.
+// A task that is due, and held in memory as long as nothing runs it.
 std::string held_record(std::size_t i) {
   const std::size_t bare = task_record(i, "Nobody", 0, 1).size() - 1;
   return task_record(i, "Nobody", 0, kValueBytes - bare);
 }
 
-// From a daemon's start to that of a task that was due before and is the last of the list.
+// The time from a daemon's start to that of a task that was due before and is the last of the list.
 double first_reading_ms(const live::ConsulAgent& consul) {
   live::Kv kv{consul.address()};
   const std::string key = std::string{kTasksPrefix} + "~last";

@@ -1,8 +1,8 @@
 #pragma once
 
-// One part is one function: it measures both sides of its ratios and adds them to the report. What
-// the parts share: tasks, the daemon that is measured, what it notes down, and Consul without
-// lictor: the same writes, made as cheaply as a program can make them.
+// One part is one function: it measures both sides of its ratios and adds them to the report. The
+// parts share tasks, the measured daemon, its notes, and Consul without lictor: the same writes,
+// made as cheaply as a program can make them.
 
 #include <sys/types.h>
 
@@ -27,7 +27,7 @@ namespace lictor::bench {
 
 using namespace std::chrono_literals;
 
-/// One line of the table: what lictor reached, and what was measured beside it in the same run.
+/// One line of the table: lictor's figure, and the figure measured beside it in the same run.
 struct Row {
   enum class Wanted { kNothing, kRatioAtLeast, kRatioAtMost, kAtMost };
 
@@ -40,11 +40,11 @@ struct Row {
   double limit = 0;  ///< of the ratio; of kAtMost, of lictor's own figure
 
   [[nodiscard]] std::optional<double> ratio() const;
-  /// std::nullopt where nothing is wanted.
+  /// std::nullopt if no limit is wanted.
   [[nodiscard]] std::optional<bool> met() const;
 };
 
-/// What all parts have measured. Not thread safe.
+/// The measurements of all parts. Not thread safe.
 class Report {
  public:
   void add(Row row) { rows_.push_back(std::move(row)); }
@@ -72,14 +72,14 @@ struct Latency {
 };
 [[nodiscard]] Latency summary(std::vector<double> ms);
 
-/// What draining has cost, and how fast it went.
+/// The cost of draining, and its speed.
 struct Drained {
   double rate = 0;       ///< tasks/s
   double consul_us = 0;  ///< processor time a task
   double daemon_us = 0;  ///< lictor's; of raw transactions nothing
 };
 
-/// Fails the whole run: a figure of something that went wrong is worth nothing.
+/// Fails the whole run: a figure from a failed measurement is worth nothing.
 void require(bool condition, const std::string& what);
 
 using cli::task_key;
@@ -94,13 +94,13 @@ void load(const live::ConsulAgent& consul, const std::string& prefix, std::size_
 
 /// Processor time of a process and its children so far, in nanoseconds.
 [[nodiscard]] std::int64_t cpu_ns(pid_t pid);
-/// That time as percent of a core during `span`.
+/// That time as a percentage of a core during `span`.
 [[nodiscard]] double core_percent(std::int64_t cpu_ns, std::chrono::milliseconds span);
 [[nodiscard]] double ms_between(std::int64_t from_ns, std::int64_t until_ns);
-/// Resident memory of a process, and what its children have of their own.
+/// Resident memory of a process, and the memory that its children do not share with it.
 [[nodiscard]] std::size_t resident_bytes(pid_t pid);
 
-/// Shared with the daemon: what its C++ executors have run.
+/// Memory shared with the daemon: the runs of its C++ executors.
 struct Board {
   static constexpr std::size_t kMarks = 200'000;
   struct Mark {
@@ -131,9 +131,9 @@ class Worker {
   /// When it was started, CLOCK_MONOTONIC.
   [[nodiscard]] std::int64_t started_ns() const { return started_ns_; }
   void wait_for_runs(std::size_t count) const;
-  /// Until nothing is left below the tasks' prefix; asks Consul only at the end.
+  /// Waits until nothing is left below the tasks' prefix; asks Consul only at the end.
   void wait_until_drained(live::Kv& kv, const std::string& last_key) const;
-  /// As a service manager does it, so that the next one leads at once.
+  /// Stops as a service manager does it, so that the next one leads at once.
   void stop();
 
  private:
@@ -166,10 +166,10 @@ class RawLock {
 
 /// `record` as lictor's claim of it would be written.
 [[nodiscard]] std::string claimed(std::string record, const std::string& session);
-/// The ModifyIndex that a transaction gave to what it wrote last. Throws if it was refused.
+/// The ModifyIndex that a transaction gave to its last write. Throws if it was refused.
 [[nodiscard]] std::uint64_t written_index(const live::HttpAnswer& answer);
 
-/// Where tasks of the raw measurements lie.
+/// The prefix of the raw measurements' tasks.
 inline constexpr const char* kRawPrefix = "raw/tasks/";
 
 struct RawTask {
@@ -178,14 +178,14 @@ struct RawTask {
 };
 [[nodiscard]] std::vector<RawTask> raw_tasks(const live::ConsulAgent& consul,
                                              const std::string& prefix);
-/// Runs `part` in each of so many threads, each with a connection that is open; seconds.
+/// Runs `part` in each of so many threads, each with an open connection. Returns seconds.
 [[nodiscard]] double in_parallel(const live::ConsulAgent& consul, std::size_t connections,
                                  const std::function<void(live::Kv&)>& part);
-/// Carries out the bodies, on so many connections at once; seconds.
+/// Carries out the bodies, on so many connections at once. Returns seconds.
 [[nodiscard]] double send_all(const live::ConsulAgent& consul,
                               const std::vector<std::string>& bodies, std::size_t connections);
 
-/// How many operations this Consul takes in a transaction.
+/// The number of operations that this Consul takes in a transaction.
 [[nodiscard]] std::size_t operations_taken(const live::ConsulAgent& consul);
 /// `count` tasks are claimed (cas and a check-session, as many as a transaction takes) and then
 /// deleted (delete-cas and a check-session). Loads them first.
@@ -198,7 +198,7 @@ struct RawTask {
 /// with cas, the (empty) job, DELETE, and a renewal of its session.
 [[nodiscard]] double plain_loop_rate(const live::ConsulAgent& consul, std::size_t count);
 
-/// How much is measured: by default what the wanted figures are meant for.
+/// The sizes of measurements; the defaults are those that the wanted figures are meant for.
 struct Sizes {
   bool fresh_consul = true;  ///< for each measurement; else one for all, emptied in between
   std::size_t runs = 3;      ///< interleaved, of which the median counts
@@ -227,11 +227,11 @@ class Bench {
 
   [[nodiscard]] const Sizes& sizes() const { return sizes_; }
   void add(Row row) { report_.add(std::move(row)); }
-  /// Adds a figure that is measured beside nothing, and is to be `limit` at most.
+  /// Adds a figure without a counterpart, which should be `limit` at most.
   void add_at_most(std::string name, std::string unit, double figure, double limit) {
     add({std::move(name), std::move(unit), figure, {}, {}, Row::Wanted::kAtMost, limit});
   }
-  /// Prints to standard error what is measured now.
+  /// Prints to standard error which measurement runs now.
   static void progress(const std::string& what);
 
   /// A single server, its data on disk, raft_multiplier 1, with nothing in its KV.
@@ -260,8 +260,8 @@ void measure_write_load(Bench& bench);
 void measure_scale(Bench& bench);
 void measure_scale_out(Bench& bench);
 
-/// From the resumption of a paused queue of `count` no-op tasks until none is left.
-/// `queue`: its settings, JSON text. Throws unless every task was run once.
+/// Runs from the resumption of a paused queue of `count` no-op tasks until none is left. `queue`:
+/// its settings, JSON text. Throws unless every task was run once.
 [[nodiscard]] Drained drain(const live::ConsulAgent& consul, std::size_t count,
                             const std::string& queue, const std::string& type = "Noop");
 

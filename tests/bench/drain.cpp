@@ -1,4 +1,4 @@
-// How fast waiting tasks are drained, beside raw transactions of the same shape and beside the
+// The speed of draining waiting tasks, beside raw transactions of the same shape and beside the
 // plain loop; and whether that rate depends on how many tasks wait.
 
 #include <algorithm>

@@ -13,7 +13,7 @@ struct Starts {
   double first_ms = 0, last_ms = 0;
 };
 
-// CLOCK_MONOTONIC at this time of day.
+// The CLOCK_MONOTONIC time at this time of day.
 std::int64_t monotonic_at(std::int64_t at_ms) {
   timespec wall{};
   clock_gettime(CLOCK_REALTIME, &wall);

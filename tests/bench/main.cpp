@@ -111,7 +111,7 @@ int run(const Options& options) {
   for (const Part& part : kParts) {
     const auto& parts = options.parts;
     if (!parts.empty() && std::find(parts.begin(), parts.end(), part.name) == parts.end()) continue;
-    // One that cannot be measured must not cost the figures of the others.
+    // A measurement that fails must not cost the figures of the others.
     try {
       part.measure(bench);
     } catch (const std::exception& error) {

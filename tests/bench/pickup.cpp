@@ -1,7 +1,7 @@
-// From a task's PUT to the start of its job on an idle daemon, one at a time; each kind in turn, so
-// that a noisy moment of the machine meets all of them. Before each, what the one before has left
-// to do gets time to end: the daemon and Consul are to be idle, and the caches as cold as they are
-// then.
+// The time from a task's PUT to the start of its job on an idle daemon, one at a time; each kind in
+// turn, so that a noisy moment of the machine meets all of them. Before each, the work that the
+// last one left gets time to end: the daemon and Consul should be idle, and the caches as cold as
+// they are then.
 
 #include <filesystem>
 #include <thread>
@@ -15,7 +15,7 @@ namespace {
 
 void become_idle() { std::this_thread::sleep_for(30ms); }
 
-// Writes a task as curl would, on a connection of its own; when it began.
+// Writes a task as curl would, on a connection of its own; returns when it began.
 std::int64_t put(const live::ConsulAgent& consul, const std::string& key,
                  const std::string& record) {
   become_idle();
@@ -94,7 +94,7 @@ double spawn_program(const live::TemporaryFolder& folder, std::size_t i) {
   return ms_between(begin, run->begin_ns);
 }
 
-// To the begin of a function in C++; waits for its end.
+// Returns the time until a function in C++ begins; waits for its end.
 double pick_up(const live::ConsulAgent& consul, const Worker& worker, live::Kv& kv, std::size_t i) {
   const std::string key = task_key(kTasksPrefix, i) + "-mark";
   const std::uint64_t before = worker.board().runs;

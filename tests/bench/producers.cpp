@@ -115,7 +115,7 @@ double cancel_many(const live::ConsulAgent& consul, std::size_t count) {
   return cancelled;
 }
 
-// Lists them first, as whoever cancels must, then 32 a transaction.
+// Lists the tasks first, as any client that cancels must, then cancels 32 a transaction.
 double raw_cancel(const live::ConsulAgent& consul, std::size_t count, std::size_t connections) {
   load_tasks(consul, count);
   live::Kv kv{consul.address()};
@@ -137,8 +137,8 @@ double raw_cancel(const live::ConsulAgent& consul, std::size_t count, std::size_
   return result;
 }
 
-// One request a task, as curl would, for in an hour. What eight producers get with nobody else
-// there, and beside a leader, who reads what they write.
+// One request a task, as curl would, for in an hour: eight producers alone, and beside a leader
+// that reads their tasks.
 double put_singly(const live::ConsulAgent& consul, std::size_t count, bool led) {
   constexpr std::size_t kProducers = 8;
   constexpr std::int64_t kHourMs = 3'600'000;

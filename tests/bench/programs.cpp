@@ -32,7 +32,7 @@ double cpu_seconds(int whose) {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// The least that a program can do: as one would write it in C.
+// The cost of a minimal program, as one would write it in C.
 Spawned spawn(std::size_t count) {
   char path[] = "/bin/true";
   char* argv[] = {path, nullptr};

@@ -139,7 +139,7 @@ double raw_single_rate(const live::ConsulAgent& consul, std::size_t count) {
     std::uint64_t before = 0;
     for (std::size_t i = 0; i <= count; ++i) {
       wire::Txn txn = fenced(lock);
-      // First the deletion: what the transaction wrote last then tells the claim's index.
+      // The deletion comes first: the transaction's last write then shows the claim's index.
       if (i > 0) txn.verb("delete-cas", tasks[i - 1].key).index(before);
       if (i < count) {
         txn.verb("cas", tasks[i].key)

@@ -18,7 +18,7 @@
 namespace lictor::bench {
 namespace {
 
-// Three digits that mean something, whatever the size.
+// Three significant digits, whatever the size.
 std::string number(double value) {
   const double size = std::abs(value);
   std::array<char, 32> text{};

@@ -1,6 +1,6 @@
-// What more daemons bring: jobs that sleep, in a queue of 16 partitions, run by one daemon and by
-// several; and whether one partition costs less than many on one host. The work is counted in the
-// middle of a drain, while every daemon has tasks.
+// The gain from more daemons: jobs that sleep, in a queue of 16 partitions, run by one daemon and
+// by several; and whether one partition costs less than many on one host. The work is counted in
+// the middle of a drain, while every daemon has tasks.
 
 #include <algorithm>
 #include <map>
@@ -37,7 +37,7 @@ std::size_t run_so_far(const Workers& workers) {
   return runs;
 }
 
-// Each leads as many partitions as any other, give or take one.
+// Whether each leads as many partitions as any other, give or take one.
 bool is_shared(live::Kv& kv, std::size_t daemons) {
   std::map<std::string, std::size_t> shares;
   std::size_t held = 0;
@@ -75,7 +75,7 @@ Work work(const live::ConsulAgent& consul, std::size_t daemons, const Jobs& jobs
   const std::size_t a_second = daemons * jobs.concurrency * 1000 / jobs.ms;
   const std::size_t count =
       std::max(a_second * static_cast<std::size_t>(span.count()), 2 * kHotTasks);
-  // Before a daemon leads: it reads all tasks before it claims one, and so keeps their order.
+  // Loaded before a daemon leads: it reads all tasks before a claim, and so keeps their order.
   load(consul, kTasksPrefix, count, [&](std::size_t i) {
     const bool is_hot = i % (count / kHotTasks) == 0 && i / (count / kHotTasks) < kHotTasks;
     return fmt::format(R"({{"taskType":"{}","taskTime":{},"taskPara":{{"ms":{}}}{}}})",
@@ -94,7 +94,7 @@ Work work(const live::ConsulAgent& consul, std::size_t daemons, const Jobs& jobs
             return is_shared(kv, daemons);
           }),
           "the partitions are not shared");
-  // Until so much of it is run.
+  // Waits until that part of the work is done.
   const auto until = [&](double part) {
     const auto runs = static_cast<std::size_t>(part * static_cast<double>(count));
     require(live::eventually([&] { return run_so_far(workers) >= runs; }, 10min),

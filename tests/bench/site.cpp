@@ -44,7 +44,7 @@ void note(Board& board, const std::string& id) {
   board.runs.fetch_add(1);
 }
 
-// Empty when the process is gone, as one of those that are looked at in passing may be.
+// Empty when the process is gone, which may happen to those looked at in passing.
 std::string read_proc(const std::string& path) {
   std::string text(4096, '\0');
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -54,7 +54,7 @@ std::string read_proc(const std::string& path) {
   return text;
 }
 
-// The entries of a folder of /proc that are numbers. What vanishes meanwhile is no error.
+// The entries of a folder of /proc that are numbers. An entry that vanishes is no error.
 std::vector<pid_t> numbers_in(const std::string& folder) {
   std::vector<pid_t> numbers;
   std::error_code gone;
@@ -215,8 +215,8 @@ void Worker::wait_for_runs(std::size_t count) const {
 }
 
 void Worker::wait_until_drained(live::Kv& kv, const std::string& last_key) const {
-  // What is polled would be work for Consul, 20,000 keys again and again: wait for the last task,
-  // which is among the last to go, and only then for what is left. A sleep would count as drained.
+  // Polling would be work for Consul, 20,000 keys again and again: wait for the last task, which is
+  // among the last to go, and only then for the rest. A sleep would count as drained.
   const std::int64_t until = live::monotonic_ns() + 600'000'000'000;
   const auto wait_for = [&](const std::string& key) {
     std::uint64_t index = 0;

@@ -1,6 +1,6 @@
-// From the death of the leader's daemon to the next start of its job, on the other host: two
-// daemons on this machine, of which now the one leads and now the other. Beside it what Consul
-// itself takes: a session gives a lock back and ends, and another one, which watched it, has it.
+// The time from the death of the leader's daemon to the next start of its job, on the other host:
+// two daemons on this machine, which lead in turn. Beside it, Consul's own time: a session releases
+// a lock and ends, and another one, which watched it, gets it.
 
 #include <signal.h>
 
@@ -26,7 +26,7 @@ bool acquire(live::Kv& kv, const std::string& session) {
   return kv.request("PUT", "/v1/kv/raw/takeover?acquire=" + session, "me").body == "true";
 }
 
-// As `consul lock` waits, without its pauses.
+// Waits as `consul lock` does, without its pauses.
 double raw_takeover(const live::ConsulAgent& consul) {
   live::Kv holder{consul.address()}, waiter{consul.address()};
   const std::string held = new_session(holder), next = new_session(waiter);
@@ -58,7 +58,7 @@ class Pair {
     stands_by();
   }
 
-  /// The leader gets `signal`; milliseconds until its job starts at the other.
+  /// Sends `signal` to the leader; returns the milliseconds until its job starts at the other.
   double measure(int signal) {
     const std::string key = task_key(kTasksPrefix, count_), id = "bench-" + std::to_string(count_);
     json record = json::parse(task_record(count_, "Program"));

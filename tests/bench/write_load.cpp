@@ -1,5 +1,5 @@
-// Producers write all the time: is lictor up with them, and what does it cost Consul beyond what
-// the writes and the finishes cost by themselves?
+// Producers write all the time: does lictor keep up, and what does it cost Consul beyond the cost
+// of the writes and the finishes?
 
 #include <algorithm>
 #include <array>
@@ -33,7 +33,7 @@ class Producers {
       }));
     }
   }
-  /// All before this one are written.
+  /// Whether all tasks before this one are written.
   [[nodiscard]] std::size_t written() const {
     std::size_t least = next_[0];
     for (std::size_t i = 1; i < kConnections; ++i) least = std::min(least, next_[i].load());
@@ -82,8 +82,8 @@ Cost with_lictor(const live::ConsulAgent& consul, std::size_t a_second, std::siz
   return cost;
 }
 
-// The same PUTs, and close behind them, on one connection, transactions that claim 31 of them and
-// delete the 31 before: nobody has to find out from Consul what was written.
+// Sends the same PUTs, and close behind them, on one connection, transactions that claim 31 of them
+// and delete the 31 before: nobody has to ask Consul for the written tasks.
 Cost by_themselves(const live::ConsulAgent& consul, std::size_t a_second, std::size_t count) {
   constexpr std::size_t kBatch = 31;
   const RawLock lock{consul};
@@ -127,14 +127,14 @@ void measure_write_load(Bench& bench) {
     return sizes.writes_a_second * static_cast<std::size_t>(span.count()) / 1'000;
   };
   bench.progress("writes: by themselves");
-  // A third of the time is enough for what is a cost a task.
+  // A third of the time is enough for a cost per task.
   const auto raw_span = std::max<std::chrono::milliseconds>(sizes.write_load / 3, 500ms);
   const Cost raw = by_themselves(*bench.consul(), sizes.writes_a_second, tasks_in(raw_span));
   bench.progress("writes: with lictor");
   const auto consul = bench.consul();
   const Cost own = with_lictor(*consul, sizes.writes_a_second, tasks_in(sizes.write_load));
   const std::string name = std::to_string(sizes.writes_a_second) + " writes/s: ";
-  // Costs at another pace are not comparable: a machine that is too busy shows here.
+  // Costs at another pace are not comparable: this row shows a machine that is too busy.
   bench.add({name + "written", "tasks/s", own.written_a_second, raw.written_a_second,
              "the producers of the other side"});
   bench.add_at_most(name + "not yet run after the last write", "tasks", own.left,

@@ -56,7 +56,7 @@ export class World {
     return entry.Session ? JSON.parse(Buffer.from(entry.Value, "base64")).node : "";
   }
 
-  /** Who leads each partition of a divided queue; "" where nobody does. */
+  /** The leader of each partition of a queue with partitions; "" if nobody leads. */
   async leaders(count) {
     const answer = await fetch(`${this.consulUrl}/v1/kv/lictor/default/leader/${count}/?recurse`);
     const leaders = Array(count).fill("");

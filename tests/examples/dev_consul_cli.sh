@@ -104,7 +104,7 @@ watch() {
   start "watch.$name.log" "$consul" watch "$@" sh -c "cat >>watched.$name; echo >>watched.$name"
   watchers+=("$name")
 }
-# told NAME TEXT: until the handler has got it.
+# told NAME TEXT: waits until the handler has the text.
 told() {
   until_so grep -qF -- "$2" "watched.$1"
 }

@@ -105,7 +105,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   for (const bool trusted : {true, false}) {
     request->trusted_listener = trusted;
     const auto exchange = std::make_shared<Lone>(*request);
-    // As the server does it: refused before the body is read, or handled.
+    // Handles the request as the server does: refused before the body is read, or handled.
     if (const auto refused = site.router.refuse(*request)) {
       FUZZ_REQUIRE(refused->status >= 400);
       continue;

@@ -1,4 +1,4 @@
-// The configuration: what is refused is refused at a line of the file.
+// The configuration: each refusal names a line of the file.
 
 #include <string>
 

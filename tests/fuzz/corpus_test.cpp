@@ -36,7 +36,7 @@ constexpr Fuzzer kFuzzers[] = {
 
 }  // namespace
 
-TEST_CASE("what is in the corpus keeps each fuzzer's properties") {
+TEST_CASE("the corpus keeps each fuzzer's properties") {
   for (const Fuzzer& fuzzer : kFuzzers) {
     CAPTURE(fuzzer.name);
     int inputs = 0;

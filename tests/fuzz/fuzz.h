@@ -1,6 +1,6 @@
 #pragma once
 
-// What the fuzzers share. Each is a program of its own: libFuzzer hands it bytes, and it looks not
+// Shared by the fuzzers. Each is a program of its own: libFuzzer hands it bytes, and it looks not
 // for crashes alone but for properties that hold for any bytes.
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <string_view>
 
-/// Ends the program, and with it the run, where a property does not hold.
+/// Ends the program, and with it the run, if a property does not hold.
 #define FUZZ_REQUIRE(condition) \
   ((condition) ? void() : lictor::fuzz::broken(__FILE__, __LINE__, #condition))
 
@@ -24,7 +24,7 @@ inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-/// The first line, which is taken off `text`: what an input says beside the bytes that are read.
+/// Takes the first line off `text`: the part of an input beside the bytes that are read.
 inline std::string_view take_line(std::string_view& text) {
   const std::size_t end = text.find('\n');
   const std::string_view line = text.substr(0, end);

@@ -1,5 +1,5 @@
-// What a job is given and what it gives back: the environment made of its record, and what it may
-// have written to the files LICTOR_COMMIT and LICTOR_RESULT.
+// A job's input and output: the environment made of its record, and the files LICTOR_COMMIT and
+// LICTOR_RESULT that it may write.
 
 #include <algorithm>
 #include <memory>
@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::check_environment(text);
   fuzz::check_commit(text);
   const auto result = wire::check_result(text);
-  // What passes is put into the history as it is.
+  // A result that passes is put into the history as it is.
   if (result) FUZZ_REQUIRE(split_object("{\"result\":" + text + "}"));
   return 0;
 }

@@ -1,4 +1,4 @@
-// What commands read: dead letters, the history, and the operator's switches, which people edit.
+// The input of commands: dead letters, the history, and the operators' switches, which people edit.
 
 #include <string>
 
@@ -33,7 +33,7 @@ void check_letter(const std::string& text) {
 
   const auto retried = client::retried_record(text, WallTime{std::chrono::seconds{1}}, false);
   if (!retried) return FUZZ_REQUIRE(!retried.error().message.empty());
-  // As its producer wrote it: whatever it is, nothing of lictor's is left in it.
+  // The record as its producer wrote it: nothing of lictor's may be left in it.
   const auto again = wire::read_record(layout(), entry(layout().task_key("a"), *retried));
   if (const auto* t = std::get_if<core::Task>(&again)) FUZZ_REQUIRE(t->stamp == core::Stamp{});
 }

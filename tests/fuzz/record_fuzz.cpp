@@ -1,4 +1,4 @@
-// Task records: what is accepted is written as it was read, in every rewrite, also where a
+// Task records: an accepted record is written as it was read, in every rewrite, also if a
 // producer's command line completes it.
 
 #include <algorithm>
@@ -33,7 +33,7 @@ core::StoredRecord read(std::string text) {
   return wire::read_record(layout(), {layout().task_key("a/b"), std::move(text), {}, 0, 1, 2});
 }
 
-// Name and value of all that is not lictor's, as written.
+// Name and value of all members that are not lictor's, as written.
 std::vector<std::pair<std::string, std::string>> producers_part(std::string_view text) {
   constexpr std::array kOurs{"taskTaken",   "taskAttempt", "taskLost",
                              "taskRetryAt", "taskClaim",   "taskError"};
@@ -120,7 +120,7 @@ void check_completed(std::string_view text) {
   FUZZ_REQUIRE(task.stamp == core::Stamp{});
   FUZZ_REQUIRE(completed->record.starts_with('{') && completed->record.ends_with('}'));
 
-  // What is put in comes first, and where it was null that is gone.
+  // Added members come first, and replace those that were null.
   auto kept = producers_part(text);
   std::erase_if(
       kept, [](const auto& member) { return is_put_in(member.first) && member.second == "null"; });

@@ -1,5 +1,4 @@
-// Consul's replies, to whatever was asked. The first line is status and X-Consul-Index, the rest
-// the body.
+// Consul's replies to any request. The first line is status and X-Consul-Index, the rest the body.
 
 #include <algorithm>
 #include <cstdlib>
@@ -37,7 +36,7 @@ Commit some_commit() {
   return commit;
 }
 
-// What is read of the entries reads the same when Consul writes it.
+// The parts of entries that lictor reads are the same when Consul writes them again.
 void check_entries(std::string_view body) {
   const auto entries = wire::read_kv_entries(std::string{body});
   if (!entries) return FUZZ_REQUIRE(!entries.error().message.empty());
@@ -120,7 +119,7 @@ void check_commit(const http::Response& response) {
   const auto committed = wire::decode(commit, response);
   FUZZ_REQUIRE(committed.outcome != Outcome::kUnknown || !committed.error.empty());
   FUZZ_REQUIRE(committed.outcome == Outcome::kRejected || committed.failures.empty());
-  // Nothing that was refused without a reason would ever be tried again.
+  // A write that was refused without a reason would never be tried again.
   FUZZ_REQUIRE(committed.outcome != Outcome::kRejected || !committed.failures.empty());
   for (const auto& failure : committed.failures) {
     FUZZ_REQUIRE(failure.op == Committed::kFence || failure.op < commit.ops.size());

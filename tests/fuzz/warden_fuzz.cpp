@@ -1,4 +1,4 @@
-// What daemon and warden say to each other: only what encode() makes is read, and as it was made.
+// The messages between daemon and warden: only those that encode() makes are read, and unchanged.
 
 #include <string>
 

@@ -1,4 +1,4 @@
-// The admin API, the members, and what programs printed, asked from elsewhere.
+// The admin API, the members, and the output of programs, read from elsewhere.
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 namespace lictor::live {
 namespace {
 
-// Its entry among the members; null while there is none that a session holds.
+// The daemon's entry among the members; null while there is none that a session holds.
 json member(World& world, const LictorDaemon& daemon) {
   const auto entry = world.kv.get(world.member_key(daemon));
   return entry && !entry->session.empty() ? json::parse(entry->value) : json{};
@@ -24,7 +24,7 @@ void submit_print(World& world, const std::string& id) {
   world.kv.put_json(world.task_key(id), json{{"taskType", "Print"}});
 }
 
-TEST_CASE("members tell where to ask them, and their admin APIs who leads and if all is well") {
+TEST_CASE("members name their admin APIs, and those show the leader and whether all is well") {
   World world;
   LictorDaemon a{world.settings_with_admin("a")};
   REQUIRE(eventually([&] { return world.leads(a) && !member(world, a).is_null(); }));
@@ -57,7 +57,7 @@ TEST_CASE("members tell where to ask them, and their admin APIs who leads and if
   CHECK(contains(lictor(a, {"members"}).out, "LEADS"));
 }
 
-TEST_CASE("what a program prints is read from another host's configuration, also while it runs") {
+TEST_CASE("a program's output is read with another host's configuration, also while it runs") {
   World world;
   const std::string go = world.folder.file("go");
   LictorDaemon a{world.settings_with_admin("a", printing_until(go))};
@@ -80,7 +80,7 @@ TEST_CASE("what a program prints is read from another host's configuration, also
   CHECK(follow.wait() == 0);
   CHECK(read_text(followed) == "begin\nend\n");
   REQUIRE(eventually([&] { return world.all_done(); }));
-  // Nothing in Consul knows of the task any more: all members are asked.
+  // Consul has forgotten the task by now: all members are asked.
   CHECK(lictor(b, {"logs", "x/1"}).out == "begin\nend\n");
   CHECK(lictor(b, {"logs", "x/1", "--attempt", "2"}).exit_code == 3);
   ends(lictor(b, {"logs", "x/1", "--node", b.node()}), 3, {b.node() + ": has none"});

@@ -1,4 +1,4 @@
-// What "lictor check" says of a Consul, and of what stands before it.
+// The findings of "lictor check" about a Consul, and about proxies before it.
 
 #include <thread>
 
@@ -45,7 +45,7 @@ TEST_CASE("check says that Consul answers too slowly for a daemon") {
   CHECK(contains(said, "; it took "));
 }
 
-TEST_CASE("check says of a client agent that it ends leadership when it is restarted") {
+TEST_CASE("check warns that a restart of a client agent ends leadership") {
   const int serf = free_port();
   ConsulAgent server{{{"ports", {{"serf_lan", serf}}}}};
   json client{{"node_name", server.node() + "-client"},
@@ -62,14 +62,14 @@ TEST_CASE("check says of a client agent that it ends leadership when it is resta
     INFO(said);
     CHECK(contains(said, R"("leave_on_terminate": false and "skip_leave_on_interrupt": true)"));
   }
-  SUBCASE("but not where it is set to stay") {
+  SUBCASE("but not if it is set to stay") {
     client["leave_on_terminate"] = false;
     client["skip_leave_on_interrupt"] = true;
     ConsulAgent agent{client};
     World world{agent};
     const auto daemon = world.leading_daemon("a");
     CHECK_FALSE(contains(check_of(*daemon), "leave_on_terminate"));
-    // And it is so: the session outlives a restart.
+    // The session does outlive a restart.
     const std::string session = world.leader_session();
     agent.stop();
     agent.start();

@@ -33,7 +33,7 @@ void put_letter(World& world, const std::string& id, const json& record,
                                          {"node", "a"}});
 }
 
-TEST_CASE("a task is cancelled in whatever state it is, and a running one's job ends") {
+TEST_CASE("a task in any state can be cancelled, and a running task's job ends") {
   World world;
   const auto daemon = world.daemon("a");
   const pid_t job = world.submit_begun("runs", 1, {{"sleep", "600000"}}).pid;
@@ -52,7 +52,7 @@ TEST_CASE("a task is cancelled in whatever state it is, and a running one's job 
   CHECK(world.journal.order() == std::vector<std::string>{"runs"});
 }
 
-TEST_CASE("a queue that no daemon has ever led may be one that was mistyped") {
+TEST_CASE("commands note that the name of a queue that no daemon has ever led may be mistyped") {
   World world;
   for (const char* command : {"pause", "resume", "list"}) {
     ends(lictor(world, {command}), 0, {"no daemon has ever led "});
@@ -87,7 +87,7 @@ TEST_CASE("run --dry-run shows the partitions of a queue and this host's weight"
         "at most 20 connections to one Consul agent"});
 }
 
-// "submit --ndjson" of what say() says, until end().
+// "submit --ndjson" with the text of say() as its input, until end().
 class PipedSubmission {
  public:
   explicit PipedSubmission(const World& world)
@@ -118,7 +118,7 @@ class PipedSubmission {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> out_;
 };
 
-TEST_CASE("what comes slowly is written when nothing more comes for a while") {
+TEST_CASE("lines that come slowly are written after a pause") {
   World world;
   PipedSubmission submit{world};
   for (const std::string id : {"a", "b"}) {
@@ -128,7 +128,7 @@ TEST_CASE("what comes slowly is written when nothing more comes for a while") {
   }
 }
 
-TEST_CASE("a submission that is interrupted says what is written, and nothing of it is in doubt") {
+TEST_CASE("an interrupted submission names the written lines, and leaves none in doubt") {
   World world;
   PipedSubmission submit{world};
   std::string lines;
@@ -144,7 +144,7 @@ TEST_CASE("a submission that is interrupted says what is written, and nothing of
   CHECK(std::count(output.begin(), output.end(), '\n') == 152);  // and an id for each
 }
 
-TEST_CASE("a leader who comes while many tasks are written starts them in their order") {
+TEST_CASE("a leader that comes while many tasks are written starts them in their order") {
   constexpr std::size_t kBefore = 150;
   constexpr std::size_t kTasks = 400;
   World world;
@@ -197,7 +197,7 @@ TEST_CASE("dead letters are listed, shown and purged") {
   CHECK(world.waiting() == 1);
 }
 
-TEST_CASE("a paused queue starts nothing, and says by whom and why") {
+TEST_CASE("a paused queue starts nothing, and shows who paused it and why") {
   World world;
   const auto daemon = world.leading_daemon("a");
   const std::string control = world.root + "default/control";
@@ -269,7 +269,7 @@ TEST_CASE("submit --wait prints the result that the task left") {
   CHECK(output.ends_with("\n{\n  \"rows\": 7\n}\n"));
 }
 
-TEST_CASE("who waits for a Consul that does not answer is told so") {
+TEST_CASE("a command says that it waits for a Consul that does not answer") {
   World world;
   TcpProxy mute{world.port()};
   mute.cut();
@@ -284,7 +284,7 @@ TEST_CASE("who waits for a Consul that does not answer is told so") {
   CHECK(list.exit_code == 4);
 }
 
-TEST_CASE("who does not wait to be told whether a task is written knows which one may be") {
+TEST_CASE("an interrupted submission names the task that may have been written") {
   World world;
   TcpProxy mute{world.port()};
   mute.cut();
@@ -296,7 +296,7 @@ TEST_CASE("who does not wait to be told whether a task is written knows which on
   CHECK(contains(read_text(log), "interrupted: unknown whether task x was written\n"));
 }
 
-TEST_CASE("a cancellation that is interrupted leaves no mark in a queue without history") {
+TEST_CASE("an interrupted cancellation leaves no mark in a queue without history") {
   World world;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     CAPTURE(signal);
@@ -310,7 +310,7 @@ TEST_CASE("a cancellation that is interrupted leaves no mark in a queue without 
   }
 }
 
-TEST_CASE("with --json a hand-over and a task that is not waited for to its end are documents") {
+TEST_CASE("--json prints a document for a hand-over, and for a task whose wait is cut short") {
   World world;
   const auto document = [](const Output& output) {  // without what goes to standard error
     const std::size_t begin = output.out.find('{');
@@ -327,13 +327,13 @@ TEST_CASE("with --json a hand-over and a task that is not waited for to its end 
   const json asked = document(lictor(world, {"leader", "--step-down", "--no-wait", "--json"}));
   CHECK(asked.at("asked") == daemon->node());
   const auto other = world.leading_daemon("b");
-  // The other way round, and waited for.
+  // Now back to `daemon`, and the command waits.
   const json done = document(lictor(world, {"leader", "--step-down", "--json"}));
   CHECK(done.at("stepped_down") == other->node());
   CHECK(done.at("leader") == daemon->node());
 }
 
-TEST_CASE("only a variable that is set is said to override the configuration") {
+TEST_CASE("an error names a variable that overrides the configuration only if it is set") {
   World world;
   const std::string config = world.folder.file("client.json");
   write_text(config, json{{"consul", {{"addresses", {world.address().substr(7)}}}}}.dump());
@@ -344,7 +344,7 @@ TEST_CASE("only a variable that is set is said to override the configuration") {
   says(run(line, {{"CONSUL_HTTP_ADDR", "http://127.0.0.1:1"}}), "CONSUL_HTTP_ADDR");
 }
 
-TEST_CASE("what rewrites a schedule keeps the flags of its key") {
+TEST_CASE("a rewrite of a schedule keeps the flags of its key") {
   World world;
   const std::string key = world.root + "default/schedules/s";
   const std::string flags = "18446744073709551615";
@@ -385,7 +385,7 @@ TEST_CASE("each run of a schedule makes a task with an id of its own, also many 
     return ids.insert(id).second;
   };
   for (auto& ran : runs) CHECK(take(ran.get()));
-  // The last of them is done and gone.
+  // The last task is done, and its key is gone.
   world.kv.remove(world.task_key(*ids.rbegin()));
   CHECK(take(run(line)));
   const std::string record = world.kv.get(key).value().value;

@@ -82,7 +82,7 @@ void ConsulAgent::start() {
   }
 }
 
-// False: it ended, as when somebody else took one of its ports meanwhile.
+// False: the agent ended, for instance because another process took one of its ports.
 bool ConsulAgent::starts() {
   process_ =
       std::make_unique<Process>(agent_command(folder_.file("consul.json")), folder_.file("log"));

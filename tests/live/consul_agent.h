@@ -13,7 +13,7 @@
 
 namespace lictor::live {
 
-/// CONSUL_BIN, or what consul/get-consul.sh finds or fetches.
+/// CONSUL_BIN, or the binary that consul/get-consul.sh finds or fetches.
 [[nodiscard]] const std::string& consul_binary();
 
 /// The command that starts an agent with only the ports of its configuration, whatever its version.

@@ -1,4 +1,4 @@
-// A daemon that dies.
+// The death of a daemon.
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 
 namespace lictor::live {
 
-TEST_CASE("when the leader is killed in the middle of a job, the other daemon runs what is left") {
+TEST_CASE("when the leader is killed in the middle of a job, the other daemon runs the rest") {
   World world;
   auto first = world.leading_daemon("a");
   const auto second = world.standby_daemon("b");
@@ -23,7 +23,7 @@ TEST_CASE("when the leader is killed in the middle of a job, the other daemon ru
   CHECK(world.journal.ended() == 7);
   const std::int64_t killed_ns = monotonic_ns();
   first->kill();
-  // Its warden ends the job, and gives the lock back after that.
+  // Its warden ends the job, and releases the lock after that.
   world.begun("t8", 2);
   CHECK_FALSE(is_alive(orphan.pid));
   CHECK_FALSE(is_alive(orphan.child));
@@ -54,7 +54,7 @@ TEST_CASE("when the leader is killed in the middle of a job, the other daemon ru
   CHECK(world.journal.falling_tokens() == std::vector<std::string>{});
 }
 
-TEST_CASE("a job that is slow to end keeps the lock of its dead daemon from everybody") {
+TEST_CASE("a job that is slow to end keeps its dead daemon's lock from everybody") {
   World world;
   auto first = world.leading_daemon("a", {{"kill_grace", "3s"}, {"lock_delay", "15s"}});
   const auto second = world.standby_daemon("b");
@@ -85,8 +85,8 @@ TEST_CASE("a daemon that was killed and is started again at once leads again, wi
   const std::string session = world.leader_session();
   CHECK_FALSE(session.empty());
   bool same = false;
-  SUBCASE("its warden has given the lock back and ended the session") { daemon->kill(); }
-  SUBCASE("its warden died, too: it takes up its session") {
+  SUBCASE("its warden has released the lock and ended the session") { daemon->kill(); }
+  SUBCASE("its warden died, too: the daemon takes up its session") {
     same = true;
     daemon->kill_with_warden();
   }

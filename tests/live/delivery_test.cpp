@@ -1,5 +1,5 @@
-// What the three kinds of delivery promise when the owner is killed at each step between the claim
-// of a task and its finish.
+// The promises of the three kinds of delivery when the owner is killed at each step between the
+// claim of a task and its finish.
 
 #include <doctest/doctest.h>
 
@@ -60,7 +60,7 @@ class Case {
     }
     daemon_->kill();
   }
-  // Starts it again, and waits for the end of its task.
+  // Starts the daemon again, and waits for the end of its task.
   void go_on() {
     network_.heal();
     daemon_->start();
@@ -104,7 +104,7 @@ TEST_CASE("at most once: whenever its owner is killed, a task runs once or is a 
   }
 }
 
-TEST_CASE("effectively once: whenever its owner is killed, what a task writes is written once") {
+TEST_CASE("effectively once: whenever its owner is killed, a task's writes are written once") {
   for (const Row& row : kRows) {
     CAPTURE(std::string{row.name});
     const std::string written = "effects/" + std::to_string(monotonic_ns());
@@ -123,7 +123,7 @@ TEST_CASE("effectively once: whenever its owner is killed, what a task writes is
 }
 
 // Consul's delete-cas alone succeeds on a key that is gone.
-TEST_CASE("of many jobs that delete one key by its ModifyIndex, one is done") {
+TEST_CASE("of many jobs that delete one key by its ModifyIndex, one succeeds") {
   World world;
   const std::string ticket = world.root + "app/ticket";
   const std::uint64_t index = world.kv.set(ticket, "take me");

@@ -109,7 +109,7 @@ class Fire {
   [[nodiscard]] bool all_led() {
     return eventually([&] { return shares().has_value(); });
   }
-  /// A daemon that started lately leaves the others what they have, for 5 minutes.
+  /// A daemon that started lately leaves the others their partitions, for 5 minutes.
   [[nodiscard]] bool shares_become_even() {
     return eventually(
         [&] {
@@ -171,7 +171,7 @@ class Fire {
 
  private:
   // In the exclusive queue tasks begin in the order of their times, also those that a fault has
-  // ended; what has failed makes way for others until it is tried again.
+  // ended; a failed task makes way for others until it is tried again.
   void check_order() {
     std::string last;
     std::set<std::string> failing;
@@ -181,7 +181,7 @@ class Fire {
       last = std::max(last, run.task);
     }
   }
-  // Of one serialKey nothing runs beside another, and nothing before another.
+  // Tasks of one serialKey run one at a time, and in order.
   void check_lanes(const Journal& journal, int keys) {
     CHECK(journal.lane_faults([keys](const Run& run) {
       return std::atoi(run.task.c_str() + 1) % keys;
@@ -197,7 +197,7 @@ class Fire {
     json once = executor(journal_, "queue");
     once["delivery"] = "at_most_once";
     once["max_attempts"] = 1;
-    // What is lost is not given up, however often it is.
+    // A lost task is not given up, however often it is lost.
     settings.queue = {{"max_losses", 1000},
                       {"max_attempts", 1000},
                       {"backoff", {{"initial", "50ms"}, {"max", "1s"}}},

@@ -12,19 +12,25 @@
 namespace lictor::live {
 namespace {
 
+// Freezes the leader while its job and that job's child run, and waits until all tasks are done: by
+// then both must be dead. Returns the time of the freeze.
+std::int64_t freeze_in_job(World& world, LictorDaemon& leader) {
+  world.submit("1", 1000, {{"sleep_first", 300'000}, {"sleep", 100}, {"child", "yes"}});
+  world.submit("2", 1001, {{"sleep", 100}});
+  const Run first = world.begun_with_child("1");
+  const std::int64_t frozen_ns = monotonic_ns();
+  leader.freeze();
+  REQUIRE(eventually([&] { return world.all_done(); }));
+  CHECK_FALSE(is_alive(first.pid));
+  CHECK_FALSE(is_alive(first.child));
+  return frozen_ns;
+}
+
 TEST_CASE("a leader that hangs is killed, and its job is dead before the next leader's first") {
   World world;
   auto frozen = world.leading_daemon("a");
   const auto second = world.standby_daemon("b");
-  world.submit("1", 1000, {{"sleep_first", 300'000}, {"sleep", 100}, {"child", "yes"}});
-  world.submit("2", 1001, {{"sleep", 100}});
-  const Run first = world.begun_with_child("1");
-
-  const std::int64_t frozen_ns = monotonic_ns();
-  frozen->freeze();
-  REQUIRE(eventually([&] { return world.all_done(); }));
-  CHECK_FALSE(is_alive(first.pid));
-  CHECK_FALSE(is_alive(first.child));
+  const std::int64_t frozen_ns = freeze_in_job(world, *frozen);
   CHECK_FALSE(frozen->runs());
   CHECK(frozen->logged("the daemon hangs: its loop has not turned for hang_timeout"));
   CHECK(eventually([&] { return frozen->logged("gave back the lock of default"); }));
@@ -46,23 +52,14 @@ TEST_CASE("a leader that hangs is killed, and its job is dead before the next le
   CHECK(world.journal.falling_tokens() == std::vector<std::string>{});
 }
 
-TEST_CASE("without hang_timeout the lease's end ends a frozen leader's job, and it stays over") {
+TEST_CASE("without hang_timeout a frozen leader's job ends with the lease, and does not go on") {
   World world;
   DaemonSettings settings = world.settings("a");
   settings.hang_timeout = "0s";
   auto frozen = std::make_unique<LictorDaemon>(settings);
   REQUIRE(eventually([&] { return world.leads(*frozen); }));
   const auto second = world.standby_daemon("b");
-  world.submit("1", 1000, {{"sleep_first", 300'000}, {"sleep", 100}, {"child", "yes"}});
-  world.submit("2", 1001, {{"sleep", 100}});
-  const Run first = world.begun_with_child("1");
-
-  const std::int64_t frozen_ns = monotonic_ns();
-  frozen->freeze();
-  REQUIRE(eventually([&] { return world.all_done(); }));
-
-  CHECK_FALSE(is_alive(first.pid));
-  CHECK_FALSE(is_alive(first.child));
+  const std::int64_t frozen_ns = freeze_in_job(world, *frozen);
   const std::vector<Run> runs = world.journal.runs_of("1");
   REQUIRE(runs.size() == 2);
   CHECK(runs[1].host == second->node());
@@ -101,7 +98,7 @@ std::vector<pid_t> family_of(pid_t pid) {
   return family;
 }
 
-TEST_CASE("what a host began before it slept is ended when it wakes up, and finishes nothing") {
+TEST_CASE("a job that began before its host slept is ended at wake-up, and finishes nothing") {
   World world;
   const auto sleeper = world.leading_daemon("a", {}, "none");
   const auto second = world.standby_daemon("b", {}, "none");

@@ -7,13 +7,13 @@
 
 namespace lictor::live {
 
-/// consul/policy-<name>.hcl, for a host whose agent is called `node`.
+/// consul/policy-<name>.hcl, for a host whose agent has the name `node`.
 [[nodiscard]] std::string policy_text(const std::string& name, const std::string& node);
 
 /// Writes `secret` to a file that nobody else may read, as a whole: by another file and rename().
 void write_secret(const std::string& path, const std::string& secret);
 
-/// A Consul with ACLs that denies by default, and what its operator does there.
+/// A Consul with ACLs that denies by default, and its operator's actions.
 class GuardedConsul {
  public:
   struct Token {
@@ -30,7 +30,7 @@ class GuardedConsul {
 
   /// The id of a new policy.
   [[nodiscard]] std::string make_policy(const std::string& name, const std::string& rules);
-  /// Holds from the next request on.
+  /// The change holds from the next request on.
   void change_policy(const std::string& id, const std::string& name, const std::string& rules);
   /// A token with the policy of that id.
   [[nodiscard]] Token make_token(const std::string& policy);

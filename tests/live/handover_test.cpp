@@ -66,7 +66,7 @@ TEST_CASE("a second TERM, a second later, stops the daemon and its jobs at once"
   CHECK(eventually([&] { return !is_alive(world.journal.run("1")->pid); }));
 }
 
-TEST_CASE("a stranger who overwrites the leader key takes nothing away") {
+TEST_CASE("another client that overwrites the leader key takes nothing away") {
   World world;
   const auto daemon = world.daemon("a");
   world.submit("1", 1000, {{"sleep", 3000}});

@@ -1,5 +1,5 @@
-// What no sane producer writes: others' tasks run on, nothing is lost, and whoever asks is told
-// what is wrong.
+// Input that no sane producer writes: others' tasks run on, nothing is lost, and every reader gets
+// a report of the fault.
 
 #include <algorithm>
 #include <utility>
@@ -11,7 +11,7 @@
 namespace lictor::live {
 namespace {
 
-// How many lines of its log name `word`.
+// The number of lines of its log that name `word`.
 std::size_t lines_with(const LictorDaemon& daemon, const std::string& word) {
   const std::string log = daemon.log();
   std::size_t count = 0;
@@ -53,7 +53,7 @@ void put_all(Kv& kv, const std::vector<std::string>& keys, const std::string& ba
   }
 }
 
-TEST_CASE("records that nobody can read are told of once, where one looks, and others run on") {
+TEST_CASE("unreadable records are reported once, where users look, and others run on") {
   World world;
   const std::vector<std::pair<std::string, std::string>> bad{
       {"", "unexpected end of input"},
@@ -97,7 +97,7 @@ TEST_CASE("records that nobody can read are told of once, where one looks, and o
   CHECK(list.at("tasks").size() == bad.size());
 }
 
-TEST_CASE("records that are strange and well formed are run as they are") {
+TEST_CASE("strange but well-formed records are run as they are") {
   World world;
   const std::vector<std::string> strange{
       R"({"taskType":"Record","x":)" + deep("[", "]") + "}",
@@ -127,7 +127,7 @@ TEST_CASE("records that are strange and well formed are run as they are") {
   CHECK(world.kv.get(world.task_key("far"))->value == far);
 }
 
-TEST_CASE("a command shows what is nested without end, and a daemon outlives such a switch") {
+TEST_CASE("commands show endlessly nested records, and a daemon survives such a control key") {
   World world;
   const auto daemon = world.daemon("a");
   world.submit_done("1", 1);
@@ -138,7 +138,7 @@ TEST_CASE("a command shows what is nested without end, and a daemon outlives suc
   CHECK(json::accept(ends(lictor(world, {"show", "x", "--json"}), 0)));
   CHECK(lictor(world, {"show", "x"}).exit_code == 0);
   CHECK(lictor(world, {"dead", "list"}).exit_code == 0);
-  // What cannot be read is taken for a pause, until somebody puts it right.
+  // An unreadable control key counts as a pause, until somebody corrects it.
   world.submit("2", 2);
   REQUIRE(eventually([&] { return daemon->logged("the control key cannot be read"); }));
   CHECK(says(lictor(world, {"check"}), "nothing is started, since "));
@@ -148,10 +148,10 @@ TEST_CASE("a command shows what is nested without end, and a daemon outlives suc
   CHECK(daemon->runs());
 }
 
-TEST_CASE("a record that a fenced transaction holds is run, a larger one is left and told of") {
+TEST_CASE("a record that a fenced transaction holds is run, a larger one is left and reported") {
   World world;
   const auto daemon = world.daemon("a");
-  // Around what a transaction holds (3.1) once there is room for all that lictor adds.
+  // Sizes around the limit of a transaction (3.1), with room for all that lictor adds.
   const std::vector<std::size_t> run{370'000, 385'000};
   const std::vector<std::size_t> left{393'116, 400'000, 524'288};
   for (const std::size_t bytes : run) {
@@ -179,7 +179,7 @@ TEST_CASE("a record that a fenced transaction holds is run, a larger one is left
   }
 }
 
-TEST_CASE("keys of any bytes that Consul can tell name tasks") {
+TEST_CASE("keys of any bytes that Consul can list name tasks") {
   World world;
   const std::vector<std::string> ids{"a b",
                                      "100%",
@@ -211,7 +211,7 @@ TEST_CASE("keys of any bytes that Consul can tell name tasks") {
   CHECK(world.dead() == 0);
 }
 
-TEST_CASE("a key that Consul cannot tell and a task in a folder are told once and block nothing") {
+TEST_CASE("a key that Consul cannot list and a task in a folder are reported once, block nothing") {
   World world;
   const std::string record = R"({"taskType":"Record"})";
   const std::string path = "/v1/kv/" + world.root + "default/tasks/";
@@ -234,11 +234,11 @@ TEST_CASE("a key that Consul cannot tell and a task in a folder are told once an
   REQUIRE(world.kv.request("PUT", path + "new-%FF", record).body == "true");
   REQUIRE(eventually([&] { return lines_with(*daemon, "not valid UTF-8") >= 3; }));
   for (int i = 5; i < 10; ++i) world.submit_begun("good-" + std::to_string(i), 1);
-  // What was rewritten is found by reading all whose keys begin as its own does.
+  // The rewritten key is found by reading all keys that begin as it does.
   world.submit_begun("new-50", 1);
   REQUIRE(eventually([&] { return world.waiting() == later + 3; }));
   CHECK(lines_with(*daemon, "not valid UTF-8") == 3);
-  // Of a long list only when the part that it is in is read; "lictor check" tells of folders.
+  // In a long list, only when its part is read; "lictor check" reports folders.
   const auto folders = lines_with(*daemon, "is a folder");
   CHECK((folders == 1 || (later != 0 && folders == 0)));
   CHECK(lines_with(*daemon, "withdrawn") == 0);
@@ -259,7 +259,7 @@ TEST_CASE("a key that Consul cannot tell and a task in a folder are told once an
   REQUIRE(world.kv.request("DELETE", path + "new-%FF").body == "true");
   CHECK(json::parse(lictor(world, {"list", "--json", "--state", "unnameable"}).out).at("found") ==
         2);
-  // Written where it can be told, it is run.
+  // Written under another key, it is run.
   world.submit_begun("folder", 1);
 }
 
@@ -275,7 +275,7 @@ TEST_CASE("among a hundred thousand tasks that wait for their time, one that is 
   REQUIRE(eventually([&] { return !world.kv.has(world.task_key("after")); }));
   CHECK(world.journal.runs().size() == 2);
   CHECK(world.dead() == 0);
-  // Nowhere nearly what a list of them all in one answer takes, 2 kB a task.
+  // Far below the size of a list of them all in one answer, 2 kB a task.
   const long most_kb = memory_kb(daemon->pid(), "VmHWM");
   CHECK(most_kb > 0);
   if (kMemoryTells) CHECK(most_kb < 80'000);

@@ -28,7 +28,7 @@ void must(std::vector<std::string> arguments) {
   if (output.exit_code != 0) throw std::runtime_error{line + ": " + output.out};
 }
 
-// Those of a run that was killed.
+// Removes the hosts of a run that was killed.
 void remove_leftovers() {
   std::error_code error;
   std::vector<std::string> names;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Hosts of a network of our own, as network namespaces on a bridge: what crosses it can be cut, in
-// both directions or in one. Needs root and iproute2.
+// Hosts of a network of our own, as network namespaces on a bridge: traffic can be cut, in both
+// directions or in one. Needs root and iproute2.
 
 #include <memory>
 #include <string>
@@ -31,12 +31,12 @@ class Hosts {
 
   [[nodiscard]] int count() const { return count_; }
   [[nodiscard]] static std::string address(int host);
-  /// What a command line begins with to run on `host`.
+  /// The beginning of a command line that runs on `host`.
   [[nodiscard]] std::vector<std::string> on(int host) const;
 
-  /// Nothing comes or goes.
+  /// Nothing gets in or out.
   void cut(int host) const;
-  /// What it says to the other hosts is lost; what they say arrives.
+  /// Messages of this host to the others are lost; theirs arrive.
   void cut_out(int host) const;
   void heal(int host) const;
 
@@ -78,11 +78,11 @@ class Servers {
   [[nodiscard]] std::size_t count() const { return servers_.size(); }
   /// A daemon on `host`, called "host-<host>", that uses them.
   [[nodiscard]] DaemonSettings settings_on(int host) const;
-  /// All but the first die, so that none of those that are left may lead.
+  /// All servers but the first die, so that none of those left may lead.
   void lose_quorum();
   void regain_quorum();
 
-  /// Asks one after the other until `question` says yes; one that does not answer is passed over.
+  /// Asks the servers in turn until `question` says yes; passes over one that does not answer.
   template <class Question>
   bool ask(Question question) const {
     for (std::size_t number = 0; number < count(); ++number) {

@@ -71,7 +71,7 @@ void note(const char* event) {
 }
 
 // Whether the journal has an earlier run. A job that its own daemon had to stop is no attempt, so
-// among the runs of attempt 1 the journal alone tells which is the first.
+// among the runs of attempt 1 only the journal shows which is the first.
 bool began_before(const std::string& journal) {
   std::ifstream lines{journal};
   const std::string begin = "begin " + task + ' ';

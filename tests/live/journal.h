@@ -10,7 +10,7 @@
 
 namespace lictor::live {
 
-/// One run of one job, as job_recorder wrote it down.
+/// One run of one job, as job_recorder wrote it.
 struct Run {
   std::string task;  ///< its id, as job_recorder encodes it
   int attempt = 0;
@@ -25,7 +25,7 @@ struct Run {
   pid_t child = 0;
 };
 
-/// What the jobs of one queue have written down.
+/// The notes of the jobs of one queue.
 class Journal {
  public:
   explicit Journal(std::string file) : file_(std::move(file)) {}
@@ -40,13 +40,13 @@ class Journal {
   /// The tasks in the order in which their runs began.
   [[nodiscard]] std::vector<std::string> order() const;
 
-  /// Jobs that ran beside each other, in words; by the lock that each held, and by the clock.
+  /// Describes jobs that ran at the same time; by the lock that each held, and by the clock.
   [[nodiscard]] std::vector<std::string> overlaps() const;
   /// Runs of one lane that ran beside each other, with a lower token, or after a later task, in
   /// words; tasks of a lane are in the order of their ids, and none of them fails.
   [[nodiscard]] std::vector<std::string> lane_faults(
       const std::function<int(const Run&)>& lane_of) const;
-  /// How many tasks have begun.
+  /// The number of tasks that have begun.
   [[nodiscard]] std::size_t tasks() const;
   /// Attempts that began with a lower token than one before them.
   [[nodiscard]] std::vector<std::string> falling_tokens() const;

@@ -29,7 +29,7 @@ Version consul_version() {
 struct KnownAnswer {
   Version since;
   const char* what;
-  /// Whether it was so; then the two are alike in this now.
+  /// Returns whether the two differed so; then it has made them alike.
   std::function<bool(const std::string& target, http::Response& real, http::Response& said)>
       take_out;
 };
@@ -86,7 +86,7 @@ const std::vector<KnownAnswer> kAnswers{
        theirs["Index"] = ours["Index"];
        if (real.status == 409 && theirs["KnownLeader"] == false &&
            real.body.find("Must provide key") != std::string::npos) {
-         // Refused before a server is asked, so no leader is told of.
+         // This is refused before a server is asked, so no leader is named.
          theirs["KnownLeader"] = ours["KnownLeader"];
          real.known_leader = said.known_leader;
        }

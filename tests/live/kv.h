@@ -1,6 +1,6 @@
 #pragma once
 
-// A client of Consul that owes nothing to lictor's own, so that an error of that one cannot hide.
+// A client of Consul that shares no code with lictor's, so that an error there cannot hide.
 
 #include <chrono>
 #include <cstdint>
@@ -29,8 +29,8 @@ struct KvEntry {
   std::uint64_t modify_index = 0;
 };
 
-/// One connection, for one thread. What Consul refuses throws, so that a test ends there; what is
-/// asked and answered with "no" is a return value.
+/// One connection, for one thread. A refusal by Consul throws, so that a test ends there; an answer
+/// "no" is a return value.
 class Kv {
  public:
   explicit Kv(std::string address, std::string token = {});
@@ -43,7 +43,7 @@ class Kv {
 
   void put(const std::string& key, const std::string& value);
   void put_json(const std::string& key, const json& value) { put(key, value.dump()); }
-  /// As put(); answers the ModifyIndex that it got.
+  /// Does as put(); returns the ModifyIndex that the key got.
   std::uint64_t set(const std::string& key, const std::string& value);
   [[nodiscard]] std::optional<KvEntry> get(const std::string& key);
   [[nodiscard]] bool has(const std::string& key) { return get(key).has_value(); }
@@ -61,7 +61,7 @@ class Kv {
   [[nodiscard]] bool acquire(const std::string& key, const std::string& session,
                              const std::string& value);
   [[nodiscard]] bool release(const std::string& key, const std::string& session);
-  /// Of those whose name is `name`.
+  /// The sessions whose name is `name`.
   [[nodiscard]] std::vector<std::string> sessions(const std::string& name);
 
  private:

@@ -1,5 +1,5 @@
 // The policies in consul/ are least: each of their rules is taken away in turn, and weakened, and
-// what then fails names it.
+// the failure names it.
 
 #include <map>
 #include <optional>
@@ -23,7 +23,7 @@ struct Rule {
   [[nodiscard]] std::string text() const { return name() + " { policy = \"" + policy + "\" }"; }
 };
 
-// What is in force of consul/policy-<name>.hcl, in its order, as the file has it.
+// The rules in force of consul/policy-<name>.hcl, in its order, as the file has them.
 std::vector<Rule> rules_of(const std::string& name) {
   static const std::regex line{R"re(^(\w+) "([^"]*)" \{ policy = "(\w+)" \})re"};
   std::istringstream text{read_text(LICTOR_CONSUL_FOLDER "/policy-" + name + ".hcl")};
@@ -74,13 +74,13 @@ std::vector<Change> changes_of(const std::vector<Rule>& rules) {
   return changes;
 }
 
-// How a daemon says in its log that it lacks a rule; empty: it does not use it itself.
+// The log lines of a daemon that lacks a rule; empty: it does not use the rule itself.
 struct Complaint {
   std::string without;
   std::optional<std::string> weakened{};  // none: the same
 };
 
-// By the rule's name in policy-daemon.hcl. What is not here would be a rule that nobody needs.
+// By the rule's name in policy-daemon.hcl. A rule that is missing here is one that nobody needs.
 const std::map<std::string, Complaint>& daemon_complaints() {
   static const std::map<std::string, Complaint> all{
       {R"(session "NODE")", {"the token needs the rule session "}},
@@ -140,8 +140,8 @@ Trial make_trial(GuardedConsul& consul, int number, const Change& change) {
   return trial;
 }
 
-TEST_CASE("a daemon needs each rule of its policy, says which it lacks, and goes on with it") {
-  // So that "list" counts, too.
+TEST_CASE("a daemon needs each rule of its policy, names a missing one, and goes on with it") {
+  // Makes "list" count, too.
   GuardedConsul consul{{{"acl", {{"enable_key_list_policy", true}}}}};
   const std::vector<Rule> rules = rules_of("daemon");
   REQUIRE(rules.size() >= daemon_complaints().size());
@@ -162,7 +162,7 @@ TEST_CASE("a daemon needs each rule of its policy, says which it lacks, and goes
       ends(report, 5, {"the daemon needs: " + trial.rule});
     }
   }
-  // With all rights, nothing is complained about, and whoever lacked one goes on by itself.
+  // With all rights there are no complaints, and each daemon that lacked one goes on by itself.
   for (std::size_t i = 1; i < trials.size(); ++i) {
     consul.change_policy(trials[i].policy, "trial-" + std::to_string(i), trials[i].full);
   }
@@ -179,11 +179,11 @@ TEST_CASE("a daemon needs each rule of its policy, says which it lacks, and goes
   }
 }
 
-// A command that needs the rule, and what it says without.
+// A command that needs the rule, and its error without the rule.
 struct Use {
   std::vector<std::string> command;
   std::string says;
-  bool divided = false;  // the queue has two partitions then, which somebody leads
+  bool partitioned = false;  // the queue has two partitions, which somebody leads
 };
 
 using Uses = std::map<std::string, Use>;
@@ -200,7 +200,7 @@ void try_each(GuardedConsul& consul, const World& world, const std::string& role
   const std::string leader = consul.kv.create_session("leader", "0s");
   const std::string number = world.root + "default/partitions";
   const auto output_of = [&](const Use& use) {
-    if (use.divided) {
+    if (use.partitioned) {
       consul.kv.put(number, "2");
       for (const char* lock : {"default/leader/2/0", "default/leader/2/1"}) {
         REQUIRE(consul.kv.acquire(world.root + lock, leader, R"({"node":"somebody"})"));
@@ -234,7 +234,7 @@ void try_each(GuardedConsul& consul, const World& world, const std::string& role
   }
 }
 
-TEST_CASE("producer, reader and operator need each rule of their policies, and are told so") {
+TEST_CASE("producer, reader and operator need each rule of their policies, and errors say so") {
   GuardedConsul consul{{{"acl", {{"enable_key_list_policy", true}}}}};
   World world{consul.agent, "lictor/"};
   DaemonSettings settings = world.settings("d");
@@ -271,13 +271,13 @@ TEST_CASE("producer, reader and operator need each rule of their policies, and a
             {R"(session_prefix "")", leader}});
 }
 
-TEST_CASE("a producer may submit many, whether or not it may see if somebody leads") {
+TEST_CASE("a producer may submit many tasks, with or without the right to read the leader key") {
   GuardedConsul consul;
   World world{consul.agent, "lictor/"};
   std::string policy = R"(key_prefix "lictor/default/tasks/" { policy = "write" })";
-  // To compare a key that exists takes "read", one that does not, in this Consul, "write".
+  // For a key that exists, the comparison takes "read"; for a missing one, in this Consul, "write".
   SUBCASE("the tasks alone") {}
-  SUBCASE("and the leader key, which is not there") {
+  SUBCASE("and the leader key, which does not exist") {
     policy += R"( key "lictor/default/leader" { policy = "read" })";
   }
   SUBCASE("and the leader key, which nobody holds") {

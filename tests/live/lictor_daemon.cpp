@@ -55,7 +55,7 @@ LictorDaemon::LictorDaemon(DaemonSettings settings) : settings_(std::move(settin
 LictorDaemon::~LictorDaemon() {
   if (process_) process_->signal(SIGKILL);
   process_.reset();
-  // The warden ends the jobs of a daemon that is gone, and goes.
+  // The warden of a dead daemon ends the jobs, and exits.
   if (!eventually([&] { return warden_is_gone(); }, 20s)) {
     std::cerr << "the warden of " << settings_.node << " is still there\n";
   }
@@ -78,7 +78,7 @@ void LictorDaemon::start() {
       }
     }
     std::filesystem::permissions(folder_.path(), std::filesystem::perms{0755});
-    // Nor may that user enter our folder, which is the jobs' too.
+    // That user may not enter our folder either, which is the jobs' too.
     argv.insert(argv.end(), {"env", "-C", "/"});
     argv.insert(argv.end(), {"setpriv", "--reuid", std::to_string(user->pw_uid), "--regid",
                              std::to_string(user->pw_gid), "--clear-groups"});
@@ -123,7 +123,7 @@ std::optional<int> LictorDaemon::stop() {
   return process_->wait();
 }
 
-// The lock of the state folder is held by both.
+// Daemon and warden both hold the lock of the state folder.
 bool LictorDaemon::warden_is_gone() const {
   const int fd = open(folder_.file("state/lock").c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return true;

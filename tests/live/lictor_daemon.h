@@ -24,7 +24,7 @@ struct DaemonSettings {
   std::vector<std::string> admin;     ///< what its admin API listens on
   json queue;                         ///< settings of the queue "default", laid over the tests' own
   std::vector<std::string> prefix{};  ///< of its command line
-  std::vector<json> more_queues{};    ///< likewise, with names of their own
+  std::vector<json> more_queues{};    ///< as `queue`, with names of their own
   json consul_extra{};                ///< laid over the section "consul"
   std::map<std::string, std::string> environment{};
   std::string hang_timeout{};  ///< "": by default, which is a third of session_ttl
@@ -33,7 +33,7 @@ struct DaemonSettings {
   std::string capabilities{};
 };
 
-/// What a daemon logs while Consul keeps the lock from it after its last owner.
+/// The log text of a daemon that waits because Consul keeps the lock after its last owner.
 inline constexpr const char* kWaitsForLockDelay = "waiting for its lock-delay";
 
 /// A daemon of lictor with a state folder of its own.
@@ -58,7 +58,7 @@ class LictorDaemon {
   void hang_up() { process_->signal(SIGHUP); }
   /// Its configuration, with `queue` laid over it.
   [[nodiscard]] std::string config_with(const json& queue);
-  /// TERM; its exit code. Nothing if it does not end.
+  /// Sends TERM; returns the exit code, or std::nullopt if the daemon does not end.
   std::optional<int> stop();
   void terminate() { process_->signal(SIGTERM); }
   std::optional<int> wait() { return process_->wait(); }

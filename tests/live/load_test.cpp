@@ -1,5 +1,4 @@
-// Load, short by default; tests/load/load.sh runs each for as long as one likes.
-//
+// Load, short by default; tests/load/load.sh runs each test for as long as one likes:
 // LICTOR_LOAD_SECONDS and LICTOR_LOAD_RATE (of PUTs a second), LICTOR_STEP_DOWN_SECONDS,
 // LICTOR_SOAK_SECONDS.
 
@@ -19,7 +18,7 @@
 namespace lictor::live {
 namespace {
 
-// What a daemon and its warden hold.
+// Memory and descriptors of a daemon and its warden.
 struct Footprint {
   long memory_kb = 0;
   long descriptors = 0;
@@ -57,14 +56,14 @@ class Producers {
     given_up_ = true;  // the test has failed, and Consul may be gone
     stop();
   }
-  // How many were written: those with the numbers below.
+  // Returns how many tasks were written: those with smaller numbers.
   long stop() {
     stopping_ = true;
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
     return next_;
   }
-  // What would have been written while they are held is not caught up with.
+  // Producers do not catch up with the writes that a hold delayed.
   void hold(bool on) {
     if (on == (held_since_ns_ != 0)) return;
     if (on) {
@@ -91,7 +90,7 @@ class Producers {
       }
       const long number = next_++;
       const std::string body = record_(number).dump();
-      // Written however busy Consul is: its number is given away.
+      // Written even if Consul is busy: its number is taken.
       while (!given_up_ && Kv{world_.consul.address()}
                                    .request("PUT", "/v1/kv/" + world_.task_key(id_of(number)), body)
                                    .body != "true") {
@@ -113,7 +112,7 @@ class Producers {
   std::vector<std::thread> threads_;
 };
 
-// The tasks whose end the daemon's log tells, and how often.
+// The tasks whose end is in the daemon's log, and how often.
 std::map<std::string, int> done_in(const std::string& log) {
   std::map<std::string, int> done;
   std::istringstream lines{log};
@@ -215,8 +214,8 @@ TEST_CASE("load: leadership passes on again and again, and no task is lost or ov
   Producers producers{world, 20, [](long number) {
                         return json{{"taskType", "Record"}, {"taskPara", {{"sleep", number % 40}}}};
                       }};
-  // Who has only just come to lead would step down again before its first job: each works off what
-  // has gathered.
+  // A daemon that has just begun to lead would step down again before its first job: let each work
+  // off the backlog.
   const auto caught_up = [&] {
     const std::size_t waiting = world.waiting();
     producers.hold(waiting >= 20);  // else a slow machine never catches up
@@ -314,7 +313,7 @@ TEST_CASE("load: memory and descriptors of three daemons stay flat") {
   REQUIRE(eventually([&] { return world.all_done(); }));
   MESSAGE(count << " tasks and " << changes << " changes of leader in " << seconds << " s; up to "
                 << longest << " tasks waited");
-  // The daemons are alike, but one that has not led yet needs less memory.
+  // The daemons are alike, except that one that has not led yet needs less memory.
   long middle = 0;
   for (const auto& each : samples) {
     middle = std::max<long>(middle, trend_of(each, &Footprint::memory_kb).middle);

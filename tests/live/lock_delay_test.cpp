@@ -1,4 +1,4 @@
-// How long a lock is left alone whose holder is gone: by Consul, and by who wants it.
+// How long Consul, and waiting daemons, leave a lock alone whose holder is gone.
 
 #include <doctest/doctest.h>
 
@@ -23,20 +23,20 @@ TEST_CASE("Consul bars a lock for 60 s at most, whatever its session asked for")
   CHECK(barred < 70.0);
 }
 
-TEST_CASE("a lock whose lock-delay Consul does not know is left alone for its holder's") {
+TEST_CASE("daemons wait out the holder's lock-delay if Consul no longer knows it") {
   World world;
   const auto session = world.kv.create_session("lost", "0s");  // as after a restored snapshot
   REQUIRE(world.kv.acquire(world.leader_key(), session, R"({"node":"lost","lock_delay":"8s"})"));
   world.submit("1", 1000);
   std::unique_ptr<LictorDaemon> daemon;
   std::int64_t seen_ns = 0;
-  SUBCASE("by who saw it held") {
+  SUBCASE("by a daemon that saw the lock held") {
     daemon = world.daemon("a");
     REQUIRE(eventually([&] { return world.stands_by(*daemon); }));
     seen_ns = monotonic_ns();
     world.kv.destroy_session(session);
   }
-  SUBCASE("by who comes when it is free") {
+  SUBCASE("by a daemon that comes when the lock is free") {
     world.kv.destroy_session(session);
     seen_ns = monotonic_ns();
     daemon = world.daemon("a");

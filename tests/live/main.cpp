@@ -7,7 +7,7 @@
 
 namespace {
 
-// Prints the logs of what a failed test has started.
+// Prints the logs of the processes that a failed test has started.
 class FailureReporter : public doctest::IReporter {
  public:
   explicit FailureReporter(const doctest::ContextOptions&) {}

@@ -1,4 +1,4 @@
-// What a real Prometheus scrapes, and the stream of events.
+// The scrapes of a real Prometheus, and the stream of events.
 
 #include <signal.h>
 
@@ -197,7 +197,7 @@ TEST_CASE("events --follow does not go back in time when another daemon takes le
                    followed};
   world.submit("first", 1000);
   REQUIRE(eventually([&] { return contains(read_text(followed), "\"done\""); }));
-  // What the old leader tells while it steps down is not lost.
+  // The old leader's events while it steps down are not lost.
   world.submit_begun("last", 1000, {{"sleep", 1000}});
   CHECK(lictor(a, {"leader", "--step-down"}).exit_code == 0);
   REQUIRE(eventually([&] { return world.leads(b); }));

@@ -1,5 +1,5 @@
-// The model of Consul (src/dev) held against a real agent: what lictor asks of the agent itself,
-// and the statuses and headers of the HTTP API.
+// The model of Consul (src/dev) compared with a real agent: requests to the agent itself, and the
+// statuses and headers of the HTTP API.
 
 #include <cctype>
 #include <utility>
@@ -104,7 +104,7 @@ TEST_CASE("statuses and headers are those of a Consul, which takes a service, to
     if (method != "HEAD" && !indexed) CHECK(answer.body == said.body);
     std::map<std::string, std::string> theirs(real.headers.begin(), real.headers.end());
     for (const char* left_out : {"date", "content-length", "allow", "vary"}) theirs.erase(left_out);
-    theirs.erase("x-consul-effective-consistency");  // since 1.8.1, and told by a part of it only
+    theirs.erase("x-consul-effective-consistency");  // since 1.8.1, and sent by a part of it only
     std::map<std::string, std::string> ours;
     for (auto [name, value] : dev::headers_of(request, said)) {
       for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -114,7 +114,7 @@ TEST_CASE("statuses and headers are those of a Consul, which takes a service, to
       if (side->contains("x-consul-index")) (*side)["x-consul-index"] = "some";
     }
     take_out_known(theirs, ours);
-    // What was taken out of the answer has no header either.
+    // The part that was taken out of the answer has no header either.
     if (answer.body.empty() && !real.body.empty()) theirs.erase("content-type");
     if (answer.consul_index == 0) theirs.erase("x-consul-index");
     CHECK(json(ours).dump() == json(theirs).dump());

@@ -1,5 +1,5 @@
-// The model of Consul (src/dev) held against a real agent: the same random scripts for both, and
-// every status, body and relation between indexes compared.
+// The model of Consul (src/dev) compared with a real agent: the same random scripts for both, and
+// every status, body and relation between indexes.
 
 #include "dev/model.h"
 
@@ -202,8 +202,8 @@ class Script {
     return one_of(path(key()) + "?index={i}", path(prefix()) + "?recurse&index={i}",
                   path(prefix()) + "?keys&index={i}", std::string{"/v1/session/list?index={i}"});
   }
-  // Where the model would wait the agent may not answer before its wait is over; where it would
-  // not, the agent must answer long before.
+  // Where the model would wait, the agent may not answer before the wait is over; where it would
+  // not wait, the agent must answer long before.
   bool blocking_read() {
     Step step = named("GET", watched());
     const bool waits = !model_.handle(now_, step.model);
@@ -218,7 +218,7 @@ class Script {
   }
   // A query that waits while something is written.
   bool watched_write() {
-    // Of a missing key the model wakes more often than Consul does.
+    // For a missing key the model wakes more often than Consul does.
     const std::string target = path(root_ + "w/" + one_of("?recurse", "?keys", "k"));
     const std::string plain_target = replaced(target, "/w/k", "/w/k?");
     if (!perform(plain("PUT", path(root_ + "w/k"), std::to_string(draw(3))))) return false;
@@ -231,7 +231,7 @@ class Script {
     agent_.send(query.real,
                 [&](http::Response response) { answered.set_value(std::move(response)); });
     auto answer = answered.get_future();
-    // A delete-tree after a write in one transaction does not wake who watches below: Consul's own
+    // A delete-tree after a write in one transaction does not wake watchers below: Consul's own
     // error, which the model does not have.
     Step other;
     do {
@@ -251,7 +251,7 @@ class Script {
       answer.wait();
       return differs("the agent was not woken: " + query.real.target);
     }
-    // It may have been woken by either of the writes, so only what cannot depend on that is told.
+    // Either write may have woken it, so only facts that don't depend on that are compared.
     return same && (answer.get().status != 500 || differs("the watch failed"));
   }
 

@@ -1,6 +1,6 @@
-// The model of Consul (src/dev) held against a real agent where time matters: what wakes a blocking
-// query, when a session ends, how long a lock-delay lasts. For the agent time passes; the model's
-// clock is set on when the agent shows that it has. Only relations are compared.
+// The model of Consul (src/dev) compared with a real agent where time matters: what wakes a
+// blocking query, when a session ends, how long a lock-delay lasts. For the agent time passes; the
+// model's clock follows when the agent shows that it has. Only relations are compared.
 
 #include <algorithm>
 #include <array>
@@ -39,12 +39,12 @@ struct Query {
   }
 };
 
-// The agent and a model, asked the same. {0}, {1} in a request are the sessions made here.
+// The agent and a model get the same requests. {0}, {1} in a request are the sessions made here.
 class TimedPair {
  public:
   TimedPair(net::Transport& agent, std::string node, std::uint64_t seed)
       : agent_(agent), node_(std::move(node)), model({seed, "dev-node"}) {}
-  // Both; a difference fails the test. What the agent said.
+  // Asks both; a difference fails the test. Returns the agent's answer.
   http::Response ask(const std::string& method, const std::string& target,
                      const std::string& body = {}, bool with_index = true) {
     const auto real = ask_agent(method, target, body);
@@ -75,7 +75,7 @@ class TimedPair {
   Query prepare(const std::string& target) {
     Query query;
     query.target = target;
-    // What is not there answers with its table's index, which moves with other tests' writes.
+    // A missing key answers with its table's index, which moves with other tests' writes.
     const http::Response real = ask("GET", target, {}, false);
     query.key_exists = real.status == 200 && target.starts_with("/v1/kv/");
     query.real_index = real.consul_index;
@@ -96,12 +96,12 @@ class TimedPair {
       promise->set_value({std::move(response), monotonic_ns()});
     });
   }
-  // The model is woken; so must be the agent.
+  // The model has woken; so must the agent.
   void expect_woken(Query& query) {
     const auto said = model.handle(now, query.at_model);
     REQUIRE(said);
     REQUIRE(query.answer.wait_for(patience()) == std::future_status::ready);
-    // What is gone answers with its table's index, which other writes have moved meanwhile.
+    // A deleted key answers with its table's index, which other writes have moved meanwhile.
     const bool is_there = said->status == 200 && query.target.starts_with("/v1/kv/");
     compare("woken: " + query.target, query.answer.get().first, *said, is_there);
   }
@@ -227,7 +227,7 @@ TEST_CASE("a blocking query wakes on what wakes it at a Consul, and on nothing e
 
   for (int i = 0; i < kQueries; ++i) {
     const std::string kv = "/v1/kv/" + all[i].root;
-    // The outermost two keep the roots apart in Consul's tree, whatever is deleted in between.
+    // The outermost two keep the roots apart in Consul's tree, whatever is deleted between them.
     for (const char* key : {"!", "a", "ab", "b", "d/a", "d/bc", "d/bd", "gone/a", "~"}) {
       pair.ask("PUT", kv + key, "1");
     }
@@ -240,7 +240,7 @@ TEST_CASE("a blocking query wakes on what wakes it at a Consul, and on nothing e
     watched.query = pair.prepare(watched.target);
     if (watched.far_index) watched.query->real_index = watched.query->model_index = 900'000'000'000;
   }
-  // What the model foretells: of what does not wake, the end of the wait must be waited for.
+  // The model's forecast: for a query that does not wake, the test must wait out its end.
   {
     dev::Model foretold = pair.model;
     const auto side = [&](http::Request request) {
@@ -289,8 +289,7 @@ TEST_CASE("a blocking query wakes on what wakes it at a Consul, and on nothing e
     CHECK(seconds_between(query.sent_ns, at_ns) >= 6);
     const auto said = pair.model.handle(pair.now, query.at_model, true);
     REQUIRE(said);
-    // On a machine that is slow enough the wait was over before the write, and what there is then
-    // is something else.
+    // On a slow machine the wait was over before the write, and the state then is another one.
     if (!watched.far_index) pair.compare("not woken: " + query.target, real, *said, true);
   }
   CHECK(woken > 15);
@@ -317,13 +316,13 @@ struct Saga {
     queries.push_back(pair.prepare(target));
     pair.begin(queries.back());
   }
-  // The session has ended at the model; so it must at the agent.
+  // The session has ended in the model; so it must at the agent.
   void expect_watches_woken() {
     for (Query& query : queries) pair.expect_woken(query);
     ended_ns = monotonic_ns();
   }
-  // What a lock-delay bars, and what not. Where the machine was so slow that it may be over by now,
-  // nothing is asked.
+  // Checks what a lock-delay bars and what not. If the machine was so slow that the delay may be
+  // over by now, asks nothing.
   void expect_lock_delay(double seconds) {
     if (seconds_between(ended_ns, monotonic_ns()) > seconds / 3) return;
     pair.ask("GET", key, {}, false);

@@ -45,7 +45,7 @@ std::string header(const std::string& head, const std::string& name) {
   return head.substr(begin, head.find("\r\n", begin) - begin);
 }
 
-// Whether a transaction changes nothing, as far as its verbs tell.
+// Whether a transaction changes nothing, as far as its verbs show.
 bool only_reads(const json& operations) {
   return std::all_of(operations.begin(), operations.end(), [](const json& operation) {
     const std::string verb =
@@ -279,7 +279,7 @@ bool NewerConsul::pass_answer(Link& link, const Request& request) {
   const auto more = [&] { return wait_for_server(link, until) && read_more(link.server, bytes); };
   std::size_t sent = 0;
   const auto begun = steady_clock::now();
-  // The first `count` bytes of what has come.
+  // Passes on the first `count` bytes received.
   const auto pass = [&](std::size_t count) {
     constexpr std::size_t kPiece = 16'384;
     for (std::size_t at = 0; at < count; at += kPiece) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a Consul newer than 1.8.7 refuses, or what stands between a host and its Consul does.
+// Refuses requests as a Consul newer than 1.8.7, or a proxy between a host and its Consul, does.
 
 #include <atomic>
 #include <chrono>
@@ -16,8 +16,8 @@ namespace lictor::live {
 
 /// The rules of a NewerConsul; by default those of 1.8.7.
 struct Strictness {
-  /// Which names `/v1/kv` takes. k1_21_5: letters, digits and `,_./-?&=`, without `..`. k1_22: no
-  /// space at an end, no `..`, no `%2e%2e`.
+  /// The names that `/v1/kv` takes. k1_21_5: letters, digits and `,_./-?&=`, without `..`. k1_22:
+  /// no space at an end, no `..`, no `%2e%2e`.
   enum class Names { kAny, k1_21_5, k1_22 };
   Names names = Names::kAny;
   bool refuses_slash_in_txn = false;  ///< keys that begin with `/`, since 1.22.4
@@ -50,7 +50,7 @@ class NewerConsul {
   struct Counts {
     std::size_t requests = 0;
     std::size_t names_refused = 0;
-    /// Of those, the requests that had been refused before, to the byte.
+    /// Among them, the requests that had been refused before, to the byte.
     std::size_t names_refused_again = 0;
     std::size_t reads_refused = 0;
     std::size_t writes_refused = 0;

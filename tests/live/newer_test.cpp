@@ -1,4 +1,4 @@
-// Behind a Consul that is newer, or stricter, than 1.8.7: what it refuses stops nothing.
+// Behind a Consul that is newer, or stricter, than 1.8.7: its refusals stop nothing.
 
 #include <algorithm>
 #include <thread>
@@ -10,7 +10,7 @@
 namespace lictor::live {
 namespace {
 
-// Past the proxy that makes Consul stricter.
+// Submits past the proxy that makes Consul stricter.
 void submit(const World& world, const std::string& records) {
   const Output written =
       run(command_line(world, {"submit", "--ndjson", records}, world.consul.address()));
@@ -67,7 +67,7 @@ void check_names(const std::string& rules, const std::vector<std::string>& ids) 
     if (round != 2) continue;
     CHECK(world.newer().counts().names_refused_again == 0);
     CHECK(daemon->stop() == 0);
-    // The next leader does not know which dead letters there are.
+    // The next leader does not know the existing dead letters.
     daemon = world.daemon("b", {{"max_attempts", 1}});
   }
   hand_in(0);
@@ -130,7 +130,7 @@ TEST_CASE("with few reads and writes a second each task runs once, and leadershi
   const std::size_t refused = counts.reads_refused + counts.writes_refused;
   MESSAGE("of " << counts.requests << " requests " << refused << " were refused");
   CHECK(refused * 4 < counts.requests);
-  // At rest it asks less often than it may.
+  // An idle daemon asks less often than it may.
   CHECK(throughout(5s, [&] { return world.leader_session() == session; }));
   const NewerConsul::Counts later = world.newer().counts();
   CHECK(later.requests - counts.requests < 20);

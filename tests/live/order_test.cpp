@@ -1,4 +1,4 @@
-// One after the other, in order, each version once, whoever writes meanwhile.
+// Tasks run one after the other, in order, each version once, whatever others write meanwhile.
 
 #include <algorithm>
 #include <map>
@@ -52,10 +52,10 @@ TEST_CASE("five hundred tasks run in the order of their time, and urgent ones go
   CHECK(world.journal.falling_tokens() == std::vector<std::string>{});
 }
 
-// A claim is of the version that it was made of: had somebody written after that version was read,
-// the claim is refused. So what runs under token t is the last version written before t, and the
-// last version of all runs, whatever happens between.
-TEST_CASE("a writer who changes tasks all the time never makes an old version run, nor loses one") {
+// A claim names the version that it was made from: if somebody wrote after that version was read,
+// Consul refuses the claim. So the run under token t has the last version before t, and the last
+// version of all runs, whatever happens between.
+TEST_CASE("while a writer changes tasks all the time, no old version runs and no task is lost") {
   World world;
   const auto daemon = world.leading_daemon("a", {{"concurrency", 4}}, "task");
 
@@ -103,7 +103,7 @@ TEST_CASE("a writer who changes tasks all the time never makes an old version ru
   }
   MESSAGE("of " << kTasks * kRounds << " versions " << runs << " were run, " << refused
                 << " were rewritten between being read and claimed");
-  // The locks are a task's own here, so only those tell.
+  // Here each task has its own lock, so only the locks show overlaps.
   std::vector<std::string> overlaps = world.journal.overlaps();
   std::erase_if(overlaps, [](const std::string& text) { return !contains(text, "beside"); });
   CHECK(overlaps == std::vector<std::string>{});

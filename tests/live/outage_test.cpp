@@ -41,9 +41,9 @@ TEST_CASE("a job outlives three TTLs, a freeze and a restart of Consul, and runs
   CHECK(world.dead() == 0);
 }
 
-// A server that has just started answers plain reads, also those of transactions, from what it has
-// replayed so far: then there is no key "partitions".
-TEST_CASE("a restart of Consul within the lease leaves a divided queue and its jobs as they are") {
+// A server that has just started answers plain reads, also those of transactions, from the part of
+// its log replayed so far: then there is no key "partitions".
+TEST_CASE("a restart of Consul within the lease changes nothing in a queue with partitions") {
   ConsulAgent consul;
   World world{consul};
   for (int i = 0; i < 5000; ++i) world.kv.put("more/" + std::to_string(i), "to replay");
@@ -63,7 +63,7 @@ TEST_CASE("a restart of Consul within the lease leaves a divided queue and its j
     consul.stop();
     consul.start();
     REQUIRE(eventually(leads_all));
-    // Whoever misread the number would stop its jobs within drain_timeout.
+    // A daemon that misread the number would stop its jobs within drain_timeout.
     world.submit("later" + std::to_string(i), 1001);
     CHECK(eventually([&] { return world.journal.run("later" + std::to_string(i)).has_value(); }));
   }
@@ -76,7 +76,7 @@ TEST_CASE("a restart of Consul within the lease leaves a divided queue and its j
 }
 
 // A refused connection tells the daemon that nothing was written; silence leaves it in doubt.
-TEST_CASE("what is given back while Consul is silent keeps its place before what waits behind it") {
+TEST_CASE("tasks given back while Consul is silent keep their place before later ones") {
   World world;
   TcpProxy network{world.port()};
   DaemonSettings settings =
@@ -95,7 +95,7 @@ TEST_CASE("what is given back while Consul is silent keeps its place before what
   CHECK(eventually([&] { return daemon.logged("Consul answers again"); }));
 }
 
-TEST_CASE("a daemon that lives has lost no task, whoever leads after an outage of Consul") {
+TEST_CASE("after an outage of Consul, a living daemon has lost no task, whoever leads") {
   ConsulAgent consul;
   World world{consul};
   const json queue{{"session_ttl", "10s"}, {"lock_delay", "30s"}, {"kill_grace", "1s"}};

@@ -63,13 +63,13 @@ TEST_CASE("a job of the daemon's user finds the token neither in its environment
   world.submit("1", 1);
   REQUIRE(eventually([&] { return world.leads(daemon) && world.all_done(); }));
   CHECK(output(daemon, "1") == "nobody\nlooked\n");
-  // Root may read it still, and finds nothing.
+  // Root can still read it, and finds nothing.
   for (const pid_t pid : {daemon.pid(), warden_of(daemon)}) {
     const std::string environment = read_text("/proc/" + std::to_string(pid) + "/environ");
     CHECK_FALSE(environment.empty());
     CHECK_FALSE(contains(environment, "5ec3e7"));
   }
-  // The daemon keeps it for itself: to it the configuration has not changed.
+  // The daemon keeps the token for itself: to the daemon, the configuration has not changed.
   daemon.reload(json::object());
   CHECK(eventually([&] { return daemon.logged("configuration reloaded"); }));
   CHECK_FALSE(daemon.logged("needs a restart"));
@@ -118,7 +118,7 @@ TEST_CASE("a daemon that is not root runs and ends jobs of another user, by its 
   CHECK_FALSE(is_alive(std::stoi(deaf)));
 }
 
-TEST_CASE("without the capabilities a user is refused, and it is said what to do") {
+TEST_CASE("without the capabilities a user is refused, and the error says what to do") {
   if (!is_root()) return;
   World world;
   DaemonSettings settings = world.settings("a");

@@ -20,7 +20,7 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string text{*variable};
     const std::string name = text.substr(0, text.find('='));
-    // What the caller's shell says of Consul or of lictor is not for these tests.
+    // The shell's variables about Consul or lictor do not concern these tests.
     if (name.starts_with("CONSUL_") || name.starts_with("LICTOR_") || extra.contains(name))
       continue;
     all.push_back(text);

@@ -1,4 +1,4 @@
-// Who writes tasks, and how: any HTTP client is a producer.
+// Any HTTP client is a producer: who writes tasks, and how.
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@ TEST_CASE("the task of the manual, written with curl, is run with its parameters
   const json executors{
       {"CreateTableSpace", {{"exec", {"/bin/sh", "-c", script, "job", world.folder.path()}}}}};
   const auto daemon = world.leading_daemon("a", {{"executors", executors}});
-  // Word for word, but for the port.
+  // Word for word, except for the port.
   const std::string command =
       R"(curl -X PUT http://127.0.0.1:8500/v1/kv/lictor/default/tasks/42 -d '{
   "taskId": "42", "taskTime": "1445599887", "taskTaken": "false",

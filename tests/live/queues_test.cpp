@@ -13,7 +13,7 @@
 namespace lictor::live {
 namespace {
 
-// Of a process, to a port of this host.
+// The connections of a process to a port of this host.
 std::size_t connections(pid_t pid, int port) {
   std::set<std::string> sockets;
   std::error_code gone;
@@ -33,7 +33,7 @@ std::size_t connections(pid_t pid, int port) {
     for (std::string word; fields >> word;) words.push_back(word);
     if (words.size() < 10 || words[2].size() < 5) continue;
     const bool there = std::strtol(words[2].c_str() + words[2].find(':') + 1, nullptr, 16) == port;
-    // The kernel may show a connection twice where others come and go while the table is read.
+    // The kernel may show a connection twice if others come and go while the table is read.
     if (there) count += sockets.erase(words[9]);
   }
   return count;
@@ -63,7 +63,7 @@ TEST_CASE("each queue has a leader of its own, so hosts share the queues") {
   }));
   const auto other = with_two_queues("b");
   REQUIRE(eventually([&] { return !world.kv.sessions("lictor second " + other->node()).empty(); }));
-  // One queue's lead moves, the other's stays; a job of one does not hold up the other.
+  // Leadership of one queue moves, the other's stays; a job of one does not hold up the other.
   world.kv.put(world.root + "second/control", R"({"step_down": {"id": "1"}})");
   REQUIRE(eventually([&] { return leader_of("second") == other->node(); }));
   CHECK(leader_of("default") == first->node());
@@ -77,7 +77,7 @@ TEST_CASE("each queue has a leader of its own, so hosts share the queues") {
   CHECK_FALSE(world.journal.run("long")->ended);
 }
 
-TEST_CASE("without a configuration an unknown --queue is told, with those that are there") {
+TEST_CASE("without a configuration the error for an unknown --queue lists the known ones") {
   World world;
   const auto daemon = world.leading_daemon("a");
   const auto lictor = [&](std::vector<std::string> arguments) {

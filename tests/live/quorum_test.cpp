@@ -56,7 +56,7 @@ class Cluster {
       });
     });
   }
-  /// In words; each queue in the order of its times, also what the outage has stopped.
+  /// The faults in words; each queue in the order of its times, also tasks stopped by the outage.
   [[nodiscard]] std::vector<std::string> faults_of_order() const {
     std::vector<std::string> faults = journal_.lane_faults([](const Run&) { return 0; });
     const auto more = wide_journal_.lane_faults(
@@ -86,7 +86,7 @@ class Cluster {
   Servers servers_;
 };
 
-TEST_CASE("what a lost quorum has stopped keeps its place, whoever leads next") {
+TEST_CASE("tasks stopped by a lost quorum keep their place, whoever leads next") {
   std::string why_not;
   if (!Hosts::possible(why_not)) {
     return tell_skipped("needs root and network namespaces: " + why_not);

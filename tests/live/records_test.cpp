@@ -1,4 +1,4 @@
-// What stands in the records: spellings that are understood, and what is not.
+// The contents of records: spellings that are understood, and others.
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// SIGHUP: what can change while a daemon runs, and what cannot.
+// SIGHUP: the changes that a running daemon takes over, and those that it does not.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,7 +48,7 @@ TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
   CHECK(is_alive(long_run.pid));
   REQUIRE(eventually([&] { return !world.kv.has(world.task_key("long")); }));
   CHECK(world.journal.run("long")->ended);
-  // Other hosts see that its configuration is another one now.
+  // Other hosts see that its configuration has changed.
   REQUIRE(eventually([&] { return !digest().empty() && digest() != digest_before; }));
   // A type without an executor waits, and goes on when it has one.
   daemon->reload({{"executors", {{"*", nullptr}, {"Other", {{"noop", json::object()}}}}}});
@@ -108,7 +108,7 @@ TEST_CASE("SIGHUP keeps the old configuration when the new one is bad, and says 
   CHECK(world.leads(*daemon));
 }
 
-TEST_CASE("of a reload, what needs a restart waits for one, and the rest is taken") {
+TEST_CASE("a reload takes over all settings except those that need a restart") {
   World world;
   const auto daemon = world.leading_daemon("a", {}, "none");
   const auto pending = [&] {
@@ -138,7 +138,7 @@ TEST_CASE("a configuration that cannot be read for long costs neither lease nor 
   REQUIRE(throughout(kBeyondLease, [&] { return is_alive(job) && world.leads(*daemon); }));
   CHECK(world.leader_session() == session);
   CHECK_FALSE(daemon->logged("configuration reloaded"));
-  // What was asked for meanwhile is done once, after that.
+  // The reload requested meanwhile is done once, after that.
   daemon->hang_up();
   daemon->hang_up();
   write_text(daemon->config_file(), daemon->config_with({{"concurrency", 2}}));

@@ -1,4 +1,4 @@
-// How tasks end that do not end well: failures, and tasks that are withdrawn.
+// Tasks that do not end well: failures, and withdrawn tasks.
 
 #include <filesystem>
 #include <fstream>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_CASE("each attempt gets what the producer wrote, whoever has made those before") {
+TEST_CASE("each attempt gets the producer's record, whoever made the earlier attempts") {
   World world;
   const std::string seen = world.folder.file("seen");
   const std::string record = R"({"taskType": "Show", "x": 1e2, "taskTaken": "false"})";
@@ -35,7 +35,7 @@ TEST_CASE("a host that can start no job fails no task: it waits, and says so") {
   World world;
   const auto daemon = world.daemon("a", {{"max_attempts", 1}, {"delivery", "at_most_once"}});
   world.submit_done("before", 999);
-  // Where jobs leave what they hand over there is a file now, so that no directory can be made.
+  // The place of the jobs' hand-over is a file now, so that no directory can be made.
   const std::filesystem::path scratch = daemon->state_dir() + "/scratch";
   std::filesystem::remove_all(scratch);
   { const std::ofstream in_the_way{scratch}; }
@@ -79,7 +79,7 @@ TEST_CASE("a job that outlives its time is ended with all of its processes, and 
 // With the defaults, three attempts and their backoffs took less.
 constexpr auto kAway = 8s;
 
-// Of the tasks that wait, those that count an attempt.
+// The number of waiting tasks that count an attempt.
 std::size_t attempted(World& world) {
   std::size_t count = 0;
   for (const KvEntry& entry : world.kv.list(world.root + "default/tasks/")) {

@@ -1,4 +1,4 @@
-// A Consul with ACLs: the policies in consul/ grant what is needed, and no more.
+// A Consul with ACLs: the policies in consul/ grant the needed rights, and no more.
 
 #include <map>
 
@@ -36,7 +36,7 @@ TEST_CASE("a daemon and a producer with the tokens of consul/ can do their work,
   CHECK(eventually([&] { return operator_kv.has("lictor/default/members/" + daemon.node()); }));
   INFO(daemon.log());
   CHECK_FALSE(daemon.logged("Consul refused"));
-  // The producer may not touch the lock, nor the dead letters.
+  // The producer may touch neither the lock nor the dead letters.
   CHECK(producer.request("DELETE", "/v1/kv/lictor/default/leader").status == 403);
   CHECK(producer.request("GET", "/v1/kv/lictor/default/dead/bad").status == 403);
 
@@ -46,7 +46,7 @@ TEST_CASE("a daemon and a producer with the tokens of consul/ can do their work,
   CHECK(operator_kv.sessions(daemon.session_name()).empty());
 }
 
-TEST_CASE("the lock of a daemon that was killed is given back with the token of its file") {
+TEST_CASE("the lock of a daemon that was killed is released with the token of its file") {
   GuardedConsul guarded;
   World world{guarded.agent, "lictor/"};
   const std::string token_file = world.folder.file("token");
@@ -89,7 +89,7 @@ TEST_CASE("a daemon that may not write the number of partitions leads on, and sa
   guarded.kv.put_json("lictor/default/tasks/1", json{{"taskType", "Record"}});
   CHECK(eventually([&] { return guarded.kv.list("lictor/default/tasks/").empty(); }));
   CHECK(session() == before);
-  // So it does from its start on.
+  // The daemon does so from its start on.
   CHECK(daemon.stop() == 0);
   daemon.start();
   guarded.kv.put_json("lictor/default/tasks/2", json{{"taskType", "Record"}});
@@ -120,10 +120,10 @@ TEST_CASE("the token is in no job, log, answer or key") {
   CHECK_FALSE(contains(read_text(seen), "CONSUL_"));
   std::map<std::string, std::string> texts{{"log", daemon.log()}, {"job", read_text(seen)}};
   for (const KvEntry& entry : consul.kv.list("")) texts["key " + entry.key] = entry.value;
-  Kv face{admin};
+  Kv api{admin};
   for (const char* path : {"/v1/status", "/healthz", "/readyz", "/v1/tasks/1/why?queue=default",
                            "/v1/logs?queue=default&id=1"}) {
-    const HttpAnswer answer = face.request("GET", path);
+    const HttpAnswer answer = api.request("GET", path);
     CHECK(answer.status != 0);
     texts[path] = answer.body;
   }

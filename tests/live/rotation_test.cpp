@@ -1,10 +1,10 @@
 // The token is changed while daemons run.
 //
-// What Consul 1.8 does, as these tests see it: a session belongs to its node and to no token. Made
-// with one, it is renewed, and its lock used, with any other that has the rights; it outlives the
-// token that made it. A deleted token is refused from the next request on (403 "ACL not found"),
-// but a blocking query that it has opened goes on to its end. A service in the agent's hands keeps
-// the token that it was registered with, until it is registered again.
+// Consul 1.8's behaviour in these tests: a session belongs to its node and to no token. Made with
+// one, it is renewed, and its lock used, with any other that has the rights; it outlives the token
+// that made it. A deleted token is refused from the next request on (403 "ACL not found"), but a
+// blocking query that it has opened goes on to its end. A service in the agent's hands keeps the
+// token that it was registered with, until it is registered again.
 
 #include <doctest/doctest.h>
 
@@ -55,7 +55,7 @@ struct Site {
     const json value = json::parse(entry.value, nullptr, false);
     return !entry.session.empty() && value.is_object() ? value.value("node", "") : "";
   }
-  // Everything is run once, in order, by the leader of before, under the same session.
+  // Everything is run once, in order, by the first leader, under the same session.
   void check_all_done_once() {
     REQUIRE(eventually([&] { return consul.kv.list(world.root + "default/tasks/").empty(); }));
     std::vector<std::string> expected;
@@ -83,7 +83,7 @@ TEST_CASE("tokens are replaced again and again while tasks run, and leader and s
   site.check_all_done_once();
 }
 
-TEST_CASE("a token that is deleted before its successor is there costs a pause, and no lead") {
+TEST_CASE("a token that is deleted before its successor exists costs a pause, and no leadership") {
   Site site;
   site.consul.remove(site.token);
   REQUIRE(eventually([&] { return site.first->logged("ACL not found"); }));

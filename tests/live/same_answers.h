@@ -2,7 +2,7 @@
 
 // The answers of two servers to the same requests: each names sessions and counts indexes in its
 // own way. A Consul newer than 1.8.7 answers some of them otherwise than the model (src/dev), which
-// is made after 1.8.7. Those are listed in known_differences.cpp: what is not fails the tests of the
+// is made after 1.8.7. known_differences.cpp lists those; other differences fail the tests of the
 // model.
 
 #include <cstddef>
@@ -25,8 +25,8 @@ namespace lictor::live {
 [[nodiscard]] http::Request request_of(std::string method, std::string target,
                                        std::string body = {});
 
-/// What the one server calls a thing and what the other does. An index of the one must be equal to,
-/// less or greater than another just when it is so with the other.
+/// Maps one server's names to the other's. An index of one server must be equal to, less or greater
+/// than another exactly when the other server's are.
 struct Names {
   std::map<std::uint64_t, std::uint64_t> indexes;  ///< the agent's -> the model's
   std::map<std::string, std::string> sessions;
@@ -43,14 +43,14 @@ struct Names {
 /// Makes `real`, the answer of consul_binary() to a request of `target`, and `said`, the model's
 /// answer, alike where the version of that Consul is known to differ.
 void take_out_known(const std::string& target, http::Response& real, http::Response& said);
-/// The same for headers, whose names are in lower case.
+/// Does the same for headers, whose names are in lower case.
 void take_out_known(std::map<std::string, std::string>& real,
                     const std::map<std::string, std::string>& said);
 
-/// How many operations a transaction of consul_binary() may hold.
+/// The number of operations that a transaction of consul_binary() may hold.
 [[nodiscard]] std::size_t operations_of_a_transaction();
 
-/// What has been taken out until now, a line each; empty: nothing.
+/// The parts taken out until now, a line each; empty: nothing.
 [[nodiscard]] std::string differences_seen();
 
 }  // namespace lictor::live

@@ -1,4 +1,4 @@
-// What a daemon tells systemd, and /readyz the rest of the world.
+// A daemon's reports to systemd, and by /readyz to others.
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -17,7 +17,7 @@
 namespace lictor::live {
 namespace {
 
-// In systemd's place: NOTIFY_SOCKET. It reads all the time, or the daemon would wait.
+// Stands in for systemd: NOTIFY_SOCKET. It reads all the time, or the daemon would wait.
 class Manager {
  public:
   explicit Manager(std::string path) : path_(std::move(path)) {
@@ -68,14 +68,14 @@ TEST_CASE("a daemon is ready without Consul, and says that it waits for Consul")
   LictorDaemon daemon{settings};
   CHECK(eventually([&] { return manager.received("READY=1"); }));
   CHECK(eventually([&] { return manager.received("STATUS=waiting for Consul: "); }));
-  Kv face{"http://" + settings.admin.front()};
-  REQUIRE(eventually([&] { return face.request("GET", "/readyz").status == 503; }));
-  CHECK(contains(face.request("GET", "/readyz").body, "Consul"));
-  CHECK(face.request("GET", "/v1/status").json().at("waits_for").is_string());
+  Kv api{"http://" + settings.admin.front()};
+  REQUIRE(eventually([&] { return api.request("GET", "/readyz").status == 503; }));
+  CHECK(contains(api.request("GET", "/readyz").body, "Consul"));
+  CHECK(api.request("GET", "/v1/status").json().at("waits_for").is_string());
   consul.start();
   CHECK(eventually([&] { return manager.received("STATUS=leading default"); }));
-  CHECK(eventually([&] { return face.request("GET", "/readyz").status == 200; }));
-  CHECK(face.request("GET", "/v1/status").json().at("waits_for").is_null());
+  CHECK(eventually([&] { return api.request("GET", "/readyz").status == 200; }));
+  CHECK(api.request("GET", "/v1/status").json().at("waits_for").is_null());
 }
 
 TEST_CASE("a stop says what it waits for") {

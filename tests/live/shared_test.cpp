@@ -32,7 +32,7 @@ class Shared {
                          {"taskPara", {{"sleep", sleep_ms}}}});
     }
   }
-  /// How many partitions each node leads when all have a leader; else nothing.
+  /// The number of partitions that each node leads if all have a leader; else empty.
   [[nodiscard]] std::map<std::string, int> shares(int partitions) {
     std::map<std::string, int> shares;
     int led = 0;
@@ -103,7 +103,7 @@ TEST_CASE("the number of partitions changes while tasks run, from one and back t
   };
   shared.submit(150);
   REQUIRE(eventually([&] { return shared.world.journal.tasks() > 20; }));
-  // Until all ask for it, nothing changes.
+  // Nothing changes until all daemons ask for it.
   daemons[0]->reload(settings_of(6));
   REQUIRE(eventually([&] { return daemons[0]->logged("not divided until all members want it"); }));
   daemons[0]->reload(settings_of(1));
@@ -122,7 +122,7 @@ TEST_CASE("the number of partitions changes while tasks run, from one and back t
   shared.check();
 }
 
-TEST_CASE("a number of partitions that a stranger writes has no task run twice at a time") {
+TEST_CASE("a number of partitions that another client writes runs no task twice at a time") {
   Shared shared;
   const auto a = shared.daemon("a", 1);
   REQUIRE(eventually([&] { return !shared.world.leader().empty(); }));

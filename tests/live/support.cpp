@@ -36,9 +36,9 @@ bool is_free(int port, int type) {
   return is_bound;
 }
 
-// Tells other runs of these tests that the port is ours, also before a server of ours listens on it
-// and while it is restarted: else theirs would answer for it. The name of an abstract socket is
-// free again when its process ends, however that is.
+// Shows other runs of these tests that the port is ours, also before our server listens on it and
+// while it is restarted: otherwise theirs would answer for it. The name of an abstract socket is
+// free again when its process ends, however that happens.
 bool take(int port) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -51,7 +51,7 @@ bool take(int port) {
   return false;
 }
 
-// Folders of runs that were killed; their name tells whose they were.
+// Removes folders of runs that were killed; their names show the owners.
 void sweep(const std::filesystem::path& parent) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator{parent, ignored}) {

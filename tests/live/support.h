@@ -1,7 +1,7 @@
 #pragma once
 
-// What every live test needs: waiting by condition, a folder of its own, a free port, and texts
-// that are shown when a test fails.
+// Needs of every live test: waiting by condition, a folder of its own, a free port, and texts that
+// are shown when a test fails.
 
 #include <chrono>
 #include <cstdint>
@@ -24,7 +24,7 @@ using nlohmann::json;
 /// The whole number in the variable `name` of our environment.
 [[nodiscard]] std::uint64_t from_environment(const char* name, std::uint64_t otherwise);
 
-/// Asks until `condition` holds or `limit` is over; what it said last.
+/// Asks until `condition` holds or `limit` is over; returns its last value.
 [[nodiscard]] bool eventually(const std::function<bool()>& condition,
                               std::chrono::milliseconds limit = patience());
 /// Whether `condition` holds all the time for `span`.

@@ -11,7 +11,7 @@
 namespace lictor::live {
 namespace {
 
-// One connection through the proxy; both ends are blocking sockets, and what they say is short.
+// One connection through the proxy; both ends are blocking sockets with short messages.
 struct Link {
   int client = -1;
   int server = -1;  ///< -1: made while the network was cut
@@ -23,7 +23,7 @@ struct Link {
   }
 };
 
-// What has come at `from`; empty when the connection is over.
+// The bytes received from `from`; empty when the connection is over.
 std::string received(int from) {
   std::string bytes(65'536, '\0');
   const ssize_t n = recv(from, bytes.data(), bytes.size(), MSG_DONTWAIT);

@@ -16,14 +16,14 @@ class TcpProxy {
   TcpProxy& operator=(const TcpProxy&) = delete;
 
   [[nodiscard]] std::string address() const;
-  /// From now on nothing comes through, and nobody is told: bytes are swallowed, connections stay.
+  /// From now on nothing comes through, and nobody notices: bytes are swallowed, connections stay.
   void cut() { is_cut_ = true; }
   /// Connections from before the cut are reset; new ones come through.
   void heal() { is_cut_ = false; }
   [[nodiscard]] bool is_cut() const { return is_cut_; }
 
   enum class Before { kRequest, kReply };
-  /// Cuts when a client next says `word`: what says it, or the reply to it, is the first that does
+  /// Cuts when a client next sends `word`: that message, or the reply to it, is the first that does
   /// not come through.
   void cut_at(std::string word, Before before);
 

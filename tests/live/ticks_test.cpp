@@ -25,7 +25,7 @@ json every_second() {
           {"task", {{"taskType", "Record"}, {"taskPara", {{"sleep", 1}, {"at", "{tick}"}}}}}};
 }
 
-// Until shortly before or after the next second, in turn.
+// Waits until shortly before or after the next second, in turn.
 void wait_for_tick(int turn) {
   const auto next = floor<seconds>(system_clock::now()) + seconds{1};
   std::this_thread::sleep_until(next + std::chrono::milliseconds{turn * 3 - 6});
@@ -51,7 +51,7 @@ TEST_CASE("each tick makes one task while its leader is killed on the tick, agai
   world.kv.put_json(key, record);
   REQUIRE(eventually(
       [&] { return world.kv.get_json(key).value("paused", false) && world.all_done(); }));
-  // A task that is made again begins with attempt 1 again. A claim whose daemon died counts as one.
+  // A task that is made again begins with attempt 1. A claim of a dead daemon counts as an attempt.
   std::map<std::string, std::set<int>> attempts;
   for (const Run& run : world.journal.runs()) {
     CHECK_MESSAGE(attempts[run.task].insert(run.attempt).second, run.task);

@@ -30,8 +30,8 @@ class Authority {
   struct Pair {
     std::string certificate, key;
   };
-  // Of a server on the loopback or of a client; with 0 days it has expired. OpenSSL 3.5 makes none
-  // that ends before it begins.
+  // A certificate for a server on the loopback or for a client; with 0 days it has expired. OpenSSL
+  // 3.5 makes none that ends before it begins.
   [[nodiscard]] Pair issue(const std::string& subject, int days = 2) const {
     const std::string stem = folder_.file(name_ + "-" + subject);
     openssl({"req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
@@ -138,7 +138,7 @@ TEST_CASE("daemon, commands and client library work with a client certificate") 
   CHECK(world.journal.order() == std::vector<std::string>{"1", "2"});
 }
 
-TEST_CASE("what is wrong with a certificate is said, by daemon and commands") {
+TEST_CASE("daemon and commands say what is wrong with a certificate") {
   const TemporaryFolder folder;
   const Authority authority{folder, "authority"};
   const Authority stranger{folder, "stranger"};
@@ -155,7 +155,7 @@ TEST_CASE("what is wrong with a certificate is said, by daemon and commands") {
   SUBCASE("a client certificate that has expired") {
     refused(authority.certificate(), authority.issue("old", 0), kRefused);
   }
-  SUBCASE("a server whose CA is not ours") {
+  SUBCASE("a server with an unknown CA") {
     refused(stranger.certificate(), own, "unable to get local issuer certificate; check ca_file");
   }
   SUBCASE("a server whose certificate has expired") {

@@ -1,5 +1,5 @@
-// What a listing costs Consul: it walks the tombstones of all that was deleted below the prefix in
-// the last quarter of an hour (core/listing.h paces its readings by that).
+// The cost of a listing to Consul: it walks the tombstones of all deletions below the prefix in the
+// last quarter of an hour (core/listing.h paces its readings by that).
 
 #include <algorithm>
 
@@ -24,7 +24,7 @@ std::int64_t usual_ns(Kv& kv, const std::string& query) {
   return times[20];
 }
 
-TEST_CASE("a listing costs Consul more the more was deleted below its prefix lately") {
+TEST_CASE("a listing costs Consul more after many deletions below its prefix") {
   const ConsulAgent consul;
   Kv kv{consul.address()};
   kv.put("much/", "");

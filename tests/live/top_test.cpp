@@ -17,7 +17,7 @@ namespace {
 class Terminal {
  public:
   Terminal(const World& world, const std::vector<std::string>& command)
-      // Each has its own: a server that was told to end may still take a new session.
+      // Each has its own: a server that was asked to end may still take a new session.
       : socket_(world.folder.file("tmux" + std::to_string(++count_))) {
     std::string line;
     for (const std::string& word : command) line += "'" + word + "' ";
@@ -139,7 +139,7 @@ TEST_CASE("top shows the processes of workers, the busy ones first") {
   CHECK(terminal.ends_after("q"));
 }
 
-TEST_CASE("top asks another daemon when that of this host is dead") {
+TEST_CASE("top asks another daemon when this host's daemon is dead") {
   if (!has_tmux()) return tell_skipped("no tmux (Debian's package of that name)");
   World world;
   std::vector<std::unique_ptr<LictorDaemon>> daemons;

@@ -1,5 +1,5 @@
-// A fleet of two versions serves the same queue: what an earlier version wrote is read, run and
-// kept. versions/*.json hold what a daemon of that version wrote.
+// A fleet of two versions serves the same queue: records of an earlier version are read, run and
+// kept. versions/*.json hold records that a daemon of that version wrote.
 
 #include <ctime>
 #include <filesystem>
@@ -30,7 +30,7 @@ TEST_CASE("commands and a new daemon understand what a daemon of an earlier vers
     for (const auto& [key, value] : old.at("keys").items()) {
       json record = value;
       if (record.contains("taskClaim")) record["taskClaim"]["session"] = session;
-      // Of a time beyond all backoffs a leader thinks that a clock was wrong.
+      // If a retry is due later than any backoff, a leader assumes that a clock was wrong.
       if (record.contains("taskRetryAt")) record["taskRetryAt"] = std::time(nullptr) + 3000;
       world.kv.put_json(queue + key, record);
     }
@@ -58,7 +58,7 @@ TEST_CASE("commands and a new daemon understand what a daemon of an earlier vers
     CHECK(document({"members"}).at("members").at(0).at("version") ==
           old.at("member").at("version"));
     CHECK(contains(lictor({"leader"}).out, "old leads, but was last seen"));
-    // It waits beside the old leader, and takes over what that gives up.
+    // The new daemon waits beside the old leader, and takes over the partitions that it gives up.
     DaemonSettings settings = world.settings("new", {{"history", true}});
     LictorDaemon daemon{settings};
     REQUIRE(eventually([&] { return world.stands_by(daemon); }));

@@ -1,4 +1,4 @@
-// Warm workers under a daemon and a Consul: nothing is lost, nothing overlaps, nothing is left
+// Warm workers under a daemon and a Consul: no task is lost, none overlaps, and no process is left
 // over.
 
 #include <signal.h>
@@ -97,7 +97,7 @@ DaemonSettings settings_of(const World& world, const std::string& node, const js
   return settings;
 }
 
-// Of the runs of `task`, by process: none was seen after the begin of one in a later process.
+// In the runs of `task`, by process: none was seen after the begin of one in a later process.
 bool runs_do_not_overlap(const World& world, const std::string& task) {
   std::map<pid_t, std::pair<std::int64_t, std::int64_t>> spans;
   for (const Note& note : notes_in(world)) {
@@ -135,7 +135,7 @@ TEST_CASE("two warm processes run many tasks; one that dies costs its task an at
           (i == 50 ? 2 : 1));
   }
   CHECK(pids_in(world).size() == 3);
-  // In order they stop: none of the processes is left.
+  // After an orderly stop none of the processes is left.
   CHECK(daemon.stop() == 0);
   for (const pid_t pid : pids_in(world)) CHECK_FALSE(is_alive(pid));
 }

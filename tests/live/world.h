@@ -45,12 +45,12 @@ class World {
   Journal journal;
   const std::string root;  ///< ends in '/'
 
-  /// Where daemons and commands reach Consul.
+  /// The port at which daemons and commands reach Consul.
   [[nodiscard]] int port() const { return newer_ ? newer_->port() : consul.port(); }
   [[nodiscard]] std::string address() const {
     return newer_ ? newer_->address() : consul.address();
   }
-  /// What the rules have refused; only with rules.
+  /// The requests that the rules refused; only with rules.
   [[nodiscard]] const NewerConsul& newer() const { return *newer_; }
 
   [[nodiscard]] std::string task_key(const std::string& id) const {
@@ -64,22 +64,22 @@ class World {
   }
   [[nodiscard]] std::string leader_key() const { return root + "default/leader"; }
 
-  /// A daemon whose every type is a job_recorder; `queue` is laid over its settings. `lock` is what
-  /// no two jobs may share, see job_recorder.cpp.
+  /// A daemon whose every type is a job_recorder; `queue` is laid over its settings. `lock`: the
+  /// lock that no two jobs may share, see job_recorder.cpp.
   [[nodiscard]] std::unique_ptr<LictorDaemon> daemon(const std::string& node,
                                                      const json& queue = {},
                                                      const std::string& lock = "queue");
-  /// The same, and it leads when this returns.
+  /// daemon(), which leads when this returns.
   [[nodiscard]] std::unique_ptr<LictorDaemon> leading_daemon(const std::string& node,
                                                              const json& queue = {},
                                                              const std::string& lock = "queue");
-  /// The same, and it could take over when this returns.
+  /// daemon(), which could take over when this returns.
   [[nodiscard]] std::unique_ptr<LictorDaemon> standby_daemon(const std::string& node,
                                                              const json& queue = {},
                                                              const std::string& lock = "queue");
   [[nodiscard]] DaemonSettings settings(const std::string& node, const json& queue = {},
                                         const std::string& lock = "queue") const;
-  /// The same, with an admin API, so that commands reach the daemon.
+  /// settings(), with an admin API, so that commands reach the daemon.
   [[nodiscard]] DaemonSettings settings_with_admin(const std::string& node,
                                                    const json& queue = {}) const;
 
@@ -88,22 +88,22 @@ class World {
   [[nodiscard]] std::size_t waiting() { return kv.list(root + "default/tasks/").size(); }
   [[nodiscard]] std::size_t dead() { return kv.list(root + "default/dead/").size(); }
   [[nodiscard]] bool all_done() { return waiting() == 0; }
-  /// The run of this attempt, when it has begun.
+  /// Waits for this attempt to begin, and returns its run.
   Run begun(const std::string& task, int attempt = 1) const;
   Run submit_begun(const std::string& id, long time, const json& para = {}) {
     submit(id, time, para);
     return begun(id);
   }
-  /// Returns when no task is left.
+  /// Submits a task, and returns when no task is left.
   void submit_done(const std::string& id, long time, const json& para = {});
-  /// The first run of the task, when it and its child have begun.
+  /// Waits for the task's first run and its child to begin, and returns the run.
   Run begun_with_child(const std::string& task) const;
 
   /// The node that holds the lock; empty when none does.
   [[nodiscard]] std::string leader();
   [[nodiscard]] std::string leader_session() { return kv.holder(leader_key()); }
   [[nodiscard]] bool leads(const LictorDaemon& daemon) { return leader() == daemon.node(); }
-  /// It has a session and could take over.
+  /// Whether the daemon has a session and could take over.
   [[nodiscard]] bool stands_by(const LictorDaemon& daemon);
 };
 
@@ -113,11 +113,11 @@ class World {
                                                     const std::string& consul);
 /// `lictor ...` to its end; reaches Consul as the world's daemons do.
 Output lictor(const World& world, const std::vector<std::string>& arguments);
-/// The same with the configuration of `daemon`.
+/// `lictor ...` with the configuration of `daemon`.
 Output lictor(const LictorDaemon& daemon, std::vector<std::string> arguments);
 /// Checks that `text` is in the output, which is shown if it is not.
 bool says(const Output& output, const std::string& text);
-/// Checks that it ended with this code and says all of this; what it says.
+/// Checks that the command ended with this code and says all of this; returns its text.
 std::string ends(const Output& output, int exit_code,
                  std::initializer_list<std::string> texts = {});
 

@@ -49,7 +49,7 @@ for file in src/manual/*.md; do
 done
 [ "$topics" -ge 11 ] || tell "expected 11 pages or more, found $topics"
 
-# A command is explained by its own help; what is neither is told so.
+# A command is explained by its own help; a word that is neither gets an error.
 [ "$("$lictor" help submit)" = "$("$lictor" submit --help)" ] || tell "lictor help submit is not submit --help"
 code=0
 said=$("$lictor" help concept 2>&1) || code=$?

@@ -49,7 +49,7 @@ if [ "${LICTOR_BOOT_WORK-}" = "" ]; then
   trap finish EXIT
   trap 'exit 143' TERM INT HUP
 
-  # systemd-nspawn makes groups beside that of its caller: here they are told from those of others.
+  # systemd-nspawn makes groups beside that of its caller: here they differ from those of others.
   # Read at once: the file changes with the first move.
   mapfile -t own </proc/self/cgroup
   for line in "${own[@]}"; do

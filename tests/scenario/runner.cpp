@@ -11,7 +11,7 @@
 //   put KEY RECORD          a producer writes a task, or what it takes for one
 //   advance DURATION
 //   job NODE KEY exits done|retry|permanent|unstarted [ERROR]
-//   stops take DURATION     how long a job needs to end when it is told to
+//   stops take DURATION     how long a job needs to end when it is stopped
 //   lose requests|replies NODE commit|all    the next one; "all": until heal
 //   heal
 //   crash NODE | stop NODE | step down

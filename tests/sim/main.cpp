@@ -108,18 +108,18 @@ Totals run_seeds(const Arguments& arguments) {
   return totals;
 }
 
-// Arrows that the core must have and that nothing here can walk.
+// Arrows that the core must have and that no run here can walk.
 bool has_no_way(TaskState from, TaskState to) {
   // Jobs that outlive the lease (tests/unit/core/partitions_test.cpp).
   if (from == TaskState::kRunning && to == TaskState::kForeign) return true;
   // A lock lost within the milliseconds of that read: too rare to be met (the same test).
   if (from == TaskState::kChecking && to == TaskState::kForeign) return true;
-  // Whatever was seen after our claim has another index than our claim.
+  // A version that was seen after our claim has another index than our claim.
   return from == TaskState::kChecking && to == TaskState::kClaimed;
 }
 
-// Every arrow of the state diagram (core/tasks/task_state.h) is walked, or is known to have no way
-// here.
+// Reports whether every arrow of the state diagram (core/tasks/task_state.h) is walked, or is known
+// to be out of reach here.
 bool report_arrows(const Arguments& arguments, const Totals& totals) {
   bool well = true;
   for (std::size_t i = 0; i < kTaskStates; ++i) {
@@ -149,7 +149,7 @@ bool report(const Arguments& arguments, const Totals& totals) {
     well = false;
   }
   if (well && totals.seeds >= kAllArrows) well = report_arrows(arguments, totals);
-  // Else the faults leave nothing to be checked.
+  // Otherwise the faults leave nothing to be checked.
   if (well && totals.seeds >= kEnoughSeeds &&
       (totals.jobs < 20 * totals.seeds || totals.effects < totals.seeds)) {
     std::cout << "too little happened\n";
@@ -158,7 +158,7 @@ bool report(const Arguments& arguments, const Totals& totals) {
   return well;
 }
 
-// Each fault is to be found by one of the seeds.
+// Each fault must be found by one of the seeds.
 bool find_faults(const Arguments& arguments) {
   bool all = true;
   for (const Named& named : kFaults) {

@@ -60,7 +60,7 @@ void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
   }
   if (const auto* fact = std::get_if<Fact>(&effect)) {
     if (fact->kind == Fact::Kind::kLeading) {
-      // What was shown of the partitions that it led already was shown before.
+      // Keys shown earlier in partitions that it already led still count as shown.
       Term won;
       won.number = ++term_count_;
       won.answers = term.answers;
@@ -92,7 +92,7 @@ void Oracle::on_effect(const Daemon& daemon, const Effect& effect) {
   }
 }
 
-// The warden would end them; but not all that runs has one.
+// The warden would end them; but not every running job has one.
 void Oracle::on_step(const Daemon& daemon) {
   if (daemon.queue) check_bounds(daemon);
   for (const auto& [id, job] : daemon.jobs) {
@@ -144,7 +144,7 @@ void Oracle::on_start(const Daemon& daemon, const StartJob& start) {
   ++history.starts;
 }
 
-// It has an executor, and no other task of its serialKey was begun: runs, or waits for its retry.
+// The task has an executor, and no other task of its serialKey has begun: runs, or awaits a retry.
 bool Oracle::may_be_claimed(const Daemon& daemon, const Task& task) const {
   if (daemon.options.policy_of(task.type) == nullptr) return false;
   if (task.serial_key.empty()) return true;
@@ -156,8 +156,8 @@ bool Oracle::may_be_claimed(const Daemon& daemon, const Task& task) const {
   return true;
 }
 
-// With concurrency 1 what a daemon gave back comes before what is behind it, whatever else fails:
-// but not what could not be claimed when the other was.
+// With concurrency 1 the tasks that a daemon gave back come before those behind them, whatever else
+// fails; except tasks that could not be claimed when the other was.
 std::set<std::string> Oracle::overtaken_by(const Daemon& daemon, const Task& task) const {
   std::set<std::string> overtaken;
   const bool one_by_one = daemon.options.concurrency == 1 && daemon.options.partitions == 1;
@@ -195,7 +195,7 @@ void Oracle::check_overtaken(const Daemon& daemon, const Task& task) {
   }
 }
 
-// Whoever leads a partition runs its jobs, and nobody else.
+// Only the leader of a partition runs its jobs.
 void Oracle::on_alone(const Daemon& starting, const StartJob& start) {
   const Task& task = *start.task;
   const std::string who = starting.name + " starts " + task.key;
@@ -242,7 +242,7 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
   }
   for (const Op& op : commit.ops) {
     if (term.acknowledged.contains(version_of(op))) {
-      // What an old listing shows is tried, and refused; what a job did is not done again.
+      // A write from an old listing is tried, and refused; a finished job is not done again.
       if (!stale_ || std::holds_alternative<FinishOp>(op)) {
         fail(daemon.name + (deletes(op) ? " ends " : " claims ") + version_of(op).first +
              " again, whose end was acknowledged");
@@ -253,7 +253,7 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
     const Owner self{&daemon, daemon.incarnation};
     if (restamp->stamp.taken && restamp->stamp.claim) {
       const bool is_new = claims_.emplace(restamp->stamp.claim->nonce, self).second;
-      // One sent again keeps its place.
+      // A claim sent again keeps its place.
       const bool is_first = term.tried.insert(restamp->key).second;
       const Task* claimed = cluster_.store.task(restamp->key);
       if (claimed != nullptr && is_new) excuse(daemon, *claimed);
@@ -261,7 +261,7 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
         check_order(daemon, *restamp);
       }
     }
-    // Who writes lives.
+    // The writer lives.
     const Task* stored = cluster_.store.task(restamp->key);
     if (stored == nullptr || stored->modify_index != restamp->index || !stored->stamp.claim) {
       continue;
@@ -270,8 +270,8 @@ void Oracle::on_commit(const Daemon& daemon, const Commit& commit) {
   }
 }
 
-// A task is taken over. Its owner counts as lost, but where it has given up the claim: then not, if
-// the leader could read so before it led.
+// A task is taken over. Its owner counts as lost, unless it has given up the claim and the leader
+// could read that before it led.
 void Oracle::check_owner(const Daemon& daemon, const Commit& commit, const RestampOp& op,
                          const Stamp& stored) {
   const std::string& nonce = stored.claim->nonce;
@@ -305,8 +305,8 @@ void Oracle::on_names(const Daemon& daemon, const TasksListed& names) {
   }
   term.answered_at = cluster_.now;
   if (names.consul_index < term.answered_index) {
-    // What an old answer does not show is not gone. But a key that it is the first to show was seen
-    // before those that only the next one shows.
+    // A key that an old answer does not show may still exist. But a key that it is the first to
+    // show was seen before those that only the next one shows.
     for (const std::string_view key : names.keys.in_order()) {
       term.shown.try_emplace(std::string{key}, Term::Shown{term.answers, names.consul_index});
     }
@@ -329,8 +329,8 @@ void Oracle::on_names(const Daemon& daemon, const TasksListed& names) {
 // before its predecessor of the same serialKey; with concurrency 1 before any. Tasks that wait for
 // a time of their own, or for an executor, hold up nothing.
 void Oracle::check_order(const Daemon& daemon, const RestampOp& claim) {
-  // Whether a name was used again, or its deletion is not shown yet, is known a little after an
-  // answer.
+  // A little after an answer the core knows whether a name was used again, or its deletion is not
+  // shown yet.
   constexpr Duration kDoubted = 10s;
   const Term& term = terms_[&daemon];
   const auto order_of = [](const Task& task) {
@@ -357,9 +357,9 @@ void Oracle::check_order(const Daemon& daemon, const RestampOp& claim) {
     if (ended != term.ended.end() && cluster_.now < ended->second + kDoubted) continue;
     const Task* other = cluster_.store.task(key);
     if (other == nullptr || !first_answer(*other)) continue;
-    // Its key had another task, whose dead letter is in doubt, or refused again and again.
+    // Its key had another task, whose dead letter is in doubt, or is refused again and again.
     if (daemon.queue->state_text(key) == "burying") continue;
-    // One of another serialKey may wait behind a failed task of it.
+    // A task of another serialKey may wait behind a failed task of it.
     const bool has_order =
         other->serial_key == task.serial_key || (one_by_one && other->serial_key.empty());
     if (!has_order || other->expire_at || order_of(*other) >= order_of(task)) continue;
@@ -372,7 +372,7 @@ void Oracle::check_order(const Daemon& daemon, const RestampOp& claim) {
   }
 }
 
-// Lists of names take a tenth of Consul's time at most, whoever writes, and a burst.
+// Lists of names take a tenth of Consul's time at most, whoever writes, plus a burst.
 void Oracle::check_pace(const Daemon& daemon, const TasksListed& names) {
   constexpr Duration kBurst = 1s;
   const Duration cost = 200us + 400ns * static_cast<std::int64_t>(names.keys.size());
@@ -382,7 +382,7 @@ void Oracle::check_pace(const Daemon& daemon, const TasksListed& names) {
   if (spent.paid > cluster_.now + kBurst) fail(daemon.name + " lists the names too often");
 }
 
-// What is asked with ?consistent is what there is at this moment.
+// A read with ?consistent must show the present state.
 void Oracle::check_read(const Daemon& daemon, const Effect& effect, const Event& reply) {
   const auto& store = cluster_.store;
   if (const auto* read = std::get_if<LeaderRead>(&reply)) {
@@ -436,7 +436,7 @@ void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& 
       returned_.erase(restamp->key);
     }
     if (!restamp->stamp.taken && restamp->stamp.retry_at) {
-      // What was claimed ahead and is given back keeps its time, and has not failed again.
+      // A task that was claimed ahead and is given back keeps its time, and has not failed again.
       std::uint32_t& failures = history(*restamp->record).failures;
       if (restamp->stamp.attempt > failures + restamp->stamp.lost) ++failures;
     }
@@ -461,11 +461,11 @@ void Oracle::check_rate(const Daemon& daemon, const RestampOp& claim) {
   full_at_ = claim.rate->full_at;
 }
 
-// A partition that the transaction writes for, and whose lock its session does not hold.
+// Names a partition that the transaction writes for, and whose lock its session does not hold.
 std::string Oracle::unfenced(const Commit& commit) const {
   const std::uint32_t count = commit.partition_count;
   if (count != cluster_.store.partitions()) {
-    // Where there was no number, nothing fences off the one that a stranger writes.
+    // Without a number, nothing fences off one that another client writes.
     const bool had_none = count == 1 && commit.count_index == 0;
     if (had_none && cluster_.store.session_of({}) == commit.session) return {};
     return "another number of partitions";
@@ -486,7 +486,7 @@ std::string Oracle::unfenced(const Commit& commit) const {
   return {};
 }
 
-// What is not lictor's is as it was.
+// The fields that are not lictor's must be unchanged.
 void Oracle::check_restamp(const Daemon& daemon, const RestampOp& op) {
   const std::string what = daemon.name + " rewrites " + op.key + " without ";
   const Task* task = cluster_.store.task(op.key);
@@ -515,7 +515,7 @@ void Oracle::check_bounds(const Daemon& daemon) {
   bound(held.writes, held.claimed + held.unacked + keys + limits::kMostOperations, " writes");
 }
 
-// Dead letters only when due, and never of what is not there.
+// Checks that dead letters come only when due, and never from a missing task.
 void Oracle::on_buried(const BuryOp& op) {
   const auto it = records_.find(origin(*op.record));
   if (it == records_.end()) {
@@ -539,7 +539,7 @@ void Oracle::on_buried(const BuryOp& op) {
   }
 }
 
-// One refusal tells how many operations a transaction holds. What was under way with it may be
+// One refusal shows how many operations a transaction holds. Transactions under way with it may be
 // refused as well.
 void Oracle::check_learnt(const Daemon& daemon, const Event& reply) {
   constexpr std::size_t kUnderWay = 25;
@@ -561,7 +561,7 @@ void Oracle::check_learnt(const Daemon& daemon, const Event& reply) {
 void Oracle::on_delivered(const Daemon& daemon, const Effect& effect, const Event& reply,
                           Instant sent) {
   check_learnt(daemon, reply);
-  // All its locks hang on one session.
+  // All its locks depend on one session.
   const auto proves = [&] {
     Instant& proof = proofs_.try_emplace(&daemon, Instant::min()).first->second;
     proof = std::max(proof, sent);
@@ -593,7 +593,7 @@ void Oracle::on_job_end(const Daemon& daemon, const Job& job, JobEnding how) {
   const bool by_itself = job.ends <= job.dies;
   if (!daemon.queue && !by_itself) ++history.crashed;
   if (how == JobEnding::kNotStarted) --history.starts;
-  // A condition of its writes may not hold, or it was told to stop: then it may run again.
+  // A condition of its writes may not hold, or it was asked to stop: then it may run again.
   const bool conditional = std::any_of(job.plan.writes.begin(), job.plan.writes.end(),
                                        [](const KvWrite& write) { return write.cas.has_value(); });
   if (how == JobEnding::kDone && daemon.queue && !conditional && !job.told_to_stop) {
@@ -601,7 +601,7 @@ void Oracle::on_job_end(const Daemon& daemon, const Job& job, JobEnding how) {
   }
 }
 
-// A task that a job wrote with its finish is to end like any other.
+// A task that a job wrote with its finish must end like any other.
 void Oracle::on_written(const FinishOp& op) {
   for (const KvWrite& write : op.writes) {
     if (!write.key.starts_with(kTasks)) continue;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What must never happen, checked while it would happen. The oracle knows what the store did, what
-// each daemon heard and what jobs ran; it asks the cores nothing.
+// Checks for events that must never happen, at the time when they would happen. The oracle knows
+// what the store did, what each daemon heard and what jobs ran; it asks the cores nothing.
 
 #include <cstdint>
 #include <map>
@@ -14,12 +14,12 @@
 
 namespace lictor::core::test {
 
-/// What its producer called it, whatever a stranger wrote beside ("record 12+40").
+/// The producer's name of the record, whatever another client wrote beside ("record 12+40").
 [[nodiscard]] inline std::string origin(const std::string& record) {
   return record.substr(0, record.find('+'));
 }
 
-/// Claimed, and not ended yet.
+/// The most tasks that are claimed and not ended yet.
 [[nodiscard]] inline std::size_t most_claimed(const QueueOptions& options) {
   const bool adaptive = AdaptivePrefetch{options}.enabled();
   return options.concurrency + (adaptive ? AdaptivePrefetch::most(options) : options.prefetch);
@@ -32,26 +32,26 @@ class Oracle {
   Oracle(const Oracle&) = delete;
   Oracle& operator=(const Oracle&) = delete;
 
-  /// A producer wrote this record; it is to end, unless withdraw() says otherwise.
+  /// A producer wrote this record; it must end, unless withdraw() says otherwise.
   void produced(const Task& task);
-  /// A stranger's hand removed or replaced it.
+  /// Another client removed or replaced the record.
   void withdrawn(const std::string& record) { written_.erase(origin(record)); }
-  /// A stranger wrote beside lictor's fields; it is `record` now.
+  /// Another client wrote beside lictor's fields; the record is `record` now.
   void touched(const std::string& key, const std::string& record) {
     latest_[key] = record;
     touched_.insert(key);
   }
   /// The control key says so now.
   void control(bool paused);
-  /// From now on all claims are within this rate, whoever leads; nothing: no rate is looked at. For
-  /// runs in which all clocks are right.
+  /// From now on all claims must be within this rate, whoever leads; std::nullopt: no rate is
+  /// checked. For runs in which all clocks are right.
   void watch_rate(const std::optional<Rate>& rate) { rate_ = rate; }
-  /// Listings may show what is older than what was acknowledged.
+  /// Listings may be older than acknowledged writes.
   void allow_stale() { stale_ = true; }
 
-  /// What the whole of a run must satisfy, at any moment.
+  /// Checks the whole of a run; holds at any moment.
   void check_books();
-  /// That nothing was lost; once everything has ended.
+  /// Checks that nothing was lost, once everything has ended.
   void check_nothing_lost();
 
   [[nodiscard]] std::size_t starts() const { return starts_; }
@@ -72,7 +72,7 @@ class Oracle {
     std::uint64_t term = 0;
     std::uint64_t index = 0;
   };
-  /// Since the daemon won the last of its partitions.
+  /// The state since the daemon won the last of its partitions.
   struct Term {
     std::uint64_t number = 0;
     std::set<std::pair<std::string, std::uint64_t>> acknowledged;  // deletes, by key and index
@@ -93,7 +93,7 @@ class Oracle {
     std::map<std::string, Instant> ended;
     Instant answered_at{};
   };
-  /// What Consul has spent on lists of names for a daemon, ten times over, as a time.
+  /// Consul's time for a daemon's lists of names, times ten.
   struct Spent {
     std::uint64_t incarnation = 0;
     Instant paid{};
@@ -139,15 +139,15 @@ class Oracle {
   Instant paused_since_ = Instant::max();
   std::map<std::string, History> records_;  // by the producer's bytes
   std::set<std::string> written_;
-  std::map<std::string, std::string> latest_;  // by key: as producers and strangers wrote it
-  std::set<std::string> touched_;  // keys that strangers rewrote: what is new has no place yet
+  std::map<std::string, std::string> latest_;  // by key: as producers and other clients wrote it
+  std::set<std::string> touched_;  // keys that other clients rewrote: a new one has no place yet
   std::map<const Daemon*, Term> terms_;
   std::map<std::string, Returned> returned_;  // by key
   std::map<const Daemon*, Spent> spent_;
   std::map<std::pair<const Daemon*, std::uint32_t>, Instant> led_since_;  // by partition
   std::map<const Daemon*, Instant> proofs_;  // when the last proof that it heard was sent
   std::map<std::string, Task> tasks_;        // by key: as last produced
-  // Who claimed under a nonce, and in which incarnation.
+  // The claimant under a nonce, and its incarnation.
   using Owner = std::pair<const Daemon*, std::uint64_t>;
   std::map<std::string, Owner> claims_;
   std::map<std::pair<const Daemon*, std::uint64_t>, std::size_t> too_many_;  // by incarnation

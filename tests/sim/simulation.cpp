@@ -56,7 +56,7 @@ Duration Simulation::between(Duration least, Duration most) {
 Simulation::Simulation(std::uint64_t seed, bool trace)
     : seed_(seed), random_(seed), cluster_(seed), oracle_(cluster_) {
   cluster_.trace = trace;
-  cluster_.exclusive = false;  // the oracle looks itself
+  cluster_.exclusive = false;  // the oracle checks that itself
   cluster_.divides = true;
   cluster_.stop_at_violation = true;
   draw_mix();
@@ -68,7 +68,7 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
     // Their number is changed under as many checks as any real Consul takes.
     std::size_t& operations = cluster_.store.most_operations;
     if (many) operations = std::max(operations, limits::kLeastOperations);
-    // Else the daemons divide the queue themselves.
+    // Otherwise the daemons change the number of partitions themselves.
     if (many || Random{~seed + 2}.next() % 2 == 0) {
       static_cast<void>(cluster_.store.make_partitions(options_.partitions));
     }
@@ -93,7 +93,7 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
   const bool drifts = chance(0.5);
   const int daemons = chance(0.5) ? 2 : 3;
   QueueOptions first = options_;
-  // Some hosts first serve it as one, and are then told otherwise.
+  // Some hosts first serve it as one partition, and then learn another number.
   const bool is_made = options_.partitions == 1 || cluster_.store.partitions() != 1;
   if (!is_made && Random{~seed + 3}.next() % 3 != 0) first.partitions = 1;
   for (int i = 0; i < daemons; ++i) {
@@ -103,19 +103,19 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
   }
 }
 
-// Each seed its own mix: what never comes together with everything else at once would stay unseen
-// if all runs had all faults.
+// Each seed has its own mix: if all runs had all faults, a fault that needs the absence of others
+// would stay unseen.
 void Simulation::draw_mix() {
   for (std::size_t i = 0; i < static_cast<std::size_t>(Misfortune::kOverwriteCount); ++i) {
     mix_[i] = chance(0.6) ? kLikely[i] * 2 * random_.fraction() : 0.0;
   }
-  // The one hole in the lock: where it is used nothing else is seen for a while.
+  // The one hole in the lock: after its use nothing else is checked for a while.
   if (!chance(0.3)) mix(Misfortune::kDeleteLeader) = 0;
   if (Random{seed_ + 79}.next() % 4 != 0) mix(Misfortune::kDeleteAll) = 0;
   // Drawn apart, so that the other seeds are as they were.
   overwrites_count_ = Random{seed_ + 80}.next() % 2 == 0;
   mix(Misfortune::kOverwriteCount) = kLikely.back();
-  rated_ = Random{seed_ + 78}.next() % 8 == 0;  // likewise
+  rated_ = Random{seed_ + 78}.next() % 8 == 0;  // drawn apart, too
   if (rated_) {
     for (const Misfortune m : {Misfortune::kClockStep, Misfortune::kClockDays,
                                Misfortune::kStandStill, Misfortune::kDeleteAll}) {
@@ -130,7 +130,7 @@ void Simulation::draw_mix() {
   if (large_ && chance(0.5)) cluster_.store.most_bytes = 3'000 + random_.next() % 6'000;
 }
 
-// Of a generator of its own, so that the other seeds are as they were.
+// Drawn from a generator of its own, so that the other seeds are as they were.
 void Simulation::draw_link() {
   Random random{seed_ + 77};
   crowded_ = random.fraction() < 0.02;
@@ -150,7 +150,7 @@ std::string Simulation::draw_record() {
   return bytes;
 }
 
-// All of them for a day after the simulation.
+// Makes all of them due in the day after the simulation.
 void Simulation::produce_crowd(std::size_t count, Duration interval) {
   for (std::size_t i = 0; i < count && !failed(); ++i) {
     Task& task = make("crowd" + std::to_string(random_.next()));
@@ -188,7 +188,7 @@ QueueOptions Simulation::draw_options() {
   options.margin = 500ms;
   options.standoff = between(1s, 8s);
   options.drain_timeout = between(1s, 10s);
-  // Else what was unlucky ends as a dead letter, rightly, and little is left to be checked.
+  // Otherwise unlucky tasks end as dead letters, rightly, and little is left to be checked.
   options.max_losses = chance(0.3) ? 3 : 1'000;
   options.any_type->max_attempts = 1'000;
   options.any_type->backoff.max = 3s;
@@ -231,7 +231,7 @@ JobPlan Simulation::plan(const Task& task) {
   return plan;
 }
 
-// A task that a job writes: a new one, or in the place of one that may be under way.
+// A task that a job writes: a new one, or one that replaces a task that may be under way.
 KvWrite Simulation::follower() {
   const bool is_new = options_.partitions > 1 || chance(0.5);
   Task task;
@@ -243,7 +243,7 @@ KvWrite Simulation::follower() {
   return {task.key, cluster_.store.value_of(task), false, {}};
 }
 
-// It dies before it asks Consul for anything, or after each of the things it asks.
+// The warden dies before it asks Consul for anything, or after each of its requests.
 Warden Simulation::warden() {
   Warden warden{100, {}};
   if (phase_ != Phase::kFaults) return warden;
@@ -329,7 +329,7 @@ void Simulation::misfortune_of_daemon(Daemon& daemon) {
   }
 }
 
-// Without all of its executors it runs "once" and "brittle" alone.
+// Without all of its executors the daemon runs "once" and "brittle" alone.
 void Simulation::reload(Daemon& daemon, bool all_executors) {
   daemon.options.any_type = all_executors ? options_.any_type : std::nullopt;
   const bool limited = all_executors && options_.any_type->concurrency != 0;
@@ -370,7 +370,7 @@ void Simulation::strangers() {
   if (strikes(Misfortune::kOverwriteLeader)) cluster_.store.overwrite_leader_key();
   if (strikes(Misfortune::kDeleteLeader)) {
     cluster_.store.remove_leader_key();
-    // Two may lead from the last proof before it until what would be the end of the lock-delay.
+    // Two may lead from the last proof before the deletion until the lock-delay would have ended.
     cluster_.unguarded_until = cluster_.now + options_.lock_delay;
   }
   if (strikes(Misfortune::kDeleteAll)) delete_all();
@@ -379,14 +379,14 @@ void Simulation::strangers() {
     cluster_.resize(1 + static_cast<std::uint32_t>(random_.next() % 4));
   }
   const bool divides = options_.partitions > 1 && overwrites_count_;
-  // The leaders of before go on until they notice, and nobody leads beside them.
+  // The earlier leaders go on until they notice, and nobody leads beside them.
   if (divides && strikes(Misfortune::kOverwriteCount)) {
     const std::uint32_t count = 1 + static_cast<std::uint32_t>(random_.next() % 5);
     static_cast<void>(cluster_.store.make_partitions(count));
   }
 }
 
-// All keys of the queue, as by "consul kv delete -recurse".
+// Deletes all keys of the queue, as "consul kv delete -recurse" does.
 void Simulation::delete_all() {
   for (const std::string& key : cluster_.store.task_keys()) withdraw(key);
   cluster_.store.remove_all();
@@ -399,7 +399,7 @@ void Simulation::touch() {
   if (keys.empty()) return;
   const std::string& key = keys[random_.next() % keys.size()];
   const Task* task = cluster_.store.task(key);
-  // A rewrite adds its bytes to those that are there, and all of it must come within the time-out.
+  // A rewrite adds its bytes to the record, and all of it must come within the time-out.
   if (task == nullptr || task->record->size() > 10'000) return;
   const std::string record = origin(*task->record) + '+' + std::to_string(++serial_);
   cluster_.store.touch(key, record);
@@ -410,7 +410,7 @@ void Simulation::withdraw(const std::string& key) {
   if (const Task* old = cluster_.store.task(key)) oracle_.withdrawn(*old->record);
 }
 
-// By a producer who takes it back.
+// A producer takes the task back.
 void Simulation::remove(const std::string& key) {
   withdraw(key);
   cluster_.store.remove(key);
@@ -452,7 +452,7 @@ void Simulation::produce() {
   if (chance(0.2)) task.execute_at = cluster_.wall() + std::chrono::seconds{random_.next() % 20};
   if (chance(0.1)) task.expire_at = cluster_.wall() + std::chrono::seconds{random_.next() % 20};
   if (chance(0.3)) task.serial_key = "db" + std::to_string(random_.next() % 3);
-  // With another serialKey it may move to another partition while the version before still runs.
+  // With another serialKey it may move to another partition while its old version still runs.
   if (options_.partitions > 1) {
     task.serial_key = number.size() == 1 ? "db" + std::to_string(number.back() % 3) : "";
   }
@@ -524,10 +524,10 @@ void Simulation::heal() {
   }
 }
 
-// Known to the leader all together, and let go at once: what starts must start in order.
+// The leader learns all of them, and lets them go at once: they must start in order.
 void Simulation::try_order() {
   phase_ = Phase::kOrder;
-  // What was late may still land; and who was told to go has come back.
+  // Late writes may still land; and daemons that were stopped have come back.
   cluster_.run_for(70s);
   cluster_.run_until([&] { return cluster_.leader() != nullptr; }, 60s);
   control(true, "");
@@ -538,7 +538,7 @@ void Simulation::try_order() {
     if (cluster_.store.has(task.key)) continue;
     task.record = std::make_shared<const std::string>("record " + std::to_string(++serial_));
     // Far from the present on either side, whatever the leader's clock reads: a task without a time
-    // has that at which it is first seen.
+    // has the time at which it is first seen.
     const std::chrono::seconds away{86'400 + random_.next() % 100};
     if (chance(0.7)) task.task_time = cluster_.wall() + (chance(0.7) ? -away : away);
     if (chance(0.4)) task.serial_key = "db" + std::to_string(random_.next() % 2);
@@ -574,7 +574,7 @@ void Simulation::try_order() {
   }
 }
 
-// Jobs that hang: no more is claimed than may be, and a withdrawn task's job is stopped.
+// Jobs that hang: no more is claimed than allowed, and a withdrawn task's job is stopped.
 void Simulation::try_limits() {
   phase_ = Phase::kHang;
   for (int i = 0; i < 10; ++i) {
@@ -604,12 +604,12 @@ void Simulation::try_limits() {
   if (cluster_.running() != 0) fail("a job of a withdrawn task runs on");
 }
 
-// A producer takes the name of a task whose finish is not acknowledged yet; nothing else happens
-// that would make anybody look.
+// A producer takes the name of a task whose finish is not acknowledged yet; no other event would
+// make a daemon read it.
 void Simulation::try_anew() {
   phase_ = Phase::kAnew;
-  // The number may have changed to one of whose locks some were lost when it was last in use: they
-  // are waited for again.
+  // The number may have changed back to one of whose locks some were lost in its last use: the
+  // daemons wait for them again.
   const auto all_led = [&] {
     for (std::uint32_t i = 0; i < cluster_.store.partitions(); ++i) {
       if (cluster_.leader(i) == nullptr) return false;
@@ -627,7 +627,7 @@ void Simulation::try_anew() {
   }
 }
 
-// A producer writes as fast as it can what is for later: the lists of names keep their pace.
+// A producer writes distant tasks as fast as it can: the lists of names keep their pace.
 void Simulation::try_pace() {
   phase_ = Phase::kRest;
   if (!crowded_) return;

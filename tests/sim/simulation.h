@@ -20,7 +20,7 @@
 
 namespace lictor::core::test {
 
-// All that goes wrong: by name, how likely where a run has it at all, for each request or each
+// All misfortunes: name, and probability in a run that has it at all, for each request or each
 // moment.
 #define LICTOR_MISFORTUNES(X)                                     \
   X(LoseRequest, "requests lost", 0.05)                           \
@@ -80,13 +80,13 @@ class Simulation {
  public:
   explicit Simulation(std::uint64_t seed, bool trace = false);
 
-  /// The first thing that went wrong; empty: nothing did.
+  /// The first fault found; empty: none.
   std::string run();
 
   [[nodiscard]] const Oracle& oracle() const { return oracle_; }
   /// The steps between task states that were taken.
   [[nodiscard]] TaskTable::Walked walked() const { return cluster_.walked(); }
-  /// How often each misfortune came to pass.
+  /// How often each misfortune happened.
   [[nodiscard]] std::array<std::size_t, kMisfortunes> misfortunes() const;
 
  private:
@@ -117,7 +117,7 @@ class Simulation {
 
   [[nodiscard]] bool chance(double p) { return random_.fraction() < p; }
   [[nodiscard]] double& mix(Misfortune m) { return mix_[static_cast<std::size_t>(m)]; }
-  /// Whether it comes to pass now; counted.
+  /// Whether the misfortune happens now; counted.
   [[nodiscard]] bool strikes(Misfortune m);
   [[nodiscard]] Tampering tampering();
   void misfortune_of_daemon(Daemon& daemon);
@@ -137,7 +137,7 @@ class Simulation {
   Cluster cluster_;
   Oracle oracle_;
   QueueOptions options_;
-  std::array<double, kMisfortunes> mix_{};  // how likely what is, in this run
+  std::array<double, kMisfortunes> mix_{};  // the probabilities in this run
   std::array<std::size_t, kMisfortunes> struck_{};
   std::string prefix_ = "t";        // of the tasks' ids
   bool large_ = false;              // few records fit into a transaction, and some not at all

@@ -27,11 +27,11 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-// What a decision and its write in Consul may lie apart, retries included.
+// The longest time between a decision and its write in Consul, retries included.
 constexpr seconds kWriteTakes{20};
 // A leader sees a new schedule within this, and makes a tick that is due.
 constexpr seconds kSeesWithin{30};
-// That of the configuration.
+// The configuration's schedule.
 constexpr const char* kConfigured = "configured";
 constexpr seconds kClocksDiffer{10};  // at most by half of it
 
@@ -61,9 +61,9 @@ class TickSimulation {
     std::optional<Tick> last;  // what was decided up to it; nothing: not seen by a leader yet
     std::string task;          // the last one's key
     Instant task_gone = Instant::min();
-    // Of the leader when it was rewritten without lastTick: another does not know what that was.
+    // The leader when it was rewritten without lastTick: another one does not know that lastTick.
     std::optional<std::string> rewritten_under;
-    // When a user ended its pause, and the leader then: another does not know of the pause.
+    // The end of its pause by a user, and the leader then: another one does not know of the pause.
     std::optional<Tick> resumed;
     std::string resumed_under;
   };
@@ -137,7 +137,7 @@ void TickSimulation::configure(Daemon& daemon) {
   cluster_.tell(daemon, Reconfigured{std::make_shared<const QueueOptions>(daemon.options)});
 }
 
-// As a user does; without lastTick as by a file that is written again and again.
+// Writes as a user does; without lastTick as from a file that is written again and again.
 void TickSimulation::put(const std::string& name, bool paused, bool with_last) {
   Watched& watched = schedules_.at(name);
   Definition next = *watched.definition;
@@ -156,7 +156,7 @@ void TickSimulation::put(const std::string& name, bool paused, bool with_last) {
   cluster_.store.write("schedules/" + name, record.dump());
 }
 
-// A write of the leader's was applied: what it says of the ticks since the last one must be right.
+// A write of the leader was applied: its account of the ticks since the last one must be right.
 void TickSimulation::check(const Daemon& sender, const ScheduleOp& op) {
   Watched& watched = schedules_.at(op.name);
   const auto& rule = watched.definition->schedule;
@@ -192,7 +192,7 @@ void TickSimulation::check(const Daemon& sender, const ScheduleOp& op) {
   } else if (watched.last) {
     const std::uint64_t ticks = rule.count(*watched.last, op.last) - (op.makes_task ? 1 : 0);
     skipped_ += ticks;
-    // All of them at first, and of very many the newest.
+    // At first it checks all of them, and of very many the newest.
     for (const Tick tick :
          rule.newest(*watched.last, op.makes_task ? op.last - seconds{1} : op.last, 200)) {
       if (trusts_clock) check_skipped(what, watched, tick, clock);
@@ -203,7 +203,7 @@ void TickSimulation::check(const Daemon& sender, const ScheduleOp& op) {
   if (op.makes_task) watched.task = std::string{kTasks} + what;
 }
 
-// `tick` makes no task: for one of the reasons that there are.
+// Checks that `tick` makes no task for one of the allowed reasons.
 void TickSimulation::check_skipped(const std::string& what, const Watched& watched, Tick tick,
                                    Tick clock) {
   const Definition& definition = *watched.definition;
@@ -224,7 +224,7 @@ void TickSimulation::check_skipped(const std::string& what, const Watched& watch
   if (!right) fail(text + ", although it is to be made up for");
 }
 
-// While all is well, nothing that is due is left.
+// While all is well, no due tick is left.
 void TickSimulation::check_up_to_date() {
   const Tick now = floor<seconds>(Cluster::wall_at(cluster_.now));
   for (const auto& [name, watched] : schedules_) {
@@ -243,7 +243,7 @@ void TickSimulation::check_up_to_date() {
   }
 }
 
-// Ten changes of leader a day, by whatever ends a term; and the rest.
+// Ten changes of leader a day, by all that can end a term; and the other troubles.
 void TickSimulation::trouble() {
   constexpr Duration kPause = 1min;
   const auto& daemons = cluster_.daemons();
@@ -305,7 +305,7 @@ std::string TickSimulation::run() {
   cluster_.on_served = [this](const Daemon& daemon, const Effect& effect, const Event&) {
     const auto* commit = std::get_if<Commit>(&effect);
     if (commit == nullptr || !cluster_.store.applied()) return;
-    // What ended in the same transaction was there when the ticks were decided.
+    // A task that ended in the same transaction existed when the ticks were decided.
     for (const Op& op : commit->ops) {
       const auto* finish = std::get_if<FinishOp>(&op);
       for (auto& [name, watched] : schedules_) {

@@ -6,7 +6,7 @@
 
 namespace lictor {
 
-/// The error of what must have failed.
+/// The error of a result that must have failed.
 template <class T>
 Error refusal_of(const Result<T>& result) {
   REQUIRE_FALSE(result);

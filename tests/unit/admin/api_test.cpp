@@ -1,4 +1,4 @@
-// The read API and the changes, over the model of Consul, held against the OpenAPI description.
+// The read API and the changes, over the model of Consul, checked against the OpenAPI description.
 
 #include <algorithm>
 #include <set>
@@ -12,8 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-// Why `value` does not fit the schema; empty: it does. Knows what openapi.json uses of JSON Schema.
-// `open`: the schema is a part of an allOf, so that others describe the rest.
+// Why `value` does not fit the schema; empty: it does. Knows the parts of JSON Schema that
+// openapi.json uses. `open`: the schema is a part of an allOf, so that others describe the rest.
 std::string misfit(const json& document, const json& schema, const json& value, bool open = false) {
   if (schema.contains("$ref")) {
     const std::string name = schema["$ref"];
@@ -142,7 +142,7 @@ TEST_CASE("pages follow each other without a gap, also when the last task shown 
   CHECK(ids_of(next) == std::vector<std::string>{"task-14", "task-15"});
 }
 
-TEST_CASE("dead letters are grouped by what they failed of, the newest first in the list") {
+TEST_CASE("dead letters are grouped by their error, the newest first in the list") {
   Scene scene;
   for (int i = 0; i < 3; ++i) {
     scene.letter("a" + std::to_string(i), "Mail", "exit status 1",
@@ -165,7 +165,7 @@ TEST_CASE("dead letters are grouped by what they failed of, the newest first in 
   CHECK(scene.read("/v1/dead?queue=q&error=timed%20out")["found"] == 1);
 }
 
-TEST_CASE("tasks that wait for another attempt are grouped by what they failed of") {
+TEST_CASE("tasks that wait for another attempt are grouped by their error") {
   Scene scene;
   for (const char* id : {"a", "b"}) {
     scene.task(id, R"({"taskType":"Mail","taskAttempt":1,"taskRetryAt":"2999-01-01T00:00:00Z",)"
@@ -187,7 +187,7 @@ TEST_CASE("a list is read again after a change, and not for every look") {
   CHECK(scene.consul.asked() == asked);
 }
 
-TEST_CASE("a wrong question is told what was expected") {
+TEST_CASE("the answer to a wrong question says what was expected") {
   Scene scene;
   const auto wrong = [&](const std::string& target, int status, const std::string& part) {
     const Response response = scene.get(target);
@@ -213,7 +213,7 @@ TEST_CASE("a task is submitted, cancelled, and an unknown one is not found") {
   CHECK(scene.post("/v1/tasks?queue=q", "no json").status == 400);
   const Response cancelled = scene.post("/v1/tasks/a%2F1/cancel?queue=q");
   CHECK(cancelled.status == 200);
-  // Over the loopback a change takes no token, so its answer must not tell what the task holds.
+  // Over the loopback a change takes no token, so its answer must not show the task's content.
   CHECK_FALSE(contains(cancelled.body, "taskPara"));
   CHECK(scene.post("/v1/tasks/a%2F1/cancel?queue=q").status == 404);
 }
@@ -248,7 +248,7 @@ TEST_CASE("a queue is paused and resumed, and its page says by whom") {
   CHECK(scene.post("/v1/step-down?queue=q").status == 202);
 }
 
-TEST_CASE("what is wrong is said, with the way out") {
+TEST_CASE("findings say what is wrong and what to do") {
   Scene scene;
   QueueStatus& known = scene.backend.known->queues[0];
   CHECK(scene.findings() == "1 task of a type that a has no executor for\n");
@@ -303,7 +303,7 @@ TEST_CASE("what is wrong is said, with the way out") {
   CHECK_FALSE(contains(scene.findings(), "nobody leads"));
 }
 
-TEST_CASE("a follower shows what the leader tells, or why it cannot") {
+TEST_CASE("a follower shows the leader's figures, or why it cannot") {
   Scene scene;
   scene.backend.known->queues[0].role = QueueStatus::Role::kFollowing;
   json queue = scene.queue();
@@ -324,20 +324,20 @@ TEST_CASE("a follower shows what the leader tells, or why it cannot") {
   }
   answers[0].body = std::string(100'000, '[');
   CHECK(scene.queue()["status"].is_null());
-  // Asked by another member it asks nobody.
+  // A request from another member makes it ask nobody.
   scene.backend.asked.clear();
   CHECK(scene.read("/v1/queues?relayed=1&queue=q")["queues"][0].is_null());
   CHECK(scene.backend.asked.empty());
 }
 
-TEST_CASE("the output of a task is asked of the member that ran it") {
+TEST_CASE("the output of a task comes from the member that ran it") {
   Scene scene;
   scene.backend.member_answers = "its output";
   CHECK(scene.get("/v1/logs?queue=q&id=x&node=b&attempt=2&offset=7").body == "its output");
   CHECK(scene.backend.asked == "b /v1/logs?queue=q&id=x&attempt=2&offset=7");
 }
 
-TEST_CASE("once a token is set, everything takes it but health, metrics and the page's files") {
+TEST_CASE("a token guards everything except health, metrics and the page's files") {
   Scene scene;
   scene.token = "secret";
   const auto status = [&](const std::string& target, const std::string& authorization,

@@ -8,7 +8,7 @@
 
 namespace lictor::admin {
 
-/// A daemon that says what the test wants.
+/// A daemon whose answers the test sets.
 class FakeBackend : public Backend {
  public:
   std::optional<Status> status() override { return known; }

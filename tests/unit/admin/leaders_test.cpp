@@ -1,4 +1,4 @@
-// A queue with several leaders: what they tell as one, and what is wrong with it.
+// A queue with several leaders: their merged status, and the findings about it.
 
 #include <chrono>
 
@@ -14,8 +14,8 @@ using nlohmann::ordered_json;
 std::string answer_of(const json& status) { return json{{"queues", {status}}}.dump(); }
 
 // A queue of four partitions: "a" leads 0 and 3, "b" leads 1, nobody leads 2.
-struct DividedScene : Scene {
-  DividedScene() {
+struct PartitionedScene : Scene {
+  PartitionedScene() {
     auto& own = backend.known->queues[0];
     own.partitions = 4;
     own.leads = {0, 3};
@@ -42,7 +42,7 @@ struct DividedScene : Scene {
 
 }  // namespace
 
-TEST_CASE("the status of several leaders is made one") {
+TEST_CASE("the status of several leaders is merged") {
   const auto merge = [](const char* a, const char* b) {
     return json(cluster::merged({{"a", ordered_json::parse(a)}, {"b", ordered_json::parse(b)}}));
   };
@@ -67,7 +67,7 @@ TEST_CASE("the status of several leaders is made one") {
                 "activity": {"minutes": 2, "done": [4, 6], "delay_p50_ms": [7, 5],
                              "last_minute": {"done": 6}}})"));
   CHECK(cluster::merged({}).is_null());
-  // One that lacks much is no reason to fail.
+  // A status that lacks much is no reason to fail.
   CHECK(merge("{}", R"({"leads": [1], "states": {"ready": 1}, "types": ["T"]})")["states"] ==
         json{{"ready", 1}});
 }
@@ -87,8 +87,8 @@ TEST_CASE("an answer of another form is no status") {
   CHECK(cluster::read_status(answer_of({{"name", "q"}, {"waiting", nullptr}}))["name"] == "q");
 }
 
-TEST_CASE("a divided queue shows the leader of each partition and what all leaders tell") {
-  DividedScene scene;
+TEST_CASE("a queue with partitions shows the leader of each one and the figures of all leaders") {
+  PartitionedScene scene;
   const json queue = scene.queue();
   CHECK(scene.backend.asked == "leaders /v1/queues?relayed=1&queue=q");
   CHECK(queue["leader"].is_null());
@@ -111,7 +111,7 @@ TEST_CASE("a divided queue shows the leader of each partition and what all leade
 }
 
 TEST_CASE("a leader that cannot be asked is named, and the others are shown") {
-  DividedScene scene;
+  PartitionedScene scene;
   scene.backend.leader_answers = {{"b", fail(ErrorCode::kFailed, "b could not be asked: no")},
                                   {"c", "no json"}};
   const json queue = scene.queue();
@@ -120,8 +120,8 @@ TEST_CASE("a leader that cannot be asked is named, and the others are shown") {
   CHECK(queue["status"]["states"]["ready"] == 3);
 }
 
-TEST_CASE("what is wrong with a divided queue is said by partition and by host") {
-  DividedScene scene;
+TEST_CASE("findings about a queue with partitions name partitions and hosts") {
+  PartitionedScene scene;
   auto& fleet = scene.backend.members;
   CHECK(scene.findings() == "nobody leads partition 2, so none of its tasks starts\n");
   fleet.locks = locks_of({{"a", ""}, {}, {}, {"a", ""}});
@@ -151,8 +151,8 @@ TEST_CASE("what is wrong with a divided queue is said by partition and by host")
   CHECK(contains(scene.findings(), "3 tasks of a type that a, b have no executor for\n"));
 }
 
-TEST_CASE("another number of partitions is told, and who asks for it") {
-  DividedScene scene;
+TEST_CASE("a desired number of partitions is shown with the members that ask for it") {
+  PartitionedScene scene;
   auto& fleet = scene.backend.members;
   fleet.locks = locks_of({{"a", ""}, {"b", ""}, {"b", ""}, {"a", ""}});
   CHECK(scene.findings().empty());

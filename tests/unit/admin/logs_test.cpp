@@ -82,7 +82,7 @@ TEST_CASE("the logs of a task are listed, those of its neighbours are not") {
   CHECK(json::parse(scene.get({{"id", "8"}}).body)["logs"].empty());
 }
 
-TEST_CASE("an attempt's bytes are read from an offset, of several of that number the newest's") {
+TEST_CASE("an attempt's log is read from an offset; of several with one number, the newest's") {
   Logs scene;
   scene.write("7", 1, 100, "old");
   scene.write("7", 1, 200, "new output");
@@ -147,7 +147,7 @@ TEST_CASE("no id leads out of the folder, and no link is followed") {
 
 namespace {
 
-// A client of the stream. It reads until it is told not to.
+// A client of the stream. It reads until the test stops it.
 class Client : public Exchange {
  public:
   explicit Client(Request request) : request_(std::move(request)) {}
@@ -167,7 +167,7 @@ class Client : public Exchange {
     const std::lock_guard lock{mutex_};
     reads_ = false;
   }
-  // Waits until the stream has `part`; all of the stream.
+  // Waits until the stream has `part`; returns all of the stream.
   std::string until(const std::string& part) {
     for (int i = 0; i < 3000; ++i) {
       {
@@ -206,7 +206,7 @@ std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-TEST_CASE("a client is told what happens from when it comes") {
+TEST_CASE("a client gets the events from its connection on") {
   Events events;
   tell(events, "early");
   const auto client = follow(events);
@@ -230,13 +230,13 @@ TEST_CASE("a client that comes back with the last id gets what it missed") {
   CHECK(contains(again, "tasks/b"));
   CHECK_FALSE(contains(again, "tasks/a"));
   CHECK_FALSE(contains(again, "event: gap"));
-  // An id of an earlier start of the daemon: everything that is kept, and that some may be missing.
+  // An id from an earlier start of the daemon gives everything kept, and that some may be missing.
   const std::string all = follow(events, "/v1/events", "1-5")->until("tasks/c");
   CHECK(contains(all, "tasks/a"));
   CHECK(contains(all, "event: gap\ndata: {\"restarted\":true}"));
 }
 
-TEST_CASE("a client that cannot keep up is told how many events it missed") {
+TEST_CASE("a client that cannot keep up gets the number of events that it missed") {
   Events events;
   const auto client = follow(events);
   tell(events, "first");
@@ -304,7 +304,7 @@ TEST_CASE("an event names its task as commands do, in any layout") {
   CHECK_FALSE(told[2].contains("task_id"));
 }
 
-TEST_CASE("a list says how many events since the last known one are kept no more") {
+TEST_CASE("a list says how many events since the last known one are gone") {
   Events events;
   const auto list = [&](const std::string& after) {
     const Request request = make_request("GET", "/v1/events?format=json&after=" + after);

@@ -124,7 +124,7 @@ TEST_CASE("types that producers invent make no series of their own") {
   CHECK_FALSE(contains(text, "Type1"));
 }
 
-TEST_CASE("a leader tells its queue's depth, a follower does not") {
+TEST_CASE("a leader shows its queue's depth, a follower does not") {
   const Metrics metrics;
   Status status = leading();
   std::string text = metrics.text(status);
@@ -190,7 +190,7 @@ TEST_CASE("lictor_takeover_seconds has the time that the lock was free, once for
   CHECK(value(text, R"(lictor_leader_changes_total{queue="q"})") == "2");
 }
 
-TEST_CASE("partitions are told with those that this daemon leads, and how they came and went") {
+TEST_CASE("partitions are counted, also those of this daemon, with their gains and losses") {
   Metrics metrics;
   Status status = status_of(QueueStatus::Role::kLeading, 0, 0);
   status.queues[0].partitions = 16;
@@ -214,7 +214,7 @@ TEST_CASE("partitions are told with those that this daemon leads, and how they c
   CHECK(value(text, R"(lictor_partitions_led{queue="q"})") == "0");
 }
 
-TEST_CASE("ticks are counted by what became of them, schedules by state") {
+TEST_CASE("ticks are counted by their outcome, schedules by state") {
   Metrics metrics;
   core::Fact fact{core::Fact::Kind::kTickMade, "l/q/tasks/s@x"};
   fact.late = 20ms;

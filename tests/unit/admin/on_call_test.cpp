@@ -1,4 +1,4 @@
-// What somebody on call asks of the page, over the model of Consul: many tasks at once, searches,
+// Requests of somebody on call to the page, over the model of Consul: many tasks at once, searches,
 // figures by type, findings about schedules.
 
 #include <algorithm>
@@ -86,7 +86,7 @@ TEST_CASE("the tasks of a schedule are listed, and not those of one with a longe
   CHECK(ids_of(scene.read("/v1/tasks?queue=q&schedule=db/x")) == Ids{"db/x/20260101T000000Z"});
 }
 
-TEST_CASE("an orphan is counted among what runs and by itself") {
+TEST_CASE("an orphan is counted as a running task and by itself") {
   Scene scene;
   scene.task(
       "lost",
@@ -138,7 +138,7 @@ TEST_CASE("the last hour is counted by the minute") {
   CHECK(scene.activity.json("other")["started"].back() == 0);
 }
 
-TEST_CASE("what each type did in the last hour is told, and that of several leaders is made one") {
+TEST_CASE("the last hour of each type is shown, merged for several leaders") {
   using Kind = core::Fact::Kind;
   using std::chrono::milliseconds;
   Scene scene;
@@ -169,7 +169,7 @@ TEST_CASE("what each type did in the last hour is told, and that of several lead
   CHECK(both["Report"]["done"] == 2);
 }
 
-TEST_CASE("a schedule that is bad, has an odd field or a type that nobody runs is a finding") {
+TEST_CASE("a bad schedule, one with a useless field or a type that nobody runs is a finding") {
   Scene scene;
   scene.backend.known->queues[0].types = {"Mail"};
   scene.schedule("bad", R"({"every":"0s","task":{"taskType":"Mail"}})");
@@ -187,7 +187,7 @@ TEST_CASE("a schedule that is bad, has an odd field or a type that nobody runs i
   CHECK(contains(notes[1]["what"], "timeZone"));
 }
 
-TEST_CASE("Consul's trouble is told with its beginning") {
+TEST_CASE("Consul's trouble is shown with its beginning") {
   Scene scene;
   CHECK(scene.read("/v1/queues")["consul"].is_null());
   scene.backend.trouble = {"Consul does not answer", *parse_rfc3339("2026-01-01T00:00:00Z"), true};
@@ -198,14 +198,14 @@ TEST_CASE("Consul's trouble is told with its beginning") {
   CHECK(scene.read("/v1/status")["consul"] == trouble);
 }
 
-TEST_CASE("a member that answers and is not ready is told, with its own reason") {
+TEST_CASE("a member that answers and is not ready is shown with its own reason") {
   Scene scene;
   scene.backend.members.members[0].unready = "Consul refuses the token";
   CHECK(scene.findings_of("member_unready").at(0)["what"] ==
         "a is not ready: Consul refuses the token");
 }
 
-TEST_CASE("the list of tasks tells what failed, and its commands name the queue") {
+TEST_CASE("the list of tasks shows failures, and its commands name the queue") {
   Scene quiet;
   CHECK(quiet.read("/v1/tasks?queue=q")["findings"] == json::array());
   Scene scene;

@@ -43,7 +43,7 @@ TEST_CASE("a star stands for any text, slashes too, that is not empty") {
   CHECK(ask(router, make_request("GET", "/tasks/42")).status == 404);
 }
 
-TEST_CASE("an unknown path is told the known ones, but for the files of the web page") {
+TEST_CASE("the answer to an unknown path names the known ones, without the web page's files") {
   Router router = make_router();
   router.add("GET", "/style.css", [](const Call&) { return Response{}; });
   const Response response = ask(router, make_request("GET", "/nope"));
@@ -52,7 +52,7 @@ TEST_CASE("an unknown path is told the known ones, but for the files of the web 
   CHECK(told["paths"] == nlohmann::json{"/a", "/tasks/*/why", "/a"});
 }
 
-TEST_CASE("a wrong method is told the right ones, before anything is handled") {
+TEST_CASE("a wrong method is answered with the right ones, before anything is handled") {
   Router router = make_router();
   const auto refused = router.refuse(make_request("DELETE", "/a")).value();
   CHECK(refused.status == 405);
@@ -110,7 +110,7 @@ TEST_CASE("a request under a name of ours passes, with any port") {
   CHECK(status_of(guard(), old) == 200);
 }
 
-TEST_CASE("a request under another name is refused, whoever the name points to") {
+TEST_CASE("a request under another name is refused, whatever address the name points to") {
   for (const char* host : {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example",
                            "10.0.0.6", "0.0.0.0", "", ":80", "[::2]", "node-a.evil", "[::1"}) {
     CAPTURE(std::string{host});
@@ -203,7 +203,7 @@ Response get(Backend& backend, const std::string& path, const std::string& queue
 
 }  // namespace
 
-TEST_CASE("readyz gives its reason not to be; healthz says that the process lives, all the same") {
+TEST_CASE("readyz says why it is not ready; healthz says that the process lives, all the same") {
   FakeBackend backend;
   CHECK(get(backend, "/readyz").status == 200);
   backend.trouble.what = "Consul has no leader";
@@ -223,7 +223,7 @@ TEST_CASE("readyz gives its reason not to be; healthz says that the process live
   CHECK(get(backend, "/healthz").status == 200);
 }
 
-TEST_CASE("the status tells the roles, and of a follower no list that it does not keep") {
+TEST_CASE("the status has the roles, and for a follower no list that it does not keep") {
   FakeBackend backend;
   using Role = QueueStatus::Role;
   backend.known->node = "a";
@@ -247,17 +247,17 @@ TEST_CASE("the status tells the roles, and of a follower no list that it does no
   backend.known->queues[0].partitions = 16;
   backend.known->queues[0].leads = {0, 7};
   backend.known->queues[1].partitions = 0;
-  const json divided = json::parse(get(backend, "/v1/status").body)["queues"];
-  CHECK(divided[0]["partitions"] == 16);
-  CHECK(divided[0]["leads"] == json{0, 7});
-  CHECK(divided[1]["partitions"].is_null());  // not known yet
+  const json queues = json::parse(get(backend, "/v1/status").body)["queues"];
+  CHECK(queues[0]["partitions"] == 16);
+  CHECK(queues[0]["leads"] == json{0, 7});
+  CHECK(queues[1]["partitions"].is_null());  // not known yet
   backend.known->queues[0].cannot_start = "no process";
   CHECK(json::parse(get(backend, "/v1/status").body)["queues"][0]["cannot_start"] == "no process");
   backend.known.reset();
   CHECK(get(backend, "/v1/status").status == 503);
 }
 
-TEST_CASE("why is asked of the daemon by queue and id") {
+TEST_CASE("why asks the daemon by queue and id") {
   FakeBackend backend;
   CHECK(json::parse(get(backend, "/v1/tasks/a/b/why", "q").body)[0]["reason"] == "paused");
   CHECK(get(backend, "/v1/tasks/a/b/why").status == 404);

@@ -29,7 +29,7 @@ inline std::vector<std::string> ids_of(const nlohmann::json& page) {
 struct Holder {
   std::string node, since;
 };
-/// The locks of partitions that these hold; nobody, where `node` is empty, or who does is `hidden`.
+/// Locks of partitions with these holders; free if `node` is empty, `hidden`: may not be read.
 inline client::Locks locks_of(const std::vector<Holder>& holders, bool hidden = false) {
   std::vector<std::optional<wire::KvEntry>> entries;
   for (const auto& [node, since] : holders) {
@@ -79,7 +79,7 @@ struct Scene {
     return nlohmann::json::parse(response.body);
   }
   nlohmann::json queue() { return read("/v1/queues")["queues"][0]; }
-  // What is wrong with it, a line each; each with a way out.
+  // The findings about the queue, a line each; each with a remedy.
   std::string findings() {
     std::string text;
     const nlohmann::json told = queue();

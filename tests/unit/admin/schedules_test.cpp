@@ -66,7 +66,7 @@ TEST_CASE("schedules are listed by name with their states, searched and paged") 
 }
 
 // A leader writes lastTick when it first sees a schedule, so that ticks before count as decided.
-TEST_CASE("the last of a schedule is its last task, also where lastTick says something else") {
+TEST_CASE("a schedule's last run is that of its last task, also if lastTick differs") {
   Scene scene;
   scene.schedule("new",
                  R"({"every":"1h","lastTick":"2026-01-01T10:00:00Z","task":{"taskType":"T"}})");
@@ -78,7 +78,7 @@ TEST_CASE("the last of a schedule is its last task, also where lastTick says som
   CHECK(page["schedules"][1]["last"] == "2026-01-01T08:00:00Z");
 }
 
-TEST_CASE("all who look share one reading of the schedules, also when it fails") {
+TEST_CASE("all clients share one reading of the schedules, also when it fails") {
   Scene scene;
   scene.schedule("nightly", kNightly);
   CHECK(scene.read("/v1/schedules?queue=q")["found"] == 1);
@@ -182,7 +182,7 @@ TEST_CASE("a schedule is written: created once, replaced, and refused with the f
   CHECK(scene.read(path)["schedule"]["rule"] == "every 2h");
 }
 
-TEST_CASE("what cannot be done to a schedule is refused, with the reason") {
+TEST_CASE("an impossible change of a schedule is refused with the reason") {
   Scene scene;
   scene.schedule("odd", R"({"every":"0s","task":{"taskType":"Sync"}})");
   scene.schedule("nightly", kNightly);

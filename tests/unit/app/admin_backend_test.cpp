@@ -1,4 +1,4 @@
-// What a daemon's admin API asks Consul and the other daemons.
+// The questions of a daemon's admin API to Consul and the other daemons.
 
 #include "app/admin_backend.h"
 
@@ -20,13 +20,13 @@
 namespace lictor::app {
 namespace {
 
-using cli::test::Face;
+using cli::test::FakeAdminApi;
 using nlohmann::json;
 using Numbers = std::vector<std::uint32_t>;
 
 constexpr std::uint32_t kCount = 4;
 
-// An id whose task is in this partition.
+// The first id t0, t1, ... whose task belongs to `partition`.
 std::string id_in(std::uint32_t partition) {
   for (int i = 0;; ++i) {
     std::string id = "t" + std::to_string(i);
@@ -83,7 +83,7 @@ class Scene {
 };
 
 // Answers with its name and the target.
-Face::Handler named(const std::string& name) {
+FakeAdminApi::Handler named(const std::string& name) {
   return [name](const httpd::Request& request) {
     return httpd::Response{200, "application/json", name + ' ' + request.target, {}};
   };
@@ -91,7 +91,7 @@ Face::Handler named(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("the fleet of an undivided queue has one leader") {
+TEST_CASE("the fleet of a queue with one partition has one leader") {
   Scene scene{1};
   scene.add("self", {});
   scene.add("b", {0});
@@ -106,7 +106,7 @@ TEST_CASE("the fleet of an undivided queue has one leader") {
   CHECK(fleet.next.empty());
 }
 
-TEST_CASE("the fleet of a divided queue tells who leads each partition, and who drains") {
+TEST_CASE("the fleet of a queue with partitions shows each leader and the draining hosts") {
   Scene scene;
   scene.add("self", {0, 3});
   scene.add("b", {1}, {}, 8);
@@ -134,8 +134,8 @@ TEST_CASE("free partitions wait for a member that takes some") {
   CHECK(contains(fleet.next, "let a draining one take partitions again"));
 }
 
-TEST_CASE("why is asked of the leader of the task's own partition") {
-  const Face b{named("b")}, c{named("c")};
+TEST_CASE("why asks the leader of the task's own partition") {
+  const FakeAdminApi b{named("b")}, c{named("c")};
   Scene scene;
   scene.add("self", {0});
   scene.add("b", {1}, b.url());
@@ -149,7 +149,7 @@ TEST_CASE("why is asked of the leader of the task's own partition") {
   CHECK(backend.ask_leader_of("q", id_in(3), "/x").error().message == "nobody leads partition 3");
   CHECK_FALSE(backend.ask_leader_of("q", id_in(0), "/x"));  // this daemon's own
   CHECK(backend.ask_leader_of("q", "nope", "/x").error().code == ErrorCode::kNotFound);
-  // By its serialKey, whatever its id.
+  // The task is placed by its serialKey, whatever its id.
   scene.consul.put("lictor/q/tasks/" + id_in(1),
                    R"({"taskType":"T","serialKey":")" + id_in(2) + R"("})");
   CHECK(backend.ask_leader_of("q", id_in(1), "/x").value() == "c /x");
@@ -177,7 +177,7 @@ TEST_CASE("a leader whose entry cannot be read is not called one without an admi
 }
 
 TEST_CASE("all other leaders are asked") {
-  const Face b{named("b")}, c{named("c")};
+  const FakeAdminApi b{named("b")}, c{named("c")};
   Scene scene;
   scene.add("self", {0});
   scene.add("b", {1, 2}, b.url());

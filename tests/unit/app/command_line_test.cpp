@@ -10,7 +10,7 @@
 namespace lictor::app {
 namespace {
 
-// What the program makes of arguments.
+// The result of reading arguments.
 struct Reading {
   explicit Reading(const std::vector<std::string>& words) {
     add_commands(line, program);
@@ -55,7 +55,7 @@ TEST_CASE("global flags may stand before the command or after it") {
   }
 }
 
-TEST_CASE("what may not stand together is refused, and what is missing is named") {
+TEST_CASE("flags that exclude each other are refused, and missing ones are named") {
   struct Refused {
     std::vector<std::string> arguments;
     const char* why;
@@ -134,7 +134,7 @@ TEST_CASE("every command has a help with examples") {
 
 }  // namespace
 
-TEST_CASE("help prints a topic of the manual, and names commands and topics to whoever errs") {
+TEST_CASE("help prints a topic of the manual, and names commands and topics after a mistake") {
   CHECK(help({"help", "concepts"}).starts_with("# Concepts\n\n"));
   const std::string all = help({"help"});
   CHECK(contains(all, "Topics of the manual:\n  concepts "));

@@ -8,12 +8,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A text, where the fault in it is, and a word of what its error says.
+// A text, the place of its fault, and a word of its error.
 struct Case {
   std::string text, place, word;
 };
 
-// `start` is what the errors of all `cases` begin with.
+// `start` is the beginning of the errors of all `cases`.
 void check_all(const std::string& start, const std::vector<Case>& cases) {
   for (const auto& [text, place, word] : cases) {
     CAPTURE(text);
@@ -61,7 +61,7 @@ TEST_CASE("an unknown key is refused with the nearest known one, or with all of 
               "2: queues[0].executors.A.limits.files", "core, cpu_time, file_size"}});
 }
 
-TEST_CASE("a schedule of the configuration is refused for what is wrong with it") {
+TEST_CASE("a bad schedule of the configuration is refused with its fault") {
   const auto with = [](const std::string& record) {
     return queue_text("\"schedules\": {\n\"s\": " + record + "}");
   };
@@ -212,7 +212,7 @@ TEST_CASE("renewals must fit into the session's TTL") {
   CHECK(error_of(queue_text(R"("session_ttl": "10s")")).empty());  // renewed every 3.33s
 }
 
-TEST_CASE("what all queues at work take of open files is held against the limit") {
+TEST_CASE("the open files of all queues at work are checked against the limit") {
   Config config;
   config.queues.resize(2);
   for (QueueConfig& queue : config.queues) queue.options.concurrency = 400;
@@ -308,7 +308,7 @@ TEST_CASE("no two paths overlap, and no two queues share a name") {
     CHECK(error_of(text).starts_with("lictor.json:" + error));
   }
   CHECK(error_of(two(a, b)).empty());
-  // A name that begins the same is another place.
+  // A name with the same beginning is another place.
   CHECK(error_of(queue_text(R"("tasks_prefix": "task/", "dead_prefix": "task.dead/", )"
                             R"("leader_key": "task")"))
             .empty());

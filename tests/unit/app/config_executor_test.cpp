@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What is wrong with "http": `value`, without where it stands.
+// The error for "http": `value`, without its place.
 std::string http_error(const std::string& value, Mode mode = Mode::kDaemon) {
   const std::string error = error_of(executor_text("{\"http\": " + value + "}"), mode);
   const std::string start = "lictor.json:2: queues[0].executors.A.http";
@@ -118,7 +118,7 @@ TEST_CASE("as many tasks run at a time as the processes of a worker take") {
   const std::string worker =
       R"("A": {"worker": ["/bin/sh"], "processes": 2, "tasks_per_process": 3)";
   const std::string two = worker + R"(}, "B": {"noop": {}})";
-  // Beside other executors it has a limit of its own, where the queue has a higher one.
+  // Beside other executors it has a limit of its own, if the queue has a higher one.
   const QueueConfig shared = parsed_queue(queue_of(two, R"("concurrency": 16, )"));
   CHECK(shared.options.concurrency == 16);
   CHECK(shared.options.policy_of("A")->concurrency == 6);
@@ -142,7 +142,7 @@ TEST_CASE("as many tasks run at a time as the processes of a worker take") {
                  "; raise processes and tasks_per_process, or leave"));
 }
 
-TEST_CASE("processes that concurrency leaves without work are warned of") {
+TEST_CASE("processes that concurrency leaves without work give a warning") {
   const std::string four = R"("A": {"worker": ["/bin/sh"], "processes": 4)";
   const auto warnings = [](const std::string& text, Mode mode = Mode::kDaemon) {
     return parsed(text, mode).warnings;
@@ -159,7 +159,7 @@ TEST_CASE("processes that concurrency leaves without work are warned of") {
   CHECK(parse_config(queue_of(four + "}"), "lictor.json", trial).value().warnings.empty());
 }
 
-TEST_CASE("what only other executors name need not be there for a trial") {
+TEST_CASE("a trial needs nothing that only other executors name") {
   const std::string all = queue_of(
       R"("A": {"exec": ["/bin/sh"]}, "B": {"exec": ["/opt/none"], "cwd": "/opt/none", "user": "none"}, "*": {"worker": ["/opt/none"]})");
   const auto is_read = [&](const char* type) {

@@ -161,7 +161,7 @@ TEST_CASE("variables override the file, and flags override both") {
   CHECK(config->log.level == LogLevel::kWarn);
 }
 
-TEST_CASE("the digest is of what all hosts should have alike, whatever way it is written") {
+TEST_CASE("the digest covers the settings that all hosts should share, however they are written") {
   const auto digest = [](const std::string& text) { return parsed(text).digest; };
   const std::string queues = R"("queues": [{"concurrency": 2, "executors": {"*": {"noop": {}}}}])";
   const std::string usual = digest("{" + queues + "}");
@@ -217,7 +217,7 @@ TEST_CASE("an unknown LICTOR_ variable gives a warning; a job's variables do not
             "LICTOR_XYZZY_PLUGH: no such variable, ignored"});
 }
 
-TEST_CASE("what sends the token where others read it is warned of") {
+TEST_CASE("a token sent in clear text gives a warning") {
   const auto warnings_of = [](const std::string& consul,
                               const std::map<std::string, std::string>& environment = {}) {
     LoadRequest request;
@@ -247,7 +247,7 @@ TEST_CASE("what sends the token where others read it is warned of") {
   CHECK(warnings_of(R"({"addresses": ["http://10.0.0.5:8500"]})").empty());
 }
 
-TEST_CASE("a path that newer Consuls refuse is warned of") {
+TEST_CASE("a path that newer Consuls refuse gives a warning") {
   LoadRequest request;
   const auto config =
       parse_config(R"({"root": "my tasks/", "queues": [{"executors": {"*": {"noop": {}}}}]})",
@@ -258,7 +258,7 @@ TEST_CASE("a path that newer Consuls refuse is warned of") {
                  R"(tasks_prefix "my tasks/default/tasks/": Consul 1.21.5 and newer refuse such)"));
 }
 
-TEST_CASE("what is not there yet is no wrong text: a later start may find it") {
+TEST_CASE("a file that does not exist yet is no wrong text: a later start may find it") {
   const auto code_of = [](const std::string& executor) {
     const Error error = refusal_of(parse_config(
         R"({"queues": [{"executors": {"*": )" + executor + "}}]}", "lictor.json", LoadRequest{}));
@@ -303,7 +303,7 @@ TEST_CASE("a root daemon refuses a file, or a folder on its path, that others co
   REQUIRE(::chmod(file.c_str(), 0644) == 0);
   REQUIRE(::chown(file.c_str(), 12345, 0) == 0);
   CHECK(contains(refused(file), file + " belongs to another user than root"));
-  request.mode = Mode::kClient;  // which starts nothing
+  request.mode = Mode::kClient;  // a client starts nothing
   CHECK(load_config(request)->warnings.size() == 1);
   request.mode = Mode::kDaemon;
   request.refuse_untrusted = false;
@@ -364,7 +364,7 @@ TEST_CASE("a root daemon refuses a program that others could change") {
   REQUIRE(::chmod(below.c_str(), 0755) == 0);
   REQUIRE(::chmod(program.c_str(), 0777) == 0);
   CHECK_FALSE(refused(program).empty());
-  // What runs as another user may be that user's.
+  // A program that runs as another user may be that user's.
   REQUIRE(::chmod(program.c_str(), 0755) == 0);
   const passwd* const nobody = ::getpwnam("nobody");
   REQUIRE(nobody != nullptr);

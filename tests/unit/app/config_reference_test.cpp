@@ -15,7 +15,7 @@ Config config_of(const json& file) { return parsed(file.dump()); }
 
 const json kBase = json::parse(R"({"queues": [{"executors": {"*": {"noop": {}}}}]})");
 
-// What makes a difference to the base, by object and key.
+// Values that differ from the base, by object and key.
 const json kChanges = json::parse(R"({
   "Top level": {
     "node": "other", "root": "other/", "state_dir": "/other", "hang_timeout": "3s",
@@ -49,7 +49,7 @@ json changed(const std::string& object, const std::string& key, const json& valu
   } else {
     target[key.substr(0, dot)][key.substr(dot + 1)] = value;
   }
-  // What must not stand alone.
+  // Adds keys that others need beside them.
   if (key == "consul.client_cert") target["consul"]["client_key"] = "/key";
   if (key == "consul.client_key") target["consul"]["client_cert"] = "/cert";
   if (key.starts_with("rate_limit.") && key != "rate_limit.tasks") {
@@ -60,7 +60,7 @@ json changed(const std::string& object, const std::string& key, const json& valu
 
 }  // namespace
 
-TEST_CASE("a reload takes over what the manual says that it does, and nothing else") {
+TEST_CASE("a reload takes over exactly the settings that the manual says") {
   const Config running = config_of(kBase);
   for (const ObjectForm& object : configuration_forms()) {
     if (!kChanges.contains(object.name)) continue;
@@ -68,7 +68,7 @@ TEST_CASE("a reload takes over what the manual says that it does, and nothing el
     for (const KeyForm& key : object.keys) {
       CAPTURE(object.name + ": " + key.key);
       if (!changes.contains(key.key)) {
-        // Objects, whose members are tried, and what is read on its own.
+        // Objects, whose members are tried, and keys that are read on their own.
         CHECK(key.default_text.empty());
         continue;
       }

@@ -16,7 +16,7 @@ namespace lictor::app {
 using namespace std::chrono_literals;
 
 // Every daemon and operator may read a member's entry.
-TEST_CASE("what members tell of their configuration holds no token and no password") {
+TEST_CASE("a member's digests of its configuration hold no token and no password") {
   const Config config = parsed(R"({
     "consul": {"token": "s3cret", "basic_auth": "who:s3cret"},
     "queues": [{"executors": {
@@ -28,7 +28,7 @@ TEST_CASE("what members tell of their configuration holds no token and no passwo
   CHECK_FALSE(contains(told, "s3cret"));
 }
 
-// The build holds the other defaults against the manual.
+// The build checks the other defaults against the manual.
 TEST_CASE("unset settings are derived from the others") {
   const Config plain = parsed(queue_text(""));
   CHECK(plain.queues[0].options.renew_interval == 5s);

@@ -59,13 +59,13 @@ TEST_CASE("an earlier daemon's files are removed; only jobs of other users open 
   CHECK(mode_of(dir) == 0701);
 }
 
-TEST_CASE("what is wrong with a plug-in is told before the daemon is restarted") {
+TEST_CASE("a fault of a plug-in is reported before the daemon is restarted") {
   const Error error = refusal_of(
       load_plugins(parsed(R"({"queues": [{"executors": {"A": {"plugin": "/bin/true"}}}]})")));
   CHECK(contains(error.message, R"(executor "A": plug-in "/bin/true": cannot be loaded)"));
 }
 
-TEST_CASE("a worker is started once, and what is wrong with it is told") {
+TEST_CASE("a worker is started once, and its fault is reported") {
   const unit::TemporaryFolder folder;
   const std::string text = R"({"state_dir": ")" + folder.path() + R"(", "queues": [{"executors": {
     "Bad": {"worker": ["/bin/sh", "-c", "echo no database; exit 3"]},
@@ -116,7 +116,7 @@ TEST_CASE("too deeply nested parameters never reach an executor") {
   const std::string record = R"({"taskPara": )" + deep + "}";
   const auto asks = [](const Context& context) { static_cast<void>(context.task()); };
   CHECK_THROWS(Run(asks, record));
-  // One that asks again is told again; one that does not ask has nothing to do with it.
+  // A repeated request fails again; a job that does not ask is not affected.
   const Run stubborn{[](const Context& context) {
                        CHECK_THROWS(static_cast<void>(context.task()));
                        CHECK_THROWS(static_cast<void>(context.task()));

@@ -46,7 +46,7 @@ TEST_CASE("all kinds of values are kept") {
   CHECK(tree.lines.items.size() == tree.value.size());
 }
 
-TEST_CASE("what is not JSON is refused with file, line and column") {
+TEST_CASE("text that is not JSON is refused with file, line and column") {
   struct Case {
     std::string text;
     std::string error;

@@ -84,7 +84,7 @@ int end_of(pid_t pid) {
   return status;
 }
 
-// As a daemon leaves it that is killed together with its warden.
+// Leaves the lock file of a daemon that is killed together with its warden.
 void leave_lock(const unit::TemporaryFolder& folder) {
   const pid_t daemon = fork();
   if (daemon == 0) {
@@ -112,7 +112,7 @@ std::string contents(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("what a daemon left that was killed with its warden is killed, unless it is another's") {
+TEST_CASE("jobs of a daemon that was killed with its warden are killed, other daemons' are not") {
   const unit::TemporaryFolder folder;
   leave_lock(folder);
   const pid_t job = start_job({"sleep", "300"});
@@ -126,7 +126,7 @@ TEST_CASE("what a daemon left that was killed with its warden is killed, unless 
   CHECK(WTERMSIG(end_of(job)) == SIGKILL);
 }
 
-TEST_CASE("so is what is left in a pid namespace of its own") {
+TEST_CASE("jobs left in a pid namespace of their own are killed, too") {
   if (!is_root()) return;
   const unit::TemporaryFolder folder;
   leave_lock(folder);
@@ -143,7 +143,7 @@ TEST_CASE("so is what is left in a pid namespace of its own") {
   CHECK(contents("/proc/" + inner + "/environ").empty());  // gone, or a zombie
 }
 
-// Asks on the loop, as a signal does.
+// Requests a reload on the loop, as a signal does.
 void ask(runtime::Loop& loop, Reloader& reloader) {
   REQUIRE(loop.post([&] { reloader.request(); }));
 }

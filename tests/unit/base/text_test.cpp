@@ -27,7 +27,7 @@ TEST_CASE("the nearest word is found, and none when none is near") {
   CHECK(nearest("", {}).empty());
 }
 
-TEST_CASE("what is kept of a text stands as it is, the rest is percent-encoded") {
+TEST_CASE("the characters that are kept stand as they are, the rest is percent-encoded") {
   CHECK(is_word("aZ09-_", "-_"));
   CHECK_FALSE(is_word("a/b", "-_"));
   CHECK_FALSE(is_word("", "-_"));
@@ -91,7 +91,7 @@ TEST_CASE("an excerpt is one line, valid, and no longer than asked for") {
 
 namespace {
 
-TEST_CASE("what a terminal would act on is shown as an escape, lines only where none is wanted") {
+TEST_CASE("terminal controls are shown as escapes, line feeds only where none is wanted") {
   CHECK(printable("a\x1b[31mb") == "a\\x1b[31mb");
   CHECK(printable("\u009b31m") == "\\x9b31m");
   CHECK(printable("a\u202eb") == "a\\u202eb");
@@ -126,7 +126,7 @@ TEST_CASE("a text is cut at characters, at its end or so that both ends are seen
   CHECK(fitted_in_middle("0123456789", 0) == "0123456789");
 }
 
-TEST_CASE("a time is told by its distance, in one unit") {
+TEST_CASE("a time is shown by its distance, in one unit") {
   const WallTime now{1'795'228'350'949ms};
   CHECK(relative_time(now, now) == "now");
   CHECK(relative_time(now - 5s, now) == "5s ago");
@@ -176,7 +176,7 @@ TEST_CASE("any bytes come back from base64") {
   }
 }
 
-TEST_CASE("what is not padded base64 of the standard alphabet is refused") {
+TEST_CASE("text that is not padded base64 of the standard alphabet is refused") {
   for (const char* text : {"Z", "Zg", "Zg=", "Zg===", "====", "=g==", "Z===", "Zm9v\n", "Zm 9v===",
                            "Zm9_", "Zm9-", "Zg==Zg==", "Zm9vZ", "Z=g=", "\x80\x80\x80\x80"}) {
     CAPTURE(text);
@@ -184,7 +184,7 @@ TEST_CASE("what is not padded base64 of the standard alphabet is refused") {
   }
 }
 
-// Two parsers read a record, one that is fast and one that tells what is wrong.
+// Two parsers read a record: a fast one, and one that finds the fault.
 TEST_CASE("an object is taken exactly when nlohmann parses it") {
   const std::string deep(2'000, '[');
   const std::string long_text(20'000, 'x');
@@ -261,7 +261,7 @@ TEST_CASE("the part of a name that fits a path is the longest beginning of it") 
   CHECK(part_that_fits_path("/a").empty());
 }
 
-TEST_CASE("a refusal for a name is told from a failure that may pass") {
+TEST_CASE("a refusal of a name differs from a failure that may pass") {
   const auto answer = [](int status, std::string body = {}) {
     http::Response response{
         .delivery = http::Delivery::kReplied, .status = status, .body = std::move(body)};
@@ -339,7 +339,7 @@ TEST_CASE("RFC 3339 is read with its zone, to the millisecond") {
   }
 }
 
-TEST_CASE("of a time in the right form that does not exist it is told what there is not") {
+TEST_CASE("the error for a well-formed time that does not exist says what does not exist") {
   const std::pair<const char*, const char*> table[] = {
       {"2026-11-30T10:00:00", "it has no zone: end it with Z for UTC, or with one such as +02:00"},
       {"2026-11-31T09:30:00Z", "there is no such day"},

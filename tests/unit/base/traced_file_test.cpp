@@ -25,7 +25,7 @@ namespace {
 
 constexpr uid_t kOther = 12345;
 
-// Of root's, and of nobody else's, until a test changes that.
+// A tree that belongs to root alone, until a test changes that.
 class Tree : public unit::TemporaryFolder {
  public:
   std::string folder(const std::string& name, mode_t mode = 0755) const {
@@ -131,7 +131,7 @@ TEST_CASE("a FIFO counts as a file does; a pipe that this process was given has 
   CHECK(read_up_to(given.fd.get(), 1000) == "text");
 }
 
-TEST_CASE("what is swapped while it is opened is either seen to be untrusted or not opened") {
+TEST_CASE("a file that is swapped while it is opened is seen to be untrusted, or not opened") {
   if (!is_root()) return;
   const Tree tree;
   tree.folder("ours");
@@ -162,7 +162,7 @@ TEST_CASE("what is swapped while it is opened is either seen to be untrusted or 
 
 namespace {
 
-// What a process of its own returns.
+// The result of `body` in a process of its own.
 int in_child(const std::function<int()>& body) {
   const pid_t pid = fork();
   if (pid == 0) _exit(body());

@@ -37,7 +37,7 @@ TEST_CASE("refusals with the same message share a line with their number, at mos
   CHECK(std::count(told.begin(), told.end(), '\n') == 22);
 }
 
-TEST_CASE("purge --all says how many dead letters it purged; where none is, it asks nothing") {
+TEST_CASE("purge --all says how many dead letters it purged; without any it asks nothing") {
   ModelConsul consul;
   CHECK(printed(consul, "dead purge --all").err == "no dead letters in queue \"q\"\n");
   CHECK(contains(printed(consul, "dead list --type Mail").err,
@@ -84,7 +84,7 @@ TEST_CASE("ids after Consul stopped answering are named as not tried") {
   CHECK(result.refused[2].error.message == "not tried: no answer came for b");
 }
 
-TEST_CASE("who waits for a task is told that it was cancelled, and by whom; a history keeps that") {
+TEST_CASE("a waiter learns that its task was cancelled, and by whom; a history keeps that") {
   ModelConsul consul;
   const std::string session = consul.session();
   consul.put("lictor/q/leader", R"({"node":"a"})", session);
@@ -108,7 +108,7 @@ TEST_CASE("who waits for a task is told that it was cancelled, and by whom; a hi
   CHECK(tasks[0].at("state") == "cancelled");
 }
 
-TEST_CASE("list finds what waits for another attempt") {
+TEST_CASE("list finds tasks that wait for another attempt") {
   ModelConsul consul;
   consul.put("lictor/q/tasks/new", R"({"taskType":"T","executeAt":"2999-01-01T00:00:00Z"})");
   consul.put("lictor/q/tasks/again",

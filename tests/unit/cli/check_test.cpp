@@ -23,7 +23,7 @@ CheckOptions::Queue queue() {
   return {"q", wire::Layout::under("lictor/", "q"), {}, {"serfHealth"}};
 }
 
-// What check prints of the queue. `serves`: for a daemon with this configuration.
+// The output of check for the queue. `serves`: for a daemon with this configuration.
 std::string checked(net::Transport& consul, bool serves = false,
                     const CheckOptions::Queue& known = queue(), const std::string& node = "node") {
   Store store{consul};
@@ -57,7 +57,7 @@ TEST_CASE("the first failure decides the exit code, warnings do not") {
   CHECK(contains(report.json(), R"("ok": false)"));
 }
 
-TEST_CASE("a daemon takes 32 connections at most, and says what follows where it has many queues") {
+TEST_CASE("a daemon takes 32 connections at most, and check says what follows for many queues") {
   CHECK(connections_text(1, true) == "the daemon takes at most 20 connections to one Consul agent");
   CHECK(connections_text(4, false) ==
         "the daemon takes at most 30 connections to one Consul agent");
@@ -67,7 +67,7 @@ TEST_CASE("a daemon takes 32 connections at most, and says what follows where it
       "turns on 16, so it sees a new task within about 2s and other changes within about 6s");
 }
 
-// A Consul that lets nothing be read or written.
+// A Consul that allows no read and no write.
 struct Denying : ModelConsul {
   Denying() {
     refuse = [](const net::Request& request) -> std::optional<http::Response> {
@@ -94,7 +94,7 @@ TEST_CASE("the right to sessions is named, too, where the daemon's token lacks a
   CHECK(contains(text, R"(agent "NODE" { policy = "read" })"));
 }
 
-TEST_CASE("who leads is read from the locks where the members may not be listed") {
+TEST_CASE("leaders are read from the locks if the members may not be listed") {
   ModelConsul consul;
   consul.refuse = [](const net::Request& request) -> std::optional<http::Response> {
     if (!request.target.starts_with("/v1/kv/lictor/q/members/")) return std::nullopt;
@@ -113,17 +113,17 @@ TEST_CASE("a silent leader is reported before its session ends") {
   CHECK(contains(checked(consul), "a leads, but its daemon does not answer: "));
 }
 
-TEST_CASE("check tells what the daemons find, and by their executors which types nobody runs") {
+TEST_CASE("check shows the daemons' findings, and by their executors the types that nobody runs") {
   const json told = json::parse(
       R"({"node": "a", "queues": [{
           "name": "q", "leader": "b", "status": {}, "types": ["Mail"],
           "findings": [{"kind": "overdue", "what": "late", "remedy": "raise"},
                        {"kind": "no_executor", "what": "told by check", "remedy": "x"}]}]})");
-  const Face face{[&](const httpd::Request& request) {
+  const FakeAdminApi api{[&](const httpd::Request& request) {
     return json_answer(request.target.starts_with("/v1/queues") ? told.dump() : "ok");
   }};
   ModelConsul consul;
-  consul.put("lictor/q/leader", R"({"node":"a"})", consul.join(face.url()));
+  consul.put("lictor/q/leader", R"({"node":"a"})", consul.join(api.url()));
   consul.put("lictor/q/tasks/1", R"({"taskType":"Odd"})");
   consul.put("lictor/q/tasks/2", R"({"taskType":"Mail"})");
   consul.put("lictor/q/tasks/5",
@@ -139,7 +139,7 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
   CHECK(contains(text, R"(1 task of a type without an executor on b: "Odd" (1))"));
   CHECK(contains(text, "2 dead letters: 2 of Mail: exit status 1"));
   CHECK(contains(text, "1 task failed and will be tried again: 1 of Mail: exit status 7; "));
-  // The leader's executors count, not those of the file that the check was given.
+  // The leader's executors count, not those of the file given to the check.
   const std::string with_file = checked(consul, true, queue_of({"Odd"}));
   CHECK(contains(with_file, R"(without an executor on b: "Odd" (1))"));
   CHECK(contains(with_file, R"(b lacks what this configuration has: "Odd")"));
@@ -148,9 +148,9 @@ TEST_CASE("check tells what the daemons find, and by their executors which types
 }
 
 TEST_CASE("check reads the list of members once") {
-  const Face face{[](const httpd::Request&) { return json_answer(R"({"queues":[]})"); }};
+  const FakeAdminApi api{[](const httpd::Request&) { return json_answer(R"({"queues":[]})"); }};
   ModelConsul consul;
-  consul.put("lictor/q/leader", R"({"node":"a"})", consul.join(face.url()));
+  consul.put("lictor/q/leader", R"({"node":"a"})", consul.join(api.url()));
   std::size_t read = 0;
   consul.refuse = [&](const net::Request& request) -> std::optional<http::Response> {
     if (request.target.starts_with("/v1/kv/lictor/q/members/?recurse")) ++read;
@@ -160,15 +160,15 @@ TEST_CASE("check reads the list of members once") {
   CHECK(read == 1);
 }
 
-TEST_CASE("check warns where a daemon refuses the admin token, not where none can be asked") {
+TEST_CASE("check warns if a daemon refuses the admin token, not if none can be asked") {
   for (const int status : {401, 500}) {
     CAPTURE(status);
-    const Face face{[&](const httpd::Request& request) {
+    const FakeAdminApi api{[&](const httpd::Request& request) {
       const bool open = !request.target.starts_with("/v1/");
       return httpd::Response{open ? 200 : status, "text/plain", "no", {}};
     }};
     ModelConsul consul;
-    consul.join(face.url());
+    consul.join(api.url());
     const std::string text = checked(consul);
     CHECK(contains(text, "their findings cannot be had: a: ") == (status == 401));
     CHECK(contains(text, "no daemon could be asked for its findings") == (status == 500));
@@ -283,7 +283,7 @@ TEST_CASE("a version that is too old is named") {
   }
 }
 
-TEST_CASE("an agent that leaves its cluster when it stops is told, with what to set") {
+TEST_CASE("an agent that leaves its cluster when it stops is reported with the setting to change") {
   CheckOptions options;
   Store::Agent agent{"host-a", "1.16.1"};
   agent.leaves_on_term = true;
@@ -298,7 +298,7 @@ TEST_CASE("an agent that leaves its cluster when it stops is told, with what to 
                  R"("leave_on_terminate": false and "skip_leave_on_interrupt": true)"));
 }
 
-TEST_CASE("what a daemon of a host without a Consul agent has to set is told") {
+TEST_CASE("check says what to set for a daemon on a host without a Consul agent") {
   CheckOptions options{.serves = true, .registers = true};
   options.queues.push_back({"q", wire::Layout::under("lictor/", "q"), {}, {"serfHealth"}, {}});
   Store::Agent agent{"server-1", "1.16.1"};
@@ -318,7 +318,7 @@ TEST_CASE("what a daemon of a host without a Consul agent has to set is told") {
   CHECK(agent_text(options, address, agent).empty());
 }
 
-TEST_CASE("how an agent stops is read from what it says of itself") {
+TEST_CASE("an agent's own settings show how it stops") {
   FakeConsul consul{{reply(200, R"({"Config":{"NodeName":"n","Version":"1.16.1","Server":false},)"
                                 R"("DebugConfig":{"LeaveOnTerm":true,"SkipLeaveOnInt":false}})"),
                      reply(200, R"({"Config":{"NodeName":"n","Version":"1.8.7","Server":true},)"

@@ -65,7 +65,7 @@ TEST_CASE("the commands that a text suggests name the queue and repeat the optio
   CHECK(cluster::with_options(R"("lictor check", "lictor list" or "lictor help jobs")", "",
                               " --config a.json") ==
         R"("lictor check --config a.json", "lictor list --config a.json" or "lictor help jobs")");
-  // Whoever may write a task chooses its id.
+  // Anybody who may write a task chooses its id.
   const std::string hostile = "see \"lictor why " + shell_argument("a\"; reboot 'x'") + '"';
   CHECK(hostile == R"(see "lictor why 'a"; reboot '\''x'\'''")");
   CHECK(cluster::with_options(hostile, "night") ==
@@ -117,7 +117,7 @@ TEST_CASE("if that is not enough, the first column is cut in its middle") {
         "a-long-id...ask-0001  dead   a long error ...\n"
         "b                     dead\n");
   CHECK(contains(table.render(0).text(false), "a-long-id-of-one-task-0001  dead"));
-  // One that is short leaves its room to the others.
+  // A short first column leaves its room to the others.
   Table wide{{"ID", "ERROR"}};
   wide.add_row({{"a-long-id-of-one-task-0001"}, {"failed"}});
   CHECK(wide.render(34).text(false) ==

@@ -21,7 +21,7 @@ namespace lictor::cli::test {
 
 using namespace client::test;
 
-/// Reads arguments as the program does, but for the commands of src/app.
+/// Reads arguments as the program does, except the commands of src/app.
 inline std::variant<Command, ParseOutcome> read(const std::vector<std::string>& words) {
   CommandLine line;
   Commands to = line.commands();
@@ -33,7 +33,7 @@ inline std::variant<Command, ParseOutcome> read(const std::vector<std::string>& 
   return line.parse(words);
 }
 
-/// A command's surroundings: where it asks, and what it prints.
+/// A command's surroundings: its Consul, and its output.
 class Stage {
  public:
   explicit Stage(net::Transport& consul, bool json = false, Terminal terminal = {})
@@ -44,7 +44,7 @@ class Stage {
         store_(consul),
         client{console_, api_, store_, "q", wire::Layout::under("lictor/", "q"), json} {}
 
-  /// Runs a command: "list --state dead". Arguments that are refused are an error, too.
+  /// Runs a command: "list --state dead". Refused arguments are an error, too.
   Result<int> run(const std::string& words) {
     std::istringstream text{words};
     return run_words({std::istream_iterator<std::string>{text}, {}});
@@ -88,7 +88,7 @@ class Stage {
   Client client;
 };
 
-/// What a command prints, which must succeed.
+/// The output of a command, which must succeed.
 struct Printed {
   std::string out, err;
 };
@@ -97,7 +97,7 @@ inline Printed printed(net::Transport& consul, const std::string& words) {
   REQUIRE(stage.run(words) == 0);
   return {stage.out(), stage.err()};
 }
-/// The same with --json.
+/// The document that the command prints with --json.
 inline nlohmann::json document_of(net::Transport& consul, const std::string& words) {
   Stage stage{consul, true};
   REQUIRE(stage.run(words) == 0);
@@ -108,7 +108,7 @@ struct ScriptedConsul {
   FakeConsul consul;
 };
 
-/// The same with what Consul answers, one after the other.
+/// A Stage with Consul's answers in a script, one after the other.
 class Scene : public ScriptedConsul, public Stage {
  public:
   explicit Scene(std::deque<http::Response> replies, bool json = false, Terminal terminal = {})

@@ -1,5 +1,5 @@
-// Whatever other people write into Consul, a log or an answer: no command lets it act on a terminal
-// or pass for a line of ours.
+// Hostile text from other people in Consul, a log or an answer: no command lets it act on a
+// terminal or look like a line of ours.
 
 #include <unistd.h>
 
@@ -23,13 +23,13 @@ using namespace std::chrono_literals;
 constexpr const char* kEscapes =
     "e\x1b[2J\x1b]0;t\x07\x1bP\u009b1m\u0085\u00ad\u061c\u180e\u200b\u200d\u200e\u200f\u2028\u2029"
     "\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff\ufff9\U000e0041\x7f\t\r\b";
-// In a place that shows several lines as they are.
+// For a place that shows several lines as they are.
 const std::string kEvilLines = std::string{kEscapes} + std::string(1, '\0') + "\nsecond line";
-// In a place that shows one.
+// For a place that shows one line.
 const std::string kEvil = std::string{kEscapes} + std::string(1, '\0') + "\nFORGED line";
 const std::string kEvilBytes = kEvilLines + "\xff\xc3\xed\xa0\x80\xf4\x90\x80\x80";
 
-// What of `text` would act on a terminal; empty: nothing. Knows nothing of how lictor finds it.
+// The part of `text` that would act on a terminal; empty: none. Shares no code with lictor's check.
 std::string acting_part(const std::string& text) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -50,7 +50,7 @@ std::string acting_part(const std::string& text) {
   return {};
 }
 
-// Without the escapes that a colour terminal gets from us, none of which is in kEscapes.
+// Removes the escapes that a colour terminal gets from us, none of which is in kEscapes.
 std::string without_ours(std::string text) {
   for (const std::string ours :
        {"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\r\x1b[K"}) {
@@ -62,7 +62,7 @@ std::string without_ours(std::string text) {
 }
 
 // A daemon's admin API that somebody else has taken over.
-Face::Handler hostile_face(int status) {
+FakeAdminApi::Handler hostile_api(int status) {
   return [status](const httpd::Request& request) {
     std::string body = kEvilBytes;
     const std::string& path = request.url.path;
@@ -100,10 +100,10 @@ json letter(const char* record_field) {
 
 enum class Lead { kHeld, kFree, kDivided };
 
-// What a daemon of ours would hold as sessions and keys, with all that can be told by others.
-void fill(ModelConsul& consul, const std::string& face, Lead lead) {
+// Writes the sessions and keys of a daemon of ours, with hostile text wherever others can write.
+void fill(ModelConsul& consul, const std::string& url, Lead lead) {
   const std::string session = consul.session();
-  const json member{{"node", kEvil},    {"host", host_name()}, {"pid", kEvil},  {"admin", {face}},
+  const json member{{"node", kEvil},    {"host", host_name()}, {"pid", kEvil},  {"admin", {url}},
                     {"version", kEvil}, {"since", kEvil},      {"seen", kEvil}, {"started", kEvil}};
   const std::string free = json{{"node", kEvil}, {"released", kEvil}, {"lock_delay", kEvil}}.dump();
   if (lead == Lead::kHeld) {
@@ -279,7 +279,7 @@ bool tells_of_leaders(const Case& command) {
   return false;
 }
 
-// Runs one command, and looks at all that it says.
+// Runs one command, and checks all of its output.
 void run(const Case& command, ModelConsul& consul, bool json_output, Terminal terminal) {
   if (command.before) command.before(consul);
   Stage stage{consul, json_output, terminal};
@@ -306,7 +306,7 @@ TEST_CASE("no command prints hostile text that acts on a terminal or looks like 
   const unit::TemporaryFolder folder;
   const std::vector<Case> all = cases(folder.path());
   for (const int status : {200, 500}) {
-    const Face face{hostile_face(status)};
+    const FakeAdminApi api{hostile_api(status)};
     for (const Lead lead : {Lead::kHeld, Lead::kFree, Lead::kDivided}) {
       for (const Case& command : all) {
         if (lead == Lead::kDivided && !tells_of_leaders(command)) continue;
@@ -314,7 +314,7 @@ TEST_CASE("no command prints hostile text that acts on a terminal or looks like 
           for (const Terminal terminal : {Terminal{}, Terminal{true, true, 80}}) {
             if (terminal.is_terminal && (as_json || command.asks)) continue;
             ModelConsul store{kEvil};
-            fill(store, face.url(), lead);
+            fill(store, api.url(), lead);
             run(command, store, as_json, terminal);
           }
         }
@@ -326,7 +326,7 @@ TEST_CASE("no command prints hostile text that acts on a terminal or looks like 
 TEST_CASE("hostile replies in place of Consul's are printed safely") {
   const unit::TemporaryFolder folder;
   const std::vector<Case> all = cases(folder.path());
-  const Face face{hostile_face(500)};
+  const FakeAdminApi api{hostile_api(500)};
   const std::vector<http::Response> faults{
       reply(403, kEvilBytes), reply(500, kEvilBytes), reply(200, kEvilBytes, 9),
       reply(409, json{{"Errors", {{{"OpIndex", 0}, {"What", kEvil}}}}}.dump()),
@@ -338,7 +338,7 @@ TEST_CASE("hostile replies in place of Consul's are printed safely") {
       for (std::size_t faulty = 0; faulty < std::min<std::size_t>(asked, 12); ++faulty) {
         CAPTURE(faulty);
         ModelConsul store{kEvil};
-        fill(store, face.url(), Lead::kHeld);
+        fill(store, api.url(), Lead::kHeld);
         store.faulty = faulty;
         store.fault = fault;
         run(command, store, faulty % 2 == 1, {});

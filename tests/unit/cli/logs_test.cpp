@@ -62,7 +62,7 @@ TEST_CASE("an attempt without output is reported on standard error") {
 }
 
 TEST_CASE("an attempt whose output was lost on its host says so, and not that it printed nothing") {
-  const Face face{[](const httpd::Request& request) {
+  const FakeAdminApi api{[](const httpd::Request& request) {
     if (request.target.find("attempt=") != std::string::npos) {
       return httpd::Response{200, "text/plain", "", {}};
     }
@@ -72,18 +72,18 @@ TEST_CASE("an attempt whose output was lost on its host says so, and not that it
     return json_answer(json{{"logs", {log}}}.dump());
   }};
   ModelConsul consul;
-  consul.join(face.url());
+  consul.join(api.url());
   const Printed stage = printed(consul, "logs 7");
   CHECK(contains(stage.err, "the output of attempt 1 was lost on a: cannot write it: No space"));
   CHECK(contains(stage.err, "\"lictor show 7\" has the end of it"));
 }
 
 TEST_CASE("a daemon that refuses the admin token is named; an empty folder proves nothing then") {
-  const Face face{[](const httpd::Request&) {
+  const FakeAdminApi api{[](const httpd::Request&) {
     return httpd::Response{401, "application/json", R"({"error":"expected a token"})", {}};
   }};
   ModelConsul consul;
-  consul.join(face.url());
+  consul.join(api.url());
   consul.put("lictor/q/dead/7", R"({"node":"a","reason":"failed","record":{}})");
   const State state;
   Stage stage{consul};

@@ -64,7 +64,7 @@ TEST_CASE("leader shows the start of leadership and the start of the daemon") {
   const json document = json::parse(shown(since, true));
   CHECK(document.at("started") == "2026-11-20T00:00:00Z");
   CHECK(document.at("since") == "2026-11-21T00:00:00Z");
-  // As whoever wrote the key by hand may leave it out.
+  // A key written by hand may lack the field.
   CHECK_FALSE(contains(shown("", false), "leads     "));
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("with a leader, an empty list of members is explained") {
   const Printed led = printed(consul, "members");
   CHECK(contains(led.err, "no members in queue \"q\" (lictor/q/members/), though a leads: "));
   CHECK_FALSE(contains(led.err, "start one"));
-  // Also to who asks its leader.
+  // Also when a command asks its leader.
   CHECK(contains(printed(consul, "why 7").err, "the leader, a, is not among the members"));
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("an admin API on the loopback is asked on its own host; elsewhere the 
   CHECK(contains(why_not({}), "switched off"));
 }
 
-// --- What the leader knows and Consul does not, and what is said of one that does not answer
+// --- The leader's knowledge beyond Consul, and commands whose leader does not answer
 
 namespace {
 
@@ -129,13 +129,13 @@ void fill(ModelConsul& consul, const std::string& url) {
 
 }  // namespace
 
-TEST_CASE("why asks the leader, also of a task that was rewritten while it runs") {
-  const Face face{[](const httpd::Request& request) {
+TEST_CASE("why asks the leader, also about a task that was rewritten while it runs") {
+  const FakeAdminApi api{[](const httpd::Request& request) {
     CHECK(request.url.path == "/v1/tasks/7/why");
     return json_answer(R"([{"reason":"running","text":"it is running, attempt 1"}])");
   }};
   ModelConsul consul;
-  fill(consul, face.url());
+  fill(consul, api.url());
   CHECK(printed(consul, "why 7").out == "task 7: it is running, attempt 1\n");
 }
 
@@ -198,7 +198,7 @@ TEST_CASE("while the lock is free, leader and why name the members that may take
   CHECK(contains(printed(consul, "why 8").out, "b or c takes it when the lock-delay has passed"));
 }
 
-TEST_CASE("where the leader key was deleted beside daemons that are up, those are named") {
+TEST_CASE("after the leader key was deleted beside daemons that are up, those are named") {
   ModelConsul consul;
   consul.put("lictor/q/members/b", "{}", consul.session());
   Stage stage{consul};
@@ -230,7 +230,7 @@ TEST_CASE("why of a dead letter names commands that exist and can succeed") {
   CHECK(contains(unreadable.out, "its producer has to write it again; \"lictor dead purge bad\""));
 }
 
-TEST_CASE("stats and events fail as Consul does where it cannot be read") {
+TEST_CASE("stats and events fail as Consul does if it cannot be read") {
   ModelConsul consul;
   consul.faulty = 0;
   consul.fault.error = "no connection";
@@ -270,7 +270,7 @@ struct Drained {
 
 }  // namespace
 
-TEST_CASE("drain writes the wish, once, and tells what follows; undrain takes it back") {
+TEST_CASE("drain writes the request, once, and says what follows; undrain withdraws it") {
   Drained fleet;
   const Printed first = printed(fleet.consul, "drain a");
   CHECK(first.out.starts_with("a is draining: it leads partitions 0-1, which it gives away, "));
@@ -304,7 +304,7 @@ TEST_CASE("drain --wait ends when the host leads no partition") {
   CHECK(document_of(fleet.consul, "drain a --wait").at("partitions") == json::array());
 }
 
-TEST_CASE("drain --wait fails at its timeout, and when the wish is taken back") {
+TEST_CASE("drain --wait fails at its timeout, and when the request is withdrawn") {
   Drained fleet;
   Stage late{fleet.consul, true};
   const Error timeout = refusal_of(late.run("drain a --wait --wait-timeout 0s"));
@@ -319,10 +319,10 @@ TEST_CASE("drain --wait fails at its timeout, and when the wish is taken back") 
   CHECK(contains(refusal_of(ended.run("drain a --wait")).message, "ended the drain"));
 }
 
-TEST_CASE("drain refuses a queue of one partition, an unknown host and what is no name") {
-  ModelConsul undivided;
-  undivided.put("lictor/q/members/a", "{}", undivided.session());
-  Stage one{undivided};
+TEST_CASE("drain refuses a queue with one partition, an unknown host and a bad name") {
+  ModelConsul single;
+  single.put("lictor/q/members/a", "{}", single.session());
+  Stage one{single};
   const Error error = refusal_of(one.run("drain a"));
   CHECK(exit_code(error.code) == kUsage);
   CHECK(contains(error.message, "use \"lictor leader --step-down\""));
@@ -342,14 +342,14 @@ TEST_CASE("drain refuses a queue of one partition, an unknown host and what is n
   CHECK_FALSE(fleet.wishes("host"));
 }
 
-TEST_CASE("undrain also ends the wish for a host that has left") {
+TEST_CASE("undrain also withdraws the request for a host that has left") {
   Drained fleet;
   fleet.consul.put("lictor/q/members/gone/drain", "{}");
   CHECK(contains(printed(fleet.consul, "undrain gone").out, "it is no member now"));
   CHECK_FALSE(fleet.wishes("gone"));
 }
 
-TEST_CASE("without the right to write the wish, drain names the key") {
+TEST_CASE("without the right to write the request, drain names the key") {
   Drained fleet;
   fleet.consul.refuse = [](const net::Request& request) -> std::optional<http::Response> {
     if (request.method != "PUT") return std::nullopt;

@@ -21,8 +21,8 @@
 
 namespace lictor::cli::test {
 
-/// A Consul of one agent in this process, one of whose answers may be another. Nothing that waits
-/// for a change waits longer than `on_wait` takes. send() is thread safe, as that of any transport.
+/// A Consul of one agent in this process; `fault` may replace one of its answers. No request waits
+/// for a change longer than `on_wait` takes. send() is thread safe, as that of any transport.
 class ModelConsul : public net::Transport {
  public:
   explicit ModelConsul(std::string node = "dev", bool refuses_names = false)
@@ -59,7 +59,7 @@ class ModelConsul : public net::Transport {
     const std::string made = ask("PUT", "/v1/session/create", asked.dump());
     return nlohmann::json::parse(made).at("ID");
   }
-  /// With a `session`, which then holds the key.
+  /// Writes a key; with a `session`, which then holds the key.
   void put(const std::string& key, const std::string& value, const std::string& session = {}) {
     nlohmann::json op{
         {"Verb", session.empty() ? "set" : "lock"}, {"Key", key}, {"Value", base64_encode(value)}};
@@ -112,11 +112,11 @@ inline httpd::Response json_answer(std::string body) {
   return {200, "application/json", std::move(body), {}};
 }
 
-/// A member's admin API.
-class Face {
+/// A member's admin API, with the test's answers.
+class FakeAdminApi {
  public:
   using Handler = std::function<httpd::Response(const httpd::Request&)>;
-  explicit Face(Handler handler) {
+  explicit FakeAdminApi(Handler handler) {
     httpd::ListenOptions listen{.addresses = {"127.0.0.1:0"}};
     auto listeners = httpd::open_listeners(listen).value();
     url_ = listeners.front().url;

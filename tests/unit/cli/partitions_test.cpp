@@ -1,4 +1,4 @@
-// A queue of several partitions, as the commands show it.
+// A queue with partitions, as the commands show it.
 
 #include <atomic>
 
@@ -21,12 +21,12 @@ std::string lock_key(std::uint32_t partition) {
   return "lictor/q/leader/8/" + std::to_string(partition);
 }
 
-// A queue of eight partitions.
+// A queue with eight partitions.
 class Fleet {
  public:
   Fleet() { consul.put("lictor/q/partitions", std::to_string(kCount)); }
 
-  // A member that leads these. `url`: of its admin API.
+  // Adds a member that leads these. `url`: of its admin API.
   std::string add(const std::string& node, const cluster::Partitions& partitions,
                   const std::string& url = {}) {
     const std::string session = consul.session();
@@ -44,7 +44,7 @@ class Fleet {
   ModelConsul consul;
 };
 
-// An id of a task in that partition.
+// The id of a task in that partition.
 std::string id_in(std::uint32_t partition) {
   for (int i = 0;; ++i) {
     std::string id = "t" + std::to_string(i);
@@ -73,7 +73,7 @@ std::string checked(ModelConsul& consul, std::uint32_t desired_partitions = kCou
 
 }  // namespace
 
-TEST_CASE("partitions are told in ranges") {
+TEST_CASE("partitions are shown in ranges") {
   CHECK(cluster::ranges({}).empty());
   CHECK(cluster::ranges({3}) == "3");
   CHECK(cluster::ranges({0, 1, 2, 3, 7}) == "0-3,7");
@@ -82,7 +82,7 @@ TEST_CASE("partitions are told in ranges") {
   CHECK(cluster::partitions_text({3, 4}) == "partitions 3-4");
 }
 
-TEST_CASE("leader shows who leads each partition, and fails where nobody does") {
+TEST_CASE("leader shows who leads each partition, and fails if nobody does") {
   Fleet fleet;
   fleet.add("a", {0, 1, 2});
   fleet.add("b", {3, 4, 5, 6});
@@ -111,7 +111,7 @@ TEST_CASE("leader shows who leads each partition, and fails where nobody does") 
   CHECK(printed(fleet.consul, "leader").err.empty());
 }
 
-TEST_CASE("leader tells of several free partitions at once, and of a leader that is silent") {
+TEST_CASE("leader reports several free partitions at once, and a leader that is silent") {
   Fleet fleet;
   fleet.add("a", {0, 1}, "http://127.0.0.1:1");
   fleet.add("b", {2, 3});
@@ -125,7 +125,7 @@ TEST_CASE("leader tells of several free partitions at once, and of a leader that
   CHECK(stage.out().starts_with("a leads partitions 0-1, but its daemon does not answer: "));
 }
 
-TEST_CASE("a number of partitions that cannot be read is an error with the way out") {
+TEST_CASE("a number of partitions that cannot be read is an error that says what to do") {
   ModelConsul consul;
   consul.put("lictor/q/partitions", "lots");
   Stage stage{consul};
@@ -137,7 +137,7 @@ TEST_CASE("a number of partitions that cannot be read is an error with the way o
   CHECK(report.first_failure() == ErrorCode::kFailed);  // not of the usage
 }
 
-TEST_CASE("who holds a lock and is no member is a finding, since nothing may run") {
+TEST_CASE("a lock's holder that is no member is a finding, since nothing may run") {
   cluster::Fleet fleet{.locks = client::Locks{{wire::KvEntry{"k", "{}", "5e55"}}}};
   CHECK(cluster::diagnose(fleet, "q").empty());  // the members may be hidden
   fleet.members.push_back({"a", "host"});
@@ -173,12 +173,12 @@ TEST_CASE("members shows which partitions each leads, who is draining, and what 
 TEST_CASE("why asks the leader of the task's own partition, and names the partition nobody leads") {
   std::atomic<int> asked_a = 0, asked_b = 0;
   const auto answering = [](std::atomic<int>& asked) {
-    return Face::Handler{[&asked](const httpd::Request& request) {
+    return FakeAdminApi::Handler{[&asked](const httpd::Request& request) {
       if (request.url.path.ends_with("/why")) ++asked;
       return json_answer(R"([{"reason":"running","text":"it is running"}])");
     }};
   };
-  const Face a{answering(asked_a)}, b{answering(asked_b)};
+  const FakeAdminApi a{answering(asked_a)}, b{answering(asked_b)};
   Fleet fleet;
   fleet.add("a", {0}, a.url());
   fleet.add("b", {1}, b.url());
@@ -194,7 +194,7 @@ TEST_CASE("why asks the leader of the task's own partition, and names the partit
   const Printed free = printed(fleet.consul, "why " + id_in(3));
   CHECK(contains(free.out, "nobody leads partition 3 of queue \"q\""));
   CHECK(contains(free.err, "as far as Consul knows; nobody leads partition 3"));
-  // By its serialKey, whatever its id.
+  // The task is placed by its serialKey, whatever its id.
   fleet.consul.put("lictor/q/tasks/" + id_in(3),
                    R"({"taskType":"T","serialKey":")" + id_in(0) + R"("})");
   Stage serial{fleet.consul};
@@ -204,17 +204,19 @@ TEST_CASE("why asks the leader of the task's own partition, and names the partit
 
 TEST_CASE("stats sums what all leaders count, and says which are not counted") {
   const auto telling = [](const char* queue) {
-    return Face::Handler{[queue](const httpd::Request&) {
+    return FakeAdminApi::Handler{[queue](const httpd::Request&) {
       return json_answer(R"({"queues":[{"name":"other"},)" + std::string{queue} + "]}");
     }};
   };
-  const Face a{telling(R"({"name":"q","role":"draining","partitions":8,"leads":[0,2],"running":1,)"
-                       R"("oldest_due_ms":0,"lease_left_ms":9000,"paused":false,)"
-                       R"("states":{"running":1,"next":2},"workers":{"Mail":{"busy":1}}})")};
-  const Face b{telling(R"({"name":"q","role":"leading","partitions":8,"leads":[1],"running":2,)"
-                       R"("oldest_due_ms":120000,"lease_left_ms":8000,"paused":true,)"
-                       R"("states":{"running":2,"backoff":1},)"
-                       R"("workers":{"Mail":{"busy":3},"Image":{"idle":1}}})")};
+  const FakeAdminApi a{
+      telling(R"({"name":"q","role":"draining","partitions":8,"leads":[0,2],"running":1,)"
+              R"("oldest_due_ms":0,"lease_left_ms":9000,"paused":false,)"
+              R"("states":{"running":1,"next":2},"workers":{"Mail":{"busy":1}}})")};
+  const FakeAdminApi b{
+      telling(R"({"name":"q","role":"leading","partitions":8,"leads":[1],"running":2,)"
+              R"("oldest_due_ms":120000,"lease_left_ms":8000,"paused":true,)"
+              R"("states":{"running":2,"backoff":1},)"
+              R"("workers":{"Mail":{"busy":3},"Image":{"idle":1}}})")};
   Fleet fleet;
   fleet.add("a", {0, 2}, a.url());
   fleet.add("b", {1}, b.url());
@@ -232,7 +234,7 @@ TEST_CASE("stats sums what all leaders count, and says which are not counted") {
   CHECK(contains(shown.err, "not counted: c: "));
 }
 
-TEST_CASE("stats and events say what to do where nobody leads") {
+TEST_CASE("stats and events say what to do if nobody leads") {
   for (const auto& partitions : {cluster::Partitions{}, cluster::Partitions{0}}) {
     Fleet fleet;
     fleet.add("a", partitions);
@@ -248,20 +250,20 @@ TEST_CASE("stats and events say what to do where nobody leads") {
         "nobody leads queue \"q\"; \"lictor leader\" says why");
 }
 
-TEST_CASE("events names the partition of a lock where the queue has several") {
-  const Face a{[](const httpd::Request&) {
+TEST_CASE("events names the partition of a lock if the queue has several") {
+  const FakeAdminApi a{[](const httpd::Request&) {
     return json_answer(R"({"events":[{"at":"2026-11-21T00:00:00Z","event":"leading",)"
                        R"("partition":0}],"next":"1"})");
   }};
   Fleet fleet;
   fleet.add("a", {0}, a.url());
   CHECK(printed(fleet.consul, "events").out == "2026-11-21T00:00:00Z  leading  partition 0\n");
-  ModelConsul undivided;
-  undivided.put("lictor/q/leader", R"({"node":"a"})", undivided.join(a.url()));
-  CHECK(printed(undivided, "events").out == "2026-11-21T00:00:00Z  leading\n");
+  ModelConsul single;
+  single.put("lictor/q/leader", R"({"node":"a"})", single.join(a.url()));
+  CHECK(printed(single, "events").out == "2026-11-21T00:00:00Z  leading\n");
 }
 
-TEST_CASE("list and why tell of the trouble of the leaders") {
+TEST_CASE("list and why report the leaders' trouble") {
   Fleet fleet;
   fleet.add("a", {0, 1}, "http://127.0.0.1:1");
   fleet.add("b", {2, 3, 4, 5});
@@ -288,7 +290,7 @@ TEST_CASE("step-down waits until each partition has another leader") {
   CHECK(told.at("asked") == json{"a", "b"});
 }
 
-TEST_CASE("step-down tells who leads each partition afterwards") {
+TEST_CASE("step-down shows who leads each partition afterwards") {
   Fleet fleet;
   const std::string a = fleet.add("a", {0, 1, 2, 3, 4, 5, 6, 7});
   const std::string b = fleet.add("b", {});

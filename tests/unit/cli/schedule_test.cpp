@@ -24,7 +24,7 @@ struct Told {
   [[nodiscard]] std::string error() const { return code ? "" : code.error().message; }
 };
 
-// `words` of "schedule".
+// Runs `words` of "schedule".
 Told tell(net::Transport& consul, std::vector<std::string> words, bool as_json = false,
           std::map<std::string, LocalSchedule> configured = {}) {
   Stage stage{consul, as_json};
@@ -70,7 +70,7 @@ TEST_CASE("add writes what the flags say, and shows the next ticks in the zone a
   CHECK(replaced.document()["ticks"][0].contains("local"));
 }
 
-TEST_CASE("what add refuses names schedule, field, expectation and finding") {
+TEST_CASE("an error of add names schedule, field, expectation and finding") {
   ModelConsul consul;
   const auto refused = [&](std::vector<std::string> words) {
     words.insert(words.begin(), {"add", "x"});
@@ -125,7 +125,7 @@ TEST_CASE("list shows every schedule, also beside bad ones") {
   CHECK(all[5]["last_tick"] == "2026-11-24T09:30:00Z");
 }
 
-TEST_CASE("show has the record; of another name it says which was meant") {
+TEST_CASE("show has the record; for an unknown name it says which was meant") {
   ModelConsul consul;
   consul.put("lictor/q/schedules/nightly", kNightly);
   const Told told = tell(consul, {"show", "nightly"});
@@ -162,7 +162,7 @@ TEST_CASE("pause, resume, run and remove") {
   CHECK(tell(consul, {"run", "nightly"}).code.error().code == ErrorCode::kNotFound);
 }
 
-TEST_CASE("remove tells that the leader writes a schedule of the configuration again") {
+TEST_CASE("remove says that the leader writes a schedule of the configuration again") {
   ModelConsul consul;
   for (const bool as_json : {false, true}) {
     consul.put("lictor/q/schedules/ours", kConfigured);
@@ -176,7 +176,7 @@ TEST_CASE("remove tells that the leader writes a schedule of the configuration a
   CHECK(tell(consul, {"remove", "nightly"}).err.empty());
 }
 
-TEST_CASE("pause and resume are refused where the configuration sets the opposite") {
+TEST_CASE("pause and resume are refused if the configuration sets the opposite") {
   ModelConsul consul;
   const std::string key = "lictor/q/schedules/ours";
   const auto paused = [](const char* record) {
@@ -196,7 +196,7 @@ TEST_CASE("pause and resume are refused where the configuration sets the opposit
   CHECK(contains(tell(consul, {"pause", "ours"}, false, {{"ours", {"/etc/l.json", false}}}).error(),
                  "is not paused: /etc/l.json sets \"paused\": false for it"));
   CHECK(tell(consul, {"pause", "ours"}, false, {{"ours", {"/etc/l.json", {}}}}).err.empty());
-  // Another client's is not the configuration's, whatever its name.
+  // Another client's schedule is not the configuration's, whatever its name.
   consul.put(key, paused(kNightly));
   const Told other = tell(consul, {"resume", "ours"}, false, {{"ours", {"/etc/l.json", true}}});
   CHECK(contains(other.out, "is resumed"));
@@ -256,7 +256,7 @@ TEST_CASE("next --from shows the ticks after a time, also those that were made")
   CHECK(contains(refused.error(), "got \"tomorrow\""));
 }
 
-TEST_CASE("why tells of a tick without a task what its schedule knows") {
+TEST_CASE("why says what a schedule knows of a tick without a task") {
   ModelConsul consul;
   const auto reason = [&](const std::string& record, const std::string& id) {
     consul.put("lictor/q/schedules/s", record);

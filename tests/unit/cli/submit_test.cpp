@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What "submit --ndjson" makes of these lines.
+// The result of "submit --ndjson" with these lines.
 Result<int> submit_lines(Scene& scene, const std::string& lines) {
   const unit::TemporaryFolder folder;
   const std::string path = folder.path() + "/tasks.ndjson";
@@ -153,7 +153,7 @@ TEST_CASE("a task without flags is due now, in the order of milliseconds") {
         R"("taskPara":{}})");
 }
 
-TEST_CASE("what the flags say is written into the record, parameters to the digit") {
+TEST_CASE("the values of flags are written into the record, parameters to the digit") {
   const auto check = [](void (*change)(TaskText&), const std::string& end) {
     TaskText text = text_of("N");
     change(text);
@@ -237,7 +237,7 @@ TEST_CASE("a record that could not be claimed is not written") {
   CHECK(refusal_of(new_task(text, kNow, ids)).code == ErrorCode::kTooLarge);
 }
 
-// --- What stands on the command line comes to where it belongs (refused: command_line_test.cpp)
+// --- Arguments reach their targets (refusals: command_line_test.cpp)
 
 std::string value_at(ModelConsul& consul, const std::string& key) {
   const auto entry = Store(consul).get(key).value();

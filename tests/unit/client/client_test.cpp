@@ -191,7 +191,7 @@ TEST_CASE("a pause is read as the daemon reads it") {
   CHECK_FALSE(read_pause("").paused);
 }
 
-// What Consul answers, and a queue of it.
+// A queue, and the answers of its Consul.
 struct Followed {
   explicit Followed(std::deque<http::Response> replies) : consul(std::move(replies)) {}
   Result<Ending> follow(std::optional<Duration> timeout = {}, std::uint64_t index = 9) {
@@ -247,7 +247,7 @@ TEST_CASE("waiting ends with its timeout, and at once when a right is missing") 
   CHECK(denied.follow().error().code == ErrorCode::kPermissionDenied);
 }
 
-TEST_CASE("at the time-out a claimed task is told as running, or as an orphan without its leader") {
+TEST_CASE("at the time-out a claimed task is shown as running, without its leader as an orphan") {
   const auto seen = [](const std::string& leader_session) {
     const std::string claimed =
         R"({"taskType":"T","taskTaken":true,"taskAttempt":1,)"

@@ -39,7 +39,7 @@ TEST_CASE("two configurations are compared by executor, by queue and by the rest
   CHECK(difference(one, {}).empty());  // a version before this one tells no parts
 }
 
-TEST_CASE("what the parts tell holds no secret") {
+TEST_CASE("the digests of the parts hold no secret") {
   const ConfigParts parts =
       config_digest(file(R"({"queues":[{"executors":{"Mail":{"exec":["/a","--key=s3cret"]}}}]})"));
   CHECK_FALSE(contains(json(parts).dump(), "s3cret"));

@@ -39,12 +39,12 @@ inline std::string entry(const std::string& key, const std::string& value,
          std::to_string(create_index) + R"(,"ModifyIndex":)" + std::to_string(create_index) + "}]";
 }
 
-/// Of two entries, one list.
+/// A list of two entries.
 inline std::string listing(const std::string& one, const std::string& other) {
   return one.substr(0, one.size() - 1) + "," + other.substr(1);
 }
 
-/// The same within a transaction's answer.
+/// An entry within a transaction's answer.
 inline std::string result(const std::string& key, const std::string& value,
                           std::uint64_t create_index = 7) {
   const std::string list = entry(key, value, create_index);
@@ -56,7 +56,7 @@ inline std::string txn_error(std::size_t op, const std::string& what) {
          R"("}]})";
 }
 
-/// Answers each request with the next of `replies`, and remembers what was asked.
+/// Answers each request with the next of `replies`, and remembers the requests.
 class FakeConsul : public net::Transport {
  public:
   explicit FakeConsul(std::deque<http::Response> replies) : replies_(std::move(replies)) {}
@@ -80,13 +80,13 @@ class FakeConsul : public net::Transport {
   std::deque<http::Response> replies_;
 };
 
-/// Of queue "q" below "lictor/".
+/// A client of queue "q" below "lictor/".
 inline lictor::Client client_of(net::Transport& consul) {
   return lictor::Client{
       std::make_unique<lictor::Client::Impl>(consul, "q", wire::Layout::under("lictor/", "q"))};
 }
 
-/// To a question for the names of a task's later dead letters.
+/// The answer to a question for the names of a task's later dead letters.
 inline http::Response no_names() { return reply(404, "", 9); }
 
 }  // namespace lictor::client::test

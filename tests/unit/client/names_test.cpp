@@ -61,7 +61,7 @@ struct Unnameable {
     consul.put_bytes(std::string{"lictor/q/tasks/"} + kBadPath, kRecordOfT);
     consul.put("lictor/q/tasks/good", kRecordOfT);
   }
-  // Of those that are listed under this id.
+  // The states of the tasks listed under this id.
   std::multiset<TaskState> states(const std::string& id) {
     const auto listed = client.list().value();
     std::multiset<TaskState> states;
@@ -79,7 +79,7 @@ TEST_CASE("a key that is listed but cannot be read is unnameable") {
   Unnameable scene;
   CHECK(scene.states(kBad) == std::multiset{TaskState::kUnnameable});
   CHECK(scene.states("good") == std::multiset{TaskState::kWaiting});
-  // Somebody may have named a task so, whose key reads the same.
+  // Another client may have named a task so that its key reads the same.
   scene.consul.put("lictor/q/tasks/" + kBad, kRecordOfT);
   CHECK(scene.states(kBad) == std::multiset{TaskState::kWaiting, TaskState::kUnnameable});
   scene.consul.refuse = [](const net::Request& request) -> std::optional<http::Response> {
@@ -132,13 +132,13 @@ TEST_CASE("naming a key that is not UTF-8 gives advice on how to delete it") {
 }
 
 // Producers name keys as they like, and Consul 1.21.5 and newer refuse many of these names in the
-// path of a request. Everything that is done to one task works all the same.
+// path of a request. Every command about one task still works.
 const std::vector<std::string> kIds{
     " a",  "a ",    "a b",    "a..b", "db7:8",
     "x@y", "r~2",   "\u00fc", "a+b",  "nightly@2026-11-24T09:30:00Z",
     "%41", "a/b c", "42"};
 const std::string kOddRecord = R"({"taskType":"T"})";
-// A queue in a Consul that refuses names, and what was refused of what was asked.
+// A queue in a Consul that refuses names, and the refused requests.
 struct OddNames {
   cli::test::ModelConsul consul{"dev", true};
   wire::Layout layout = wire::Layout::under("lictor/", "q");
@@ -203,7 +203,7 @@ TEST_CASE("a schedule of any name can be added, paused, run and removed") {
   CHECK(scene.consul.refused == 0);
 }
 
-TEST_CASE("a missing right is told from a missing key, whatever its name") {
+TEST_CASE("a missing right differs from a missing key, whatever its name") {
   const auto gone = reply(409, txn_error(0, "key doesn't exist"));
   FakeConsul denied{{gone, reply(403, "Permission denied")}};
   CHECK(Store{denied}.get("l/q/dead/a b").error().code == ErrorCode::kPermissionDenied);
@@ -250,7 +250,7 @@ TEST_CASE("a past expireAt is refused, or removed on request") {
         R"({"taskType":"T","expireAt":"2026-11-22T02:00:00Z"})");
 }
 
-TEST_CASE("a dead letter's task is the one whose key it tells, whatever the letter is called") {
+TEST_CASE("a dead letter's task is the one whose key it names, whatever the letter is called") {
   const wire::Layout layout = wire::Layout::under("lictor/", "q");
   const auto task_of = [&](const std::string& name, const std::string& value) {
     return view_dead_letter(layout, {layout.dead_prefix + name, value, {}, 0, 5, 6}).task_id;
@@ -275,7 +275,7 @@ struct Graveyard {
                                        R"(","record":{"taskType":"T","taskPara":")" + name +
                                        R"("},"reason":"failed"})");
   }
-  // What the task's key holds; empty: there is none.
+  // The record at the task's key; empty: there is none.
   std::string task(const std::string& id) {
     const auto entry = store.get(layout.task_key(id));
     return entry && *entry ? (*entry)->value : "";

@@ -28,7 +28,7 @@ struct Lines {
   }
 };
 
-TEST_CASE("the members of a line are kept as written, but for those that only lictor may set") {
+TEST_CASE("the members of a line are kept as written, except those that only lictor may set") {
   const std::string line =
       R"({"taskId":"42","taskTime":"1445599887","taskType":"Other","x":1.50,"x":[2, 3]})";
   CHECK(Lines{}.take(line).record == line);

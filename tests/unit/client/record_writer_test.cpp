@@ -25,8 +25,8 @@ namespace {
 using namespace std::chrono_literals;
 using http::Delivery;
 
-// Carries transactions out, one at a time, each when it is let: on threads of its
-// own, as the network would.
+// Carries transactions out, one at a time, each when the test allows it: on threads of its own, as
+// the network would.
 class OneTransactionAtATime : public net::Transport {
  public:
   ~OneTransactionAtATime() override {
@@ -53,12 +53,12 @@ class OneTransactionAtATime : public net::Transport {
     holds_first_ = true;
     others_ = others;
   }
-  /// Answered so in place of being carried out, once; called again: and so the next time.
+  /// Answers `key`'s transaction, once, instead of carrying it out; call again for the next time.
   void refuse(const std::string& key, http::Response answer) {
     refused_[key].push_back(std::move(answer));
   }
 
-  std::vector<std::string> written;  // in the order in which they came to be there
+  std::vector<std::string> written;  // in the order in which they appeared
   std::map<std::string, std::string> values;
   std::map<std::string, std::size_t> created_at;
   std::vector<std::string> transactions;  // the first keys of those that were carried out
@@ -250,7 +250,7 @@ TEST_CASE("tasks without a time start in the order of the calls, not of the tran
     CHECK_FALSE(std::is_sorted(transactions.begin(), transactions.end()));
   }
   CHECK((order_of_start(scene.consul) == given));
-  // Of the clock, 3 ms. Where the ids are not in order, a task or more is ahead of that.
+  // The ids count 3 ms of the clock. If the ids are not in order, a task or more is ahead of that.
   if (std::is_sorted(given.begin(), given.end())) {
     const auto last = nlohmann::json::parse(scene.consul.values["q/tasks/" + given.back()]);
     CHECK(last["taskTime"] <= (kNow + 3ms + most_ahead).time_since_epoch().count());
@@ -267,7 +267,7 @@ TEST_CASE("a record that fills a transaction keeps its place") {
   scene.check_order(200);
 }
 
-TEST_CASE("after an error nothing that comes later is written") {
+TEST_CASE("after an error no later record is written") {
   Written scene;
   scene.consul.refuse(key(63), reply(409, txn_error(0, "Permission denied")));
   scene.write(1'000);
@@ -288,7 +288,7 @@ TEST_CASE("a transaction that Consul did not take is sent again, and those after
   CHECK_FALSE(scene.writer.stopped());
 }
 
-TEST_CASE("what is submitted after many tasks has a later time than they have") {
+TEST_CASE("a task submitted after many others has a later time than they have") {
   Written scene{SubmitOrder::kAny};
   TaskIds ids{1};
   const WallTime begin = wall_now();
@@ -329,7 +329,7 @@ http::Request request(const std::string& target) {
   return made;
 }
 
-// Keeps what was sent until the test answers it, or answers at once.
+// Keeps the requests until the test answers them, or answers at once.
 class Held : public net::Transport {
  public:
   RequestId send(net::Request request, net::Callback done) override {

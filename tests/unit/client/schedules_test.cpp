@@ -21,7 +21,7 @@ constexpr const char* kApplied =
 
 WallTime at(const char* text) { return parse_rfc3339(text).value(); }
 
-// `call` with the schedules of a Consul that answers so, and what was asked of it.
+// Makes `call` with the schedules of a Consul that gives these answers; returns its requests, too.
 template <class Call>
 auto with(std::deque<http::Response> replies, const Call& call) {
   FakeConsul consul{std::move(replies)};
@@ -36,7 +36,7 @@ auto run_at(const char* time) {
   return [time](Schedules& schedules) { return schedules.run("nightly", at(time)); };
 }
 
-// What was replaced, by the body of the last request.
+// The replaced record, from the body of the last request.
 std::string replaced(const std::string& old, const std::string& record) {
   const auto [result, asked] =
       with({reply(200, entry(kKey, old)), reply(200, "true")},
@@ -103,7 +103,7 @@ TEST_CASE("a record that no leader could use is not written") {
   CHECK(contains(whole.message, "the schedule and its task in one transaction"));
 }
 
-TEST_CASE("a jitter as long as the time between two ticks is refused; one that is stored, read") {
+TEST_CASE("a jitter as long as the time between two ticks is refused, but read if it is stored") {
   const auto record = [](const std::string& members) {
     return "{" + members + R"(,"task":{"taskType":"T"}})";
   };
@@ -204,20 +204,20 @@ TEST_CASE("run names its task after a second that no other task of the schedule 
     return schedule::tick_text(schedule::parse_tick_id(run_with(members).first).value().tick);
   };
   CHECK(second(R"("every":"1h")") == "2026-11-24T09:30:00Z");
-  // The task of another run, or of the tick that came last, may be done and gone.
+  // The task of another run, or of the last tick, may be done and gone.
   CHECK(second(R"("every":"1h","lastTask":"nightly/20261124T093000Z")") == "2026-11-24T09:30:01Z");
   CHECK(second(R"("every":"1h","lastTick":"2026-11-24T09:30:02Z")") == "2026-11-24T09:30:03Z");
   CHECK(second(R"("every":"1h","lastTick":"2026-11-24T09:00:00Z",)"
                R"("lastTask":"nightly/20261124T093004Z")") == "2026-11-24T09:30:05Z");
   CHECK(second(R"("every":"1h","lastTask":"somebody's","lastTick":"2026-11-24T09:00:00Z")") ==
         "2026-11-24T09:30:00Z");
-  // Those of ticks are the leader's, also while the schedule is paused: "missed" may make them.
+  // Seconds of ticks are the leader's, also while the schedule is paused: "missed" may make them.
   CHECK(second(R"("every":"30m")") == "2026-11-24T09:30:01Z");
   CHECK(second(R"("every":"30m","paused":true)") == "2026-11-24T09:30:01Z");
   CHECK(second(R"("cron":"0-30,32-59 * * * * *")") == "2026-11-24T09:30:31Z");
   CHECK(second(R"("cron":"1-59 * * * * *","lastTick":"2026-11-24T09:30:00Z")") ==
         "2026-11-24T09:31:00Z");
-  // It is due now all the same.
+  // The task is due now all the same.
   const auto [id, task] = run_with(R"("every":"30m")");
   CHECK(task["executeAt"] == "2026-11-24T09:30:00Z");
 }
@@ -239,7 +239,7 @@ TEST_CASE("of two runs at once the second takes another second") {
     return reply(409, test::txn_error(op, "failed to set key, index is stale"));
   };
   const std::string after = wire::with_last_task(kRecord, "nightly/20261124T093000Z");
-  // The first one's task is done and gone, or is there still.
+  // The first one's task is done and gone, or still exists.
   for (const std::size_t op : {std::size_t{1}, std::size_t{0}}) {
     const auto [id, asked] = with({reply(200, entry(kKey, kRecord)), stale(op),
                                    reply(200, entry(kKey, after, 8)), reply(200, kApplied)},
@@ -247,7 +247,7 @@ TEST_CASE("of two runs at once the second takes another second") {
     CHECK(id.value() == "nightly/20261124T093001Z");
     CHECK(nlohmann::json::parse(asked.back().body)[1]["KV"]["Index"] == 8);
   }
-  // A task that the record does not tell of.
+  // A task that the record does not mention.
   const auto other = with({reply(200, entry(kKey, kRecord)), stale(0),
                            reply(200, entry(kKey, kRecord)), reply(200, kApplied)},
                           run)
@@ -255,7 +255,7 @@ TEST_CASE("of two runs at once the second takes another second") {
   CHECK(other.value() == "nightly/20261124T093001Z");
 }
 
-TEST_CASE("a lost reply to run is told as such") {
+TEST_CASE("a lost reply to run is reported as such") {
   const auto [id, asked] =
       with({reply(200, entry(kKey, kRecord)), test::undelivered(http::Delivery::kLost)},
            run_at("2026-11-24T09:30:00Z"));

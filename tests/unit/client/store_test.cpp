@@ -79,7 +79,7 @@ TEST_CASE("after a lost reply, another task of the same id means that ours was n
   CHECK(created.existing == std::vector<std::size_t>{0});
 }
 
-TEST_CASE("a request that was not sent changed nothing; a missing right is told as such") {
+TEST_CASE("a request that was not sent changed nothing; a missing right is reported as such") {
   FakeConsul consul{{undelivered(Delivery::kNotSent)}};
   CHECK(Store{consul}.create({{"t/42", "{}"}}).error().code == ErrorCode::kUnavailable);
   CHECK(consul.asked.size() == 1);
@@ -100,7 +100,7 @@ TEST_CASE("a key that a path cannot name is read by a transaction") {
   CHECK(contains(consul.asked[0].target, "/v1/txn"));
 }
 
-TEST_CASE("of many keys the missing ones are told from those that may not be read") {
+TEST_CASE("among many keys, missing ones differ from those that may not be read") {
   FakeConsul consul{
       {reply(409, txn_error(0, "key \\\"a\\\" doesn't exist")), reply(200, result("b", "2"))}};
   const auto entries = Store{consul}.get_all({"a", "b"}).value();
@@ -121,8 +121,8 @@ TEST_CASE("an empty listing differs from one that may not be read") {
   CHECK(Store{filtered}.list("t/")->hidden);
 }
 
-// A server that starts again leads before it has read the whole of its log, and answers what is not
-// to be consistent from what it has read: 3,584 of 30,000 tasks (Consul 1.8.7).
+// A server that starts again leads before it has read the whole of its log, and answers requests
+// that need not be consistent from the part it has read: 3,584 of 30,000 tasks (Consul 1.8.7).
 TEST_CASE("a listing is consistent") {
   FakeConsul consul{{reply(404, "", 5), reply(404, "", 5)}};
   REQUIRE(Store{consul}.list("t/"));
@@ -280,8 +280,8 @@ TEST_CASE("a refused or untried change is never in doubt") {
   const auto stale = [] {
     return reply(409, txn_error(0, "failed index check for key, current modify index 8 != 7"));
   };
-  // What became of the first 32 cannot be read any more; that of the reading, too, the reply is
-  // lost, leaves no doubt of the other 8.
+  // The outcome of the first 32 cannot be read any more, since the reply to that reading is lost,
+  // too; that leaves no doubt of the other 8.
   Scene sent{{undelivered(Delivery::kLost), undelivered(Delivery::kLost, "reset")}};
   const BulkResult lost = change_many(sent.queue, tasks(40), sent.plan, {}, 1);
   REQUIRE(lost.refused.size() == 40);
@@ -289,7 +289,7 @@ TEST_CASE("a refused or untried change is never in doubt") {
     CHECK(error.code == (std::stoi(id) < 32 ? ErrorCode::kTimeout : ErrorCode::kUnavailable));
     CHECK(contains(error.message, "reset"));
   }
-  // Both are refused, one after the other, and what the matter is cannot be read.
+  // Both are refused, one after the other, and the reason cannot be read.
   Scene changed{{stale(), stale(), undelivered(Delivery::kLost, "reset")}};
   const BulkResult refused = change_many(changed.queue, tasks(2), changed.plan, {}, 1);
   CHECK(changed.consul.all_asked());

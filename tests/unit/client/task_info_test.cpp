@@ -69,11 +69,11 @@ TEST_CASE("a claim by an earlier start of the leader is an orphan, also under it
   CHECK(state("beef-12", value) == TaskState::kRunning);
   CHECK(state("cafe-12", value) == TaskState::kOrphan);
   CHECK(state("beefcafe-12", value) == TaskState::kOrphan);
-  // Who does not say which start it is.
+  // A lock without an "instance" does not show which start it is.
   CHECK(state("cafe-12", R"({"node":"a"})") == TaskState::kRunning);
   CHECK(state("cafe-12", "somebody") == TaskState::kRunning);
   CHECK(state("cafe-12", R"({"instance":7})") == TaskState::kRunning);
-  // A key that nobody holds may still tell of its last leader.
+  // A key that nobody holds may still name its last leader.
   CHECK(lock_of(wire::KvEntry{kLayout.leader_key, value, {}, 0, 5, 6}).name().empty());
   CHECK(lock_of(std::nullopt).name().empty());
 }
@@ -158,7 +158,7 @@ http::Response count_of(const std::string& value) {
   return reply(200, entry("lictor/q/partitions", value), 9);
 }
 
-// The locks that Consul's answers tell, all of which are asked for.
+// The locks in Consul's answers, all of which are asked for.
 Result<Locks> locks_by(std::deque<http::Response> replies) {
   FakeConsul consul{std::move(replies)};
   Store store{consul};
@@ -270,7 +270,7 @@ TEST_CASE("while the locks may not be read, claimed tasks count as running") {
   CHECK(state_in(part, 2) == TaskState::kOrphan);
 }
 
-TEST_CASE("list and show tell the state of a task by the leader of its partition") {
+TEST_CASE("list and show take the state of a task from the leader of its partition") {
   cli::test::ModelConsul consul;
   const std::string a = consul.session(), b = consul.session();
   consul.put("lictor/q/partitions", "4");

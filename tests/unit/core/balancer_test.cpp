@@ -48,9 +48,9 @@ class Fleet {
     members_[id] = {id, weight, false};
     changed();
   }
-  // It gives everything back, as on SIGTERM.
+  // Stops the host, which gives everything back, as on SIGTERM.
   void stop(const std::string& id) { leave(id, false); }
-  // Its session lives on until its TTL is over, and then bars its locks.
+  // Loses the host: its session lives on until its TTL is over, and then bars its locks.
   void lose(const std::string& id) {
     if (!is_up(id)) return;
     hosts_[id] = {};
@@ -235,7 +235,7 @@ std::vector<std::string> names(std::size_t count) {
   return all;
 }
 
-// Of the hosts' numbers of partitions: the largest less the smallest.
+// The largest of the hosts' numbers of partitions less the smallest.
 std::size_t spread(Fleet& fleet, const std::vector<std::string>& hosts) {
   std::size_t least = SIZE_MAX, most = 0;
   for (const std::string& host : hosts) {
@@ -366,7 +366,7 @@ struct Giver {
   std::optional<std::uint32_t> given(Duration later = {}) {
     return balancer.to_hand_over(now + later);
   }
-  // What a gives now becomes free, and then that member's.
+  // The partition that a gives now becomes free, and then that member's.
   void move(const std::string& to, Duration taken_after) {
     const std::uint32_t partition = given().value();
     view.owners[partition] = "";
@@ -395,7 +395,7 @@ TEST_CASE("a partition whose owner has died goes to the next host at once, thoug
   }
 }
 
-TEST_CASE("what is above the share is handed over one at a time, when the fleet is settled") {
+TEST_CASE("partitions above the share are handed over one at a time, when the fleet is settled") {
   Giver a;
   CHECK_FALSE(a.given(9s));
   CHECK(a.balancer.next_deadline(a.now) == a.now + 10s);
@@ -409,7 +409,7 @@ TEST_CASE("what is above the share is handed over one at a time, when the fleet 
   a.show(900ms);
   const auto second = a.given();
   REQUIRE(second);
-  // Nobody takes it.
+  // No member takes it.
   a.view.owners[*second] = "";
   a.show(1s);
   CHECK_FALSE(a.given(9s));
@@ -417,7 +417,7 @@ TEST_CASE("what is above the share is handed over one at a time, when the fleet 
   const auto third = a.given(10s);
   REQUIRE(third);
   CHECK(third != second);
-  // A change of the fleet does not stop what was begun, but what comes next.
+  // A change of the fleet does not stop a move that has begun, but the next one.
   a.view.members.push_back({"d"});
   a.show(10s);
   CHECK(a.given() == third);
@@ -431,7 +431,7 @@ TEST_CASE("what is above the share is handed over one at a time, when the fleet 
   CHECK_FALSE(even.given());
 }
 
-TEST_CASE("a member that leaves another to take what is its own gets nothing for a while") {
+TEST_CASE("a member that lets another one take its own partition gets nothing for a while") {
   for (const Duration waited : {Duration{900ms}, Duration{1100ms}}) {
     Giver a;
     a.now += 1min;
@@ -507,7 +507,7 @@ TEST_CASE("a member that leaves and comes back moves no more than its share, twi
   }
 }
 
-TEST_CASE("a member that gave up what is its own does not get it back at once") {
+TEST_CASE("a member that gave up its own partition does not get it back at once") {
   BalancerView view = view_of({"a", "b"}, 4);
   view.owners = {"a", "b", "a", "b"};
   Balancer other{"b"};
@@ -522,7 +522,7 @@ TEST_CASE("a member that gave up what is its own does not get it back at once") 
   CHECK(other.to_hand_over(Instant{2h + 30s}));
 }
 
-TEST_CASE("what another daemon of this name owns counts, and is not this one's to hand over") {
+TEST_CASE("partitions of another daemon of this name count, and this one cannot hand them over") {
   Giver a;
   a.view.of_namesake.assign(9, true);
   a.view.of_namesake[5] = false;
@@ -533,7 +533,7 @@ TEST_CASE("what another daemon of this name owns counts, and is not this one's t
   CHECK_FALSE(a.given());
 }
 
-TEST_CASE("what stays with its host for now does not keep others from being handed over") {
+TEST_CASE("a partition that stays with its host for now does not keep others from moving") {
   Giver giver;
   giver.now += 10min;
   const auto first = giver.given();
@@ -543,7 +543,7 @@ TEST_CASE("what stays with its host for now does not keep others from being hand
   REQUIRE(second);
   CHECK(second != first);
   CHECK(giver.balancer.next_deadline(giver.now) <= giver.now + 1min);
-  // One without jobs goes first.
+  // A partition without jobs goes first.
   Giver busy;
   busy.now += 10min;
   busy.view.jobs.assign(9, 0);
@@ -577,7 +577,7 @@ TEST_CASE("a draining host ends with none, and gets them back") {
   CHECK(alone.owned_by("a") == 0);
 }
 
-TEST_CASE("what a member that hangs does not take goes to others, and not to it again and again") {
+TEST_CASE("partitions that a hanging member does not take go to others, and not back to it") {
   Fleet fleet{1, 16};
   const auto ids = names(3);
   fleet.start(ids[0]);

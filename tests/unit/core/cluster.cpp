@@ -18,7 +18,7 @@ bool blocks(const Effect&) {
   return false;
 }
 
-// What the wire layer says when no answer came; not `sent`: when there was no connection.
+// The wire layer's reply without an answer; not `sent`: there was no connection.
 template <class Reply>
 Event failed(RequestId request, bool sent) {
   Reply reply;
@@ -30,7 +30,7 @@ Event failed(RequestId request, bool sent) {
   return reply;
 }
 
-// A service manager starts a daemon again when nothing of the old one runs; the warden keeps the
+// A service manager starts a daemon again when no process of the old one runs; the warden keeps the
 // state directory until then.
 bool may_restart(const Daemon& daemon) {
   return daemon.restart_at && !daemon.is_up() && daemon.jobs.empty() && !daemon.warden;
@@ -458,7 +458,7 @@ void Cluster::send(Daemon& daemon, const Request& request) {
   }
   Duration patience = daemon.options.request_timeout;
   if (blocks(request)) patience += kWait * 17 / 16;
-  // What comes over a slow link fails when nothing comes any more. The values are held to less.
+  // An answer over a slow link fails when no more of it comes. The values have less time.
   if (std::is_same_v<Request, ListTasks> && link != 0) patience += 1min;
   at(now + patience, [=, this] { deliver(*d, incarnation, fail(true)); });
   if (f.lose_request) return;
@@ -497,7 +497,7 @@ void Cluster::answer_waiters() {
   });
 }
 
-// Whether it waits no more.
+// Whether the query is answered, and waits no more.
 bool Cluster::answer(Waiter& waiter, bool changed) {
   Daemon& daemon = *waiter.daemon;
   const bool wanted = std::visit(
@@ -546,7 +546,7 @@ void Cluster::tell_delivered(Daemon& daemon, std::uint64_t incarnation, const Ef
   if (heard && on_delivered) on_delivered(daemon, effect, reply, sent);
 }
 
-// How long the answer is on its way, after the ones before it.
+// How long the answer is on its way, after the earlier ones.
 Duration Cluster::travel(Daemon& daemon, const Event& reply) {
   std::size_t bytes = 0;
   if (const auto* fetched = std::get_if<TasksFetched>(&reply)) {

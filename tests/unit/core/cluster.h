@@ -1,8 +1,8 @@
 #pragma once
 
-// Daemons, a store, and the network between them, on a virtual clock. A test says what goes wrong
-// (`fault`) and how jobs end (`plan`); what must never happen is checked at every step and ends up
-// in violations(). LICTOR_TRACE=1 in the environment prints every effect.
+// Daemons, a store, and the network between them, on a virtual clock. A test sets the faults
+// (`fault`) and how jobs end (`plan`). Safety is checked at every step; what breaks it ends up in
+// violations(). LICTOR_TRACE=1 in the environment prints every effect.
 
 #include <cstdlib>
 #include <functional>
@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 inline constexpr Instant kStart{1h};
 inline constexpr WallTime kWallStart{std::chrono::seconds{1'800'000'000}};
 
-/// What becomes of one request.
+/// The fate of one request.
 struct Fault {
   bool refused = false;       // no connection: it never leaves
   bool lose_request = false;  // never arrives
@@ -69,7 +69,7 @@ struct Job {
   bool stood_still = false;  // with its host, while the others' time went on
 };
 
-/// What a daemon's warden does when its daemon is dead: it gives the lock back.
+/// The work of a dead daemon's warden: it releases the lock.
 struct Warden {
   std::size_t requests = 0;  // of Consul; then it dies
   Duration late{};           // after the last job's death
@@ -87,7 +87,7 @@ struct Daemon {
   std::uint64_t seed = 0;
 
   [[nodiscard]] bool is_up() const { return queue || division; }
-  /// What its claims begin with.
+  /// The beginning of the daemon's claims.
   [[nodiscard]] std::string queue_identity() const { return name + std::to_string(life); }
   /// A job may still run whose executor a reload has taken away.
   [[nodiscard]] const TypePolicy& policy_of(const Task& task) const {
@@ -98,7 +98,7 @@ struct Daemon {
   std::unique_ptr<Queue> queue;  // none: down
   bool stopped = false;
   std::optional<Division> division;  // while the daemon lives, where the cluster divides
-  bool divide_now = false;           // it has to hear of something
+  bool divide_now = false;           // the division has news to handle
   bool stops = false;                // for good
   std::uint64_t life = 0;            // which of its processes it is
   std::optional<std::string> kept_by;
@@ -114,12 +114,12 @@ struct Daemon {
   std::int64_t drift = 0;                   // of its monotonic clock, in 1/10,000
   std::chrono::milliseconds wall_offset{};  // of its wall clock
   bool clock_stepped = false;               // ever
-  Instant stepped_at = Instant::min();      // when it was last told so
+  Instant stepped_at = Instant::min();      // when it last learned of that
   Duration stood_still{};                   // its host, so that its clocks are late by that
   bool is_standing = false;                 // its host, until paused_until
   std::chrono::milliseconds wall_missed{};  // of that, what its wall clock has made up for
 
-  /// When the lease of the partition ends, as one of the above tells it.
+  /// The end of the partition's lease, in one of the above.
   [[nodiscard]] static Instant end_of(const ByPartition& leases, std::uint32_t partition) {
     const auto found = leases.find(partition);
     return found == leases.end() ? Instant::max() : found->second;
@@ -133,7 +133,7 @@ struct Daemon {
   std::vector<Logged> log;
 
   AcquireLock lock_asked;      // last, of partition 0
-  std::uint64_t given_up = 0;  // the number of its last claim that it has given up
+  std::uint64_t given_up = 0;  // the number of the last claim that it has given up
   std::string kept_session;    // what the warden knows of that lock, and the leader key's index
   std::uint64_t kept_index = 0;
   std::optional<Warden> warden;  // of a dead daemon, until it has given the lock back or is dead
@@ -147,7 +147,7 @@ class Cluster {
   Daemon& add(QueueOptions options);
   void start(Daemon& daemon);
   void crash(Daemon& daemon);
-  /// Whether the host is to be emptied, as all hosts learn; of a queue with several partitions.
+  /// Whether the host must be emptied, as all hosts learn; for a queue with partitions.
   void drain(Daemon& daemon, bool draining);
   /// An orderly stop, as by a service manager.
   void stop(Daemon& daemon);
@@ -179,7 +179,7 @@ class Cluster {
     store.put(task);
   }
 
-  // The same, or what else becomes of a task or the queue, and then time passes.
+  // Does put(), or another change of a task or the queue, and lets time pass.
   void put_and_run(const std::string& id, Duration duration,
                    const std::function<void(Task&)>& change = {}) {
     put(id, change);
@@ -206,7 +206,7 @@ class Cluster {
   [[nodiscard]] static WallTime wall_at(Instant at) {
     return kWallStart + std::chrono::floor<std::chrono::milliseconds>(at - kStart);
   }
-  /// What the clock of its host reads, and when it will read `local`.
+  /// The reading of its host's clock, and the time when the clock will read `local`.
   [[nodiscard]] static Instant local_time(const Daemon& daemon, Instant at);
   [[nodiscard]] static Instant true_time(const Daemon& daemon, Instant local);
   /// What its clock reads now.
@@ -214,14 +214,14 @@ class Cluster {
   [[nodiscard]] static WallTime wall_of(const Daemon& daemon, Instant at) {
     return wall_at(local_time(daemon, at)) + daemon.wall_offset;
   }
-  /// Who leads the partition, or any; null: nobody.
+  /// The leader of the partition, or of any; null: nobody.
   [[nodiscard]] Daemon* leader(std::optional<std::uint32_t> partition = {});
   [[nodiscard]] const Job* job(const std::string& key) const;
   [[nodiscard]] std::size_t running() const;
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
   void violation(const std::string& what);
   [[nodiscard]] const std::vector<std::unique_ptr<Daemon>>& daemons() const { return daemons_; }
-  /// When a daemon's entry among the members said first that it has given up the claim of this
+  /// When a daemon's entry among the members first showed that it has given up the claim of this
   /// nonce; std::nullopt: it never did.
   [[nodiscard]] std::optional<Instant> given_up_at(const std::string& nonce) const;
   /// The steps between task states that the daemons have taken.
@@ -232,8 +232,8 @@ class Cluster {
   std::vector<std::string> started;  // keys, in the order in which their jobs started
   std::multiset<std::string> done;   // the records whose jobs ended well
   bool exclusive = true;             // one job at a time, whoever leads
-  /// Until then who led may run jobs beside those of who leads: the leader key was deleted by hand,
-  /// the one hole in the lock (consul.md 2.3).
+  /// Until then the former leader's jobs may run beside the new one's: the leader key was deleted
+  /// by hand, the one hole in the lock (consul.md 2.3).
   Instant unguarded_until = Instant::min();
   std::function<Fault(const Daemon&, const Effect&)> fault = [](const Daemon&, const Effect&) {
     return Fault{};
@@ -244,7 +244,7 @@ class Cluster {
       return which(daemon, effect) ? what : Fault{};
     };
   }
-  /// Each effect of this kind does.
+  /// From now on each effect of this kind suffers `what`.
   template <class E>
   void spoil(const Fault& what) {
     spoil(what,
@@ -255,19 +255,19 @@ class Cluster {
     fault = [](const Daemon&, const Effect&) { return Fault{}; };
   }
   std::function<JobPlan(const Task&)> plan = [](const Task&) { return JobPlan{}; };
-  /// How long a job takes to end when it is told to; never over the grace.
+  /// How long a job takes to end when it is asked to; never over the grace.
   std::function<Duration(Duration grace)> stopping = [](Duration) { return Duration{10ms}; };
-  /// Of a daemon that was killed.
+  /// The warden of a daemon that was killed.
   std::function<Warden(const Daemon&)> warden = [](const Daemon&) { return Warden{}; };
   /// A daemon that holds the lock and stands still for so long is killed by its warden; 0: never.
   Duration hang_timeout{};
-  /// The daemons may not read what the members have given up.
+  /// The daemons may not read the members' given-up claims.
   bool given_up_refused = false;
   /// Daemons find out how many partitions there are, and change the number (core::Division). Else
   /// each begins with that of the store at once. To be set before daemons are added.
   bool divides = false;
   std::function<void(const Daemon&, const Effect&)> on_effect;
-  /// All that a daemon did at this moment is done.
+  /// All acts of a daemon at this moment are done.
   std::function<void(const Daemon&)> on_step;
   /// The store answered `reply`, which may be lost yet.
   std::function<void(const Daemon&, const Effect&, const Event& reply)> on_served;
@@ -350,7 +350,7 @@ class Cluster {
   std::uint64_t seen_index_ = 0;
   std::map<std::string, FleetMember> members_;  // by name, as their entries have it
   GivenUp given_up_;                            // likewise
-  // What ever came into an entry, by the daemon's process: the last claim's number, and when.
+  // All claims that ever were in an entry, by the daemon's process: the last number, and when.
   std::map<std::string, std::map<std::uint64_t, Instant>> given_up_log_;
   std::uint32_t wish_ = 0;              // of all configurations; 0: as it is
   Instant wished_at_ = Instant::min();  // when that was another one last
@@ -369,7 +369,7 @@ class Cluster {
   return options;
 }
 
-// What a daemon did, out of its log.
+// The effects of a daemon, from its log.
 template <class E>
 std::vector<E> all(const Daemon& daemon) {
   std::vector<E> found;

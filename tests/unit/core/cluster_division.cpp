@@ -17,7 +17,7 @@ void Cluster::join(Daemon& daemon) {
   tell_members();
 }
 
-// What it asks for is in its entry a little later.
+// The number that it asks for is in its entry a little later.
 void Cluster::publish(Daemon& daemon) {
   const auto member = members_.find(daemon.name);
   if (member == members_.end() ||
@@ -108,7 +108,7 @@ std::string act_text(const DivisionAct& act) {
 
 }  // namespace
 
-// The number is as it was when it began to serve, and nobody has wanted another one of late.
+// The number is as it was when it began to serve, and nobody asked for another one of late.
 bool Cluster::has_no_reason_to_end(const Daemon& daemon) const {
   const QueueOptions& served = daemon.options;
   return served.partitions_index != 0 && served.partitions_index == store.partitions_index() &&

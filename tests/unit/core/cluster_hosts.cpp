@@ -1,5 +1,5 @@
-// The cluster's hosts: their wardens kill a daemon that hangs, and give a dead one's lock back;
-// their clocks drift, are set, and stand still with them.
+// The cluster's hosts: their wardens kill a daemon that hangs, and release a dead one's lock; their
+// clocks drift, are set, and stand still with them.
 
 #include <algorithm>
 #include <type_traits>
@@ -22,7 +22,7 @@ void Cluster::crash(Daemon& daemon) {
     for (auto& [id, job] : daemon.jobs) job.dies = now;
     return;
   }
-  // The warden ends what its daemon left behind.
+  // The warden ends the jobs that its daemon left.
   for (auto& [id, job] : daemon.jobs) {
     job.dies = std::min(job.dies, now + stopping(daemon.options.kill_grace));
   }
@@ -121,8 +121,8 @@ void Cluster::step_clock(Daemon& daemon, std::chrono::milliseconds by) {
   if (daemon.queue && !daemon.is_standing) tell(daemon, clock_of(daemon));
 }
 
-// What it has begun goes on when its host does. That no other's job runs beside it then, nothing
-// can promise: it is not to begin another.
+// The host's jobs go on when it does. Nothing can promise that no other's job runs beside them
+// then; it must not begin another.
 void Cluster::stand_still(Daemon& daemon, Duration duration) {
   if (!daemon.is_up() || now < daemon.paused_until) return;
   daemon.paused_until = now + duration;

@@ -1,4 +1,4 @@
-// What operators ask for by the control key: pauses and step-downs, also over a change of leader.
+// The operators' requests in the control key: pauses and step-downs, also over a change of leader.
 
 #include <doctest/doctest.h>
 
@@ -6,7 +6,7 @@
 
 namespace lictor::core::test {
 
-TEST_CASE("a control key of nonsense holds the queue, whoever leads, until it is put right") {
+TEST_CASE("an unreadable control key pauses the queue, whoever leads, until it is corrected") {
   Two two;
   two.cluster.store.control(true, "");
   two.cluster.put_and_run("1", 1s);
@@ -26,7 +26,7 @@ TEST_CASE("a control key of nonsense holds the queue, whoever leads, until it is
   CHECK(count(*two.b, Fact::Kind::kResumed) == 1);
 }
 
-TEST_CASE("a step-down is for who leads when it is asked for, and for nobody later") {
+TEST_CASE("a step-down affects the leader at the time of the request, and no later leader") {
   Two two;
   two.cluster.store.control(false, "first");
   two.until_leader(*two.b);
@@ -60,7 +60,7 @@ TEST_CASE("an old step-down is not obeyed when its key seems to have been gone f
   CHECK(count(a, Fact::Kind::kSteppedDown) == 1);
 }
 
-TEST_CASE("a step-down is heard where the control key may not be made") {
+TEST_CASE("a step-down works if the daemon may not create the control key") {
   Cluster cluster;
   cluster.store.no_right.insert("control");
   Daemon& a = cluster.add(options_of("a"));
@@ -126,7 +126,7 @@ TEST_CASE("a step-down whose leader is lost meanwhile is over") {
   CHECK(cluster.started == Keys{"tasks/1", "tasks/1"});
 }
 
-TEST_CASE("a step-down that is asked for while the daemon stops does not keep it") {
+TEST_CASE("a step-down that is requested while the daemon stops does not keep it from stopping") {
   Two two;
   two.cluster.put_and_run("1", 1s);
   two.cluster.tell(two.a, StopRequested{});

@@ -1,4 +1,4 @@
-// What is due much later is not kept in memory, and starts in time all the same.
+// Tasks due much later are not kept in memory, and start in time all the same.
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@ using Kind = Reason::Kind;
 
 constexpr int kLongList = 200;
 
-// At work on a long list, all of it for tomorrow.
+// A leader at work on a long list, all of it for tomorrow.
 struct Distant : Alone {
   explicit Distant(QueueOptions options = options_of("a")) : Alone(std::move(options)) {
     all_end_after(1ms);
@@ -31,7 +31,7 @@ struct Distant : Alone {
   std::vector<Reason> why(const std::string& id) {
     return daemon.queue->why(cluster.now, "tasks/" + id);
   }
-  // When the job of the only task that was started was started.
+  // The start of the job of the only task that was started.
   std::optional<Instant> started_at() {
     for (const auto& logged : daemon.log) {
       if (std::holds_alternative<StartJob>(logged.effect)) return logged.at;
@@ -63,7 +63,7 @@ TEST_CASE("a task of much later is not held, and starts in time") {
   CHECK(a.held().distant == 0);
 }
 
-TEST_CASE("what waits for later is read once a minute at most, many at a time") {
+TEST_CASE("distant tasks are read once a minute at most, many at a time") {
   Distant a;
   for (int i = 0; i < 120; ++i) {
     a.cluster.store.put(a.later("s" + std::to_string(i), 1h + std::chrono::seconds{i}));
@@ -107,7 +107,7 @@ TEST_CASE("a task of much later that is rewritten is due as it says then") {
     a.cluster.run_for(10min);
     CHECK(a.cluster.started == Keys{"tasks/1"});
   }
-  SUBCASE("with what cannot be read") {
+  SUBCASE("with an unreadable record") {
     a.cluster.store.write("tasks/1", "{");
     a.cluster.run_for(1s);
     CHECK(a.cluster.store.dead.size() == 1);
@@ -163,7 +163,7 @@ TEST_CASE("a task that loses its executor by a reload is reported, though it is 
   CHECK(a.cluster.started == Keys{"tasks/1"});
 }
 
-TEST_CASE("what is tried again, or expires first, is held") {
+TEST_CASE("a task that is tried again, or expires first, is held") {
   Distant a;
   a.cluster.plan = [](const Task& task) {
     return JobPlan{1ms, task.stamp.attempt == 1 ? JobEnding::kRetry : JobEnding::kDone, "no luck"};

@@ -17,7 +17,7 @@ bool serves(const DivisionActs& acts) {
   });
 }
 
-// What there is of a queue that host c wants in three partitions.
+// The state of a queue that host c wants in three partitions.
 FleetRead fleet(std::optional<std::uint32_t> count = {}, std::uint64_t count_index = 0) {
   FleetRead read;
   read.members = {member("c", 3)};
@@ -29,7 +29,7 @@ FleetRead fleet(std::optional<std::uint32_t> count = {}, std::uint64_t count_ind
 // Host c.
 struct Host {
   explicit Host(std::uint32_t wanted = 3) : division("c", 1, wanted) {}
-  // What it does when it has read this, so much later.
+  // Its acts when it has read this, so much later.
   DivisionActs read(const FleetRead& fleet, Duration later = {}) {
     now += later;
     DivisionActs acts;
@@ -64,7 +64,7 @@ TEST_CASE("the number of partitions stays until all want the same") {
   CHECK(alone.members == std::vector<BalancerMember>{{"a"}});
 }
 
-TEST_CASE("while it changes all but the first by name give theirs away") {
+TEST_CASE("while the number changes, all hosts but the first by name give their partitions away") {
   const std::vector<FleetMember> members{member("b", 4), member("a", 4), member("c", 4)};
   for (const FleetMember& self : members) {
     CAPTURE(self.member.id);
@@ -123,7 +123,7 @@ TEST_CASE("a number is served when no lock of another one is held, nor was just 
   CHECK(serves_after(6s, {released}));
 }
 
-// The locks of the new number are free at once: they know nothing of the old one's lock-delay.
+// The locks of the new number are free at once: the old lock's lock-delay does not bar them.
 TEST_CASE("a leader that was lost before the number changed is waited for") {
   Host c;
   REQUIRE(serves(c.read(fleet(3, 8))));
@@ -135,7 +135,7 @@ TEST_CASE("a leader that was lost before the number changed is waited for") {
   CHECK(serves(c.read(fleet(5, 10), 2s)));
 }
 
-// A stranger may just have deleted the number.
+// Another client may just have deleted the number.
 TEST_CASE("one partition is served when no lock of several is held, or it may not read them") {
   for (const bool may_read : {true, false}) {
     Host c{1};
@@ -157,7 +157,7 @@ TEST_CASE("one partition is served when no lock of several is held, or it may no
   }
 }
 
-// Whoever starts later would wait for the lost lock again, had it not been deleted.
+// A host that starts later would wait for the lost lock again, had it not been deleted.
 TEST_CASE("a lost lock of another number is waited for once, and deleted") {
   using Answer = DivisionReply::Answer;
   for (const Answer answer : {Answer::kYes, Answer::kNo, Answer::kRefused, Answer::kUnknown}) {
@@ -194,8 +194,8 @@ TEST_CASE("a host that is second to write the number says nothing, and reads it"
   }
 }
 
-// A Consul whose queue host c serves in two partitions and wants in three. Everything but the change
-// goes well at once.
+// A Consul whose queue host c serves in two partitions and wants in three. All requests but the
+// change succeed at once.
 struct Changing : Host {
   // Carries out all acts for so long.
   void run_for(Duration duration) {
@@ -291,7 +291,7 @@ TEST_CASE("without the right to change the number a host asks for what there is,
   CHECK(c.noted(DivisionNote::Kind::kFinishes) == 2);
 }
 
-TEST_CASE("a queue that is served as one is divided once the right is there and all want it") {
+TEST_CASE("a queue with one partition gets more once the right is there and all hosts want it") {
   Changing c;
   c.count.reset();
   c.has_right = false;
@@ -310,7 +310,7 @@ TEST_CASE("a queue that is served as one is divided once the right is there and 
   CHECK(c.noted(DivisionNote::Kind::kDivided) == 1);
 }
 
-TEST_CASE("a leader of one partition notices a number that a stranger writes") {
+TEST_CASE("a leader of one partition notices a number that another client writes") {
   CheckedCluster cluster;
   cluster.exclusive = false;
   cluster.divides = true;

@@ -1,4 +1,4 @@
-// What is written with a task's end, and what is kept of it.
+// The writes at a task's end, and the kept results.
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ JobPlan writing(std::vector<KvWrite> writes, std::string result = {}) {
   return JobPlan{10ms, JobEnding::kDone, {}, std::move(writes), std::move(result)};
 }
 
-// What is kept of a finished task.
+// The kept result of a finished task.
 nlohmann::json kept(const Alone& a, const std::string& id) {
   const dev::KvRecord* record = a.cluster.store.find("done/" + id);
   REQUIRE(record != nullptr);
@@ -46,8 +46,7 @@ TEST_CASE("a write whose condition does not hold fails the attempt, and writes n
   CHECK(count(a.daemon, Fact::Kind::kDone) == 1);
 }
 
-TEST_CASE(
-    "a task deleted before its end is written is withdrawn, with what its job wanted written") {
+TEST_CASE("a task deleted before its end is written is withdrawn, with its job's writes") {
   Alone a;
   a.cluster.plan = [](const Task&) { return writing({{"app/x", "new", false, {}}}); };
   a.once({.out = 500ms}, [](const Effect& e) { return finishes(e, "tasks/1"); });
@@ -97,7 +96,7 @@ TEST_CASE("a write that is not allowed fails its own task alone") {
   CHECK(a.dead("dead/1").error.find("Permission denied") != std::string::npos);
 }
 
-TEST_CASE("why a job's end is not written: Consul refuses it, and what it said") {
+TEST_CASE("why: a job's end is not written, and what Consul said") {
   Alone a;
   a.cluster.put_and_run("1", 1s);
   a.cluster.store.no_right.insert("tasks/1");
@@ -124,7 +123,7 @@ TEST_CASE("more writes than a transaction holds fail the attempt, in words") {
   CHECK(a.cluster.store.keys("app/").empty());
 }
 
-TEST_CASE("a number of attempts that a stranger wrote does not begin at 0 again") {
+TEST_CASE("a number of attempts that another client wrote does not begin at 0 again") {
   Alone a;
   a.all_end_after(10ms, JobEnding::kRetry);
   a.cluster.put_and_run("1", 1s, [](Task& task) { task.stamp.attempt = 4'294'967'295; });
@@ -192,7 +191,7 @@ TEST_CASE("while the history is read once more, nothing of it is due") {
   CHECK(history.next_deadline() <= now);
 }
 
-TEST_CASE("what is kept goes when it is too old, also when nothing else happens") {
+TEST_CASE("a kept result is deleted when it is too old, also when nothing else happens") {
   Alone a{with_history({1000, 1min})};
   a.all_end_after(10ms);
   a.cluster.put("1");
@@ -216,7 +215,7 @@ TEST_CASE("a result beyond what a transaction holds is left out, and the task is
   CHECK(count(a.daemon, Fact::Kind::kResultLeftOut) == 1);
 }
 
-TEST_CASE("where record and result do not both fit, the result is kept") {
+TEST_CASE("if record and result do not both fit, the result is kept") {
   Alone a{with_history({5, 1h})};
   a.cluster.plan = [](const Task&) { return writing({}, '"' + std::string(250'000, 'x') + '"'); };
   a.cluster.put("1", with_record(std::string(250'000, '.')));
@@ -227,7 +226,7 @@ TEST_CASE("where record and result do not both fit, the result is kept") {
   CHECK(count(a.daemon, Fact::Kind::kResultLeftOut) == 0);
 }
 
-TEST_CASE("a result that cannot be kept is left out and said, with history and without") {
+TEST_CASE("a result that cannot be kept is left out and reported, with history and without") {
   for (const bool keeps : {false, true}) {
     CAPTURE(keeps);
     Alone a{keeps ? with_history({5, 1h}) : options_of("a")};
@@ -257,7 +256,7 @@ TEST_CASE("at most once: a job that a drain stopped is not run again") {
   CHECK(a.dead("dead/1").reason == "stopped");
 }
 
-TEST_CASE("what is claimed ahead is given back when the queue is paused, and not counted") {
+TEST_CASE("tasks claimed ahead are given back when the queue is paused, and not counted") {
   for (const Delivery delivery : {Delivery::kAtLeastOnce, Delivery::kAtMostOnce}) {
     QueueOptions options = options_of("a");
     options.prefetch = 2;
@@ -265,7 +264,7 @@ TEST_CASE("what is claimed ahead is given back when the queue is paused, and not
     Alone a{options};
     for (const char* id : {"1", "2", "3", "4"}) a.cluster.put(id);
     a.cluster.run_for(1s);
-    // Not where a lost owner would end it.
+    // Not if a lost owner would end it.
     CHECK(a.cluster.store.task("tasks/3")->stamp.taken == (delivery == Delivery::kAtLeastOnce));
     a.cluster.pause_and_run(true, 1s);
     for (const char* id : {"2", "3", "4"}) {

@@ -1,4 +1,4 @@
-// What the host could not even start: no attempt, no hurry, and nothing passes it that may not.
+// Jobs that the host could not even start: no attempt, no hurry, and no task overtakes wrongly.
 
 #include <doctest/doctest.h>
 
@@ -41,7 +41,7 @@ QueueOptions with_types(std::uint32_t concurrency) {
   return options;
 }
 
-TEST_CASE("what could not be started does not count, and is tried again after 1s, 2s, 4s") {
+TEST_CASE("a start that fails does not count, and is tried again after 1s, 2s, 4s") {
   QueueOptions options = with_types(1);
   options.types["program"].max_attempts = 1;
   options.types["program"].delivery = Delivery::kAtMostOnce;
@@ -73,7 +73,7 @@ TEST_CASE("what could not be started does not count, and is tried again after 1s
   CHECK(a.cluster.started.size() == starts + 3);
 }
 
-TEST_CASE("one at a time, others go on once what cannot be started is withdrawn") {
+TEST_CASE("one at a time, others go on once the task that cannot be started is withdrawn") {
   Ill a{with_types(1)};
   a.put("1", "program");
   a.cluster.run_for(4s);
@@ -90,7 +90,7 @@ TEST_CASE("one at a time, others go on once what cannot be started is withdrawn"
   CHECK(a.done() == Keys{"record 2"});  // and not what is behind the next of that executor
 }
 
-TEST_CASE("one at a time, nothing is claimed ahead of its time beside what cannot be started") {
+TEST_CASE("one at a time, nothing is claimed ahead of its time beside a task that cannot start") {
   Ill a{options_with([](QueueOptions& o) { o.prefetch = 8; }, with_types(1))};
   a.put("1", "program");
   a.cluster.run_for(4s);
@@ -105,7 +105,7 @@ TEST_CASE("one at a time, nothing is claimed ahead of its time beside what canno
   CHECK(a.cluster.started.back() == "tasks/2");
 }
 
-TEST_CASE("side by side, others go on, but for those of its serialKey") {
+TEST_CASE("side by side, others go on, except those of its serialKey") {
   Ill a{with_types(4)};
   a.cluster.exclusive = false;
   a.pause(true);
@@ -142,7 +142,7 @@ TEST_CASE("side by side, others go on, but for those of its serialKey") {
   if (!a.ill) CHECK(began("tasks/2") < began("tasks/1"));
 }
 
-TEST_CASE("a hold that is long over says nothing of the next one") {
+TEST_CASE("a hold that is long over does not affect the next one") {
   Ill a{with_types(1)};
   a.put("1", "program");
   a.cluster.run_for(20s);  // the last one was for 16 s
@@ -163,7 +163,7 @@ TEST_CASE("a new term begins without a hold") {
   CHECK(a.starts_in(1s) == 1);
 }
 
-TEST_CASE("a reload may be what it waits for") {
+TEST_CASE("a reload ends a hold: it may be the remedy") {
   Ill a{with_types(1)};
   a.put("1", "program");
   a.cluster.run_for(1min);
@@ -203,7 +203,7 @@ TEST_CASE("after a pause one task is tried, and the others follow it") {
   CHECK(a.cluster.store.dead.empty());
 }
 
-TEST_CASE("waits grow where a start takes longer to fail than the pause before it") {
+TEST_CASE("waits grow if a start takes longer to fail than the pause before it") {
   Ill a{with_types(1)};
   a.cluster.plan = [](const Task&) { return JobPlan{10s, JobEnding::kNotStarted, "no answer"}; };
   a.put("1", "program");
@@ -211,7 +211,7 @@ TEST_CASE("waits grow where a start takes longer to fail than the pause before i
   CHECK(a.cluster.started.size() == 6);
 }
 
-TEST_CASE("a job from before a pause says nothing of what comes after it") {
+TEST_CASE("a job from before a pause says nothing about the tasks after it") {
   Ill a{with_types(4)};
   a.cluster.exclusive = false;
   a.cluster.plan = [](const Task& task) {
@@ -228,7 +228,7 @@ TEST_CASE("a job from before a pause says nothing of what comes after it") {
   CHECK(starts == 4);
 }
 
-TEST_CASE("what was hardly taken counts where it is always the same task") {
+TEST_CASE("a hardly taken attempt counts if it is always the same task's") {
   QueueOptions options = with_types(2);
   options.types["program"].max_attempts = 1;
   const auto refuse = [](JobEnding ending, JobTaken taken) {

@@ -1,7 +1,6 @@
 #pragma once
 
-// Deliberate faults of what stands in Consul's place, in the simulation alone
-// (tests/sim/faults.py).
+// Deliberate faults in the stand-in for Consul, in the simulation alone (tests/sim/faults.py).
 
 #ifdef LICTOR_FAULTS
 #include "fault_list.h"

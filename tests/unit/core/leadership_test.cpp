@@ -1,4 +1,4 @@
-// Who leads, how long it may be trusted, and how it is given up.
+// Leadership: who leads, how long it may be trusted, and how it is given up.
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ TEST_CASE("one leads, the other waits without polling") {
   CHECK(two.b->log.size() - before < 10 * 60 / 5 + 10 * 3);  // renewals, and a watch a minute
 }
 
-TEST_CASE("who leads and who waits renew their sessions at the interval that is set") {
+TEST_CASE("leader and waiting daemon renew their sessions at the interval that is set") {
   Two two;
   two.cluster.run_for(1min);
   for (const Daemon* daemon : {&two.a, two.b}) {
@@ -89,7 +89,7 @@ TEST_CASE("the lock is lost: a renewal that is refused makes the leader look") {
 TEST_CASE("a renewal that is refused wrongly costs nothing") {
   Two two;
   two.cluster.put_and_run("1", 1s);
-  // A server that lags behind says so of a session that lives.
+  // A server that lags behind refuses a session that lives.
   two.cluster.fault = [&](const Daemon&, const Effect&) { return Fault{}; };
   bool lie = true;
   two.cluster.on_effect = [&](const Daemon& daemon, const Effect& e) {
@@ -107,7 +107,7 @@ TEST_CASE("a renewal that is refused wrongly costs nothing") {
 
 TEST_CASE("the session is lost while waiting: a new one is made, and a late answer spares it") {
   Two two;
-  // The refusal of b's renewal is on its way while b finds out by the lock.
+  // The refusal of b's renewal is on its way while b learns of it by the lock.
   two.cluster.spoil({.back = 2500ms}, [&](const Daemon& daemon, const Effect& e) {
     return &daemon == two.b && std::holds_alternative<RenewSession>(e);
   });
@@ -150,7 +150,7 @@ TEST_CASE("after a snapshot from before the leader's time a restarted daemon wai
   REQUIRE(two.cluster.run_until([&] { return two.cluster.leader() != nullptr; }, 2min));
   CHECK(two.cluster.now - from >= 29s);
   CHECK(two.cluster.running() <= 1);
-  // What is released from now on is, and without waiting.
+  // Locks released from now on are free at once.
   two.cluster.run_for(1min);
   Daemon& leader = *two.cluster.leader();
   Daemon& other = &leader == &two.a ? *two.b : two.a;
@@ -160,8 +160,8 @@ TEST_CASE("after a snapshot from before the leader's time a restarted daemon wai
   CHECK(two.until_leader(other) < 1s);
 }
 
-// No lock-delay of Consul's follows: who has seen a leader keeps it by its own clock.
-TEST_CASE("the leader key is deleted by a stranger: the leader notices, and one leads again") {
+// Consul bars nothing here: each daemon that has seen a leader counts the lock-delay itself.
+TEST_CASE("another client deletes the leader key: the leader notices, and one leads again") {
   Two two;
   two.cluster.run_for(1s);
   two.cluster.store.remove_leader_key();
@@ -178,7 +178,7 @@ TEST_CASE("the leader key is deleted by a stranger: the leader notices, and one 
   CHECK(two.a.log.size() + two.b->log.size() - before < 40);
 }
 
-TEST_CASE("a stranger who writes to the leader key all the time is answered at a measured pace") {
+TEST_CASE("a client that writes to the leader key all the time is answered at a measured pace") {
   Two two;
   const std::size_t before = all<AcquireLock>(two.a).size();
   for (int i = 0; i < 1000; ++i) {

@@ -20,7 +20,7 @@ void lose_lock(Two& two, Daemon& daemon) {
   two.cluster.store.forget_lock_delay();
 }
 
-TEST_CASE("the lock_delay that counts is the holder's, and 60 s where it asked for more") {
+TEST_CASE("the lock_delay that counts is the holder's, and 60 s if it asked for more") {
   for (const auto& [asked, waited] : {std::pair{20s, 20s}, std::pair{120s, 60s}}) {
     Two two{options_with([&](QueueOptions& o) { o.lock_delay = asked; })};
     QueueOptions others = options_of("c");
@@ -44,7 +44,7 @@ TEST_CASE("a candidate that comes when the lock is free counts from then") {
   CHECK(two.until_leader(c) >= 30s);
 }
 
-TEST_CASE("who writes to a freed leader key has the wait begin again: another may have held it") {
+TEST_CASE("a write to a freed leader key begins the wait again: another may have held the lock") {
   Two two;
   lose_lock(two, two.a);
   two.cluster.run_for(20s);
@@ -73,7 +73,7 @@ TEST_CASE("a release that is older than the holder who was seen is not the relea
   two.cluster.store.control(false, "please");
   REQUIRE(two.until_leader(*two.b) < 1s);
   two.cluster.run_for(1s);
-  // A server that lags shows a, who waits, the release by a itself.
+  // A server that lags shows the waiting daemon a the release by a itself.
   LeaderRead old = two.cluster.store.serve(two.cluster.now, ReadLeader{{}, true, 0});
   old.session.clear();
   old.released = true;
@@ -94,7 +94,7 @@ TEST_CASE("a release that is older than the holder who was seen is not the relea
   CHECK(two.cluster.leader() == two.b);
 }
 
-TEST_CASE("the lock is acquired as it was seen only: what was written meanwhile is looked at") {
+TEST_CASE("the lock is acquired only as it was seen; after another write it is read again") {
   Two two;
   two.cluster.spoil({.out = 500ms}, [&](const Daemon& daemon, const Effect& e) {
     return &daemon == two.b && std::holds_alternative<AcquireLock>(e);
@@ -127,7 +127,7 @@ TEST_CASE("a step of the clock costs one consistent read, and no job that runs")
   }
 }
 
-TEST_CASE("trust ends with its span, and begins again with what was sent since the clock stepped") {
+TEST_CASE("trust ends with its span, and begins again with requests sent after the clock step") {
   const QueueOptions options = options_of("a");
   const Duration span = options.lease_span();
   Trust trust{options};
@@ -161,7 +161,7 @@ TEST_CASE("trust ends with its span, and begins again with what was sent since t
   CHECK(trust.state() == Trust::State::kUnproven);
 }
 
-TEST_CASE("who stepped down leads again at once when the one after is gone") {
+TEST_CASE("a daemon that stepped down leads again at once when its successor is gone") {
   Two two;
   two.cluster.store.control(false, "please");
   CHECK(two.until_leader(*two.b) < 1s);
@@ -170,7 +170,7 @@ TEST_CASE("who stepped down leads again at once when the one after is gone") {
   CHECK(two.until_leader(two.a) < 1s);
 }
 
-TEST_CASE("who stepped down is not taken in by an old holder, and stands back") {
+TEST_CASE("a daemon that stepped down is not misled by an old holder, and stands back") {
   Two two;
   two.cluster.crash(*two.b);
   LeaderRead old = two.cluster.store.serve(two.cluster.now, ReadLeader{{}, true, 0});

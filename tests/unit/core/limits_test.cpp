@@ -7,7 +7,7 @@
 namespace lictor::core::test {
 namespace {
 
-// Its job ends as `exit` says, but for the id.
+// Ends the job as `exit` says, except for the id.
 void exits(Alone& a, const std::string& key, JobExited exit) {
   const Job* job = a.cluster.job(key);
   REQUIRE(job != nullptr);
@@ -34,7 +34,7 @@ void put(Alone& a, const char* id, const char* type, const char* serial_key = ""
 
 void reload(Alone& a, const QueueOptions& options) { a.cluster.reload(a.daemon, options, 100ms); }
 
-// To the job that starts next.
+// The time allowed to the job that starts next.
 Duration time_allowed(Alone& a) {
   REQUIRE(a.cluster.run_until([&] { return a.cluster.running() == 1; }, 1s));
   const StartJob start = all<StartJob>(a.daemon).back();
@@ -42,7 +42,7 @@ Duration time_allowed(Alone& a) {
   return *start.deadline - a.cluster.now;
 }
 
-TEST_CASE("what a record asks for is bounded by what the configuration allows") {
+TEST_CASE("a record's settings are bounded by the configuration") {
   QueueOptions options = options_of("a");
   options.any_type->max_attempts_limit = 2;
   options.any_type->timeout_limit = 10s;
@@ -64,7 +64,7 @@ TEST_CASE("what a record asks for is bounded by what the configuration allows") 
   CHECK(time_allowed(a) == 2s);
 }
 
-TEST_CASE("what is called cannot ask for less than the backoff, nor for more than a day") {
+TEST_CASE("a called service cannot ask for less than the backoff, nor for more than a day") {
   Alone a;
   a.cluster.put_and_run("1", 100ms);
   JobExited exit{{}, JobEnding::kRetry, "503", {}};
@@ -110,7 +110,7 @@ TEST_CASE("a backoff of days is one of days, by the type's setting and by the re
   }
 }
 
-TEST_CASE("a reload takes over every limit and policy, and nothing that the lease is built on") {
+TEST_CASE("a reload takes over every limit and policy, and no setting that the lease is built on") {
   QueueOptions next = options_of("b");
   next.concurrency = 11;
   next.prefetch = 12;
@@ -166,7 +166,7 @@ TEST_CASE("a type at its concurrency waits in order, and the others pass") {
   CHECK(why[1].kind == Reason::Kind::kOrder);
   CHECK(why[1].count == 1);
   CHECK(why[1].key == "tasks/3");
-  // One that is due earlier is written late.
+  // A task that is due earlier is written late.
   a.cluster.put_and_run("0", 100ms, [&](Task& task) {
     task.type = "slow";
     task.task_time = a.cluster.wall() - 1h;
@@ -235,7 +235,7 @@ TEST_CASE("a rate limit that a reload sets, changes or lifts is kept from then o
   CHECK(a.cluster.started.size() == 6);
 }
 
-TEST_CASE("with too much that ended and is not written nothing more is claimed or started") {
+TEST_CASE("with too many ends that are not written, nothing more is claimed or started") {
   for (const std::uint32_t prefetch : {0U, 2U}) {
     QueueOptions options = options_of("a");
     options.max_unacked = 2;
@@ -248,7 +248,7 @@ TEST_CASE("with too much that ended and is not written nothing more is claimed o
       a.end_and_run(key, 100ms);
     }
     CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2"});
-    // What was claimed ahead had room when it was claimed.
+    // The task claimed ahead had room when it was claimed.
     CHECK(a.cluster.store.task("tasks/3")->stamp.taken == (prefetch != 0));
     CHECK_FALSE(a.cluster.store.task("tasks/5")->stamp.taken);
     a.cluster.store.no_right.clear();
@@ -351,8 +351,8 @@ TEST_CASE("a dead letter holds the end of the output, unless a transaction could
   CHECK(a.dead("dead/6000").output_tail.empty());
 }
 
-// Consul before 1.14 takes 64 operations, which is known from a refusal alone.
-TEST_CASE("what a job writes goes without the history entry that leaves no room for it") {
+// Consul before 1.14 takes 64 operations, which only a refusal shows.
+TEST_CASE("a job's writes go without the history entry that leaves no room for them") {
   Alone a{options_with([](QueueOptions& o) { o.history = HistoryLimits{}; })};
   a.cluster.store.most_operations = 64;
   a.cluster.put_and_run("1", 100ms);

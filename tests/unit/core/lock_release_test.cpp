@@ -23,7 +23,7 @@ LeaderRead held_by(const std::string& session, std::uint64_t index) {
   return read;
 }
 
-TEST_CASE("a lock that is known to be held is given back at its index, then the session ends") {
+TEST_CASE("a lock that is known to be held is released at its index, then the session ends") {
   LockRelease steps{"s", 77};
   const auto release = asked<ReleaseLock>(steps);
   CHECK(release.request == RequestId{9});
@@ -87,7 +87,7 @@ TEST_CASE("the warden of a dead leader lets the next one lead when the last job 
   CHECK(two.cluster.store.sessions() == 1);
 }
 
-TEST_CASE("a daemon that is restarted takes its session up only where its warden did not end it") {
+TEST_CASE("a restarted daemon takes up its session only if its warden did not end it") {
   for (std::size_t requests = 0; requests <= 3; ++requests) {
     CAPTURE(requests);
     test::Two two;

@@ -1,5 +1,5 @@
-// What counts as a lost owner, how a task that may kill its host is kept apart, that what is given
-// back keeps its place; lost requests, lost replies, rogue writers.
+// Lost owners, tasks kept apart because they may kill their host, and the place of tasks given
+// back; lost requests, lost replies, rogue writers.
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ QueueOptions short_lease() {
   return options;
 }
 
-// A task whose owners were lost so often already, as they left it.
+// Writes a task that has lost so many owners already.
 void put_lost(Cluster& cluster, const std::string& id, std::uint32_t lost) {
   Task& task = cluster.make(id);
   task.stamp.taken = true;
@@ -46,7 +46,7 @@ TEST_CASE("a leader that may not read the members counts every owner, and does n
   CHECK(two.cluster.store.task("tasks/1")->stamp.lost == 1);
 }
 
-TEST_CASE("a leader that hears nothing of the members claims nothing, says so, and asks again") {
+TEST_CASE("without news of the members a leader claims nothing, says so, and asks again") {
   Cluster cluster;
   cluster.spoil<ReadOwners>({.lose_reply = true});
   Daemon& a = cluster.add(options_of("a"));
@@ -125,7 +125,7 @@ TEST_CASE("a task on its last chance starts alone, and others follow when it has
   CHECK(alone.cluster.running() == 3);
 }
 
-TEST_CASE("a task on its last chance waits for what has just begun, and not for long jobs") {
+TEST_CASE("a task on its last chance waits for jobs that have just begun, not for long ones") {
   Alone alone{options_with([](QueueOptions& o) { o.concurrency = 4; })};
   alone.cluster.exclusive = false;
   alone.cluster.put_and_run("1", 5s);
@@ -164,7 +164,7 @@ TEST_CASE("a task written again while its unreadable forerunner is being buried 
   };
   a.cluster.store.write("tasks/1", "{");
   a.cluster.run_for(50ms);
-  a.cluster.remove_and_run("tasks/1", 200ms);  // refused; the reading that tells why is on its way
+  a.cluster.remove_and_run("tasks/1", 200ms);  // refused; the reading that shows why is on its way
   a.cluster.put_and_run("1", 2s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
   CHECK(a.cluster.store.dead.empty());
@@ -181,7 +181,7 @@ TEST_CASE("a task that took the name of an unreadable one waits for those listed
          [](const Effect& e) { return std::holds_alternative<FetchTasks>(e); });
   a.cluster.put("1");
   a.cluster.put("2");
-  // It is found when it is looked up what became of the burial; the one before it is read slowly.
+  // The look at the burial's outcome finds it; the one before it is read slowly.
   a.cluster.run_for(2s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
   a.end_and_run("tasks/1", 1s);
@@ -287,7 +287,7 @@ TEST_CASE("a retry stamped by a clock days ahead is due when the clock is set ri
   CHECK(a.cluster.run_until([&] { return a.cluster.started.size() > 1; }, 2min));
 }
 
-TEST_CASE("what somebody wrote beside a claim does not come back with an old listing") {
+TEST_CASE("a record changed beside a claim does not come back with an old listing") {
   Alone a;
   a.cluster.put_and_run("1", 100ms);
   REQUIRE(a.cluster.job("tasks/1") != nullptr);
@@ -303,7 +303,7 @@ TEST_CASE("what somebody wrote beside a claim does not come back with an old lis
   CHECK(a.cluster.started.size() == 1);
 }
 
-TEST_CASE("after two watches that failed names are read by a quorum: Consul may be of long ago") {
+TEST_CASE("after two failed watches, names are read by a quorum: Consul may answer from long ago") {
   Alone a;
   int left = 2;
   a.cluster.spoil({.refused = true}, [&](const Daemon&, const Effect& effect) {
@@ -339,7 +339,7 @@ TEST_CASE("an outage of Consul that outlives the lease is no lost owner, however
   CHECK(stamp.attempt == 1);
 }
 
-TEST_CASE("what an outage gave back comes before what waits behind it, also if it was rewritten") {
+TEST_CASE("tasks given back in an outage come before those behind them, also if rewritten") {
   for (const std::uint32_t concurrency : {1U, 4U}) {
     for (const bool rewritten : {false, true}) {
       Alone alone{
@@ -361,7 +361,7 @@ TEST_CASE("what an outage gave back comes before what waits behind it, also if i
   }
 }
 
-TEST_CASE("with concurrency 1 what an outage gave back comes before what waits behind it") {
+TEST_CASE("with concurrency 1 tasks given back in an outage come before those behind them") {
   for (const std::uint32_t prefetch : {0U, 3U}) {
     Alone alone{options_with([&](QueueOptions& o) { o.prefetch = prefetch; }, short_lease())};
     for (const char* id : {"1", "2", "3", "4"}) {

@@ -155,7 +155,7 @@ void ModelStore::hide(const http::Request& request, http::Response& response) co
   if (response.status == 403) response.consul_index = 0;
 }
 
-// A server that lags answers with what was true a while ago; a proxy ends a body early.
+// A server that lags gives an answer from a while ago; a proxy ends a body early.
 void ModelStore::spoil(const http::Request& request, http::Response& response) const {
   constexpr std::size_t kMost = 8;
   const Tamper how = tampering_.how;
@@ -200,7 +200,7 @@ void ModelStore::request(const std::string& method, const std::string& target, s
   static_cast<void>(model_.handle(now_, request, true));
 }
 
-// By a transaction where the name may fit no path.
+// Writes by a transaction if the name may fit no path.
 void ModelStore::write(const std::string& key, const std::string& value, std::uint64_t flags) {
   if (key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789/") == std::string::npos) {
     return request("PUT", "/v1/kv/" + key + "?flags=" + std::to_string(flags), value);

@@ -1,10 +1,8 @@
 #pragma once
 
-// Consul for the core: every effect is worded by src/wire, answered by the model of Consul
-// (src/dev), and read back by src/wire. It acts at once; that requests and replies are late or lost
-// is the cluster's business.
-//
-// The core's records are opaque to it. Here, too, a record is what its producer called it
+// Consul for the core: src/wire words every effect, the model of Consul (src/dev) answers, and
+// src/wire reads the answer. The model acts at once; the cluster makes requests and replies late or
+// lost. The core's records are opaque to it. Here, too, a record is its producer's name for it
 // ("record 12"); the store holds the JSON that stands for it.
 
 #include <cstdint>
@@ -35,13 +33,13 @@ using Keys = std::vector<std::string>;
 
 inline constexpr std::string_view kTasks = "tasks/";
 
-/// What becomes of one reply on its way, or of a server that lags behind.
+/// The fate of one reply on its way, or a server that lags behind.
 enum class Tamper {
   kNone,
   kStale,    // a read without ?consistent shows what was answered to an earlier one
   kRewound,  // X-Consul-Index went back
   kNoIndex,  // X-Consul-Index below 1
-  // What a proxy does.
+  // Acts of a proxy.
   kCut,         // the body ends early
   kTooMany,     // 429: Consul never saw it
   kError,       // 500, carried out or not
@@ -56,15 +54,15 @@ struct Tampering {
 class ModelStore {
  public:
   explicit ModelStore(std::uint64_t seed);
-  /// What writes take of a transaction, as the product counts it on `node`.
+  /// The cost of writes in a transaction, as the product counts it on `node`.
   [[nodiscard]] std::shared_ptr<const CostModel> costs(std::string node = "a") const {
     return std::make_shared<wire::TransactionPlan>(binding_.layout, std::move(node));
   }
 
-  /// What the next requests say of the daemon that sends them.
+  /// Names the daemon that sends the next requests.
   void speak_for(const std::string& node, std::uint64_t incarnation, Duration ttl,
                  Duration lock_delay);
-  /// Consul's answer to what a daemon asks.
+  /// Consul's answer to a daemon's request.
   template <class Ask>
   requires(
       requires(const wire::Binding& binding, Ask ask) { wire::encode(binding, ask); } ||
@@ -75,7 +73,7 @@ class ModelStore {
   }
   TasksFetched serve(Instant now, const FetchTasks& effect);
   Committed serve(Instant now, const Commit& commit);
-  /// The same of a query that waits; std::nullopt: it still does.
+  /// The answer to a query that waits; std::nullopt: it still does.
   std::optional<LeaderRead> poll(const ReadLeader& effect, bool over) const;
   template <class Ask>
   requires(requires(const Ask& ask) {
@@ -93,7 +91,7 @@ class ModelStore {
   void write(const std::string& key, const std::string& value, std::uint64_t flags = 0);
   /// Rewrites a task beside lictor's fields, which it keeps.
   void touch(const std::string& key, const std::string& bytes);
-  /// Null: one that cannot be read.
+  /// Null: an unreadable one.
   void put_schedule(const std::string& name,
                     const std::shared_ptr<const schedule::Definition>& what);
   void remove(const std::string& key);
@@ -103,16 +101,16 @@ class ModelStore {
   }
   /// Everything of the queue but its dead letters, which are counted at the end.
   void remove_all();
-  // Of the first partition.
+  // The key of the first partition's leader.
   void remove_leader_key() { remove(binding_.layout.lock_key({count_, 0})); }
   void overwrite_leader_key() { write(binding_.layout.lock_key({count_, 0}), "a stranger"); }
   void control(bool paused, const std::string& step_down);
   void remove_control() { remove("control"); }
   void overwrite_control() { write("control", "nonsense"); }
-  /// Ends the session: what it locked is in lock-delay then.
+  /// Ends the session, whose locks are in lock-delay then.
   void destroy(Instant now, const std::string& session);
 
-  // What becomes of Consul.
+  // Changes of Consul itself.
   void forget_lock_delay() { model_.forget_lock_delays(); }
   void restore(const dev::KvRecord& record) { model_.restore(record); }
   void fail_over(Instant now) { model_.fail_over(now); }
@@ -126,15 +124,15 @@ class ModelStore {
   [[nodiscard]] const dev::KvRecord* find(const std::string& key) const;
   [[nodiscard]] bool has(const std::string& key) const { return find(key) != nullptr; }
   [[nodiscard]] schedule::Definition schedule(const std::string& name) const;
-  /// Without folders.
+  /// The keys without folders.
   [[nodiscard]] Keys keys(std::string_view prefix) const;
   [[nodiscard]] Keys task_keys() const { return keys(kTasks); }
   [[nodiscard]] bool has_tasks() const;
-  /// A queue of several partitions has a key that says how many; its ModifyIndex.
+  /// Makes the key with the number of a queue with partitions; returns its ModifyIndex.
   std::uint64_t make_partitions(std::uint32_t count);
   [[nodiscard]] std::uint32_t partitions() const { return count_; }
   [[nodiscard]] std::uint64_t partitions_index() const;
-  /// What core::Division asks; the members are the cluster's.
+  /// The answers for core::Division; the members are the cluster's.
   template <class Ask>
   [[nodiscard]] auto answer(const Ask& ask) {
     const http::Response response = this->ask(request_of(ask));
@@ -148,24 +146,24 @@ class ModelStore {
   }
   [[nodiscard]] std::uint64_t index() const { return model_.index(); }
 
-  /// What befalls the next reply, until it is told again.
+  /// Spoils the next reply, until the next call.
   void tamper(Instant now, const Tampering& tampering) {
     now_ = now;
     tampering_ = tampering;
   }
   /// How often each happened.
   [[nodiscard]] std::map<Tamper, std::size_t> tampered() const { return tampered_; }
-  /// Keeps what is answered, for kStale.
+  /// Keeps the answers, for kStale.
   bool remembers = false;
 
   /// Whether the last commit was carried out, whatever was answered.
   [[nodiscard]] bool applied() const { return applied_; }
-  /// What is wrong with the transaction that was applied last, as Consul saw it: a write that a
-  /// deposed leader, or one who knows an older version, could have made as well. Empty: nothing.
+  /// The fault of the last applied transaction, as Consul saw it: a write that a deposed leader, or
+  /// a daemon that knows an older version, could have made as well. Empty: none.
   [[nodiscard]] std::string fence_fault() const;
   /// Why the last commit is not what the product counts for it; empty: it is.
   [[nodiscard]] std::string cost_fault() const { return cost_fault_; }
-  /// Keys that nothing of lictor's would be looked for under.
+  /// Keys outside the places of lictor's.
   [[nodiscard]] std::vector<std::string> strays() const;
   [[nodiscard]] std::size_t sessions() const { return model_.state().sessions().size(); }
 
@@ -175,9 +173,9 @@ class ModelStore {
   std::vector<std::string> finished;   // the records that a FinishOp deleted
   // What jobs wrote with their finish, "key=value", and how often each tick's task was made.
   std::map<std::string, std::size_t> app_writes, ticks;
-  // What the daemons' token may not write; and of what it may not read, keys and listed prefixes.
+  // Keys that the daemons' token may not write; keys and listed prefixes that it may not read.
   std::set<std::string, std::less<>> no_right, unreadable;
-  // What the schedules of these names are read as after tzdata was updated.
+  // The schedules of these names as read after tzdata was updated.
   std::map<std::string, std::shared_ptr<const schedule::Definition>> updated;
 
  private:
@@ -226,7 +224,7 @@ class ModelStore {
   mutable std::map<std::string, std::deque<std::pair<Instant, http::Response>>> earlier_;
   std::map<std::string, std::string> json_of_;                                        // by record
   std::map<std::string, std::shared_ptr<const std::string>, std::less<>> record_of_;  // by JSON
-  // As the store held them, with lictor's fields.
+  // The tasks as the store held them, with lictor's fields.
   mutable std::unordered_map<std::string, std::shared_ptr<const std::string>> seen_;
   mutable std::unordered_map<std::string, std::pair<std::uint64_t, std::optional<Task>>> read_;
   mutable std::string session_;
@@ -235,7 +233,7 @@ class ModelStore {
 
 /// The record of such a schedule. Its `configured` stands for all that a configuration says.
 [[nodiscard]] std::string schedule_text(const schedule::Definition& definition);
-/// The same as the configuration has it.
+/// The configuration's record of such a schedule.
 [[nodiscard]] ConfiguredSchedule configured(const std::string& name,
                                             const schedule::Definition& definition,
                                             bool sets_paused = false);

@@ -1,4 +1,4 @@
-// Which task runs when, and what becomes of its attempt.
+// The order of tasks, and the fate of their attempts.
 
 #include <doctest/doctest.h>
 
@@ -6,7 +6,7 @@
 
 namespace lictor::core::test {
 
-TEST_CASE("tasks start by time, then creation; without a time they have that of being seen") {
+TEST_CASE("tasks start by time, then creation; without a time they get that of being seen") {
   Alone a;
   a.all_end_after(10ms);
   a.cluster.pause_and_run(true, 100ms);
@@ -72,7 +72,7 @@ TEST_CASE("a blocked task goes before one of its serialKey whose place a set clo
   CHECK(a.cluster.started == Keys{"tasks/first", "tasks/timed", "tasks/untimed"});
 }
 
-TEST_CASE("when a task is first seen never falls with its CreateIndex, and does not change") {
+TEST_CASE("the time of first seeing a task never falls with its CreateIndex, and does not change") {
   const Instant noon{std::chrono::hours{12}};
   FirstSeen seen;
   CHECK(seen.of(20, noon) == noon);
@@ -104,10 +104,10 @@ TEST_CASE("a start says how long the task waited, and how late it is") {
   CHECK(late.late.value() < 2200ms);
 }
 
-TEST_CASE("the finishes of the last do not wait for those before them") {
+TEST_CASE("the finishes of the last tasks do not wait for those before them") {
   Alone a{options_with([](QueueOptions& o) { o.concurrency = 64; })};
   a.cluster.exclusive = false;
-  // One ends first, and Consul takes long over it.
+  // One job ends first, and Consul takes long over its end.
   a.cluster.plan = [](const Task& task) {
     return JobPlan{task.key == "tasks/1" ? 10ms : 12ms, JobEnding::kDone, {}};
   };
@@ -179,7 +179,7 @@ TEST_CASE("the backoff is jittered, capped, and survives a factor beyond all num
   CHECK(a.cluster.started.size() < 6);
 }
 
-TEST_CASE("what cannot be read is a dead letter, and never over another one") {
+TEST_CASE("an unreadable record becomes a dead letter, and never overwrites another one") {
   Alone a;
   a.all_end_after(1ms);
   a.cluster.store.write("tasks/1", "{");

@@ -1,4 +1,4 @@
-// One queue in several partitions: who leads each, and what becomes of tasks whose partition moves.
+// A queue with partitions: who leads each, and the tasks of partitions that move.
 
 #include <algorithm>
 #include <array>
@@ -21,7 +21,7 @@ QueueOptions in_four(const std::string& node, std::uint32_t concurrency = 4) {
   return options;
 }
 
-// Two hosts and four partitions. What must never happen is checked at the end: two jobs of one key.
+// Two hosts and four partitions. The end checks that no two jobs of one key ran.
 struct Hosts {
   Hosts() {
     cluster.store.make_partitions(kCount);
@@ -52,7 +52,7 @@ struct Hosts {
     }
     return true;
   }
-  // One that leads all partitions.
+  // Adds a daemon that leads all partitions.
   Daemon& add_leader(const QueueOptions& options) {
     Daemon& daemon = cluster.add(options);
     REQUIRE(cluster.run_until([&] { return all_led(); }, 1s));
@@ -277,7 +277,7 @@ TEST_CASE("beside two daemons of one name another host gets its share") {
   Daemon& a = hosts.cluster.add(in_four("a"));
   Daemon& twin = hosts.add_leader(in_four("a"));
   hosts.cluster.run_for(6min);
-  // What one of them loses the other may take.
+  // A partition that one of them loses the other may take.
   for (int i = 0; i < 20 && (hosts.led_by(a) == 0 || hosts.led_by(twin) == 0); ++i) {
     hosts.cluster.store.remove_leader_key();
     hosts.cluster.unguarded_until = Instant::max();

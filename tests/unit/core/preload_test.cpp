@@ -34,7 +34,7 @@ struct Timed : Alone {
   }
 };
 
-TEST_CASE("what is claimed ahead starts at the instant at which it is due, without Consul") {
+TEST_CASE("a task claimed ahead starts at the instant at which it is due, without Consul") {
   Timed a{ahead(2)};
   a.put("1", 10s);
   const Instant due = a.cluster.now + 10s;
@@ -65,7 +65,7 @@ TEST_CASE("nothing is claimed ahead without prefetch or preload, under a rate, o
   }
 }
 
-TEST_CASE("what is claimed ahead takes no slot from what is due") {
+TEST_CASE("tasks claimed ahead take no slot from tasks that are due") {
   Timed a{ahead(2)};
   a.all_end_after(10ms);
   for (const char* id : {"1", "2", "3"}) a.put(id, 900ms);
@@ -97,7 +97,7 @@ TEST_CASE("a task that is due before one that was claimed ahead takes its place"
   CHECK(a.cluster.started == Keys{"tasks/long", "tasks/sooner", "tasks/later"});
 }
 
-TEST_CASE("of those that are due together the first in order are claimed ahead") {
+TEST_CASE("of tasks that are due together the first in order are claimed ahead") {
   Timed a{ahead(2)};
   a.all_end_after(10ms);
   const WallTime due = a.cluster.wall() + 3s;
@@ -112,8 +112,8 @@ TEST_CASE("of those that are due together the first in order are claimed ahead")
   CHECK(a.cluster.started == Keys{"tasks/d", "tasks/c", "tasks/b", "tasks/a"});
 }
 
-// Only where none that are due would start the sooner, and not for long.
-TEST_CASE("of many that are due together the last starts before the first end is written") {
+// Only if no due task would start sooner, and not for long.
+TEST_CASE("of many tasks due together the last starts before the first end is written") {
   constexpr int kAtOnce = 200;
   struct Case {
     Duration job, wait;  // until the first transaction after the instant
@@ -145,7 +145,7 @@ TEST_CASE("of many that are due together the last starts before the first end is
   }
 }
 
-TEST_CASE("a wall clock that was set back gives back what is early again") {
+TEST_CASE("when the wall clock is set back, tasks that are early again are given back") {
   Timed a{ahead(2)};
   a.put("1", 900ms);
   a.cluster.run_for(100ms);
@@ -188,7 +188,7 @@ TEST_CASE("a task of a serialKey is claimed when it is due, and not overtaken") 
   CHECK(a.cluster.started == Keys{"tasks/keyed", "tasks/free"});
 }
 
-TEST_CASE("a task that may be what killed its owners does not run beside what was claimed ahead") {
+TEST_CASE("a task that may have killed its owners does not run beside tasks claimed ahead") {
   Timed a{ahead(2)};
   a.put("1", 900ms);
   a.cluster.run_for(100ms);
@@ -289,7 +289,7 @@ TEST_CASE("jobs that take their time are claimed when there is room") {
   CHECK(drain(by_their_time(1), 1ms).most_taken <= 2);  // one at a time: strictly in order
 }
 
-TEST_CASE("what finds no slot after all is given back, and has lost nothing") {
+TEST_CASE("a claimed task that finds no slot is given back, and has lost nothing") {
   Alone a{by_their_time()};
   hold_ahead(a);
   CHECK(taken(a.cluster) > 10);
@@ -310,7 +310,7 @@ TEST_CASE("what finds no slot after all is given back, and has lost nothing") {
   CHECK(a.cluster.started[102] == "tasks/early");
 }
 
-TEST_CASE("a reload that ends claims ahead gives back those that are held") {
+TEST_CASE("a reload that ends claims ahead gives back the tasks that are held") {
   const auto held_after = [](std::uint32_t concurrency, std::uint32_t prefetch) {
     Alone a{by_their_time()};
     hold_ahead(a);
@@ -327,7 +327,7 @@ TEST_CASE("a reload that ends claims ahead gives back those that are held") {
   CHECK(held_after(2, 5) > 0);
 }
 
-TEST_CASE("what a lost owner would end is not claimed ahead unasked") {
+TEST_CASE("a task that a lost owner would end is not claimed ahead unless preload asks for it") {
   QueueOptions once = by_their_time();
   once.any_type->delivery = Delivery::kAtMostOnce;
   CHECK(drain(once, 1ms).most_taken <= 4);
@@ -339,7 +339,7 @@ TEST_CASE("what a lost owner would end is not claimed ahead unasked") {
   CHECK(drain(slow, 1ms).most_taken <= 4);
 }
 
-TEST_CASE("never more than may end and not be written") {
+TEST_CASE("no more is claimed ahead than may end without being written") {
   QueueOptions options = by_their_time();
   options.max_unacked = 9;
   CHECK(drain(options, 1ms).most_taken <= 9 + 9);

@@ -1,5 +1,5 @@
-// What happens to a key while something of ours is under way for it, and what a lane, the control
-// key and a flood of expiries do to the other tasks.
+// Events of a key while a request of ours is under way for it, and the effect of a lane, the
+// control key and a flood of expiries on the other tasks.
 
 #include <doctest/doctest.h>
 
@@ -205,7 +205,7 @@ TEST_CASE("a task that is done, and written again at once, goes before one that 
   }
 }
 
-TEST_CASE("a lost lead leaves nothing unwritten of a job that is stopped for a deleted task") {
+TEST_CASE("lost leadership leaves nothing unwritten of a job stopped for a deleted task") {
   Alone a;
   a.cluster.put_and_run("1", 100ms);
   a.cluster.remove_and_run("tasks/1", 5ms);

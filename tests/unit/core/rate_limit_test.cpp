@@ -1,4 +1,4 @@
-// How fast tasks may be taken: the limit is the queue's, whoever leads.
+// The rate of taking tasks: the limit is the queue's, whoever leads.
 
 #include <algorithm>
 

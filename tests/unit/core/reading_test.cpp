@@ -1,5 +1,5 @@
-// How the leader learns of tasks: names by a watch, values in batches, in generations; and what
-// that takes of Consul and of the link.
+// How the leader learns of tasks: names by a watch, values in batches, in generations; and the cost
+// of that to Consul and the link.
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ QueueOptions wide() {
   return options;
 }
 
-// At work on a list of which nothing is due soon.
+// A leader at work on a list of which nothing is due soon.
 struct Reading : Alone {
   explicit Reading(QueueOptions options = wide()) : Alone(std::move(options)) {
     cluster.exclusive = false;
@@ -37,7 +37,7 @@ struct Reading : Alone {
       lane_of[task.key] = task.serial_key;
     }
   }
-  // How many started before one of their serialKey that was written before them.
+  // The number of tasks that started before an earlier one of their serialKey.
   int overtaken() {
     std::map<std::string, std::size_t> place;
     for (std::size_t i = 0; i < written.size(); ++i) place[written[i]] = i;
@@ -98,7 +98,7 @@ TEST_CASE("a task that has no order starts before all of its generation is read"
   CHECK(r.cluster.started.size() < 20);
 }
 
-TEST_CASE("what we deleted counts for the pace until its tombstones are reaped") {
+TEST_CASE("our deletions count for the pace until their tombstones are reaped") {
   ReadingPace pace;
   Instant now{1h};
   const Duration few = pace.cost(now, 1'000);
@@ -117,7 +117,7 @@ TEST_CASE("what we deleted counts for the pace until its tombstones are reaped")
   CHECK(pace.next(false) < now + 2ms);
 }
 
-TEST_CASE("what was deleted before we led counts as much as an answer that did not wait shows") {
+TEST_CASE("deletions before we led count as much as an answer that did not wait shows") {
   ReadingPace pace;
   Instant now{1h};
   const Duration few = pace.cost(now, 10);
@@ -161,7 +161,7 @@ TEST_CASE("a leader asks for names that do not wait until it knows what a list c
   CHECK(asked_at_once() == fast);
 }
 
-TEST_CASE("what producers delete counts for the pace") {
+TEST_CASE("producers' deletions count for the pace") {
   constexpr Duration kCost = 200us + 20'000 * 160ns;
   Reading r;
   put_for_tomorrow(r.cluster, 10'000, 20'000);
@@ -259,7 +259,7 @@ struct Values {
   Instant now{1h};
 };
 
-TEST_CASE("what a token may not read holds up nothing else") {
+TEST_CASE("a key that the token may not read holds up nothing else") {
   Values values{"tasks/a", "tasks/hidden"};
   TasksFetched reply = values.reply();
   Task task;
@@ -276,7 +276,7 @@ TEST_CASE("what a token may not read holds up nothing else") {
   CHECK(std::get<FetchTasks>(values.out.back()).keys == Keys{"tasks/hidden"});
 }
 
-TEST_CASE("a batch of which one is missing is asked for again without it") {
+TEST_CASE("a batch with a missing key is asked for again without it") {
   Values values{"tasks/a", "tasks/b", "tasks/c"};
   TasksFetched reply = values.reply();
   reply.missing = {"tasks/b"};

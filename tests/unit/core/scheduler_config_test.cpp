@@ -1,5 +1,5 @@
-// Recurring tasks of the configuration: the leader keeps what is stored as its configuration has
-// it.
+// Recurring tasks of the configuration: the leader keeps the stored schedule as its configuration
+// says.
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 namespace lictor::core::test {
 namespace {
 
-// With all that the configuration says of it.
+// A schedule with all fields of its configuration.
 std::shared_ptr<const Definition> worded(seconds interval, const std::string& text) {
   return every(interval, [&](Definition& definition) { definition.configured = text; });
 }
@@ -30,7 +30,7 @@ void reload(Alone& a, const QueueOptions& options) {
   a.cluster.reload(a.daemon, a.daemon.options);
 }
 
-// That it is as the configuration with this text has it.
+// Whether the stored schedule is that of the configuration with this text.
 bool says(const Schedules& a, const std::string& text) {
   return a.stored().configured.find('"' + text + '"') != std::string::npos;
 }
@@ -57,7 +57,7 @@ TEST_CASE("a schedule of the configuration is written once, and makes its ticks"
   CHECK(a.daemon.queue->schedules().active == 1);
 }
 
-TEST_CASE("a change in the configuration is written; what leader and operator did stays") {
+TEST_CASE("a change in the configuration is written; the leader's and operator's changes stay") {
   Schedules a{1ms, with(wants(worded(10s, "v1")))};
   a.run_to(15s);
   const std::string record = a.cluster.store.find("schedules/s")->value;
@@ -84,7 +84,7 @@ TEST_CASE("another rule counts from now") {
   CHECK_FALSE(a.cluster.store.ticks.contains(schedule::tick_id("s", kFirst + 14s)));
 }
 
-TEST_CASE("what the configuration has no longer is deleted") {
+TEST_CASE("a schedule that the configuration no longer has is deleted") {
   Schedules a{{}, with(wants(worded(10s, "v1")))};
   a.cluster.store.put_schedule("other", every(10s));
   a.run_to(5s);
@@ -110,7 +110,7 @@ TEST_CASE("a schedule of another client keeps its name, and the configuration's 
   CHECK(says(a, "v1"));
 }
 
-TEST_CASE("one that may not be written is tried again, and does not count as stored") {
+TEST_CASE("a schedule that may not be written is tried again, and does not count as stored") {
   Schedules a;
   a.cluster.store.no_right.insert("schedules/s");
   reload(a, with(wants(worded(10s, "v1"))));

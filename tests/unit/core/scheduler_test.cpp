@@ -205,7 +205,7 @@ TEST_CASE("a clock that is set back across a tick makes no second task") {
   CHECK(a.made() == std::vector{id(60s)});
   a.run_to(151s);
   CHECK(a.made() == std::vector{id(60s), id(120s)});
-  // A clock that was wrong by a year: what it wrote is told.
+  // A clock was wrong by a year: a fact reports its lastTick.
   a.cluster.store.put_schedule(
       "t", every(60s, [](Definition& d) { d.last_tick = kFirst + std::chrono::hours{24 * 365}; }));
   a.cluster.run_for(5min);
@@ -217,7 +217,7 @@ TEST_CASE("a clock that is set back across a tick makes no second task") {
   a.cluster.run_for(2min);
   CHECK(std::any_of(a.cluster.store.ticks.begin(), a.cluster.store.ticks.end(),
                     [](const auto& tick) { return tick.first.starts_with("t/"); }));
-  // So is a clock that is set back by much: both wait until it has caught up.
+  // A clock that is set back by much is reported, too: both wait until it has caught up.
   a.cluster.step_clock(a.daemon, -1h);
   a.cluster.run_for(1s);
   CHECK(count(a.daemon, Fact::Kind::kScheduleAhead) == 3);
@@ -290,7 +290,7 @@ TEST_CASE("a schedule that cannot be read is reported once, and holds up no othe
   CHECK(a.daemon.queue->schedules().active == 2);
 }
 
-TEST_CASE("one whose task fits into no transaction is reported once, and holds up no other") {
+TEST_CASE("a schedule whose task fits no transaction is reported once, and holds up no other") {
   Schedules a{1ms};
   const std::string task = R"({"taskType":"T","taskPara":{"data":")" + std::string(300'000, 'x');
   a.cluster.store.write("schedules/large", R"({"every":"10s","task":)" + task + "\"}}}");
@@ -311,13 +311,13 @@ TEST_CASE("a tick of the pause is missed, however soon the schedule is resumed")
   CHECK(a.skipped(Fact::Kind::kTicksMissed) == 4);
   a.run_to(52s);
   CHECK(a.made() == std::vector{id(50s)});
-  // One that is due as the pause ends is made.
+  // A tick that is due as the pause ends is made.
   a.put_and_run_to("s", paused(true), 59s + 950ms);
   a.put_and_run_to("s", paused(false), 62s);
   CHECK(a.made() == std::vector{id(50s), id(60s)});
 }
 
-TEST_CASE("where another client wrote the tick's task, the schedule goes on without a second") {
+TEST_CASE("if another client wrote the tick's task, the schedule goes on without a second") {
   Schedules a{1h};
   a.cluster.put(id(10s));
   a.put_and_run_to("s", every(10s), 25s);

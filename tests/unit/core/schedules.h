@@ -21,7 +21,7 @@ using std::chrono::seconds;
 
 inline const Tick kFirst = std::chrono::floor<seconds>(kWallStart);  // a multiple of ten seconds
 
-/// Every `interval`, with overlap allowed, and what `change` makes of it.
+/// A schedule of every `interval`, with overlap allowed, changed by `change`.
 inline std::shared_ptr<const Definition> every(
     seconds interval, const std::function<void(Definition&)>& change = {}) {
   auto schedule = schedule::Schedule::make({schedule::Every{interval}, nullptr, {}, {}});

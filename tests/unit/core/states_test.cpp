@@ -1,5 +1,5 @@
-// The manual, concepts.md, "The states": its tables name the core's states and no others, its
-// arrows are the core's, and each cell of what happens in which state is tried here.
+// The manual, concepts.md, "The states": its tables name exactly the core's states, its arrows are
+// the core's, and each cell of events and states is tried here.
 
 #include <array>
 #include <fstream>
@@ -50,7 +50,7 @@ struct World : Alone {
   explicit World(QueueOptions options) : Alone(std::move(options)) {}
 
   std::string state() { return daemon.queue ? daemon.queue->state_text("tasks/1") : "no daemon"; }
-  // What is to be seen of the task: the daemon's state, or what became of it in the store.
+  // The visible state of the task: the daemon's, or its end in the store.
   std::string outcome() {
     if (cluster.store.dead.contains("dead/1")) return "dead letter: " + dead("dead/1").reason;
     if (cluster.store.task("tasks/1") == nullptr) return "gone";
@@ -82,7 +82,7 @@ const std::map<std::string, Happening>& setups() {
       {"ready", behind_another},
       {"scheduled",
        [](World& w) {
-         // Later it would be distant, unless it expires first.
+         // Any later it would be distant, unless it expires first.
          w.put(w.cluster.due_in(w.expires ? std::chrono::minutes{2h} : 1min));
        }},
       {"claimed", behind_another},
@@ -175,7 +175,7 @@ const std::map<std::string, Row>& rows() {
   return all;
 }
 
-TEST_CASE("the manual: the states of a task are the core's, and so is what each becomes") {
+TEST_CASE("the manual: the states of a task and the next states of each are the core's") {
   const auto table = table_of_manual("| state | what it means |");
   std::map<std::string, TaskState> by_name;
   for (std::size_t i = 0; i < kTaskStates; ++i) {
@@ -211,7 +211,7 @@ TEST_CASE("the manual: the states of a task are the core's, and so is what each 
   }
 }
 
-TEST_CASE("the manual: what becomes of a task, whatever happens in whichever state") {
+TEST_CASE("the manual: the outcome of each event in each state of a task is the core's") {
   const auto table = table_of_manual("| what happens | ready |");
   const Cells& states = table.front();
   CHECK(table.size() == rows().size() + 1);

@@ -63,7 +63,7 @@ struct Table {
     table.move(entry, S::kEnding);
     table.bury(entry, entry.index, Instant{});
   }
-  // As the dispatcher does: what is blocked is passed.
+  // Takes a task as the dispatcher does: a blocked one is passed.
   std::string take() {
     while (TaskEntry* entry = table.waiting_order().first_ready()) {
       if (table.waiting_order().lane_holder(*entry) == nullptr) {
@@ -123,7 +123,7 @@ TEST_CASE("a begun task keeps its serialKey while it waits for its retry, a late
   }
 }
 
-TEST_CASE("the one that was offered for a serialKey makes way for the next when it is gone") {
+TEST_CASE("a task that was offered for a serialKey makes way for the next when it is gone") {
   Table t;
   TaskEntry& first = t.put({"1", 1, {}, {}, "db"});
   t.put({"2", 2, {}, {}, "db"});
@@ -168,7 +168,7 @@ TEST_CASE("claimed tasks start in order, and not before claims that were made ea
   CHECK(t.table.busy() == 3);
 }
 
-TEST_CASE("a deleted key is remembered until all that was asked before is answered") {
+TEST_CASE("a deleted key is remembered until all requests before it are answered") {
   Table t;
   TaskEntry& entry = t.put({"1", 7});
   t.table.bury(entry, 9, Instant{1s});
@@ -263,7 +263,7 @@ TEST_CASE("the table finds the keys that were inserted and no others") {
   CHECK(table.size() == 0);
 }
 
-TEST_CASE("a listing is compared: what is unknown, in its order, and what it lacks") {
+TEST_CASE("a comparison of a listing finds unknown keys, in order, and keys that it lacks") {
   KnownKeys table{7};
   const std::vector<std::string_view> two{"b", "a"};
   CHECK(table.match(two).unknown == two);

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_CASE("a new task does not wait for what the first reading of a long list has cost") {
+TEST_CASE("a new task does not wait for the cost of the first reading of a long list") {
   Cluster cluster;
   put_for_tomorrow(cluster, 1'000, 1'000);
   cluster.add(options_of("a"));
@@ -47,7 +47,7 @@ TEST_CASE("a task written again under a name that was just deleted is found in a
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1"});
 }
 
-TEST_CASE("only what changed is read again") {
+TEST_CASE("only changed tasks are read again") {
   Alone a;
   a.cluster.store.control(true, "");
   put_for_tomorrow(a.cluster, 10'000, 3'000);
@@ -62,7 +62,7 @@ TEST_CASE("only what changed is read again") {
   CHECK(a.cluster.started == Keys{"tasks/11234"});
 }
 
-TEST_CASE("what is new waits while more is ready than can be started, and no longer") {
+TEST_CASE("new tasks wait while more are ready than can be started, and no longer") {
   Alone a;
   a.cluster.store.control(true, "");
   const auto put = [&](int first, int count) {
@@ -129,7 +129,7 @@ Effect last(const Effects& out) {
   return std::get<Effect>(out.back());
 }
 
-// The index from which it asks again when that was the answer.
+// The index from which it asks again after that answer.
 template <class Ask, class Watch, class Reply>
 std::uint64_t index_after(Watch& watch, Reply reply, Instant& now, Effects& out) {
   reply.request = last<Ask>(out).request;
@@ -222,14 +222,14 @@ TEST_CASE("a lock that Consul's limits refused is asked for again, and nothing i
 
 constexpr int kList = 500;
 
-// Waits for a leader, which is to read a long list.
-struct Long {
-  Long() {
+// A daemon that does not lead yet, beside a long list that it is to read.
+struct LongListScene {
+  LongListScene() {
     cluster.plan = [](const Task&) { return JobPlan{.after = 1ms, .error = {}}; };
     put_for_tomorrow(cluster, 1'000, kList);
     daemon = &cluster.add(options_of("a"));
   }
-  // A task that is due, the oldest first.
+  // Adds a task that has been due for `age`; the oldest starts first.
   void due(const std::string& id, std::chrono::seconds age) {
     cluster.put(id, [&](Task& task) { task.execute_at = cluster.wall() - age; });
   }
@@ -247,7 +247,7 @@ struct Long {
 };
 
 TEST_CASE("a long list is read in batches, all of it before anything starts") {
-  Long l;
+  LongListScene l;
   std::string oldest = "1001-first", other = "1498-last";  // in the first part and in the last
   SUBCASE("the oldest is in the first") {}
   SUBCASE("the oldest is in the last") { std::swap(oldest, other); }
@@ -264,8 +264,8 @@ TEST_CASE("a long list is read in batches, all of it before anything starts") {
   CHECK(l.known() == kList);
 }
 
-TEST_CASE("what comes, goes or changes while a long list is read is seen") {
-  Long l;
+TEST_CASE("tasks that come, go or change while a long list is read are seen") {
+  LongListScene l;
   l.cluster.spoil<FetchTasks>({.back = 20ms});
   REQUIRE(l.lead());
   REQUIRE(l.cluster.run_until([&] { return l.parts().size() == 3; }, 5s));

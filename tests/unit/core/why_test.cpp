@@ -1,4 +1,4 @@
-// Every reason that keeps a task from running is told, from what the core decides by.
+// Every reason that keeps a task from running, from the facts by which the core decides.
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ struct Asked : Alone {
   std::vector<Reason> why(const std::string& id) {
     return daemon.queue->why(cluster.now, "tasks/" + id);
   }
-  // The reasons that were given, in order.
+  // The given reasons, in order.
   std::vector<Kind> kinds(const std::string& id) {
     std::vector<Kind> found;
     for (const Reason& reason : why(id)) found.push_back(reason.kind);
@@ -128,7 +128,7 @@ TEST_CASE("why: the rate, the last chance, a write that is refused") {
   CHECK(b.kinds("locked") == std::vector{Kind::kNotDue});
 }
 
-TEST_CASE("what was refused is forgotten with the task") {
+TEST_CASE("a refusal is forgotten with its task") {
   Asked a;
   const auto refused = [&] { return a.daemon.queue->stats().refused; };
   for (int i = 0; i < 20; ++i) {

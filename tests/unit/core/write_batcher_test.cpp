@@ -53,7 +53,7 @@ struct Fixture {
   void add(const std::vector<Write>& writes) {
     for (const Write& write : writes) commits.add(kNow, write);
   }
-  // What is sent now.
+  // The transactions sent now.
   std::vector<Commit> send(Instant now = kNow) {
     Effects out;
     commits.on_time(now, out);
@@ -92,7 +92,7 @@ struct Fixture {
 Committed rejected(const Commit& commit, std::vector<Committed::Failure> failures) {
   return {commit.request, Outcome::kRejected, 0, std::move(failures), {}};
 }
-// As a whole.
+// The refusal of a whole transaction.
 Committed refused(const Commit& commit, OpFailure why) {
   return rejected(commit, {{Committed::kFence, why, Committed::Part::kTask, "no"}});
 }
@@ -137,7 +137,7 @@ TEST_CASE("a key in doubt that cannot be read back holds up no other, and is rea
   CHECK(f.reply(answer).settled.size() == 1);
 }
 
-TEST_CASE("what waits goes out together, and a little waits for the transaction under way") {
+TEST_CASE("waiting writes go out together, and a few wait for the transaction under way") {
   Fixture f;
   f.add({finish("a"), claim("b")});
   const Commit first = f.send_one();
@@ -169,7 +169,7 @@ TEST_CASE("a second transaction goes when it is full, and no third") {
   CHECK_FALSE(f.commits.has_room(kNow));
 }
 
-TEST_CASE("a little waits beside a transaction under way, but not for long") {
+TEST_CASE("a few writes wait beside a transaction under way, but not for long") {
   Fixture f;
   f.commits.add(kNow, finish("a"));
   REQUIRE(f.send().size() == 1);
@@ -185,7 +185,7 @@ TEST_CASE("a little waits beside a transaction under way, but not for long") {
   CHECK(f.commits.next_deadline() == Instant::max());
 }
 
-TEST_CASE("while there is enough to do a little waits for more, and not for long") {
+TEST_CASE("while there is enough to do, a few writes wait for more, and not for long") {
   Fixture f;
   f.commits.set_patient(true);
   f.commits.add(kNow, finish("a"));
@@ -249,7 +249,7 @@ TEST_CASE("a transaction of more operations than Consul takes goes again in what
   CHECK(f.commits.writes() == 100);
 }
 
-TEST_CASE("what is refused is taken out, and the rest goes again") {
+TEST_CASE("a refused write is taken out, and the rest goes again") {
   Fixture f;
   f.add({finish("a"), finish("b"), finish("c")});
   const auto sent = f.send();
@@ -404,7 +404,7 @@ TEST_CASE("a claim that is refused for itself comes back; a finish is kept and t
   CHECK(f.send(kNow + 5s).size() == 1);
 }
 
-TEST_CASE("what is refused as a whole, or was never sent, goes again after a pause, as do claims") {
+TEST_CASE("a transaction refused as a whole or never sent goes again after a pause; so do claims") {
   struct Row {
     std::vector<Committed::Failure> failures;
     Duration pause;
@@ -443,7 +443,7 @@ TEST_CASE("a record that somebody made too large under our claim is let go") {
   }
 }
 
-TEST_CASE("what is forgotten is forgotten: late replies find nobody") {
+TEST_CASE("late replies to forgotten writes find nobody") {
   Fixture f;
   f.add({finish("a"), finish("z")});
   f.reply(rejected(f.send_one(), {{1, OpFailure::kDenied, Committed::Part::kTask, "denied"}}));
@@ -494,7 +494,7 @@ TEST_CASE("a transaction refused for its size goes again in halves, at once") {
   REQUIRE(quarters.size() == 2);
   for (const Commit& commit : quarters) CHECK(f.reply(applied(commit)).settled.size() == 2);
   CHECK(f.commits.idle());
-  // What comes later is no larger than what passed.
+  // Later transactions are no larger than the one that passed.
   for (int i = 0; i < 8; ++i) f.commits.add(kNow, finish("k" + std::to_string(i)));
   CHECK(f.send().at(0).ops.size() < 4);
 }
@@ -565,7 +565,7 @@ TEST_CASE("a dead letter whose name is taken gets one by the index of what it en
   CHECK(sent.ops.size() == 2);
   const std::string index = std::to_string(letter_of(sent).index);
   CHECK(letter_of(sent).name_end() == "," + index);
-  // Somebody's task has such an id, and died.
+  // A task of another client has such an id, and died.
   f.reply(taken(sent));
   sent = f.send_one();
   CHECK(letter_of(sent).name_end() == "," + index + "," + index);

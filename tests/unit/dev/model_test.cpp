@@ -1,5 +1,5 @@
-// The oddities of Consul that lictor must live with, in the order of consul.md: those that need
-// time, a seed or a large body. tests/live/model_test.cpp holds all others against a real agent, by
+// Consul's peculiarities that lictor must live with, in the order of consul.md: those that need
+// time, a seed or a large body. tests/live/model_test.cpp compares all others with a real agent, by
 // random scripts.
 
 #include "dev/model.h"
@@ -132,7 +132,7 @@ TEST_CASE("a transaction takes 64 operations and 524288 bytes") {
   CHECK(consul.ask("PUT", "/v1/kv/k", std::string(524'289, 'x')).status == 413);
 }
 
-TEST_CASE("a deletion wakes who watches the prefix, other writes do not; its tombstone is reaped") {
+TEST_CASE("a deletion wakes a watch of the prefix, other writes do not; its tombstone is reaped") {
   Consul consul;
   consul.put("/v1/kv/t/a", "1");
   consul.put("/v1/kv/t/b", "1");
@@ -155,7 +155,7 @@ TEST_CASE("an index of the future waits on, whatever is written") {
   CHECK(consul.waits("/v1/kv/k?index=900000"));
 }
 
-TEST_CASE("a wait is bounded, and 300 s where none is given") {
+TEST_CASE("a wait is bounded, and 300 s if none is given") {
   const auto wait_of = [](const std::string& query) {
     http::Request request;
     request.target = "/v1/kv/k" + query;
@@ -197,7 +197,7 @@ TEST_CASE("a service and its check are accepted, and serfHealth is the only chec
   CHECK(fault(R"(["serfHealth","l-1"])") == "Missing check 'l-1' registration");
 }
 
-TEST_CASE("who waits for a missing key is woken when it is written") {
+TEST_CASE("a query that waits for a missing key is woken when it is written") {
   Consul consul;
   consul.put("/v1/kv/t/a", "1");
   const std::string query =

@@ -27,7 +27,7 @@ bool names(const Environment& environment, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("of the daemon's environment a job gets what names place, language and user, no more") {
+TEST_CASE("of the daemon's environment a job gets only place, language and user") {
   const char* const daemon[] = {"PATH=/bin",      "LC_TIME=C",
                                 "TZ=UTC",         "HOME=/root",
                                 "USER=root",      "CONSUL_HTTP_TOKEN=s",
@@ -48,7 +48,7 @@ TEST_CASE("of the daemon's environment a job gets what names place, language and
   CHECK(base_environment(nothing, nullptr).contains("PATH"));
 }
 
-TEST_CASE("a job is told its task, and the configuration cannot say otherwise") {
+TEST_CASE("a job's variables name its task, and the configuration cannot override them") {
   Attempt attempt{.queue = "oracle",
                   .task_id = "a/7",
                   .task_key = "oracleTask/a/7",
@@ -99,7 +99,7 @@ TEST_CASE("a parameter that no variable can hold is left out") {
   CHECK(with_record("no JSON").size() == 7);
 }
 
-// As many as a value of Consul's holds. Each searched among all took 24 s, and the lease with it.
+// As many as a value of Consul's holds. Searching each among all took 24 s, longer than a lease.
 TEST_CASE("a record full of parameters takes no longer than as many in small records") {
   using std::chrono::steady_clock;
   constexpr int kParameters = 60'000, kRecords = 60;

@@ -191,7 +191,7 @@ TEST_CASE("a job that calls exit() ends its process, which says so and does not 
   CHECK(WEXITSTATUS(status) == EXIT_FAILURE);
 }
 
-TEST_CASE("what is said of a failure is cut, and that nothing is said is said") {
+TEST_CASE("the text of a failure is cut, and a missing text is replaced") {
   Scene scene{[](const Attempt& attempt, const JobTools&) -> Exit {
     if (attempt.id == AttemptId{1}) throw std::runtime_error{std::string(2'000'000, 'x')};
     return ended(attempt.id, Ending::kPermanent);
@@ -203,7 +203,7 @@ TEST_CASE("what is said of a failure is cut, and that nothing is said is said") 
   CHECK(scene.of(2).error == "it gave no reason");
 }
 
-TEST_CASE("what a function says of its progress can be asked for while it runs") {
+TEST_CASE("a function's progress can be read while it runs") {
   std::latch said{1};
   Scene scene{[&](const Attempt& attempt, const JobTools& tools) {
     tools.note_progress("first");
@@ -220,7 +220,7 @@ TEST_CASE("what a function says of its progress can be asked for while it runs")
   CHECK(scene.runner.progress(AttemptId{1}).empty());
 }
 
-TEST_CASE("as many functions run at once as there are threads; stop reaches them and who waits") {
+TEST_CASE("as many functions run at once as there are threads; stop reaches waiting ones, too") {
   std::latch both{2};
   std::atomic<int> ran = 0;
   Scene scene{[&](const Attempt& attempt, const JobTools& tools) {
@@ -243,7 +243,7 @@ TEST_CASE("as many functions run at once as there are threads; stop reaches them
   CHECK(ran == 2);
 }
 
-TEST_CASE("jobs are counted on the board from their start until before their end is told") {
+TEST_CASE("jobs are counted on the board from their start until before their end is reported") {
   LeaseBoard board = std::move(LeaseBoard::create(8).value());
   (void)board.extend(4, boot_now() + 1h, 5s);
   FunctionRunner runner{until_stopped, board, 1, 4};
@@ -268,7 +268,7 @@ TEST_CASE("jobs are counted on the board from their start until before their end
   CHECK(board.in_process_jobs(4) == 0);
 }
 
-TEST_CASE("the runner's end asks all to stop and waits, and each end is told") {
+TEST_CASE("the runner's end asks all to stop and waits, and each end is reported") {
   LeaseBoard board = std::move(LeaseBoard::create(8).value());
   Exits exits;
   {
@@ -286,7 +286,7 @@ TEST_CASE("the runner's end asks all to stop and waits, and each end is told") {
   for (std::uint64_t id = 1; id <= 3; ++id) CHECK(exits.has(AttemptId{id}));
 }
 
-TEST_CASE("no sleep, no thread: the end is told within the start") {
+TEST_CASE("no sleep, no thread: the end is reported within the start") {
   NoopRunner runner{0ms};
   Exits exits;
   REQUIRE(runner.start(attempt(1), Instant::max(), exits.callback()));

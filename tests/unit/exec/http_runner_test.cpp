@@ -60,26 +60,25 @@ TestServer::Script answering(int status, std::string body = "", std::string head
   return [=](const Received&, Connection& connection) { connection.reply(status, body, headers); };
 }
 
-// What becomes of an attempt that is treated so.
-Exit treated(const TestServer::Script& script) {
+// The end of an attempt whose server runs `script`.
+Exit end_against(const TestServer::Script& script) {
   TestServer server{script};
   return Client{server.address() + "/notify"}.run();
 }
 
-// Likewise, answered so.
-Exit answered(int status, const std::string& body = "", const std::string& headers = "") {
-  return treated(answering(status, body, headers));
+// The end of an attempt whose server replies with `status`.
+Exit end_after_reply(int status, const std::string& body = "", const std::string& headers = "") {
+  return end_against(answering(status, body, headers));
 }
 
-// Likewise, by a connection that closes after these bytes.
+// The end of an attempt whose server closes after these bytes.
 Exit closed_after(const std::string& reply) {
-  return treated([&](const Received&, Connection& c) {
+  return end_against([&](const Received&, Connection& c) {
     c.write(reply);
     c.close_when_done();
   });
 }
 
-// On a connection that is kept for so long.
 HttpCall kept_call_to(const TestServer& server, std::chrono::milliseconds keep_alive) {
   HttpCall call = call_to(server.address() + "/notify");
   call.keep_alive = keep_alive;
@@ -131,37 +130,37 @@ TEST_CASE("http: the record is posted, with the attempt in the headers") {
 
 TEST_CASE("http: 2xx is done, and a JSON body is the result") {
   const std::string json = "Content-Type: application/JSON ; charset=utf-8\r\n";
-  CHECK(answered(200).ending == Ending::kDone);
-  CHECK_FALSE(answered(200, "").result);
-  CHECK(answered(201, R"({"size": 5})", json).result == R"({"size": 5})");
-  const Exit text = answered(200, "fine \xff", "Content-Type: text/plain\r\n");
+  CHECK(end_after_reply(200).ending == Ending::kDone);
+  CHECK_FALSE(end_after_reply(200, "").result);
+  CHECK(end_after_reply(201, R"({"size": 5})", json).result == R"({"size": 5})");
+  const Exit text = end_after_reply(200, "fine \xff", "Content-Type: text/plain\r\n");
   CHECK(text.ending == Ending::kDone);
   CHECK_FALSE(text.result);
   CHECK(text.output_tail == "fine \xef\xbf\xbd");
-  const Exit careless = answered(200, "OK", json);
+  const Exit careless = end_after_reply(200, "OK", json);
   CHECK(careless.ending == Ending::kDone);
   CHECK_FALSE(careless.result);
   CHECK(careless.result_fault.ends_with(
       "/notify: expected JSON, as the reply's Content-Type says, got something else"));
 }
 
-TEST_CASE("http: which statuses are tried again and which not, also where the body breaks off") {
+TEST_CASE("http: some statuses are tried again and some are not, also if the body breaks off") {
   for (const int status : {408, 425, 429, 500, 502, 503, 504, 599}) {
     CAPTURE(status);
-    CHECK(answered(status).ending == Ending::kRetry);
+    CHECK(end_after_reply(status).ending == Ending::kRetry);
   }
   for (const int status : {300, 301, 302, 304, 307, 400, 401, 403, 404, 409, 410, 422, 431}) {
     CAPTURE(status);
-    CHECK(answered(status).ending == Ending::kPermanent);
-    CHECK(answered(status).taken == JobTaken::kYes);
+    CHECK(end_after_reply(status).ending == Ending::kPermanent);
+    CHECK(end_after_reply(status).taken == JobTaken::kYes);
   }
-  const Exit exit = answered(404, "no such thing");
+  const Exit exit = end_after_reply(404, "no such thing");
   CHECK(exit.error.starts_with("POST http://127.0.0.1:"));
   CHECK(exit.error.ends_with("/notify: status 404: no such thing"));
   CHECK(exit.output_tail == "no such thing");
-  CHECK(answered(422, "Traceback\r\n  no such queue: q7\n\n")
+  CHECK(end_after_reply(422, "Traceback\r\n  no such queue: q7\n\n")
             .error.ends_with("/notify: status 422:   no such queue: q7"));
-  CHECK(answered(500, "").error.ends_with("/notify: status 500"));
+  CHECK(end_after_reply(500, "").error.ends_with("/notify: status 500"));
   const Exit page = closed_after(
       "HTTP/1.1 502 Bad\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>Oh</p>\n</html>");
   CHECK(page.error.ends_with("/notify: status 502"));
@@ -181,31 +180,32 @@ TEST_CASE("http: a redirect is not followed") {
 }
 
 TEST_CASE("http: Retry-After is taken in both its forms") {
-  CHECK(answered(429, "", "Retry-After: 7\r\n").retry_after == 7s);
+  CHECK(end_after_reply(429, "", "Retry-After: 7\r\n").retry_after == 7s);
   // The bound is ours, or a lower one of a newer libcurl.
-  const auto longest = answered(503, "", "Retry-After: 99999999999\r\n").retry_after.value();
+  const auto longest = end_after_reply(503, "", "Retry-After: 99999999999\r\n").retry_after.value();
   CHECK(longest >= std::chrono::hours{6});
   CHECK(longest <= std::chrono::seconds{1LL << 32U});
   const auto until =
-      answered(503, "", "Retry-After: " + http_date(std::time(nullptr) + 3600) + "\r\n")
+      end_after_reply(503, "", "Retry-After: " + http_date(std::time(nullptr) + 3600) + "\r\n")
           .retry_after.value();
   CHECK(until > 50min);
   CHECK(until <= 60min);
-  CHECK_FALSE(answered(503, "", "Retry-After: " + http_date(1'000'000'000) + "\r\n").retry_after);
-  CHECK_FALSE(answered(503, "", "Retry-After: soon\r\n").retry_after);
-  CHECK_FALSE(answered(500).retry_after);
-  CHECK_FALSE(answered(404, "", "Retry-After: 7\r\n").retry_after);
+  CHECK_FALSE(
+      end_after_reply(503, "", "Retry-After: " + http_date(1'000'000'000) + "\r\n").retry_after);
+  CHECK_FALSE(end_after_reply(503, "", "Retry-After: soon\r\n").retry_after);
+  CHECK_FALSE(end_after_reply(500).retry_after);
+  CHECK_FALSE(end_after_reply(404, "", "Retry-After: 7\r\n").retry_after);
 }
 
-TEST_CASE("http: what is no whole reply is tried again, and says so") {
+TEST_CASE("http: an incomplete reply is tried again, and the error says so") {
   const auto check = [](const Exit& exit, const std::string& part) {
     CHECK(exit.ending == (part == "no connection: " ? Ending::kNotStarted : Ending::kRetry));
     CAPTURE(exit.error);
     CHECK(contains(exit.error, "/notify: " + part));
   };
   const std::string sent = "no whole reply: ";
-  check(treated([](const Received&, Connection& c) { c.close_when_done(); }), sent);
-  check(treated([](const Received&, Connection& c) { c.reset(); }), sent);
+  check(end_against([](const Received&, Connection& c) { c.close_when_done(); }), sent);
+  check(end_against([](const Received&, Connection& c) { c.reset(); }), sent);
   check(closed_after("HTTP/1.1 200 OK\r\nContent-Len"),
         sent + "connection closed within the reply's head");
   for (const char* reply : {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
@@ -218,8 +218,8 @@ TEST_CASE("http: what is no whole reply is tried again, and says so") {
 }
 
 TEST_CASE("http: a request that the receiver closes unread was hardly taken") {
-  // A socket whose owner does with each connection what `treat` does, and never reads.
-  const auto treated_unread = [](bool reset) {
+  // A listener that closes each connection without reading from it, with a reset or in order.
+  const auto end_against_unread = [](bool reset) {
     const UniqueFd listener{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -230,7 +230,7 @@ TEST_CASE("http: a request that the receiver closes unread was hardly taken") {
     getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
     std::thread receiver{[&] {
       const UniqueFd connection{accept(listener.get(), nullptr, nullptr)};
-      // Closed before the request is there, it would end in order, and a client could not tell.
+      // If it closed before the request comes, it would end in order, and a client could not tell.
       pollfd request{connection.get(), POLLIN, 0};
       poll(&request, 1, 10'000);
       const linger at_once{reset ? 1 : 0, 0};
@@ -244,17 +244,17 @@ TEST_CASE("http: a request that the receiver closes unread was hardly taken") {
   for (int i = 0; i < 20; ++i) {
     for (const bool reset : {false, true}) {
       CAPTURE(reset);
-      const Exit exit = treated_unread(reset);
+      const Exit exit = end_against_unread(reset);
       CAPTURE(exit.error);
       const bool unsent = exit.ending == Ending::kNotStarted;
       CHECK((unsent || (exit.ending == Ending::kRetry && exit.taken == JobTaken::kHardly)));
     }
   }
-  // It read everything, so it may have been carried out.
-  const Exit read = treated([](const Received&, Connection& c) { c.close_when_done(); });
+  // The server read everything, so the request may have been carried out.
+  const Exit read = end_against([](const Received&, Connection& c) { c.close_when_done(); });
   CHECK(read.ending == Ending::kRetry);
   CHECK(read.taken == JobTaken::kYes);
-  const Exit begun = treated([](const Received&, Connection& c) {
+  const Exit begun = end_against([](const Received&, Connection& c) {
     c.write("HTTP/1.1 200 OK\r\nContent-Len");
     c.reset();
   });
@@ -299,7 +299,7 @@ TEST_CASE("http: a kept connection that closes before the reply gets the request
     CHECK(exit.ending == Ending::kRetry);
     CHECK(contains(exit.error, "closed the kept connection before it replied"));
     CHECK(server.requests().size() == 2);
-    // It read everything, so it may have been carried out.
+    // The server read everything, so the request may have been carried out.
     CHECK(exit.taken == (way == Way::kEnds ? JobTaken::kYes : JobTaken::kHardly));
   }
 }
@@ -331,7 +331,7 @@ TEST_CASE("http: no more than max_connections at a time, and those that wait can
   CHECK(most == 2);
 }
 
-TEST_CASE("http: no descriptor is no attempt") {
+TEST_CASE("http: without a descriptor there is no attempt") {
   TestServer server{answering(200)};
   Client client{server.address() + "/notify"};
   REQUIRE(client.run(attempt(1)).ending == Ending::kDone);
@@ -346,7 +346,7 @@ TEST_CASE("http: no descriptor is no attempt") {
   CHECK(client.run(attempt(3)).ending == Ending::kDone);
 }
 
-TEST_CASE("http: what refuses a token that is read from a file may know the next one") {
+TEST_CASE("http: a receiver that refuses a token from a file may accept the next one") {
   const TemporaryFolder dir;
   write_file(dir / "token", "old");
   TestServer server{[](const Received& request, Connection& connection) {
@@ -360,9 +360,9 @@ TEST_CASE("http: what refuses a token that is read from a file may know the next
   CHECK(client.run(attempt(2)).ending == Ending::kDone);
 }
 
-TEST_CASE("http: of replies without end a part is read, and no more") {
-  // Each writes until the client has closed the connection.
-  const Exit body = treated([](const Received&, Connection& c) {
+TEST_CASE("http: an endless reply is read in part, and no further") {
+  // Each server writes until the client has closed the connection.
+  const Exit body = end_against([](const Received&, Connection& c) {
     c.write("HTTP/1.1 200 OK\r\n\r\n");
     for (int i = 0; i < 4096; ++i) c.write(std::string(4096, 'x'));
     c.close_when_done();
@@ -371,7 +371,7 @@ TEST_CASE("http: of replies without end a part is read, and no more") {
   CHECK(body.result_fault.ends_with("expected a reply of at most 1048576 bytes, got more"));
   CHECK(body.output_tail.size() <= 4096);
 
-  const Exit page = treated([](const Received&, Connection& c) {
+  const Exit page = end_against([](const Received&, Connection& c) {
     c.write("HTTP/1.1 500 Oh\r\n\r\n");
     // Three bytes a character, so that a cut between them would show.
     for (int i = 0; i < 4096; ++i) c.write("\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac");
@@ -384,7 +384,7 @@ TEST_CASE("http: of replies without end a part is read, and no more") {
   CHECK(page.output_tail.starts_with("\xe2\x82\xac"));
   CHECK(is_utf8(page.output_tail));
 
-  const Exit head = treated([](const Received&, Connection& c) {
+  const Exit head = end_against([](const Received&, Connection& c) {
     c.write("HTTP/1.1 200 OK\r\n");
     for (int i = 0; i < 4096; ++i) c.write("X-Flood: " + std::string(1000, 'x') + "\r\n");
     c.close_when_done();
@@ -418,7 +418,7 @@ TEST_CASE("http: stop and the deadline end a request that nobody answers, and it
   CHECK(client.of(2).ending == Ending::kStopped);
 }
 
-TEST_CASE("http: requests are counted on the lease's board until before their end is told") {
+TEST_CASE("http: requests are counted on the lease's board until before their end is reported") {
   TestServer server{[](const Received&, Connection& c) { (void)c.wait_until_closed(); }};
   const HttpCall call = call_to(server.address());
   Client client{call, 4};
@@ -478,7 +478,7 @@ TEST_CASE("http: TLS that cannot be had is a clear error, to be tried again") {
   CHECK(contains(exit.error, "/no/such/ca.pem"));
 }
 
-TEST_CASE("http: a CA file that is replaced soon counts, and the one before no more") {
+TEST_CASE("http: a CA file that is replaced soon counts, and the old one no more") {
   if (!net::test::has_openssl()) return tell_skipped("needs openssl");
   const TemporaryFolder folder;
   net::test::make_certificate(folder, "server", "localhost");
@@ -489,7 +489,7 @@ TEST_CASE("http: a CA file that is replaced soon counts, and the one before no m
   call.trusted_for = 1s;
   Client client{std::move(call)};
   std::uint64_t attempts = 0;
-  // It is connected to, and does not answer to a POST.
+  // The receiver is connected to, and does not answer a POST.
   const auto trusted = [&] {
     const Exit exit = client.run(attempt(++attempts), boot_now() + 300ms);
     return exit.error.find("certificate") == std::string::npos;
@@ -502,7 +502,7 @@ TEST_CASE("http: a CA file that is replaced soon counts, and the one before no m
   CHECK(eventually(trusted));
 }
 
-TEST_CASE("http: what is no URL of http is refused, and not quoted") {
+TEST_CASE("http: text that is no URL of http is refused, and not quoted") {
   for (const char* url : {"", "notify", "127.0.0.1:9000/notify", "ftp://me:s3cret@host/", "http://",
                           "http://me:s3cret@host:port/", "http://a b/", "http://h/\n"}) {
     CAPTURE(url);

@@ -17,12 +17,12 @@ struct Looks {
   Instant now = Instant{} + 1h;
   std::uint64_t heartbeat = 1;
 
-  // A look so long after the last one.
+  // Looks, so long after the last look.
   bool after(Duration wait) {
     now += wait;
     return watch.look(now, heartbeat);
   }
-  // How long until it is said to hang, with a look each `every`; kTimeout * 100 if never.
+  // The time until a hang is found, with a look each `every`; kTimeout * 100 if never.
   Duration until_found(Duration every) {
     const Instant begin = now;
     while (now - begin < kTimeout * 100) {
@@ -34,7 +34,7 @@ struct Looks {
 
 }  // namespace
 
-TEST_CASE("the warden is told of a lease that is new or shorter, or that may have run out") {
+TEST_CASE("the warden sees a lease that is new or shorter, or that may have run out") {
   LeaseBoard board = std::move(LeaseBoard::create(8).value());
   const Instant now = boot_now();
   CHECK(board.extend(0, now + 1h, 5s));
@@ -103,7 +103,7 @@ TEST_CASE("time in which the watcher was stopped too does not count as silence")
     CHECK_FALSE(looks.after(looks.watch.period()));
   }
   CHECK_FALSE(looks.after(8h));  // suspended
-  // Whoever woke up later than the watcher has the whole time-out.
+  // A thread that wakes later than the watcher has the whole time-out.
   CHECK(looks.until_found(looks.watch.period()) >= kTimeout);
 }
 

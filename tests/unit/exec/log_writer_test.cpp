@@ -51,11 +51,11 @@ class StuckWriter {
   }};
 };
 
-// A small file system of its own on a loop device, which can stand still: whoever writes to it
-// then waits. Needs root and loop devices.
+// A small file system of its own on a loop device, which can stand still: writers then wait. Needs
+// root and loop devices.
 class FrozenDisk {
  public:
-  // Null, and told as skipped, where there can be none.
+  // Null, reported as skipped, if there can be none.
   [[nodiscard]] static std::unique_ptr<FrozenDisk> make();
   ~FrozenDisk();
   FrozenDisk(const FrozenDisk&) = delete;
@@ -98,7 +98,7 @@ std::unique_ptr<FrozenDisk> FrozenDisk::make() {
 
 FrozenDisk::~FrozenDisk() {
   thaw();
-  // Lazily: whoever has waited for it may still have a file open.
+  // Unmount lazily: a thread that waited for it may still have a file open.
   if (mounted_) CHECK(std::system(("umount -l " + path_).c_str()) == 0);
 }
 
@@ -124,7 +124,7 @@ void FrozenDisk::thaw() {
 
 }  // namespace
 
-TEST_CASE("a log that the disk does not take in time is told as lost; those after it are kept") {
+TEST_CASE("a log that the disk does not take in time is reported as lost; later ones are kept") {
   const TemporaryFolder dir;
   StuckWriter stuck;
   const auto log = LogWriter::make_log(dir / "a/1.log", 100);
@@ -146,7 +146,7 @@ TEST_CASE("a log that the disk does not take in time is told as lost; those afte
   }));
 }
 
-TEST_CASE("what waits for a disk is bounded, and who prints more is told at once") {
+TEST_CASE("output that waits for a disk is bounded, and more of it is reported as lost at once") {
   const TemporaryFolder dir;
   StuckWriter stuck;
   const auto log = LogWriter::make_log(dir / "1.log", 1U << 30U);

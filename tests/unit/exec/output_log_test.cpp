@@ -18,11 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// In 2015, so that by the clock of the pruner's thread all of it is old.
+// A time in 2015, so that by the clock of the pruner's thread all of it is old.
 constexpr WallTime kNow{std::chrono::hours{400'000}};
 
 struct StoredLogs {
-  // Written `age` before kNow.
+  // Adds a log written `age` before kNow.
   std::string add(const std::string& name, std::chrono::seconds age, std::size_t bytes = 10) {
     const std::string path = folder / name;
     fs::create_directories(fs::path{path}.parent_path());
@@ -76,7 +76,7 @@ TEST_CASE("the last line of a program is its error, also above a stack trace") {
   CHECK(last_line("Exception in thread \"main\" java.lang.Error: no database\n"
                   "\tat Job.main(Job.java:3)\n") ==
         "Exception in thread \"main\" java.lang.Error: no database");
-  // A trace that begins before what there is of the output.
+  // A trace that begins before the kept output.
   CHECK(last_line("main.g()\n\t/job/main.go:3 +0x25\n") == excerpt("\t/job/main.go:3 +0x25", 200));
   CHECK(last_line("    at a\n    at b\n") == "    at b");
 }
@@ -100,7 +100,7 @@ TEST_CASE("the tail is the last bytes, as valid UTF-8 that no cut has split") {
   CHECK(binary.tail().ends_with("end"));
 }
 
-TEST_CASE("of a long output start and end are kept, and what is missing between is said") {
+TEST_CASE("of a long output start and end are kept, with a note of the gap between them") {
   const TemporaryFolder folder;
   constexpr std::size_t kCap = 1 << 20U;
   std::string all;
@@ -137,7 +137,7 @@ TEST_CASE("of a long output start and end are kept, and what is missing between 
   }
 }
 
-TEST_CASE("a full disk is told once") {
+TEST_CASE("a full disk is reported once") {
   OutputLog log{"/dev/full", 100};
   CHECK(log.write("hello") ==
         "cannot write /dev/full: No space left on device; the job goes on, but its output is lost");
@@ -146,7 +146,7 @@ TEST_CASE("a full disk is told once") {
   CHECK(log.tail() == "hellohello");
 }
 
-// --- What is stored
+// --- Stored logs
 
 TEST_CASE("a task's logs come oldest first, by token, since attempts begin again") {
   const TemporaryFolder folder;
@@ -179,7 +179,7 @@ TEST_CASE("a log is read from any offset, as far as there is any") {
   CHECK_FALSE(read_log(folder.path(), 0, 4));
 }
 
-TEST_CASE("a program's log counts as active while it runs, and what is lost of it is known") {
+TEST_CASE("a program's log counts as active while it runs, and its lost output is known") {
   std::string prints, lost;
   SUBCASE("before it prints") {}
   SUBCASE("when its output cannot be written") {

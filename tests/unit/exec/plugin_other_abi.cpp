@@ -1,6 +1,6 @@
 #include <lictor/plugin.h>
 
-// As a later lictor might have it: only the first fields are where they were.
+// An executor of a later lictor: only the first fields are where they were.
 namespace {
 struct Later {
   std::array<char, 8> magic{'l', 'i', 'c', 't', 'o', 'r', '\0', '\0'};

@@ -11,7 +11,7 @@
 namespace lictor::exec::test {
 namespace {
 
-// A copy that nobody else may write, whatever the umask of the build.
+// A copy that no other user may write, whatever the umask of the build.
 std::string built(const std::string& kind) {
   static const TemporaryFolder dir;
   const std::string copy = dir / kind + ".so";
@@ -41,7 +41,7 @@ TEST_CASE("plug-in: an executor is found by its name, or by the task's type, and
   CHECK(context.writes().front().key == "app/7");
 }
 
-TEST_CASE("plug-in: what cannot be taken is refused with the reason and the way out") {
+TEST_CASE("plug-in: an unusable plug-in is refused with the reason and what to do") {
   const auto check = [](const std::string& file, const std::string& executor,
                         const std::string& rest) {
     CHECK(error_of(file, executor) == "plug-in \"" + file + "\": " + rest);
@@ -82,7 +82,7 @@ TEST_CASE("plug-in: a new version of a loaded file is noticed") {
   CHECK(replaced_plugins() == std::vector{file});
 }
 
-TEST_CASE("plug-in: what others may write does not run as root") {
+TEST_CASE("plug-in: a file that others may write does not run as root") {
   const std::string file = built("good");
   REQUIRE(chmod(file.c_str(), 0775) == 0);
   CHECK(check_plugin_file(file).has_value() == (geteuid() != 0));

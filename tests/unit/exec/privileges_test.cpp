@@ -31,8 +31,8 @@ constexpr std::array kForJobs{CAP_CHOWN, CAP_KILL, CAP_SETGID, CAP_SETUID};
 constexpr const char* kMask = "00000000000000e1";
 constexpr const char* kNone = "0000000000000000";
 
-// What User=, AmbientCapabilities= and CapabilityBoundingSet= of systemd do. Ends the process where
-// it fails.
+// Does what User=, AmbientCapabilities= and CapabilityBoundingSet= of systemd do. Ends the process
+// if that fails.
 void become_nobody(bool with_capabilities) {
   std::uint32_t mask = 0;
   for (const int capability : kForJobs) mask |= 1U << static_cast<unsigned>(capability);
@@ -71,7 +71,7 @@ void give_to_nobody(const TemporaryFolder& dir) {
   REQUIRE(chmod(dir.path().c_str(), 0755) == 0);
 }
 
-// A cgroup as Delegate=yes of systemd makes it.
+// A cgroup like one that Delegate=yes of systemd makes.
 class DelegatedCgroup {
  public:
   DelegatedCgroup() {
@@ -227,7 +227,7 @@ TEST_CASE("a stray that hides its attempt ends with it, while another queue is b
   CHECK(eventually([&] { return gone(pid_in(dir / "escapee")); }));
 }
 
-TEST_CASE("what is left in a dead daemon's cgroups is killed, also in groups below those") {
+TEST_CASE("processes in a dead daemon's cgroups are killed, also in groups below those") {
   Cgroups groups = Cgroups::create("left");
   if (!groups.available()) return tell_skipped("no cgroup for attempts: " + groups.absence());
   const auto group = groups.take().value();

@@ -28,7 +28,7 @@ TEST_CASE("a program reads the task's record on standard input, to its end") {
   CHECK(rig.run(shell("echo x >&0"), attempt(3)).ending == Ending::kRetry);  // It is sealed.
 }
 
-TEST_CASE("a program's environment tells it the task, and nothing of the daemon's secrets") {
+TEST_CASE("a program's environment names the task, and none of the daemon's secrets") {
   setenv("CONSUL_HTTP_TOKEN", "secret", 1);
   setenv("LICTOR_CONFIG", "/etc/lictor/lictor.json", 1);
   Rig rig;
@@ -192,7 +192,7 @@ TEST_CASE("stop reaches a job that was stopped by SIGSTOP") {
   CHECK(rig.of(1).error == "stopped: killed by signal 15 (SIGTERM)");
 }
 
-TEST_CASE("a warden that somebody stopped goes on where it is needed") {
+TEST_CASE("a warden that was stopped by a signal goes on when it is needed") {
   Rig rig;
   const auto runner = rig.start({"/bin/sleep", "1000"});
   const std::string stat = "/proc/" + std::to_string(rig.warden) + "/stat";
@@ -230,12 +230,12 @@ TEST_CASE("a stop right after the start is not lost, whatever the child is doing
   }
 }
 
-TEST_CASE("what a job leaves in the background is gone by the time that its end is told") {
+TEST_CASE("processes that a job leaves in the background are gone when its end is reported") {
   RigInFolder rig;
   const auto leave = [&](std::uint64_t id, const std::string& how) {
     const std::string file = rig.dir / std::to_string(id);
     CAPTURE(how);
-    // It holds the output open, too.
+    // The job holds the output open, too.
     CHECK(rig.run(shell(how + "\nwhile ! test -s $1; do sleep 0.01; done", {file}), attempt(id))
               .ending == Ending::kDone);
     CHECK(gone(pid_in(file)));
@@ -324,7 +324,7 @@ TEST_CASE("a log that cannot be written is a warning, never a failure of the job
                                       "but its output is lost");
   CHECK(options.active_logs->newest_error() ==
         "cannot open " + (rig.dir / "file") + "/oracle/7.1.1001.log: Not a directory");
-  // A job that prints nothing proves nothing; one whose output is kept ends the trouble.
+  // A job that prints nothing proves nothing; a job whose output is kept ends the trouble.
   options.argv = {"/bin/true"};
   CHECK(rig.run(options, attempt(2)).ending == Ending::kDone);
   CHECK_FALSE(options.active_logs->newest_error().empty());
@@ -345,7 +345,7 @@ TEST_CASE("a log's place taken by a link is not written through") {
   CHECK(rig.warnings().size() == 1);
 }
 
-TEST_CASE("a job hands over writes and a result in the files that it is told") {
+TEST_CASE("a job hands over writes and a result in the files that its variables name") {
   RigInFolder rig;
   ProcessOptions options{.scratch_directory = rig.dir / "scratch"};
   options.directory = "/";  // where we are that user may not be allowed
@@ -381,7 +381,7 @@ TEST_CASE("a job hands over writes and a result in the files that it is told") {
   CHECK(left == 0);
 }
 
-TEST_CASE("what a job could not hand over, for its directory is gone, is not passed over") {
+TEST_CASE("a hand-over that is lost because its directory is gone is not passed over") {
   RigInFolder rig;
   ProcessOptions options{
       .argv = shell("[ -e $1 ] || rm -r $2; touch $1; echo '[1]' > $LICTOR_COMMIT; true",
@@ -391,7 +391,7 @@ TEST_CASE("what a job could not hand over, for its directory is gone, is not pas
   const Exit lost = rig.of(1);
   CHECK(lost.ending == Ending::kRetry);
   CHECK(lost.error.find("the directory of LICTOR_COMMIT is gone") == 0);
-  // The next finds one.
+  // The next attempt finds a directory.
   rig.start(*runner, 2);
   CHECK(rig.of(2).commit == "[1]\n");
 }
@@ -407,7 +407,7 @@ TEST_CASE("a warden that is held up loses neither orders nor ends") {
   rig.exits.wait_for(400);
 }
 
-TEST_CASE("the host's end ends what still runs, and tells it") {
+TEST_CASE("the host's end ends jobs that still run, and reports it") {
   Rig rig;
   const auto runner = rig.runner({"/bin/sleep", "1000"});
   for (std::uint64_t id = 1; id <= 3; ++id) {

@@ -42,7 +42,7 @@ TEST_CASE("a program that this host cannot run is not started: that is not the t
     CAPTURE(error);
     CHECK(ending(step, error) == Ending::kNotStarted);
   }
-  // The folder of the program is away, or is there without its rights.
+  // The program's folder is away, or exists without its rights.
   for (const int error : {ENOENT, ENOTDIR, EACCES, EPERM, ELOOP, ESTALE, ENOTCONN, EIO, ENOEXEC}) {
     CAPTURE(error);
     CHECK(ending(Step::kRun, error) == Ending::kNotStarted);
@@ -59,7 +59,7 @@ TEST_CASE("a program that this host cannot run is not started: that is not the t
 
 namespace {
 
-// PID 1 of a namespace of its own runs `body` as a daemon would. Its exit code.
+// PID 1 of a namespace of its own runs `body` as a daemon would. Returns its exit code.
 int as_pid_1(const std::function<int()>& body) {
   const pid_t outside = fork();
   if (outside == 0) {
@@ -82,7 +82,7 @@ volatile sig_atomic_t got = 0;
 
 }  // namespace
 
-TEST_CASE("as PID 1 a daemon leaves no orphan a zombie, gets its signals and tells its end") {
+TEST_CASE("as PID 1 a daemon leaves no orphan a zombie, gets its signals and reports its end") {
   if (!is_root()) return;
   CHECK(as_pid_1([] {
           if (getpid() == 1 || getppid() != 1) return 1;

@@ -120,7 +120,7 @@ Rig::Rig(WardenOptions options) : board(std::move(LeaseBoard::create(8).value())
   host = std::move(ProcessHost::create(std::move(*started), board, std::move(hooks)).value());
 }
 
-// Nothing of any attempt may be left, which the warden's end proves, nor any child of ours.
+// No process of any attempt may be left, which the warden's end proves, nor any child of ours.
 Rig::~Rig() {
   host.reset();
   for (const pid_t child : scan_children()) WARN_MESSAGE(reap(child), "left behind: ", child);

@@ -27,10 +27,10 @@ namespace lictor::exec::test {
 using lictor::unit::TemporaryFolder;
 using namespace std::chrono_literals;
 
-/// Far beyond what anything here takes, also on a busy machine with sanitizers.
+/// Far longer than anything here takes, also on a busy machine with sanitizers.
 inline constexpr std::chrono::milliseconds kPatience = 60s;
 
-/// Waits for what other processes do. False when it did not come within kPatience.
+/// Waits for other processes to make it true. False if that did not happen within kPatience.
 [[nodiscard]] bool eventually(const std::function<bool()>& condition);
 
 /// The whole file, or "" while there is none.
@@ -43,7 +43,7 @@ void write_file(const std::string& path, std::string_view bytes);
 /// Whether a process has ended; it may be a zombie still.
 [[nodiscard]] bool gone(pid_t pid);
 
-/// Ends of attempts, from whatever thread they come.
+/// The ends of attempts, from any thread.
 class Exits {
  public:
   [[nodiscard]] ExitCallback callback();
@@ -109,14 +109,14 @@ class Rig {
   std::unique_ptr<ProcessHost> host;
 };
 
-/// The same with a folder.
+/// A Rig with a folder.
 struct RigInFolder : Rig {
   using Rig::Rig;
   const TemporaryFolder dir;
 };
 
-/// A daemon in a process of its own, to be killed and stopped at will. `body` runs in it with a
-/// Rig, and then it does nothing more, for ever.
+/// A daemon in a process of its own, which tests can kill and stop. `body` runs in it with a Rig,
+/// and then it does nothing more, for ever.
 class MiniDaemon {
  public:
   enum class PidfdOpen { kAllowed, kDenied };  ///< as in containers that know nothing of it
@@ -130,7 +130,7 @@ class MiniDaemon {
   MiniDaemon& operator=(const MiniDaemon&) = delete;
 
   void send(int signal_number) const;
-  /// Waits for its end; the wait status.
+  /// Waits for its end; returns the wait status.
   [[nodiscard]] int wait();
 
   [[nodiscard]] pid_t pid() const { return pid_; }

@@ -1,5 +1,5 @@
-// The warden waits for nothing but its own poll: what would make it wait, and all that it asks of
-// the kernel.
+// The warden waits for nothing but its own poll: its system calls, and those that would make it
+// wait.
 
 #include <fcntl.h>
 #include <sys/ptrace.h>
@@ -29,7 +29,7 @@
 namespace lictor::exec::test {
 namespace {
 
-// A debugger that is attached to a process and idle. It never waits for it.
+// A debugger that is attached to a process and idle. The test never waits for it.
 class IdleDebugger {
  public:
   explicit IdleDebugger(pid_t process) {
@@ -96,7 +96,7 @@ struct Call {
     return std::filesystem::read_symlink(proc(pid, "fd/" + std::to_string(fd)), error).string();
   }
 
-  // Made by the kernel out of its own memory; no disk and no peer has a part in it.
+  // The kernel answers from its own memory; no disk and no peer has a part in it.
   [[nodiscard]] bool is_kernels(std::size_t index) const {
     const std::string name = file(index);
     if (name.starts_with("pipe:")) return is_nonblocking(index);
@@ -115,7 +115,7 @@ struct Call {
     return false;
   }
 
-  // Of openat, mkdirat and unlinkat.
+  // The path of openat, mkdirat and unlinkat.
   [[nodiscard]] bool is_kernels_path() const {
     const std::string path = text(1);
     if (path.starts_with('/')) return is_below(path, "/proc") && !path.ends_with("/environ");
@@ -129,7 +129,7 @@ struct Call {
   }
 };
 
-// Those that wait whatever their arguments are for nothing. sigaltstack(2) is AddressSanitizer's.
+// Calls that wait whatever their arguments are; sigaltstack(2) is AddressSanitizer's.
 constexpr long kNever[] = {SYS_epoll_ctl,     SYS_close,
                            SYS_fcntl,         SYS_lseek,
                            SYS_fstat,         SYS_getdents64,
@@ -184,7 +184,7 @@ bool cannot_wait(const Call& call) {
   }
 }
 
-// Follows `process` until `end`, or its own. Returns the calls that could make it wait.
+// Follows `process` until `end`, or its own end. Returns the calls that could make it wait.
 class Trace {
  public:
   explicit Trace(pid_t process) : pid_(process) {
@@ -230,7 +230,7 @@ class Trace {
 TEST_CASE("a job or its stray that an idle debugger has is killed, and holds nobody up") {
   std::string leaves;
   SUBCASE("the job") {}
-  SUBCASE("what it left") { leaves = "(setsid sh -c 'echo $$ > $2; exec sleep 1000' sh $1 $2 &);"; }
+  SUBCASE("its stray") { leaves = "(setsid sh -c 'echo $$ > $2; exec sleep 1000' sh $1 $2 &);"; }
   RigInFolder rig;
   const std::string own = leaves.empty() ? "echo $$ > $2;" : "";
   const auto runner =
@@ -249,7 +249,7 @@ TEST_CASE("a job or its stray that an idle debugger has is killed, and holds nob
   CHECK(eventually([&] { return kill(job, 0) != 0 && errno == ESRCH; }));
 }
 
-TEST_CASE("an end that a debugger passes on late is told as it was") {
+TEST_CASE("an end that a debugger passes on late is reported as it was") {
   RigInFolder rig;
   const auto runner =
       rig.start(shell("echo $$ > $1; while [ ! -e $2 ]; do sleep 0.01; done; exit 3",

@@ -122,7 +122,7 @@ TEST_CASE("messages arrive whole and in order, short, long and empty, with their
   CHECK(there.receive(got) == Channel::Received::kNothing);
 }
 
-TEST_CASE("what an end sent before it closed arrives, also if it left messages unread") {
+TEST_CASE("messages that an end sent before it closed arrive, also if it left messages unread") {
   auto [here, there] = std::move(Channel::create().value());
   REQUIRE(send(here, "never read"));
   REQUIRE(send(there, "first"));
@@ -133,7 +133,7 @@ TEST_CASE("what an end sent before it closed arrives, also if it left messages u
   CHECK(here.receive(got) == Channel::Received::kGone);
 }
 
-TEST_CASE("what the socket does not take is kept, and sent in order once it does") {
+TEST_CASE("messages that the socket does not take are kept, and sent in order once it does") {
   auto [here, there] = std::move(Channel::create().value());
   int sent = 0;
   while (!here.backed_up()) REQUIRE(send(here, std::to_string(sent++)));
@@ -155,7 +155,7 @@ TEST_CASE("what the socket does not take is kept, and sent in order once it does
   CHECK_FALSE(here.backed_up());
 }
 
-TEST_CASE("an end that sends no more still receives, and one that is gone is told from silence") {
+TEST_CASE("an end that sends no more still receives, and a closed end differs from a silent one") {
   auto [here, there] = std::move(Channel::create().value());
   Packet got;
   here.finish_sending();

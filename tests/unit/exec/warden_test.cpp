@@ -19,7 +19,7 @@
 namespace lictor::exec::test {
 namespace {
 
-// Says that it is up, then shows that it lives, for ever.
+// Says that it is up, then writes a heartbeat for ever.
 const std::string kHeartbeat = "echo $$ > $1; while :; do echo beat >> $2; sleep 0.01; done";
 
 ProcessOptions leased(std::vector<std::string> argv, LeaseSlot slot = 0,
@@ -87,7 +87,7 @@ TEST_CASE("a lease that is extended goes on, and a store on the board is enough 
   const pid_t job = pid_in(rig.dir / "pid");
   const Instant second = first + 500ms;
   const bool told = rig.board.extend(3, second, 100ms);
-  // On a machine so busy that it came too late, this test shows nothing.
+  // If the machine was so busy that the store came too late, this test shows nothing.
   if (told || rig.has(1)) return;
   CHECK_FALSE(rig.board.extend(3, second, 100ms));
   CHECK(rig.of(1).error.starts_with("stopped since the lease ran out: killed by"));
@@ -143,7 +143,7 @@ TEST_CASE("the end of one lease touches neither another's jobs nor those that ma
   rig.start(outlives, attempt(3));
   const auto unleased = rig.start(sleeper, attempt(4));
   CHECK(rig.of(1).ending == Ending::kStopped);
-  // A round trip through the warden: what was to be ended with it would have ended.
+  // A round trip through the warden: jobs to be ended with it would have ended.
   CHECK(rig.run({"/bin/true"}, attempt(5)).ending == Ending::kDone);
   for (std::uint64_t id = 2; id <= 4; ++id) {
     CHECK_FALSE(rig.has(id));
@@ -189,7 +189,7 @@ TEST_CASE("a daemon whose own jobs ended within the grace lives") {
     REQUIRE(eventually([&] { return boot_now() > deadline; }));
     rig.board.release(0);
     REQUIRE(eventually([&] { return boot_now() > deadline + grace; }));
-    // Whatever the warden does at that time it has done when it has answered twice.
+    // The warden has done all work of that time when it has answered twice.
     CHECK(rig.run({"/bin/true"}, attempt(1)).ending == Ending::kDone);
     CHECK(rig.run({"/bin/true"}, attempt(2)).ending == Ending::kDone);
   }};
@@ -256,9 +256,9 @@ TEST_CASE("the state directory stays locked until the last job of a dead daemon 
   close(next);
 }
 
-// --- Giving back the locks of a dead daemon
+// --- Releasing the locks of a dead daemon
 
-// Notes in a file which locks are to be given back, and which of `jobs` still live then.
+// Notes in a file which locks are to be released, and which of `jobs` still live then.
 ReleaseLocks noting(const std::string& file, const std::vector<std::string>& jobs = {}) {
   return [=](const std::vector<HeldLock>& locks) {
     std::ofstream out{file, std::ios::app};
@@ -273,7 +273,7 @@ ReleaseLocks noting(const std::string& file, const std::vector<std::string>& job
   };
 }
 
-TEST_CASE("a dead daemon's lock is given back when its last job is dead, and not before") {
+TEST_CASE("a dead daemon's lock is released when its last job is dead, and not before") {
   auto pidfd_open = MiniDaemon::PidfdOpen::kAllowed;
   SUBCASE("whose death is seen by its pidfd") {}
   SUBCASE("where there is no pidfd_open(2)") { pidfd_open = MiniDaemon::PidfdOpen::kDenied; }
@@ -287,7 +287,7 @@ TEST_CASE("a dead daemon's lock is given back when its last job is dead, and not
         rig.host->keep_lock({2, "two", 0, "b"});
         rig.host->keep_lock({2, "two", 12, "b"});
         rig.host->keep_lock({0, "", 0, ""});
-        // Deaf, and with a child that left its group and says nothing of its attempt.
+        // Deaf, and with a child that left its group and lacks the attempt's mark.
         rig.start(leased(shell("trap '' TERM; (setsid env -i PATH=$PATH sh -c 'echo $$ > $1; exec "
                                "sleep 1000' sh $1 &); echo $$ > $2; while :; do sleep 0.01; done",
                                {dir / "child", dir / "job"}),
@@ -335,7 +335,7 @@ TEST_CASE("a lease without jobs need not wait for another's, a session ends with
   CHECK(eventually([&] { return contents(dir / "given") == first + last; }));
 }
 
-TEST_CASE("a daemon that ends in order has seen to its locks itself") {
+TEST_CASE("a daemon that ends in order has released its locks itself") {
   const TemporaryFolder dir;
   {
     Rig rig{{.release_locks = noting(dir / "given")}};
@@ -371,7 +371,7 @@ TEST_CASE("a daemon that holds a lock and whose loop stands still is killed, wit
   CHECK(eventually([&] { return contents(dir / "errors").find(begin) != std::string::npos; }));
 }
 
-TEST_CASE("a daemon that hangs lives on where no lock is held, or it is not to be watched") {
+TEST_CASE("a daemon that hangs lives on if no lock is held, or if it is not watched") {
   bool holds = true, beats = true;
   Duration hang_timeout = 100ms;
   SUBCASE("no lock is known") { holds = false; }
@@ -390,7 +390,7 @@ TEST_CASE("a daemon that hangs lives on where no lock is held, or it is not to b
   CHECK_FALSE(gone(daemon.pid()));
 }
 
-TEST_CASE("the warden ignores what a terminal or systemd sends to all") {
+TEST_CASE("the warden ignores signals that a terminal or systemd sends to all") {
   Rig rig;
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGTSTP, SIGPIPE, SIGUSR1}) {
     REQUIRE(kill(rig.warden, number) == 0);
@@ -399,7 +399,7 @@ TEST_CASE("the warden ignores what a terminal or systemd sends to all") {
   CHECK(getsid(rig.warden) == rig.warden);
 }
 
-TEST_CASE("the warden's death ends its jobs with all they started, and is told") {
+TEST_CASE("the warden's death ends its jobs with all they started, and is reported") {
   RigInFolder rig;
   const auto runner =
       rig.start(shell("sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &\n"
@@ -422,7 +422,7 @@ TEST_CASE("the warden's death ends its jobs with all they started, and is told")
   rig.host->set_lease(0, boot_now() + 1h, 0ms);
 }
 
-TEST_CASE("the warden's death also ends what forgot of which attempt it is, in the job's group") {
+TEST_CASE("the warden's death also ends strays without their attempt's mark in the job's group") {
   RigInFolder rig;
   // Nothing else of the group is left: the job itself dies with the warden.
   rig.start(

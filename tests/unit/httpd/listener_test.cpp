@@ -22,7 +22,7 @@ TEST_CASE("a listen address is a host and a port, or a unix socket") {
   CHECK(socket.host.empty());
 }
 
-TEST_CASE("what is no listen address is refused with the form that is wanted") {
+TEST_CASE("text that is no listen address is refused with the expected form") {
   for (const char* text : {"", "8642", ":8642", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536",
                            "127.0.0.1:-1", "::1:8642", "[::1]", "[nonsense]:80", "[::1]x:80",
                            "http://127.0.0.1:80", "a b:80", "unix://relative", "unix://"}) {

@@ -60,7 +60,7 @@ class Client {
   void send(const std::string& bytes) const {
     static_cast<void>(::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
   }
-  // Until the server closes.
+  // Reads until the server closes.
   [[nodiscard]] std::string receive() const {
     std::string all;
     std::array<char, 4096> buffer{};
@@ -143,7 +143,7 @@ class Scene {
     go.notify_all();
   }
 
-  // The answer to a request on a connection of its own, and its status.
+  // The answer to a request on a connection of its own, with its status.
   [[nodiscard]] std::string ask(const std::string& request) const {
     return Client{url}.ask(request);
   }
@@ -225,7 +225,7 @@ TEST_CASE("a request is answered, and the connection closed") {
   CHECK(scene.status(get("/%2")) == 400);
 }
 
-TEST_CASE("a connection is kept for the next request where the server keeps connections") {
+TEST_CASE("a connection is kept for the next request if the server keeps connections") {
   const Scene scene{"127.0.0.1:0", {.keeps_alive = true}};
   const Client client{scene.url};
   const std::string answers =
@@ -297,7 +297,7 @@ TEST_CASE("a chosen port that is taken is an error, the default one only a warni
   CHECK(contains(warning, other.front().url));
 }
 
-TEST_CASE("a listener for all addresses tells the host's name, and is not trusted") {
+TEST_CASE("a listener for all addresses has the host's name in its URL, and is not trusted") {
   const Scene scene{"0.0.0.0:0"};
   CHECK(scene.url.starts_with("http://some-host:"));
   CHECK(scene.ask(get("/echo/x")).ends_with("x 127.0.0.1 -"));

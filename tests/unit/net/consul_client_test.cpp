@@ -1,5 +1,5 @@
-// A ConsulClient on the thread that drives it. What requests do on their way is tested through
-// Transport, which drives one, too.
+// A ConsulClient on the thread that drives it. The course of requests is tested through Transport,
+// which drives one, too.
 
 #include "net/consul_client.h"
 
@@ -22,7 +22,7 @@ std::unique_ptr<ConsulClient> client_to(const std::string& address) {
   return *std::move(consul_client);
 }
 
-// As a loop does it: waits until it is readable or due, and steps it.
+// Drives it as a loop does: waits until it is readable or due, and steps it.
 template <class Done>
 void drive(ConsulClient& consul_client, Done done) {
   const Instant give_up = boot_now() + kGenerous;
@@ -60,7 +60,7 @@ TEST_CASE("a client's replies come within step(), on the thread that drives it")
   CHECK(server.connections() == 1);
 }
 
-TEST_CASE("a client says what cannot be sent, takes too long or is cancelled") {
+TEST_CASE("a client reports requests that cannot be sent, take too long or are cancelled") {
   TestServer server{hold_polls};
   std::vector<Delivery> ends;
   const auto keep = [&](const Response& response) { ends.push_back(response.delivery); };
@@ -85,7 +85,7 @@ TEST_CASE("a client says what cannot be sent, takes too long or is cancelled") {
   CHECK(ends.back() == Delivery::kCancelled);
 }
 
-TEST_CASE("open() refuses what cannot be used, and says which setting or file it is") {
+TEST_CASE("open() refuses an unusable setting or file, and names it") {
   const TemporaryFolder folder;
   const std::string text = folder.write("text", "not a certificate");
   const std::string cert = folder.write("cert", "-----BEGIN CERTIFICATE-----\n");
@@ -124,7 +124,7 @@ TEST_CASE("open() refuses what cannot be used, and says which setting or file it
     CAPTURE(each.words);
     const Error error = refusal_of(Transport::open(each.options));
     CAPTURE(error.message);
-    // A file that is not there may be there at the next start.
+    // A missing file may exist at the next start.
     const bool is_missing = error.message.find(", got: ") != std::string::npos;
     CHECK(error.code == (is_missing ? ErrorCode::kFailed : ErrorCode::kInvalid));
     CHECK(contains(error.message, each.words));

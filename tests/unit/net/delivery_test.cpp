@@ -1,4 +1,4 @@
-// What the transport says about requests that fail, and how often the server saw them.
+// The transport's reports about requests that fail, and how often the server saw them.
 
 #include "base/clock.h"
 #include "harness.h"
@@ -46,7 +46,7 @@ TEST_CASE("a write on a kept connection that closes without a reply is lost, and
       Request asked = request(write.method, "/third", write.body);
       asked.only_reads = true;
       CHECK_FALSE(contains(transport->perform(asked).error, "may have been carried out"));
-      // Its transport goes on.
+      // The transport goes on.
       CHECK(transport->perform(request("GET", "/first")).status == 200);
       CHECK(count(server, "/second") == 1);
     }
@@ -317,7 +317,7 @@ TEST_CASE("an agent without a leader is returned as it is, and avoided next") {
   }
 }
 
-TEST_CASE("the first address is used again once it is back and the while is over") {
+TEST_CASE("the first address is used again once it is back and the pause is over") {
   const int port = closed_port();
   TestServer second{answer};
   const std::string address = "http://127.0.0.1:" + std::to_string(port);

@@ -59,7 +59,7 @@ inline Pending send(Transport& transport, Request what) {
   return pending;
 }
 
-/// Sends it so many times.
+/// Sends the request `count` times.
 inline std::vector<Pending> send_all(Transport& transport, int count, const Request& what) {
   std::vector<Pending> pending;
   for (int i = 0; i < count; ++i) pending.push_back(send(transport, what));

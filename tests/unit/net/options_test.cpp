@@ -43,7 +43,7 @@ TEST_CASE("with a TLS server name, the origin bears that name and the connection
   const auto endpoint = parse_endpoint("https://[::1]:8501", "server.dc1.consul").value();
   CHECK(endpoint.origin == "https://server.dc1.consul:8501");
   CHECK(endpoint.connect_to == "::[::1]:8501");
-  // It is of no use to the other kinds, and the variable may be set for other programs.
+  // The variable is of no use to the other kinds, and may be set for other programs.
   CHECK(parse_endpoint("http://10.0.0.1:8500", "server.dc1.consul")->connect_to.empty());
   CHECK_FALSE(parse_endpoint("https://10.0.0.1:8501", "a b"));
 }

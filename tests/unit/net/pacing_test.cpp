@@ -66,7 +66,7 @@ Idle leading(std::size_t queues) {
 
 }  // namespace
 
-TEST_CASE("where all queries fit, each waits for as long as its caller wants, at once") {
+TEST_CASE("if all queries fit, each waits for as long as its caller wants, at once") {
   PollTurns turns{4, 4};
   const Instant now{1h};
   for (std::uint64_t i = 1; i <= 4; ++i) {
@@ -77,7 +77,7 @@ TEST_CASE("where all queries fit, each waits for as long as its caller wants, at
   }
   CHECK_FALSE(turns.next(now));
   CHECK(turns.next_deadline() == Instant::max());
-  // An answer that came early, as Consul may send it: what is left.
+  // An answer that came early, as Consul may send it: the rest of the wait is left.
   turns.ended(now + 10s, RequestId{2}, 0ms);
   CHECK(turns.next_deadline() <= now + 10s);
   CHECK(turns.next(now + 10s)->wait == 15s);
@@ -173,7 +173,7 @@ namespace {
 
 using Refusal = RateBackoff::Kind;
 
-// Refuses what is sent at the end of each pause. Returns the pause that follows.
+// Refuses the requests at the end of each pause. Returns the pause that follows.
 Duration refuse_next(RateBackoff& backoff, Refusal kind = Refusal::kWrite) {
   const Instant now = std::max(backoff.held_until(), Instant{1h});
   backoff.refused(now, now, kind);
@@ -201,7 +201,7 @@ TEST_CASE("the pauses of two daemons differ") {
   CHECK(refuse_next(one) != refuse_next(other));
 }
 
-TEST_CASE("of refusals of what was sent together only the first counts") {
+TEST_CASE("of refusals of requests that were sent together only the first counts") {
   RateBackoff backoff{Random{1}};
   const Instant sent{1h};
   backoff.refused(sent, sent, Refusal::kRead);
@@ -212,7 +212,7 @@ TEST_CASE("of refusals of what was sent together only the first counts") {
   CHECK(refuse_next(backoff, Refusal::kRead) >= 750ms);
 }
 
-TEST_CASE("what is accepted after a pause starts again, for its own kind alone") {
+TEST_CASE("a request accepted after a pause resets the pauses, for its own kind alone") {
   RateBackoff backoff{Random{1}};
   for (int i = 0; i < 4; ++i) refuse_next(backoff, Refusal::kWrite);
   backoff.accepted(backoff.held_until(), Refusal::kRead);

@@ -14,7 +14,7 @@ namespace lictor::net::test {
 
 using lictor::unit::TemporaryFolder;
 
-/// What the server read off one connection as one request.
+/// One request that the server read off a connection.
 struct Received {
   std::string method;
   std::string target;
@@ -30,7 +30,7 @@ class Connection {
  public:
   explicit Connection(int fd) : fd_(fd) {}
 
-  /// A whole reply. `headers` are lines that each end in "\r\n".
+  /// Sends a whole reply. `headers` are lines that each end in "\r\n".
   void reply(int status, const std::string& body, const std::string& headers = "");
   void write(const std::string& bytes);
   void close_when_done() { done_ = true; }  ///< an orderly end (FIN)
@@ -44,7 +44,7 @@ class Connection {
   bool done_ = false;
 };
 
-/// A raw HTTP/1.1 server whose every act is the script's. The script runs on a thread for each
+/// A raw HTTP/1.1 server that does only what its script says. The script runs on a thread for each
 /// connection, once for each request.
 class TestServer {
  public:
@@ -63,7 +63,7 @@ class TestServer {
   [[nodiscard]] std::vector<Received> requests() const;
   [[nodiscard]] std::size_t closed_by_client() const;
 
-  /// Waits for at least so many; false after a generous limit.
+  /// Waits for at least `count` requests; false after a generous limit.
   [[nodiscard]] bool wait_for_requests(std::size_t count);
 
  private:

@@ -182,7 +182,7 @@ TEST_CASE("TLS: the server's name and authority are checked") {
       }
       return status() == wanted;
     };
-    // Within the file that is there: the folder itself does not change.
+    // Added to the file: the folder itself does not change.
     REQUIRE(run("(cat " + folder / "server.cert" + " >> " + options.ca_path + "/other.cert)"));
     CHECK(becomes(200));
     REQUIRE(run("cp " + folder / "other.cert" + ' ' + options.ca_path));

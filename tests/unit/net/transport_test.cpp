@@ -12,7 +12,7 @@ using namespace lictor::net::test;
 
 TEST_CASE("a GET brings status, body and Consul's headers") {
   TestServer server{[](const Received&, Connection& connection) {
-    // Over 2^53, where a double would lose the last digits; and with odd case and spaces.
+    // Over 2^53, where a double would lose the last digits; with unusual case and spaces.
     connection.reply(200, "[{}]",
                      "x-consul-INDEX:  18446744073709551557 \r\nX-Consul-KnownLeader: false\r\n");
   }};
@@ -250,7 +250,7 @@ TEST_CASE("a request waiting for a place can be cancelled, and its time-out coun
 }
 
 TEST_CASE("a reply that is slow is reported once, and a blocking query never") {
-  // Answers only after the report, so that the test waits for no time.
+  // Answers only after the report, so that the test depends on no time.
   std::promise<void> reported;
   const std::shared_future<void> seen = reported.get_future().share();
   TestServer server{[&](const Received& received, Connection& connection) {

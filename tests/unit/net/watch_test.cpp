@@ -1,4 +1,4 @@
-// Blocking queries in turns, and what Consul's limits hold back, on real connections.
+// Blocking queries in turns, and requests that Consul's limits hold back, on real connections.
 
 #include <atomic>
 #include <map>
@@ -102,7 +102,7 @@ TEST_CASE("watches that are more than their connections take turns on them") {
   }
 }
 
-TEST_CASE("a watch that waits for its turn can be cancelled, and a failure is told") {
+TEST_CASE("a watch that waits for its turn can be cancelled, and a failure is reported") {
   TestServer server{hold_polls};
   const auto transport = open_for({server.address()}, {.max_polls = 1});
   Pending first = send(*transport, watch_of("/poll", 7));
@@ -146,7 +146,7 @@ TEST_CASE("however much is asked at once, a daemon's clients open no more than t
   CHECK(server.connections() <= kPollConnections + kShortConnections + kUrgentConnections);
 }
 
-TEST_CASE("a refusal by a limit is the answer, and holds back all clients but for what is urgent") {
+TEST_CASE("a refusal by a limit is the answer, and holds back all but urgent requests") {
   struct Row {
     int status;
     std::string body;
@@ -187,7 +187,7 @@ TEST_CASE("a refusal by a limit is the answer, and holds back all clients but fo
   }
 }
 
-TEST_CASE("what is held back can be cancelled, and ends with its client") {
+TEST_CASE("a request that is held back can be cancelled, and ends with its client") {
   TestServer server{
       [](const Received&, Connection& connection) { connection.reply(429, "slow down"); }};
   auto transport = open_for({server.address()});
@@ -201,7 +201,7 @@ TEST_CASE("what is held back can be cancelled, and ends with its client") {
   CHECK(server.requests().size() == 1);
 }
 
-TEST_CASE("refusals in a row make requests fewer") {
+TEST_CASE("refusals in a row slow requests down") {
   TestServer server{[](const Received&, Connection& connection) { connection.reply(429, ""); }};
   const auto transport = open_for({server.address()}, {.backoff = backoff()});
   const Instant begin = boot_now();

@@ -58,7 +58,7 @@ class Locks {
   std::mutex mutex_;
 };
 
-// Gives back all locks; what it says.
+// Releases all locks; returns its text.
 std::string release(Locks& locks, bool keeps_session) {
   TestServer server{
       [&](const Received& request, Connection& connection) { locks.answer(request, connection); }};
@@ -69,7 +69,7 @@ std::string release(Locks& locks, bool keeps_session) {
   const std::vector<LockOwner> owners{{binding, {folder.path(), "q", "a", 10s, 10s}}};
   std::vector<exec::HeldLock> held;
   for (std::uint32_t i = 0; i < kPartitions; ++i) {
-    // Of the second it is not known whether the session holds it: it is read first.
+    // For the second lock it is not known whether the session holds it: it is read first.
     held.push_back({i, "s", i == 1 ? 0U : 12U, R"({"node":"a"})", kPartitions, keeps_session});
   }
   net::Options options;
@@ -95,7 +95,7 @@ TEST_CASE("a session that holds locks whose jobs have not ended is not destroyed
   CHECK(locks.destroyed_with.empty());
 }
 
-TEST_CASE("a lock that another daemon holds by then is not named as given back") {
+TEST_CASE("a lock that another daemon holds by then is not named as released") {
   Locks locks;
   locks.held.erase("l/q/leader/3/1");
   CHECK(release(locks, false).find("gave back the lock of q/0, q/2") != std::string::npos);

@@ -36,7 +36,7 @@ namespace {
 using namespace std::chrono_literals;
 using Kind = core::Fact::Kind;
 
-// What goes to standard error meanwhile.
+// Captures standard error.
 class Captured {
  public:
   Captured() : before_(dup(STDERR_FILENO)) {
@@ -57,7 +57,7 @@ class Captured {
     for (std::string some = read_some(); !some.empty(); some = read_some()) text += some;
     return text;
   }
-  // One write's at most, so that it shows what was written together.
+  // Reads one write's bytes at most, so that it shows which lines were written together.
   std::string read_some() {
     std::string text(PIPE_BUF, '\0');
     const ssize_t n = read(ends_[0], text.data(), text.size());
@@ -81,7 +81,7 @@ TEST_CASE("a line bears its fields, and is there at once") {
   CHECK(captured.read_some().empty());
 }
 
-// journalctl shows a time of its own, and filters by what it takes for the level (-p warning).
+// journalctl shows a time of its own, and filters by the level in the prefix (-p warning).
 TEST_CASE("a line for the journal has no time of its own, and its level as a prefix") {
   Captured captured;
   struct stat error {};
@@ -164,7 +164,7 @@ TEST_CASE("a field ends where its quotes end, whatever it holds") {
   }
 }
 
-TEST_CASE("what others wrote cannot act on the terminal that shows the log") {
+TEST_CASE("text from others cannot act on the terminal that shows the log") {
   const std::string evil = "\x1b[2J\u202e\u2066\u061c\u009b\u2028\x7f\r\nforged\xff";
   Captured captured;
   for (const LogStyle style : {LogStyle::kText, LogStyle::kJson}) {
@@ -194,7 +194,7 @@ TEST_CASE("the lines of a batch go out together, at its end") {
   CHECK(lines_of(captured.read_some()) == 1);
 }
 
-TEST_CASE("what somebody is to look at does not wait for a batch to end, nor does another thread") {
+TEST_CASE("an important line does not wait for a batch to end, nor does another thread's") {
   Captured captured;
   const LogBatch together;
   log(Level::kInfo, "done");
@@ -270,7 +270,7 @@ TEST_CASE("a reader that stops holds up nobody, and gets the number of lost line
   CHECK(lines_of(captured.read_some()) == 1);
 }
 
-TEST_CASE("a slow reader is not waited for all the time, and each line is read or told as lost") {
+TEST_CASE("a slow reader is not waited for all the time; each line is read or counted as lost") {
   Captured captured;
   constexpr std::size_t kLines = 20'000;  // a minute at its speed
   std::string text;

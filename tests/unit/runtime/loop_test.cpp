@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_CASE("what other threads post is run on the loop's thread, in order, and none after its end") {
+TEST_CASE("functions of other threads run on the loop's thread, in order, none after its end") {
   auto loop = Loop::create();
   REQUIRE(loop);
   std::vector<int> seen;
@@ -28,7 +28,7 @@ TEST_CASE("what other threads post is run on the loop's thread, in order, and no
     CHECK((*loop)->post([&] {
       where = std::this_thread::get_id();
       (*loop)->stop();
-      // Taken, since the loop has not ended yet; so it is run.
+      // Posted before the loop has ended, so it is run.
       CHECK((*loop)->post([&] { seen.push_back(3); }));
     }));
   }};
@@ -83,7 +83,7 @@ struct Running {
   std::thread thread;
 };
 
-TEST_CASE("a task that is given something to do by one stepped after it is stepped again at once") {
+TEST_CASE("a member that gets work from a member after it is stepped again at once") {
   auto loop = Loop::create();
   REQUIRE(loop);
   Stepped first, second;
@@ -98,7 +98,7 @@ TEST_CASE("a task that is given something to do by one stepped after it is stepp
   CHECK(first.steps == 3);
 }
 
-TEST_CASE("what is watched steps the tasks when it is readable") {
+TEST_CASE("a watched descriptor steps the members when it is readable") {
   auto loop = Loop::create();
   REQUIRE(loop);
   int ends[2] = {};
@@ -131,7 +131,7 @@ TEST_CASE("a lent thread makes the turn, and the loop keeps the deadline that it
   while (!kept) std::this_thread::yield();  // for ever, if it was forgotten
 }
 
-TEST_CASE("of many that lend their threads each gets its turn, and never two at a time") {
+TEST_CASE("each of many threads lent at once gets its turn, and never two at a time") {
   constexpr int kThreads = 4, kTimes = 2'000;
   Stepped member;
   std::atomic<int> asked = 0, seen = 0, turns = 0;

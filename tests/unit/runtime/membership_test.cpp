@@ -30,7 +30,7 @@ class Members {
     REQUIRE(made);
     loop_ = std::move(*made);
   }
-  // One more; those before it were killed, and have withdrawn nothing.
+  // Starts one more; those before it were killed, and have withdrawn nothing.
   Membership& start() {
     Membership::Options options;
     options.node = "a b";
@@ -42,7 +42,7 @@ class Members {
     pass(0s);
     return *members_.back();
   }
-  // So much later, until nothing more is asked at that time.
+  // Lets time pass, until nothing more is asked at that time.
   void pass(Duration time) {
     now += time;
     for (int i = 0; i < 10; ++i) {
@@ -98,7 +98,7 @@ TEST_CASE("a session that is gone, or is said to be, is ended and made again") {
   CHECK(scene.consul.all_asked());
 }
 
-// Consul says so while it reads its log, and refuses writes until it has a leader.
+// Consul gives this answer while it reads its log, and refuses writes until it has a leader.
 TEST_CASE("no session is made before one that is said to be gone is destroyed") {
   Members scene{{reply(200, kSession), reply(200, "true"), reply(404, "not found"),
                  reply(500, "No cluster leader"), undelivered(http::Delivery::kLost),
@@ -124,7 +124,7 @@ TEST_CASE("a daemon that comes back takes up the session that it had, if it stil
   CHECK(scene.consul.all_asked());
 }
 
-TEST_CASE("what fails is tried again, later and later, and the session renewed all the same") {
+TEST_CASE("failed requests are tried again, later and later, and the session is still renewed") {
   Members scene{{undelivered(http::Delivery::kNotSent), undelivered(http::Delivery::kLost),
                  reply(200, kSession), reply(403, "Permission denied"), reply(200, "[]"),
                  reply(200, "false"), reply(200, "[]"), reply(200, "true"), reply(200, "[]"),
@@ -146,7 +146,7 @@ TEST_CASE("what fails is tried again, later and later, and the session renewed a
   CHECK(scene.consul.all_asked());
 }
 
-TEST_CASE("why it has not joined is told, also when that changes; a new value is written at once") {
+TEST_CASE("each reason for not having joined is reported; a new value is written at once") {
   Members scene{{undelivered(http::Delivery::kNotSent), reply(403, "Permission denied"),
                  reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true")}};
   Membership& membership = scene.start();

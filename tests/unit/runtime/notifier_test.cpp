@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Stands for systemd, which reads when it is told to.
+// Stands for systemd, and reads when the test asks it to.
 class Systemd {
  public:
   explicit Systemd(const char* watchdog_us)

@@ -1,5 +1,5 @@
-// What the supervisor alone decides: with how many partitions a driver is made, when it is made
-// again, and when the number is written.
+// The supervisor's own decisions: with how many partitions a driver is made, when it is made again,
+// and when the number is written.
 
 #include "runtime/queue_supervisor.h"
 
@@ -26,7 +26,7 @@ constexpr const char* kReleased = R"({"node":"b","released":"2026-11-21T00:00:00
 // The supervisor of host "a", with a Consul whose replies come at once and a clock turned by hand.
 class Scene {
  public:
-  // `count` is what Consul has; empty: nothing.
+  // `count` is the number in Consul; empty: none.
   explicit Scene(std::uint32_t wanted, const std::string& count = {}) : wanted_(wanted) {
     if (!count.empty()) consul.put(kCountKey, count);
     auto warden = exec::start_warden(board_, {.cgroups = false}).value();
@@ -62,7 +62,7 @@ class Scene {
   void pass(Duration time) {
     for (Duration passed{};; passed += 1s, now_ += 1s) {
       if (publishes) member("a", supervisor_->desired_partitions());
-      // A driver is made at the time that it is: no clock may go back.
+      // A driver is made at the present time: no clock may go back.
       for (int i = 0; i < 10; ++i) {
         now_ = std::max(now_, boot_now());
         step();
@@ -117,7 +117,7 @@ class Scene {
   std::unique_ptr<QueueSupervisor> supervisor_;
 };
 
-// What Consul says to a token without the right to write the number: to each transaction that
+// Consul's answer to a token without the right to write the number, for each transaction that
 // would.
 std::optional<http::Response> refuse_number(const net::Request& request) {
   if (!request.target.starts_with("/v1/txn")) return std::nullopt;
@@ -217,7 +217,7 @@ TEST_CASE("when the number changes, the driver is made again") {
   CHECK(scene.driven() == 16);
 }
 
-TEST_CASE("a host that still wants one partition takes part when the others divided the queue") {
+TEST_CASE("a host that still wants one partition takes part when the others changed the number") {
   Scene scene{1};
   const std::string leader = scene.consul.session();
   scene.consul.put("lictor/q/leader", kReleased, leader);  // so that this host does not lead
@@ -246,7 +246,7 @@ TEST_CASE("the number is changed by the host that holds all, when all members wa
   CHECK(scene.driven() == 8);
 }
 
-TEST_CASE("a number of one that somebody wrote is changed by the host that leads") {
+TEST_CASE("a number of one that a client wrote is changed by the host that leads") {
   Scene scene{1, "1"};
   scene.member("0", 1);  // comes first by name
   scene.member("a", 1);

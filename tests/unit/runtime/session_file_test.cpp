@@ -41,7 +41,7 @@ TEST_CASE("a session is not taken up by a daemon that holds another file as its 
   const SessionFile first{folder.path(), "q", "a", 15s, 30s};
   first.save("5e55-1");
   CHECK(SessionFile{folder.path(), "q", "a", 15s, 30s}.load() == "5e55-1");  // after a restart
-  // Somebody removes the lock of a daemon that runs, and starts another one.
+  // A user removes the lock of a running daemon, and starts another daemon.
   std::filesystem::rename(folder / "lock", folder / "removed");
   std::ofstream{folder / "lock"};
   const SessionFile second{folder.path(), "q", "a", 15s, 30s};
@@ -52,7 +52,7 @@ TEST_CASE("a session is not taken up by a daemon that holds another file as its 
   CHECK_FALSE(second.load());
 }
 
-TEST_CASE("at which indexes the locks were held outlives the session, for as many partitions") {
+TEST_CASE("the indexes at which locks were held outlive the session, for as many partitions") {
   const unit::TemporaryFolder folder;
   const SessionFile file{folder.path(), "q", "a", 15s, 30s};
   CHECK(file.load_held(2) == std::vector<std::uint64_t>{0, 0});

@@ -13,7 +13,7 @@ constexpr std::chrono::seconds kGrace = 5s;
 
 Tick of_day(const std::string& time) { return tick("2026-11-24T" + time + "Z"); }
 
-// Of a tick each hour.
+// A case with a tick each hour.
 struct Case {
   Schedule schedule = cron_in("UTC", "0 * * * *");
   Missed missed;

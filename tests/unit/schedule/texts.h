@@ -1,6 +1,6 @@
 #pragma once
 
-// Short forms for the tests of schedules. They end the test where a text or zone is wrong.
+// Short forms for the tests of schedules. They end the test if a text or zone is wrong.
 
 #include <memory>
 #include <sstream>
@@ -52,7 +52,7 @@ inline Tick tick(const std::string& text) {
   return *time;
 }
 
-/// Of the system's tzdata.
+/// A zone of the system's tzdata.
 inline std::shared_ptr<const Zone> zone(const std::string& name) {
   static Zones zones;
   auto found = zones.find(name);

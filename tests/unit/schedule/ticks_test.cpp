@@ -33,7 +33,7 @@ void check_rows(std::span<const Row> table) {
   }
 }
 
-TEST_CASE("what a jump of the clock skips fires once, at the jump, if the expression has hours") {
+TEST_CASE("a time skipped by a jump of the clock fires once, at the jump, if hours are named") {
   const Row table[] = {
       {"Europe/Rome", "30 2 * * *", "2026-03-27T12:00", "2026-03-30T12:00",
        "2026-03-28T01:30 2026-03-29T01:00 2026-03-30T00:30"},
@@ -75,7 +75,7 @@ TEST_CASE("what a jump of the clock skips fires once, at the jump, if the expres
   check_rows(table);
 }
 
-TEST_CASE("what the clock shows twice fires the first time only if the expression has hours") {
+TEST_CASE("a time that the clock shows twice fires once only if the expression has hours") {
   const Row table[] = {
       {"Europe/Rome", "30 2 * * *", "2026-10-24T12:00", "2026-10-26T12:00",
        "2026-10-25T00:30 2026-10-26T01:30"},

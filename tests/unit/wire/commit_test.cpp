@@ -1,4 +1,4 @@
-// What jobs hand over: their writes, their results.
+// The hand-over of jobs: their writes, their results.
 
 #include "wire/commit.h"
 
@@ -64,7 +64,7 @@ TEST_CASE("a job's writes that make no sense, or that newer Consuls do not take,
   CHECK(error.starts_with("entry 2: key: expected one that does not begin with \"/\""));
 }
 
-TEST_CASE("jobs may write tasks and what lies beside the queues, not what lictor writes") {
+TEST_CASE("jobs may write tasks and keys beside the queues, not lictor's own keys") {
   for (const char* key : {"l/q/leader", "l/q/control", "l/q/dead/x", "l/q/done/x", "l/q/members/a",
                           "l/q/tasks/1", "l/other/leader", "l/other/dead/x", "l/q/partitions",
                           "l/q/leader/16/3", "l/other/leader/16/3"}) {

@@ -49,7 +49,7 @@ TEST_CASE("the number of partitions is a number from 1 to 256, and nothing else"
   }
 }
 
-TEST_CASE("the numbers of a member's queues: what is out of range is limited, all else is 1") {
+TEST_CASE("of a member's numbers, those out of range are limited, all else is 1") {
   const auto of = [](const char* fleet_entry, const char* queue) {
     return number_of(queue_numbers(json::parse(fleet_entry), "weights"), queue);
   };
@@ -95,7 +95,7 @@ TEST_CASE("one read tells who takes part, how many partitions there are, and who
 }
 
 // A server that has just started answers other reads from what it has replayed so far.
-TEST_CASE("whatever is read is read by a quorum") {
+TEST_CASE("each read is by a quorum") {
   for (const bool with_locks : {false, true}) {
     const http::Request request = encode(kFleet, core::ReadFleet{with_locks});
     CHECK(request.target == "/v1/txn?consistent");
@@ -105,7 +105,7 @@ TEST_CASE("whatever is read is read by a quorum") {
   CHECK(encode(kFleet, core::ReadCount{}).target == "/v1/kv/l/q/partitions?consistent");
 }
 
-TEST_CASE("what cannot be read is an error that says where") {
+TEST_CASE("an unreadable answer is an error that says where") {
   const auto error_of = [](const http::Response& response) {
     return decode(kFleet, core::ReadFleet{}, response).error;
   };
@@ -122,7 +122,7 @@ TEST_CASE("what cannot be read is an error that says where") {
   CHECK_FALSE(refused(500, "No cluster leader"));
 }
 
-TEST_CASE("the number is made where there is none, and only if no lock has changed") {
+TEST_CASE("the number is written if there is none, and only if no lock has changed") {
   const json first = json::parse(encode(kFleet, core::CreateCount{16, {}}, WallTime{}).body);
   REQUIRE(first.size() == 2);
   for (const json& op : first) {
@@ -182,7 +182,7 @@ TEST_CASE("a number that may not be written: the error has the rules to grant") 
   CHECK(read(fleet_reply(400, "bad request")).answer == Answer::kRefused);
 }
 
-TEST_CASE("that there is no number is proved, or the token may not ask") {
+TEST_CASE("a missing number is proved, or the token may not ask") {
   const auto read = [](const http::Response& response) {
     return decode(kFleet, core::ProbeUndivided{}, response).answer;
   };
@@ -224,7 +224,7 @@ TEST_CASE("the right to another number is asked for by a transaction that cannot
   CHECK(read(fleet_reply(500, "no leader")).answer == Answer::kUnknown);
 }
 
-TEST_CASE("what members have given up is read from the entries that a session holds") {
+TEST_CASE("claims that members have given up are read from entries that a session holds") {
   const core::ReadOwners ask{RequestId{7}};
   CHECK(encode(kFleet, ask).target == "/v1/kv/l/q/members/?recurse&consistent");
   const auto read = decode(
@@ -261,7 +261,7 @@ TEST_CASE("members that may not be read are refused, and a reply that is lost is
   CHECK_FALSE(silent.refused);
 }
 
-TEST_CASE("the locks are told by partition, whatever else is there") {
+TEST_CASE("the locks are reported by partition, whatever other keys are there") {
   const LocksRead read =
       decode_locks(kFleet, 2,
                    fleet_reply(200,

@@ -30,7 +30,7 @@ TEST_CASE("an id is the key's part after the prefix; folders are no tasks") {
   CHECK_FALSE(layout.task_id("").has_value());
 }
 
-TEST_CASE("odd keys are percent-encoded, segment by segment") {
+TEST_CASE("unusual keys are percent-encoded, segment by segment") {
   CHECK(kv_path("a/b-c_d.e~f") == "/v1/kv/a/b-c_d.e~f");
   CHECK(kv_path("a b+c%d?e#f&g;h") == "/v1/kv/a%20b%2Bc%25d%3Fe%23f%26g%3Bh");
   CHECK(kv_path("\"\\*") == "/v1/kv/%22%5C%2A");
@@ -118,8 +118,8 @@ TEST_CASE("names are read") {
   }
 }
 
-TEST_CASE("of very many names one may stand anywhere") {
-  // Consul's order is that of the bytes; what is not UTF-8 in them is listed as U+FFFD.
+TEST_CASE("a name out of order is found among very many names") {
+  // Consul's order is that of the bytes; bytes that are not UTF-8 are listed as U+FFFD.
   std::string body = "[\"\xef\xbf\xbd\"";
   for (int i = 100'000; i < 200'000; ++i) body += ",\"\xc3\xa4" + std::to_string(i) + '"';
   const auto names = names_in(body + ']').value();
@@ -130,7 +130,7 @@ TEST_CASE("of very many names one may stand anywhere") {
   CHECK(names.back() == "\xef\xbf\xbd");
 }
 
-TEST_CASE("what is not Consul's answer is an error, not an empty one") {
+TEST_CASE("an answer that is not Consul's is an error, not an empty one") {
   CHECK(read_kv_entries("<html>proxy")
             .error()
             .message.starts_with("expected Consul's JSON, got <html>proxy: "));

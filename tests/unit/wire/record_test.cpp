@@ -84,7 +84,7 @@ TEST_CASE("a whole record is read") {
   CHECK(t.stamp == Stamp{});
 }
 
-TEST_CASE("what is not said has a default") {
+TEST_CASE("a missing field has a default") {
   const Task t = task(R"({"taskType":"T"})");
   CHECK(t.id == "7");  // the key's part after the prefix
   CHECK_FALSE(t.task_time.has_value());
@@ -92,7 +92,7 @@ TEST_CASE("what is not said has a default") {
   CHECK(task(with(R"("taskId":"")")).id == "7");
 }
 
-TEST_CASE("a field that lictor reads under nearly the same name is told") {
+TEST_CASE("a field whose name is nearly one of lictor's is reported") {
   CHECK(misspelt_fields(R"({"taskType":"T","executeat":1,"serial_key":"a","mine":2})") ==
         "executeat: did you mean executeAt?, serial_key: did you mean serialKey?");
   CHECK(misspelt_fields(R"({"taskType":"T","expiresAt":1,"taskParam":2})") ==
@@ -157,7 +157,7 @@ TEST_CASE("times are seconds or milliseconds, whole or not, as numbers or string
   }
 }
 
-TEST_CASE("what overrides the configuration is read") {
+TEST_CASE("fields that override the configuration are read") {
   const Task t = task(with(R"("maxAttempts":5,"timeout":"10m","serialKey":"db7",)"
                            R"("backoff":{"initial":"2s","max":"1m","factor":1.5,"jitter":0})"));
   CHECK(t.max_attempts == 5U);
@@ -177,7 +177,7 @@ TEST_CASE("null means not set, for every field but the parameters") {
   CHECK(t.stamp == Stamp{});
 }
 
-TEST_CASE("what cannot be read says which field, what was expected and what came") {
+TEST_CASE("an unreadable record's error says which field, what was expected and what came") {
   const std::string type = "taskType: expected a string that names the kind of task, got nothing";
   const std::pair<std::string, std::string> table[] = {
       {"",
@@ -246,7 +246,7 @@ TEST_CASE("a record with a byte order mark is read and rewritten") {
   CHECK(restamp_record(record, {}) == R"({"taskType":"T","x":1,"taskTaken":false})");
 }
 
-TEST_CASE("what lictor wrote is read back") {
+TEST_CASE("fields that lictor wrote are read back") {
   for (const Stamp& stamp : {claimed(), retrying(), Stamp{}}) {
     Stamp back = task(restamp_record(R"({"taskType":"T"})", stamp)).stamp;
     if (!stamp.error.empty()) {
@@ -296,7 +296,7 @@ TEST_CASE("taskTaken keeps its place and its form") {
   }
 }
 
-TEST_CASE("a job is given what the producer wrote, whoever has tried it before") {
+TEST_CASE("a job gets the producer's record, whoever has tried it before") {
   for (const char* record :
        {R"({"taskType":"T","x": 1})", R"({"taskTaken" : "false", "taskType":"T"})",
         R"({"taskType":"T","taskTaken":false,"a":{"taskLost":1}})"}) {
@@ -376,7 +376,7 @@ TEST_CASE("a dead letter holds the record as its producer wrote it") {
         R"(\n","at":"2027-01-15T08:00:00.000Z","node":"host-a"})");
 }
 
-TEST_CASE("a dead letter holds what cannot be read as text, or in base64") {
+TEST_CASE("a dead letter holds an unreadable record as text, or in base64") {
   BuryOp op{.key = "l/q/tasks/a", .readable = false, .reason = "unreadable"};
   const auto start = [&](const std::string& bytes) {
     op.record = std::make_shared<const std::string>(bytes);

@@ -75,7 +75,7 @@ const http::Response kUnknowns[] = {
     reply(200, "<html>a proxy"),
     reply(200, "{}"),
 };
-// Every answer after which it has not.
+// Every answer after which a write has not landed and will not.
 const http::Response kRefusals[] = {
     no_reply(http::Delivery::kNotSent),
     reply(400, "Failed to parse body: json: unknown field"),
@@ -88,7 +88,7 @@ const http::Response kRefusals[] = {
           " later"),
 };
 
-// What failed of a commit, one thing.
+// The one failed operation of a commit.
 Committed::Failure only_failure(const Commit& commit, const http::Response& response) {
   const auto committed = decode(commit, response);
   CHECK(committed.outcome == Outcome::kRejected);
@@ -169,7 +169,7 @@ TEST_CASE("the lock") {
         R"(failed session check for key \"lead\", current session \"\" != \"s\")"}) {
     CHECK(lost(text) == Answer::kChanged);
   }
-  // Both are told; that another holds it says more.
+  // Consul reports both; that another session holds it is the better news.
   const auto raced =
       decode(effect, failed({{R"(failed index check for key \"lead\")", 0},
                              {R"(failed to lock key \"lead\", lock is already held)", 0}}));
@@ -270,7 +270,7 @@ TEST_CASE("the names of the tasks") {
   }
 }
 
-TEST_CASE("which versions are no longer there") {
+TEST_CASE("versions that are no longer there") {
   const CheckTasks effect{RequestId{3}, {{"l/q/tasks/a", 20}, {"l/q/tasks/b", 21}}};
   const auto same =
       decode(effect, applied({entry("l/q/tasks/a", "", 20), entry("l/q/tasks/b", "", 21)}));
@@ -311,7 +311,7 @@ TEST_CASE("single tasks") {
   CHECK(one.ok);
   CHECK(one.records.size() == 1);
   CHECK(one.missing.empty());
-  // Folders are no tasks; one that holds something is told.
+  // Folders are no tasks; one that holds something is reported.
   const FetchTasks folders{RequestId{3}, {"l/q/tasks/f/", "l/q/tasks/g/"}};
   const auto told = decode(
       kLayout, folders, applied({entry("l/q/tasks/f/", "x", 20), entry("l/q/tasks/g/", "", 21)}));
@@ -376,7 +376,7 @@ TEST_CASE("the bucket of rate_limit is read as a claim writes it") {
   CHECK_FALSE(denied.ok);
 }
 
-TEST_CASE("a claim whose bucket has changed is told from one whose task has") {
+TEST_CASE("a claim whose bucket has changed differs from one whose task has changed") {
   Commit commit{RequestId{1}, "s", {}};
   RestampOp claim{"l/q/tasks/a", 7, std::make_shared<const std::string>("{}"), {}, 0};
   claim.rate = RateMark{5, {}};
@@ -454,8 +454,8 @@ TEST_CASE("an operator's switches that cannot be read pause the queue, an empty 
   CHECK_FALSE(empty.paused);
 }
 
-TEST_CASE("a rejected commit names what failed, and why") {
-  // Of some_commit(): 0 the fence, 1 the restamp, 2 to 4 the dead letter, 5 the finish.
+TEST_CASE("a rejected commit names the failed operation, and why it failed") {
+  // Places in some_commit(): 0 the fence, 1 the restamp, 2 to 4 the dead letter, 5 the finish.
   struct Row {
     std::string text;
     int index;
@@ -535,7 +535,7 @@ TEST_CASE("a dead letter whose task is gone failed for that, not for its name") 
   CHECK(all.failures.size() == 3);
 }
 
-TEST_CASE("a job's write that failed is told from its task that is gone") {
+TEST_CASE("a job's write that failed differs from its task that is gone") {
   Commit commit = some_commit();
   FinishOp finish{"l/q/tasks/b", 8};
   finish.writes = {{"app/x", "1", false, 7}, {"app/y", "2", false, {}}};
@@ -559,7 +559,7 @@ TEST_CASE("a job's write that failed is told from its task that is gone") {
   CHECK(both.part == Part::kTask);
 }
 
-TEST_CASE("a transaction that is refused as a whole says whether what it holds is the matter") {
+TEST_CASE("a transaction refused as a whole says whether its content is at fault") {
   const auto why = [](int status, const std::string& body = "no") {
     const auto failure = only_failure(some_commit(), reply(status, body));
     CHECK(failure.op == Committed::kFence);

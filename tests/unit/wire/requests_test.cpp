@@ -68,7 +68,7 @@ TEST_CASE("the lock is taken and released in a transaction, each at one index on
             R"("}}])");
 }
 
-TEST_CASE("a partition has a lock of its own, and what depends on their number checks it") {
+TEST_CASE("a partition has a lock of its own, and requests that depend on the number check it") {
   const Binding b = binding();
   const Partition third{16, 3};
   CHECK(b.layout.lock_key({1, 0}) == "l/q/leader");
@@ -109,7 +109,7 @@ TEST_CASE("reads say how consistent they are, and how long they wait") {
         R"(PUT /v1/txn?consistent [{"KV":{"Verb":"check-index","Key":"l/q/tasks/a","Index":7}}])");
 }
 
-TEST_CASE("what may be long fails when nothing comes, not while it comes") {
+TEST_CASE("a long answer fails when no more of it comes, not while it comes") {
   const Binding b = binding();
   for (const http::Request& request :
        {encode(b, ListTasks{{}, 0}), encode(b, FetchTasks{{}, {"l/q/tasks/a"}})}) {
@@ -135,7 +135,7 @@ TEST_CASE("a blocking query waits for less than the 30 s after which answers may
   CHECK(at_once.timeout == 3s);
 }
 
-TEST_CASE("what work waits for is asked more often, and what leadership rests on goes first") {
+TEST_CASE("requests that work waits for are asked more often, those for leadership go first") {
   const Binding b = binding();
   CHECK(encode(b, ListTasks{{}, 14}).watch->prompt);
   CHECK(encode(b, ReadLeader{{}, false, 12}).watch->prompt);  // it may become free
@@ -174,7 +174,7 @@ TEST_CASE("every operation of a commit is fenced, and by CAS") {
           R"({"KV":{"Verb":"cas","Key":"l/q/control","Value":"e30="}}])");
 }
 
-TEST_CASE("what a job writes stands between a look at its task and the task's end") {
+TEST_CASE("a job's writes stand between the check of its task and the task's end") {
   const Binding b = binding();
   FinishOp finish{"l/q/tasks/b", 8};
   finish.writes = {{"app/x", "1", false, {}},

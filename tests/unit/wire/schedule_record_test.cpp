@@ -245,7 +245,7 @@ TEST_CASE("lastTick is rewritten, and everything else stays to the byte") {
   CHECK(with_paused(R"({"every":"1h"})", true) == R"({"every":"1h","paused":true})");
 }
 
-TEST_CASE("what the configuration says is told from what leader and operator add to it") {
+TEST_CASE("the configuration's fields differ from those that leader and operator add") {
   const std::string ours = as_configured(R"({"every":"1h","task":{"taskType":"T"}})");
   CHECK(ours == R"({"every":"1h","task":{"taskType":"T"},"fromConfig":true})");
   const std::string configured = read(ours).configured;

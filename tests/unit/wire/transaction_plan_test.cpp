@@ -79,7 +79,7 @@ class Draw {
     return s;
   }
 
-  // Also with lictor's own fields in it, and without room between.
+  // Some records have lictor's own fields, and no spaces.
   std::shared_ptr<const std::string> record() {
     std::string made = "{\"p\":" + json_quoted(text(300));
     if (chance()) made += R"(,"taskTaken":)" + std::string{chance() ? "\"false\"" : "true"};
@@ -170,7 +170,7 @@ Cost cost_of(const TransactionPlan& plan, const Ops& ops) {
 
 }  // namespace
 
-TEST_CASE("a plan costs what its body takes: the operations exactly, the bytes hardly more") {
+TEST_CASE("a plan costs as much as its body: the operations exactly, the bytes hardly more") {
   const TransactionPlan plan{layout(), plan_binding().node};
   for (std::uint64_t seed = 1; seed <= 3'000; ++seed) {
     CAPTURE(seed);
@@ -189,7 +189,7 @@ TEST_CASE("a plan costs what its body takes: the operations exactly, the bytes h
     CHECK(plan.fence(256, partitions).operations == nlohmann::json::parse(body).size());
     CHECK(plan.fence(256, partitions).bytes >= body.size());
   }
-  // What most transactions are made of is not overestimated.
+  // The parts of most transactions are not overestimated.
   Stamp claimed{.taken = true,
                 .attempt = 1,
                 .claim = Claim{"host \"a\"", kSession, "0123456789abcdef-17", kAt}};
@@ -242,7 +242,7 @@ TEST_CASE("a full batch is never larger than what Consul takes") {
   }
 }
 
-TEST_CASE("a failed operation is told by the operation that was written there") {
+TEST_CASE("a failed operation is identified by the operation that was written there") {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     CAPTURE(seed);
     Draw draw{seed};
@@ -277,7 +277,7 @@ TEST_CASE("a failed operation is told by the operation that was written there") 
   }
 }
 
-TEST_CASE("an output's tail costs what it takes escaped") {
+TEST_CASE("an output's tail costs its escaped size") {
   const TransactionPlan plan{layout(), "a"};
   BuryOp bury{.key = "l/q/tasks/1", .record = std::make_shared<const std::string>("{}")};
   const std::size_t without = plan.cost(bury).bytes;

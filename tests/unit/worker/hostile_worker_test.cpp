@@ -1,4 +1,4 @@
-// Workers that break the protocol, or die, or do not what they should.
+// Workers that break the protocol, die, or do something else that they should not.
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -89,7 +89,7 @@ TEST_CASE("a worker that dies with an attempt fails it, and the next gets a fres
   CHECK(rig.run(*runner, 6).ending == Ending::kDone);
 }
 
-TEST_CASE("a line that is no reply ends the process, and fails what it had with the line") {
+TEST_CASE("a line that is no reply ends the process, and fails its attempts with the line") {
   WorkerRig rig;
   std::uint64_t id = 0;
   for (const Row& row : std::vector<Row>{
@@ -109,7 +109,7 @@ TEST_CASE("a line that is no reply ends the process, and fails what it had with 
   }
 }
 
-TEST_CASE("a reply for another attempt fails all that the process had") {
+TEST_CASE("a reply for another attempt fails all attempts of the process") {
   WorkerRig rig;
   WorkerOptions options = script(R"([ $a = 2 ] && say '{"done":{"attempt":"3"}}')");
   options.tasks_per_process = 2;
@@ -122,7 +122,7 @@ TEST_CASE("a reply for another attempt fails all that the process had") {
   }
 }
 
-TEST_CASE("a line that breaks the protocol fails all that the process had") {
+TEST_CASE("a line that breaks the protocol fails all attempts of the process") {
   for (const Row& row : std::vector<Row>{
            {R"({"failed":{"attempt":"3","retryIn":30}})", R"("retryIn": expected text, got 30)"},
            {R"({"failed":{"error":"half a pair: \ud83d","attempt" : "3"}})", "half a pair"},
@@ -143,7 +143,7 @@ TEST_CASE("a line that breaks the protocol fails all that the process had") {
 
 TEST_CASE("tasks that ended with their process are tried again one by one") {
   WorkerRig rig;
-  // In the first round nothing is answered before the process dies, in the next one later.
+  // In the first round the process dies before any answer, in the next one later.
   WorkerOptions options = script(
       "case $line in *'\"id\":\"bad\"'*) exit 9 ;; esac; "
       "[ $a -le 3 ] || { sleep 0.3; say '{\"done\":{\"attempt\":\"'$a'\"}}'; } &");
@@ -156,7 +156,7 @@ TEST_CASE("tasks that ended with their process are tried again one by one") {
   CHECK(rig.of(4).ending == Ending::kDone);
   CHECK(rig.of(5).ending == Ending::kDone);
   CHECK(rig.of(6).error == "exit status 9 (before it answered)");
-  // What has been answered may have company again.
+  // An attempt that was answered may have company again.
   start_task(rig, *runner, 7, "good");
   start_task(rig, *runner, 8, "better");
   CHECK(eventually([&] { return rig.has(7) || rig.has(8); }));
@@ -179,7 +179,7 @@ TEST_CASE("an attempt that must be alone takes a process of its own, and holds n
   start_task(rig, *runner, 2, "long");
   REQUIRE(eventually([&] { return runner->figures().busy == 1; }));
   start_task(rig, *runner, 3, "suspect");
-  // It waits for the only process, which gets nothing else meanwhile.
+  // The attempt waits for the only process, which gets nothing else meanwhile.
   start_task(rig, *runner, 4, "other");
   CHECK(contains(runner->progress(AttemptId{3}), "waits for a process"));
   CHECK(contains(runner->progress(AttemptId{4}), "waits for a process"));
@@ -234,7 +234,7 @@ TEST_CASE("a worker that floods its output is read, and the log is bounded") {
 
 TEST_CASE("attempts that a process did not read go to another, and are not blamed") {
   WorkerRig rig;
-  // The first one says "ready" and ends; the next ones work.
+  // The first process says "ready" and ends; the next ones work.
   const std::string first =
       "[ -e $1 ] || { touch $1; printf '{\"ready\":{\"protocol\":1}}\\n' >&3; "
       "read -r x < $2; exit 0; }; ";
@@ -259,7 +259,7 @@ TEST_CASE("attempts that a process did not read go to another, and are not blame
 
 TEST_CASE("a worker that closes its standard input later, or with a task in it, is not fed on") {
   WorkerRig rig;
-  // Reads nothing of the task that is in the pipe by then.
+  // The worker reads nothing of the task that is in the pipe by then.
   const auto closed = rig.runner(bare_script(
       "printf '{\"ready\":{\"protocol\":1}}\\n' >&3; sleep 0.2; exec 0<&-; sleep 1000"));
   const Exit exit = rig.run(*closed, 1);
@@ -278,7 +278,7 @@ TEST_CASE("at the end of the room an attempt without an answer is stopped") {
   CHECK(rig.exits.of(AttemptId{1}).ending == Ending::kStopped);
 }
 
-TEST_CASE("what an attempt left running ends with its process") {
+TEST_CASE("processes that an attempt left running end with its process") {
   WorkerRig rig;
   auto runner = rig.runner(script("setsid sleep 1000 > /dev/null 2>&1 3>&- & echo $! > $1; answer",
                                   {rig.dir / "child"}));

@@ -83,7 +83,7 @@ TEST_CASE("replies are read, members that are not known or null are ignored") {
   CHECK(parse_reply("{\"ready\":{\"protocol\":1}}\r").has_value());
 }
 
-TEST_CASE("what is no reply is refused, with its fault") {
+TEST_CASE("a line that is no reply is refused, with its fault") {
   struct Row {
     std::string line, fault;
   };

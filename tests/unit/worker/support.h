@@ -24,13 +24,12 @@ using exec::test::write_file;
 /// Answers "run" with the pid of the process.
 inline const std::string kPid = R"(say '{"done":{"attempt":"'$a'","result":'$$'}}')";
 
-/// A worker in shell. `on_run` is done for each "run", with its attempt in $a; `answer` says
-/// "done", `say` writes a reply, $1 and so on are `arguments`. `on_cancel` is done for other
-/// requests.
+/// A worker in shell. `on_run` runs for each "run", with its attempt in $a; `answer` says "done",
+/// `say` writes a reply, $1 and so on are `arguments`. `on_cancel` runs for other requests.
 [[nodiscard]] WorkerOptions script(const std::string& on_run,
                                    const std::vector<std::string>& arguments = {},
                                    const std::string& on_cancel = ":");
-/// One that does `all`, without what script() does for it.
+/// A worker that does `all`, without the work of script().
 [[nodiscard]] WorkerOptions bare_script(const std::string& all,
                                         const std::vector<std::string>& arguments = {});
 
@@ -40,7 +39,7 @@ class WorkerRig {
   [[nodiscard]] std::unique_ptr<WorkerRunner> runner(WorkerOptions options);
   /// Begins an attempt.
   void start(WorkerRunner& runner, std::uint64_t id, Instant deadline = Instant::max());
-  /// Runs one to its end.
+  /// Runs one attempt to its end.
   [[nodiscard]] Exit run(WorkerRunner& runner, std::uint64_t id);
   [[nodiscard]] Exit of(std::uint64_t id) { return rig.exits.of(AttemptId{id}); }
   [[nodiscard]] bool has(std::uint64_t id) { return rig.exits.has(AttemptId{id}); }

@@ -52,7 +52,7 @@ TEST_CASE("a worker's environment names its descriptor, and has nothing of a tas
   CHECK_FALSE(contains(printed, "LICTOR_TASK"));
 }
 
-TEST_CASE("a worker says how an attempt ended, and what it hands over") {
+TEST_CASE("a worker's reply has the attempt's outcome, and its result and writes") {
   WorkerRig rig;
   const auto runner = rig.runner(script(R"(
     case $a in
@@ -83,7 +83,7 @@ TEST_CASE("a task of half a megabyte arrives whole, and a short one after it") {
   CHECK(std::stoul(*rig.run(*runner, 2).result) < 1'000);
 }
 
-TEST_CASE("what is written before the reply is the attempt's output, the rest is the process's") {
+TEST_CASE("output before the reply is the attempt's, the rest is the process's") {
   WorkerRig rig;
   WorkerOptions options = script(R"(
     echo "out $a"; echo "err $a" >&2
@@ -305,11 +305,11 @@ TEST_CASE("a process lives while its lease is extended, and outlives one that it
   const std::string pid = rig.run(*runner, 1).result.value();
   for (int i = 0; i < 20; ++i) rig.rig.host->set_lease(0, boot_now() + 60s, 100ms);
   CHECK(rig.run(*runner, 2).result == pid);
-  // The term is over; the process has answered all of it. In the next term it works again.
+  // The term is over; the process has answered all attempts of it. In the next term it works again.
   rig.rig.host->clear_lease(0);
   rig.rig.host->set_lease(0, boot_now() + 60s, 100ms);
   CHECK(rig.run(*runner, 3).result == pid);
-  // A lease that is over, and of which it has nothing, does not end it.
+  // A lease that is over, and under which the process has nothing, does not end it.
   REQUIRE(runner->start(of_partition(4, 1), Instant::max(), rig.rig.exits.callback()).has_value());
   CHECK(rig.of(4).result == pid);
   rig.rig.host->clear_lease(1);
