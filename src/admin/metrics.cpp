@@ -39,7 +39,7 @@ double seconds(Duration duration) { return std::chrono::duration<double>(duratio
 bool is_watch(std::string_view request) { return request.starts_with("watch_"); }
 
 // The set of outcomes is bounded, with one for each thing that an operator can do about it.
-const char* outcome_of(const http::Response& response) {
+const char* reply_outcome(const http::Response& response) {
   switch (response.delivery) {
     case http::Delivery::kNotSent:
       return "unreachable";
@@ -164,7 +164,7 @@ struct Outcome {
   const char* task = nullptr;
 };
 
-// Every label that outcome_of() and tick_outcome() return: .at() relies on it.
+// Every label that ending_outcome() and tick_outcome() return: .at() relies on it.
 constexpr std::array kAttemptOutcomes{"done",        "failed",     "lost",
                                       "not_started", "given_back", "withdrawn"};
 constexpr std::array kTaskOutcomes{"done", "dead", "withdrawn"};
@@ -172,7 +172,7 @@ constexpr std::array kTickOutcomes{"made", "late", "missed", "overlap"};
 
 // A task may end without an attempt: it expires, cannot be read, is deleted while it waits, or was
 // lost too often. Only an attempt of this leader has a token.
-Outcome outcome_of(const core::Fact& fact) {
+Outcome ending_outcome(const core::Fact& fact) {
   const bool begun = fact.attempt != 0 && fact.token != 0;
   switch (fact.kind) {
     case Kind::kDone:
@@ -344,7 +344,7 @@ void Metrics::on_fact(const std::string& name, const core::Fact& fact) {
   } else if (const char* of_tick = tick_outcome(fact)) {
     of_queue.ticks.at(of_tick)->Increment(
         static_cast<double>(std::max<std::uint64_t>(1, fact.count)));
-  } else if (const Outcome outcome = outcome_of(fact);
+  } else if (const Outcome outcome = ending_outcome(fact);
              outcome.attempt != nullptr || outcome.task != nullptr) {
     // A task that was never read has no known type.
     OfType& of_type = of_queue.of_type(fact.task ? fact.task->type : OfQueue::kOther);
@@ -363,7 +363,7 @@ void Metrics::on_reply(const std::string& name, std::string_view request,
                        const http::Response& response, Duration took) {
   const Labels labels{{"queue", name}, {"request", std::string{request}}};
   Labels with_outcome = labels;
-  with_outcome["outcome"] = outcome_of(response);
+  with_outcome["outcome"] = reply_outcome(response);
   families_->requests.Add(with_outcome).Increment();
   if (is_watch(request) || response.delivery != http::Delivery::kReplied) return;
   families_->request_time.Add(labels, kLatency).Observe(seconds(took));

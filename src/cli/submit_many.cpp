@@ -75,7 +75,7 @@ class Submission {
         if (sent_.empty()) refuse_before(lines.number() + 1);
         continue;
       }
-      if (!misspelt_told_) tell_misspelt(lines.number(), task->record);
+      if (!misspelt_reported_) report_misspelt(lines.number(), task->record);
       sent_.push_back({lines.number(), task->id});
       writer_.add(std::move(*task));
       if (writer_.stopped()) break;
@@ -119,10 +119,10 @@ class Submission {
   using Runs = std::vector<Run>;
 
   // Reports only the first such line, since the others are usually alike.
-  void tell_misspelt(std::size_t line, std::string_view record) {
+  void report_misspelt(std::size_t line, std::string_view record) {
     const std::string fields = wire::misspelt_fields(record);
     if (fields.empty()) return;
-    misspelt_told_ = true;
+    misspelt_reported_ = true;
     client_.console.report_note(
         fmt::format("line {}: {} lictor keeps such a field, and it has no effect", line, fields));
   }
@@ -283,7 +283,7 @@ class Submission {
   std::size_t forgotten_ = 0;
   Runs in_doubt_, not_written_;
   std::optional<Error> lost_output_;
-  bool misspelt_told_ = false;
+  bool misspelt_reported_ = false;
   std::size_t last_settled_ = 0;  // a line
 
   std::size_t written_ = 0;

@@ -49,7 +49,7 @@ struct RememberHolder {
 /// `held_at`: if not 0, the ModifyIndex at which the session already holds the leader key; its
 /// value is restored. Otherwise `free_at`: the ModifyIndex at which the key is free; 0: there is no
 /// key. If the key has another ModifyIndex, nothing is acquired. `count_index`: see Commit.
-/// `if_undivided`: not while Consul has a number of partitions.
+/// `if_single`: not while Consul has a number of partitions.
 struct AcquireLock {  // LockReplied
   RequestId request;
   std::string session;
@@ -57,7 +57,7 @@ struct AcquireLock {  // LockReplied
   std::uint64_t free_at = 0;
   Partition partition{};
   std::uint64_t count_index = 0;
-  bool if_undivided = false;
+  bool if_single = false;
 };
 /// `index`: the ModifyIndex that the leader key must still have. Otherwise a release believed lost
 /// could land after the same session acquired again, and free the lock without lock-delay.

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +10,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -21,6 +19,7 @@
 #include "base/clock.h"
 #include "base/read_file.h"
 #include "base/text.h"
+#include "exec/cgroups.h"
 
 namespace lictor::exec {
 namespace {
@@ -116,90 +115,6 @@ bool is_dead(pid_t pid) {
   const UniqueFd process{static_cast<int>(syscall(SYS_pidfd_open, pid, 0))};
   pollfd end{process.get(), POLLIN, 0};
   return process && poll(&end, 1, 0) == 1;
-}
-
-pid_t Helpers::start(const std::function<void()>& work, int kept) {
-  const pid_t pid = fork();
-  if (pid == 0) {
-    prctl(PR_SET_NAME, "lictor-helper");
-    const bool keeps = kept >= 0 && dup2(kept, kKept) >= 0;
-    syscall(SYS_close_range, keeps ? 4U : 3U, ~0U, 0);
-    work();
-    _exit(EXIT_SUCCESS);
-  }
-  if (pid > 0) pids_.insert(pid);
-  return pid;
-}
-
-bool Helpers::owns(pid_t pid) {
-  if (!pids_.contains(pid)) return false;
-  if (reap(pid)) pids_.erase(pid);
-  return true;
-}
-
-Strays::Strays(const Cgroups& cgroups, std::string run_id)
-    : cgroups_(cgroups), run_id_(std::move(run_id)) {}
-
-std::string Strays::mark_of(AttemptId attempt) const {
-  return std::string{kMark} + "=" + run_id_ + "-" + std::to_string(attempt.value);
-}
-
-void Strays::program_started(AttemptId attempt, pid_t program,
-                             const std::optional<Cgroups::Group>& cgroup) {
-  attempt_of_[program] = attempt;
-  if (cgroup) attempt_in_[cgroup->number] = attempt;
-}
-
-void Strays::program_gone(pid_t program, const std::optional<Cgroups::Group>& cgroup) {
-  attempt_of_.erase(program);
-  if (cgroup) attempt_in_.erase(cgroup->number);
-}
-
-void Strays::search(const std::function<bool(pid_t)>& is_own) {
-  std::unordered_map<pid_t, AttemptId> strays;
-  unread_.clear();
-  for (const pid_t pid : children_.list()) {
-    if (attempt_of_.contains(pid) || is_own(pid)) continue;
-    if (reap(pid)) {
-      killed_.erase(pid);
-      learned_.erase(pid);
-      continue;
-    }
-    if (killed_.contains(pid) && is_dead(pid)) continue;
-    const auto known = found_.find(pid);
-    strays[pid] = known != found_.end() && known->second ? known->second : owner_of(pid);
-    if (!strays[pid] && !learned_.contains(pid)) unread_.insert(pid);
-  }
-  found_ = std::move(strays);
-}
-
-void Strays::kill(pid_t pid) {
-  killed_.insert(pid);
-  kill_with_group(pid);
-}
-
-AttemptId Strays::owner_of(pid_t stray) const {
-  if (const auto cgroup = cgroups_.group_of(stray)) {
-    const auto found = attempt_in_.find(*cgroup);
-    if (found != attempt_in_.end()) return found->second;
-  }
-  for (const pid_t leader : {getsid(stray), getpgid(stray)}) {
-    const auto found = attempt_of_.find(leader);
-    if (found != attempt_of_.end()) return found->second;
-  }
-  return {};
-}
-
-AttemptId Strays::read_mark(pid_t stray) const {
-  return marked_attempt(stray, run_id_).value_or(AttemptId{});
-}
-
-void Strays::learn(pid_t stray, AttemptId attempt) {
-  const auto found = found_.find(stray);
-  if (found == found_.end()) return;
-  learned_.insert(stray);
-  unread_.erase(stray);
-  if (attempt) found->second = attempt;
 }
 
 }  // namespace lictor::exec

@@ -237,7 +237,7 @@ Exit HttpPost::conclude(CURLcode code) {
   // incomplete; the status of a success counts only with the whole body.
   const bool has_status = head_complete_ && status >= 200;
   if (has_status && (code == CURLE_OK || status >= 300 || too_large_)) {
-    judge(static_cast<int>(status), exit);
+    set_ending(static_cast<int>(status), exit);
   } else {
     exit.ending = handed_over_ ? Ending::kRetry : Ending::kNotStarted;
     if (was_hardly_taken(code)) exit.taken = JobTaken::kHardly;
@@ -263,7 +263,7 @@ bool HttpPost::was_hardly_taken(CURLcode code) const {
 }
 
 // The reply's last line goes into the error: often only the receiver knows the cause.
-void HttpPost::judge(int status, Exit& exit) const {
+void HttpPost::set_ending(int status, Exit& exit) const {
   if (status < 300) return take_result(exit);
   exit.error = "POST " + shown_ + ": status " + std::to_string(status);
   // The last line of an HTML page is a tag.

@@ -79,7 +79,7 @@ class HttpPost : private CurlRequest {
 
   void set_sockets(SocketOwners& owners);
   void set_headers(const HttpCall& call, const std::string& token);
-  void judge(int status, Exit& exit) const;
+  void set_ending(int status, Exit& exit) const;
   void take_result(Exit& exit) const;
   [[nodiscard]] std::string reason(CURLcode code) const;
   [[nodiscard]] bool was_hardly_taken(CURLcode code) const;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/children.h"
+#include "exec/helpers.h"
 #include "exec/lease_board.h"
 #include "exec/warden_protocol.h"
 #include "lictor/time.h"

@@ -28,7 +28,7 @@ namespace lictor::exec {
 namespace {
 
 // The time between two looks for ends that bring no signal.
-constexpr Duration kLookAgain = std::chrono::milliseconds{100};
+constexpr Duration kRecheckAfter = std::chrono::milliseconds{100};
 
 // How long a debugger may withhold the end of its program. After that the program counts as killed.
 constexpr Duration kTracerPatience = std::chrono::seconds{1};
@@ -91,7 +91,7 @@ void WardenLoop::kill_daemon(std::string_view why) {
 
 void WardenLoop::check_heartbeat() {
   std::uint64_t ignored = 0;
-  if (read(looks_.get(), &ignored, sizeof(ignored)) <= 0 || daemon_gone_) return;
+  if (read(heartbeat_timer_.get(), &ignored, sizeof(ignored)) <= 0 || daemon_gone_) return;
   const Instant now{std::chrono::steady_clock::now().time_since_epoch()};
   if (!hang_watch_.look(now, board_.heartbeat())) return;
   kill_daemon("the daemon hangs: its loop has not turned for hang_timeout (" +
@@ -185,7 +185,7 @@ void WardenLoop::program_ended(AttemptId id) {
   kill(-found->second.pid, SIGKILL);
   if (found->second.cause == StopCause::kLease) kill_unknown_strays_ = true;
   unwatch(ends_.get(), found->second.pidfd);
-  ++unswept_;
+  ++ended_unreported_;
   sweep_due_ = true;
 }
 
@@ -201,7 +201,7 @@ void WardenLoop::arm_timer() {
   for (const auto& [id, attempt] : attempts_) {
     if (!attempt.ended) next = std::min(next, attempt.kill_at);
   }
-  next = std::min(next, look_at_);
+  next = std::min(next, recheck_at_);
   if (next == armed_) return;
 
   armed_ = next;
@@ -224,9 +224,9 @@ void WardenLoop::sweep() {
 
   // A stray of unknown attempt is killed when any lease runs out, or when no attempt is left.
   const bool reading = reads_marks();
-  const bool none_left = daemon_gone_ || attempts_.size() == unswept_;
+  const bool none_left = daemon_gone_ || attempts_.size() == ended_unreported_;
   bool unknown_left = false;
-  bool look_again = false;
+  bool recheck = false;
   std::vector<AttemptId> held;
   for (const auto& [pid, owner] : strays_.found()) {
     const auto found = attempts_.find(owner);
@@ -236,7 +236,7 @@ void WardenLoop::sweep() {
     if (unknown ? kill_unknown : found->second.ended) {
       if (!unknown && found->second.cgroup) cgroups_.kill(*found->second.cgroup);
       strays_.kill(pid);
-      look_again = true;
+      recheck = true;
     }
     if (unknown) unknown_left = true;
     if (!unknown) held.push_back(owner);
@@ -246,19 +246,19 @@ void WardenLoop::sweep() {
   for (auto it = attempts_.begin(); it != attempts_.end();) {
     auto& [id, attempt] = *it;
     const bool may_hold = reading && boot_now() < attempt.ended_at + kMarkPatience;
-    if (attempt.ended && may_hold) look_again = true;
+    if (attempt.ended && may_hold) recheck = true;
     const bool dead =
         attempt.ended && !may_hold && std::find(held.begin(), held.end(), id) == held.end();
-    if (dead ? !read_exit(id, attempt) : attempt.killed && !attempt.ended) look_again = true;
-    const bool gone = dead && attempt.exit && take_files(attempt);
+    if (dead ? !read_exit(id, attempt) : attempt.killed && !attempt.ended) recheck = true;
+    const bool gone = dead && attempt.exit && take_over_files(attempt);
     if (gone) {
       report_exit(id, attempt);
       if (daemon_gone_) unwatch(epoll_.get(), attempt.output);
-      --unswept_;
+      --ended_unreported_;
     }
     it = gone ? attempts_.erase(it) : std::next(it);
   }
-  if (look_again && look_at_ == Instant::max()) look_at_ = after(boot_now(), kLookAgain);
+  if (recheck && recheck_at_ == Instant::max()) recheck_at_ = after(boot_now(), kRecheckAfter);
 }
 
 // Has a helper read the marks of strays. True: some marks are still unread.
@@ -308,16 +308,16 @@ bool WardenLoop::read_exit(AttemptId id, Attempt& attempt) {
 }
 
 // False: the helper is at work. Only a job that succeeded hands something over.
-bool WardenLoop::take_files(Attempt& attempt) {
+bool WardenLoop::take_over_files(Attempt& attempt) {
   const Exited& exit = *attempt.exit;
   const bool succeeded = exit.code == CLD_EXITED && exit.status == 0;
   if (daemon_gone_ || !succeeded || attempt.order.handover_files.empty()) return true;
-  if (attempt.taker == 0) {
-    attempt.taker = helpers_.start([&attempt] {
+  if (attempt.file_helper == 0) {
+    attempt.file_helper = helpers_.start([&attempt] {
       for (const std::string& path : attempt.order.handover_files) take_file(path, attempt.uid);
     });
   }
-  return !helpers_.runs(attempt.taker);
+  return !helpers_.runs(attempt.file_helper);
 }
 
 void WardenLoop::report_exit(AttemptId id, const Attempt& attempt) {

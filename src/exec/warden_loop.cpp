@@ -18,7 +18,7 @@ namespace lictor::exec {
 namespace {
 
 // The source of an event; ids from kFirstAttempt on: the output of an attempt.
-enum : std::uint64_t { kChannel, kDaemon, kTimer, kSignals, kLooks, kFirstAttempt };
+enum : std::uint64_t { kChannel, kDaemon, kTimer, kSignals, kHeartbeat, kFirstAttempt };
 
 // Orders read in one go, so that a burst does not delay a deadline.
 constexpr int kOrdersAtOnce = 64;
@@ -40,7 +40,7 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, Cgroups cgroups
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       ends_(epoll_create1(EPOLL_CLOEXEC)),
       timer_(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)),
-      looks_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+      heartbeat_timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
       strays_(cgroups_, std::move(run_id)),
       locks_(std::move(release_locks)),
       hang_watch_(hang_timeout) {
@@ -48,7 +48,7 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, Cgroups cgroups
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
   signals_.reset(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!epoll_ || !ends_ || !timer_ || !signals_ || !looks_) {
+  if (!epoll_ || !ends_ || !timer_ || !signals_ || !heartbeat_timer_) {
     emit("cannot make the warden's file descriptors: " + errno_text() +
          "; raise the limit of open files");
     _exit(EXIT_FAILURE);  // For the daemon this is the warden's death.
@@ -57,7 +57,7 @@ WardenLoop::WardenLoop(const LeaseBoard& board, Channel channel, Cgroups cgroups
   if (daemon_) must_watch(epoll_.get(), EPOLL_CTL_ADD, daemon_.get(), EPOLLIN, kDaemon);
   must_watch(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), EPOLLIN, kTimer);
   must_watch(epoll_.get(), EPOLL_CTL_ADD, signals_.get(), EPOLLIN, kSignals);
-  must_watch(epoll_.get(), EPOLL_CTL_ADD, looks_.get(), EPOLLIN, kLooks);
+  must_watch(epoll_.get(), EPOLL_CTL_ADD, heartbeat_timer_.get(), EPOLLIN, kHeartbeat);
 }
 
 void WardenLoop::run() {
@@ -90,7 +90,7 @@ void WardenLoop::run() {
           sweep_due_ = true;
           break;
         }
-        case kLooks:
+        case kHeartbeat:
           check_heartbeat();
           break;
         default:
@@ -108,14 +108,14 @@ void WardenLoop::run() {
       check_leases(now);
       kill_what_is_due(now);
       leases_changed_ = false;
-      if (now >= look_at_) {
-        look_at_ = Instant::max();
+      if (now >= recheck_at_) {
+        recheck_at_ = Instant::max();
         find_ended();
         sweep_due_ = true;
       }
     }
     if (sweep_due_) sweep();
-    if (checks || leases_changed_ || look_at_ < armed_) arm_timer();
+    if (checks || leases_changed_ || recheck_at_ < armed_) arm_timer();
     if (daemon_gone_) release_locks();
     channel_.watch_in(epoll_.get(), kChannel, !daemon_gone_);
     watch_heartbeat();
@@ -211,10 +211,10 @@ void WardenLoop::send(const Report& report) {
 // Checks the heartbeat only while the daemon holds a lock that another host could take.
 void WardenLoop::watch_heartbeat() {
   const bool look = hang_watch_.enabled() && !daemon_gone_ && locks_.holds_any();
-  if (std::exchange(looking_, look) == look) return;
+  if (std::exchange(watches_heartbeat_, look) == look) return;
   itimerspec when{};
   if (look) when.it_value.tv_nsec = when.it_interval.tv_nsec = hang_watch_.period().count();
-  timerfd_settime(looks_.get(), 0, &when, nullptr);
+  timerfd_settime(heartbeat_timer_.get(), 0, &when, nullptr);
 }
 
 // A job that still prints would block on a full pipe, and could not clean up within its grace.

@@ -6,9 +6,9 @@
 //
 //   channel   orders: start, stop, a lease changed, a lock -----------+
 //   daemon    its pidfd: it is dead, so all attempts are stopped      |
-//   timer     a lease ends, a KILL is due, or another look            |
+//   timer     a lease ends, a KILL is due, or ends are checked again  |
 //   signals   SIGCHLD: programs or strays ended                       |
-//   looks     does the heartbeat of the daemon's loop stand still?    |
+//   heartbeat a timer: has the daemon's loop stopped?                 |
 //   outputs   of a dead daemon's jobs: read and dropped               v
 //
 //             leases --> kills --> sweep --> timer armed --> locks of a dead daemon released
@@ -33,10 +33,11 @@
 #include "base/unique_fd.h"
 #include "exec/cgroups.h"
 #include "exec/channel.h"
-#include "exec/children.h"
+#include "exec/helpers.h"
 #include "exec/lease_board.h"
 #include "exec/lock_keeper.h"
 #include "exec/spawn.h"
+#include "exec/strays.h"
 #include "exec/warden_protocol.h"
 #include "lictor/time.h"
 
@@ -73,7 +74,7 @@ class WardenLoop {
     bool ended = false;  ///< its program is a zombie, so its pid and process group stay valid
     Instant ended_at{};
     std::optional<Exited> exit{};  ///< its program is reaped, or left to its tracer
-    pid_t taker = 0;               ///< the helper that takes over its files; -1: none could start
+    pid_t file_helper = 0;         ///< the helper that takes over its files; -1: none could start
   };
 
   void read_orders();
@@ -100,7 +101,7 @@ class WardenLoop {
   void sweep();
   [[nodiscard]] bool reads_marks();
   [[nodiscard]] bool read_exit(AttemptId id, Attempt& attempt);
-  [[nodiscard]] bool take_files(Attempt& attempt);
+  [[nodiscard]] bool take_over_files(Attempt& attempt);
   void report_exit(AttemptId id, const Attempt& attempt);
 
   void watch_heartbeat();
@@ -119,7 +120,7 @@ class WardenLoop {
   UniqueFd ends_;
   UniqueFd timer_;
   UniqueFd signals_;
-  UniqueFd looks_;  ///< the timer of hang_watch_
+  UniqueFd heartbeat_timer_;  ///< for hang_watch_
   Strays strays_;
   Helpers helpers_;
   /// Reading another process's environment may take long, so a helper does. Until it has answered,
@@ -135,17 +136,17 @@ class WardenLoop {
   HangWatch hang_watch_;
 
   std::unordered_map<AttemptId, Attempt> attempts_;
-  std::size_t unswept_ = 0;  ///< attempts that ended but are not reported yet
+  std::size_t ended_unreported_ = 0;  ///< attempts
   Instant armed_ = Instant::max();
   Instant checked_at_{};  ///< the leases; a deadline that passed since then is still to be seen
-  Instant look_at_ = Instant::max();  ///< for ends without a signal
+  Instant recheck_at_ = Instant::max();  ///< for ends without a signal
   bool daemon_gone_ = false;
   bool kill_is_logged_ = false;
   bool discarding_ = false;  ///< reads and drops outputs for a dead daemon
   bool leases_changed_ = false;
   bool kill_unknown_strays_ = false;
   bool sweep_due_ = false;
-  bool looking_ = false;  ///< at the heartbeat
+  bool watches_heartbeat_ = false;
 };
 
 }  // namespace lictor::exec

@@ -127,17 +127,17 @@ void word_json(std::string& line, Level level, std::string_view message, Fields 
   line = printable_json(object.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
-void word_text(std::string& line, Level level, std::string_view message, Fields fields) {
+void format_text_line(std::string& line, Level level, std::string_view message, Fields fields) {
   line =
       g_to_journal ? fmt::format("<{}>", priority_of(level)) : fmt::format("{:5} ", name_of(level));
   append_text(line, message, fields);
 }
 
-void word(std::string& line, Level level, std::string_view message, Fields fields) {
+void format_line(std::string& line, Level level, std::string_view message, Fields fields) {
   if (g_style == LogStyle::kJson) {
     word_json(line, level, message, fields);
   } else {
-    word_text(line, level, message, fields);
+    format_text_line(line, level, message, fields);
   }
 }
 
@@ -176,7 +176,7 @@ class Output : public spdlog::sinks::base_sink<std::mutex> {
   void report_lost() {
     std::string line;
     emit_lost(lost_, [&](Level level, std::string_view message, Fields fields) {
-      word(line, level, message, fields);
+      format_line(line, level, message, fields);
     });
     spdlog::memory_buf_t text;
     if (cut_) text.push_back('\n');
@@ -234,7 +234,7 @@ std::shared_ptr<Output> g_output;
 
 void write_line(Level level, std::string_view message, Fields fields) {
   thread_local std::string line;
-  word(line, level, message, fields);
+  format_line(line, level, message, fields);
   spdlog::default_logger_raw()->log(to_spdlog(level), line);
 }
 

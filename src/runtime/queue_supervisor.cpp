@@ -138,7 +138,7 @@ void QueueSupervisor::carry_out(const core::DivisionActs& acts) {
         Overloaded{
             [&](const core::ReadFleet& each) { ask("read_members", each); },
             [&](const core::ReadCount& each) { ask("read_partitions", each); },
-            [&](const core::ProbeUndivided& each) { ask("read_partitions", each); },
+            [&](const core::ProbeSingle& each) { ask("read_partitions", each); },
             [&](const core::ProbeChange& each) { ask("probe_partitions", each); },
             [&](const core::CreateCount& each) { ask("create_partitions", each, wall_now()); },
             [&](const core::DeleteLocks& each) { ask("delete_lost_locks", each); },
@@ -157,7 +157,7 @@ void QueueSupervisor::carry_out(const core::ServeQueue& act) {
                            parts_.lease_slot, parts_.state_dir, parts_.observers};
   parts.options.partitions = act.count;
   parts.options.partitions_index = act.index;
-  parts.options.only_undivided = act.only_undivided;
+  parts.options.only_single = act.only_single;
   driver_ = std::make_unique<QueueDriver>(std::move(parts), loop_, transport_, commits_, host_);
   driver_->start();
   driver_->step(boot_now());  // its first requests go out in this turn

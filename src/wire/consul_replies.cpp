@@ -192,7 +192,7 @@ core::LockReplied decode(const core::AcquireLock& effect, const http::Response& 
     event.answer = Answer::kAcquired;
     return event;
   }
-  const bool checks_count = effect.count_index != 0 || effect.if_undivided;  // comes first
+  const bool checks_count = effect.count_index != 0 || effect.if_single;  // comes first
   for (const TxnReply::OpError& error : reply->errors) {
     event.error = error.what;
     const std::string_view what = error.what;

@@ -111,7 +111,7 @@ http::Request encode(const Binding& binding, const core::AcquireLock& effect, Wa
   if (effect.count_index != 0) {
     txn.verb("check-index", binding.layout.partitions_key).index(effect.count_index);
   }
-  if (effect.if_undivided) txn.verb("check-not-exists", binding.layout.partitions_key);
+  if (effect.if_single) txn.verb("check-not-exists", binding.layout.partitions_key);
   if (effect.held_at != 0) {
     txn.verb("check-index", key).index(effect.held_at);
     txn.verb("check-session", key).session(effect.session);

@@ -171,7 +171,7 @@ http::Request encode(const Binding& binding, const core::CreateCount& ask, WallT
   return put(binding, std::move(txn));
 }
 
-http::Request encode(const Binding& binding, const core::ProbeUndivided&) {
+http::Request encode(const Binding& binding, const core::ProbeSingle&) {
   Txn txn;
   txn.verb("check-not-exists", binding.layout.partitions_key);
   return read_transaction(binding, std::move(txn));
@@ -226,7 +226,7 @@ core::DivisionReply decode(const Binding& binding, const core::ReadCount&,
 }
 
 // Two answers count: there is no number, or the token may not ask.
-core::DivisionReply decode(const Binding& binding, const core::ProbeUndivided&,
+core::DivisionReply decode(const Binding& binding, const core::ProbeSingle&,
                            const http::Response& response) {
   core::DivisionReply reply = txn_answer(binding, response);
   const bool is_known = reply.answer == Answer::kYes || is_denial(reply.error);

@@ -8,7 +8,7 @@
 //
 //   ReadFleet       get-tree members, get-tree partitions, get-tree leader if the locks are wanted
 //   ReadCount       a read of the key `partitions`
-//   ProbeUndivided  check-not-exists partitions
+//   ProbeSingle  check-not-exists partitions
 //   ProbeChange     cas partitions and a lock, beside checks that exclude each other: rights alone
 //   CreateCount     check-index of the locks, cas leader, cas partitions = 0
 //   DeleteLocks     delete-cas of locks
@@ -57,9 +57,9 @@ using QueueNumbers = std::map<std::string, std::uint32_t, std::less<>>;
 // Division: requests about the number of partitions; core/leadership/division.h explains each.
 [[nodiscard]] http::Request encode(const Binding& binding, const core::ReadFleet& ask);
 [[nodiscard]] http::Request encode(const Binding& binding, const core::ReadCount& ask);
-/// Needs the right to write the number, as does AcquireLock with if_undivided (Consul 1.8.7): 403
+/// Needs the right to write the number, as does AcquireLock with if_single (Consul 1.8.7): 403
 /// or 409 if the right is missing.
-[[nodiscard]] http::Request encode(const Binding& binding, const core::ProbeUndivided& ask);
+[[nodiscard]] http::Request encode(const Binding& binding, const core::ProbeSingle& ask);
 /// Changes nothing.
 [[nodiscard]] http::Request encode(const Binding& binding, const core::ProbeChange& ask);
 /// `at`: for people, in the value of the leader key.
@@ -73,7 +73,7 @@ using QueueNumbers = std::map<std::string, std::uint32_t, std::less<>>;
 // The error of a refusal for a missing right names the rules to grant.
 [[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::ReadCount& ask,
                                          const http::Response& response);
-[[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::ProbeUndivided& ask,
+[[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::ProbeSingle& ask,
                                          const http::Response& response);
 [[nodiscard]] core::DivisionReply decode(const Binding& binding, const core::ProbeChange& ask,
                                          const http::Response& response);

@@ -62,6 +62,11 @@ struct Write {
           std::move(under)};
 }
 
+/// Removes the optional part of a write that matters least. False: there is none. Of a finish: the
+/// record in its history entry, then the result, then the entry. Of a dead letter: the output, then
+/// most of the error. Of a rewritten task: most of the error.
+[[nodiscard]] bool lighten(Op& op);
+
 /// The task as a dead letter, with its stamp.
 [[nodiscard]] inline BuryOp dead_letter(const Task& task, std::string reason, std::string error,
                                         WallTime at) {

@@ -29,9 +29,7 @@
 #include "core/commits/write_batcher.h"
 
 namespace lictor::core {
-namespace {
 
-// Removes the optional parts of a write. False: there are none.
 bool lighten(Op& op) {
   constexpr std::size_t kShortError = 200;
   const auto shorten = [](std::string& error) {
@@ -52,14 +50,15 @@ bool lighten(Op& op) {
     return true;
   }
   auto less = std::make_shared<DoneRecord>(*finish->done);
-  less->record = nullptr;
-  less->result_left_out = less->result_left_out || !less->result.empty();
-  less->result.clear();
+  if (less->record) {
+    less->record = nullptr;
+  } else {
+    less->result.clear();
+    less->result_left_out = true;
+  }
   finish->done = std::move(less);
   return true;
 }
-
-}  // namespace
 
 // The fate of a write whose operation failed; std::nullopt if it is sent again in its present form.
 std::optional<WriteBatcher::Fate> WriteBatcher::fate_of(const Committed::Failure& failure,

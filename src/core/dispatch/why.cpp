@@ -53,6 +53,8 @@ void Dispatcher::why(Instant now, const TaskEntry& entry, const Mode& mode,
                                 .since = clock_.at(entry.attempt->started_at),
                                 .attempt = entry.attempt->id});
     case S::kEnding:
+      // Its key may have been written again.
+      if (entry.attempt->stop == StopReason::kWithdrawn) return reasons.push_back({Kind::kReading});
       why_refused(entry, reasons);
       reasons.push_back({Kind::kSettling});
       return why_trouble(now, reasons);

@@ -106,7 +106,7 @@ void Division::ask(Pending what, DivisionAct request, DivisionActs& out) {
 void Division::ask_next(Instant now, DivisionActs& out) {
   ask_at_ = now + kRetryPause;
   const bool serves = phase_ != Phase::kUnknown;
-  if (wanted_ > 1 || divided_) return ask(Pending::kFleet, ReadFleet{!serves}, out);
+  if (wanted_ > 1 || has_count_) return ask(Pending::kFleet, ReadFleet{!serves}, out);
   if (serves) ask_at_ = now + kStrangerInterval;
   ask(Pending::kCount, ReadCount{}, out);
 }
@@ -119,7 +119,7 @@ void Division::on(Instant now, const DivisionReply& reply, DivisionActs& out) {
     // write the key may be missing: then nobody could have divided the queue either.
     case Pending::kCount:
       if (reply.answer == Answer::kYes) {
-        divided_ = true;
+        has_count_ = true;
         ask_at_ = now;
         return;
       }
@@ -134,7 +134,7 @@ void Division::on(Instant now, const DivisionReply& reply, DivisionActs& out) {
       }
       return note_once(Note::kRequestFailed, "reading the number of partitions: " + reply.error,
                        out);
-    case Pending::kUndivided:
+    case Pending::kSingle:
       if (reply.answer == Answer::kYes || reply.answer == Answer::kRefused) {
         return serve({1, 0, reply.answer == Answer::kYes}, out);
       }
@@ -222,7 +222,7 @@ void Division::on(Instant now, const FleetRead& fleet, DivisionActs& out) {
   const bool serves = phase_ != Phase::kUnknown;
   // With one partition no right to read the locks of others is needed.
   if (fleet.refused && !serves && wanted_ == 1) {
-    return ask(Pending::kUndivided, ProbeUndivided{}, out);
+    return ask(Pending::kSingle, ProbeSingle{}, out);
   }
   if (!fleet.error.empty()) return note_once(Note::kFleetUnreadable, fleet.error, out);
   notes_.erase(About::kMembers);
@@ -251,8 +251,8 @@ void Division::on_unserved(Instant now, const FleetRead& fleet, DivisionActs& ou
     serve({count, fleet.count_index, false}, out);
     return send_members(fleet, out);
   }
-  divided_ = false;
-  if (wanted_ == 1 || !may_change_) return ask(Pending::kUndivided, ProbeUndivided{}, out);
+  has_count_ = false;
+  if (wanted_ == 1 || !may_change_) return ask(Pending::kSingle, ProbeSingle{}, out);
   if (std::string reason = why_not_create(now, fleet); !reason.empty()) {
     return note_once(Note::kWaits, std::move(reason), out);
   }
@@ -353,7 +353,7 @@ void Division::serve(ServeQueue with, DivisionActs& out) {
   std::erase_if(notes_, [](const auto& each) { return each.first != About::kRight; });
   phase_ = Phase::kServing;
   seen_locks_.clear();
-  divided_ = with.index != 0;
+  has_count_ = with.index != 0;
   count_ = with.count;
   count_index_ = with.index;
   out.emplace_back(with);

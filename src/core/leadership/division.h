@@ -66,9 +66,9 @@ struct ReadFleet {
 };
 /// Asks whether there is a number. kYes, kNo; kRefused: the token may not read it.
 struct ReadCount {};
-/// Asks whether there is no number, by the consistent read that AcquireLock with if_undivided
+/// Asks whether there is no number, by the consistent read that AcquireLock with if_single
 /// makes. kYes; kRefused: the token may not ask.
-struct ProbeUndivided {};
+struct ProbeSingle {};
 /// Asks whether the token may change the number to `to`. kYes, kRefused.
 struct ProbeChange {
   std::uint32_t to = 0;
@@ -98,11 +98,11 @@ struct DivisionReply {
 };
 
 // Acts, which the owner carries out.
-/// Serve the queue with so many partitions. `only_undivided`: see QueueOptions.
+/// Serve the queue with so many partitions. `only_single`: see QueueOptions.
 struct ServeQueue {
   std::uint32_t count = 1;
   std::uint64_t index = 0;
-  bool only_undivided = false;
+  bool only_single = false;
 };
 /// Request the stop of the queue's service.
 struct EndService {
@@ -135,7 +135,7 @@ struct DivisionNote {
 };
 
 using DivisionAct =
-    std::variant<ReadFleet, ReadCount, ProbeUndivided, ProbeChange, CreateCount, DeleteLocks,
+    std::variant<ReadFleet, ReadCount, ProbeSingle, ProbeChange, CreateCount, DeleteLocks,
                  ChangeCount, ServeQueue, EndService, DropService, MembersSeen, DivisionNote>;
 using DivisionActs = std::vector<DivisionAct>;
 
@@ -191,7 +191,7 @@ class Division {
 
  private:
   enum class Phase { kUnknown, kServing, kFinishing, kWriting, kEnding };
-  enum class Pending { kNothing, kFleet, kCount, kUndivided, kRight, kCreate, kDelete, kChange };
+  enum class Pending { kNothing, kFleet, kCount, kSingle, kRight, kCreate, kDelete, kChange };
   using Answer = DivisionReply::Answer;
   using Note = DivisionNote::Kind;
 
@@ -222,7 +222,7 @@ class Division {
   bool stopping_ = false;
   std::uint32_t count_ = 1;  // the last one that was served
   std::uint64_t count_index_ = 0;
-  bool divided_ = false;  // Consul has a number
+  bool has_count_ = false;  // Consul has a number
   CountChange change_;
   std::vector<BalancerMember> sent_members_;
 

@@ -75,7 +75,7 @@ void Lock::request_lock(Instant now, Effects& out) {
   lock_ = requests_.next();
   lock_sent_ = now;
   out.emplace_back(AcquireLock{lock_, session_, lock_held_at_, lock_free_at_, partition_,
-                               options_.partitions_index, options_.only_undivided});
+                               options_.partitions_index, options_.only_single});
 }
 
 // A client that overwrites the leader key leaves us the lock but hides who leads. Restore the value

@@ -276,7 +276,7 @@ void Transitions::on_not_started(Instant now, TaskEntry& entry, std::string erro
 
 void Transitions::finish(Instant now, TaskEntry& entry, const JobExited& exit, Effects& out) {
   const Task& task = *entry.task;
-  FinishOp op{task.key, task.modify_index, exit.writes, nullptr};
+  Op op = FinishOp{task.key, task.modify_index, exit.writes, nullptr};
   if (!exit.writes.empty() && !commits_.fits(op)) {
     const Cost most{options_.max_operations, options_.max_transaction_bytes};
     return fail(now, entry, writes_do_not_fit(exit.writes.size(), most), exit.output_tail, {}, out);
@@ -284,6 +284,7 @@ void Transitions::finish(Instant now, TaskEntry& entry, const JobExited& exit, E
   // The job was carried out, whatever it handed over: another attempt would do it twice.
   std::string fault = exit.result_fault;
   if (options_.history) {
+    auto& kept = std::get<FinishOp>(op).done;
     DoneRecord done;
     done.record = task.record;
     done.result = exit.result;
@@ -292,21 +293,12 @@ void Transitions::finish(Instant now, TaskEntry& entry, const JobExited& exit, E
     done.lost = task.stamp.lost;
     done.started = clock_.at(entry.attempt->started_at);
     done.at = clock_.at(now);
-    // If not everything fits, the record goes first, then the result, then the entry itself.
-    const auto fits = [&] {
-      op.done = std::make_shared<const DoneRecord>(done);
-      return commits_.fits(op);
-    };
-    if (!fits()) {
-      done.record = nullptr;
-      if (!fits()) {
-        done.result.clear();
-        done.result_left_out = true;
+    kept = std::make_shared<const DoneRecord>(std::move(done));
+    while (!commits_.fits(op) && lighten(op)) {
+      if (!kept) {
+        fault = "its writes leave no room for a history entry in that transaction";
+      } else if (kept->result_left_out && fault.empty()) {
         fault = "result and record do not fit into the transaction that finishes the task";
-        if (!fits()) {
-          op.done = nullptr;
-          fault = "its writes leave no room for a history entry in that transaction";
-        }
       }
     }
   }

@@ -130,7 +130,7 @@ void Cluster::carry_out(Daemon& daemon, const DivisionActs& acts) {
     std::visit(Overloaded{[&](const ServeQueue& each) {
                             daemon.options.partitions = each.count;
                             daemon.options.partitions_index = each.index;
-                            daemon.options.only_undivided = each.only_undivided;
+                            daemon.options.only_single = each.only_single;
                             serve_queue(daemon, daemon.options);
                           },
                           [&](const EndService& each) {

@@ -153,7 +153,7 @@ TEST_CASE("one partition is served when no lock of several is held, or it may no
     }
     c.division.on(c.now, read, acts);
     CHECK(ends_with<DivisionNote>(acts) == may_read);
-    CHECK(ends_with<ProbeUndivided>(acts) == !may_read);
+    CHECK(ends_with<ProbeSingle>(acts) == !may_read);
   }
 }
 
@@ -211,7 +211,7 @@ struct Changing : Host {
       if (!other.member.id.empty()) read.members.push_back(other);
       division.on(now, read, acts);
     }
-    if (std::holds_alternative<ProbeUndivided>(act)) {
+    if (std::holds_alternative<ProbeSingle>(act)) {
       division.on(now, DivisionReply{Answer::kYes, {}}, acts);
     }
     if (const auto* create = std::get_if<CreateCount>(&act)) {

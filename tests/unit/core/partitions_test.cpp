@@ -199,7 +199,7 @@ TEST_CASE("with another number of partitions no lock is asked for again and agai
   QueueOptions options = in_four("a");
   options.partitions = 1;
   options.partitions_index = 0;
-  options.only_undivided = true;
+  options.only_single = true;
   Daemon& a = hosts.cluster.add(options);
   hosts.cluster.run_for(10s);
   CHECK(a.queue->count_changed());

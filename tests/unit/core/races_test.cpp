@@ -186,6 +186,7 @@ TEST_CASE("a task deleted while it runs is read again when others of its time ar
     return fetch != nullptr && fetch->keys.front() == "tasks/3";
   });
   a.cluster.put_and_run("3", 200ms, with_key);  // when the job has ended, it is still being read
+  CHECK(a.daemon.queue->why(a.cluster.now, "tasks/1").front().kind == Reason::Kind::kReading);
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1", "tasks/2", "tasks/3"});
 }

@@ -101,7 +101,7 @@ TEST_CASE("each read is by a quorum") {
     CHECK(request.target == "/v1/txn?consistent");
     CHECK(request.only_reads);
   }
-  CHECK(encode(kFleet, core::ProbeUndivided{}).target == "/v1/txn?consistent");
+  CHECK(encode(kFleet, core::ProbeSingle{}).target == "/v1/txn?consistent");
   CHECK(encode(kFleet, core::ReadCount{}).target == "/v1/kv/l/q/partitions?consistent");
 }
 
@@ -184,7 +184,7 @@ TEST_CASE("a number that may not be written: the error has the rules to grant") 
 
 TEST_CASE("a missing number is proved, or the token may not ask") {
   const auto read = [](const http::Response& response) {
-    return decode(kFleet, core::ProbeUndivided{}, response).answer;
+    return decode(kFleet, core::ProbeSingle{}, response).answer;
   };
   const json denied{{"OpIndex", 0}, {"What", "Permission denied"}};
   const json exists{{"OpIndex", 0}, {"What", "key exists"}};

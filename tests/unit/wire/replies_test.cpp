@@ -599,11 +599,11 @@ TEST_CASE("a lock that is refused for the number of partitions is not the lock o
   };
   AcquireLock lock{RequestId{5}, "s"};
   CHECK(answer(lock, R"(key \"l/q/leader\" exists)", 0) == Answer::kChanged);
-  lock.if_undivided = true;
+  lock.if_single = true;
   CHECK(answer(lock, R"(key \"l/q/partitions\" exists)", 0) == Answer::kCountChanged);
   CHECK(answer(lock, R"(key \"l/q/leader\" exists)", 1) == Answer::kChanged);
   CHECK(answer(lock, "Permission denied", 0) == Answer::kRefused);
-  lock.if_undivided = false;
+  lock.if_single = false;
   lock.count_index = 9;
   CHECK(answer(lock, R"(failed index check for key \"l/q/partitions\", current)", 0) ==
         Answer::kCountChanged);
