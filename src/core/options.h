@@ -89,7 +89,7 @@ struct QueueOptions {
 
   std::uint32_t partitions = 1;        // of the queue
   std::uint64_t partitions_index = 0;  // the ModifyIndex of the key with that number; 0: none
-  bool only_single = false;         // no lock is acquired while there is such a key
+  bool only_single = false;            // no lock is acquired while there is such a key
 
   std::uint32_t concurrency = 1;
   std::uint32_t prefetch = 0;   // claims held ahead of a free slot
