@@ -30,6 +30,7 @@
 
 #include "admin/routes.h"
 #include "admin/shared_listing.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "base/try.h"
@@ -56,15 +57,22 @@ struct TaskListing : ListingStamp {
   std::vector<std::string> hidden;  // prefixes below which the token may not read everything
 };
 
+// Producers may write any character of a string escaped.
+bool has_text(const std::string& record, const std::string& text) {
+  if (lowered(record).find(text) != std::string::npos) return true;
+  if (record.find('\\') == std::string::npos) return false;
+  const auto parsed = parse_json(record);
+  const auto replace = ordered_json::error_handler_t::replace;
+  return parsed && lowered(parsed->dump(-1, ' ', false, replace)).find(text) != std::string::npos;
+}
+
 // `done`: reads the history instead of waiting, running and dead tasks. `text`: in the record.
 Result<TaskListing> read_tasks(const client::Queue& queue, bool done, const std::string& text) {
   TaskFilter filter;
   if (done) filter.state = TaskState::kDone;
   LICTOR_TRY(auto listed, client::list_tasks(queue, filter));
   if (!text.empty()) {
-    std::erase_if(listed.tasks, [&](const TaskInfo& task) {
-      return lowered(task.record).find(text) == std::string::npos;
-    });
+    std::erase_if(listed.tasks, [&](const TaskInfo& task) { return !has_text(task.record, text); });
   }
   for (TaskInfo& task : listed.tasks) {
     std::string{}.swap(task.record);

@@ -59,7 +59,7 @@ std::vector<std::string> dead_text(const TaskInfo& task, WallTime now) {
   if (!cause.empty()) text += ": " + cause;
   const bool expired = task.reason == "expired";
   const std::string retry =
-      task.reason == "unreadable"
+      !client::retried_record(task.record, now, true)
           ? "its producer has to write it again"
           : fmt::format("\"lictor retry{} {}\" runs it again{}", expired ? " --drop-expiry" : "",
                         shell_argument(task.id), expired ? ", without its expireAt" : "");

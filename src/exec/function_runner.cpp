@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -23,22 +24,43 @@ constexpr std::size_t kMaxErrorBytes = 4'000;
 // The runner whose job has ended on this thread and is calling on_exit().
 thread_local const FunctionRunner* t_ends_job = nullptr;
 
-// The task whose job runs on this thread.
+// The task whose job runs on this thread, and the number of jobs in this process.
 thread_local const std::string* t_task = nullptr;
+std::atomic<int> running_jobs = 0;
+
+// As long as it lives, a job runs on this thread.
+struct RunningJob {
+  explicit RunningJob(const std::string& task) {
+    t_task = &task;
+    ++running_jobs;
+  }
+  ~RunningJob() {
+    --running_jobs;
+    t_task = nullptr;
+  }
+  RunningJob(const RunningJob&) = delete;
+  RunningJob& operator=(const RunningJob&) = delete;
+};
 
 // exit() runs it on the thread that has called it. The other threads still run and use what exit()
 // would destroy next, so the process ends here, and not with the status 0 of a daemon that was
 // stopped.
 void on_process_exit() {
-  if (t_task == nullptr) return;
-  std::fprintf(stderr, "the job of task %s called exit(), which ends its whole process\n",
-               printable(*t_task).c_str());
+  // A thread that a job has made may call it, too. The main thread ends the process in order.
+  const bool is_main = getpid() == gettid();
+  if (t_task == nullptr && (running_jobs == 0 || is_main)) return;
+  const std::string who =
+      t_task ? "the job of task " + printable(*t_task) : "a thread of a C++ job";
+  std::fprintf(stderr, "%s called exit(), which ends its whole process\n", who.c_str());
   _exit(EXIT_FAILURE);
 }
 
 void watch_process_exit() {
   static std::once_flag once;
-  std::call_once(once, [] { std::atexit(on_process_exit); });
+  std::call_once(once, [] {
+    std::atexit(on_process_exit);
+    std::at_quick_exit(on_process_exit);
+  });
 }
 
 Exit not_started(AttemptId attempt) {
@@ -118,9 +140,9 @@ void FunctionRunner::run(AttemptId id, Job& job) {
   }
   if (job.stop.stop_requested()) return finish(id, job, not_started(id));
   const std::string task = job.attempt.key_id;
-  t_task = &task;
   Exit exit{};
   try {
+    const RunningJob running{task};
     exit = function_(std::move(job.attempt),
                      {job.stop.get_token(), job.deadline, [&](std::string text) {
                         const std::lock_guard lock{mutex_};
@@ -131,7 +153,6 @@ void FunctionRunner::run(AttemptId id, Job& job) {
   } catch (...) {
     exit = ended(id, Ending::kRetry, "threw an exception that is not a std::exception");
   }
-  t_task = nullptr;
   if (exit.error.size() > kMaxErrorBytes) exit.error = excerpt(exit.error, kMaxErrorBytes);
   const bool failed = exit.ending == Ending::kRetry || exit.ending == Ending::kPermanent;
   if (failed && exit.error.empty()) exit.error = "it gave no reason";

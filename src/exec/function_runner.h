@@ -21,7 +21,7 @@ struct JobTools {
 };
 
 /// A job inside the daemon. The Exit's `attempt` may stay empty. An exception counts as kRetry. If
-/// it calls exit(), its process says so on stderr, and ends with status 1.
+/// it calls exit(), its process says so on stderr and ends with status 1. _exit() goes unnoticed.
 using JobFunction = std::function<Exit(Attempt attempt, const JobTools& tools)>;
 
 /// Runs a function for each attempt, on threads of its own (base/thread_pool.h).

@@ -89,11 +89,12 @@ void TokenSource::State::watch(const std::string& file, Duration check_every) {
     lock.unlock();
     const auto read_token = read(file);
     lock.lock();
+    const bool is_back = read_token && unusable >= kUnusableReadings;
     unusable = read_token ? 0 : std::min(unusable, kUnusableReadings) + 1;
     const bool is_new = read_token && std::exchange(token, *read_token) != token;
-    if (!on_change || (!is_new && unusable != kUnusableReadings)) continue;
+    if (!on_change || (!is_new && !is_back && unusable != kUnusableReadings)) continue;
     lock.unlock();
-    on_change(file, is_new ? std::string{} : read_token.error().message);
+    on_change(file, read_token ? std::string{} : read_token.error().message);
     lock.lock();
   }
 }

@@ -30,7 +30,8 @@ namespace lictor::net {
 class TokenSource {
  public:
   using Read = std::function<Result<std::string>(const std::string& path)>;
-  /// `trouble`: why the file has been unusable for several readings; empty: it has another token.
+  /// `trouble`: why the file has been unusable for several readings; empty: it has another token,
+  /// or is usable again.
   using OnChange = std::function<void(const std::string& file, const std::string& trouble)>;
 
   explicit TokenSource(Read read = read_token_file);

@@ -57,7 +57,7 @@ TEST_CASE("chosen tasks are cancelled, chosen dead letters retried or purged, an
 
 TEST_CASE("records are searched for a text, in any state") {
   Scene scene;
-  scene.task("one", R"({"taskType":"Mail","taskPara":{"to":"Ada@example.org"}})");
+  scene.task("one", R"({"taskType":"Mail","taskPara":{"to":"Ad\u0061@example.org"}})");
   scene.task("two", R"({"taskType":"Mail","taskPara":{"to":"bob@example.org"}})");
   scene.consul.put("lictor/q/dead/three",
                    R"({"record":{"taskType":"Mail","taskPara":"ada@example.org"},"error":"no"})");

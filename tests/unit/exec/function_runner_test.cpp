@@ -12,6 +12,7 @@
 #include <future>
 #include <latch>
 #include <stdexcept>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/read_file.h"
@@ -172,6 +173,9 @@ TEST_CASE("an exception is a failure to be tried again") {
 }
 
 TEST_CASE("a job that calls exit() ends its process, which says so and does not look stopped") {
+  bool on_thread = false;
+  SUBCASE("on its own thread") {}
+  SUBCASE("on a thread of its own making") { on_thread = true; }
   std::array<int, 2> pipe{};
   REQUIRE(pipe2(pipe.data(), O_CLOEXEC) == 0);
   const UniqueFd reader{pipe[0]};
@@ -179,13 +183,17 @@ TEST_CASE("a job that calls exit() ends its process, which says so and does not 
   const pid_t child = fork();
   if (child == 0) {
     dup2(writer.get(), STDERR_FILENO);
-    Scene scene{[](const Attempt&, const JobTools&) -> Exit { std::exit(EXIT_SUCCESS); }};
+    Scene scene{[&](const Attempt&, const JobTools&) -> Exit {
+      if (on_thread) std::thread{[] { std::exit(EXIT_SUCCESS); }}.join();
+      std::exit(EXIT_SUCCESS);
+    }};
     (void)scene.runner.start(attempt(1), Instant::max(), [](const Exit&) {});
     while (true) pause();
   }
   writer.reset();
   const std::string said = read_up_to(reader.get(), 1'000).value();
-  CHECK(said.find("the job of task 7 called exit()") != std::string::npos);
+  CHECK(contains(
+      said, on_thread ? "a thread of a C++ job called exit()" : "the job of task 7 called exit()"));
   int status = 0;
   CHECK(waitpid(child, &status, 0) == child);
   CHECK(WEXITSTATUS(status) == EXIT_FAILURE);

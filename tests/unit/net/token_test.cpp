@@ -56,9 +56,9 @@ TEST_CASE("a token file that vanishes or is emptied leaves the last token in for
   const TemporaryFolder folder;
   const std::string file = folder.write("token", "first");
   TokenSource source;
-  std::atomic<int> troubles = 0;
+  std::atomic<int> troubles = 0, news = 0;
   REQUIRE(source.open("", file, 1ms, [&](const std::string&, const std::string& trouble) {
-    if (!trouble.empty()) ++troubles;
+    ++(trouble.empty() ? news : troubles);
   }));
   folder.write("token", "");
   CHECK(reaches(troubles, 1));
@@ -70,6 +70,8 @@ TEST_CASE("a token file that vanishes or is emptied leaves the last token in for
   REQUIRE(std::remove(file.c_str()) == 0);
   CHECK(reaches(troubles, 2));
   CHECK(source.current() == "second");
+  folder.write("token", "second");
+  CHECK(reaches(news, 2));  // it is usable again
 }
 
 TEST_CASE("a file system that does not answer holds up neither requests nor the end") {
