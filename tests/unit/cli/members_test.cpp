@@ -228,6 +228,8 @@ TEST_CASE("why of a dead letter names commands that exist and can succeed") {
   const Printed unreadable = printed(consul, "why bad");
   CHECK_FALSE(contains(unreadable.out, "lictor retry"));
   CHECK(contains(unreadable.out, "its producer has to write it again; \"lictor dead purge bad\""));
+  consul.put("lictor/q/dead/foreign", "no record of lictor");
+  CHECK_FALSE(contains(printed(consul, "why foreign").out, "lictor retry"));
 }
 
 TEST_CASE("stats and events fail as Consul does if it cannot be read") {
