@@ -4,8 +4,6 @@
 // reads the same file on a host that may have none of them, so it skips these checks.
 
 #include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/assert.h"
+
 namespace lictor::core {
 
 TaskTable::TaskTable(const QueueOptions& options, std::uint64_t seed)
