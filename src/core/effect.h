@@ -5,8 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -218,52 +216,8 @@ struct ScheduleOp {
 
 using Op = std::variant<RestampOp, FinishOp, BuryOp, MarkOp, PruneOp, ScheduleOp>;
 
-/// The operations of a transaction, in order. Shared with whoever waits for the reply, so
-/// immutable.
-class Ops {
- public:
-  Ops() = default;
-  Ops(std::initializer_list<Op> ops) {
-    for (const Op& op : ops) push_back(op);
-  }
-
-  void push_back(Op op) { push_back(std::make_shared<const Op>(std::move(op))); }
-  void push_back(std::shared_ptr<const Op> op) { ops_.push_back(std::move(op)); }
-  void reserve(std::size_t size) { ops_.reserve(size); }
-
-  [[nodiscard]] std::size_t size() const { return ops_.size(); }
-  [[nodiscard]] bool empty() const { return ops_.empty(); }
-  [[nodiscard]] const Op& operator[](std::size_t i) const { return *ops_[i]; }
-  [[nodiscard]] const Op& front() const { return *ops_.front(); }
-
-  class Iterator {
-   public:
-    using value_type = Op;
-    using difference_type = std::ptrdiff_t;
-    using reference = const Op&;
-    using pointer = const Op*;
-    using iterator_category = std::forward_iterator_tag;
-
-    Iterator() = default;
-    explicit Iterator(const std::shared_ptr<const Op>* at) : at_(at) {}
-    reference operator*() const { return **at_; }
-    pointer operator->() const { return at_->get(); }
-    Iterator& operator++() {
-      ++at_;
-      return *this;
-    }
-    Iterator operator++(int) { return Iterator{at_++}; }
-    friend bool operator==(const Iterator&, const Iterator&) = default;
-
-   private:
-    const std::shared_ptr<const Op>* at_ = nullptr;
-  };
-  [[nodiscard]] Iterator begin() const { return Iterator{ops_.data()}; }
-  [[nodiscard]] Iterator end() const { return Iterator{ops_.data() + ops_.size()}; }
-
- private:
-  std::vector<std::shared_ptr<const Op>> ops_;
-};
+/// The operations of a transaction, in order.
+using Ops = std::vector<Op>;
 
 /// One transaction. Its fence: the session holds the lock of each partition that it writes for, and
 /// the queue still has this number of partitions.

@@ -251,7 +251,7 @@ void Queue::settle(Instant now, const WriteBatcher::Settled& settled, Effects& o
   const bool applied = settled.verdict == WriteBatcher::Verdict::kApplied;
   if (settled.write.purpose == Purpose::kPrune) return;
   if (settled.write.purpose == Purpose::kTick) return scheduler_.on_settled(now, settled, out);
-  if (const auto* mark = std::get_if<MarkOp>(settled.write.op.get())) {
+  if (const auto* mark = std::get_if<MarkOp>(&settled.write.op)) {
     if (applied && mark->what == MarkOp::What::kControl) {
       marking_control_ = false;
       control_.on_marked(now);
@@ -259,11 +259,11 @@ void Queue::settle(Instant now, const WriteBatcher::Settled& settled, Effects& o
     if (applied && mark->what == MarkOp::What::kSchedulesFolder) scheduler_.read_again(now, out);
     return;
   }
-  if (const auto* finish = std::get_if<FinishOp>(settled.write.op.get());
+  if (const auto* finish = std::get_if<FinishOp>(&settled.write.op);
       applied && finish != nullptr && finish->done) {
     history_.add(now, finish->key, settled.modify_index, finish->done->at);
   }
-  if (applied && !std::holds_alternative<RestampOp>(*settled.write.op)) source_.deleted(now, 1);
+  if (applied && !std::holds_alternative<RestampOp>(settled.write.op)) source_.deleted(now, 1);
   dispatcher_.on_settled(now, settled, out);
   transitions_.on_settled(now, settled, out);
 }

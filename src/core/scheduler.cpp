@@ -331,7 +331,7 @@ void Scheduler::make_due(Instant now, WriteBatcher& commits, Effects& out) {
 // quorum read shows how. After kRefused the next reading decides, so that a missing right causes no
 // loop.
 void Scheduler::on_settled(Instant now, const WriteBatcher::Settled& settled, Effects& out) {
-  const ScheduleOp& op = std::get<ScheduleOp>(*settled.write.op);
+  const ScheduleOp& op = std::get<ScheduleOp>(settled.write.op);
   const auto it = entries_.find(op.name);
   if (it == entries_.end() || !std::exchange(it->second.writing, false)) return;
   Entry& entry = it->second;

@@ -19,10 +19,10 @@ enum class Purpose { kClaim, kRetry, kRequeue, kFinish, kBury, kMark, kPrune, kT
 struct Write {
   Write() = default;
   Write(Purpose why, Op what, SharedOptional<Claim> under)
-      : purpose(why), op(std::make_shared<const Op>(std::move(what))), claim(std::move(under)) {}
+      : purpose(why), op(std::move(what)), claim(std::move(under)) {}
 
   Purpose purpose = Purpose::kMark;
-  std::shared_ptr<const Op> op;
+  Op op;
   SharedOptional<Claim> claim;   // the claim that the task carries by then
   std::uint32_t partition = 0;   // the partition whose fence it needs
   bool dropped = false;          // the partition was lost while this write was on its way

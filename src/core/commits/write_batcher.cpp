@@ -22,15 +22,13 @@ const Claim* claim_of(const StoredRecord& stored) {
 
 // Another client wrote beside our claim: continue from the version that is there now.
 void expect(Write& write, const Task& stored) {
-  Op op = *write.op;
   std::visit(Overloaded{[](MarkOp&) {}, [](PruneOp&) {}, [](ScheduleOp&) {},
                         [&](FinishOp& finish) { finish.index = stored.modify_index; },
                         [&](auto& of_record) {
                           of_record.index = stored.modify_index;
                           of_record.record = stored.record;
                         }},
-             op);
-  write.op = std::make_shared<const Op>(std::move(op));
+             write.op);
   write.rewritten = std::make_shared<const Task>(stored);
 }
 
@@ -66,7 +64,7 @@ std::string WriteBatcher::too_large(const std::string& key, std::size_t bytes) c
 }
 
 void WriteBatcher::add(Instant now, Write write) {
-  const Cost cost = options_.costs->cost(*write.op);
+  const Cost cost = options_.costs->cost(write.op);
   wait(now, {std::move(write), cost}, false);
 }
 
@@ -115,7 +113,7 @@ std::vector<Write> WriteBatcher::pack(Cost& cost) {
                             fences.bytes + with.bytes > most_bytes_)) {
       break;
     }
-    const std::vector<std::uint64_t> its = options_.costs->written_keys(*next.write.op);
+    const std::vector<std::uint64_t> its = options_.costs->written_keys(next.write.op);
     const auto stands_there = [&](std::uint64_t key) {
       return std::ranges::find(keys, key) != keys.end();
     };
@@ -138,7 +136,7 @@ void WriteBatcher::send(Instant now, const std::string& session, Effects& out) {
   }
   while (!single_writes_.empty() && in_flight_.size() < options_.transactions_in_flight) {
     Cost cost;
-    for (const Write& write : single_writes_.front()) cost += options_.costs->cost(*write.op);
+    for (const Write& write : single_writes_.front()) cost += options_.costs->cost(write.op);
     transmit(now, session, std::move(single_writes_.front()), cost, out);
     single_writes_.pop_front();
   }
@@ -200,7 +198,7 @@ WriteBatcher::Result WriteBatcher::on(Instant now, const Committed& reply, Effec
           requeue(now, {std::move(write)});
           continue;
         }
-        const std::string key = key_of(*write.op);
+        const std::string key = key_of(write.op);
         write.may_have_landed = true;
         doubtful_.insert_or_assign(key, std::move(write));
       }
@@ -218,7 +216,7 @@ bool WriteBatcher::had_too_many(const Committed& reply, const Batch& batch) cons
 
 void WriteBatcher::requeue(Instant now, std::vector<Write> writes) {
   for (auto it = writes.rbegin(); it != writes.rend(); ++it) {
-    const Cost cost = options_.costs->cost(*it->op);
+    const Cost cost = options_.costs->cost(it->op);
     wait(now, {std::move(*it), cost}, true);
   }
 }
@@ -294,9 +292,9 @@ void WriteBatcher::resolve_doubt(Instant now, Write write, const StoredRecord* s
     result.settled.push_back({std::move(write), Verdict::kApplied, index, kept()});
     return;
   }
-  const bool unchanged = index == expected_index(*write.op);
+  const bool unchanged = index == expected_index(write.op);
   // Another client wrote so much beside our claim that the task's end no longer fits.
-  const bool too_long = !unchanged && !std::holds_alternative<FinishOp>(*write.op) &&
+  const bool too_long = !unchanged && !std::holds_alternative<FinishOp>(write.op) &&
                         std::visit([&](const auto& r) { return !too_large(r).empty(); }, *stored);
   if (unchanged || (!claim && ours && !too_long)) {
     // Not applied, or not yet; if it lands after all, its repetition is refused and found applied.
@@ -367,7 +365,7 @@ void WriteBatcher::for_each(Visit visit) const {
 
 std::optional<std::pair<std::string, Instant>> WriteBatcher::refusal(const std::string& key) const {
   const auto found = std::find_if(refused_.begin(), refused_.end(),
-                                  [&](const Write& each) { return key_of(*each.op) == key; });
+                                  [&](const Write& each) { return key_of(each.op) == key; });
   if (found == refused_.end()) return std::nullopt;
   return std::pair{found->refusal, refused_until_};
 }

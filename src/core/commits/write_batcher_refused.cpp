@@ -70,16 +70,12 @@ std::optional<WriteBatcher::Fate> WriteBatcher::fate_of(const Committed::Failure
     return needed ? Fate::kPostponed : Fate::kDoubtful;
   }
   if (failure.part == Committed::Part::kDeadLetter) {
-    BuryOp renamed = std::get<BuryOp>(*write.op);
-    ++renamed.taken;
-    write.op = std::make_shared<const Op>(std::move(renamed));
+    ++std::get<BuryOp>(write.op).taken;
     return std::nullopt;
   }
   if (failure.part != Committed::Part::kNewTask) return Fate::kDoubtful;
   // The task exists; who made it does not matter.
-  ScheduleOp note = std::get<ScheduleOp>(*write.op);
-  note.makes_task = false;
-  write.op = std::make_shared<const Op>(std::move(note));
+  std::get<ScheduleOp>(write.op).makes_task = false;
   return std::nullopt;
 }
 
@@ -107,7 +103,7 @@ void WriteBatcher::sort_failures(const Committed& reply, Batch& batch, Instant n
       errors[failure.op] = is_taken ? std::string{} : failure.text;
       if (fate != Fate::kPostponed) continue;
       refused_until_ = now + kRefusedPause;
-      key = key_of(*write.op);
+      key = key_of(write.op);
     } else if (failure.why != OpFailure::kStale) {
       retry_after_ = now + (denied ? kRefusedPause : kRetryPause);
     } else {
@@ -146,7 +142,7 @@ std::vector<Write> WriteBatcher::take_out(Batch& batch,
     } else if (is_minor(write.purpose)) {
       result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
     } else {
-      const std::string key = key_of(*write.op);
+      const std::string key = key_of(write.op);
       doubtful_.insert_or_assign(key, std::move(write));
     }
   }
@@ -182,23 +178,21 @@ void WriteBatcher::settle_refused(Instant now, const Committed::Failure& failure
                                   Effects& out, Result& result) {
   // Something other than Consul may refuse everything this way: pause, so as not to loop.
   if (failure.why == OpFailure::kMalformed) retry_after_ = now + kRetryPause;
-  const auto* finish = std::get_if<FinishOp>(write.op.get());
+  const auto* finish = std::get_if<FinishOp>(&write.op);
   const bool refuses = write.purpose == Purpose::kClaim || write.purpose == Purpose::kTick;
   if (is_minor(write.purpose) && !refuses) {
     result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
   } else if (refuses || (finish != nullptr && !finish->writes.empty() && !finish->done)) {
     result.settled.push_back({std::move(write), Verdict::kRefused, 0, nullptr, failure.text});
-  } else if (Op less = *write.op; lighten(less)) {
-    const auto* lighter = std::get_if<FinishOp>(&less);
-    if (lighter != nullptr && !lighter->done) {
-      out.emplace_back(Fact{Fact::Kind::kResultLeftOut, lighter->key,
+  } else if (lighten(write.op)) {
+    if (finish != nullptr && !finish->done) {
+      out.emplace_back(Fact{Fact::Kind::kResultLeftOut, finish->key,
                             "no room for a history entry: " + failure.text});
     }
-    write.op = std::make_shared<const Op>(std::move(less));
     single_writes_.push_front({});
     single_writes_.front().push_back(std::move(write));
   } else {
-    out.emplace_back(Fact{Fact::Kind::kStoreTrouble, key_of(*write.op), failure.text});
+    out.emplace_back(Fact{Fact::Kind::kStoreTrouble, key_of(write.op), failure.text});
     write.refusal = failure.text;
     refused_.push_back(std::move(write));
     refused_until_ = now + kRefusedPause;

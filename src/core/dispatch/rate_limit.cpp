@@ -108,7 +108,7 @@ void RateLimit::on(Instant now, const RateRead& reply, Effects& out) {
 }
 
 void RateLimit::on_settled(Instant now, const WriteBatcher::Settled& settled, Effects& out) {
-  const auto* op = std::get_if<RestampOp>(settled.write.op.get());
+  const auto* op = std::get_if<RestampOp>(&settled.write.op);
   if (op == nullptr || !op->rate || !claim_) return;
   const Claim claim = *std::exchange(claim_, std::nullopt);
   known_ = false;

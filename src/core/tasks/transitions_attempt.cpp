@@ -111,7 +111,7 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
 }
 
 void Transitions::on_settled(Instant now, const WriteBatcher::Settled& settled, Effects& out) {
-  TaskEntry* entry = table_.find(key_of(*settled.write.op));
+  TaskEntry* entry = table_.find(key_of(settled.write.op));
   if (entry == nullptr) return;
   switch (entry->state) {
     case S::kClaiming:
@@ -151,7 +151,7 @@ void Transitions::on_claim_settled(Instant now, TaskEntry& entry,
   }
   const Task& before = settled.stored ? std::get<Task>(*settled.stored) : *entry.task;
   auto claimed = std::make_shared<Task>(before);
-  claimed->stamp = std::get<RestampOp>(*settled.write.op).stamp;
+  claimed->stamp = std::get<RestampOp>(settled.write.op).stamp;
   claimed->modify_index = settled.modify_index;
   claimed->ready_at = entry.task->ready_at;
   claimed->first_seen = entry.task->first_seen;
@@ -317,7 +317,7 @@ void Transitions::emit_end(const TaskEntry& entry, const Write& write, Effects& 
     const Attempt& attempt = *entry.attempt;
     emit(Fact::Kind::kDone, entry, entry.task->type, out, attempt.ended_at - attempt.started_at);
   } else if (write.purpose == Purpose::kBury) {
-    const auto& op = std::get<BuryOp>(*write.op);
+    const auto& op = std::get<BuryOp>(write.op);
     emit(Fact::Kind::kDead, entry, op.reason + ": " + op.error, out);
   }
 }
@@ -434,7 +434,7 @@ void Transitions::on_end_settled(Instant now, TaskEntry& entry,
   } else {
     emit_end(entry, settled.write, out);
     // Another client may have written beside our claim: then that version was deleted.
-    table_.bury(entry, expected_index(*settled.write.op), now);
+    table_.bury(entry, expected_index(settled.write.op), now);
   }
   if (newer) source_->fetch(entry.key);
 }
@@ -443,7 +443,7 @@ void Transitions::on_rewrite_applied(Instant now, TaskEntry& entry,
                                      const WriteBatcher::Settled& settled, Effects& out) {
   const std::shared_ptr<const Task>& rewritten = settled.write.rewritten;
   auto task = std::make_shared<Task>(rewritten ? *rewritten : *entry.task);
-  task->stamp = std::get<RestampOp>(*settled.write.op).stamp;
+  task->stamp = std::get<RestampOp>(settled.write.op).stamp;
   task->modify_index = settled.modify_index;
   if (rewritten) return place(now, entry, StoredRecord{std::move(*task)}, out);
   task->ready_at = ready_at(now, *task);
@@ -452,7 +452,7 @@ void Transitions::on_rewrite_applied(Instant now, TaskEntry& entry,
 
 void Transitions::on_burial_settled(Instant now, TaskEntry& entry,
                                     const WriteBatcher::Settled& settled, Effects& out) {
-  const auto& op = std::get<BuryOp>(*settled.write.op);
+  const auto& op = std::get<BuryOp>(settled.write.op);
   if (settled.verdict != Verdict::kApplied) return on_void(now, entry, settled, out);
   emit_end(entry, settled.write, out);
   const bool newer = entry.newer_index() > op.index;

@@ -516,7 +516,7 @@ TEST_CASE("a write that is refused alone goes on with less in it, or is given up
   CHECK(result.settled[0].verdict == Verdict::kRefused);
 
   Write letter = bury("c");
-  BuryOp with_tail = std::get<BuryOp>(*letter.op);
+  BuryOp with_tail = std::get<BuryOp>(letter.op);
   with_tail.output_tail = "the end";
   with_tail.error = std::string(1'000, 'e');
   f.commits.add(kNow, {Purpose::kBury, with_tail, claim_on("c")});
