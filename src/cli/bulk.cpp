@@ -82,8 +82,11 @@ Option add_selection(Arguments& to, Selection& selection, const char* ids_what,
   const Option ids = to.arguments("ID", selection.ids, ids_what);
   Option all = to.flag("--all", selection.all, all_what).excludes(ids);
   to.then([&selection]() -> Result<void> {
-    if (!selection.ids.empty() || selection.all) return {};
-    return fail(ErrorCode::kInvalid, "ID or --all is required");
+    if (selection.ids.empty() && !selection.all) {
+      return fail(ErrorCode::kInvalid, "ID or --all is required");
+    }
+    if (std::ranges::find(selection.ids, "") == selection.ids.end()) return {};
+    return fail(ErrorCode::kInvalid, "ID: expected a task's id, got nothing");
   });
   return all;
 }

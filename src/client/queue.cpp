@@ -253,9 +253,11 @@ Error not_there(const Queue& queue, const std::string& id) {
   const std::string what = no_task(queue, id) + " waits or runs";
   const auto letters = dead_letters_of(queue, id);
   if (letters && !letters->of_task.empty()) {
+    const TaskInfo& letter = letters->of_task.back();
+    const std::string& why = letter.reason.empty() ? letter.error : letter.reason;
     return {ErrorCode::kNotFound,
             fmt::format("{}: it is dead ({}); \"lictor dead purge {}\" deletes it", what,
-                        printable(letters->of_task.back().reason), shell_argument(id))};
+                        printable(why), shell_argument(id))};
   }
   const auto done = queue.store.get(queue.done_key(id));
   if (done && *done) {

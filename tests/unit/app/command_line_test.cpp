@@ -71,6 +71,7 @@ TEST_CASE("flags that exclude each other are refused, and missing ones are named
                             {{"submit", "T", "--id"}, "--id: expected a value"},
                             {{"submit"}, "TYPE is required"},
                             {{"cancel"}, "ID or --all is required"},
+                            {{"retry", ""}, "expected a task's id, got nothing"},
                             {{"cancel", "a", "--all"}, "excludes"},
                             {{"retry", "a", "--type", "T"}, "requires --all"},
                             {{"dead"}, "lictor dead"},
