@@ -75,6 +75,7 @@ struct NoopConfig {
 /// {"cpp": "name"}: registered by the program that embeds lictor. with_registered() checks that.
 struct CppConfig {
   std::string name;
+  std::string where{};  ///< in the configuration, as errors begin with it
 };
 
 /// {"http": {"url": "http://127.0.0.1:9000/notify"}}, or the URL alone
@@ -84,6 +85,7 @@ using HttpConfig = exec::HttpCall;
 struct PluginConfig {
   std::string file;
   std::string executor;  ///< empty: the one named like the type, else the only one
+  std::string where;     ///< as of CppConfig
 };
 
 /// {"worker": ["/opt/jobs/invoice.py"], "processes": 4}: `program` as of "exec"

@@ -402,6 +402,7 @@ Result<void> read_executor(const ConfigNode& place, Mode mode, std::uint32_t of_
     target = std::move(parts.worker);
     return {};
   }
+  parts.cpp.where = parts.plugin.where = place.member(kind).where();
   target = kind == "exec"     ? ExecutorConfig{std::move(parts.exec)}
            : kind == "http"   ? ExecutorConfig{std::move(parts.http)}
            : kind == "plugin" ? ExecutorConfig{std::move(parts.plugin)}

@@ -53,6 +53,8 @@ class ConfigNode {
   [[nodiscard]] ConfigNode member(std::string_view name) const;
   [[nodiscard]] ConfigNode item(std::size_t index) const;
 
+  /// "file:line: path: "
+  [[nodiscard]] std::string where() const { return refuse({}).value().message; }
   /// An error at the line of this value: "file:line: path: message".
   [[nodiscard]] tl::unexpected<Error> refuse(const std::string& message) const;
   /// An error for something that this host lacks now: kFailed, since a later start may find it.

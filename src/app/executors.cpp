@@ -79,10 +79,6 @@ Result<std::unique_ptr<exec::Runner>> make(const RunnerParts&, const std::string
   return std::make_unique<exec::NoopRunner>(config.sleep);
 }
 
-std::string place_of(const QueueConfig& queue, const std::string& type) {
-  return "queue \"" + queue.options.queue + "\": executor \"" + type + "\": ";
-}
-
 Result<std::unique_ptr<exec::Runner>> make(const RunnerParts& parts, const std::string& type,
                                            const HttpConfig& config) {
   return exec::HttpRunner::create(parts.host.board(), config, lease_of(parts, type));
@@ -97,16 +93,15 @@ std::unique_ptr<exec::Runner> make_function(const RunnerParts& parts, const std:
       parts.host.board(), parts.queue.options.concurrency, lease_of(parts, type));
 }
 
-Result<std::shared_ptr<Executor>> load(const QueueConfig& queue, const std::string& type,
-                                       const PluginConfig& config) {
+Result<std::shared_ptr<Executor>> load(const std::string& type, const PluginConfig& config) {
   auto executor = exec::plugin_executor(config.file, config.executor, type);
   if (executor) return executor;
-  return fail(executor.error().code, place_of(queue, type) + executor.error().message);
+  return fail(executor.error().code, config.where + executor.error().message);
 }
 
 Result<std::unique_ptr<exec::Runner>> make(const RunnerParts& parts, const std::string& type,
                                            const PluginConfig& config) {
-  LICTOR_TRY(auto executor, load(parts.queue, type, config));
+  LICTOR_TRY(auto executor, load(type, config));
   return make_function(parts, type, std::move(executor));
 }
 
@@ -127,10 +122,10 @@ Result<Config> with_registered(Config config, const Registry& registry) {
     std::vector<std::string_view> names;
     for (const auto& [name, registered] : registry) names.push_back(name);
     const std::string near = nearest(cpp.name, names);
-    return fail(ErrorCode::kInvalid, place_of(queue, type) + "no C++ executor \"" + cpp.name +
-                                         "\" is registered in this program" +
-                                         (near.empty() ? "; Worker::add() registers one"
-                                                       : "; did you mean \"" + near + "\"?"));
+    return fail(
+        ErrorCode::kInvalid,
+        cpp.where + "no C++ executor \"" + cpp.name + "\" is registered in this program" +
+            (near.empty() ? "; Worker::add() registers one" : "; did you mean \"" + near + "\"?"));
   }
   for (QueueConfig& queue : config.queues) {
     for (const auto& [name, executor] : registry) {
@@ -152,7 +147,7 @@ void prepare_scratch(const Config& config) {
 
 Result<void> load_plugins(const Config& config) {
   for (const auto& [queue, type, plugin] : executors_of<PluginConfig>(config.queues)) {
-    LICTOR_TRY([[maybe_unused]] const auto found, load(queue, type, plugin));
+    LICTOR_TRY([[maybe_unused]] const auto found, load(type, plugin));
   }
   return {};
 }

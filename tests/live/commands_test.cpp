@@ -72,7 +72,7 @@ TEST_CASE("a C++ executor that this program lacks is refused by run, --dry-run a
     std::vector<std::string> arguments{"--config", file};
     arguments.insert(arguments.end(), command.begin(), command.end());
     ends(lictor(world, arguments), 2,
-         {R"(executor "X": no C++ executor "x" is registered in this program)"});
+         {file + ":1: queues[0].executors.X.cpp: no C++ executor \"x\" is registered"});
   }
 }
 

@@ -62,7 +62,7 @@ TEST_CASE("an earlier daemon's files are removed; only jobs of other users open 
 TEST_CASE("a fault of a plug-in is reported before the daemon is restarted") {
   const Error error = refusal_of(
       load_plugins(parsed(R"({"queues": [{"executors": {"A": {"plugin": "/bin/true"}}}]})")));
-  CHECK(contains(error.message, R"(executor "A": plug-in "/bin/true": cannot be loaded)"));
+  CHECK(contains(error.message, R"(A.plugin: plug-in "/bin/true": cannot be loaded)"));
 }
 
 TEST_CASE("a worker is started once, and its fault is reported") {
