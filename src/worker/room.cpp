@@ -124,16 +124,15 @@ void Room::release(const Process::Identity& identity) {
 }
 
 // These run on the host's thread, which must not run a pool's code: they note what happened, and
-// the room's thread does the rest.
+// the room's thread does the rest. They wake it within the lock: once it has seen the last end, the
+// room may be destroyed.
 exec::Launch Room::launch_of(const Process::Identity& identity) {
   const auto note = [this](std::vector<std::uint64_t>& list, std::uint64_t number, auto change) {
-    {
-      const std::lock_guard lock{mutex_};
-      Pool* pool = owner_of(number);
-      if (pool == nullptr) return;
-      change(*pool->find(number));
-      list.push_back(number);
-    }
+    const std::lock_guard lock{mutex_};
+    Pool* pool = owner_of(number);
+    if (pool == nullptr) return;
+    change(*pool->find(number));
+    list.push_back(number);
     wake();
   };
   exec::Launch launch;
