@@ -159,7 +159,6 @@ class ProcessHost {
   const Hooks hooks_;
   const pid_t warden_pid_;
   const std::string run_id_;
-  Cgroups cgroups_;
   const UniqueFd epoll_;
   std::function<void(LeaseSlot)> follow_;
 
