@@ -120,10 +120,7 @@ Result<void> ProcessHost::start(Launch launch) {
   }
   job->on_end = std::move(launch.on_end);
   job->on_pid = std::move(launch.on_pid);
-  if (!launch.log_path.empty()) {
-    job->log = LogWriter::make_log(std::move(launch.log_path), launch.log_cap);
-    job->log->on_lost = std::move(launch.on_output_lost);
-  }
+  job->log = std::move(launch.log);
   packet.bytes = encode(Order{std::move(launch.spawn)});
 
   // No output can come before the warden gets the other end of the pipe.
@@ -283,8 +280,8 @@ void ProcessHost::end(AttemptId id, std::variant<Exited, SpawnFailed, WardenDied
   for (std::size_t i = 0; i < kReadsAfterEnd && job->output && read_once(*job); ++i) {
   }
   unwatch(epoll_.get(), job->output);
-  const LogOutcome outcome = job->log ? logs_.finish(job->log) : LogOutcome{};
-  job->on_end(ProcessEnd{how, job->tail.tail(), outcome});
+  if (job->log) logs_.finish(job->log);
+  job->on_end(ProcessEnd{how, job->tail.tail()});
 }
 
 void ProcessHost::lose_warden() {
