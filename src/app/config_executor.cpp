@@ -300,13 +300,11 @@ Result<void> check_http(const ConfigNode& place, const HttpConfig& target) {
 }
 
 Reader http(HttpConfig& target, Mode mode) {
-  Settings settings{
-      {"url", url(target.target)},
-      {"headers", headers(target)},
-      {"token_file", path_on_host(target.token_file, mode, reading_fault)},
-      {"ca_file", path_on_host(target.ca_file, mode, reading_fault)},
-      {"keep_alive", duration(target.keep_alive, 0s, kLongestKeepAlive)},
-      {"max_connections", derived(whole(target.max_connections, 1, kMostConcurrency))}};
+  Settings settings{{"url", url(target.target)},
+                    {"headers", headers(target)},
+                    {"token_file", path_on_host(target.token_file, mode, reading_fault)},
+                    {"ca_file", path_on_host(target.ca_file, mode, reading_fault)},
+                    {"keep_alive", duration(target.keep_alive, 0s, kLongestKeepAlive)}};
   return text_or(url(target.target),
                  object(std::move(settings),
                         R"(a URL, or an object such as {"url": "http://127.0.0.1:9000/notify"})",

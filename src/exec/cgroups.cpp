@@ -182,10 +182,6 @@ void Cgroups::kill(Group& group) const {
   kill_below(group.folder.get());
 }
 
-void Cgroups::kill_all() const {
-  if (available()) kill_below(top_.get());
-}
-
 void Cgroups::remove() {
   free_.clear();
   if (!name_.empty()) remove_tree(own_.get(), name_.c_str());

@@ -54,9 +54,8 @@ class Cgroups {
   /// The group of `pid`; std::nullopt if the process is in no attempt's group.
   [[nodiscard]] std::optional<Number> group_of(pid_t pid) const;
 
-  /// SIGKILL to every process in the group, or in all of them.
+  /// SIGKILL to every process in the group.
   void kill(Group& group) const;
-  void kill_all() const;
 
   /// Removes all empty groups.
   void remove();

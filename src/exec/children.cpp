@@ -70,16 +70,18 @@ std::vector<pid_t> scan_children() {
 }
 
 // A killed process leaves the list once it is a zombie: a zombie's environment is empty.
-LeftJobs kill_left_jobs(pid_t daemon, const std::string& run_id, Duration patience) {
+LeftJobs kill_left_jobs(pid_t daemon, const std::string& run_id, Duration patience,
+                        const std::function<bool(pid_t)>& is_job) {
   LeftJobs left;
   const Instant until = boot_now() + patience;
   while (true) {
     const std::vector<pid_t> in_group = Cgroups::kill_group_of(daemon, run_id);
-    const std::vector<pid_t> marked =
-        all_processes_if([&](pid_t pid) { return marked_attempt(pid, run_id).has_value(); });
-    for (const pid_t pid : marked) kill_with_group(pid);
+    const std::vector<pid_t> others = all_processes_if([&](pid_t pid) {
+      return marked_attempt(pid, run_id).has_value() || (is_job && is_job(pid));
+    });
+    for (const pid_t pid : others) kill_with_group(pid);
     left.alive = {in_group.begin(), in_group.end()};
-    left.alive.insert(marked.begin(), marked.end());
+    left.alive.insert(others.begin(), others.end());
     left.killed.insert(left.alive.begin(), left.alive.end());
     if (left.alive.empty() || boot_now() >= until) break;
     poll(nullptr, 0, 10);

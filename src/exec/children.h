@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -40,9 +41,10 @@ struct LeftJobs {
   std::set<pid_t> killed;
   std::set<pid_t> alive;  ///< could not be killed in time
 };
-/// Kills the processes that outlived a daemon and its warden, found by cgroup and by mark. Blocks
-/// for `patience` at most.
-[[nodiscard]] LeftJobs kill_left_jobs(pid_t daemon, const std::string& run_id, Duration patience);
+/// Kills the processes that outlived a warden, found by cgroup, by mark and by `is_job`, if given.
+/// Blocks for `patience` at most.
+[[nodiscard]] LeftJobs kill_left_jobs(pid_t daemon, const std::string& run_id, Duration patience,
+                                      const std::function<bool(pid_t)>& is_job = {});
 
 /// Kills `pid` and its process group, unless that group is ours.
 void kill_with_group(pid_t pid);

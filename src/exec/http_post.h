@@ -34,7 +34,6 @@ struct HttpCall {
   std::chrono::seconds trusted_for = kTrustedFor;  ///< tests use less
   /// For how long an idle connection is used again; 0: each request has its own.
   Duration keep_alive{};
-  std::uint32_t max_connections = 0;  ///< at a time; 0: as many as there are attempts
 };
 
 class HttpPost;

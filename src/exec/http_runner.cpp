@@ -82,23 +82,16 @@ bool HttpRunner::take_orders() {
     stops.swap(stops_);
     closing = closing_;
   }
-  for (Post& post : arrivals) {
-    waiting_.push_back(post->id());
-    posts_.emplace(post->id(), std::move(post));
-  }
+  for (Post& post : arrivals) send(std::move(post));
   for (const AttemptId attempt : stops) abort(attempt);
   while (closing && !posts_.empty()) abort(posts_.begin()->first);
-  while (!waiting_.empty() && (call_.max_connections == 0 || sent_ < call_.max_connections)) {
-    send(waiting_.front());
-    waiting_.pop_front();
-  }
   return !closing;
 }
 
-void HttpRunner::send(AttemptId attempt) {
-  const auto found = posts_.find(attempt);
-  if (found == posts_.end()) return;  // It was stopped.
-  HttpPost& post = *found->second;
+// libcurl sends nothing before curl_multi_perform(), so a stop that came with the start is in time.
+void HttpRunner::send(Post arrival) {
+  const AttemptId attempt = arrival->id();
+  HttpPost& post = *posts_.emplace(attempt, std::move(arrival)).first->second;
   auto ready = post.prepare(call_, owners_);
   const CURLMcode added = ready ? curl_multi_add_handle(multi_.get(), post.easy()) : CURLM_OK;
   if (!ready || added != CURLM_OK) {
@@ -106,7 +99,6 @@ void HttpRunner::send(AttemptId attempt) {
     return finish(attempt, ended(attempt, Ending::kNotStarted, error));
   }
   post.sent = true;
-  ++sent_;
 }
 
 void HttpRunner::abort(AttemptId attempt) {
@@ -123,7 +115,6 @@ void HttpRunner::collect() {
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &self);
     auto& post = *static_cast<HttpPost*>(self);
     finish(post.id(), post.conclude(code));
-    if (!waiting_.empty()) curl_multi_wakeup(multi_.get());
   }
 }
 
@@ -131,7 +122,6 @@ void HttpRunner::finish(AttemptId attempt, Exit exit) {
   const Post post = std::move(posts_.extract(attempt).mapped());
   if (post->sent) {
     LICTOR_ASSERT(curl_multi_remove_handle(multi_.get(), post->easy()) == CURLM_OK);
-    --sent_;
   }
   board_.release(slot_of(first_slot_, post->attempt()));
   post->on_exit()(std::move(exit));

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,9 +18,9 @@ namespace lictor::exec {
 /// connection, or one that is kept (HttpCall::keep_alive). The environment has no effect: no proxy,
 /// no .netrc, none of Consul's variables.
 ///
-///   start() --> arrivals_ ----+
-///                             +--the runner's thread--> waiting_ --> sent --> on_exit
-///   stop()  --> stops_  ------+   (waiting_: while max_connections requests are under way)
+///   start() --> arrivals_ --+
+///                           +--the runner's thread--> libcurl --> on_exit
+///   stop()  --> stops_ -----+
 ///
 /// 2xx is done, with a JSON body as the result; 408, 425, 429, 5xx and a failure before the whole
 /// head of the reply are retried; every other status is permanent. A failure before the request is
@@ -51,7 +50,7 @@ class HttpRunner : public Runner {
 
   void work();
   [[nodiscard]] bool take_orders();
-  void send(AttemptId attempt);
+  void send(Post arrival);
   void abort(AttemptId attempt);
   void collect();
   void finish(AttemptId attempt, Exit exit);
@@ -67,10 +66,7 @@ class HttpRunner : public Runner {
   std::vector<AttemptId> stops_;
   bool closing_ = false;
 
-  // Only the thread uses these:
-  std::map<AttemptId, Post> posts_;
-  std::deque<AttemptId> waiting_;  // for a connection; stopped attempts stay until popped
-  std::size_t sent_ = 0;
+  std::map<AttemptId, Post> posts_;  // only the thread uses it
   std::thread thread_;
 };
 

@@ -118,8 +118,14 @@ void LogWriter::State::warn(std::string problem) {
   on_warning(std::move(problem));
 }
 
-std::shared_ptr<LogWriter::Log> LogWriter::make_log(std::string path, std::size_t cap) {
-  return std::make_shared<Log>(Log{OutputLog{path, cap}, {}, path});
+LogWriter::Log::Log(const std::string& its_path, std::size_t cap,
+                    std::shared_ptr<ActiveLogs> active)
+    : path(its_path), active_logs(std::move(active)), file(its_path, cap) {
+  if (active_logs) active_logs->add(path);
+}
+
+void LogWriter::Log::close(const LogOutcome& outcome) {
+  if (!std::exchange(closed, true) && active_logs) active_logs->remove(path, outcome);
 }
 
 LogWriter::LogWriter(std::function<void(std::string)> on_warning)
@@ -143,15 +149,21 @@ void LogWriter::write(const std::shared_ptr<Log>& log, std::string_view bytes) {
   const auto append = [log, state = state_.get(), text = std::string{bytes}] {
     std::string problem = log->file.write(text);
     if (problem.empty()) return;
-    if (log->on_lost) log->on_lost(log->file.outcome().error);
+    if (log->active_logs) log->active_logs->lose(log->path, log->file.outcome().error);
     state->warn(std::move(problem));
   };
   if (state_->post(bytes.size(), append)) return;
   const std::string error = lose(*log);
-  if (log->on_lost) log->on_lost(error);
+  if (log->active_logs) log->active_logs->lose(log->path, error);
 }
 
 LogOutcome LogWriter::finish(const std::shared_ptr<Log>& log) {
+  LogOutcome outcome = close_file(log);
+  log->close(outcome);
+  return outcome;
+}
+
+LogOutcome LogWriter::close_file(const std::shared_ptr<Log>& log) {
   if (!log->used) return {};
   const bool done = run([log, state = state_.get()] { state->warn(log->file.finish()); });
   if (!done) return {0, lose(*log)};

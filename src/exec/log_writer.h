@@ -37,16 +37,21 @@ class LogWriter {
   static constexpr Duration kPatience = std::chrono::seconds{1};
   static constexpr std::size_t kMostBytes = 8U << 20U;
 
-  /// The log of one attempt.
+  /// The log of one attempt. It is among the `active` logs, if these are given, up to finish().
   struct Log {
-    OutputLog file;  ///< touched by the writer's thread only, up to finish()
-    /// The rest of the log cannot be written. May be empty; runs on any thread.
-    std::function<void(const std::string& error)> on_lost;
-    std::string path;
+    Log(const std::string& its_path, std::size_t cap, std::shared_ptr<ActiveLogs> active = {});
+    ~Log() { close({}); }
+    Log(const Log&) = delete;
+    Log& operator=(const Log&) = delete;
+    void close(const LogOutcome& outcome);
+
+    const std::string path;
+    const std::shared_ptr<ActiveLogs> active_logs;
+    OutputLog file;     ///< touched by the writer's thread only, up to finish()
     bool used = false;  ///< something was written
     bool lost = false;  ///< later output is dropped
+    bool closed = false;
   };
-  [[nodiscard]] static std::shared_ptr<Log> make_log(std::string path, std::size_t cap);
 
   /// `on_warning` gets the losses as text, at most every ten seconds, from any thread.
   explicit LogWriter(std::function<void(std::string)> on_warning);
@@ -58,7 +63,7 @@ class LogWriter {
   /// Copies `bytes`. Once the log is lost, drops them.
   void write(const std::shared_ptr<Log>& log, std::string_view bytes);
   /// Closes the log after everything written to it. Returns at once for a log without output.
-  [[nodiscard]] LogOutcome finish(const std::shared_ptr<Log>& log);
+  LogOutcome finish(const std::shared_ptr<Log>& log);
 
   /// Runs `work` on the writer's thread, after all earlier orders. False: `work` is not done yet,
   /// or there is no room for it and it is dropped.
@@ -67,6 +72,7 @@ class LogWriter {
  private:
   struct State;
 
+  [[nodiscard]] LogOutcome close_file(const std::shared_ptr<Log>& log);
   /// The disk takes no more of the log. Warns, and returns the error for its outcome.
   [[nodiscard]] std::string lose(Log& log);
 

@@ -220,7 +220,7 @@ std::string OutputLog::give_up(const char* what) {
 void ActiveLogs::remove(const std::string& path, const LogOutcome& outcome) {
   if (!outcome.error.empty()) lose(path, outcome.error);
   const std::lock_guard lock{mutex_};
-  paths_.erase(path);
+  if (const auto found = paths_.find(path); found != paths_.end()) paths_.erase(found);
   if (outcome.bytes == 0) return;
   if (outcome.error.empty()) newest_error_.clear();
   ended_bytes_ += std::max(outcome.bytes, kLeastSpace);

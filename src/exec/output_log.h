@@ -122,8 +122,8 @@ class ActiveLogs {
 
   mutable std::mutex mutex_;
   std::condition_variable_any grown_;
-  std::uint64_t ended_bytes_ = 0;  // of ended attempts
-  std::set<std::string, std::less<>> paths_;
+  std::uint64_t ended_bytes_ = 0;                  // of ended attempts
+  std::multiset<std::string, std::less<>> paths_;  // a worker's attempt may have two for a moment
   std::deque<std::pair<std::string, std::string>> errors_;  // path and error, the newest last
   std::string newest_error_;
 };

@@ -33,9 +33,9 @@ constexpr std::size_t kReadsAfterEnd = 32;
 // Longer than LogWriter may block a caller: beyond this the thread hangs.
 constexpr Duration kLongStep = LogWriter::kPatience * 2;
 
-// The time for killed processes to become zombies. The daemon exits soon after.
-constexpr int kOrphanRounds = 200;
-constexpr int kOrphanRoundMs = 10;
+// How long to wait for the end of the warden, and then for the ends of the orphans. The daemon exits
+// soon after.
+constexpr Duration kOrphanPatience = std::chrono::seconds{2};
 
 // Wait up to 5 s, a millisecond at a time, for the warden's zombie after its channel closed.
 constexpr int kWardenRounds = 5'000;
@@ -58,7 +58,6 @@ ProcessHost::ProcessHost(Warden warden, LeaseBoard& board, Hooks hooks, UniqueFd
       hooks_(std::move(hooks)),
       warden_pid_(warden.pid),
       run_id_(std::move(warden.run_id)),
-      cgroups_(std::move(warden.cgroups)),
       epoll_(std::move(epoll)),
       channel_(std::move(warden.channel)),
       buffer_(std::make_unique_for_overwrite<char[]>(kReadBytes)),
@@ -121,10 +120,7 @@ Result<void> ProcessHost::start(Launch launch) {
   }
   job->on_end = std::move(launch.on_end);
   job->on_pid = std::move(launch.on_pid);
-  if (!launch.log_path.empty()) {
-    job->log = LogWriter::make_log(std::move(launch.log_path), launch.log_cap);
-    job->log->on_lost = std::move(launch.on_output_lost);
-  }
+  job->log = std::move(launch.log);
   packet.bytes = encode(Order{std::move(launch.spawn)});
 
   // No output can come before the warden gets the other end of the pipe.
@@ -284,8 +280,8 @@ void ProcessHost::end(AttemptId id, std::variant<Exited, SpawnFailed, WardenDied
   for (std::size_t i = 0; i < kReadsAfterEnd && job->output && read_once(*job); ++i) {
   }
   unwatch(epoll_.get(), job->output);
-  const LogOutcome outcome = job->log ? logs_.finish(job->log) : LogOutcome{};
-  job->on_end(ProcessEnd{how, job->tail.tail(), outcome});
+  if (job->log) logs_.finish(job->log);
+  job->on_end(ProcessEnd{how, job->tail.tail()});
 }
 
 void ProcessHost::lose_warden() {
@@ -311,30 +307,16 @@ void ProcessHost::lose_warden() {
 // children, since we are a subreaper; cgroup, process group, session or mark identifies them.
 void ProcessHost::kill_orphans(const std::vector<pid_t>& programs) {
   // The channel may close a moment before the warden is dead, and only then are they our children.
+  const Instant until = boot_now() + kOrphanPatience;
   siginfo_t ended{};
-  for (int round = 0; round < kOrphanRounds && ended.si_pid == 0; ++round) {
-    if (round != 0) poll(nullptr, 0, kOrphanRoundMs);
-    if (waitid(P_PID, static_cast<id_t>(warden_pid_), &ended, WEXITED | WNOHANG | WNOWAIT) != 0) {
-      break;
-    }
+  while (waitid(P_PID, static_cast<id_t>(warden_pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         ended.si_pid == 0 && boot_now() < until) {
+    poll(nullptr, 0, 10);
   }
-  cgroups_.kill_all();
   const auto is_leader = [&](pid_t pid) { return std::ranges::count(programs, pid) != 0; };
-  for (int round = 0; round < kOrphanRounds; ++round) {
-    bool left = false;
-    for (const pid_t pid : scan_children()) {
-      if (pid == warden_pid_) continue;
-      if (!cgroups_.group_of(pid) && !is_leader(getpgid(pid)) && !is_leader(getsid(pid)) &&
-          !marked_attempt(pid, run_id_)) {
-        continue;
-      }
-      kill_with_group(pid);
-      (void)reap(pid);
-      left = true;  // Its children became ours, perhaps after the scan.
-    }
-    if (!left) return cgroups_.remove();
-    poll(nullptr, 0, kOrphanRoundMs);
-  }
+  (void)kill_left_jobs(getpid(), run_id_, kOrphanPatience, [&](pid_t pid) {
+    return (is_leader(getpgid(pid)) || is_leader(getsid(pid))) && !reap(pid);
+  });
 }
 
 }  // namespace lictor::exec

@@ -44,11 +44,11 @@ namespace lictor::exec {
 /// The warden is dead, and its programs were killed.
 struct WardenDied {};
 
-/// How a program's attempt ended. None of its processes is left, and all its output was read.
+/// How a program's attempt ended. None of its processes is left, and all its output was read and is
+/// in its log.
 struct ProcessEnd {
   std::variant<Exited, SpawnFailed, WardenDied> how;
   std::string output_tail;
-  LogOutcome log{};
 };
 
 /// A worker's ends of its pipes; the other ends belong to its owner.
@@ -64,11 +64,9 @@ struct Launch {
   Spawn spawn;
   std::optional<WorkerStreams> streams{};    ///< for a worker; otherwise start() makes them
   std::shared_ptr<const std::string> input;  ///< standard input; null: empty
-  std::string log_path;                      ///< the output log; "": none
-  std::size_t log_cap = 0;
-  std::function<void(ProcessEnd)> on_end;  ///< runs once, on the host's thread
-  std::function<void(pid_t)> on_pid;       ///< if the program starts, on that thread; may be empty
-  std::function<void(const std::string& error)> on_output_lost;  ///< any thread; may be empty
+  std::shared_ptr<LogWriter::Log> log;       ///< null: none
+  std::function<void(ProcessEnd)> on_end;    ///< runs once, on the host's thread
+  std::function<void(pid_t)> on_pid;  ///< if the program starts, on that thread; may be empty
 };
 
 /// The daemon's side of the warden. One for a daemon, shared by its ProcessRunners. Thread-safe.
@@ -159,7 +157,6 @@ class ProcessHost {
   const Hooks hooks_;
   const pid_t warden_pid_;
   const std::string run_id_;
-  Cgroups cgroups_;
   const UniqueFd epoll_;
   std::function<void(LeaseSlot)> follow_;
 

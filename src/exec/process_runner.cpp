@@ -250,10 +250,11 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
   launch.spawn.program.environment =
       job_environment(settings_->base, options.environment, attempt, to_wall_time(deadline));
   launch.input = attempt.record;
-  launch.log_cap = options.log_cap;
   if (!options.log_directory.empty()) {
-    launch.log_path = output_log_path(options.log_directory, attempt.queue, attempt.key_id,
-                                      attempt.number, attempt.fencing_token);
+    launch.log = std::make_shared<LogWriter::Log>(
+        output_log_path(options.log_directory, attempt.queue, attempt.key_id, attempt.number,
+                        attempt.fencing_token),
+        options.log_cap, options.active_logs);
   }
 
   Handover handover;
@@ -276,23 +277,14 @@ Result<void> ProcessRunner::start(Attempt attempt, Instant deadline, ExitCallbac
   }
 
   launch.on_pid = std::move(attempt.on_pid);
-  const std::shared_ptr<ActiveLogs>& logs = options.active_logs;
-  const std::string log_path = launch.log_path;
-  launch.on_end = [id = attempt.id, settings = settings_, handover = std::move(handover), log_path,
+  launch.on_end = [id = attempt.id, settings = settings_, handover = std::move(handover),
                    on_exit = std::move(on_exit), &host = host_](ProcessEnd end) {
-    settings->options.active_logs->remove(log_path, end.log);
     Exit exit = to_exit(id, settings->program, std::move(end), settings->options.user);
     take_handover(handover, exit);
     remove_handover(handover, host);
     on_exit(std::move(exit));
   };
-  launch.on_output_lost = [logs, log_path](const std::string& error) {
-    logs->lose(log_path, error);
-  };
-  logs->add(log_path);
-  auto started = host_.start(std::move(launch));
-  if (!started) logs->remove(log_path);
-  return started;
+  return host_.start(std::move(launch));
 }
 
 }  // namespace lictor::exec

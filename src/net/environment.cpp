@@ -34,15 +34,13 @@ Result<bool> read_bool(const GetEnv& get_env, const char* name, bool default_val
 }  // namespace
 
 Result<Options> options_from_environment(Options base, const GetEnv& get_env) {
-  // Consul's own default has no scheme, so CONSUL_HTTP_SSL alone makes it https.
-  const bool is_default = base.addresses == Options{}.addresses;
-  if (is_default) base.addresses = {"127.0.0.1:8500"};
-
   if (auto address = read(get_env, "CONSUL_HTTP_ADDR")) base.addresses = {*std::move(address)};
 
   LICTOR_TRY(const auto ssl, read_bool(get_env, "CONSUL_HTTP_SSL", false));
   for (std::string& address : base.addresses) {
-    if (has_no_scheme(address)) address.insert(0, ssl ? "https://" : "http://");
+    if (has_no_scheme(address)) address.insert(0, "http://");
+    // As for the consul command, "http://" does not revoke CONSUL_HTTP_SSL.
+    if (ssl && address.starts_with("http:")) address.replace(0, 4, "https");
   }
   LICTOR_TRY(base.tls_verify, read_bool(get_env, "CONSUL_HTTP_SSL_VERIFY", base.tls_verify));
 

@@ -15,8 +15,8 @@ using GetEnv = std::function<const char*(const char* name)>;
 /// CONSUL_HTTP_TOKEN, CONSUL_HTTP_TOKEN_FILE, CONSUL_HTTP_AUTH, CONSUL_HTTP_SSL,
 /// CONSUL_HTTP_SSL_VERIFY, CONSUL_CACERT, CONSUL_CAPATH, CONSUL_CLIENT_CERT, CONSUL_CLIENT_KEY,
 /// CONSUL_TLS_SERVER_NAME, CONSUL_NAMESPACE, CONSUL_PARTITION. An empty variable counts as not set.
-/// CONSUL_HTTP_SSL turns an address without a scheme, and the default one, to https. Errors:
-/// kInvalid, naming the variable: a value that is no boolean.
+/// CONSUL_HTTP_SSL turns every address but unix:// to https. Errors: kInvalid, naming the variable:
+/// a value that is no boolean.
 [[nodiscard]] Result<Options> options_from_environment(Options base, const GetEnv& get_env);
 
 }  // namespace lictor::net

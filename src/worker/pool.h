@@ -149,7 +149,7 @@ class Pool {
   void conclude(Job job, exec::Exit exit, Outbox& out);
   void refuse(Job job, const std::string& why, Outbox& out);
 
-  [[nodiscard]] std::shared_ptr<exec::LogWriter::Log> open_log(std::string path) const;
+  [[nodiscard]] std::shared_ptr<exec::LogWriter::Log> open_log(const std::string& path) const;
   void finish_log(std::shared_ptr<exec::LogWriter::Log> log, Outbox& out);
 
   Room& room_;

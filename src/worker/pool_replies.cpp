@@ -263,22 +263,15 @@ void Pool::refuse(Job job, const std::string& why, Outbox& out) {
 // ---- Logs ----
 
 // Null: there are to be no logs.
-std::shared_ptr<exec::LogWriter::Log> Pool::open_log(std::string path) const {
+std::shared_ptr<exec::LogWriter::Log> Pool::open_log(const std::string& path) const {
   const exec::ProcessOptions& program = options_.program;
   if (program.log_directory.empty()) return nullptr;
-  program.active_logs->add(path);
-  auto log = exec::LogWriter::make_log(path, program.log_cap);
-  log->on_lost = [logs = program.active_logs, path = std::move(path)](const std::string& error) {
-    logs->lose(path, error);
-  };
-  return log;
+  return std::make_shared<exec::LogWriter::Log>(path, program.log_cap, program.active_logs);
 }
 
 void Pool::finish_log(std::shared_ptr<exec::LogWriter::Log> log, Outbox& out) {
   if (!log) return;
-  out.push_back([this, log = std::move(log), active = options_.program.active_logs] {
-    active->remove(log->path, room_.logs().finish(log));
-  });
+  out.push_back([this, log = std::move(log)] { room_.logs().finish(log); });
 }
 
 }  // namespace lictor::worker

@@ -304,33 +304,6 @@ TEST_CASE("http: a kept connection that closes before the reply gets the request
   }
 }
 
-TEST_CASE("http: no more than max_connections at a time, and those that wait can be stopped") {
-  std::atomic<int> open = 0, most = 0;
-  std::atomic<bool> answers = false;
-  TestServer server{[&](const Received&, Connection& c) {
-    const int now = ++open;
-    for (int known = most; now > known && !most.compare_exchange_weak(known, now);) {
-    }
-    while (!answers) std::this_thread::sleep_for(1ms);
-    --open;
-    c.reply(200, "");
-  }};
-  HttpCall call = call_to(server.address() + "/notify");
-  call.max_connections = 2;
-  Client client{std::move(call)};
-  for (std::uint64_t id = 1; id <= 6; ++id) client.start(id);
-  REQUIRE(server.wait_for_requests(2));
-  client.runner->stop(AttemptId{5}, 1s);
-  CHECK(client.of(5).ending == Ending::kNotStarted);
-  CHECK(server.requests().size() == 2);
-  answers = true;
-  for (const std::uint64_t id : {1, 2, 3, 4, 6}) {
-    CHECK(client.of(id).ending == Ending::kDone);
-  }
-  CHECK(server.requests().size() == 5);
-  CHECK(most == 2);
-}
-
 TEST_CASE("http: without a descriptor there is no attempt") {
   TestServer server{answering(200)};
   Client client{server.address() + "/notify"};

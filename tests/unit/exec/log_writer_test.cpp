@@ -127,7 +127,7 @@ void FrozenDisk::thaw() {
 TEST_CASE("a log that the disk does not take in time is reported as lost; later ones are kept") {
   const TemporaryFolder dir;
   StuckWriter stuck;
-  const auto log = LogWriter::make_log(dir / "a/1.log", 100);
+  const auto log = std::make_shared<LogWriter::Log>(dir / "a/1.log", 100);
   stuck.writer.write(log, "hello\n");
   const LogOutcome outcome = stuck.writer.finish(log);
   CHECK(outcome.error == "cannot write " + (dir / "a/1.log") + ": the disk stands still");
@@ -140,7 +140,7 @@ TEST_CASE("a log that the disk does not take in time is reported as lost; later 
   int tries = 1;
   CHECK(eventually([&] {
     const std::string path = dir / ("a/" + std::to_string(++tries) + ".log");
-    const auto next = LogWriter::make_log(path, 100);
+    const auto next = std::make_shared<LogWriter::Log>(path, 100);
     stuck.writer.write(next, "hello\n");
     return stuck.writer.finish(next).bytes != 0 && contents(path) == "hello\n";
   }));
@@ -149,13 +149,13 @@ TEST_CASE("a log that the disk does not take in time is reported as lost; later 
 TEST_CASE("output that waits for a disk is bounded, and more of it is reported as lost at once") {
   const TemporaryFolder dir;
   StuckWriter stuck;
-  const auto log = LogWriter::make_log(dir / "1.log", 1U << 30U);
-  std::string told;
-  log->on_lost = [&](const std::string& error) { told = error; };
+  const auto active = std::make_shared<ActiveLogs>();
+  const auto log = std::make_shared<LogWriter::Log>(dir / "1.log", 1U << 30U, active);
   const std::string mebibyte(1U << 20U, 'x');
   std::size_t written = 0;
-  for (; written < 100 && told.empty(); ++written) stuck.writer.write(log, mebibyte);
-  CHECK(told.ends_with("the disk stands still"));
+  for (; written < 100 && active->newest_error().empty(); ++written)
+    stuck.writer.write(log, mebibyte);
+  CHECK(active->newest_error().ends_with("the disk stands still"));
   CHECK(written * mebibyte.size() <= LogWriter::kMostBytes + mebibyte.size());
   stuck.move();
   REQUIRE(eventually([&] { return stuck.writer.run([] {}); }));

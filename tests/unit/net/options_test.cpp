@@ -118,9 +118,9 @@ TEST_CASE("CONSUL_HTTP_ADDR and CONSUL_HTTP_SSL give the address that the consul
            Row{{{addr, "unix:///run/c"}, {ssl, "1"}}, standard, {"unix:///run/c"}},
            Row{{{addr, "c:3"}, {ssl, "true"}}, standard, {"https://c:3"}},
            Row{{{addr, "c:3"}, {ssl, "false"}}, standard, {"http://c:3"}},
-           Row{{{addr, "http://c:3"}, {ssl, "1"}}, standard, {"http://c:3"}},
+           Row{{{addr, "http://c:3"}, {ssl, "1"}}, standard, {"https://c:3"}},
            Row{{{ssl, "T"}}, standard, {"https://127.0.0.1:8500"}},
-           Row{{{ssl, "1"}}, {"a:1", "http://b:2"}, {"https://a:1", "http://b:2"}},
+           Row{{{ssl, "1"}}, {"a:1", "http://b:2"}, {"https://a:1", "https://b:2"}},
        }) {
     Options base{.addresses = row.configured};
     CHECK(apply(row.environment, base).value().addresses == row.expected);
