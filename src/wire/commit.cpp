@@ -105,7 +105,9 @@ Result<core::KvWrite> read_entry(const json& entry, std::size_t number) {
 }
 
 // A full disk leaves an empty file, which is not a file without writes.
-std::string found(std::string_view text) { return text.empty() ? "an empty file" : excerpt(text); }
+std::string found(std::string_view text) {
+  return text.empty() ? "an empty file, as a full disk leaves it" : excerpt(text);
+}
 
 }  // namespace
 

@@ -44,7 +44,7 @@ TEST_CASE("a job's writes that make no sense, or that newer Consuls do not take,
   CHECK(error_of("nonsense") ==
         R"(expected a JSON array such as [{"key": "app/x", "value": "text"}], got nonsense)");
   CHECK(error_of("\xff").starts_with("expected a JSON array"));
-  CHECK(error_of("").ends_with(", got an empty file"));
+  CHECK(error_of("").ends_with(", got an empty file, as a full disk leaves it"));
   CHECK(error_of(R"([{"key":"a","value":"b"}, 7])") == "entry 2: expected an object, got 7");
   CHECK(error_of(R"([{"key":"a","value":7}])") == "entry 1: value: expected a string, got 7");
   CHECK(error_of(R"([{"key":"","value":"b"}])") == "entry 1: key: expected 1 to 512 bytes, got 0");
