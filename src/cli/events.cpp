@@ -104,8 +104,10 @@ class EventReader {
     const std::string since = newest_;
     std::vector<json> events;
     std::optional<Error> trouble;
+    bool answered = false;
     for (std::size_t i = 0; i < asked.size(); ++i) {
       if (answers[i]) {
+        answered = true;
         take(*answers[i], leaders_[asked[i]->node].next, since, events);
       } else if (i < leading) {
         trouble = std::move(answers[i].error());
@@ -118,7 +120,7 @@ class EventReader {
     if (last_ && events.size() > *last_) {
       events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(*last_));
     }
-    last_.reset();  // what comes later is shown
+    if (answered) last_.reset();  // what comes later is shown
     shown_ = shown_ || !events.empty();
     for (json& event : events) {
       if (at_work.locks().count() == 1 && event.is_object()) event.erase("partition");
