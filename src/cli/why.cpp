@@ -154,7 +154,7 @@ Result<int> why(const Client& client, const std::string& id) {
     }
     return kDone;
   }
-  const TaskInfo& task = found->front();
+  const TaskInfo& task = newest(*found);
   Result<json> reasons = fail(ErrorCode::kNotFound, "");
   if (task.state < TaskState::kDead) reasons = ask_leader(client, task);
   Error why_not = reasons ? Error{} : reasons.error();
