@@ -84,21 +84,21 @@ class EventReader {
   Result<void> read() {
     cluster::LeaderClients at_work{client_.stored(), client_.admin_token};
     const Instant now = boot_now();
-    std::vector<cluster::LeaderClient*> asked = at_work.all();
+    std::vector<cluster::LeaderClient> asked = at_work.all();
     const std::size_t leading = asked.size();
-    for (const cluster::LeaderClient* leader : asked) {
-      if (!leader->node.empty()) leaders_[leader->node].led_at = now;
+    for (const cluster::LeaderClient& leader : asked) {
+      if (!leader.node.empty()) leaders_[leader.node].led_at = now;
     }
     std::erase_if(leaders_,
                   [&](const auto& each) { return each.second.led_at + kFollowFormer < now; });
     for (const auto& [node, leader] : leaders_) {
-      if (leader.led_at != now) asked.push_back(&at_work.member(node));
+      if (leader.led_at != now) asked.push_back(at_work.member(node));
     }
     std::vector<Result<json>> answers(asked.size());
     cluster::ask_each(asked.size(), [&](std::size_t i) {
-      const auto known = leaders_.find(asked[i]->node);
+      const auto known = leaders_.find(asked[i].node);
       const std::string after = known == leaders_.end() ? "" : known->second.next;
-      answers[i] = asked[i]->get(target_ + wire::query_value(after));
+      answers[i] = asked[i].get(target_ + wire::query_value(after));
     });
 
     const std::string since = newest_;
@@ -108,7 +108,7 @@ class EventReader {
     for (std::size_t i = 0; i < asked.size(); ++i) {
       if (answers[i]) {
         answered = true;
-        take(*answers[i], leaders_[asked[i]->node].next, since, events);
+        take(*answers[i], leaders_[asked[i].node].next, since, events);
       } else if (i < leading) {
         trouble = std::move(answers[i].error());
       }

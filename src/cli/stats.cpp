@@ -34,10 +34,10 @@ Result<json> status_of(const Client& client, cluster::LeaderClient& leader) {
 // Asks all leaders at once. A leader that does not answer is named, since the sums lack its tasks.
 Result<int> stats(const Client& client) {
   cluster::LeaderClients at_work{client.stored(), client.admin_token};
-  const std::vector<cluster::LeaderClient*> leaders = at_work.all();
+  std::vector<cluster::LeaderClient> leaders = at_work.all();
   std::vector<Result<json>> answers(leaders.size());
   cluster::ask_each(leaders.size(),
-                    [&](std::size_t i) { answers[i] = status_of(client, *leaders[i]); });
+                    [&](std::size_t i) { answers[i] = status_of(client, leaders[i]); });
   ordered_json sum;
   std::vector<std::string> nodes, silent;
   for (std::size_t i = 0; i < leaders.size(); ++i) {
@@ -45,7 +45,7 @@ Result<int> stats(const Client& client) {
       silent.push_back(answers[i].error().message);
       continue;
     }
-    nodes.push_back(leaders[i]->node);
+    nodes.push_back(leaders[i].node);
     cluster::add_status(sum, ordered_json(*answers[i]));
   }
   const json queue = sum;
