@@ -144,7 +144,7 @@ class EventReader {
   // A new leader also has events from before it led; leaves out events older than `since`.
   void take(json& answer, std::string& next, const std::string& since, std::vector<json>& events) {
     const bool is_new = next.empty();
-    if (const auto missed = answer.value("missed", std::uint64_t{0}); missed != 0) {
+    if (const auto missed = count_member(answer, "missed"); missed != 0) {
       client_.console.report_note(fmt::format(
           "up to {} came too fast to be shown: a daemon keeps the newest 1,000 of its queues",
           counted(missed, "event")));

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/try.h"
 #include "cli/command_table.h"
 #include "cli/json_output.h"
@@ -23,7 +24,7 @@ using nlohmann::ordered_json;
 // was read: a follower has no figures.
 Result<json> status_of(const Client& client, cluster::LeaderClient& leader) {
   LICTOR_TRY(const auto status, leader.get("/v1/status"));
-  for (const json& each : status.value("queues", json::array())) {
+  for (const json& each : json_member(status, "queues")) {
     if (text_of(each, "name") != client.queue || text_of(each, "role") == "following") continue;
     return each;
   }
@@ -66,14 +67,13 @@ Result<int> stats(const Client& client) {
   Table table{{"WHAT", "VALUE"}};
   table.add_row(
       {{nodes.size() == 1 ? "leader" : "leaders"}, {fmt::format("{}", fmt::join(nodes, ", "))}});
-  table.add_row({{"paused"}, {queue.value("paused", false) ? "yes" : "no"}});
+  table.add_row({{"paused"}, {json_member(queue, "paused") == true ? "yes" : "no"}});
   table.add_row({{"lease left"}, {duration_text(queue, "lease_left_ms")}});
   table.add_row({{"first due task waits for"}, {duration_text(queue, "oldest_due_ms")}});
   table.add_row({{"jobs running"}, {text_of(queue, "running")}});
   table.add_row({{"claimed, not started"}, {text_of(queue, "claimed_ahead")}});
   table.add_row({{"ended, not yet written"}, {text_of(queue, "unacked")}});
-  const json states = queue.value("states", json::object());
-  for (const auto& [state, count] : states.items()) {
+  for (const auto& [state, count] : json_member(queue, "states").items()) {
     table.add_row({{"tasks " + state}, {count.dump()}});
   }
   client.console.print(table.render(client.console.width()));

@@ -235,14 +235,6 @@ TEST_CASE("why of a dead letter names commands that exist and can succeed") {
   CHECK_FALSE(contains(printed(consul, "why foreign").out, "lictor retry"));
 }
 
-TEST_CASE("stats and events fail as Consul does if it cannot be read") {
-  ModelConsul consul;
-  consul.faulty = 0;
-  consul.fault.error = "no connection";
-  Stage stage{consul};
-  CHECK(exit_code(refusal_of(stage.run("stats")).code) == 4);
-}
-
 // --- Draining
 
 namespace {
