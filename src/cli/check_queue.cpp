@@ -23,6 +23,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/kv_name.h"
 #include "base/printable.h"
 #include "base/text.h"
@@ -265,12 +266,12 @@ class QueueCheck {
     const auto queues =
         answer->is_object() ? answer->value("queues", nlohmann::json{}) : nlohmann::json{};
     if (!queues.is_array() || queues.empty() || !queues[0].is_object()) return;
-    for (const auto& finding : queues[0].value("findings", nlohmann::json::array())) {
+    for (const auto& finding : json_member(queues[0], "findings")) {
       const std::string kind = text_of(finding, "kind");
       if (std::find(kOwn.begin(), kOwn.end(), kind) == kOwn.end()) continue;
       report_.warn(name("daemons"), text_of(finding, "what"), text_of(finding, "remedy"));
     }
-    const auto types = queues[0].value("types", nlohmann::json{});
+    const nlohmann::json& types = json_member(queues[0], "types");
     if (types.is_array()) daemon_types_.emplace();
     for (const auto& type : types) {
       if (daemon_types_ && type.is_string()) daemon_types_->insert(type.get<std::string>());

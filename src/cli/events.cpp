@@ -84,29 +84,31 @@ class EventReader {
   Result<void> read() {
     cluster::LeaderClients at_work{client_.stored(), client_.admin_token};
     const Instant now = boot_now();
-    std::vector<cluster::LeaderClient*> asked = at_work.all();
+    std::vector<cluster::LeaderClient> asked = at_work.all();
     const std::size_t leading = asked.size();
-    for (const cluster::LeaderClient* leader : asked) {
-      if (!leader->node.empty()) leaders_[leader->node].led_at = now;
+    for (const cluster::LeaderClient& leader : asked) {
+      if (!leader.node.empty()) leaders_[leader.node].led_at = now;
     }
     std::erase_if(leaders_,
                   [&](const auto& each) { return each.second.led_at + kFollowFormer < now; });
     for (const auto& [node, leader] : leaders_) {
-      if (leader.led_at != now) asked.push_back(&at_work.member(node));
+      if (leader.led_at != now) asked.push_back(at_work.member(node));
     }
     std::vector<Result<json>> answers(asked.size());
     cluster::ask_each(asked.size(), [&](std::size_t i) {
-      const auto known = leaders_.find(asked[i]->node);
+      const auto known = leaders_.find(asked[i].node);
       const std::string after = known == leaders_.end() ? "" : known->second.next;
-      answers[i] = asked[i]->get(target_ + wire::query_value(after));
+      answers[i] = asked[i].get(target_ + wire::query_value(after));
     });
 
     const std::string since = newest_;
     std::vector<json> events;
     std::optional<Error> trouble;
+    bool answered = false;
     for (std::size_t i = 0; i < asked.size(); ++i) {
       if (answers[i]) {
-        take(*answers[i], leaders_[asked[i]->node].next, since, events);
+        answered = true;
+        take(*answers[i], leaders_[asked[i].node].next, since, events);
       } else if (i < leading) {
         trouble = std::move(answers[i].error());
       }
@@ -118,7 +120,7 @@ class EventReader {
     if (last_ && events.size() > *last_) {
       events.erase(events.begin(), events.end() - static_cast<std::ptrdiff_t>(*last_));
     }
-    last_.reset();  // what comes later is shown
+    if (answered) last_.reset();  // what comes later is shown
     shown_ = shown_ || !events.empty();
     for (json& event : events) {
       if (at_work.locks().count() == 1 && event.is_object()) event.erase("partition");
@@ -142,7 +144,7 @@ class EventReader {
   // A new leader also has events from before it led; leaves out events older than `since`.
   void take(json& answer, std::string& next, const std::string& since, std::vector<json>& events) {
     const bool is_new = next.empty();
-    if (const auto missed = answer.value("missed", std::uint64_t{0}); missed != 0) {
+    if (const auto missed = count_member(answer, "missed"); missed != 0) {
       client_.console.report_note(fmt::format(
           "up to {} came too fast to be shown: a daemon keeps the newest 1,000 of its queues",
           counted(missed, "event")));

@@ -21,6 +21,11 @@ void print_json(const Client& client, ordered_json members) {
   client.console.print(json_document(document));
 }
 
+std::uint64_t count_member(const nlohmann::json& object, const char* name) {
+  const nlohmann::json& count = json_member(object, name);
+  return count.is_number_unsigned() ? count.get<std::uint64_t>() : 0;
+}
+
 std::string duration_text(const nlohmann::json& object, const char* name) {
   const auto it = object.find(name);
   if (it == object.end() || !it->is_number_integer()) return {};

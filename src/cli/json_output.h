@@ -4,6 +4,7 @@
 // print a document also where nothing was found, beside the exit code: a script need not read
 // messages.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,9 @@ template <class Range, class ToJson>
   for (const auto& each : range) list.emplace_back(to_json(each));
   return list;
 }
+
+/// The member of this name as a count; 0 if it is missing or something else.
+[[nodiscard]] std::uint64_t count_member(const nlohmann::json& object, const char* name);
 
 /// The member of this name, in milliseconds, as text; empty if there is none.
 [[nodiscard]] std::string duration_text(const nlohmann::json& object, const char* name);

@@ -31,6 +31,9 @@ void note_if_not_led(const Client& client);
 /// Why there is no task `id`, if that names a tick of a stored schedule; else empty.
 [[nodiscard]] std::vector<std::string> tick_reasons(const Client& client, const std::string& id);
 
+/// The task, if it waits or runs; else its newest end. `found`: of client::show_task().
+[[nodiscard]] const TaskInfo& newest(const std::vector<TaskInfo>& found);
+
 /// "paused by me@host, 5m ago: deployment"; empty: it is not paused.
 [[nodiscard]] std::string pause_text(const PauseState& state);
 

@@ -28,6 +28,7 @@
 #include "base/try.h"
 #include "cli/command_table.h"
 #include "cli/json_output.h"
+#include "cli/listing.h"
 #include "cluster/admin_client.h"
 #include "exec/output_log.h"
 
@@ -117,16 +118,13 @@ Result<Whereabouts> find_task(const Client& client, const std::string& id) {
   if (code == ErrorCode::kNotFound) return Whereabouts{.known = false};
   if (code == ErrorCode::kPermissionDenied) return Whereabouts{};  // ask all members
   if (!found) return tl::unexpected(found.error());
-  const TaskInfo& task = found->front();
+  const TaskInfo& task = newest(*found);
   if (task.state < TaskState::kDead) {
     return Whereabouts{true, true, task.attempt, task.node, task.modify_index, task.create_index};
   }
-  const auto newest =
-      std::max_element(found->begin(), found->end(),
-                       [](const TaskInfo& a, const TaskInfo& b) { return a.since < b.since; });
   // The record of a cancelled task names its canceller instead of a host.
-  const bool ran = newest->state != TaskState::kCancelled;
-  return Whereabouts{.node = ran ? newest->node : "", .end = client::described(*newest)};
+  const bool ran = task.state != TaskState::kCancelled;
+  return Whereabouts{.node = ran ? task.node : "", .end = client::described(task)};
 }
 
 // A member's logs of the task.

@@ -65,7 +65,8 @@ void catch_signals(SecondSignal second) {
   if (event_fd < 0) throw std::system_error{errno, std::generic_category(), "eventfd"};
   struct sigaction action {};
   action.sa_handler = note;
-  if (second == SecondSignal::kEndsAtOnce) action.sa_flags = static_cast<int>(SA_RESETHAND);
+  action.sa_flags = SA_RESTART;  // else output that waits for its reader is lost
+  if (second == SecondSignal::kEndsAtOnce) action.sa_flags |= static_cast<int>(SA_RESETHAND);
   handle(action);
 }
 

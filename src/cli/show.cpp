@@ -1,3 +1,4 @@
+#include <algorithm>
 
 #include "base/base64.h"
 #include "base/clock.h"
@@ -118,6 +119,12 @@ Result<int> show(const Client& client, const std::string& id) {
 }
 
 }  // namespace
+
+const TaskInfo& newest(const std::vector<TaskInfo>& found) {
+  if (found.front().state < TaskState::kDead) return found.front();
+  return *std::max_element(found.begin(), found.end(),
+                           [](const TaskInfo& a, const TaskInfo& b) { return a.since < b.since; });
+}
 
 Result<int> show_task(const Client& client, const std::string& id, bool only_dead) {
   auto found = client.api.show(id);

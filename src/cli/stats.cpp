@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/try.h"
 #include "cli/command_table.h"
 #include "cli/json_output.h"
@@ -23,7 +24,7 @@ using nlohmann::ordered_json;
 // was read: a follower has no figures.
 Result<json> status_of(const Client& client, cluster::LeaderClient& leader) {
   LICTOR_TRY(const auto status, leader.get("/v1/status"));
-  for (const json& each : status.value("queues", json::array())) {
+  for (const json& each : json_member(status, "queues")) {
     if (text_of(each, "name") != client.queue || text_of(each, "role") == "following") continue;
     return each;
   }
@@ -34,10 +35,10 @@ Result<json> status_of(const Client& client, cluster::LeaderClient& leader) {
 // Asks all leaders at once. A leader that does not answer is named, since the sums lack its tasks.
 Result<int> stats(const Client& client) {
   cluster::LeaderClients at_work{client.stored(), client.admin_token};
-  const std::vector<cluster::LeaderClient*> leaders = at_work.all();
+  std::vector<cluster::LeaderClient> leaders = at_work.all();
   std::vector<Result<json>> answers(leaders.size());
   cluster::ask_each(leaders.size(),
-                    [&](std::size_t i) { answers[i] = status_of(client, *leaders[i]); });
+                    [&](std::size_t i) { answers[i] = status_of(client, leaders[i]); });
   ordered_json sum;
   std::vector<std::string> nodes, silent;
   for (std::size_t i = 0; i < leaders.size(); ++i) {
@@ -45,7 +46,7 @@ Result<int> stats(const Client& client) {
       silent.push_back(answers[i].error().message);
       continue;
     }
-    nodes.push_back(leaders[i]->node);
+    nodes.push_back(leaders[i].node);
     cluster::add_status(sum, ordered_json(*answers[i]));
   }
   const json queue = sum;
@@ -66,14 +67,13 @@ Result<int> stats(const Client& client) {
   Table table{{"WHAT", "VALUE"}};
   table.add_row(
       {{nodes.size() == 1 ? "leader" : "leaders"}, {fmt::format("{}", fmt::join(nodes, ", "))}});
-  table.add_row({{"paused"}, {queue.value("paused", false) ? "yes" : "no"}});
+  table.add_row({{"paused"}, {json_member(queue, "paused") == true ? "yes" : "no"}});
   table.add_row({{"lease left"}, {duration_text(queue, "lease_left_ms")}});
   table.add_row({{"first due task waits for"}, {duration_text(queue, "oldest_due_ms")}});
   table.add_row({{"jobs running"}, {text_of(queue, "running")}});
   table.add_row({{"claimed, not started"}, {text_of(queue, "claimed_ahead")}});
   table.add_row({{"ended, not yet written"}, {text_of(queue, "unacked")}});
-  const json states = queue.value("states", json::object());
-  for (const auto& [state, count] : states.items()) {
+  for (const auto& [state, count] : json_member(queue, "states").items()) {
     table.add_row({{"tasks " + state}, {count.dump()}});
   }
   client.console.print(table.render(client.console.width()));

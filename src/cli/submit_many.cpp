@@ -269,6 +269,7 @@ class Submission {
       text += fmt::format("; all others up to line {} are settled", last_settled_);
     }
     if (any) text += fmt::format("; none after line {} was sent", last_settled_);
+    if (lost_output_) text += "; " + lost_output_->message;
     error.message = std::move(text);
     show_progress(error.message);
     return tl::unexpected(std::move(error));

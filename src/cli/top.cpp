@@ -28,6 +28,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/printable.h"
 #include "cli/command_table.h"
 #include "cli/json_output.h"
@@ -243,7 +244,7 @@ class Top {
     const json queues = answer->is_object() ? answer->value("queues", json{}) : json{};
     const bool fits = queues.is_array() && !queues.empty() && queues[0].is_object();
     view.queue = fits ? queues[0] : json::object();
-    for (const json& finding : view.queue.value("findings", json::array())) {
+    for (const json& finding : json_member(view.queue, "findings")) {
       if (text_of(finding, "kind") == "consul") return;  // the lists would wait for it
     }
     const std::string rows = std::to_string(screen_.size().rows);

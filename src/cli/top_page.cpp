@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/printable.h"
 #include "base/text.h"
 #include "base/time_text.h"
@@ -61,7 +62,7 @@ struct Leads {
   bool complete = true;
 };
 Leads leads_of(const json& queue) {
-  const json leaders = queue.value("leaders", json::array());
+  const json& leaders = json_member(queue, "leaders");
   if (!leaders.is_array() || leaders.size() < 2) return {};
   cluster::Partitions free;
   std::set<std::string> nodes;
@@ -79,7 +80,7 @@ Leads leads_of(const json& queue) {
 
 // Whether the daemons have an executor for the type, or say nothing of their executors.
 bool has_executor(const json& queue, const std::string& type) {
-  const json types = queue.value("types", json{});
+  const json& types = json_member(queue, "types");
   return !types.is_array() || std::find(types.begin(), types.end(), "*") != types.end() ||
          std::find(types.begin(), types.end(), type) != types.end();
 }
@@ -88,8 +89,7 @@ bool has_executor(const json& queue, const std::string& type) {
 // The finding counts the tasks without an executor; the list knows their types.
 std::string idle_types(const TopView& view) {
   std::vector<std::string> idle;
-  const json types = view.tasks.value("types", json::object());
-  for (const auto& [type, count] : types.items()) {
+  for (const auto& [type, count] : json_member(view.tasks, "types").items()) {
     if (type.empty() || has_executor(view.queue, type)) continue;  // unreadable tasks have none
     idle.push_back(fmt::format("\"{}\" ({})", type, count.dump()));
   }
@@ -123,7 +123,7 @@ class Drawing {
     page.add("queue " + scene_.client.queue, Style::kBold);
     const std::string leader = text_of(queue, "leader");
     const bool unknown = queue.empty() || !text_of(queue, "fleet_error").empty();
-    const bool leads_here = queue.value("leads_here", false);
+    const bool leads_here = json_member(queue, "leads_here") == true;
     const Leads leads = leads_of(queue);
     const bool partitioned = !leads.text.empty();
     page.add(unknown && leads_here ? "   the daemon asked leads, as far as it knows"
@@ -133,38 +133,37 @@ class Drawing {
                  ? "   nobody leads"
                  : "   " + leader + " leads, elected " + since_text(text_of(queue, "leads_since")),
              (partitioned ? !leads.complete : leader.empty()) ? Style::kRed : Style::kPlain);
-    page.add(queue.contains("paused") && !queue["paused"].is_null() ? "   PAUSED\n" : "\n",
-             Style::kYellow);
+    page.add(!json_member(queue, "paused").is_null() ? "   PAUSED\n" : "\n", Style::kYellow);
     std::string members = "members";
-    for (const json& member : queue.value("members", json::array())) {
+    for (const json& member : json_member(queue, "members")) {
       members += "  " + text_of(member, "node");
-      const cluster::Partitions own = partitions_in(member.value("partitions", json{}));
+      const cluster::Partitions own = partitions_in(json_member(member, "partitions"));
       if (partitioned && !own.empty()) members += " (leads " + cluster::ranges(own) + ')';
-      if (partitioned && member.value("draining", json{}) == true) members += " (draining)";
+      if (partitioned && json_member(member, "draining") == true) members += " (draining)";
       if (!text_of(member, "doubt").empty()) members += " (silent)";
     }
     page.add(printable(members) + '\n');
-    const json counts = scene_.view.tasks.value("counts", json{});
+    const json& counts = json_member(scene_.view.tasks, "counts");
     std::string line = counts.is_object() ? "tasks" : "tasks  not read yet";
     for (const char* state : {"running", "waiting", "scheduled", "dead"}) {
       if (!counts.is_object()) break;
-      line += std::string{"  "} + state + ' ' + std::to_string(counts.value(state, 0));
+      line += std::string{"  "} + state + ' ' + std::to_string(count_member(counts, state));
     }
     page.add(line + '\n');
-    const json status = queue.value("status", json{});
+    const json& status = json_member(queue, "status");
     if (status.is_object() && status.contains("activity")) {
-      const json last = status["activity"].value("last_minute", json::object());
+      const json& last = json_member(status["activity"], "last_minute");
       std::string rates = "last minute";
       for (const char* what : {"started", "done", "failed", "dead"}) {
-        rates += std::string{"  "} + what + ' ' + std::to_string(last.value(what, 0));
+        rates += std::string{"  "} + what + ' ' + std::to_string(count_member(last, what));
       }
-      const auto lease = std::chrono::milliseconds{status.value("lease_left_ms", std::int64_t{0})};
+      const auto lease = std::chrono::milliseconds{count_member(status, "lease_left_ms")};
       page.add(rates + "   lease left " +
                format_duration(std::chrono::floor<std::chrono::seconds>(lease)) + '\n');
     } else {
       page.add(text_of(queue, "leader_silent") + '\n', Style::kDim);
     }
-    workers(page, status.is_object() ? status.value("workers", json::object()) : json::object());
+    workers(page, json_member(status, "workers"));
   }
 
   // "workers  Invoice: 1 busy, 1 idle"
@@ -174,12 +173,12 @@ class Drawing {
       std::vector<std::string> states;
       std::uint64_t total = 0;
       for (const char* state : {"busy", "idle", "starting", "ending"}) {
-        const auto count = counts.value(state, std::uint64_t{0});
+        const auto count = count_member(counts, state);
         if (count != 0) states.push_back(fmt::format("{} {}", count, state));
         total += count;
       }
       all.emplace(
-          std::pair{counts.value("busy", std::uint64_t{0}), total},
+          std::pair{count_member(counts, "busy"), total},
           fmt::format("{}: {}", printable(type),
                       states.empty() ? "none" : fmt::format("{}", fmt::join(states, ", "))));
     }
@@ -194,7 +193,7 @@ class Drawing {
     std::size_t room = most;
     std::size_t left_out = 0;
     for (const json* of : {&scene_.view.queue, &scene_.view.tasks}) {
-      for (const json& finding : of->value("findings", json::array())) {
+      for (const json& finding : json_member(*of, "findings")) {
         if (!add_finding(page, finding, room)) ++left_out;
       }
     }
@@ -240,11 +239,11 @@ class Drawing {
       if (shown++ == most) break;
       const bool is_chosen = text_of(task, "key") == scene_.chosen;
       const Style style = is_chosen ? Style::kBold : Style::kPlain;
-      const std::string when = task.value("orphan", false) ? "orphan"
-                               : running                   ? how_long(text_of(task, "since"))
-                               : dead                      ? since_text(text_of(task, "since"))
-                               : state == "waiting"        ? since_text(text_of(task, "time"))
-                                                           : since_text(text_of(task, "due"));
+      const std::string when = json_member(task, "orphan") == true ? "orphan"
+                               : running            ? how_long(text_of(task, "since"))
+                               : dead               ? since_text(text_of(task, "since"))
+                               : state == "waiting" ? since_text(text_of(task, "time"))
+                                                    : since_text(text_of(task, "due"));
       table.add_row({{(is_chosen ? "> " : "  ") + text_of(task, "id"), style},
                      {text_of(task, "type"), style},
                      {when, style},
@@ -256,7 +255,7 @@ class Drawing {
       page.add(list.contains("tasks") ? "  none\n" : "  not read yet\n", Style::kDim);
     } else {
       page.add(table.render(scene_.size.columns));
-      const std::size_t found = std::max(list.value("found", tasks.size()), tasks.size());
+      const std::size_t found = std::max<std::size_t>(count_member(list, "found"), tasks.size());
       if (!dead && found > most) page.add(fmt::format("  and {} more\n", found - most));
     }
   }
@@ -266,7 +265,7 @@ class Drawing {
 
 }  // namespace
 
-json top_rows(const json& list) { return list.value("tasks", json::array()); }
+json top_rows(const json& list) { return json_member(list, "tasks"); }
 
 Page top_page(const TopScene& scene) { return Drawing{scene}.page(); }
 

@@ -112,7 +112,7 @@ json text_json(const std::string& text) { return {{"text", text}}; }
 // leader does not know the task yet, or leads no longer.
 Result<json> ask_leader(const Client& client, const TaskInfo& task) {
   cluster::LeaderClients leaders{client.stored(), client.admin_token};
-  cluster::LeaderClient& leader = leaders.of(task);
+  cluster::LeaderClient leader = leaders.of(task);
   if (!leader.admin) return fail(ErrorCode::kFailed, leader.admin.error().message);
   const std::string why_not = "the leader, " + leader.node + ", could not be asked: ";
   const auto answer = leader.admin->get("/v1/tasks/" + wire::query_value(task.id) +
@@ -154,7 +154,7 @@ Result<int> why(const Client& client, const std::string& id) {
     }
     return kDone;
   }
-  const TaskInfo& task = found->front();
+  const TaskInfo& task = newest(*found);
   Result<json> reasons = fail(ErrorCode::kNotFound, "");
   if (task.state < TaskState::kDead) reasons = ask_leader(client, task);
   Error why_not = reasons ? Error{} : reasons.error();

@@ -100,11 +100,15 @@ PauseState read_pause(std::string_view control) {
   return state;
 }
 
+// Asked once, since getpwuid() is not thread safe and the calls of a Client are.
 std::string who_asks() {
-  const uid_t uid = ::geteuid();
-  const passwd* user = ::getpwuid(uid);
-  const std::string name = user != nullptr ? user->pw_name : "uid " + std::to_string(uid);
-  return to_utf8(name + '@' + host_name());
+  static const std::string who = [] {
+    const uid_t uid = ::geteuid();
+    const passwd* user = ::getpwuid(uid);
+    const std::string name = user != nullptr ? user->pw_name : "uid " + std::to_string(uid);
+    return to_utf8(name + '@' + host_name());
+  }();
+  return who;
 }
 
 std::string drain_key(const wire::Layout& layout, std::string_view node) {

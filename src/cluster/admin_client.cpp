@@ -191,51 +191,42 @@ LeaderClients::LeaderClients(client::Queue queue, std::string token,
   members_ = read_members(queue_.store, queue_.layout, locks_);
 }
 
-std::vector<LeaderClient*> LeaderClients::all() {
-  std::vector<LeaderClient*> leaders;
+std::vector<LeaderClient> LeaderClients::all() const {
+  std::vector<LeaderClient> leaders;
   for (const auto& [name, partitions] : partitions_by_leader(locks_)) {
-    leaders.push_back(&at(partitions.front()));
+    leaders.push_back(member(name));
   }
-  if (leaders.empty()) leaders.push_back(&at(0));
+  if (leaders.empty()) leaders.push_back(at(0));
   return leaders;
 }
 
-// Partitions of one leader share a client. A free partition has a client of its own, whose error
-// says that nobody leads it; its key begins with a slash, as no member's name does.
-LeaderClient& LeaderClients::at(std::uint32_t partition) {
+LeaderClient LeaderClients::at(std::uint32_t partition) const {
   const std::string name = locks_[partition].name();
-  if (!name.empty()) return member(name);
-  return clients_.emplace('/' + std::to_string(partition), LeaderClient{"", not_led(partition)})
-      .first->second;
+  return name.empty() ? LeaderClient{"", tl::unexpected(not_led(partition))} : member(name);
 }
 
-LeaderClient& LeaderClients::member(const std::string& node) {
-  const auto known = clients_.find(node);
-  if (known != clients_.end()) return known->second;
-  return clients_.emplace(node, LeaderClient{node, open(node)}).first->second;
-}
-
-tl::unexpected<Error> LeaderClients::not_led(std::uint32_t partition) const {
-  if (!members_) return tl::unexpected(members_.error());
+Error LeaderClients::not_led(std::uint32_t partition) const {
+  if (!members_) return members_.error();
   if (!locks_[partition].known) {
-    return fail(ErrorCode::kFailed, "who leads is not known: the token may not read the lock");
+    return {ErrorCode::kFailed, "who leads is not known: the token may not read the lock"};
   }
   const bool none = free_partitions(locks_).size() == locks_.count();
-  return fail(ErrorCode::kNotFound, none ? "nobody leads queue \"" + queue_.name + '"'
-                                         : fmt::format("nobody leads partition {}", partition));
+  return {ErrorCode::kNotFound, none ? "nobody leads queue \"" + queue_.name + '"'
+                                     : fmt::format("nobody leads partition {}", partition)};
 }
 
-Result<AdminClient> LeaderClients::open(const std::string& name) const {
-  if (!members_) return tl::unexpected(members_.error());
-  const Member* member = find_member(*members_, name);
+LeaderClient LeaderClients::member(const std::string& node) const {
+  if (!members_) return {node, tl::unexpected(members_.error())};
+  const Member* member = find_member(*members_, node);
   if (member == nullptr) {
-    return fail(ErrorCode::kFailed,
-                "the leader, " + name + ", is not among the members, so its address is unknown");
+    return {node, fail(ErrorCode::kFailed, "the leader, " + node +
+                                               ", is not among the members, so its address is "
+                                               "unknown")};
   }
-  return open_admin(*member, limit_, token_).map_error([&](const Error& error) {
-    return Error{ErrorCode::kFailed,
-                 "the leader, " + name + ", could not be asked: " + error.message};
-  });
+  return {node, open_admin(*member, limit_, token_).map_error([&](const Error& error) {
+            return Error{ErrorCode::kFailed,
+                         "the leader, " + node + ", could not be asked: " + error.message};
+          })};
 }
 
 Result<json> DaemonClients::get(const std::string& target) {

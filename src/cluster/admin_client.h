@@ -25,7 +25,6 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -109,25 +108,24 @@ class LeaderClients {
                          std::chrono::milliseconds limit = std::chrono::seconds{5});
 
   /// The leader of the task's partition.
-  [[nodiscard]] LeaderClient& of(const TaskInfo& task) { return at(locks_.partition_of(task)); }
+  [[nodiscard]] LeaderClient of(const TaskInfo& task) const {
+    return at(locks_.partition_of(task));
+  }
   /// The leaders of all partitions, each once; if nobody leads, one client that says so.
-  [[nodiscard]] std::vector<LeaderClient*> all();
+  [[nodiscard]] std::vector<LeaderClient> all() const;
   /// A member, which may have led before.
-  [[nodiscard]] LeaderClient& member(const std::string& node);
+  [[nodiscard]] LeaderClient member(const std::string& node) const;
   [[nodiscard]] const client::Locks& locks() const { return locks_; }
 
  private:
-  [[nodiscard]] LeaderClient& at(std::uint32_t partition);
-  [[nodiscard]] tl::unexpected<Error> not_led(std::uint32_t partition) const;
-  [[nodiscard]] Result<AdminClient> open(const std::string& node) const;
+  [[nodiscard]] LeaderClient at(std::uint32_t partition) const;
+  [[nodiscard]] Error not_led(std::uint32_t partition) const;
 
   const client::Queue queue_;
   const std::string token_;
   const std::chrono::milliseconds limit_;
   client::Locks locks_ = client::Locks::unknown();
   Result<std::vector<Member>> members_;
-  std::map<std::string, LeaderClient>
-      clients_;  // by the leader's name; of free partitions by number
 };
 
 /// The admin APIs of the daemons of a queue. Any of them knows the queue, or asks the leader.

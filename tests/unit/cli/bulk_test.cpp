@@ -46,18 +46,12 @@ TEST_CASE("purge --all says how many dead letters it purged; without any it asks
   CHECK(printed(consul, "dead purge --all --yes").out == "purged 1 dead letter\n");
 }
 
-TEST_CASE("an unreachable Consul decides the exit code over other refusals") {
+TEST_CASE(
+    "an unreachable Consul decides the exit code; the JSON says for each refusal whether the "
+    "result is in doubt") {
   BulkResult result;
-  result.refused.push_back({"id", {ErrorCode::kConflict, "expired"}});
-  Scene scene{{}};
-  CHECK(print_bulk(scene.client, result, "retried", {}) == kFailed);
-  refuse(result, "no Consul");
-  CHECK(print_bulk(scene.client, result, "retried", {}) == kUnreachable);
-}
-
-TEST_CASE("the JSON says for each refusal whether the result is in doubt") {
-  BulkResult result;
-  refuse(result, "expired", ErrorCode::kInvalid);
+  refuse(result, "expired", ErrorCode::kConflict);
+  CHECK(print_bulk(Scene{{}}.client, result, "retried", {}) == kFailed);
   refuse(result, "no reply", ErrorCode::kTimeout);
   refuse(result, "no Consul");
   Scene scene{{}, true};

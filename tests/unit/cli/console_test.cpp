@@ -260,8 +260,15 @@ TEST_CASE("top names the types that nobody runs, and no task that has none") {
       .queue = {{"types", {"Mail"}},
                 {"findings", {{{"kind", "no_executor"}, {"what", "1 task"}, {"remedy", ""}}}}},
       .tasks = {{"types", {{"", 1}, {"Mail", 2}, {"Odd", 1}}}}};
-  const std::string text = top_page({stage.client, view, "", {24, 80}}).text(false);
-  CHECK(contains(text, "1 task: \"Odd\" (1)\n"));
+  const auto text = [&] { return top_page({stage.client, view, "", {24, 80}}).text(false); };
+  CHECK(contains(text(), "1 task: \"Odd\" (1)\n"));
+  // Members of another form than this version's stay empty.
+  view.queue = {{"leads_here", 1},
+                {"members", 7},
+                {"findings", {3}},
+                {"status", {{"activity", 0}, {"workers", {{"T", 9}}}}}};
+  view.tasks = view.dead = {{"counts", {1}}, {"tasks", {"x"}}, {"found", "x"}, {"types", 5}};
+  CHECK(contains(text(), "queue q"));
 }
 
 }  // namespace lictor::cli::test

@@ -215,6 +215,9 @@ TEST_CASE("why of a dead letter names commands that exist and can succeed") {
   const Printed failed = printed(consul, "why 9");
   CHECK(contains(failed.out, "it is a dead letter after 3 attempts: exit status 1"));
   CHECK(contains(failed.out, "\"lictor retry 9\" runs it again; \"lictor dead purge 9\" deletes"));
+  consul.put("lictor/q/dead/9,7", R"({"reason":"failed","error":"exit status 2","record":{},)"
+                                  R"("key":"lictor/q/tasks/9","at":"2026-11-21T00:00:00Z"})");
+  CHECK(contains(printed(consul, "why 9").out, "exit status 2"));  // its newest one
   consul.put("lictor/q/dead/late", R"({"reason":"expired","error":"expireAt has passed",)"
                                    R"("record":{"taskType":"T","expireAt":1000}})");
   Stage expired{consul};
@@ -230,14 +233,6 @@ TEST_CASE("why of a dead letter names commands that exist and can succeed") {
   CHECK(contains(unreadable.out, "its producer has to write it again; \"lictor dead purge bad\""));
   consul.put("lictor/q/dead/foreign", "no record of lictor");
   CHECK_FALSE(contains(printed(consul, "why foreign").out, "lictor retry"));
-}
-
-TEST_CASE("stats and events fail as Consul does if it cannot be read") {
-  ModelConsul consul;
-  consul.faulty = 0;
-  consul.fault.error = "no connection";
-  Stage stage{consul};
-  CHECK(exit_code(refusal_of(stage.run("stats")).code) == 4);
 }
 
 // --- Draining

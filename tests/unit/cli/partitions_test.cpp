@@ -248,6 +248,9 @@ TEST_CASE("stats and events say what to do if nobody leads") {
   Stage stage{consul};
   CHECK(refusal_of(stage.run("events")).message ==
         "nobody leads queue \"q\"; \"lictor leader\" says why");
+  consul.faulty = consul.asked();
+  consul.fault.error = "no connection";
+  CHECK(exit_code(refusal_of(stage.run("stats")).code) == kUnreachable);
 }
 
 TEST_CASE("events names the partition of a lock if the queue has several") {
@@ -261,6 +264,12 @@ TEST_CASE("events names the partition of a lock if the queue has several") {
   ModelConsul single;
   single.put("lictor/q/leader", R"({"node":"a"})", single.join(a.url()));
   CHECK(printed(single, "events").out == "2026-11-21T00:00:00Z  leading\n");
+  const FakeAdminApi odd{[](const httpd::Request&) {
+    return json_answer(R"({"queues":[{"name":"q","paused":"x","states":7}],"missed":"x"})");
+  }};
+  fleet.add("b", {1}, odd.url());
+  CHECK(contains(printed(fleet.consul, "stats").out, "paused                    no"));
+  CHECK(contains(printed(fleet.consul, "events").out, "leading  partition 0"));
 }
 
 TEST_CASE("list and why report the leaders' trouble") {

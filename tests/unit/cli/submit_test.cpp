@@ -1,8 +1,11 @@
+#include <signal.h>
+
 #include <fstream>
 
 #include "base/clock.h"
 #include "base/time_text.h"
 #include "cli/new_task.h"
+#include "cli/process.h"
 #include "harness.h"
 #include "model_consul.h"
 #include "temporary_folder.h"
@@ -115,6 +118,13 @@ TEST_CASE("a submission whose lines are all settled ends without an error") {
   CHECK(said["written"] == 1);
   CHECK(said["not_sent_after"].is_null());
   CHECK(said["error"].is_null());
+}
+
+TEST_CASE("a signal that is caught does not end a write that waits for its reader") {
+  catch_signals(SecondSignal::kEndsAtOnce);
+  struct sigaction now {};
+  sigaction(SIGTERM, nullptr, &now);
+  CHECK((now.sa_flags & SA_RESTART) != 0);
 }
 
 TEST_CASE("a file that cannot be read is a wrong argument") {
