@@ -225,8 +225,7 @@ void warn_of_useless_processes(Config& config) {
 
 void warn_of_exposed_token(const LoadRequest& request, Config& config) {
   const net::Options& consul = config.consul.options;
-  const auto variable = request.environment.find("CONSUL_HTTP_TOKEN");
-  const bool has_variable = variable != request.environment.end() && !variable->second.empty();
+  const bool has_variable = request.environment.contains("CONSUL_HTTP_TOKEN");
   if (has_variable && !consul.token_file.empty() && request.mode != Mode::kClient) {
     config.warnings.emplace_back(
         "CONSUL_HTTP_TOKEN is used in place of consul.token_file; unset it");
@@ -355,7 +354,7 @@ Result<Config> load_config(const LoadRequest& request) {
     path = *request.flags.config;
     named = "--config " + path;
     is_default = false;
-  } else if (variable != request.environment.end() && !variable->second.empty()) {
+  } else if (variable != request.environment.end()) {
     path = variable->second;
     named = "LICTOR_CONFIG " + path;
     is_default = false;
@@ -450,7 +449,7 @@ Environment read_environment(const char* const* environment) {
   for (; environment != nullptr && *environment != nullptr; ++environment) {
     const std::string_view entry{*environment};
     const std::size_t equals = entry.find('=');
-    if (equals == std::string_view::npos || equals == 0) continue;
+    if (equals == std::string_view::npos || equals == 0 || equals + 1 == entry.size()) continue;
     variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
   }
   return variables;

@@ -170,7 +170,7 @@ struct Overrides {
   std::optional<std::string> token_file;
 };
 
-/// Variables by name.
+/// Variables by name; none is empty.
 using Environment = std::map<std::string, std::string, std::less<>>;
 
 struct LoadRequest {
@@ -197,7 +197,7 @@ struct LoadRequest {
 [[nodiscard]] Result<Config> parse_config(std::string_view text, std::string_view file,
                                           const LoadRequest& request);
 
-/// environ, as load_config() takes it.
+/// environ, as load_config() takes it: an empty variable counts as not set, as Consul's own do.
 [[nodiscard]] Environment read_environment(const char* const* environment);
 
 /// The shortage if `config` needs more open files than `most`, and what to do; empty: none.

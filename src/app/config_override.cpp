@@ -75,12 +75,13 @@ constexpr std::array kOverrides{
              [](Config& c) { return token_file(c.consul.options); }},
 };
 
-// The variables of a job (jobs.md), which a command run by a job has in its
+// The variables of a job or a worker (jobs.md, workers.md), which a command run by it has in its
 // environment; LICTOR_SEED and LICTOR_SEEDS of the tests.
-constexpr std::array<std::string_view, 12> kOtherVariables{
-    "LICTOR_TASK_ID", "LICTOR_TASK_KEY",      "LICTOR_TASK_TYPE", "LICTOR_QUEUE",
-    "LICTOR_ATTEMPT", "LICTOR_FENCING_TOKEN", "LICTOR_DEADLINE",  "LICTOR_COMMIT",
-    "LICTOR_RESULT",  "LICTOR_RUN",           "LICTOR_SEED",      "LICTOR_SEEDS"};
+constexpr std::array<std::string_view, 13> kOtherVariables{
+    "LICTOR_TASK_ID",  "LICTOR_TASK_KEY",      "LICTOR_TASK_TYPE", "LICTOR_QUEUE",
+    "LICTOR_ATTEMPT",  "LICTOR_FENCING_TOKEN", "LICTOR_DEADLINE",  "LICTOR_COMMIT",
+    "LICTOR_RESULT",   "LICTOR_RUN",           "LICTOR_SEED",      "LICTOR_SEEDS",
+    "LICTOR_WORKER_FD"};
 
 }  // namespace
 
@@ -92,9 +93,8 @@ Result<void> apply_overrides(const LoadRequest& request, Config& config) {
     if (const auto& flag = request.flags.*over.flag_value) {
       given.value = *flag;
     } else {
-      // An empty variable counts as not set, as Consul's own do.
       const auto variable = request.environment.find(over.variable);
-      if (variable == request.environment.end() || variable->second.empty()) continue;
+      if (variable == request.environment.end()) continue;
       source = over.variable;
       given.value = variable->second;
     }

@@ -35,8 +35,7 @@ std::map<std::string, std::string, std::less<>>& hidden_secrets() {
 // Consul's own variables override the configuration; lictor's variables and flags override both.
 auto consul_environment(const LoadRequest& request) {
   const auto given = [&](const std::optional<std::string>& flag, std::string_view variable) {
-    const auto it = request.environment.find(variable);
-    return flag || (it != request.environment.end() && !it->second.empty());
+    return flag || request.environment.contains(variable);
   };
   return [own_addresses = given(request.flags.consul_addresses, "LICTOR_CONSUL_ADDRESSES"),
           own_token = given(request.flags.token_file, "LICTOR_TOKEN_FILE")](

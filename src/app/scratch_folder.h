@@ -15,7 +15,13 @@ namespace lictor::app {
 class ScratchFolder {
  public:
   [[nodiscard]] static Result<std::unique_ptr<ScratchFolder>> make(const std::string& name) {
-    std::string path = (std::filesystem::temp_directory_path() / (name + ".XXXXXX")).string();
+    std::error_code error;
+    const auto parent = std::filesystem::temp_directory_path(error);
+    if (error) {
+      return fail(ErrorCode::kFailed, "no folder for temporary files: " + error.message() +
+                                          "; set TMPDIR to a writable one");
+    }
+    std::string path = (parent / (name + ".XXXXXX")).string();
     if (mkdtemp(path.data()) != nullptr) return std::make_unique<ScratchFolder>(std::move(path));
     return fail(ErrorCode::kFailed, "cannot make the folder " + path + ": " + errno_text() +
                                         "; set TMPDIR to a writable one");

@@ -78,26 +78,19 @@ std::string ttl_fault(SessionRecord& session) {
   return {};
 }
 
-void append_session(std::string& out, const SessionRecord& session) {
-  const auto field = [&](const char* name, std::string_view text) {
-    (((out += '"') += name) += "\":");
-    out += quote(text);
-    out += ',';
-  };
-  out += '{';
-  field("ID", session.id);
-  field("Name", session.name);
-  field("Node", session.node);
-  out += "\"LockDelay\":" + std::to_string(session.lock_delay.count()) + ',';
-  field("Behavior", session.behavior);
-  field("TTL", session.ttl_text);
-  out += "\"NodeChecks\":[";
-  for (const std::string& check : session.node_checks) {
-    if (!out.ends_with('[')) out += ',';
-    out += quote(check);
-  }
-  const std::string index = std::to_string(session.create_index);
-  out += R"(],"ServiceChecks":null,"CreateIndex":)" + index + R"(,"ModifyIndex":)" + index + '}';
+// As the API shows it. Its texts came from JSON, so they are UTF-8.
+std::string session_text(const SessionRecord& session) {
+  return nlohmann::ordered_json{{"ID", session.id},
+                                {"Name", session.name},
+                                {"Node", session.node},
+                                {"LockDelay", session.lock_delay.count()},
+                                {"Behavior", session.behavior},
+                                {"TTL", session.ttl_text},
+                                {"NodeChecks", session.node_checks},
+                                {"ServiceChecks", nullptr},
+                                {"CreateIndex", session.create_index},
+                                {"ModifyIndex", session.create_index}}
+      .dump();
 }
 
 http::Response missing_session() { return answer(400, "Missing session"); }
@@ -156,9 +149,7 @@ http::Response Model::session_renew(const Call& call, const std::string& id) {
   const auto it = state_.sessions().find(id);
   if (it == state_.sessions().end()) return answer(404, "Session id '" + id + "' not found");
   start_timer(call.now, it->second);
-  std::string body = "[";
-  append_session(body, it->second);
-  return answer(200, body + ']');
+  return answer(200, '[' + session_text(it->second) + ']');
 }
 
 http::Response Model::session_destroy(const Call& call, const std::string& id) {
@@ -177,7 +168,7 @@ Model::Answer Model::session_list(const Call& call) const {
   std::string body = "[";
   for (const auto& [id, session] : state_.sessions()) {
     if (body.size() > 1) body += ',';
-    append_session(body, session);
+    body += session_text(session);
   }
   return read_answer(200, state_.session_index(), body + ']');
 }
@@ -192,9 +183,8 @@ Model::Answer Model::session_info(const Call& call, const std::string& id) const
   }
   const auto it = state_.sessions().find(id);
   if (blocks(call, state_.session_index())) return std::nullopt;
-  std::string body = "[";
-  if (it != state_.sessions().end()) append_session(body, it->second);
-  return read_answer(200, state_.session_index(), body + ']');
+  const std::string body = it == state_.sessions().end() ? "" : session_text(it->second);
+  return read_answer(200, state_.session_index(), '[' + body + ']');
 }
 
 }  // namespace lictor::dev

@@ -6,6 +6,7 @@
 . "$(dirname -- "${BASH_SOURCE[0]}")/common.sh"
 
 lictor=$build/src/lictor
+export LICTOR_CONFIG= # empty: not set
 start_dev
 kv=$CONSUL_HTTP_ADDR/v1/kv
 

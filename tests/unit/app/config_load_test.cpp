@@ -152,13 +152,6 @@ TEST_CASE("variables override the file, and flags override both") {
   CHECK(config->log.level == LogLevel::kError);
   CHECK(config->log.format == LogFormat::kJson);
   CHECK(config->state_dir == (std::filesystem::current_path() / "state3").string());
-
-  request = {};
-  request.environment = {{"LICTOR_NODE", ""}, {"LICTOR_LOG_LEVEL", ""}};  // counts as not set
-  config = parse_config(text, "lictor.json", request);
-  REQUIRE(config);
-  CHECK(config->node == "n1");
-  CHECK(config->log.level == LogLevel::kWarn);
 }
 
 TEST_CASE("the digest covers the settings that all hosts should share, however they are written") {
@@ -203,11 +196,11 @@ TEST_CASE("an error in a variable or flag names it") {
             .starts_with("--log-level: expected one of \"trace\""));
 }
 
-TEST_CASE("an unknown LICTOR_ variable gives a warning; a job's variables do not") {
+TEST_CASE("an unknown LICTOR_ variable gives a warning; those of a job and a worker do not") {
   LoadRequest request;
   request.environment = {{"LICTOR_LOGLEVEL", "debug"}, {"CONSUL_HTTP_ADDR", "x"}};
   for (const char* name : {"LICTOR_TASK_ID", "LICTOR_RUN", "LICTOR_PARA_x", "LICTOR_SEED",
-                           "LICTOR_XYZZY_PLUGH", "LICTO", "PATH"}) {
+                           "LICTOR_WORKER_FD", "LICTOR_XYZZY_PLUGH", "LICTO", "PATH"}) {
     request.environment[name] = "1";
   }
   const auto config = parse_config(kSmall, "lictor.json", request).value();
@@ -397,10 +390,10 @@ TEST_CASE("a file with secrets that others can read or write gives a warning") {
                                  "the token to consul.token_file, or chmod o-r it"});
 }
 
-TEST_CASE("the environment is read unchanged") {
+TEST_CASE("the environment is read unchanged, and an empty variable counts as not set") {
   const std::array<const char*, 5> variables{"A=1", "B=x=y", "C=", "broken", nullptr};
   const Environment environment = read_environment(variables.data());
-  CHECK(environment == Environment{{"A", "1"}, {"B", "x=y"}, {"C", ""}});
+  CHECK(environment == Environment{{"A", "1"}, {"B", "x=y"}});
   CHECK(read_environment(nullptr).empty());
 }
 
