@@ -118,14 +118,14 @@ ordered_json Activity::by_type(const std::string& queue) const {
 
 // Copies under the mutex, and builds the JSON without it: on_fact() is on the loop's thread.
 ordered_json Activity::json(const std::string& queue) const {
-  const Instant now = boot_now();
   Hour ring{};
   {
     const std::lock_guard lock{mutex_};
     const auto it = queues_.find(queue);
     if (it != queues_.end()) ring = it->second.all;
   }
-  Hour minutes{};  // the last one is still under way
+  const Instant now = boot_now();  // read after the copy, in which no minute is later then
+  Hour minutes{};                  // the last one is still under way
   for (const Minute& minute : ring) {
     const std::int64_t age = minute_of(now) - minute.number;
     if (minute.number < 0 || age >= static_cast<std::int64_t>(kMinutes)) continue;
