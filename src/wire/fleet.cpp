@@ -258,11 +258,12 @@ core::OwnersRead decode(const Binding& binding, const core::ReadOwners& ask,
     return read;
   }
   read.ok = true;
+  const std::string& prefix = binding.layout.members_prefix;
   for (const KvEntry& entry : *entries) {
     const json value = parse_json(entry.value).value_or(json{});
     std::string nonce = text_member(json_member(value, "given_up"), binding.queue.c_str());
-    if (entry.session.empty() || nonce.empty()) continue;
-    read.given_up[entry.key.substr(binding.layout.members_prefix.size())] = std::move(nonce);
+    if (entry.session.empty() || nonce.empty() || !entry.key.starts_with(prefix)) continue;
+    read.given_up[entry.key.substr(prefix.size())] = std::move(nonce);
   }
   return read;
 }

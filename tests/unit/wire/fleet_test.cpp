@@ -236,6 +236,7 @@ TEST_CASE("claims that members have given up are read from entries that a sessio
                                fleet_entry("l/q/members/c", R"({"given_up":[1]})", 7, "s2"),
                                fleet_entry("l/q/members/d", "nonsense", 8, "s3"),
                                fleet_entry("l/q/members/e", R"({"given_up":{"q":5}})", 9, "s4"),
+                               fleet_entry("short", R"({"given_up":{"q":"k-1"}})", 9, "s5"),
                                fleet_entry("l/q/members/a/drain", "", 9)}),
                   9));
   CHECK(read.request == RequestId{7});
