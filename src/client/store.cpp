@@ -212,6 +212,8 @@ Result<Store::Listed> Store::list(const std::string& prefix) {
   if (replied(response, 200)) {
     LICTOR_TRY(auto entries, wire::read_kv_entries(std::move(response.body)));
     listed.entries = std::move(entries);
+    std::erase_if(listed.entries,
+                  [&](const auto& entry) { return !entry.key.starts_with(prefix); });
   } else if (!replied(response, 404) || response.consul_index == 0) {
     return tl::unexpected(read_error(doing, response));
   }

@@ -81,7 +81,8 @@ void Registration::send_registration() {
   if (!address_.empty()) service["Address"] = address_;
   http::Request request = http::put("/v1/agent/service/register",
                                     service.dump(-1, ' ', false, json::error_handler_t::replace));
-  transport_.send(std::move(request), [](const http::Response& response) {
+  transport_.send(std::move(request), [again = again_](const http::Response& response) {
+    *again = response.status == 0 || response.status >= 500;
     if (response.status == 403 && response.body.find("ACL not found") != std::string::npos) {
       log(Level::kWarn, "Consul does not know the token; correct consul.token_file",
           {{"error", wire::describe(response)}});
@@ -97,7 +98,7 @@ void Registration::send_registration() {
 void Registration::step(Instant now) {
   if (now < next_at_) return;
   next_at_ = now + kPassInterval;
-  if (now >= register_at_) {
+  if (again_->exchange(false) || now >= register_at_) {
     register_at_ = now + kRegisterInterval;
     send_registration();
     return;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,8 @@ class Registration : public LoopMember {
   net::Transport& transport_;
   std::vector<std::string> leading_;
   Instant register_at_{};
+  /// Consul did not take the last registration; set on the transport's thread.
+  const std::shared_ptr<std::atomic<bool>> again_ = std::make_shared<std::atomic<bool>>(false);
   Instant next_at_{};
 };
 
