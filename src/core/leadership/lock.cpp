@@ -286,9 +286,10 @@ void Lock::on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& 
   other_owner_ = reply.session.empty()  ? std::string{}
                  : reply.holder.empty() ? kUnknownOwner
                                         : reply.holder;
-  if (!reply.session.empty() && reply.session == session_) {
+  const bool ours = !reply.session.empty() && reply.session == session_;
+  if (ours && reply.modify_index >= held_index_) {
     acquire(now, 0, reply.modify_index, out);
-  } else if (!reply.session.empty()) {
+  } else if (!ours && !reply.session.empty()) {
     on_seen_held(reply, out);
   } else if (reply.found) {
     on_seen_free(now, reply, out);
@@ -337,6 +338,8 @@ void Lock::on_seen_held(const LeaderRead& reply, Effects& out) {
   watch(reply.consul_index, out);
 }
 
+// The key is free, or a snapshot from before the last holder gives it back to our session: others
+// wait for us then, so it is taken even if it is not wanted.
 void Lock::on_seen_free(Instant now, const LeaderRead& reply, Effects& out) {
   if (state_ == State::kWaiting && reply.modify_index < free_index_) {  // stale, or found out later
     watch(reply.consul_index, out);
@@ -349,8 +352,9 @@ void Lock::on_seen_free(Instant now, const LeaderRead& reply, Effects& out) {
   const Duration lock_delay =
       std::min(reply.holder_lock_delay.value_or(options_.lock_delay), kMostLockDelay);
   free_from_ = in_order ? freed_seen_ : freed_seen_ + lock_delay;
-  acquire_at_ = wanted_ ? std::max(free_from_, standoff_until_) : Instant::max();
-  predecessor_ = reply.holder.empty()
+  const bool takes = wanted_ || !reply.session.empty();
+  acquire_at_ = takes ? std::max(free_from_, standoff_until_) : Instant::max();
+  predecessor_ = reply.holder.empty() || !reply.session.empty()
                      ? std::string{}
                      : reply.holder + (in_order ? " released the lock" : " was lost");
   if (now >= acquire_at_) return acquire(now, free_index_, 0, out);

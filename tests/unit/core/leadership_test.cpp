@@ -160,6 +160,23 @@ TEST_CASE("after a snapshot from before the leader's time a restarted daemon wai
   CHECK(two.until_leader(other) < 1s);
 }
 
+TEST_CASE("a member to which a snapshot gives the lock back waits for the jobs of a later leader") {
+  for (const auto wait : {1s, 20s, 40s, 55s}) {  // the watch of `a` sees it at its next poll
+    CAPTURE(wait.count());
+    Two two;
+    const dev::KvRecord held = *two.cluster.store.find("leader");
+    two.cluster.store.control(false, "now");
+    REQUIRE(two.cluster.run_until([&] { return two.cluster.leader() == two.b; }, 20s));
+    two.cluster.put_and_run("1", wait);
+    two.cluster.store.restore(held);
+    const Instant from = two.cluster.now;
+    REQUIRE(two.cluster.run_until([&] { return two.cluster.leader() != two.b; }, 10s));
+    REQUIRE(two.cluster.run_until([&] { return two.cluster.leader() == &two.a; }, 2min));
+    CHECK(two.cluster.now - from >= 29s);
+    CHECK(two.cluster.running() <= 1);
+  }
+}
+
 // Consul bars nothing here: each daemon that has seen a leader counts the lock-delay itself.
 TEST_CASE("another client deletes the leader key: the leader notices, and one leads again") {
   Two two;
