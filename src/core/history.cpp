@@ -7,8 +7,11 @@ namespace lictor::core {
 namespace {
 
 constexpr Duration kReadRetry = 10s;
-// To find entries that others add: those of cancelled tasks.
+// To find entries that others add: those of cancelled tasks, and of other hosts' partitions. A
+// listing takes a hundredth of the time at most.
 constexpr Duration kReadAgain = 24h;
+constexpr Duration kReadShared = 1min;
+constexpr int kReadPace = 100;
 // Deletes are batched: entries over the limit stay up to kPause, or until kBatch of them wait.
 constexpr Duration kPause = 1s;
 constexpr Duration kLongestPause = 1min;
@@ -29,6 +32,7 @@ void History::on_time(Instant now, Effects& out) {
   if (!options_.history || now < read_at_) return;
   read_at_ = Instant::max();
   reading_ = requests_.next();
+  asked_at_ = now;
   out.emplace_back(ListHistory{reading_});
 }
 
@@ -45,10 +49,12 @@ void History::on(Instant now, const HistoryListed& listed, Effects& out) {
     if (!by_key_.contains(entry.key)) add(now, entry.key, entry.modify_index, entry.at);
   }
   check_at_ = now;
-  read_at_ = now + kReadAgain;
+  const Duration pause = options_.partitions > 1 ? kReadShared : kReadAgain;
+  read_at_ = now + std::max(pause, kReadPace * (now - asked_at_));
 }
 
 void History::add(Instant now, const std::string& key, std::uint64_t index, WallTime at) {
+  if (!options_.history) return;
   if (const auto it = by_key_.find(key); it != by_key_.end()) {
     by_age_.erase(it->second);
     by_key_.erase(it);

@@ -2,7 +2,7 @@
 
 // The entries of finished tasks, and which of them to delete: the oldest beyond `keep`, and all
 // older than `max_age`. Read at the beginning of a term and once a day, for the entries that the
-// cancel command adds.
+// cancel command adds; each minute if the queue has several partitions, for those of other hosts.
 
 #include <cstdint>
 #include <map>
@@ -49,6 +49,7 @@ class History {
   std::set<Entry> by_age_;
   std::map<std::string, std::set<Entry>::iterator, std::less<>> by_key_;
   RequestId reading_;
+  Instant asked_at_{};
   Instant read_at_ = Instant::max();
   Instant check_at_ = Instant::max();
   StoreTrouble trouble_;

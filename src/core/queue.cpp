@@ -86,7 +86,8 @@ Dispatcher::Mode Queue::mode(std::uint32_t partition, bool trusted) const {
                    owners_.has_read(term.owners)};
 }
 
-// Creates keys that must always exist; once a term, as the token may not have the right.
+// Creates keys that must always exist; once while they are missing, as the token may not have the
+// right.
 void Queue::mark_missing(Instant now) {
   if (!holds_lock(0)) return;
   if (!source_.folder_missing()) {
@@ -94,10 +95,14 @@ void Queue::mark_missing(Instant now) {
   } else if (!std::exchange(marking_folder_, true)) {
     commits_.add(now, {Purpose::kMark, MarkOp{MarkOp::What::kTasksFolder}, {}});
   }
-  if (control_.missing() && !std::exchange(marking_control_, true)) {
+  if (!control_.missing()) {
+    marking_control_ = false;
+  } else if (!std::exchange(marking_control_, true)) {
     commits_.add(now, {Purpose::kMark, MarkOp{MarkOp::What::kControl}, {}});
   }
-  if (scheduler_.folder_missing() && !std::exchange(marking_schedules_, true)) {
+  if (!scheduler_.folder_missing()) {
+    marking_schedules_ = false;
+  } else if (!std::exchange(marking_schedules_, true)) {
     commits_.add(now, {Purpose::kMark, MarkOp{MarkOp::What::kSchedulesFolder}, {}});
   }
 }
@@ -260,7 +265,7 @@ void Queue::settle(Instant now, const WriteBatcher::Settled& settled, Effects& o
     return;
   }
   if (const auto* finish = std::get_if<FinishOp>(&settled.write.op);
-      applied && finish != nullptr && finish->done) {
+      applied && finish != nullptr && finish->done && holds_lock(0)) {
     history_.add(now, finish->key, settled.modify_index, finish->done->at);
   }
   if (applied && !std::holds_alternative<RestampOp>(settled.write.op)) source_.deleted(now, 1);

@@ -176,10 +176,10 @@ void Queue::begin_drain(Instant now, Drain why, Effects& out) {
 void Queue::continue_drain(Instant now, std::uint32_t partition, Effects& out) {
   Term& term = terms_[partition];
   dispatcher_.requeue_claimed(now, "this daemon gives up leadership", out, partition);
-  if (now >= term.drain_until && term.drain == Drain::kHandOver && !leaves()) {
+  const bool done = table_.busy_in(partition).ours == 0 && commits_.idle(partition);
+  if (!done && now >= term.drain_until && term.drain == Drain::kHandOver && !leaves()) {
     // A fair share is not worth an hour's work: the partition stays here, and its jobs go on.
-    constexpr int kPause = 10;
-    balancer_.keep(partition, now + kPause * options_.drain_timeout);
+    balancer_.keep(partition, now + std::max<Duration>(1min, 10 * options_.drain_timeout));
     term.drain = Drain::kNone;
     term.drain_until = term.give_up = Instant::max();
     balance_at_ = now + 1ms;  // another partition may go
@@ -188,7 +188,6 @@ void Queue::continue_drain(Instant now, std::uint32_t partition, Effects& out) {
   if (now >= term.drain_until && !std::exchange(term.stops_jobs, true)) {
     stop_jobs(now, partition, StopReason::kDrain, out);
   }
-  const bool done = table_.busy_in(partition).ours == 0 && commits_.idle(partition);
   if (done || now >= term.give_up) finish_drain(now, partition, out);
 }
 

@@ -271,6 +271,12 @@ void QueueDriver::note_lock(const core::Event& event) {
         keep_lock(i, locks_[i].asked.session, reply->modify_index);
       }
     }
+  } else if (const auto* unlocked = std::get_if<core::UnlockReplied>(&event)) {
+    // A snapshot may give the lock back to this session later: that one is not the warden's.
+    for (std::uint32_t i = 0; i < locks_.size(); ++i) {
+      const bool is_it = locks_[i].release == unlocked->request;
+      if (is_it && unlocked->outcome == core::Outcome::kApplied) keep_lock(i, {}, 0);
+    }
   } else if (const auto* destroyed = std::get_if<core::SessionDestroyed>(&event)) {
     if (destroyed->outcome != core::Outcome::kApplied) return;
     for (std::uint32_t i = 0; i < locks_.size(); ++i) keep_lock(i, {}, 0);
@@ -369,7 +375,10 @@ void QueueDriver::carry_out(const core::ListSchedules& effect) {
            });
 }
 
-void QueueDriver::carry_out(const core::ReleaseLock& effect) { send(effect, wall_now()); }
+void QueueDriver::carry_out(const core::ReleaseLock& effect) {
+  locks_[effect.partition.number].release = effect.request;
+  send(effect, wall_now());
+}
 
 void QueueDriver::carry_out(core::Commit& commit) {
   const auto kept = std::make_shared<const core::Commit>(std::move(commit));

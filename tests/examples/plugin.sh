@@ -33,4 +33,4 @@ sed "s|libresize.so|other.so|" "$dir/lictor.json" >"$dir/other.json"
 code=0
 LICTOR_STATE_DIR=$dir/other-state "$lictor" run --config "$dir/other.json" >"$dir/other.log" 2>&1 || code=$?
 [ "$code" -eq 2 ]
-grep -q 'executor "Resize": plug-in ".*other.so": .*plug-in ABI 2, .*plug-in ABI 1, .*; rebuild' "$dir/other.log"
+grep -q 'executors.Resize.plugin: plug-in ".*other.so": .*plug-in ABI 2, .*plug-in ABI 1, .*; rebuild' "$dir/other.log"

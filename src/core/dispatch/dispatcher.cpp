@@ -329,7 +329,7 @@ void Dispatcher::start_claimed(Instant now, const Modes& modes, Effects& out) {
     // claimed.
     TaskEntry* entry = table_.claimed_order().next_to_start(options_.concurrency == 1);
     if (entry == nullptr || !modes[entry->partition].may_start()) return;
-    if (transitions_.is_expired(now, *entry->task)) {
+    if (transitions_.is_expired(now, *entry)) {
       transitions_.expire_claimed(now, *entry);
       continue;
     }

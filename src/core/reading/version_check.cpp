@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/limits.h"
+
 namespace lictor::core {
 namespace {
 
@@ -56,9 +58,13 @@ void VersionCheck::on_time(Instant now, const std::function<bool(const KnownKey&
     pass_moves_ = keys_.moves();
   }
   CheckTasks check{{}, {}};
+  std::size_t bytes = 0;  // of keys, which may be long
   cursor_after_ = keys_.visit_from(cursor_, [&](const KnownKey& known) {
-    if (known.index != 0 && is_stable(known)) check.versions.push_back({known.key, known.index});
-    return check.versions.size() < options_.max_operations;
+    if (known.index != 0 && is_stable(known)) {
+      check.versions.push_back({known.key, known.index});
+      bytes += known.key.size();
+    }
+    return check.versions.size() < options_.max_operations && bytes < limits::kTransactionBytes / 8;
   });
   if (check.versions.empty()) return end_pass(now);
   check.request = request_ = requests_.next();

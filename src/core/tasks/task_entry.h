@@ -33,6 +33,7 @@ struct Attempt {
   Instant timeout_at = Instant::max();  // after a stop: when the job should have ended
   bool last_chance = false;             // its next lost owner makes it a dead letter
   bool returns = false;                 // keeps its place in order, until it is read or rewritten
+  bool begun = false;                   // under an earlier claim
   bool recalled = false;                // to be given back instead of started
   std::optional<WallTime> early_until;  // claimed ahead, until this time
 };

@@ -87,7 +87,7 @@ class Transitions : public TaskSource::Listener {
   void forget_leftover(TaskEntry& entry, bool any_held);
 
   /// `expireAt` passed before the task, which is claimed, was ever started.
-  [[nodiscard]] bool is_expired(Instant now, const Task& task) const;
+  [[nodiscard]] bool is_expired(Instant now, const TaskEntry& entry) const;
   void expire_claimed(Instant now, TaskEntry& entry);
 
   /// The id that the next attempt would get.

@@ -103,6 +103,7 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
     e.attempt->policy = policy;
     e.attempt->last_chance = stamp.lost != 0 && stamp.lost + 1 >= options_.max_losses;
     e.attempt->claimed_at = e.attempt->held_since = now;
+    e.attempt->begun = orphan && !not_started;
     if (!due) e.attempt->early_until = e.due;
   });
   SharedOptional<Claim> under = stamp.claim;
@@ -361,8 +362,9 @@ Instant Transitions::backoff_end(Instant now, const TaskEntry& entry, std::uint3
 }
 
 void Transitions::requeue(Instant now, TaskEntry& entry, std::string why, Effects& out) {
-  emit(Fact::Kind::kGivenBack, entry, std::move(why), out);
   Stamp stamp = entry.task->stamp;
+  if (has_job(entry.state)) stamp.error = "stopped: " + why;
+  emit(Fact::Kind::kGivenBack, entry, std::move(why), out);
   --stamp.attempt;
   rewrite(now, entry, Purpose::kRequeue, std::move(stamp));
 }
@@ -460,9 +462,12 @@ void Transitions::on_burial_settled(Instant now, TaskEntry& entry,
   if (newer) source_->fetch(entry.key);
 }
 
-bool Transitions::is_expired(Instant now, const Task& task) const {
-  return task.expire_at && *task.expire_at <= clock_.at(now) && task.stamp.attempt == 1 &&
-         task.stamp.lost == 0;
+// Its claim counts as the first attempt, and nothing of it was begun before.
+bool Transitions::is_expired(Instant now, const TaskEntry& entry) const {
+  if (!entry.task->expire_at || *entry.task->expire_at > clock_.at(now)) return false;
+  Task before = *entry.task;
+  --before.stamp.attempt;
+  return !entry.attempt->begun && before.stamp.lost == 0 && !has_begun(before);
 }
 
 void Transitions::expire_claimed(Instant now, TaskEntry& entry) {

@@ -7,8 +7,7 @@ namespace {
 
 // expireAt is about the first start: a task that has begun goes on to its end.
 bool can_expire(const TaskEntry& entry) {
-  return entry.state == TaskState::kWaiting && entry.task->expire_at &&
-         entry.task->stamp.attempt == 0;
+  return entry.state == TaskState::kWaiting && entry.task->expire_at && !has_begun(*entry.task);
 }
 
 bool is_held(const TaskEntry& entry) {

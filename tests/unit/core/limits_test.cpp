@@ -269,6 +269,18 @@ TEST_CASE("a task that was begun in time does not expire while it is claimed ahe
   CHECK(a.cluster.store.dead.empty());
 }
 
+TEST_CASE("a task that was begun in time and stopped by lictor does not expire") {
+  Alone a{options_with([](QueueOptions& o) { o.drain_timeout = 100ms; })};
+  a.cluster.put_and_run("1", 1s, [&](Task& task) { task.expire_at = a.cluster.wall() + 5s; });
+  a.cluster.tell(a.daemon, StopRequested{});
+  REQUIRE(a.cluster.run_until([&] { return a.daemon.stopped; }, 20s));
+  CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 0);
+  a.cluster.restart_after(a.daemon, 10s);
+  a.cluster.run_for(30s);
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1"});
+  CHECK(a.cluster.store.dead.empty());
+}
+
 TEST_CASE("a job that timed out has failed, also when the drain would have stopped it") {
   Alone a{options_with([](QueueOptions& o) { o.drain_timeout = 100ms; })};
   a.cluster.stopping = [](Duration grace) { return grace; };

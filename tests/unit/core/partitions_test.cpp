@@ -206,6 +206,17 @@ TEST_CASE("with another number of partitions no lock is asked for again and agai
   CHECK(all<AcquireLock>(a).size() <= 3);
 }
 
+TEST_CASE("a drain_timeout of 0 hands idle partitions over, and busy ones after a while") {
+  Hosts hosts;
+  QueueOptions at_once = in_four("a");
+  at_once.drain_timeout = 0s;
+  Daemon& a = hosts.add_leader(at_once);
+  at_once.node = "b";
+  Daemon& b = hosts.cluster.add(at_once);
+  CHECK(hosts.cluster.run_until([&] { return hosts.led_by(b) == kCount / 2; }, 5min));
+  CHECK(hosts.led_by(a) == kCount / 2);
+}
+
 TEST_CASE("a stop drains every partition, releases every lock, and then ends the session") {
   Hosts hosts;
   Daemon& a = hosts.add_leader(in_four("a"));
