@@ -112,11 +112,10 @@ struct BadRecord {
 /// By order_time(), then by CreateIndex and key.
 [[nodiscard]] bool starts_before(const Task& a, const Task& b);
 
-/// Whether a job has been started for it. One that lictor stopped counts no attempt, but its error
-/// says so.
-[[nodiscard]] inline bool has_begun(const Task& task) {
-  const std::string& error = task.stamp.error;
-  return task.stamp.attempt != 0 || (!error.empty() && !error.starts_with(kNotStartedError));
+/// Whether a job of the task has run: a job that lictor stopped counts no attempt, but leaves its
+/// error.
+[[nodiscard]] inline bool has_run(const Stamp& stamp) {
+  return !stamp.error.empty() && !stamp.error.starts_with(kNotStartedError);
 }
 
 /// The earliest start: by executeAt and taskRetryAt; std::nullopt if at once.

@@ -272,7 +272,8 @@ void QueueDriver::note_lock(const core::Event& event) {
       }
     }
   } else if (const auto* unlocked = std::get_if<core::UnlockReplied>(&event)) {
-    // A snapshot may give the lock back to this session later: that one is not the warden's.
+    // A restored snapshot may give the lock back to this session later. The warden must not release
+    // it then: jobs of the leader in between may still run.
     for (std::uint32_t i = 0; i < locks_.size(); ++i) {
       const bool is_it = locks_[i].release == unlocked->request;
       if (is_it && unlocked->outcome == core::Outcome::kApplied) keep_lock(i, {}, 0);

@@ -186,10 +186,10 @@ class QueueDriver : public LoopMember {
   /// the outcome of a request is unknown, its repetition has the same time in its value.
   struct KeptLock {
     core::AcquireLock asked;  // the last request
-    RequestId release;        // the last one to give it up
     WallTime since{};         // in its value
     bool answered = true;
     std::string kept_session;  // the one that the warden knows
+    RequestId release;         // the last request to give the lock up
   };
   std::vector<KeptLock> locks_;  // by partition
   // With several partitions:

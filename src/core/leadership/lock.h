@@ -15,8 +15,8 @@
 // Consul keeps a lock-delay in memory only; servers restored from a snapshot don't know it. So a
 // candidate enforces it as well: when it sees the key free without an orderly release, it waits for
 // the last holder's lock_delay on its own clock. By then that holder no longer trusts its lease. A
-// lock that was released in order, or never held, is acquired at once. A release older than a
-// holder that this host has seen comes from a snapshot, and so does a lock of our own session. A
+// lock that was released in order, or never held, is acquired at once. A release, or a lock
+// of our own session, that is older than a holder which this host has seen comes from a snapshot. A
 // key missing after such a holder was deleted or restored away. A restarted daemon still knows of
 // that holder.
 //

@@ -465,9 +465,8 @@ void Transitions::on_burial_settled(Instant now, TaskEntry& entry,
 // Its claim counts as the first attempt, and nothing of it was begun before.
 bool Transitions::is_expired(Instant now, const TaskEntry& entry) const {
   if (!entry.task->expire_at || *entry.task->expire_at > clock_.at(now)) return false;
-  Task before = *entry.task;
-  --before.stamp.attempt;
-  return !entry.attempt->begun && before.stamp.lost == 0 && !has_begun(before);
+  const Stamp& stamp = entry.task->stamp;
+  return stamp.attempt == 1 && stamp.lost == 0 && !entry.attempt->begun && !has_run(stamp);
 }
 
 void Transitions::expire_claimed(Instant now, TaskEntry& entry) {

@@ -7,7 +7,8 @@ namespace {
 
 // expireAt is about the first start: a task that has begun goes on to its end.
 bool can_expire(const TaskEntry& entry) {
-  return entry.state == TaskState::kWaiting && entry.task->expire_at && !has_begun(*entry.task);
+  return entry.state == TaskState::kWaiting && entry.task->expire_at &&
+         entry.task->stamp.attempt == 0 && !has_run(entry.task->stamp);
 }
 
 bool is_held(const TaskEntry& entry) {
