@@ -178,7 +178,7 @@ void Queue::continue_drain(Instant now, std::uint32_t partition, Effects& out) {
   dispatcher_.requeue_claimed(now, "this daemon gives up leadership", out, partition);
   const bool done = table_.busy_in(partition).ours == 0 && commits_.idle(partition);
   if (!done && now >= term.drain_until && term.drain == Drain::kHandOver && !leaves()) {
-    // A fair share is not worth an hour's work: its jobs go on, and the partition stays for a while.
+    // A fair share is not worth an hour's work: its jobs go on, the partition stays for a while.
     balancer_.keep(partition, now + std::max<Duration>(1min, 10 * options_.drain_timeout));
     term.drain = Drain::kNone;
     term.drain_until = term.give_up = Instant::max();
