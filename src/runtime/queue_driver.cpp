@@ -269,14 +269,9 @@ void QueueDriver::note_lock(const core::Event& event) {
       if (reply->answer != Answer::kUnknown) locks_[i].answered = true;
       if (reply->answer == Answer::kAcquired) {
         keep_lock(i, locks_[i].asked.session, reply->modify_index);
+      } else if (reply->answer == Answer::kHeld && !core_.holds_lock(i)) {
+        keep_lock(i, {}, 0);
       }
-    }
-  } else if (const auto* unlocked = std::get_if<core::UnlockReplied>(&event)) {
-    // A restored snapshot may give the lock back to this session later. The warden must not release
-    // it then: jobs of the leader in between may still run.
-    for (std::uint32_t i = 0; i < locks_.size(); ++i) {
-      const bool is_it = locks_[i].release == unlocked->request;
-      if (is_it && unlocked->outcome == core::Outcome::kApplied) keep_lock(i, {}, 0);
     }
   } else if (const auto* destroyed = std::get_if<core::SessionDestroyed>(&event)) {
     if (destroyed->outcome != core::Outcome::kApplied) return;
@@ -376,10 +371,7 @@ void QueueDriver::carry_out(const core::ListSchedules& effect) {
            });
 }
 
-void QueueDriver::carry_out(const core::ReleaseLock& effect) {
-  locks_[effect.partition.number].release = effect.request;
-  send(effect, wall_now());
-}
+void QueueDriver::carry_out(const core::ReleaseLock& effect) { send(effect, wall_now()); }
 
 void QueueDriver::carry_out(core::Commit& commit) {
   const auto kept = std::make_shared<const core::Commit>(std::move(commit));
@@ -462,11 +454,11 @@ void QueueDriver::carry_out(const core::ExtendLease& effect) {
   host_.set_lease(lease_slot_ + effect.partition, effect.until, options_.kill_grace);
 }
 
-// The lock may be lost. Without an index the warden does not kill this daemon for a hang because of
-// this lock, and asks Consul before it releases the lock.
+// The lock is given up, or another's. A restored snapshot may bring it back to this session later.
+// The warden must not release it then: jobs of the leader in between may still run.
 void QueueDriver::carry_out(const core::EndLease& effect) {
   host_.clear_lease(lease_slot_ + effect.partition);
-  keep_lock(effect.partition, locks_[effect.partition].kept_session, 0);
+  keep_lock(effect.partition, {}, 0);
 }
 
 void QueueDriver::carry_out(const core::RememberHolder& effect) {

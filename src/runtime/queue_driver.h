@@ -189,7 +189,6 @@ class QueueDriver : public LoopMember {
     WallTime since{};         // in its value
     bool answered = true;
     std::string kept_session;  // the one that the warden knows
-    RequestId release;         // the last request to give the lock up
   };
   std::vector<KeptLock> locks_;  // by partition
   // With several partitions:

@@ -49,9 +49,11 @@ Result<bool> read_taken(std::string_view text) {
   return unexpected_value(R"(true, false, "true" or "false")", text);
 }
 
-// `least`: 1 for a limit, 0 for a counter.
+// `least`: 1 for a limit; 0 for a counter, which must have room to go on: a stranger's 4294967295
+// counts as a billion.
 Result<std::uint32_t> read_count(std::string_view text, std::uint32_t least) {
   const auto count = to_number<std::uint32_t>(text);
+  if (count && least == 0) return std::min(*count, 1'000'000'000U);
   if (count && *count >= least) return *count;
   return unexpected_value("a whole number from " + std::to_string(least) + " to 4294967295", text);
 }

@@ -426,10 +426,10 @@ EDITS = [
     ),
     (
         "core/leadership/leadership.cpp",
-        """    case Session::Change::kRenewed:
+        """    case Session::Change::kAlive:
 """,
-        """    case Session::Change::kRenewed:
-      if (change == Session::Change::kRenewed && FAULT(RenewalProves)) {
+        """    case Session::Change::kAlive:
+      if (FAULT(RenewalProves)) {
         Changes changes;
         prove_with(now, now, changes, out);
       }

@@ -83,7 +83,9 @@ std::optional<RateLimit::Token> RateLimit::take(Instant now, std::uint32_t parti
   const auto tokens = static_cast<std::size_t>((now - next(rate)) / rate.interval) + 1;
   const std::size_t taken = std::min(tokens, most);
   claim_ = {partition, full_at_ + rate.interval * static_cast<Duration::rep>(taken), taken - 1};
-  return Token{RateMark{index_, clock_.at(claim_->full_at)}};
+  // Rounded up: rounded down, a claim at 1,000 a second or more could take nothing.
+  constexpr Duration kRoundUp = std::chrono::milliseconds{1} - Duration{1};
+  return Token{RateMark{index_, clock_.at(claim_->full_at + kRoundUp)}};
 }
 
 void RateLimit::refund(const Token& token) {

@@ -24,12 +24,11 @@ void Leadership::start(Instant now, const Started& started, Effects& out) {
 void Leadership::on_session(Instant now, Session::Change change, Effects& out) {
   switch (change) {
     case Session::Change::kNone:
-    case Session::Change::kRenewed:
       break;
-    case Session::Change::kOpened:
+    case Session::Change::kAlive:
       if (retired_) break;
       for (Lock& lock : locks_) {
-        if (lock.follows()) lock.campaign(now, session_.id(), out);
+        if (lock.state() == Lock::State::kIdle) lock.campaign(now, session_.id(), out);
       }
       break;
     case Session::Change::kGone:

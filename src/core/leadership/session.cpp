@@ -101,7 +101,7 @@ Session::Change Session::on(Instant now, const SessionCreated& reply, Effects& o
   }
   out.emplace_back(RememberSession{id_});
   state_ = State::kOpen;
-  return Change::kOpened;
+  return Change::kAlive;
 }
 
 Session::Change Session::on(Instant now, const SessionRenewed& reply, Effects& out) {
@@ -109,10 +109,9 @@ Session::Change Session::on(Instant now, const SessionRenewed& reply, Effects& o
   renew_ = {};
   switch (reply.answer) {
     case SessionRenewed::Answer::kAlive:
-      if (state_ != State::kChecking) return Change::kRenewed;
-      trouble_.over();
-      state_ = State::kOpen;
-      return Change::kOpened;
+      if (state_ == State::kChecking) trouble_.over();
+      if (state_ == State::kChecking) state_ = State::kOpen;
+      return Change::kAlive;
     case SessionRenewed::Answer::kNothing:
       trouble_.report("renewing the session", reply.error, out);
       renew_soon(now);

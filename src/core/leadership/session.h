@@ -26,9 +26,8 @@ class Session {
  public:
   enum class Change {
     kNone,
-    kOpened,   // it lives: campaign with it
-    kRenewed,  // proves nothing about the lock
-    kGone,     // says a renewal; a lagging server may say it of a live session
+    kAlive,  // campaign with it; proves nothing about a lock
+    kGone,   // says a renewal; a lagging server may say it of a live session
     kClosed,
   };
 
@@ -37,7 +36,7 @@ class Session {
 
   /// `previous`: the session of an earlier daemon of this node; taken up if it still lives.
   void start(Instant now, const std::optional<std::string>& previous, Effects& out);
-  /// Asks whether the session lives; kOpened or kGone follows.
+  /// Asks whether the session lives; kAlive or kGone follows.
   void check(Instant now, Effects& out);
   /// Opens another session, since this one is gone.
   void replace(Effects& out);

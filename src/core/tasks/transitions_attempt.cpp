@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "base/time_text.h"
@@ -89,10 +88,9 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
     }
   }
   stamp.taken = true;
-  // A stranger may rewrite our claim without its attempt, or with the greatest number as one.
-  constexpr auto kMost = std::numeric_limits<std::uint32_t>::max();
+  // A stranger may rewrite our claim without its attempt.
   const bool is_counted = goes_on && stamp.attempt != 0;
-  if (!is_counted && stamp.attempt != kMost) ++stamp.attempt;
+  if (!is_counted) ++stamp.attempt;
   // A task claimed ahead keeps taskRetryAt, in case another leader takes it over before that time.
   if (due) stamp.retry_at.reset();
   std::string nonce = claim_nonce(options_.identity, next_attempt());

@@ -123,14 +123,6 @@ TEST_CASE("more writes than a transaction holds fail the attempt, in words") {
   CHECK(a.cluster.store.keys("app/").empty());
 }
 
-TEST_CASE("a number of attempts that another client wrote does not begin at 0 again") {
-  Alone a;
-  a.all_end_after(10ms, JobEnding::kRetry);
-  a.cluster.put_and_run("1", 1s, [](Task& task) { task.stamp.attempt = 4'294'967'295; });
-  CHECK(a.cluster.started.size() == 1);
-  CHECK(a.dead("dead/1").stamp.attempt == 4'294'967'295);
-}
-
 TEST_CASE("a finished task is kept with its result, the oldest beyond the limit are not") {
   Alone a{with_history({5, 1h})};
   a.cluster.plan = [](const Task& task) { return writing({}, "\"of " + task.id + '"'); };

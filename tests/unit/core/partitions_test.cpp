@@ -217,6 +217,21 @@ TEST_CASE("a drain_timeout of 0 hands idle partitions over, and busy ones after 
   CHECK(hosts.led_by(a) == kCount / 2);
 }
 
+TEST_CASE("a lock that a lagging server refused for a dead session is asked for again") {
+  Hosts hosts;
+  Daemon& a = hosts.add_leader(in_four("a"));
+  Daemon& b = hosts.cluster.add(in_four("b"));
+  REQUIRE(hosts.cluster.run_until([&] { return hosts.led_by(b) == kCount / 2; }, 5min));
+  bool lied = false;
+  hosts.cluster.on_effect = [&](const Daemon& daemon, const Effect& e) {
+    const auto* lock = std::get_if<AcquireLock>(&e);
+    if (&daemon != &a || lock == nullptr || std::exchange(lied, true)) return;
+    hosts.cluster.tell(a, LockReplied{lock->request, LockReplied::Answer::kSessionGone, 0, {}});
+  };
+  hosts.cluster.tell(b, StopRequested{});
+  CHECK(hosts.cluster.run_until([&] { return hosts.led_by(a) == kCount; }, 1min));
+}
+
 TEST_CASE("a stop drains every partition, releases every lock, and then ends the session") {
   Hosts hosts;
   Daemon& a = hosts.add_leader(in_four("a"));

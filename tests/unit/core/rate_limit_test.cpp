@@ -104,6 +104,14 @@ TEST_CASE("several leaders take from one bucket, and each gets its turn") {
   }
 }
 
+TEST_CASE("what a claim takes of a high rate is not rounded away") {
+  Alone a{options_with([](QueueOptions& o) { o.rate_limit = Rate{300us, 100}; })};
+  a.cluster.put("1");
+  const WallTime from = a.cluster.wall();
+  a.cluster.run_for(10ms);
+  CHECK(std::get<RestampOp>(all<Commit>(a.daemon).back().ops.front()).rate->full_at > from);
+}
+
 TEST_CASE("a clock that was days ahead stops the queue for as long as the bucket takes to fill") {
   Alone a{options_with([](QueueOptions& o) { o.rate_limit = Rate{10s, 2}; })};
   Starts starts{a.cluster};

@@ -256,6 +256,12 @@ TEST_CASE("fields that lictor wrote are read back") {
   }
 }
 
+TEST_CASE("a counter that a stranger wrote has room to go on") {
+  const Task t = task(R"({"taskType":"T","taskAttempt":4294967295,"taskLost":4294967295})");
+  CHECK(t.stamp.attempt == 1'000'000'000);
+  CHECK(t.stamp.lost == 1'000'000'000);
+}
+
 TEST_CASE("a rewrite keeps what the producer wrote, to the byte") {
   const std::string unknown =
       R"("big":123456789012345678901234567890,"e":1.0e+5,"neg":-0.0,"dup":1,"dup":2,)"
