@@ -115,23 +115,25 @@ std::uint64_t worker_processes(const std::vector<QueueConfig>& queues) {
 
 // A KV path of a queue.
 struct Path {
-  std::string_view path;
+  std::string path;
   std::size_t queue;
   std::string_view setting;
 
   [[nodiscard]] bool is_prefix() const { return path.ends_with('/'); }
 };
 
-// Includes two paths that no setting names: they follow from the queue's name, and so does a clash.
+// Includes paths that no setting names: they follow from the queue's name or its leader_key, and so
+// does a clash.
 std::vector<Path> all_paths(const std::vector<QueueConfig>& queues) {
   std::vector<Path> paths;
   for (std::size_t i = 0; i < queues.size(); ++i) {
     for (const QueuePath& known : kQueuePaths) {
       paths.push_back({queues[i].layout.*known.path, i, known.setting});
     }
-    // These two have no setting, and follow from the queue's name.
     paths.push_back({queues[i].layout.partitions_key, i, "name"});
     paths.push_back({queues[i].layout.rate_key, i, "name"});
+    if (queues[i].options.partitions == 1) continue;
+    paths.push_back({queues[i].layout.leader_key + '/', i, "leader_key"});  // of the locks
   }
   return paths;
 }

@@ -1,5 +1,6 @@
 // lictor run: the daemon, and with --dry-run its plan.
 
+#include <csignal>
 #include <string_view>
 #include <vector>
 
@@ -59,6 +60,11 @@ Result<int> run(const Program& program, const RunFlags& options) {
     LICTOR_TRY(auto loaded, load(program.load_request(program.daemon_mode())));
     return with_registered(std::move(loaded), program.registry);
   };
+  // A reload that is asked for during the start waits for its end.
+  sigset_t reload;
+  sigemptyset(&reload);
+  sigaddset(&reload, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &reload, nullptr);
   LICTOR_TRY(const auto config, load_all());
   if (!options.dry_run) {
     hide_secrets();

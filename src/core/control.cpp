@@ -62,7 +62,7 @@ std::optional<std::string> Control::on(Instant now, const ControlRead& reply, Ef
       out.emplace_back(Fact{Fact::Kind::kDenied, {}, "reading the control key: " + reply.error});
     }
     retry_index_ = !reply.denied && failures_.keeps_index(reply.over_limit) ? asked_ : 0;
-    read_at_ = now + kReadPause;
+    read_at_ = now + (reply.denied ? kRefusedPause : 2 * kReadPause);
     return std::nullopt;
   }
   failures_.over();

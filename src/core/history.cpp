@@ -40,7 +40,7 @@ void History::on(Instant now, const HistoryListed& listed, Effects& out) {
   if (!reading_ || listed.request != reading_) return;
   reading_ = {};
   if (!listed.ok) {
-    read_at_ = now + kReadRetry;
+    read_at_ = now + std::max(kReadRetry, kReadPace * (now - asked_at_));
     trouble_.report("history", listed.error, out);
     return;
   }

@@ -209,7 +209,7 @@ void Queue::on(Instant now, const WallClockRead& event, Effects& out) {
     leadership_.clock_stepped(now, out);
     scheduler_.clock_stepped(now, out);
   }
-  transitions_.on_clock_set(now);
+  transitions_.on_clock_set(now, out);
 }
 
 void Queue::on(Instant now, const MembersSeen& event, Effects&) {

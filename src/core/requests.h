@@ -14,7 +14,7 @@
 
 namespace lictor::core {
 
-/// The pause after an error of Consul or the network. A longer one only makes the outage longer.
+/// The pause after a first error of Consul or the network.
 inline constexpr Duration kRetryPause = std::chrono::milliseconds{500};
 /// The pause after a refusal that only an operator can mend. A task whose claim was refused waits
 /// for it too; meanwhile it blocks no other.
@@ -49,11 +49,12 @@ inline void cancel(RequestId& request, Effects& out) {
 }
 
 /// Reports failing requests: one fact for each error of an outage, not one for each try. If an
-/// outage ends in a refusal, that is reported, too.
+/// outage ends in a refusal, that is reported, too. The longer it lasts, the fewer tries are made.
 class StoreTrouble {
  public:
   void report(const std::string& what, const std::string& error, Effects& out) {
     constexpr std::size_t kMost = 4;
+    pause_ = std::min<Duration>(2 * pause_, kMostPause);
     std::string kind = error;
     std::erase_if(kind, [](char c) { return c >= '0' && c <= '9'; });
     if (reported_.size() >= kMost ||
@@ -62,9 +63,17 @@ class StoreTrouble {
     reported_.push_back(std::move(kind));
     out.emplace_back(Fact{Fact::Kind::kStoreTrouble, {}, what + ": " + error});
   }
-  void over() { reported_.clear(); }
+  void over() {
+    reported_.clear();
+    pause_ = kRetryPause / 2;
+  }
+  /// Before the next try: half a second at first, five at most.
+  [[nodiscard]] Duration pause() const { return std::max(pause_, kRetryPause); }
 
  private:
+  static constexpr Duration kMostPause = kRefusedPause;
+
+  Duration pause_ = kRetryPause / 2;
   std::vector<std::string> reported_;  // errors of this outage, without digits; a few
 };
 

@@ -94,8 +94,8 @@ void Scheduler::on(Instant now, const SchedulesListed& reply, Effects& out) {
   for (auto it = entries_.begin(); it != entries_.end();) {
     // A listing without the folder key proves nothing: a token without the right sees the same.
     const bool adding = it->second.writing && it->second.known.modify_index == 0;
-    const bool gone = reply.marker && !names.contains(it->first) && !adding &&
-                      it->second.known.modify_index <= index_;
+    const bool is_older = it->second.known.modify_index > index_ && !shows_present(it->second);
+    const bool gone = reply.marker && !names.contains(it->first) && !adding && !is_older;
     if (gone) remove(it->first, it->second);
     it = gone ? entries_.erase(it) : std::next(it);
   }
@@ -153,10 +153,17 @@ void Scheduler::configure(Instant now, const Entry& entry, ScheduleOp& op) const
   op.definition = wanted->definition;
 }
 
+// Whether the listing at hand shows the stored version, also where a restored snapshot has brought
+// back an older one: it was read by a quorum, after our last write.
+bool Scheduler::shows_present(const Entry& entry) const {
+  return asked_ == 0 && !entry.writing && asked_at_ >= entry.wrote_at;
+}
+
 void Scheduler::take(Instant now, const SchedulesListed::Entry& listed, Effects& out) {
   const auto [it, is_new] = entries_.try_emplace(listed.name);
   Entry& entry = it->second;
-  const bool newer = listed.modify_index > entry.known.modify_index;
+  const bool newer = listed.modify_index > entry.known.modify_index ||
+                     (listed.modify_index != entry.known.modify_index && shows_present(entry));
   // Another definition of the same version: time zones were read again.
   const bool redefined = listed.modify_index == entry.known.modify_index &&
                          listed.definition != entry.known.definition;
@@ -335,6 +342,7 @@ void Scheduler::on_settled(Instant now, const WriteBatcher::Settled& settled, Ef
   const auto it = entries_.find(op.name);
   if (it == entries_.end() || !std::exchange(it->second.writing, false)) return;
   Entry& entry = it->second;
+  entry.wrote_at = now;
   switch (settled.verdict) {
     case WriteBatcher::Verdict::kApplied: {
       if (entry.configures) {

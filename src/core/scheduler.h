@@ -91,6 +91,7 @@ class Scheduler {
     bool fetched = false;
     std::optional<Tick> next;  // its place in due_
 
+    Instant wrote_at = Instant::min();  // when our last write was settled
     // The write under way:
     bool writing = false;
     bool makes_task = false;
@@ -103,6 +104,7 @@ class Scheduler {
   using Entries = std::map<std::string, Entry, std::less<>>;
 
   void ask(Instant now, std::uint64_t index, Effects& out);
+  [[nodiscard]] bool shows_present(const Entry& entry) const;
   /// Takes a version from a listing if it is newer, or was read with newer time zones.
   void take(Instant now, const SchedulesListed::Entry& listed, Effects& out);
   [[nodiscard]] Tick last_of(Instant now, const Entry* before, const SchedulesListed::Entry& listed,

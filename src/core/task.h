@@ -56,6 +56,8 @@ struct Claim {
 
 /// The start of Stamp::error if the host could not even start the job, so that no attempt failed.
 inline constexpr std::string_view kNotStartedError = "not started: ";
+/// Its end if a job of the task had run before.
+inline constexpr std::string_view kBegunBefore = " (begun before)";
 
 /// The fields that lictor writes into a record. Each rewrite carries all of them.
 struct Stamp {
@@ -115,7 +117,8 @@ struct BadRecord {
 /// Whether a job of the task has run: a job that lictor stopped counts no attempt, but leaves its
 /// error.
 [[nodiscard]] inline bool has_run(const Stamp& stamp) {
-  return !stamp.error.empty() && !stamp.error.starts_with(kNotStartedError);
+  return !stamp.error.empty() &&
+         (!stamp.error.starts_with(kNotStartedError) || stamp.error.ends_with(kBegunBefore));
 }
 
 /// The earliest start: by executeAt and taskRetryAt; std::nullopt if at once.

@@ -186,7 +186,7 @@ std::optional<Tick> Schedule::first_in(Tick from, Tick until) const {
 std::vector<Tick> Schedule::newest(Tick after, Tick until, std::size_t most) const {
   std::vector<Tick> ticks;
   if (most == 0) return ticks;
-  if (count(after, until, most) == most) {
+  if (count(after, until, most + 1) > most) {
     // The latest `after` with as many ticks as wanted: each second has at most one.
     Tick enough = std::max(after, kFirstTick);
     Tick too_late = std::min(until, kLastTick);

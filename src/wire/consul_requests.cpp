@@ -167,7 +167,7 @@ http::Request encode(const Binding& binding, const core::CheckTasks& effect) {
 }
 
 http::Request encode(const Binding& binding, const core::ListHistory&) {
-  return read(binding, kv_path(binding.layout.done_prefix) + "?recurse", false, 0);
+  return until_silence(read(binding, kv_path(binding.layout.done_prefix) + "?recurse", false, 0));
 }
 
 http::Request encode(const Binding& binding, const core::ListSchedules& effect) {

@@ -54,6 +54,7 @@ QUEUE = {
     "GiveBackWithJobs": "a dead daemon's lock is given back while a job of it lives",
     "TrustLockDelay": "a lock that was freed is acquired as soon as Consul lets it",
     "IgnoreClockStep": "a clock that stood still takes nothing from the lease",
+    "DueByWrongClock": "what was due by a clock that was ahead starts once it is set right",
     "ForgetDeletion": "a deletion is not remembered until every older answer has come",
     "ForgetAnew": "a key that was written again is forgotten with its old deletion",
     "NobodyFollows": "when a serialKey is free, nobody takes it",
@@ -243,9 +244,9 @@ EDITS = [
     (
         "core/tasks/transitions_attempt.cpp",
         """    ++stamp.lost;
-    emit""",
+    const bool ends""",
         """    if (!FAULT(DontCountLosses)) ++stamp.lost;
-    emit""",
+    const bool ends""",
     ),
     (
         "core/tasks/transitions_attempt.cpp",
@@ -272,10 +273,10 @@ EDITS = [
     ),
     (
         "core/tasks/transitions_attempt.cpp",
-        """  stamp.error = std::string{kNotStartedError} + error;
+        """  if (has_begun) stamp.error += kBegunBefore;
   --stamp.attempt;
 """,
-        """  stamp.error = std::string{kNotStartedError} + error;
+        """  if (has_begun) stamp.error += kBegunBefore;
   if (!FAULT(CountUnstarted)) --stamp.attempt;
 """,
     ),
@@ -420,8 +421,8 @@ EDITS = [
     ),
     (
         "core/commits/write_batcher_refused.cpp",
-        """  requeue(now, take_out(batch, fates, errors, result));""",
-        """  auto others = take_out(batch, fates, errors, result);
+        """  requeue(now, take_out(now, batch, fates, errors, result));""",
+        """  auto others = take_out(now, batch, fates, errors, result);
   if (!FAULT(LoseRequeued)) requeue(now, std::move(others));""",
     ),
     (
@@ -434,6 +435,16 @@ EDITS = [
         prove_with(now, now, changes, out);
       }
 """,
+    ),
+    (
+        "core/tasks/transitions.cpp",
+        """    if (was_due && entry.due""",
+        """    if (was_due && !FAULT(DueByWrongClock) && entry.due""",
+    ),
+    (
+        "core/dispatch/dispatcher.cpp",
+        """    if (entry->due >= clock_.at(now) + 1s) {""",
+        """    if (!FAULT(DueByWrongClock) && entry->due >= clock_.at(now) + 1s) {""",
     ),
     (
         "core/leadership/leadership.cpp",
@@ -809,10 +820,10 @@ void each_step(const Layout& layout, const std::string& node, const core::BuryOp
     ),
     (
         "core/reading/task_source.cpp",
-        """  for (const std::string& key : reply.changed) values_.read_in_order(key);
+        """  for (const std::string& key : reply.changed) {
 """,
         """  if (FAULT(IgnoreRewritten)) return;
-  for (const std::string& key : reply.changed) values_.read_in_order(key);
+  for (const std::string& key : reply.changed) {
 """,
     ),
     (

@@ -24,6 +24,11 @@ const Claim* claim_of(const StoredRecord& stored) {
 void expect(Write& write, const Task& stored) {
   std::visit(Overloaded{[](MarkOp&) {}, [](PruneOp&) {}, [](ScheduleOp&) {},
                         [&](FinishOp& finish) { finish.index = stored.modify_index; },
+                        [&](RestampOp& restamp) {
+                          restamp.index = stored.modify_index;
+                          restamp.record = stored.record;
+                          restamp.flags = stored.flags;
+                        },
                         [&](auto& of_record) {
                           of_record.index = stored.modify_index;
                           of_record.record = stored.record;
@@ -84,7 +89,7 @@ bool WriteBatcher::is_full(std::size_t transactions) const {
 }
 
 bool WriteBatcher::has_room(Instant now) const {
-  return now >= retry_after_ && doubtful_.empty() &&
+  return now >= std::max(retry_after_, claims_after_) && doubtful_.empty() &&
          in_flight_.size() + single_writes_.size() < options_.transactions_in_flight &&
          !is_full(options_.transactions_in_flight - in_flight_.size() - single_writes_.size());
 }
@@ -170,6 +175,7 @@ WriteBatcher::Result WriteBatcher::on(Instant now, const Committed& reply, Effec
   switch (reply.outcome) {
     case Outcome::kApplied:
       denied_reported_ = false;
+      refused_claims_ = 0;
       result.proof = batch.sent_at;
       result.settled.reserve(batch.writes.size());
       for (Write& write : batch.writes) {
@@ -314,6 +320,7 @@ void WriteBatcher::on_time(Instant now, Effects& out) {
     doubtful_.merge(std::exchange(unanswered_, {}));
   }
   if (now >= deferred_until_) deferred_until_ = Instant::min();
+  if (now >= claims_after_) claims_after_ = Instant::min();
   if (now < retry_after_) return;
   retry_after_ = Instant::min();
   resolve(out);
@@ -330,7 +337,8 @@ void WriteBatcher::clear(Effects& out) {
   unanswered_.clear();
   reading_.clear();
   refused_.clear();
-  retry_after_ = deferred_until_ = Instant::min();
+  refused_claims_ = 0;
+  retry_after_ = claims_after_ = deferred_until_ = Instant::min();
   patient_ = false;
 }
 
@@ -387,7 +395,9 @@ Instant WriteBatcher::next_deadline() const {
   Instant next = refused_.empty() ? Instant::max() : refused_until_;
   if (!unanswered_.empty()) next = std::min(next, unanswered_until_);
   // Needed even when no write waits, since has_room() holds claims back until then.
-  if (retry_after_ != Instant::min()) next = std::min(next, retry_after_);
+  for (const Instant pause : {retry_after_, claims_after_}) {
+    if (pause != Instant::min()) next = std::min(next, pause);
+  }
   if (deferred_until_ != Instant::min()) return std::min(next, deferred_until_);
   if (waiting_.empty() || in_flight_.size() >= options_.transactions_in_flight) return next;
   if (in_flight_.size() <= 1) {

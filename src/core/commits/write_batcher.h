@@ -147,7 +147,9 @@ class WriteBatcher {
   /// After a refusal in parts: each write goes where its failure says (write_batcher_refused.cpp).
   void sort_failures(const Committed& reply, Batch& batch, Instant now, Effects& out,
                      Result& result);
-  [[nodiscard]] std::vector<Write> take_out(Batch& batch,
+  void postpone(Instant now, Write write, std::string why);
+  void count_refused_claim(Instant now);
+  [[nodiscard]] std::vector<Write> take_out(Instant now, Batch& batch,
                                             const std::vector<std::optional<Fate>>& fates,
                                             std::map<std::size_t, std::string>& errors,
                                             Result& result);
@@ -185,6 +187,8 @@ class WriteBatcher {
 
   std::vector<Write> refused_;  // refused for a reason of their own; they must not hold up the rest
   Instant refused_until_ = Instant::min();
+  std::size_t refused_claims_ = 0;         // since a transaction was applied
+  Instant claims_after_ = Instant::min();  // has_room() says no before
   bool denied_reported_ = false;
 };
 

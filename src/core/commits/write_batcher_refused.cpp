@@ -102,7 +102,6 @@ void WriteBatcher::sort_failures(const Committed& reply, Batch& batch, Instant n
       const bool is_taken = fate == Fate::kNoToken && failure.why == OpFailure::kStale;
       errors[failure.op] = is_taken ? std::string{} : failure.text;
       if (fate != Fate::kPostponed) continue;
-      refused_until_ = now + kRefusedPause;
       key = key_of(write.op);
     } else if (failure.why != OpFailure::kStale) {
       retry_after_ = now + (denied ? kRefusedPause : kRetryPause);
@@ -115,11 +114,25 @@ void WriteBatcher::sort_failures(const Committed& reply, Batch& batch, Instant n
     }
   }
   if (reply.failures.empty()) retry_after_ = now + kRetryPause;  // it was not even sent; no loop
-  requeue(now, take_out(batch, fates, errors, result));
+  requeue(now, take_out(now, batch, fates, errors, result));
+}
+
+// Later refusals do not put off the next try of the first.
+void WriteBatcher::postpone(Instant now, Write write, std::string why) {
+  if (refused_.empty()) refused_until_ = now + kRefusedPause;
+  write.refusal = std::move(why);
+  refused_.push_back(std::move(write));
+}
+
+// One refused task must not hold up the others. But where all are refused, as without the right to
+// write them, each would cost Consul a transaction.
+void WriteBatcher::count_refused_claim(Instant now) {
+  constexpr std::size_t kMany = 8;  // in a row
+  if (++refused_claims_ >= kMany) claims_after_ = now + kRefusedPause;
 }
 
 // Puts each failed write where its fate says. Returns the other writes.
-std::vector<Write> WriteBatcher::take_out(Batch& batch,
+std::vector<Write> WriteBatcher::take_out(Instant now, Batch& batch,
                                           const std::vector<std::optional<Fate>>& fates,
                                           std::map<std::size_t, std::string>& errors,
                                           Result& result) {
@@ -134,11 +147,11 @@ std::vector<Write> WriteBatcher::take_out(Batch& batch,
       result.settled.push_back(
           {std::move(write), Verdict::kNoToken, 0, nullptr, std::move(errors[i])});
     } else if (fates[i] == Fate::kRefused || (fates[i] == Fate::kPostponed && asks)) {
+      if (fates[i] == Fate::kPostponed) count_refused_claim(now);
       result.settled.push_back(
           {std::move(write), Verdict::kRefused, 0, nullptr, std::move(errors[i])});
     } else if (fates[i] == Fate::kPostponed) {
-      write.refusal = std::move(errors[i]);
-      refused_.push_back(std::move(write));
+      postpone(now, std::move(write), std::move(errors[i]));
     } else if (is_minor(write.purpose)) {
       result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
     } else {
@@ -193,9 +206,7 @@ void WriteBatcher::settle_refused(Instant now, const Committed::Failure& failure
     single_writes_.front().push_back(std::move(write));
   } else {
     out.emplace_back(Fact{Fact::Kind::kStoreTrouble, key_of(write.op), failure.text});
-    write.refusal = failure.text;
-    refused_.push_back(std::move(write));
-    refused_until_ = now + kRefusedPause;
+    postpone(now, std::move(write), failure.text);
   }
 }
 

@@ -333,6 +333,10 @@ void Dispatcher::start_claimed(Instant now, const Modes& modes, Effects& out) {
       transitions_.expire_claimed(now, *entry);
       continue;
     }
+    if (entry->due >= clock_.at(now) + 1s) {
+      transitions_.requeue(now, *entry, "the clock was set back", out);
+      continue;
+    }
     if (entry->attempt->recalled || table_.executor_slots().is_at_limit(*entry->task) ||
         pause_of(*entry->task) != nullptr) {
       transitions_.requeue(now, *entry, "its executor has no slot free, or is paused", out);

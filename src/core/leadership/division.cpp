@@ -19,6 +19,8 @@ constexpr Duration kAskIntervalPerMember = 40ms;
 // A queue whose hosts all want one partition has no number, unless a stranger writes one. Hosts
 // that start later use that number, and the leader that serves one partition has to notice.
 constexpr Duration kStrangerInterval = 10s;
+// A stranger that removes the number again and again must not make this daemon follow at his speed.
+constexpr Duration kLeastInterval = 1s;
 // An operator grants a missing rule by hand.
 constexpr Duration kRightPause = 1min;
 // Each try of a change stops all jobs. Doubled after each refusal, since only a person can fix it.
@@ -89,7 +91,7 @@ void Division::on_time(Instant now, const Service& service, DivisionActs& out) {
   // If a job did not end, the service stops before the number is changed.
   if (phase_ != Phase::kUnknown && service.stopped) {
     phase_ = Phase::kEnding;
-    if (!service.any_job) drop(service, out);
+    if (!service.any_job) drop(now, service, out);
   }
   if (asked_ == Pending::kNothing && now >= ask_at_) ask_next(now, out);
 }
@@ -174,8 +176,8 @@ void Division::on_right(Instant now, const DivisionReply& reply, DivisionActs& o
 }
 
 void Division::on_created(Instant now, const DivisionReply& reply, DivisionActs& out) {
-  ask_at_ = now;  // whatever the answer, the number may exist by now
   if (reply.answer == Answer::kYes) {
+    ask_at_ = next_round(now);
     refused_pause_ = {};
     out.emplace_back(DivisionNote{Note::kDivided, {}, wanted_});
   } else {
@@ -359,12 +361,17 @@ void Division::serve(ServeQueue with, DivisionActs& out) {
   out.emplace_back(with);
 }
 
-void Division::drop(const Service& service, DivisionActs& out) {
+// When to read the number, at the end of a service or once it was written.
+Instant Division::next_round(Instant now) {
+  return last_round_ = std::max(now, last_round_ + kLeastInterval);
+}
+
+void Division::drop(Instant now, const Service& service, DivisionActs& out) {
   phase_ = Phase::kUnknown;
   locks_free_from_ = service.locks_free_from;
   change_ = {};
   sent_members_.clear();
-  ask_at_ = Instant::min();
+  ask_at_ = next_round(now);
   out.emplace_back(DropService{});
 }
 

@@ -208,7 +208,8 @@ class Division {
   void write(const Service& service, DivisionActs& out);
   void end(DivisionActs& out);
   void serve(ServeQueue with, DivisionActs& out);
-  void drop(const Service& service, DivisionActs& out);
+  [[nodiscard]] Instant next_round(Instant now);
+  void drop(Instant now, const Service& service, DivisionActs& out);
   void see_locks(Instant now, const FleetRead& fleet);
   [[nodiscard]] std::string why_locked(Instant now, std::uint32_t except) const;
   [[nodiscard]] std::string why_not_create(Instant now, const FleetRead& fleet) const;
@@ -228,6 +229,7 @@ class Division {
 
   Pending asked_ = Pending::kNothing;
   Instant ask_at_ = Instant::min();
+  Instant last_round_ = Instant::min();
   bool may_change_ = false;  // the token may change the number to wanted_
   Instant ask_right_at_ = Instant::min();
   Duration refused_pause_{};                  // after a change that Consul refused

@@ -256,7 +256,7 @@ Lock::Verdict Lock::on(Instant now, const LeaderRead& reply, Effects& out) {
       trouble_.report("watching the leader key", reply.error, out);
     }
     retry_index_ = keeps_index ? watch_index_ : 0;
-    retry_at_ = now + kRetryPause;
+    retry_at_ = now + trouble_.pause();
     return {};
   }
   failures_.over();
@@ -370,7 +370,9 @@ Lock::Verdict Lock::on_consistent_read(Instant now, const LeaderRead& reply, Eff
   if (state_ == State::kHeld) {
     if (!reply.ok) {
       trouble_.report("proving leadership", reply.error, out);
-      read_at_ = std::min(read_at_, now + kRetryPause);
+      // Not so rarely that the lease runs out soon after the outage.
+      const Duration most = std::max<Duration>(options_.proof_interval() / 4, kRetryPause);
+      read_at_ = std::min(read_at_, now + std::min(trouble_.pause(), most));
       return {};
     }
     if (!ours) {
@@ -383,8 +385,9 @@ Lock::Verdict Lock::on_consistent_read(Instant now, const LeaderRead& reply, Eff
   }
   if (state_ != State::kReleasing || !reply.ok) return {};
   if (ours) {
-    own_index_ = reply.modify_index;
-    unlock(out);
+    // At another index than the refused one it is unlocked at once, otherwise after the pause.
+    const bool is_changed = std::exchange(own_index_, reply.modify_index) != reply.modify_index;
+    if (is_changed) unlock(out);
     return {};
   }
   state_ = State::kIdle;
@@ -409,8 +412,7 @@ void Lock::on_time(Instant now, Effects& out) {
       request_lock(now, out);
       break;
     case State::kReleasing:
-      prove(now, out);
-      retry_at_ = now + kRetryPause;
+      if (!unlock_) unlock(out);
       break;
     case State::kIdle:
     case State::kLost:

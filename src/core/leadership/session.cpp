@@ -114,7 +114,7 @@ Session::Change Session::on(Instant now, const SessionRenewed& reply, Effects& o
       return Change::kAlive;
     case SessionRenewed::Answer::kNothing:
       trouble_.report("renewing the session", reply.error, out);
-      renew_soon(now);
+      renew_at_ = std::min(renew_at_, now + trouble_.pause());
       return Change::kNone;
     case SessionRenewed::Answer::kGone:
       return Change::kGone;

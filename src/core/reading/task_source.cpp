@@ -35,6 +35,7 @@ void TaskSource::stop(Effects& out) {
   doubted_.clear();
   list_again_at_ = Instant::max();
   checked_.clear();
+  outdated_.clear();
   seen_folders_.clear();
 }
 
@@ -69,15 +70,12 @@ void TaskSource::ask_names(Instant now, Effects& out) {
 
 // One answer may be lost. After a second anything may have changed, as before a first reading.
 void TaskSource::on_failed(Instant now, const TasksListed& reply, Effects& out) {
-  const Instant again = now + (reply.denied ? kRefusedPause : kRetryPause);
-  watch_at_ = again;
-  if (index_ != 0 && !reply.denied && failures_.keeps_index(reply.over_limit)) {
-    if (reply.over_limit) trouble_.report("listing the tasks", reply.error, out);
-    return;
-  }
-  trouble_.report("listing the tasks", reply.error, out);
+  const bool keeps_index = index_ != 0 && !reply.denied && failures_.keeps_index(reply.over_limit);
+  if (!keeps_index || reply.over_limit) trouble_.report("listing the tasks", reply.error, out);
+  watch_at_ = now + (reply.denied ? kRefusedPause : trouble_.pause());
+  if (keeps_index) return;
   ++reading_;
-  list_again(again, out);
+  list_again(watch_at_, out);
   versions_.doubt_all(now);
 }
 
@@ -95,6 +93,7 @@ void TaskSource::on(Instant now, const TasksListed& reply, Effects& out) {
   const bool backwards = reply.consul_index < index_;
   const bool is_old = watch_reading_ != reading_;  // another reading was asked for since
   index_ = backwards || is_old ? 0 : reply.consul_index;
+  if (reply.consul_index == 0) watch_at_ = now + kRetryPause;  // no Consul says so: no loop
   if (backwards) versions_.doubt_all(now);
   versions_.listed(now, reply.consul_index);
   compare(now, reply, out);
@@ -176,6 +175,10 @@ void TaskSource::report(Instant now, RequestId request, const StoredRecord& reco
   auto checked = checked_.find(key_of(record));
   if (checked != checked_.end() && request < checked->second) checked = checked_.end();
   const KnownKey* known = keys_.find(key_of(record));
+  const auto outdated = outdated_.extract(key_of(record));
+  const bool is_restored = outdated && known != nullptr && known->index == outdated.mapped() &&
+                           index_of(record) < known->index;
+  if (is_restored) listener_.on_restored(key_of(record));
   const bool is_news = known == nullptr || known->index < index_of(record);
   if (checked == checked_.end() && !is_news) return;
   if (checked != checked_.end()) checked_.erase(checked);
@@ -199,6 +202,7 @@ void TaskSource::on(Instant now, const TasksFetched& reply, Effects& out) {
     }
   }
   for (const std::string& key : reply.missing) {
+    outdated_.erase(key);
     const auto checked = checked_.find(key);
     if (checked != checked_.end()) {
       if (reply.request < checked->second) continue;  // the reply is older than the check
@@ -217,7 +221,10 @@ void TaskSource::on(Instant now, const TasksFetched& reply, Effects& out) {
 void TaskSource::on(Instant now, const TasksChecked& reply, Effects& out) {
   static_cast<void>(out);
   if (!versions_.accept(now, reply)) return;
-  for (const std::string& key : reply.changed) values_.read_in_order(key);
+  for (const std::string& key : reply.changed) {
+    values_.read_in_order(key);
+    outdated_.insert_or_assign(key, versions_.asked(key));
+  }
   const bool is_gone =
       std::any_of(reply.missing.begin(), reply.missing.end(), [&](const std::string& key) {
         const KnownKey* known = keys_.find(key);

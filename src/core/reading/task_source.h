@@ -58,6 +58,8 @@ class TaskSource {
     [[nodiscard]] virtual bool is_stable(const KnownKey& known) const = 0;
     /// All requests sent before `time` have been answered.
     virtual void on_answered_before(Instant time) = 0;
+    /// A restored snapshot has brought back an older version, which on_record() tells next.
+    virtual void on_restored(const std::string& key) = 0;
   };
 
   TaskSource(const QueueOptions& options, Requests& requests, const KnownKeys& keys,
@@ -160,6 +162,8 @@ class TaskSource {
 
   // Report any version of these keys that a later request than this one reads.
   std::map<std::string, RequestId, std::less<>> checked_;
+  // Consul does not have these versions of these keys any more.
+  std::map<std::string, std::uint64_t, std::less<>> outdated_;
   std::set<std::string> seen_folders_;
   bool folder_missing_ = false;
 };

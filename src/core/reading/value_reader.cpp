@@ -112,8 +112,8 @@ ValueReader::Use ValueReader::accept(Instant now, const TasksFetched& reply, Eff
     if (!reply.missing.empty()) {
       put_back(batch, std::move(key));
     } else {
+      if (hidden_.empty()) hidden_until_ = now + kRefusedPause;
       hidden_.insert(std::move(key));
-      hidden_until_ = now + kRefusedPause;
     }
   }
   return batch.in_order ? Use::kInOrder : Use::kNext;

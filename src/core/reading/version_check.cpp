@@ -68,6 +68,7 @@ void VersionCheck::on_time(Instant now, const std::function<bool(const KnownKey&
   });
   if (check.versions.empty()) return end_pass(now);
   check.request = request_ = requests_.next();
+  asked_ = check.versions;
   out.emplace_back(std::move(check));
 }
 
@@ -78,12 +79,17 @@ void VersionCheck::end_pass(Instant now) {
   next_at_ = moved_on() ? std::max(now + kStep, pass_began_ + kLeastPass) : now + kRest;
 }
 
+std::uint64_t VersionCheck::asked(const std::string& key) const {
+  const auto version = std::ranges::find(asked_, key, &CheckTasks::Version::key);
+  return version == asked_.end() ? 0 : version->index;
+}
+
 bool VersionCheck::accept(Instant now, const TasksChecked& reply) {
   if (!request_ || reply.request != request_) return false;
   request_ = {};
   if (!reply.ok) {
     const bool asks_less = reply.most_operations != 0;  // Queue has learned the limit
-    next_at_ = asks_less ? now : now + (reply.denied ? kRefusedPause : kRetryPause);
+    next_at_ = asks_less ? now : now + (reply.denied ? kRefusedPause : kRest);
     return false;
   }
   cursor_ = cursor_after_;

@@ -41,6 +41,8 @@ class VersionCheck {
   void on_time(Instant now, const std::function<bool(const KnownKey&)>& is_stable, Effects& out);
   /// Whether `reply` answers our request. A failed request is repeated.
   [[nodiscard]] bool accept(Instant now, const TasksChecked& reply);
+  /// The version of `key` that the last request asked about; 0: none.
+  [[nodiscard]] std::uint64_t asked(const std::string& key) const;
   [[nodiscard]] Instant next_deadline() const { return running_ && !request_ ? next_at_ : kNever; }
 
  private:
@@ -63,6 +65,7 @@ class VersionCheck {
   std::size_t cursor_ = 0;        // the slot to go on at
   std::size_t cursor_after_ = 0;  // the slot to go on at once the request is answered
   RequestId request_;
+  std::vector<CheckTasks::Version> asked_;  // by the last request
   Instant next_at_ = kNever;
 };
 

@@ -115,6 +115,13 @@ bool Transitions::is_stable(const KnownKey& known) const {
   }
 }
 
+void Transitions::on_restored(const std::string& key) {
+  TaskEntry& entry = table_.obtain(key);
+  const bool is_idle = entry.state == S::kWaiting || entry.state == S::kDistant ||
+                       entry.state == S::kForeign || entry.state == S::kIgnored;
+  if (is_idle) table_.adjust(entry, [](TaskEntry& e) { e.index = 0; });
+}
+
 void Transitions::on_gone(Instant now, KnownKey& known, std::uint64_t index, Effects& out) {
   auto& entry = static_cast<TaskEntry&>(known);
   switch (entry.state) {
@@ -364,7 +371,7 @@ void Transitions::bury_some(Instant now, const std::function<bool(std::uint32_t)
   }
 }
 
-void Transitions::on_clock_set(Instant now) {
+void Transitions::on_clock_set(Instant now, Effects& out) {
   constexpr std::chrono::seconds kStep{1};  // a smaller adjustment changes no place
   table_.for_each([&](TaskEntry& entry) {
     if (entry.state == S::kWaiting && !entry.task->task_time && !entry.task->execute_at) {
@@ -374,6 +381,11 @@ void Transitions::on_clock_set(Instant now) {
         task->first_seen = seen;
         table_.adjust(entry, [&](TaskEntry& e) { e.task = std::move(task); });
       }
+    }
+    const bool was_due =
+        entry.lacks(Lack::kNothing) || entry.lacks(Lack::kSerialKey) || entry.lacks(Lack::kSlot);
+    if (was_due && entry.due >= clock_.at(now) + kStep) {
+      return place(now, entry, entry.task, out);  // the clock was ahead
     }
     if (!entry.lacks(Lack::kBackoff) && !entry.lacks(Lack::kStore)) return;
     table_.adjust(entry, [&](TaskEntry& e) {

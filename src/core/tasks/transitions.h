@@ -41,6 +41,7 @@ class Transitions : public TaskSource::Listener {
   void visit_deleting(const std::function<void(const KnownKey&)>& visit) const override;
   [[nodiscard]] bool is_stable(const KnownKey& known) const override;
   void on_answered_before(Instant time) override { table_.forget_deleted_before(time); }
+  void on_restored(const std::string& key) override;
   /// A write of a task has ended.
   void on_settled(Instant now, const WriteBatcher::Settled& settled, Effects& out);
 
@@ -53,7 +54,7 @@ class Transitions : public TaskSource::Listener {
   /// true.
   void bury_some(Instant now, const std::function<bool(std::uint32_t)>& may_write);
   /// The wall clock was set.
-  void on_clock_set(Instant now);
+  void on_clock_set(Instant now, Effects& out);
 
   // Decisions about tasks.
   /// `rate`: the bucket that the claim writes. False: the task ends instead, and no claim is made.
@@ -109,6 +110,7 @@ class Transitions : public TaskSource::Listener {
   void place_bad(TaskEntry& entry, const BadRecord& record, Effects& out);
   void ignore(TaskEntry& entry, Lack lack, std::uint64_t index, const std::string& why,
               Effects& out);
+  void emit_lost(const TaskEntry& entry, Effects& out);
   void emit_no_executor(const Task& task, Effects& out);
   void emit(Fact::Kind kind, const TaskEntry& entry, std::string text, Effects& out,
             Duration took = {});

@@ -69,9 +69,9 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
   Stamp stamp = task->stamp;
   if (orphan && !goes_on) {
     ++stamp.lost;
-    emit(Fact::Kind::kLost, entry, stamp.claim ? stamp.claim->node : std::string{}, out);
     const bool ends = once || stamp.lost >= options_.max_losses;
     if (ends) {
+      emit_lost(entry, out);
       auto lost = std::make_shared<Task>(*task);
       lost->stamp = stamp;
       table_.update(entry, S::kEnding, [&](TaskEntry& e) {
@@ -107,6 +107,12 @@ bool Transitions::claim(Instant now, TaskEntry& entry, bool due, const std::stri
   SharedOptional<Claim> under = stamp.claim;
   add(now, entry, rewrite_of(Purpose::kClaim, *task, std::move(stamp), std::move(under), rate));
   return true;
+}
+
+// Names the owner that its record still has.
+void Transitions::emit_lost(const TaskEntry& entry, Effects& out) {
+  const Stamp& stamp = entry.task->stamp;
+  emit(Fact::Kind::kLost, entry, stamp.claim ? stamp.claim->node : std::string{}, out);
 }
 
 void Transitions::on_settled(Instant now, const WriteBatcher::Settled& settled, Effects& out) {
@@ -156,6 +162,7 @@ void Transitions::on_claim_settled(Instant now, TaskEntry& entry,
   claimed->first_seen = entry.task->first_seen;
   // A newer version was seen before the claim's answer came: read it before the job starts.
   const bool check = entry.newer_index() > settled.modify_index;
+  if (claimed->stamp.lost > entry.task->stamp.lost) emit_lost(entry, out);
   table_.update(entry, check ? S::kChecking : S::kClaimed, [&](TaskEntry& e) {
     e.index = settled.modify_index;
     e.task = std::move(claimed);
@@ -172,20 +179,23 @@ void Transitions::on_void(Instant now, TaskEntry& entry, const WriteBatcher::Set
                           Effects& out) {
   const bool claiming = entry.state == S::kClaiming;
   const bool ended = entry.state == S::kEnding;
+  const Purpose purpose = settled.write.purpose;
+  const bool ends = ended && (purpose == Purpose::kFinish || purpose == Purpose::kBury);
   if (!settled.stored && !ended && is_unnameable(entry.key)) {
     return ignore(entry, Lack::kName, entry.index, {}, out);
   }
   if (claiming) {
     emit(settled.stored ? Fact::Kind::kChanged : Fact::Kind::kWithdrawn, entry,
          "before it was claimed", out);
-  } else if (settled.write.purpose == Purpose::kFinish && settled.stored) {
-    emit(Fact::Kind::kResultVoid, entry, {}, out);
-  } else if (settled.write.may_have_landed && !settled.stored) {
+  } else if (settled.write.may_have_landed &&
+             (!settled.stored || is_another(entry, *settled.stored))) {
     emit_end(entry, settled.write, out);  // the task is gone: usually by this write
-  } else if (settled.write.purpose == Purpose::kFinish) {
+  } else if (settled.stored && ends && entry.attempt->started_at != Instant{}) {
+    emit(Fact::Kind::kResultVoid, entry, {}, out);
+  } else if (purpose == Purpose::kFinish) {
     const Attempt& attempt = *entry.attempt;
     emit(Fact::Kind::kWithdrawn, entry, {}, out, attempt.ended_at - attempt.started_at);
-  } else if (settled.write.purpose == Purpose::kBury && !settled.stored) {
+  } else if (purpose == Purpose::kBury && !settled.stored) {
     emit(Fact::Kind::kWithdrawn, entry, "before its dead letter was written", out);
   }
   if (settled.stored && !is_another(entry, *settled.stored)) {
@@ -268,7 +278,9 @@ void Transitions::on_not_started(Instant now, TaskEntry& entry, std::string erro
   emit(pause ? Fact::Kind::kNotStarted : Fact::Kind::kGivenBack, entry, error, out,
        pause.value_or(Duration::zero()));
   Stamp stamp = entry.task->stamp;
+  const bool has_begun = entry.attempt->begun || has_run(stamp);
   stamp.error = std::string{kNotStartedError} + error;
+  if (has_begun) stamp.error += kBegunBefore;
   --stamp.attempt;
   rewrite(now, entry, Purpose::kRequeue, std::move(stamp));
 }
@@ -361,7 +373,7 @@ Instant Transitions::backoff_end(Instant now, const TaskEntry& entry, std::uint3
 
 void Transitions::requeue(Instant now, TaskEntry& entry, std::string why, Effects& out) {
   Stamp stamp = entry.task->stamp;
-  if (has_job(entry.state)) stamp.error = "stopped: " + why;
+  if (has_job(entry.state) || entry.attempt->begun) stamp.error = "stopped: " + why;
   emit(Fact::Kind::kGivenBack, entry, std::move(why), out);
   --stamp.attempt;
   rewrite(now, entry, Purpose::kRequeue, std::move(stamp));

@@ -297,6 +297,8 @@ TEST_CASE("no two paths overlap, and no two queues share a name") {
        R"(2: queues[0]: dead_prefix "t/dead/" overlaps done_prefix "t/")"},
       {queue_text(R"("control_key": "x", "leader_key": "x")"),
        R"(2: queues[0]: control_key "x" overlaps leader_key "x")"},
+      {queue_text(R"("leader_key": "L", "tasks_prefix": "L/", "partitions": 4)"),
+       R"(2: queues[0]: leader_key "L/" overlaps tasks_prefix "L/")"},
       {two(a, a), R"(3: queues[1]: name "a" is also the name of queues[0])"},
       {two(a, b + R"(, "dead_prefix": "lictor/a/dead/")"),
        R"(3: queues[1]: dead_prefix "lictor/a/dead/" overlaps dead_prefix "lictor/a/dead/" (the )"

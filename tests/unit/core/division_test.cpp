@@ -194,6 +194,23 @@ TEST_CASE("a host that is second to write the number says nothing, and reads it"
   }
 }
 
+TEST_CASE("a number that a stranger removes each time is written again at a measured pace") {
+  Host c;
+  REQUIRE(ends_with<ProbeChange>(c.read(fleet())));
+  DivisionActs acts = c.hear(DivisionReply::Answer::kYes);
+  int created = 0;
+  for (const Instant end = c.now + 10s; c.now < end; c.now += 1ms) {
+    c.division.on_time(c.now, {}, acts);
+    const DivisionActs asked = std::exchange(acts, {});
+    if (ends_with<ReadFleet>(asked)) c.division.on(c.now, fleet(), acts);
+    if (!ends_with<CreateCount>(asked)) continue;
+    acts = c.hear(DivisionReply::Answer::kYes);
+    ++created;
+  }
+  CHECK(created >= 5);
+  CHECK(created <= 11);
+}
+
 // A Consul whose queue host c serves in two partitions and wants in three. All requests but the
 // change succeed at once.
 struct Changing : Host {

@@ -173,6 +173,14 @@ TEST_CASE("while the history is read once more, nothing of it is due") {
     reply.entries.push_back({"tasks/1", 7, wall});
     return reply;
   };
+  HistoryListed failed = listed();
+  failed.ok = false;
+  now += 3s;
+  history.on(now, failed, out);
+  CHECK(history.next_deadline() == now + 300s);  // a hundredth of the time
+  now += 300s;
+  out.clear();
+  history.on_time(now, out);
   history.on(now, listed(), out);
   static_cast<void>(history.take_old(now, wall, 10));
   now += 24h;

@@ -237,6 +237,25 @@ TEST_CASE("a lock that may not be acquired is asked for now and then") {
   CHECK(cluster.leader() == &a);
 }
 
+TEST_CASE("a lock that may not be released is asked for now and then") {
+  Two two;
+  bool denied = true;
+  const auto releases = [&](const Daemon& daemon, const Effect& e) {
+    return denied && &daemon == &two.a && std::holds_alternative<ReleaseLock>(e);
+  };
+  two.cluster.spoil({.lose_request = true, .lose_reply = true}, releases);
+  two.cluster.on_effect = [&](const Daemon& daemon, const Effect& e) {
+    if (!releases(daemon, e)) return;
+    two.cluster.tell(two.a, UnlockReplied{std::get<ReleaseLock>(e).request, Outcome::kRejected});
+  };
+  two.cluster.store.control(false, "now");
+  two.cluster.run_for(10s);
+  CHECK(all<ReleaseLock>(two.a).size() >= 5);
+  CHECK(all<ReleaseLock>(two.a).size() <= 25);
+  denied = false;
+  CHECK(two.until_leader(*two.b) < 3s);
+}
+
 TEST_CASE("an acquisition whose reply was lost is found out by asking again") {
   Cluster cluster;
   int lost = 0;

@@ -256,6 +256,43 @@ TEST_CASE("with too many ends that are not written, nothing more is claimed or s
   }
 }
 
+TEST_CASE("without the right to write tasks, a claim is tried now and then") {
+  Alone a;
+  for (int i = 0; i < 500; ++i) a.cluster.store.no_right.insert("tasks/" + std::to_string(i));
+  for (int i = 0; i < 500; ++i) a.cluster.put(std::to_string(i));
+  a.cluster.run_for(1min);
+  CHECK(all<Commit>(a.daemon).size() < 60);
+  a.cluster.store.no_right.clear();
+  CHECK(a.cluster.run_until([&] { return a.cluster.started.size() == 1; }, 15s));
+}
+
+TEST_CASE("a leader to which Consul refuses everything asks less than at rest") {
+  for (const bool leads : {true, false}) {
+    Cluster cluster;
+    bool refuses = !leads;
+    cluster.spoil({.refused = true}, [&](const Daemon&, const Effect&) { return refuses; });
+    Daemon& a = cluster.add(options_of("a"));
+    cluster.run_for(1s);
+    refuses = true;
+    cluster.run_for(1min);
+    const std::size_t before = a.log.size();
+    cluster.run_for(1min);
+    CHECK(a.log.size() - before < 130);
+  }
+}
+
+TEST_CASE("other tasks' refusals do not put off a refused finish") {
+  Alone a{options_with([](QueueOptions& o) { o.concurrency = 3; })};
+  a.cluster.put_and_run("3", 100ms);
+  a.cluster.store.no_right = {"tasks/1", "tasks/2", "tasks/3"};
+  a.cluster.put_and_run("1", 2500ms);
+  a.cluster.put("2");
+  a.end_and_run("tasks/3", 1s);
+  a.cluster.store.no_right.erase("tasks/3");
+  a.cluster.run_for(10s);
+  CHECK_FALSE(a.cluster.store.has("tasks/3"));
+}
+
 TEST_CASE("a task that was begun in time does not expire while it is claimed ahead again") {
   Alone a{options_with([](QueueOptions& o) { o.prefetch = 1; })};
   a.cluster.put_and_run("1", 100ms, [&](Task& task) { task.expire_at = a.cluster.wall() + 5s; });
@@ -275,9 +312,13 @@ TEST_CASE("a task that was begun in time and stopped by lictor does not expire")
   a.cluster.tell(a.daemon, StopRequested{});
   REQUIRE(a.cluster.run_until([&] { return a.daemon.stopped; }, 20s));
   CHECK(a.cluster.store.task("tasks/1")->stamp.attempt == 0);
-  a.cluster.restart_after(a.daemon, 10s);
-  a.cluster.run_for(30s);
-  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1"});
+  a.cluster.plan = [&, until = a.cluster.now + 30s](const Task&) {  // also if it cannot start now
+    const bool starts = a.cluster.now >= until;
+    return starts ? JobPlan{} : JobPlan{1ms, JobEnding::kNotStarted, "no process"};
+  };
+  a.cluster.restart_after(a.daemon, 1s);
+  a.cluster.run_for(1min);
+  CHECK(a.cluster.running() == 1);
   CHECK(a.cluster.store.dead.empty());
 }
 

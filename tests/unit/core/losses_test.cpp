@@ -269,6 +269,37 @@ TEST_CASE("the same seed and the same events give the same effects") {
   CHECK(once == run());
 }
 
+TEST_CASE("what only a wrong clock made due waits again once the clock is set right") {
+  for (const std::uint32_t prefetch : {0U, 2U}) {
+    Alone a{options_with([&](QueueOptions& o) { o.prefetch = prefetch; })};
+    a.all_end_after(10s);
+    const WallTime at = a.cluster.wall() + 2h;
+    for (int i = 0; i < 5; ++i) {
+      a.cluster.put(std::to_string(i), [&](Task& task) { task.execute_at = at; });
+    }
+    a.cluster.step_clock(a.daemon, 3h);
+    a.cluster.run_for(5s);
+    a.cluster.step_clock(a.daemon, -3h);
+    a.cluster.run_for(5min);
+    CHECK(a.cluster.started.size() == 1);
+    a.cluster.run_for(2h);
+    CHECK(a.cluster.started.size() == 5);
+  }
+}
+
+TEST_CASE("an owner counts as lost once, however often the next claim is refused") {
+  Alone a;
+  a.cluster.put_and_run("1", 1s);
+  a.cluster.crash(a.daemon);
+  a.cluster.store.no_right.insert("tasks/1");
+  a.cluster.restart_after(a.daemon, 10ms);
+  a.cluster.run_for(1min);
+  a.cluster.store.no_right.clear();
+  a.cluster.run_for(10s);
+  CHECK(a.cluster.running() == 1);
+  CHECK(count(a.daemon, Fact::Kind::kLost) == 1);
+}
+
 TEST_CASE("a retry stamped by a clock days ahead is due when the clock is set right") {
   constexpr auto kAhead = std::chrono::hours{72};
   Alone a;

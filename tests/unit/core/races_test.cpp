@@ -76,6 +76,36 @@ TEST_CASE("a claimed task that is read again runs, also where Consul was restore
   CHECK(a.cluster.started.size() == 1);
 }
 
+TEST_CASE("an older version of a waiting task that a restored snapshot brings back counts") {
+  for (const auto later : {5min, 60min * 24 * 30}) {  // the second is distant
+    Alone a;
+    a.all_end_after(1ms);
+    const auto due_in = [&](Duration span) {
+      return [&a, span](Task& task) {
+        task.execute_at = a.cluster.wall() + std::chrono::floor<std::chrono::milliseconds>(span);
+      };
+    };
+    a.cluster.put_and_run("1", 100ms, due_in(10s));
+    const dev::KvRecord older = *a.cluster.store.find("tasks/1");
+    a.cluster.put_and_run("1", 5s, due_in(later));
+    a.cluster.store.restore(older);
+    a.cluster.run_for(30s);
+    CHECK(a.cluster.started.size() == 1);
+  }
+}
+
+TEST_CASE("a task written again before its lost finish is read does not hide that it is done") {
+  Alone a;
+  a.once({.lose_reply = true}, [](const Effect& e) { return finishes(e, "tasks/1"); });
+  a.cluster.put_and_run("1", 100ms);
+  a.end_and_run("tasks/1", 100ms);
+  REQUIRE(a.idle());
+  a.cluster.put_and_run("1", 10s, with_record("another record"));
+  CHECK(count(a.daemon, Fact::Kind::kDone) == 1);
+  CHECK(count(a.daemon, Fact::Kind::kResultVoid) == 0);
+  CHECK(a.cluster.running() == 1);
+}
+
 TEST_CASE("a task whose claim is refused after its executor went waits for an executor") {
   QueueOptions options = options_of("a");
   options.types["T"] = *options.any_type;

@@ -35,6 +35,18 @@ TEST_CASE("a schedule makes a task at each tick from when it is first seen") {
   CHECK(a.idle());
 }
 
+TEST_CASE("after a restore of a snapshot ticks go on from the version that it brought back") {
+  Schedules a{1ms};
+  a.put_and_run_to("s", every(10s), 25s);
+  const dev::KvRecord older = *a.cluster.store.find("schedules/s");
+  a.run_to(45s);
+  a.cluster.store.restore(older);
+  const std::size_t before = all<Commit>(a.daemon).size();
+  a.run_to(105s);
+  CHECK(a.cluster.store.ticks.contains(id(100s)));
+  CHECK(all<Commit>(a.daemon).size() - before < 60);
+}
+
 TEST_CASE("own writes have the schedules read once a second at most, an idle leader reads none") {
   Schedules a{1ms};
   for (int i = 0; i < 100; ++i) a.cluster.store.put_schedule(std::to_string(i), every(10s));

@@ -131,22 +131,22 @@ TEST_CASE("why: the rate, the last chance, a write that is refused") {
 TEST_CASE("a refusal is forgotten with its task") {
   Asked a;
   const auto refused = [&] { return a.daemon.queue->stats().refused; };
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 8; ++i) {
     const std::string key = "tasks/" + std::to_string(i);
     a.cluster.store.no_right.insert(key);
     a.cluster.put(std::to_string(i));
   }
   a.cluster.run_for(1s);
-  CHECK(refused() == 20);
+  CHECK(refused() == 8);
   // Withdrawn, expired, unreadable.
-  for (int i = 0; i < 18; ++i) a.cluster.store.remove("tasks/" + std::to_string(i));
+  for (int i = 0; i < 6; ++i) a.cluster.store.remove("tasks/" + std::to_string(i));
   a.cluster.store.no_right.clear();
-  a.cluster.put("18", [&](Task& task) { task.expire_at = a.cluster.wall() - 1s; });
-  a.cluster.store.write("tasks/19", "?");
+  a.cluster.put("6", [&](Task& task) { task.expire_at = a.cluster.wall() - 1s; });
+  a.cluster.store.write("tasks/7", "?");
   a.cluster.run_for(1s);
   CHECK(refused() == 0);
-  CHECK(a.dead("dead/18").reason == "expired");
-  CHECK(a.dead("dead/19").reason == "unreadable");
+  CHECK(a.dead("dead/6").reason == "expired");
+  CHECK(a.dead("dead/7").reason == "unreadable");
 }
 
 TEST_CASE("types without an executor are reported once, and not kept without end") {
