@@ -51,7 +51,6 @@ double submit_command(const live::ConsulAgent& consul, std::size_t count, Submit
 }
 
 double submit_many(const live::ConsulAgent& consul, std::size_t count, SubmitOrder order) {
-  const Client client = open_client(consul);
   std::vector<NewTask> tasks;
   for (std::size_t i = 0; i < count; ++i) {
     NewTask task;
@@ -60,9 +59,9 @@ double submit_many(const live::ConsulAgent& consul, std::size_t count, SubmitOrd
     task.parameters = {{"instanceId", "db7"}, {"initSize", "8000"}, {"maxSize", "100000"}};
     tasks.push_back(std::move(task));
   }
-  Client mutable_client = open_client(consul);
+  Client client = open_client(consul);
   const std::int64_t begin = live::monotonic_ns();
-  const auto results = mutable_client.submit_many(tasks, {}, order);
+  const auto results = client.submit_many(tasks, {}, order);
   const double result = rate(count, begin);
   for (const auto& each : results) require(each.has_value(), "submit_many() refused a task");
   expect_tasks(consul, count);

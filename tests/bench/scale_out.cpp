@@ -3,7 +3,6 @@
 // the middle of a drain, while every daemon has tasks.
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -39,15 +38,8 @@ std::size_t run_so_far(const Workers& workers) {
 
 // Whether each leads as many partitions as any other, give or take one.
 bool is_shared(live::Kv& kv, std::size_t daemons) {
-  std::map<std::string, std::size_t> shares;
-  std::size_t held = 0;
-  for (const live::KvEntry& lock :
-       kv.list("lictor/default/leader/" + std::to_string(kPartitions) + "/")) {
-    if (lock.session.empty()) continue;
-    ++shares[lock.session];
-    ++held;
-  }
-  if (held != kPartitions || shares.size() != daemons) return false;
+  const auto shares = live::shares_of(kv, kLeaderKey, kPartitions);
+  if (shares.size() != daemons) return false;
   const auto [least, most] =
       std::minmax_element(shares.begin(), shares.end(),
                           [](const auto& a, const auto& b) { return a.second < b.second; });

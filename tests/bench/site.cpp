@@ -8,7 +8,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
-#include <future>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -44,16 +43,6 @@ void note(Board& board, const std::string& id) {
   board.runs.fetch_add(1);
 }
 
-// Empty when the process is gone, which may happen to those looked at in passing.
-std::string read_proc(const std::string& path) {
-  std::string text(4096, '\0');
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const ssize_t size = fd < 0 ? 0 : read(fd, text.data(), text.size());
-  if (fd >= 0) close(fd);
-  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
-  return text;
-}
-
 // The entries of a folder of /proc that are numbers. An entry that vanishes is no error.
 std::vector<pid_t> numbers_in(const std::string& folder) {
   std::vector<pid_t> numbers;
@@ -68,13 +57,8 @@ std::vector<pid_t> numbers_in(const std::string& folder) {
 
 // The process and its children (the warden).
 std::vector<pid_t> family(pid_t pid) {
-  std::vector<pid_t> pids{pid};
-  for (const pid_t other : numbers_in("/proc")) {
-    const std::string stat = read_proc("/proc/" + std::to_string(other) + "/stat");
-    const std::size_t name_end = stat.rfind(')');
-    if (name_end == std::string::npos || name_end + 4 > stat.size()) continue;
-    if (std::atoi(stat.c_str() + name_end + 4) == pid) pids.push_back(other);
-  }
+  std::vector<pid_t> pids = live::children_of(pid);
+  pids.push_back(pid);
   return pids;
 }
 
@@ -114,8 +98,7 @@ void load(const live::ConsulAgent& consul, const std::string& prefix, std::size_
           const MakeRecord& record) {
   constexpr std::size_t kBatch = 64, kConnections = 4;
   std::atomic<std::size_t> next = 0;
-  const auto part = [&] {
-    live::Kv kv{consul.address()};
+  static_cast<void>(in_parallel(consul, kConnections, [&](live::Kv& kv) {
     for (std::size_t at = 0; (at = next.fetch_add(kBatch)) < count;) {
       wire::Txn txn;
       for (std::size_t i = at; i < std::min(count, at + kBatch); ++i) {
@@ -124,12 +107,7 @@ void load(const live::ConsulAgent& consul, const std::string& prefix, std::size_
       const auto answer = kv.request("PUT", "/v1/txn", std::move(txn).body());
       require(answer.status == 200, "cannot write the tasks: " + answer.body);
     }
-  };
-  std::vector<std::future<void>> parts;
-  for (std::size_t i = 0; i < kConnections; ++i) {
-    parts.push_back(std::async(std::launch::async, part));
-  }
-  for (auto& each : parts) each.get();
+  }));
 }
 
 std::int64_t wall_ms() {
@@ -161,7 +139,7 @@ std::int64_t cpu_ns(pid_t pid) {
     // A process's own schedstat is that of its first thread alone.
     const std::string threads = "/proc/" + std::to_string(each) + "/task/";
     for (const pid_t thread : numbers_in(threads)) {
-      total += std::atoll(read_proc(threads + std::to_string(thread) + "/schedstat").c_str());
+      total += std::atoll(live::read_text(threads + std::to_string(thread) + "/schedstat").c_str());
     }
   }
   return total;
@@ -170,7 +148,7 @@ std::int64_t cpu_ns(pid_t pid) {
 std::size_t resident_bytes(pid_t pid) {
   std::size_t kilobytes = 0;
   for (const pid_t each : family(pid)) {
-    std::istringstream text{read_proc("/proc/" + std::to_string(each) + "/smaps_rollup")};
+    std::istringstream text{live::read_text("/proc/" + std::to_string(each) + "/smaps_rollup")};
     for (std::string line; std::getline(text, line);) {
       // A child's other pages are its parent's, and counted there.
       if (line.starts_with(each == pid ? "Rss:" : "Private_")) {

@@ -3,6 +3,7 @@
 // Shared by the fuzzers. Each is a program of its own: libFuzzer hands it bytes, and it looks not
 // for crashes alone but for properties that hold for any bytes.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -24,12 +25,12 @@ inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-/// Takes the first line off `text`: the part of an input beside the bytes that are read.
-inline std::string_view take_line(std::string_view& text) {
-  const std::size_t end = text.find('\n');
-  const std::string_view line = text.substr(0, end);
-  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  return line;
+/// Takes the part of `text` before `mark`, or all of it, and `mark` off its beginning.
+inline std::string_view take_until(std::string_view& text, std::string_view mark) {
+  const std::size_t end = std::min(text.find(mark), text.size());
+  const std::string_view taken = text.substr(0, end);
+  text.remove_prefix(std::min(end + mark.size(), text.size()));
+  return taken;
 }
 
 }  // namespace lictor::fuzz

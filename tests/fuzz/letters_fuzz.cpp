@@ -13,34 +13,31 @@
 namespace lictor::fuzz {
 namespace {
 
-const wire::Layout& layout() {
-  static const auto value = wire::Layout::under("lictor/", "default");
-  return value;
-}
+const wire::Layout kLayout = wire::Layout::under("lictor/", "default");
 
 wire::KvEntry entry(std::string key, std::string value) {
   return {std::move(key), std::move(value), {}, 0, 1, 2};
 }
 
 void check_letter(const std::string& text) {
-  const auto letter = client::view_dead_letter(layout(), entry(layout().dead_prefix + "a,2", text));
+  const auto letter = client::view_dead_letter(kLayout, entry(kLayout.dead_prefix + "a,2", text));
   FUZZ_REQUIRE(letter.state == TaskState::kDead);
   FUZZ_REQUIRE(letter.record == text);
   FUZZ_REQUIRE(letter.id == "a,2");
-  const auto done = client::view_done(layout(), entry(layout().done_prefix + "a", text));
+  const auto done = client::view_done(kLayout, entry(kLayout.done_prefix + "a", text));
   FUZZ_REQUIRE(done.state == TaskState::kDone);
   static_cast<void>(wire::done_at(text));
 
   const auto retried = client::retried_record(text, WallTime{std::chrono::seconds{1}}, false);
   if (!retried) return FUZZ_REQUIRE(!retried.error().message.empty());
   // The record as its producer wrote it: nothing of lictor's may be left in it.
-  const auto again = wire::read_record(layout(), entry(layout().task_key("a"), *retried));
+  const auto again = wire::read_record(kLayout, entry(kLayout.task_key("a"), *retried));
   if (const auto* t = std::get_if<core::Task>(&again)) FUZZ_REQUIRE(t->stamp == core::Stamp{});
 }
 
 void check_task(const std::string& text) {
   static const client::Locks locks{{wire::KvEntry{"leader", {}, "s", 0, 1, 2}}};
-  const auto task = client::view_task(layout(), entry(layout().task_key("a"), text), locks, {});
+  const auto task = client::view_task(kLayout, entry(kLayout.task_key("a"), text), locks, {});
   FUZZ_REQUIRE(task.record == text);
   FUZZ_REQUIRE(task.state != TaskState::kUnreadable || !task.error.empty());
   FUZZ_REQUIRE(!client::state_text(task.state).empty());

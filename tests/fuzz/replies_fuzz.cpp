@@ -19,20 +19,17 @@ namespace {
 using namespace core;
 using nlohmann::json;
 
-const wire::Layout& layout() {
-  static const auto value = wire::Layout::under("lictor/", "default");
-  return value;
-}
+const wire::Layout kLayout = wire::Layout::under("lictor/", "default");
 
 const RequestId kRequest{7};
 
 Commit some_commit() {
   const auto record = std::make_shared<const std::string>(R"({"taskType": "T"})");
   Commit commit{kRequest, "session", {}};
-  commit.ops.push_back(RestampOp{layout().task_key("a"), 1, record, {}, 0});
-  commit.ops.push_back(FinishOp{layout().task_key("b"), 2, {{"app/x", "v", false, 3}}, {}});
+  commit.ops.push_back(RestampOp{kLayout.task_key("a"), 1, record, {}, 0});
+  commit.ops.push_back(FinishOp{kLayout.task_key("b"), 2, {{"app/x", "v", false, 3}}, {}});
   commit.ops.push_back(
-      BuryOp{layout().task_key("c"), 3, record, true, {}, "failed", "e", {}, {}, 1});
+      BuryOp{kLayout.task_key("c"), 3, record, true, {}, "failed", "e", {}, {}, 1});
   return commit;
 }
 
@@ -84,16 +81,16 @@ void check_records(const std::vector<Record>& records) {
 }
 
 void check_listing(const http::Response& response) {
-  const auto listed = wire::decode(layout(), ListTasks{kRequest, 0}, response);
+  const auto listed = wire::decode(kLayout, ListTasks{kRequest, 0}, response);
   FUZZ_REQUIRE(listed.request == kRequest);
   FUZZ_REQUIRE(listed.ok == listed.error.empty());
   FUZZ_REQUIRE(listed.ok || listed.keys.size() == 0);
-  for (const auto key : listed.keys.in_order()) FUZZ_REQUIRE(layout().task_id(key));
+  for (const auto key : listed.keys.in_order()) FUZZ_REQUIRE(kLayout.task_id(key));
 }
 
 void check_fetch(const http::Response& response) {
-  const FetchTasks fetch{kRequest, {layout().task_key("a"), layout().task_key("b")}};
-  const auto fetched = wire::decode(layout(), fetch, response);
+  const FetchTasks fetch{kRequest, {kLayout.task_key("a"), kLayout.task_key("b")}};
+  const auto fetched = wire::decode(kLayout, fetch, response);
   FUZZ_REQUIRE(fetched.ok == fetched.error.empty());
   check_records(fetched.records);
   for (const auto* keys : {&fetched.missing, &fetched.folders}) {
@@ -104,7 +101,7 @@ void check_fetch(const http::Response& response) {
 }
 
 void check_versions(const http::Response& response) {
-  const CheckTasks check{kRequest, {{layout().task_key("a"), 1}, {layout().task_key("b"), 2}}};
+  const CheckTasks check{kRequest, {{kLayout.task_key("a"), 1}, {kLayout.task_key("b"), 2}}};
   const auto checked = wire::decode(check, response);
   FUZZ_REQUIRE(checked.ok == checked.error.empty());
   for (const auto* keys : {&checked.changed, &checked.missing}) {
@@ -144,12 +141,12 @@ void check_single_keys(const http::Response& response) {
   const auto control = wire::decode(WatchControl{kRequest, 0}, response);
   FUZZ_REQUIRE((control.ok && !control.unreadable) == control.error.empty());
   FUZZ_REQUIRE(!control.unreadable || (control.ok && control.paused && !control.by.empty()));
-  const auto history = wire::decode(layout(), ListHistory{kRequest}, response);
+  const auto history = wire::decode(kLayout, ListHistory{kRequest}, response);
   FUZZ_REQUIRE(history.ok == history.error.empty());
   const auto bucket = wire::decode(ReadRate{kRequest}, response);
   FUZZ_REQUIRE(bucket.ok == bucket.error.empty());
   wire::ScheduleCache cache;
-  const auto schedules = wire::decode(layout(), ListSchedules{kRequest, 0}, response, cache);
+  const auto schedules = wire::decode(kLayout, ListSchedules{kRequest, 0}, response, cache);
   FUZZ_REQUIRE(schedules.ok == schedules.error.empty());
   for (const auto& entry : schedules.entries) {
     FUZZ_REQUIRE((entry.definition == nullptr) == !entry.error.empty());
@@ -162,7 +159,7 @@ void check_single_keys(const http::Response& response) {
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace lictor;
   std::string_view text = fuzz::text_of(data, size);
-  std::string line{fuzz::take_line(text)};
+  std::string line{fuzz::take_until(text, "\n")};
   http::Response response;
   response.delivery = http::Delivery::kReplied;
   char* rest = line.data();

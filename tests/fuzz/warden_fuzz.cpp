@@ -1,7 +1,5 @@
 // The messages between daemon and warden: only those that encode() makes are read, and unchanged.
 
-#include <string>
-
 #include "exec/warden_protocol.h"
 #include "fuzz.h"
 

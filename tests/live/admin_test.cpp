@@ -1,17 +1,9 @@
 // The admin API, the members, and the output of programs, read from elsewhere.
 
-#include <doctest/doctest.h>
-
 #include "world.h"
 
 namespace lictor::live {
 namespace {
-
-// The daemon's entry among the members; null while there is none that a session holds.
-json member(World& world, const LictorDaemon& daemon) {
-  const auto entry = world.kv.get(world.member_key(daemon));
-  return entry && !entry->session.empty() ? json::parse(entry->value) : json{};
-}
 
 // A program that prints, and goes on until the file is there.
 json printing_until(const std::string& file) {
@@ -27,15 +19,15 @@ void submit_print(World& world, const std::string& id) {
 TEST_CASE("members name their admin APIs, and those show the leader and whether all is well") {
   World world;
   LictorDaemon a{world.settings_with_admin("a")};
-  REQUIRE(eventually([&] { return world.leads(a) && !member(world, a).is_null(); }));
+  REQUIRE(eventually([&] { return world.leads(a) && !world.admin_url(a).empty(); }));
   LictorDaemon b{world.settings_with_admin("b")};
-  REQUIRE(eventually([&] { return !member(world, b).is_null(); }));
+  REQUIRE(eventually([&] { return !world.admin_url(b).empty(); }));
 
-  const std::string url = member(world, a).at("admin").at(0);
+  const std::string url = world.admin_url(a);
   CHECK(a.logged(url));
   CHECK(world.kv.get_json(world.leader_key()).at("admin") == url);
   Kv face_a{url};
-  Kv face_b{member(world, b).at("admin").at(0)};
+  Kv face_b{world.admin_url(b)};
   CHECK(face_a.request("GET", "/healthz").status == 200);
   CHECK(face_a.request("GET", "/readyz").status == 200);
   CHECK(face_b.request("GET", "/readyz").status == 200);
@@ -61,9 +53,9 @@ TEST_CASE("a program's output is read with another host's configuration, also wh
   World world;
   const std::string go = world.folder.file("go");
   LictorDaemon a{world.settings_with_admin("a", printing_until(go))};
-  REQUIRE(eventually([&] { return world.leads(a) && !member(world, a).is_null(); }));
+  REQUIRE(eventually([&] { return world.leads(a) && !world.admin_url(a).empty(); }));
   LictorDaemon b{world.settings_with_admin("b", printing_until(go))};
-  REQUIRE(eventually([&] { return !member(world, b).is_null(); }));
+  REQUIRE(eventually([&] { return !world.admin_url(b).empty(); }));
   submit_print(world, "x/1");
 
   const std::string followed = world.folder.file("followed");
@@ -90,9 +82,9 @@ TEST_CASE("logs -f follows a task over the death of its leader to its end") {
   World world;
   const std::string go = world.folder.file("go");
   auto a = std::make_unique<LictorDaemon>(world.settings_with_admin("a", printing_until(go)));
-  REQUIRE(eventually([&] { return world.leads(*a) && !member(world, *a).is_null(); }));
+  REQUIRE(eventually([&] { return world.leads(*a) && !world.admin_url(*a).empty(); }));
   LictorDaemon b{world.settings_with_admin("b", printing_until(go))};
-  REQUIRE(eventually([&] { return world.stands_by(b) && !member(world, b).is_null(); }));
+  REQUIRE(eventually([&] { return world.stands_by(b) && !world.admin_url(b).empty(); }));
   submit_print(world, "1");
   const std::string followed = world.folder.file("followed");
   Process follow{{LICTOR_COMMAND, "logs", "1", "-f", "--config", b.config_file()}, followed};
@@ -116,7 +108,7 @@ TEST_CASE("logs -f goes on with the next attempt, and says how the task ended") 
       {"executors",
        {{"Print", {{"exec", {"/bin/sh", "-c", "echo try $LICTOR_ATTEMPT; exit 9"}}}}}}};
   LictorDaemon a{world.settings_with_admin("a", queue)};
-  REQUIRE(eventually([&] { return world.leads(a) && !member(world, a).is_null(); }));
+  REQUIRE(eventually([&] { return world.leads(a) && !world.admin_url(a).empty(); }));
   submit_print(world, "1");
   ends(lictor(a, {"logs", "1", "-f"}), 0, {"try 2\n", "task 1 is dead"});
 }
@@ -126,7 +118,7 @@ TEST_CASE("a daemon stops at once while its admin API is being asked") {
   const std::string go = world.folder.file("go");
   LictorDaemon a{world.settings_with_admin("a", printing_until(go))};
   submit_print(world, "1");
-  REQUIRE(eventually([&] { return !member(world, a).is_null(); }));
+  REQUIRE(eventually([&] { return !world.admin_url(a).empty(); }));
   const std::string out = world.folder.file("out");
   Process follow{{LICTOR_COMMAND, "logs", "1", "-f", "--config", a.config_file()}, out};
   REQUIRE(eventually([&] { return read_text(out) == "begin\n"; }));

@@ -2,8 +2,6 @@
 
 #include <thread>
 
-#include <doctest/doctest.h>
-
 #include "net/test_server.h"
 #include "world.h"
 

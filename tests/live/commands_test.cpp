@@ -9,8 +9,6 @@
 #include <future>
 #include <set>
 
-#include <doctest/doctest.h>
-
 #include "base/clock.h"
 #include "tcp_proxy.h"
 #include "world.h"

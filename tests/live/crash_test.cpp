@@ -1,7 +1,5 @@
 // The death of a daemon.
 
-#include <doctest/doctest.h>
-
 #include "base/host_name.h"
 #include "world.h"
 

@@ -1,8 +1,6 @@
 // The promises of the three kinds of delivery when the owner is killed at each step between the
 // claim of a task and its finish.
 
-#include <doctest/doctest.h>
-
 #include "tcp_proxy.h"
 #include "world.h"
 

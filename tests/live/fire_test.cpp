@@ -8,11 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
 #include <random>
 #include <set>
-
-#include <doctest/doctest.h>
 
 #include "hosts.h"
 #include "skip.h"
@@ -90,24 +87,16 @@ class Fire {
         patience() * 4 + 100ms * static_cast<int>(kinds_.size()));
   }
 
-  /// The partitions of each holder when all are held.
-  [[nodiscard]] std::optional<std::map<std::string, int>> shares() {
+  [[nodiscard]] std::map<std::string, int> shares() {
     std::map<std::string, int> shares;
-    int held = 0;
-    const bool answered = servers_.ask([&](Kv& kv) {
-      for (const KvEntry& lock :
-           kv.list("lictor/shared/leader/" + std::to_string(kPartitions) + "/")) {
-        if (lock.session.empty()) continue;
-        ++shares[json::parse(lock.value).value("node", "")];
-        ++held;
-      }
+    static_cast<void>(servers_.ask([&](Kv& kv) {
+      shares = shares_of(kv, "lictor/shared/leader", kPartitions);
       return true;
-    });
-    if (!answered || held != kPartitions) return std::nullopt;
+    }));
     return shares;
   }
   [[nodiscard]] bool all_led() {
-    return eventually([&] { return shares().has_value(); });
+    return eventually([&] { return !shares().empty(); });
   }
   /// A daemon that started lately leaves the others their partitions, for 5 minutes.
   [[nodiscard]] bool shares_become_even() {
@@ -115,9 +104,9 @@ class Fire {
         [&] {
           pause(1000);
           const auto now = shares();
-          if (!now || now->size() != kHosts) return false;
+          if (now.size() != kHosts) return false;
           const auto [least, most] =
-              std::minmax_element(now->begin(), now->end(),
+              std::minmax_element(now.begin(), now.end(),
                                   [](const auto& a, const auto& b) { return a.second < b.second; });
           return most->second - least->second <= 1;
         },

@@ -3,9 +3,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <sstream>
-
-#include <doctest/doctest.h>
 
 #include "world.h"
 
@@ -91,9 +88,7 @@ TEST_CASE("without hang_timeout a frozen leader's job ends with the lease, and d
 std::vector<pid_t> family_of(pid_t pid) {
   std::vector<pid_t> family{pid};
   for (std::size_t i = 0; i < family.size(); ++i) {
-    const std::string id = std::to_string(family[i]);
-    std::istringstream children{read_text("/proc/" + id + "/task/" + id + "/children")};
-    for (pid_t child = 0; children >> child;) family.push_back(child);
+    for (const pid_t child : children_of(family[i])) family.push_back(child);
   }
   return family;
 }

@@ -3,8 +3,6 @@
 #include <csignal>
 #include <thread>
 
-#include <doctest/doctest.h>
-
 #include "world.h"
 
 namespace lictor::live {

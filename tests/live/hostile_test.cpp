@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <doctest/doctest.h>
-
 #include "world.h"
 
 namespace lictor::live {

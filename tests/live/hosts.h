@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "journal.h"
 #include "kv.h"
 #include "lictor_daemon.h"

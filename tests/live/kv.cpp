@@ -1,6 +1,5 @@
 #include "kv.h"
 
-#include <array>
 #include <stdexcept>
 
 #include <curl/curl.h>
@@ -56,6 +55,16 @@ std::size_t append(char* data, std::size_t size, std::size_t count, void* body) 
   return size * count;
 }
 
+std::size_t note_header(char* data, std::size_t size, std::size_t count, void* headers) {
+  const std::string line(data, size * count);
+  const std::size_t colon = line.find(": ");
+  if (colon != std::string::npos) {
+    auto& all = *static_cast<std::map<std::string, std::string>*>(headers);
+    all[lower(line.substr(0, colon))] = line.substr(colon + 2, line.find("\r\n") - colon - 2);
+  }
+  return size * count;
+}
+
 }  // namespace
 
 json HttpAnswer::json() const { return json::parse(body); }
@@ -79,12 +88,15 @@ HttpAnswer Kv::request(const std::string& method, const std::string& path,
   curl_easy_setopt(curl_, CURLOPT_TIMEOUT_MS, 20'000L);
   curl_easy_setopt(curl_, CURLOPT_CUSTOMREQUEST, method.c_str());
   curl_easy_setopt(curl_, CURLOPT_HTTPHEADER, headers);
+  if (method == "HEAD") curl_easy_setopt(curl_, CURLOPT_NOBODY, 1L);
   if (method == "PUT" || !body.empty()) {
     curl_easy_setopt(curl_, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
     curl_easy_setopt(curl_, CURLOPT_POSTFIELDS, body.data());
   }
   curl_easy_setopt(curl_, CURLOPT_WRITEFUNCTION, &append);
   curl_easy_setopt(curl_, CURLOPT_WRITEDATA, &answer.body);
+  curl_easy_setopt(curl_, CURLOPT_HEADERFUNCTION, &note_header);
+  curl_easy_setopt(curl_, CURLOPT_HEADERDATA, &answer.headers);
   const CURLcode code = curl_easy_perform(curl_);
   curl_slist_free_all(headers);
   long status = 0;
@@ -182,6 +194,17 @@ std::vector<std::string> Kv::sessions(const std::string& name) {
     if (session.value("Name", "") == name) ids.push_back(session.at("ID"));
   }
   return ids;
+}
+
+std::map<std::string, int> shares_of(Kv& kv, const std::string& leader_key, int partitions) {
+  std::map<std::string, int> shares;
+  int led = 0;
+  for (const KvEntry& lock : kv.list(leader_key + '/' + std::to_string(partitions) + '/')) {
+    if (lock.session.empty()) continue;
+    ++shares[json::parse(lock.value).value("node", "")];
+    ++led;
+  }
+  return led == partitions ? shares : std::map<std::string, int>{};
 }
 
 }  // namespace lictor::live

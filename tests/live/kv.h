@@ -2,9 +2,8 @@
 
 // A client of Consul that shares no code with lictor's, so that an error there cannot hide.
 
-#include <chrono>
 #include <cstdint>
-#include <memory>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +17,7 @@ namespace lictor::live {
 struct HttpAnswer {
   int status = 0;  ///< 0: no answer; `body` says why
   std::string body;
+  std::map<std::string, std::string> headers{};  ///< by their names in lower case
   [[nodiscard]] nlohmann::json json() const;
 };
 
@@ -73,5 +73,9 @@ class Kv {
   std::string token_;
   void* curl_ = nullptr;
 };
+
+/// How many of so many partitions each node leads if all of them have a leader; else empty.
+[[nodiscard]] std::map<std::string, int> shares_of(Kv& kv, const std::string& leader_key,
+                                                   int partitions);
 
 }  // namespace lictor::live

@@ -6,8 +6,6 @@
 #include <regex>
 #include <sstream>
 
-#include <doctest/doctest.h>
-
 #include "guarded_consul.h"
 #include "world.h"
 

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
-#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -99,10 +98,8 @@ void LictorDaemon::kill() {
 }
 
 void LictorDaemon::kill_with_warden() {
-  const std::string id = std::to_string(pid());
-  std::istringstream children{read_text("/proc/" + id + "/task/" + id + "/children")};
   process_->signal(SIGSTOP);  // or it would see its warden die
-  for (pid_t child = 0; children >> child;) ::kill(child, SIGKILL);
+  for (const pid_t child : children_of(pid())) ::kill(child, SIGKILL);
   kill();
 }
 

@@ -11,8 +11,6 @@
 #include <sstream>
 #include <thread>
 
-#include <doctest/doctest.h>
-
 #include "world.h"
 
 namespace lictor::live {
@@ -26,10 +24,8 @@ struct Footprint {
 
 Footprint footprint_of(pid_t daemon) {
   Footprint sum;
-  std::vector<pid_t> pids{daemon};
-  const std::string main = "/proc/" + std::to_string(daemon);
-  std::istringstream children{read_text(main + "/task/" + std::to_string(daemon) + "/children")};
-  for (pid_t child = 0; children >> child;) pids.push_back(child);
+  std::vector<pid_t> pids = children_of(daemon);
+  pids.push_back(daemon);
   for (const pid_t pid : pids) {
     const std::string folder = "/proc/" + std::to_string(pid);
     sum.memory_kb += memory_kb(pid, "VmRSS");

@@ -1,7 +1,5 @@
 // How long Consul, and waiting daemons, leave a lock alone whose holder is gone.
 
-#include <doctest/doctest.h>
-
 #include "world.h"
 
 namespace lictor::live {

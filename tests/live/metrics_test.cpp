@@ -6,19 +6,12 @@
 #include <cstdlib>
 #include <sstream>
 
-#include <doctest/doctest.h>
-
 #include "same_answers.h"
 #include "skip.h"
 #include "world.h"
 
 namespace lictor::live {
 namespace {
-
-std::string admin_url(World& world, const LictorDaemon& daemon) {
-  const auto entry = world.kv.get(world.member_key(daemon));
-  return entry && !entry->session.empty() ? json::parse(entry->value).at("admin").at(0) : "";
-}
 
 std::string address(const std::string& url) { return url.substr(url.find("//") + 2); }
 
@@ -48,7 +41,7 @@ TEST_CASE("a real Prometheus alerts on the first dead letter, and when all daemo
   DaemonSettings settings = world.settings("a");
   settings.admin = {"127.0.0.1:" + std::to_string(free_port())};
   LictorDaemon a{settings};
-  REQUIRE(eventually([&] { return world.leads(a) && !admin_url(world, a).empty(); }));
+  REQUIRE(eventually([&] { return world.leads(a) && !world.admin_url(a).empty(); }));
   write_text(world.folder.file("alerts.yml"), quick_rules());
   const std::string config = world.folder.file("prometheus.yml");
   write_text(config,
@@ -89,7 +82,7 @@ TEST_CASE("InfluxDB gets the metrics from Prometheus, as examples/monitoring say
   }
   World world;
   LictorDaemon a{world.settings_with_admin("a")};
-  REQUIRE(eventually([&] { return world.leads(a) && !admin_url(world, a).empty(); }));
+  REQUIRE(eventually([&] { return world.leads(a) && !world.admin_url(a).empty(); }));
   const std::string influx_address = "127.0.0.1:" + std::to_string(free_port());
   Process influx{{"influxd"},
                  world.folder.file("influxd.log"),
@@ -106,11 +99,10 @@ TEST_CASE("InfluxDB gets the metrics from Prometheus, as examples/monitoring say
 
   std::string config = read_text(std::string{LICTOR_MONITORING} + "/prometheus-influxdb.yml");
   const auto replace = [&](const std::string& from, const std::string& to) {
-    const std::size_t at = config.find(from);
-    REQUIRE_MESSAGE(at != std::string::npos, from);
-    config.replace(at, from.size(), to);
+    REQUIRE_MESSAGE(contains(config, from), from);
+    config.replace(config.find(from), from.size(), to);
   };
-  replace("127.0.0.1:8642", address(admin_url(world, a)));
+  replace("127.0.0.1:8642", address(world.admin_url(a)));
   replace("127.0.0.1:8086", influx_address);
   replace("15s", "1s");
   const std::string file = world.folder.file("prometheus.yml");
@@ -130,9 +122,9 @@ TEST_CASE("InfluxDB gets the metrics from Prometheus, as examples/monitoring say
 TEST_CASE("a client of the events sees a task from its claim to its end") {
   World world;
   LictorDaemon a{world.settings_with_admin("a")};
-  REQUIRE(eventually([&] { return world.leads(a) && !admin_url(world, a).empty(); }));
+  REQUIRE(eventually([&] { return world.leads(a) && !world.admin_url(a).empty(); }));
   const std::string file = world.folder.file("events");
-  Process curl{{"curl", "-sN", admin_url(world, a) + "/v1/events"}, file};
+  Process curl{{"curl", "-sN", world.admin_url(a) + "/v1/events"}, file};
   REQUIRE(eventually([&] { return contains(read_text(file), "retry:"); }));
   world.submit("seen", 1000);
   CHECK(eventually([&] { return contains(read_text(file), "event: done"); }));

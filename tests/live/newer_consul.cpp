@@ -11,7 +11,8 @@
 
 #include "base/time_text.h"
 #include "httpd/url.h"
-#include "loopback.h"
+#include "sockets.h"
+#include "support.h"
 
 namespace lictor::live {
 namespace {
@@ -29,12 +30,6 @@ bool read_more(int fd, std::string& buffer) {
   if (n <= 0) return false;
   buffer.append(bytes, static_cast<std::size_t>(n));
   return true;
-}
-
-std::string lower(std::string_view text) {
-  std::string out{text};
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
 }
 
 // The value of a header in `head`, whose names are in lower case; empty: there is none.
@@ -345,7 +340,7 @@ bool NewerConsul::is_refused_name(std::string_view key) const {
   if (key.find("..") != std::string_view::npos) return true;
   if (rules_.names == Strictness::Names::k1_22) {
     return key.starts_with(' ') || key.ends_with(' ') ||
-           lower(key).find("%2e%2e") != std::string::npos;
+           lower(std::string{key}).find("%2e%2e") != std::string::npos;
   }
   return !std::all_of(key.begin(), key.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||

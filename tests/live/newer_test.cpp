@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <thread>
 
-#include <doctest/doctest.h>
-
 #include "world.h"
 
 namespace lictor::live {

@@ -5,8 +5,6 @@
 #include <numeric>
 #include <random>
 
-#include <doctest/doctest.h>
-
 #include "world.h"
 
 namespace lictor::live {
@@ -95,13 +93,8 @@ TEST_CASE("while a writer changes tasks all the time, no old version runs and no
     }
     runs += all.size();
   }
-  const std::string log = daemon->log();
-  std::size_t refused = 0;
-  for (std::size_t at = 0; (at = log.find("before it was claimed", at)) != std::string::npos;
-       ++at) {
-    ++refused;
-  }
-  MESSAGE("of " << kTasks * kRounds << " versions " << runs << " were run, " << refused
+  MESSAGE("of " << kTasks * kRounds << " versions " << runs << " were run, "
+                << count_of("before it was claimed", daemon->log())
                 << " were rewritten between being read and claimed");
   // Here each task has its own lock, so only the locks show overlaps.
   std::vector<std::string> overlaps = world.journal.overlaps();

@@ -1,7 +1,5 @@
 // A long job, and a Consul that is away for a while.
 
-#include <doctest/doctest.h>
-
 #include "tcp_proxy.h"
 #include "world.h"
 
@@ -50,19 +48,13 @@ TEST_CASE("a restart of Consul within the lease changes nothing in a queue with 
   const json queue{{"partitions", 4}, {"lock_delay", "60s"}, {"concurrency", 8}};
   const auto first = world.daemon("a", queue, "none");
   const auto second = world.daemon("b", queue, "none");
-  const auto leads_all = [&] {
-    std::size_t led = 0;
-    for (const auto& lock : world.kv.list(world.root + "default/leader/4/")) {
-      led += lock.session.empty() ? 0 : 1;
-    }
-    return led == 4;
-  };
-  REQUIRE(eventually(leads_all));
+  const auto all_led = [&] { return !shares_of(world.kv, world.leader_key(), 4).empty(); };
+  REQUIRE(eventually(all_led));
   world.submit_begun("long", 1000, {{"sleep", 600'000}});
   for (int i = 0; i < 3; ++i) {
     consul.stop();
     consul.start();
-    REQUIRE(eventually(leads_all));
+    REQUIRE(eventually(all_led));
     // A daemon that misread the number would stop its jobs within drain_timeout.
     world.submit("later" + std::to_string(i), 1001);
     CHECK(eventually([&] { return world.journal.run("later" + std::to_string(i)).has_value(); }));

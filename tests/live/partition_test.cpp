@@ -1,7 +1,5 @@
 // A leader that is cut off from Consul and does not know it.
 
-#include <doctest/doctest.h>
-
 #include "tcp_proxy.h"
 #include "world.h"
 

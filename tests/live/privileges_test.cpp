@@ -5,9 +5,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <sstream>
-
-#include <doctest/doctest.h>
 
 #include "skip.h"
 #include "world.h"
@@ -20,21 +17,7 @@ constexpr const char* kCapabilities = "+setuid,+setgid,+kill,+chown";
 
 json shell(const std::string& script) { return {"/bin/sh", "-c", script}; }
 
-std::string field(pid_t pid, const std::string& name) {
-  std::istringstream lines{read_text("/proc/" + std::to_string(pid) + "/status")};
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(name + ":\t")) return line.substr(name.size() + 2);
-  }
-  return "no " + name;
-}
-
-pid_t warden_of(const LictorDaemon& daemon) {
-  const std::string id = std::to_string(daemon.pid());
-  std::istringstream children{read_text("/proc/" + id + "/task/" + id + "/children")};
-  pid_t warden = 0;
-  children >> warden;
-  return warden;
-}
+pid_t warden_of(const LictorDaemon& daemon) { return children_of(daemon.pid()).at(0); }
 
 std::string output(const LictorDaemon& daemon, const std::string& id) {
   std::string all;
@@ -102,14 +85,14 @@ TEST_CASE("a daemon that is not root runs and ends jobs of another user, by its 
   CHECK_MESSAGE(job.starts_with("daemon\n"), job);
   for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapAmb"}) {
     CHECK_MESSAGE(contains(job, std::string{set} + ":\t" + none), job);
-    CHECK(field(daemon.pid(), set) == none);
+    CHECK(status_field(daemon.pid(), set) == none);
   }
-  CHECK(field(warden_of(daemon), "CapEff") == "00000000000000e1");
+  CHECK(status_field(warden_of(daemon), "CapEff") == "00000000000000e1");
   CHECK(world.kv.get_json(world.root + "default/done/1").value("result", 0) == 7);
   // A reload brings nothing back, and the user stays allowed.
   daemon.reload({{"max_attempts", 2}});
   REQUIRE(eventually([&] { return daemon.logged("configuration reloaded"); }));
-  CHECK(field(daemon.pid(), "CapPrm") == none);
+  CHECK(status_field(daemon.pid(), "CapPrm") == none);
 
   world.kv.put_json(world.task_key("2"), json{{"taskType", "Deaf"}});
   REQUIRE(eventually([&] { return world.dead() == 1; }));

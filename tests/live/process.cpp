@@ -6,11 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <fstream>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
-#include <thread>
 
 namespace lictor::live {
 namespace {
@@ -104,12 +102,18 @@ bool is_alive(pid_t pid) {
          stat[end_of_name + 2] != 'Z' && stat[end_of_name + 2] != 'X';
 }
 
-long memory_kb(pid_t pid, const std::string& field) {
+std::vector<pid_t> children_of(pid_t pid) {
+  const std::string id = std::to_string(pid);
+  std::istringstream children{read_text("/proc/" + id + "/task/" + id + "/children")};
+  return {std::istream_iterator<pid_t>{children}, {}};
+}
+
+std::string status_field(pid_t pid, const std::string& name) {
   std::istringstream status{read_text("/proc/" + std::to_string(pid) + "/status")};
   for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(field + ":")) return std::stol(line.substr(field.size() + 1));
+    if (line.starts_with(name + ":\t")) return line.substr(name.size() + 2);
   }
-  return 0;
+  return {};
 }
 
 }  // namespace lictor::live

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <string>
@@ -46,14 +47,21 @@ struct Output {
 /// Whether the process is there and no zombie.
 [[nodiscard]] bool is_alive(pid_t pid);
 
+/// The processes that it has started.
+[[nodiscard]] std::vector<pid_t> children_of(pid_t pid);
+
+/// Of what proc(5) shows in `status`; empty: there is none.
+[[nodiscard]] std::string status_field(pid_t pid, const std::string& name);
+
 /// A sanitizer, which keeps what was freed for a while, is in this program and so in the daemons.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kMemoryTells = false;
 #else
 inline constexpr bool kMemoryTells = true;
 #endif
-/// Of what proc(5) shows in `status`, in kB: VmRSS, say, what it takes now, or VmHWM, the most it
-/// took. 0 where there is none.
-[[nodiscard]] long memory_kb(pid_t pid, const std::string& field);
+/// VmRSS, say, what it takes now, or VmHWM, the most it took; 0 where there is none.
+[[nodiscard]] inline long memory_kb(pid_t pid, const std::string& field) {
+  return std::atol(status_field(pid, field).c_str());
+}
 
 }  // namespace lictor::live

@@ -1,7 +1,5 @@
 // Any HTTP client is a producer: who writes tasks, and how.
 
-#include <doctest/doctest.h>
-
 #include "world.h"
 
 namespace lictor::live {

@@ -6,8 +6,6 @@
 #include <sstream>
 #include <string_view>
 
-#include <doctest/doctest.h>
-
 #include "world.h"
 
 namespace lictor::live {

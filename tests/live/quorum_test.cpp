@@ -1,8 +1,6 @@
 // Three servers of which two die, so that Consul answers that it has no leader and takes no writes,
 // for longer than the lease: jobs are stopped, and the writes that give them back are in doubt.
 
-#include <doctest/doctest.h>
-
 #include "hosts.h"
 #include "skip.h"
 #include "world.h"

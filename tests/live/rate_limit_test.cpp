@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <doctest/doctest.h>
-
 #include "guarded_consul.h"
 #include "world.h"
 

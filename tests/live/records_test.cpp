@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <doctest/doctest.h>
-
 #include "base/kv_name.h"
 #include "world.h"
 

@@ -3,8 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <doctest/doctest.h>
-
 #include "world.h"
 
 namespace lictor::live {
@@ -19,12 +17,8 @@ void replace_by_fifo(const std::string& file) {
   REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
 }
 
-std::size_t count(const std::string& text, const std::string& words) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) {
-    ++found;
-  }
-  return found;
+std::size_t reloads(const LictorDaemon& daemon) {
+  return count_of("configuration reloaded", daemon.log());
 }
 
 TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
@@ -52,10 +46,7 @@ TEST_CASE("SIGHUP takes over executors and limits; running jobs go on") {
   REQUIRE(eventually([&] { return !digest().empty() && digest() != digest_before; }));
   // A type without an executor waits, and goes on when it has one.
   daemon->reload({{"executors", {{"*", nullptr}, {"Other", {{"noop", json::object()}}}}}});
-  REQUIRE(eventually([&] {
-    const std::string log = daemon->log();
-    return log.find("configuration reloaded") != log.rfind("configuration reloaded");
-  }));
+  REQUIRE(eventually([&] { return reloads(*daemon) == 2; }));
   world.submit("third", 1002);
   REQUIRE(eventually([&] { return daemon->logged("no executor for this type"); }));
   world.kv.remove(world.task_key("second"));
@@ -145,7 +136,7 @@ TEST_CASE("a configuration that cannot be read for long costs neither lease nor 
   REQUIRE(eventually([&] { return daemon->logged("configuration reloaded"); }));
   world.submit_begun("second", 1001, {{"sleep", 300'000}});
   write_text(daemon->config_file(), daemon->config_with({{"concurrency", 3}}));
-  REQUIRE(eventually([&] { return count(daemon->log(), "configuration reloaded") == 2; }));
+  REQUIRE(eventually([&] { return reloads(*daemon) == 2; }));
   world.submit_begun("third", 1002, {{"sleep", 300'000}});
   CHECK(is_alive(job));
 }

@@ -5,8 +5,6 @@
 #include <thread>
 #include <utility>
 
-#include <doctest/doctest.h>
-
 #include "net/test_server.h"
 #include "world.h"
 

@@ -2,8 +2,6 @@
 
 #include <map>
 
-#include <doctest/doctest.h>
-
 #include "guarded_consul.h"
 #include "world.h"
 

@@ -6,8 +6,6 @@
 // blocking query that it has opened goes on to its end. A service in the agent's hands keeps the
 // token that it was registered with, until it is registered again.
 
-#include <doctest/doctest.h>
-
 #include "guarded_consul.h"
 #include "world.h"
 

@@ -1,17 +1,11 @@
 // A daemon's reports to systemd, and by /readyz to others.
 
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include <array>
-#include <cstring>
 #include <mutex>
 #include <thread>
 #include <utility>
 
-#include <doctest/doctest.h>
-
+#include "sockets.h"
 #include "world.h"
 
 namespace lictor::live {
@@ -22,10 +16,7 @@ class Manager {
  public:
   explicit Manager(std::string path) : path_(std::move(path)) {
     fd_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    REQUIRE(path_.size() < sizeof address.sun_path);
-    std::memcpy(address.sun_path, path_.c_str(), path_.size());
+    const sockaddr_un address = unix_name(path_);
     REQUIRE(bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
     reader_ = std::thread{[this] {
       std::array<char, 4096> bytes{};

@@ -4,8 +4,6 @@
 #include <map>
 #include <set>
 
-#include <doctest/doctest.h>
-
 #include "world.h"
 
 namespace lictor::live {
@@ -32,17 +30,8 @@ class Shared {
                          {"taskPara", {{"sleep", sleep_ms}}}});
     }
   }
-  /// The number of partitions that each node leads if all have a leader; else empty.
   [[nodiscard]] std::map<std::string, int> shares(int partitions) {
-    std::map<std::string, int> shares;
-    int led = 0;
-    const std::string prefix = world.leader_key() + '/' + std::to_string(partitions) + '/';
-    for (const KvEntry& lock : world.kv.list(prefix)) {
-      if (lock.session.empty()) continue;
-      ++shares[json::parse(lock.value).value("node", "")];
-      ++led;
-    }
-    return led == partitions ? shares : std::map<std::string, int>{};
+    return shares_of(world.kv, world.leader_key(), partitions);
   }
   [[nodiscard]] bool led_by(int partitions, std::size_t nodes) {
     return eventually([&] { return shares(partitions).size() == nodes; });

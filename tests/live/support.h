@@ -11,6 +11,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "unit/contains.h"
+
 namespace lictor::live {
 
 using namespace std::chrono_literals;
@@ -50,9 +52,8 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-[[nodiscard]] inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+/// In lower case.
+[[nodiscard]] std::string lower(std::string text);
 [[nodiscard]] std::string read_text(const std::string& path);
 void write_text(const std::string& path, const std::string& text);
 

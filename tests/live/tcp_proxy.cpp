@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "loopback.h"
+#include "sockets.h"
 
 namespace lictor::live {
 namespace {

@@ -7,8 +7,6 @@
 #include <set>
 #include <thread>
 
-#include <doctest/doctest.h>
-
 #include "world.h"
 
 namespace lictor::live {

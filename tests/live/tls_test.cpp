@@ -4,8 +4,6 @@
 #include <cstdlib>
 #include <map>
 
-#include <doctest/doctest.h>
-
 #include "lictor/client.h"
 #include "world.h"
 

@@ -5,8 +5,6 @@
 
 #include <cstdlib>
 
-#include <doctest/doctest.h>
-
 #include "skip.h"
 #include "world.h"
 

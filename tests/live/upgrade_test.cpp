@@ -5,8 +5,6 @@
 #include <filesystem>
 #include <map>
 
-#include <doctest/doctest.h>
-
 #include "world.h"
 
 namespace lictor::live {

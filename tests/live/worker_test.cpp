@@ -10,8 +10,6 @@
 #include <sstream>
 #include <utility>
 
-#include <doctest/doctest.h>
-
 #include "world.h"
 
 namespace lictor::live {

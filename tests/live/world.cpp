@@ -118,6 +118,11 @@ std::string World::leader() {
   return value.is_object() ? value.value("node", "") : "";
 }
 
+std::string World::admin_url(const LictorDaemon& daemon) {
+  const auto entry = kv.get(member_key(daemon));
+  return entry && !entry->session.empty() ? json::parse(entry->value).at("admin").at(0) : "";
+}
+
 bool World::stands_by(const LictorDaemon& daemon) {
   return !kv.sessions(daemon.session_name()).empty() && !leads(daemon);
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "consul_agent.h"
@@ -62,6 +63,8 @@ class World {
   [[nodiscard]] std::string member_key(const LictorDaemon& daemon) const {
     return root + "default/members/" + daemon.node();
   }
+  /// Where the admin API of a daemon is that is among the members; empty while it is not.
+  [[nodiscard]] std::string admin_url(const LictorDaemon& daemon);
   [[nodiscard]] std::string leader_key() const { return root + "default/leader"; }
 
   /// A daemon whose every type is a job_recorder; `queue` is laid over its settings. `lock`: the

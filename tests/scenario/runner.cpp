@@ -147,8 +147,7 @@ class Scenario {
       last_ = line.str();
       return;
     }
-    if (repeats_ > 0) output_ += last_ + " (again, " + std::to_string(repeats_) + " times)\n";
-    repeats_ = 0;
+    take_repeats();
     repeated_ = text;
     output_ += line.str() + '\n';
   }

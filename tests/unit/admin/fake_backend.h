@@ -1,10 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "admin/routes.h"
+#include "base/assert.h"
 
 namespace lictor::admin {
 
@@ -40,6 +43,27 @@ class FakeBackend : public Backend {
   std::string asked;
   Result<std::string> member_answers = fail(ErrorCode::kFailed, "nobody leads it");
   std::vector<Answer> leader_answers;
+};
+
+/// A request whose client has gone: delayed jobs run at once.
+class FakeExchange : public Exchange {
+ public:
+  explicit FakeExchange(Request request) : request_(std::move(request)) {}
+
+  [[nodiscard]] const Request& request() const override { return request_; }
+  void answer(Response response) override {
+    LICTOR_ASSERT(!answered);
+    answered = std::move(response);
+  }
+  [[nodiscard]] bool gone() const override { return true; }
+  void later(std::chrono::milliseconds, std::function<void()> job) override { job(); }
+  [[nodiscard]] bool send(std::string_view) override { return false; }
+  void end() override {}
+
+  std::optional<Response> answered;
+
+ private:
+  const Request request_;
 };
 
 }  // namespace lictor::admin

@@ -1,35 +1,13 @@
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <optional>
-#include <string>
-#include <utility>
 
 #include <doctest/doctest.h>
 
-#include "admin/router.h"
+#include "fake_backend.h"
 #include "unit/contains.h"
 
 namespace lictor::admin {
-
-/// A request whose client has gone: delayed jobs run at once.
-class FakeExchange : public Exchange {
- public:
-  explicit FakeExchange(Request request) : request_(std::move(request)) {}
-
-  [[nodiscard]] const Request& request() const override { return request_; }
-  void answer(Response response) override { answered = std::move(response); }
-  [[nodiscard]] bool gone() const override { return true; }
-  void later(std::chrono::milliseconds, std::function<void()> job) override { job(); }
-  [[nodiscard]] bool send(std::string_view) override { return false; }
-  void end() override {}
-
-  std::optional<Response> answered;
-
- private:
-  const Request request_;
-};
 
 inline Request make_request(std::string method, std::string target) {
   Request request;

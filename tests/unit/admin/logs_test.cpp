@@ -13,8 +13,6 @@
 #include "admin/events.h"
 #include "admin/routes.h"
 #include "exec/output_log.h"
-#include "fake_backend.h"
-#include "fake_exchange.h"
 #include "unit/admin/fake_exchange.h"
 
 namespace lictor::admin {
@@ -148,11 +146,9 @@ TEST_CASE("no id leads out of the folder, and no link is followed") {
 namespace {
 
 // A client of the stream. It reads until the test stops it.
-class Client : public Exchange {
+class Client : public FakeExchange {
  public:
-  explicit Client(Request request) : request_(std::move(request)) {}
-  [[nodiscard]] const Request& request() const override { return request_; }
-  void answer(Response) override {}
+  using FakeExchange::FakeExchange;
   [[nodiscard]] bool gone() const override { return false; }
   void later(std::chrono::milliseconds, std::function<void()>) override {}
   [[nodiscard]] bool send(std::string_view bytes) override {
@@ -161,7 +157,6 @@ class Client : public Exchange {
     text_ += bytes;
     return true;
   }
-  void end() override {}
 
   void stop_reading() {
     const std::lock_guard lock{mutex_};
@@ -180,7 +175,6 @@ class Client : public Exchange {
   }
 
  private:
-  const Request request_;
   std::mutex mutex_;
   std::string text_;
   bool reads_ = true;
@@ -198,12 +192,6 @@ std::shared_ptr<Client> follow(Events& events, const std::string& target = "/v1/
 
 void tell(Events& events, const std::string& key, const std::string& queue = "q") {
   events.on_fact(queue, Fact{Fact::Kind::kStarted, key, {}, {}, {}, 1, 7});
-}
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++found;
-  return found;
 }
 
 TEST_CASE("a client gets the events from its connection on") {
@@ -244,7 +232,7 @@ TEST_CASE("a client that cannot keep up gets the number of events that it missed
   for (int i = 0; i < 5000; ++i) tell(events, "t" + std::to_string(i));
   const std::string text = client->until("\"t4999\"");
   CHECK(contains(text, "event: gap\ndata: {\"missed\":"));
-  CHECK(count(text, "event: started") < 5000);
+  CHECK(count_of("event: started", text) < 5000);
 }
 
 TEST_CASE("a key and a type of any length take bounded memory and do not end a stream") {
@@ -270,7 +258,7 @@ TEST_CASE("an event about a lock has its partition, one about a task has none") 
   tell(events, "tasks/next");
   const std::string text = client->until("tasks/next");
   CHECK(contains(text, R"("queue":"q","partition":3})"));
-  CHECK(count(text, "partition") == 1);
+  CHECK(count_of("partition", text) == 1);
 }
 
 TEST_CASE("a client may ask for one queue, and one that does not read is dropped") {

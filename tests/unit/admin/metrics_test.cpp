@@ -8,6 +8,7 @@
 #include "skip.h"
 #include "temporary_folder.h"
 #include "unit/admin/fake_exchange.h"
+#include "unit/consul_replies.h"
 
 namespace lictor::admin {
 namespace {
@@ -97,12 +98,7 @@ TEST_CASE("each outcome of each configured type is there at 0 before anything ha
 TEST_CASE("every fact is counted under an outcome that is there from the start") {
   Metrics metrics;
   metrics.set_types("q", {"Mail"});
-  const auto series = [&] {
-    const std::string text = metrics.text(leading());
-    std::size_t count = 0;
-    for (std::size_t at = 0; (at = text.find("\nlictor_", at)) != std::string::npos; ++at) ++count;
-    return count;
-  };
+  const auto series = [&] { return count_of("\nlictor_", metrics.text(leading())); };
   const std::size_t before = series();
   for (int kind = 0; kind <= static_cast<int>(Fact::Kind::kScheduleTaken); ++kind) {
     for (const std::uint32_t attempt : {0U, 1U}) {
@@ -152,10 +148,7 @@ TEST_CASE("promtool finds nothing wrong with the names and types") {
     metrics.on_fact("q", fact(kind, "Mail"));
   }
   metrics.on_commit("q", 12);
-  http::Response reply;
-  reply.delivery = http::Delivery::kReplied;
-  reply.status = 200;
-  metrics.on_reply("q", "transaction", reply, 3ms);
+  metrics.on_reply("q", "transaction", unit::reply(200), 3ms);
   unit::TemporaryFolder folder;
   const std::string file = folder / "metrics";
   std::ofstream{file} << metrics.text(leading());

@@ -1,7 +1,6 @@
 // Requests of somebody on call to the page, over the model of Consul: many tasks at once, searches,
 // figures by type, findings about schedules.
 
-#include <algorithm>
 #include <chrono>
 
 #include "base/time_text.h"

@@ -7,7 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "../cli/model_consul.h"

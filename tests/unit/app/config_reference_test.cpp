@@ -1,5 +1,3 @@
-#include <map>
-
 #include <nlohmann/json.hpp>
 
 #include "app/config_internal.h"

@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>

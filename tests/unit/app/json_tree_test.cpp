@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include <doctest/doctest.h>
-
 #include "unit/refusal.h"
 
 namespace lictor::app {

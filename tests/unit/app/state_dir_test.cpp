@@ -17,8 +17,6 @@
 #include <thread>
 #include <vector>
 
-#include <doctest/doctest.h>
-
 #include "app/reload.h"
 #include "skip.h"
 #include "temporary_folder.h"

@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "base/random.h"
 #include "base/time_text.h"
+#include "unit/consul_replies.h"
 #include "unit/contains.h"
 
 namespace lictor {
@@ -262,21 +263,17 @@ TEST_CASE("the part of a name that fits a path is the longest beginning of it") 
 }
 
 TEST_CASE("a refusal of a name differs from a failure that may pass") {
-  const auto answer = [](int status, std::string body = {}) {
-    http::Response response{
-        .delivery = http::Delivery::kReplied, .status = status, .body = std::move(body)};
-    return response;
-  };
-  CHECK(refuses_name(answer(301)));
-  CHECK(refuses_name(answer(400)));
-  CHECK(refuses_name(answer(500, "invalid key name, use only ...")));
-  CHECK(refuses_name(answer(400, "Invalid key in transaction: /a")));
-  CHECK(refuses_name(answer(500, "Invalid key in transaction: /a")));
-  CHECK_FALSE(refuses_name(answer(500, "No cluster leader")));
-  CHECK_FALSE(refuses_name(answer(403, "Permission denied")));
-  CHECK_FALSE(refuses_name(answer(404)));
-  CHECK_FALSE(refuses_name(answer(200, R"(["l/q/tasks/invalid key name"])")));
-  http::Response lost = answer(301);
+  using unit::reply;
+  CHECK(refuses_name(reply(301)));
+  CHECK(refuses_name(reply(400)));
+  CHECK(refuses_name(reply(500, "invalid key name, use only ...")));
+  CHECK(refuses_name(reply(400, "Invalid key in transaction: /a")));
+  CHECK(refuses_name(reply(500, "Invalid key in transaction: /a")));
+  CHECK_FALSE(refuses_name(reply(500, "No cluster leader")));
+  CHECK_FALSE(refuses_name(reply(403, "Permission denied")));
+  CHECK_FALSE(refuses_name(reply(404)));
+  CHECK_FALSE(refuses_name(reply(200, R"(["l/q/tasks/invalid key name"])")));
+  http::Response lost = reply(301);
   lost.delivery = http::Delivery::kLost;
   CHECK_FALSE(refuses_name(lost));
 }

@@ -14,42 +14,26 @@
 namespace lictor::cli::test {
 namespace {
 
-struct Close {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, Close>;
-
-std::string content(std::FILE* file) {
-  std::rewind(file);
-  std::string text(4096, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file));
-  return text;
-}
-
 TEST_CASE("a full disk is reported once") {
-  const File full{std::fopen("/dev/full", "w")};
-  const File err{std::tmpfile()};
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> full{std::fopen("/dev/full", "w"),
+                                                             std::fclose};
   REQUIRE(full);
-  REQUIRE(err);
-  Console console{full.get(), err.get(), {}, {}};
+  Console console{full.get(), stderr, {}, {}};
   console.print("42\n");
   CHECK(refusal_of(console.flush()).code == ErrorCode::kFailed);
   CHECK(console.flush());
 }
 
 TEST_CASE("progress is printed on terminals only, and is erased") {
-  const File out{std::tmpfile()};
-  const File plain{std::tmpfile()};
-  Console quiet{out.get(), plain.get(), {}, {}};
-  quiet.progress("1 of 2");
-  quiet.report_error("no");
-  CHECK(content(plain.get()) == "lictor: no\n");
+  Scene quiet{{}};
+  quiet.client.console.progress("1 of 2");
+  quiet.client.console.report_error("no");
+  CHECK(quiet.err() == "lictor: no\n");
 
-  const File terminal{std::tmpfile()};
-  Console console{out.get(), terminal.get(), {}, {true, false, 12, true}};
-  console.progress("1 of 20000000");
-  console.note("done");
-  CHECK(content(terminal.get()) == "\r\x1b[K1 of 200...\r\x1b[Kdone\n");
+  Scene terminal{{}, false, {true, false, 12, true}};
+  terminal.client.console.progress("1 of 20000000");
+  terminal.client.console.note("done");
+  CHECK(terminal.err() == "\r\x1b[K1 of 200...\r\x1b[Kdone\n");
 }
 
 TEST_CASE("the commands that a text suggests name the queue and repeat the options") {
@@ -72,17 +56,16 @@ TEST_CASE("the commands that a text suggests name the queue and repeat the optio
         R"(see "lictor why 'a"; reboot '\''x'\''' -q night")");
   CHECK(cluster::with_options("\"lictor show " + shell_argument("-rf") + '"', "night") ==
         R"("lictor show -q night -- -rf")");
-  const File out{std::tmpfile()};
-  const File err{std::tmpfile()};
-  Console console{out.get(), err.get(), {}, {}};
+  Scene scene{{}};
+  Console& console = scene.client.console;
   console.name_queue("night");
   console.print_line(R"({"error": "see \"lictor retry 42\""})");  // data stays as it is
   console.print_line(console.suggesting("\"lictor retry 42\""));
   console.report_error("\"lictor show 42\"");
   console.note("\"lictor list\"");
-  CHECK(content(out.get()) ==
+  CHECK(scene.out() ==
         "{\"error\": \"see \\\"lictor retry 42\\\"\"}\n\"lictor retry 42 -q night\"\n");
-  CHECK(content(err.get()) == "lictor: \"lictor show 42 -q night\"\n\"lictor list -q night\"\n");
+  CHECK(scene.err() == "lictor: \"lictor show 42 -q night\"\n\"lictor list -q night\"\n");
 }
 
 Table sample() {

@@ -9,8 +9,6 @@
 #include <string_view>
 #include <thread>
 
-#include <doctest/doctest.h>
-
 #include "cli/input.h"
 #include "unit/refusal.h"
 

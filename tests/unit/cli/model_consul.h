@@ -83,6 +83,10 @@ class ModelConsul : public net::Transport {
   void put_bytes(const std::string& path, const std::string& value) {
     REQUIRE(ask("PUT", "/v1/kv/" + path, value) == "true");
   }
+  /// The value of the key; empty: there is none.
+  [[nodiscard]] std::string value(const std::string& key) {
+    return ask("GET", wire::kv_path(key) + "?raw");
+  }
   void remove(const std::string& key) { ask("DELETE", wire::kv_path(key)); }
   [[nodiscard]] std::size_t asked() const { return asked_; }
 

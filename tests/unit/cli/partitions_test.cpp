@@ -52,12 +52,6 @@ std::string id_in(std::uint32_t partition) {
   }
 }
 
-json document_of(ModelConsul& consul, const std::string& command) {
-  Stage stage{consul, true};
-  static_cast<void>(stage.run(command));
-  return json::parse(stage.out());
-}
-
 Report report_of(ModelConsul& consul, std::uint32_t desired_partitions = kCount) {
   Store store{consul};
   CheckOptions::Queue queue{"q", wire::Layout::under("lictor/", "q"), {}, {}};

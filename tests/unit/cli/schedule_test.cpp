@@ -34,11 +34,6 @@ Told tell(net::Transport& consul, std::vector<std::string> words, bool as_json =
   return {std::move(code), stage.out(), stage.err()};
 }
 
-std::string value_of(net::Transport& consul, const std::string& key) {
-  const auto entry = Store(consul).get(key).value();
-  return entry ? entry->value : "";
-}
-
 }  // namespace
 
 TEST_CASE("add writes what the flags say, and shows the next ticks in the zone and in UTC") {
@@ -50,7 +45,7 @@ TEST_CASE("add writes what the flags say, and shows the next ticks in the zone a
       "--para",    "host=db7", "--para",         "n:=1.50",    "--timeout",        "1h"};
   const Told added = tell(consul, words);
   REQUIRE_MESSAGE(added.code, added.error());
-  CHECK(value_of(consul, "lictor/q/schedules/nightly") ==
+  CHECK(consul.value("lictor/q/schedules/nightly") ==
         R"({"cron":"30 2 * * *","timezone":"Asia/Kolkata","missed":"all","missedLimit":3,)"
         R"("missedMaxAge":"2h","overlap":"queue","jitter":"5m","task":{"taskType":"Backup",)"
         R"("taskPara":{"host":"db7","n":1.50},"timeout":"1h"}})");
@@ -154,10 +149,10 @@ TEST_CASE("pause, resume, run and remove") {
   const json ran = tell(consul, {"run", "nightly"}, true).document();
   const std::string id = ran["id"];
   CHECK(id.starts_with("nightly/2"));
-  CHECK(contains(value_of(consul, ran["key"]), R"("taskType":"Backup")"));
-  CHECK(contains(value_of(consul, "lictor/q/schedules/nightly"), R"("lastTask":")" + id + '"'));
+  CHECK(contains(consul.value(ran["key"]), R"("taskType":"Backup")"));
+  CHECK(contains(consul.value("lictor/q/schedules/nightly"), R"("lastTask":")" + id + '"'));
   CHECK(contains(tell(consul, {"remove", "nightly"}).out, "is removed"));
-  CHECK(value_of(consul, "lictor/q/schedules/nightly").empty());
+  CHECK(consul.value("lictor/q/schedules/nightly").empty());
   CHECK(tell(consul, {"remove", "nightly"}).code.error().code == ErrorCode::kNotFound);
   CHECK(tell(consul, {"run", "nightly"}).code.error().code == ErrorCode::kNotFound);
 }
@@ -170,7 +165,7 @@ TEST_CASE("remove says that the leader writes a schedule of the configuration ag
     CHECK(removed.code == 0);
     CHECK(contains(removed.err,
                    "the leader writes schedule \"ours\" again, as its configuration says; "));
-    CHECK(value_of(consul, "lictor/q/schedules/ours").empty());
+    CHECK(consul.value("lictor/q/schedules/ours").empty());
   }
   consul.put("lictor/q/schedules/nightly", kNightly);
   CHECK(tell(consul, {"remove", "nightly"}).err.empty());
@@ -190,7 +185,7 @@ TEST_CASE("pause and resume are refused if the configuration sets the opposite")
         "schedule \"ours\" is not resumed: /etc/l.json sets \"paused\": true for it, and the "
         "leader would undo the change; set \"paused\": false there and run \"systemctl reload "
         "lictor\" on each host");
-  CHECK(value_of(consul, key) == paused(kConfigured));
+  CHECK(consul.value(key) == paused(kConfigured));
   // The file agrees, or leaves it to the operator.
   CHECK(tell(consul, {"resume", "ours"}, false, {{"ours", {"/etc/l.json", false}}}).err.empty());
   CHECK(contains(tell(consul, {"pause", "ours"}, false, {{"ours", {"/etc/l.json", false}}}).error(),

@@ -29,7 +29,7 @@ TEST_CASE("the id is printed, and nothing else; an existing task is left as it i
   CHECK(*scene.run("submit T --id 42") == kDone);
   CHECK(scene.out() == "42\n");
   CHECK(scene.err().empty());
-  Scene taken{{reply(409, txn_error(0, "failed to set key, index is stale"))}};
+  Scene taken{{failed("failed to set key, index is stale")}};
   CHECK(exit_code(refusal_of(taken.run("submit T --id 42")).code) == kFailed);
   CHECK(taken.out().empty());
 }
@@ -93,7 +93,7 @@ no task
 }
 
 TEST_CASE("an error that ends the submission names the lines that were not written, also in JSON") {
-  Scene scene{{reply(409, txn_error(0, "Permission denied"))}, true};
+  Scene scene{{failed("Permission denied")}, true};
   const Error error = refusal_of(submit_lines(scene, R"({"taskId":"t0","taskType":"T"}
 {"taskId":"t1","taskType":"T"}
 {"taskId":"t2","taskType":"T"}
@@ -249,18 +249,13 @@ TEST_CASE("a record that could not be claimed is not written") {
 
 // --- Arguments reach their targets (refusals: command_line_test.cpp)
 
-std::string value_at(ModelConsul& consul, const std::string& key) {
-  const auto entry = Store(consul).get(key).value();
-  return entry ? entry->value : "";
-}
-
 }  // namespace
 
 TEST_CASE("submit takes its parameters unchanged, also those that look like options") {
   ModelConsul consul;
   CHECK(printed(consul, "submit T --para a=1 --para b=-2 --id -x --max-attempts 4 --max-attempts 5")
             .out == "-x\n");
-  CHECK(contains(value_at(consul, "lictor/q/tasks/-x"),
+  CHECK(contains(consul.value("lictor/q/tasks/-x"),
                  R"("taskType":"T","taskPara":{"a":"1","b":"-2"},"maxAttempts":5})"));
 }
 
@@ -271,10 +266,10 @@ TEST_CASE("submit reads parameters from a file, and many tasks in any order") {
   ModelConsul consul;
   Stage stage{consul};
   REQUIRE(stage.run("submit T --id 1 --para-json @" + file) == 0);
-  CHECK(contains(value_at(consul, "lictor/q/tasks/1"), R"("taskPara":{"n":1})"));
+  CHECK(contains(consul.value("lictor/q/tasks/1"), R"("taskPara":{"n":1})"));
   std::ofstream{file} << R"({"taskId":"2"})";
   REQUIRE(stage.run("submit T --any-order --ndjson " + file) == 0);
-  CHECK(contains(value_at(consul, "lictor/q/tasks/2"), R"("taskType":"T")"));
+  CHECK(contains(consul.value("lictor/q/tasks/2"), R"("taskType":"T")"));
 }
 
 TEST_CASE("a command on many tasks takes ids, or --all with filters") {
@@ -288,14 +283,14 @@ TEST_CASE("a command on many tasks takes ids, or --all with filters") {
   letter("late", "expired", wall_now());
   Stage stage{consul};
   REQUIRE(stage.run("dead purge --all --older-than 24h --yes") == 0);
-  CHECK(value_at(consul, "lictor/q/dead/old").empty());
+  CHECK(consul.value("lictor/q/dead/old").empty());
   REQUIRE(stage.run("retry --all --type T --reason expired") == 0);
-  CHECK_FALSE(value_at(consul, "lictor/q/tasks/late").empty());
-  CHECK_FALSE(value_at(consul, "lictor/q/dead/new").empty());
+  CHECK_FALSE(consul.value("lictor/q/tasks/late").empty());
+  CHECK_FALSE(consul.value("lictor/q/dead/new").empty());
   REQUIRE(stage.run("retry new") == 0);
   REQUIRE(stage.run("cancel late new") == 0);
-  CHECK(value_at(consul, "lictor/q/tasks/late").empty());
-  CHECK(value_at(consul, "lictor/q/tasks/new").empty());
+  CHECK(consul.value("lictor/q/tasks/late").empty());
+  CHECK(consul.value("lictor/q/tasks/new").empty());
 }
 
 TEST_CASE("logs takes an attempt and a member") {
@@ -311,14 +306,14 @@ TEST_CASE("schedule takes a rule and a task, or a whole record") {
   Stage stage{consul};
   REQUIRE(stage.run("schedule add n --at 2999-12-24T18:00:00Z --at 33000000000 --type T --para a=b "
                     "--missed all --missed-limit 0 --replace") == 0);
-  CHECK(value_at(consul, "lictor/q/schedules/n") ==
+  CHECK(consul.value("lictor/q/schedules/n") ==
         R"({"at":["2999-12-24T18:00:00Z","33000000000"],"missed":"all","missedLimit":0,)"
         R"("task":{"taskType":"T","taskPara":{"a":"b"}}})");
   const unit::TemporaryFolder folder;
   const std::string record = R"({"every":"1h","task":{"taskType":"U"}})";
   std::ofstream{folder.path() + "/whole"} << record;
   REQUIRE(stage.run("schedule add n --replace -f " + folder.path() + "/whole") == 0);
-  CHECK(value_at(consul, "lictor/q/schedules/n") == record);
+  CHECK(consul.value("lictor/q/schedules/n") == record);
 }
 
 }  // namespace lictor::cli::test

@@ -19,7 +19,7 @@ using http::Delivery;
 
 TEST_CASE("a task is written under its id, and an existing id is a conflict") {
   FakeConsul consul{{reply(200, result("lictor/q/tasks/42", "{}", 9)),
-                     reply(409, txn_error(0, "failed to set key, index is stale"))}};
+                     failed("failed to set key, index is stale")}};
   auto client = client_of(consul);
   NewTask task{.type = "T", .id = "42", .parameters = {{"a", 1}}};
   const auto first = client.submit(task).value();
@@ -80,7 +80,7 @@ TEST_CASE("a time-out below a microsecond is rounded up, since zero means none")
 }
 
 TEST_CASE("of many tasks each has its own outcome") {
-  FakeConsul consul{{reply(409, txn_error(1, "failed to set key, index is stale")),
+  FakeConsul consul{{failed("failed to set key, index is stale", 1),
                      reply(200, result("lictor/q/tasks/a", "{}", 9))}};
   auto client = client_of(consul);
   const std::vector<NewTask> tasks{{.type = "T", .id = "a"},

@@ -8,35 +8,20 @@
 
 #include <doctest/doctest.h>
 
-#include "base/base64.h"
 #include "client/client.h"
 #include "net/transport.h"
+#include "unit/consul_replies.h"
 #include "unit/contains.h"
 
 namespace lictor::client::test {
 
-inline http::Response reply(int status, std::string body, std::uint64_t index = 0) {
-  http::Response response;
-  response.delivery = http::Delivery::kReplied;
-  response.status = status;
-  response.body = std::move(body);
-  response.consul_index = index;
-  response.endpoint = "http://consul";
-  return response;
-}
-
-inline http::Response undelivered(http::Delivery delivery, std::string error = "reset") {
-  http::Response response;
-  response.delivery = delivery;
-  response.error = std::move(error);
-  return response;
-}
+using unit::failed;
+using unit::reply;
+using unit::undelivered;
 
 inline std::string entry(const std::string& key, const std::string& value,
                          std::uint64_t create_index = 7, const std::string& session = {}) {
-  return R"([{"LockIndex":0,"Key":")" + key + R"(","Flags":0,"Value":")" + base64_encode(value) +
-         "\"" + (session.empty() ? "" : R"(,"Session":")" + session + '"') + R"(,"CreateIndex":)" +
-         std::to_string(create_index) + R"(,"ModifyIndex":)" + std::to_string(create_index) + "}]";
+  return unit::list_of({unit::entry(key, value, create_index, session, create_index)});
 }
 
 /// A list of two entries.
@@ -47,13 +32,7 @@ inline std::string listing(const std::string& one, const std::string& other) {
 /// An entry within a transaction's answer.
 inline std::string result(const std::string& key, const std::string& value,
                           std::uint64_t create_index = 7) {
-  const std::string list = entry(key, value, create_index);
-  return R"({"Results":[{"KV":)" + list.substr(1, list.size() - 2) + R"(}],"Errors":null})";
-}
-
-inline std::string txn_error(std::size_t op, const std::string& what) {
-  return R"({"Results":null,"Errors":[{"OpIndex":)" + std::to_string(op) + R"(,"What":")" + what +
-         R"("}]})";
+  return unit::applied({unit::entry(key, value, create_index, {}, create_index)}).body;
 }
 
 /// Answers each request with the next of `replies`, and remembers the requests.

@@ -137,7 +137,6 @@ const std::vector<std::string> kIds{
     " a",  "a ",    "a b",    "a..b", "db7:8",
     "x@y", "r~2",   "\u00fc", "a+b",  "nightly@2026-11-24T09:30:00Z",
     "%41", "a/b c", "42"};
-const std::string kOddRecord = R"({"taskType":"T"})";
 // A queue in a Consul that refuses names, and the refused requests.
 struct OddNames {
   cli::test::ModelConsul consul{"dev", true};
@@ -154,7 +153,7 @@ TEST_CASE("a task of any name can be shown, waited for and cancelled") {
   OddNames scene;
   for (const std::string& id : kIds) {
     CAPTURE(id);
-    scene.consul.put(scene.layout.task_key(id), kOddRecord);
+    scene.consul.put(scene.layout.task_key(id), kRecordOfT);
     const auto shown = scene.client.show(id);
     REQUIRE_MESSAGE(shown, (shown ? "" : shown.error().message));
     CHECK(shown->front().state == TaskState::kWaiting);
@@ -178,7 +177,7 @@ TEST_CASE("a dead letter of any name can be shown, retried and purged") {
     scene.consul.put(scene.layout.dead_prefix + id + ",57", letter);
     CHECK(scene.client.show(id).value().size() == 2);
     CHECK(scene.client.retry(id)->id == id + ",57");
-    CHECK((*scene.store.get(scene.layout.task_key(id)))->value == kOddRecord);
+    CHECK((*scene.store.get(scene.layout.task_key(id)))->value == kRecordOfT);
     REQUIRE(scene.client.purge(id));
     CHECK(scene.client.purge(id).error().code == ErrorCode::kNotFound);
   }
@@ -204,7 +203,7 @@ TEST_CASE("a schedule of any name can be added, paused, run and removed") {
 }
 
 TEST_CASE("a missing right differs from a missing key, whatever its name") {
-  const auto gone = reply(409, txn_error(0, "key doesn't exist"));
+  const auto gone = failed("key doesn't exist");
   FakeConsul denied{{gone, reply(403, "Permission denied")}};
   CHECK(Store{denied}.get("l/q/dead/a b").error().code == ErrorCode::kPermissionDenied);
   CHECK(denied.asked.back().target == "/v1/kv/l/q/dead/a?consistent");

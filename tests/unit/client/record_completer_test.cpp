@@ -1,6 +1,5 @@
 #include <string>
 
-#include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "client/new_record.h"

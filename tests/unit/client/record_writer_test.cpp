@@ -92,11 +92,11 @@ class OneTransactionAtATime : public net::Transport {
       const auto& kv = operations[i]["KV"];
       const std::string key = kv["Key"];
       if (kv["Verb"] == "cas" && there.contains(key)) {
-        return reply(409, txn_error(i, "failed to set key, index is stale"));
+        return failed("failed to set key, index is stale", i);
       }
       if (kv["Verb"] == "get" && !there.contains(key)) {
         ++out_of_order;
-        return reply(409, txn_error(i, "key doesn't exist"));
+        return failed("key doesn't exist", i);
       }
       if (kv["Verb"] == "cas") created.push_back(key);
     }
@@ -193,7 +193,7 @@ TEST_CASE("with any order no transaction waits for another, and all are settled 
 TEST_CASE("with any order existing tasks are reported, and an error stops unsent transactions") {
   Written scene{SubmitOrder::kAny};
   scene.consul.written = {key(70)};
-  scene.consul.refuse(key(126), reply(409, txn_error(0, "Permission denied")));
+  scene.consul.refuse(key(126), failed("Permission denied"));
   scene.write(1'000);
   REQUIRE(scene.writer.stopped());
   CHECK(scene.writer.stopped()->code == ErrorCode::kPermissionDenied);
@@ -269,7 +269,7 @@ TEST_CASE("a record that fills a transaction keeps its place") {
 
 TEST_CASE("after an error no later record is written") {
   Written scene;
-  scene.consul.refuse(key(63), reply(409, txn_error(0, "Permission denied")));
+  scene.consul.refuse(key(63), failed("Permission denied"));
   scene.write(1'000);
   scene.check_order(63);
   REQUIRE(scene.writer.stopped());
@@ -308,7 +308,7 @@ TEST_CASE("a task submitted after many others has a later time than they have") 
 TEST_CASE("a refusal by Consul is reported for each task") {
   OneTransactionAtATime consul;
   lictor::Client client = client_of(consul);
-  consul.refuse("lictor/q/tasks/63", reply(409, txn_error(0, "Permission denied")));
+  consul.refuse("lictor/q/tasks/63", failed("Permission denied"));
   std::vector<NewTask> tasks(500, NewTask{.type = "T"});
   for (std::size_t i = 0; i < tasks.size(); ++i) tasks[i].id = std::to_string(i);
   const auto results = client.submit_many(tasks);

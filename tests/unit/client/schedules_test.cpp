@@ -236,7 +236,7 @@ TEST_CASE("a schedule that ticks each second has no second left for run") {
 TEST_CASE("of two runs at once the second takes another second") {
   const auto run = run_at("2026-11-24T09:30:00.700Z");
   const auto stale = [](std::size_t op) {
-    return reply(409, test::txn_error(op, "failed to set key, index is stale"));
+    return test::failed("failed to set key, index is stale", op);
   };
   const std::string after = wire::with_last_task(kRecord, "nightly/20261124T093000Z");
   // The first one's task is done and gone, or still exists.

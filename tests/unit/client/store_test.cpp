@@ -59,7 +59,7 @@ TEST_CASE("several lost transactions share one time limit for reading back") {
   REQUIRE(there);
   CHECK(there->index == 9);
   CHECK(looks == 1);
-  const auto [gone, more_looks] = look(25s, {reply(409, txn_error(0, "key doesn't exist"))});
+  const auto [gone, more_looks] = look(25s, {failed("key doesn't exist")});
   REQUIRE_FALSE(gone);
   CHECK(gone.error().code == ErrorCode::kTimeout);
   CHECK(contains(gone.error().message, "it is not there now"));
@@ -74,7 +74,7 @@ TEST_CASE("several lost transactions share one time limit for reading back") {
 TEST_CASE("after a lost reply, another task of the same id means that ours was not written") {
   FakeConsul consul{{reply(500, "rpc error making call: EOF"),
                      reply(200, result("t/42", R"({"taskType":"Other"})")),
-                     reply(409, txn_error(0, "failed to set key, index is stale"))}};
+                     failed("failed to set key, index is stale")}};
   const auto created = Store{consul}.create({{"t/42", R"({"taskType":"T"})"}}).value();
   CHECK(created.existing == std::vector<std::size_t>{0});
 }
@@ -83,7 +83,7 @@ TEST_CASE("a request that was not sent changed nothing; a missing right is repor
   FakeConsul consul{{undelivered(Delivery::kNotSent)}};
   CHECK(Store{consul}.create({{"t/42", "{}"}}).error().code == ErrorCode::kUnavailable);
   CHECK(consul.asked.size() == 1);
-  FakeConsul denied{{reply(409, txn_error(0, "Permission denied"))}};
+  FakeConsul denied{{failed("Permission denied")}};
   CHECK(Store{denied}.create({{"t/42", "{}"}}).error().code == ErrorCode::kPermissionDenied);
 }
 
@@ -101,8 +101,7 @@ TEST_CASE("a key that a path cannot name is read by a transaction") {
 }
 
 TEST_CASE("among many keys, missing ones differ from those that may not be read") {
-  FakeConsul consul{
-      {reply(409, txn_error(0, "key \\\"a\\\" doesn't exist")), reply(200, result("b", "2"))}};
+  FakeConsul consul{{failed("key \\\"a\\\" doesn't exist"), reply(200, result("b", "2"))}};
   const auto entries = Store{consul}.get_all({"a", "b"}).value();
   CHECK_FALSE(entries[0]);
   CHECK(entries[1]->value == "2");
@@ -163,7 +162,7 @@ TEST_CASE("an index that goes backwards is not waited on") {
 }
 
 TEST_CASE("rights to write are read from the refusals of an impossible transaction") {
-  FakeConsul consul{{reply(409, txn_error(3, "Permission denied"))}};
+  FakeConsul consul{{failed("Permission denied", 3)}};
   CHECK(Store{consul}.writable({"a", "b"}).value() == std::vector<bool>{true, false});
   CHECK(contains(consul.asked[0].body, R"("check-not-exists","Key":"a")"));
   CHECK(contains(consul.asked[0].body, R"("check-index","Key":"a","Index":1)"));
@@ -210,7 +209,7 @@ std::vector<TaskInfo> tasks(std::size_t count) {
 
 TEST_CASE("a task that changed meanwhile is read and changed again") {
   Scene scene{{reply(200, task_entry(7)),
-               reply(409, txn_error(0, "failed index check for key, current modify index 8 != 7")),
+               failed("failed index check for key, current modify index 8 != 7"),
                reply(200, task_entry(8)), reply(200, kAllApplied)}};
   CHECK(scene.change().value().modify_index == 8);
   CHECK(scene.consul.all_asked());
@@ -240,15 +239,15 @@ TEST_CASE("after a lost reply, a missing key means that the change was applied")
 }
 
 TEST_CASE("a missing right is reported without another try") {
-  Scene scene{{reply(200, task_entry(7)), reply(409, txn_error(1, "Permission denied"))}};
+  Scene scene{{reply(200, task_entry(7)), failed("Permission denied", 1)}};
   CHECK(scene.change().error().code == ErrorCode::kPermissionDenied);
 }
 
 TEST_CASE("many changes go in full transactions, and a missing task does not stop the others") {
-  Scene scene{{reply(409, txn_error(2, "failed to check index, key doesn't exist")),  // of task 1
-               reply(200, kAllApplied),                                               // the others
-               reply(404, "", 9),                                                     // task 1
-               reply(200, kAllApplied)}};                                             // 32 and on
+  Scene scene{{failed("failed to check index, key doesn't exist", 2),  // of task 1
+               reply(200, kAllApplied),                                // the others
+               reply(404, "", 9),                                      // task 1
+               reply(200, kAllApplied)}};                              // 32 and on
   const BulkResult result = change_many(scene.queue, tasks(40), scene.plan, {}, 1);
   CHECK(result.tasks.size() == 39);
   CHECK(result.refused.empty());
@@ -278,7 +277,7 @@ TEST_CASE("changes under way when Consul stops answering are in doubt, the other
 
 TEST_CASE("a refused or untried change is never in doubt") {
   const auto stale = [] {
-    return reply(409, txn_error(0, "failed index check for key, current modify index 8 != 7"));
+    return failed("failed index check for key, current modify index 8 != 7");
   };
   // The outcome of the first 32 cannot be read any more, since the reply to that reading is lost,
   // too; that leaves no doubt of the other 8.
@@ -301,7 +300,7 @@ TEST_CASE("a refused or untried change is never in doubt") {
 }
 
 TEST_CASE("after an error nothing more is sent, and each task has a result") {
-  Scene scene{{reply(200, kAllApplied), reply(409, txn_error(1, "Permission denied"))}};
+  Scene scene{{reply(200, kAllApplied), failed("Permission denied", 1)}};
   std::size_t told = 0;
   const BulkResult result =
       change_many(scene.queue, tasks(2000), scene.plan,

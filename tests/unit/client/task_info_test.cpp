@@ -152,8 +152,6 @@ TEST_CASE("the list has running tasks, then waiting tasks in order, then dead on
                                         "bad", "dead"});
 }
 
-const wire::Layout kLockLayout = wire::Layout::under("lictor/", "q");
-
 http::Response count_of(const std::string& value) {
   return reply(200, entry("lictor/q/partitions", value), 9);
 }
@@ -162,7 +160,7 @@ http::Response count_of(const std::string& value) {
 Result<Locks> locks_by(std::deque<http::Response> replies) {
   FakeConsul consul{std::move(replies)};
   Store store{consul};
-  auto locks = read_locks(store, kLockLayout);
+  auto locks = read_locks(store, kLayout);
   CHECK(consul.all_asked());
   return locks;
 }
@@ -189,8 +187,7 @@ std::string key_in(std::uint32_t partition) {
 
 // The state of a task of that partition that "a" claimed.
 TaskState state_in(const Locks& locks, std::uint32_t partition) {
-  return view_task(kLockLayout,
-                   {kLockLayout.task_key("1"), claimed(key_in(partition)), {}, 0, 5, 6}, locks,
+  return view_task(kLayout, {kLayout.task_key("1"), claimed(key_in(partition)), {}, 0, 5, 6}, locks,
                    WallTime{})
       .state;
 }
@@ -224,11 +221,11 @@ TEST_CASE("each of several partitions has its own leader, by which its tasks run
 
 TEST_CASE("a task is in the partition of its serialKey, else its id; unreadable, of its key") {
   const Locks locks{std::vector<std::optional<wire::KvEntry>>(4)};
-  wire::Layout by_instance = kLockLayout;
+  wire::Layout by_instance = kLayout;
   by_instance.serialize_by = "/taskPara/instanceId";
   const auto partition = [&](const std::string& record) {
     return locks.partition_of(
-        view_task(by_instance, {kLockLayout.task_key("42"), record, {}, 0, 5, 6}, locks, {}));
+        view_task(by_instance, {kLayout.task_key("42"), record, {}, 0, 5, 6}, locks, {}));
   };
   const auto of = [](const char* text) { return core::partition_of(text, 4); };
   CHECK(partition(R"({"taskType":"T"})") == of("42"));

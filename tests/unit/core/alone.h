@@ -2,8 +2,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -44,7 +46,24 @@ struct Alone {
     cluster.end_job(daemon, key, ending, "no luck");
     cluster.run_for(duration);
   }
+  void put(const std::string& id, const std::string& type, const std::string& serial_key = {}) {
+    cluster.put(id, [&](Task& task) {
+      task.type = type;
+      task.serial_key = serial_key;
+    });
+  }
   bool idle() { return !cluster.store.has_tasks(); }
+  std::vector<Reason> why(const std::string& id) {
+    return daemon.queue->why(cluster.now, "tasks/" + id);
+  }
+  // When its job started first.
+  std::optional<Instant> started_at(const std::string& key) {
+    for (const auto& logged : daemon.log) {
+      const auto* start = std::get_if<StartJob>(&logged.effect);
+      if (start != nullptr && start->task->key == key) return logged.at;
+    }
+    return std::nullopt;
+  }
   const BuryOp& dead(const std::string& key) {
     REQUIRE(cluster.store.dead.contains(key));
     return cluster.store.dead.at(key);

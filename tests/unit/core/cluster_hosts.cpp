@@ -2,7 +2,6 @@
 // clocks drift, are set, and stand still with them.
 
 #include <algorithm>
-#include <type_traits>
 
 #include "cluster.h"
 #include "fault.h"

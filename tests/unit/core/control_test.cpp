@@ -1,7 +1,5 @@
 // The operators' requests in the control key: pauses and step-downs, also over a change of leader.
 
-#include <doctest/doctest.h>
-
 #include "alone.h"
 
 namespace lictor::core::test {

@@ -1,7 +1,5 @@
 // Jobs that the host could not even start: no attempt, no hurry, and no task overtakes wrongly.
 
-#include <doctest/doctest.h>
-
 #include "alone.h"
 
 namespace lictor::core::test {
@@ -16,12 +14,6 @@ struct Ill : Alone {
       }
       return JobPlan{1ms, JobEnding::kDone, {}};
     };
-  }
-  void put(const std::string& id, const std::string& type, const std::string& serial_key = {}) {
-    Task& task = cluster.make(id);
-    task.type = type;
-    task.serial_key = serial_key;
-    cluster.store.put(task);
   }
   void pause(bool paused) { cluster.pause_and_run(paused, 100ms); }
   std::size_t starts_in(Duration time) {
@@ -82,7 +74,7 @@ TEST_CASE("one at a time, others go on once the task that cannot be started is w
   a.put("4", "other");
   a.cluster.run_for(1s);
   CHECK(a.done().empty());
-  const auto reasons = a.daemon.queue->why(a.cluster.now, "tasks/2");
+  const auto reasons = a.why("2");
   REQUIRE(reasons.size() == 1);
   CHECK(reasons.front().kind == Reason::Kind::kOrder);
   CHECK(reasons.front().key == "tasks/1");
@@ -192,7 +184,7 @@ TEST_CASE("after a pause one task is tried, and the others follow it") {
     REQUIRE(a.cluster.run_until([&] { return a.cluster.started.size() == 1; }, 61s));
     a.cluster.run_for(1900ms);
     CHECK(a.cluster.started.size() == 1);
-    const auto why = a.daemon.queue->why(a.cluster.now, "tasks/20");
+    const auto why = a.why("20");
     REQUIRE_FALSE(why.empty());
     CHECK(why[0].kind == Reason::Kind::kCannotStart);
     CHECK(why[0].key == a.cluster.started.front());
@@ -292,7 +284,7 @@ TEST_CASE("why: the host cannot start it") {
     a.cluster.exclusive = false;
     a.put("1", "program");
     a.cluster.run_for(500ms);
-    const auto why = a.daemon.queue->why(a.cluster.now, "tasks/1");
+    const auto why = a.why("1");
     REQUIRE(why.size() == 1);
     CHECK(why[0].kind == Reason::Kind::kCannotStart);
     CHECK(why[0].text == "no process");

@@ -1,7 +1,5 @@
 // Locks that were freed out of order, clocks that stood still, standing back after a step-down.
 
-#include <doctest/doctest.h>
-
 #include "alone.h"
 #include "core/leadership/trust.h"
 

@@ -1,7 +1,5 @@
 // The limits that a configuration sets, and why a job that was stopped was stopped.
 
-#include <doctest/doctest.h>
-
 #include "alone.h"
 
 namespace lictor::core::test {
@@ -23,13 +21,6 @@ QueueOptions limited(std::uint32_t limit) {
   options.types["slow"] = *options.any_type;
   options.types["slow"].concurrency = limit;
   return options;
-}
-
-void put(Alone& a, const char* id, const char* type, const char* serial_key = "") {
-  Task& task = a.cluster.make(id);
-  task.type = type;
-  task.serial_key = serial_key;
-  a.cluster.store.put(task);
 }
 
 void reload(Alone& a, const QueueOptions& options) { a.cluster.reload(a.daemon, options, 100ms); }
@@ -150,14 +141,14 @@ TEST_CASE("a reload takes over every limit and policy, and no setting that the l
 TEST_CASE("a type at its concurrency waits in order, and the others pass") {
   Alone a{limited(2)};
   a.cluster.exclusive = false;
-  for (const char* id : {"1", "2", "3", "4"}) put(a, id, "slow");
-  put(a, "5", "other");
+  for (const char* id : {"1", "2", "3", "4"}) a.put(id, "slow");
+  a.put("5", "other");
   a.cluster.run_for(1s);
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2", "tasks/5"});
   CHECK(a.daemon.queue->state_text("tasks/3") == "limited");
   CHECK(a.cluster.store.task("tasks/3")->stamp == Stamp{});  // nothing is claimed ahead
 
-  const auto why = a.daemon.queue->why(a.cluster.now, "tasks/4");
+  const auto why = a.why("4");
   REQUIRE(why.size() == 2);
   CHECK(why[0].kind == Reason::Kind::kTypeSlots);
   CHECK(why[0].text == "slow");
@@ -184,9 +175,9 @@ TEST_CASE("a type at its concurrency waits in order, and the others pass") {
 TEST_CASE("the concurrency of \"*\" counts all types that it runs together") {
   Alone a{options_with([](QueueOptions& o) { o.any_type->concurrency = 1; }, limited(4))};
   a.cluster.exclusive = false;
-  put(a, "1", "one");
-  put(a, "2", "another");
-  put(a, "3", "slow");
+  a.put("1", "one");
+  a.put("2", "another");
+  a.put("3", "slow");
   a.cluster.run_for(1s);
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/3"});
 }
@@ -194,7 +185,7 @@ TEST_CASE("the concurrency of \"*\" counts all types that it runs together") {
 TEST_CASE("a reload raises, lowers and lifts the concurrency of a type") {
   Alone a{limited(1)};
   a.cluster.exclusive = false;
-  for (const char* id : {"1", "2", "3", "4"}) put(a, id, "slow");
+  for (const char* id : {"1", "2", "3", "4"}) a.put(id, "slow");
   a.cluster.run_for(100ms);
   CHECK(a.cluster.running() == 1);
   reload(a, limited(3));
@@ -213,9 +204,9 @@ TEST_CASE("with concurrency 1 that of a type changes nothing: the order is stric
   options.prefetch = 4;
   Alone a{options};
   a.all_end_after(10ms);
-  for (const char* id : {"1", "2"}) put(a, id, "slow");
-  put(a, "3", "other");
-  put(a, "4", "slow");
+  for (const char* id : {"1", "2"}) a.put(id, "slow");
+  a.put("3", "other");
+  a.put("4", "slow");
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 10s));
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2", "tasks/3", "tasks/4"});
 }
@@ -393,11 +384,9 @@ TEST_CASE("a job whose warden died counts a lost owner, up to max_losses") {
 TEST_CASE("a dead letter holds the end of the output, unless a transaction could not hold both") {
   Alone a{options_with([](QueueOptions& o) { o.max_transaction_bytes = 18'000; })};
   for (const std::size_t bytes : {1'000U, 6'000U}) {
-    Task& task = a.cluster.make(std::to_string(bytes));
-    task.record = std::make_shared<const std::string>(std::string(8'196, '.'));
-    a.cluster.store.put(task);
-    a.cluster.run_for(100ms);
-    exits(a, task.key, {{}, JobEnding::kPermanent, "no luck", std::string(bytes, 'x')});
+    const std::string id = std::to_string(bytes);
+    a.cluster.put_and_run(id, 100ms, with_record(std::string(8'196, '.')));
+    exits(a, "tasks/" + id, {{}, JobEnding::kPermanent, "no luck", std::string(bytes, 'x')});
     a.cluster.run_for(100ms);
   }
   CHECK(a.dead("dead/1000").output_tail.size() == 1'000);

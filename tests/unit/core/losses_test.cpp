@@ -1,8 +1,6 @@
 // Lost owners, tasks kept apart because they may kill their host, and the place of tasks given
 // back; lost requests, lost replies, rogue writers.
 
-#include <doctest/doctest.h>
-
 #include "alone.h"
 
 namespace lictor::core::test {
@@ -79,10 +77,10 @@ TEST_CASE("a daemon that died is a lost owner, also if it comes back on its host
 TEST_CASE("a claim of ours in a record that counts no attempt goes on as the first") {
   Alone alone;
   alone.cluster.pause_and_run(true, 1s);
-  Task& task = alone.cluster.make("1");  // as a client may write it
-  task.stamp.taken = true;
-  task.stamp.claim = Claim{"a", "session", claim_nonce(alone.daemon.queue_identity(), 1), {}};
-  alone.cluster.store.put(task);
+  alone.cluster.put("1", [&](Task& task) {  // as a client may write it
+    task.stamp.taken = true;
+    task.stamp.claim = Claim{"a", "session", claim_nonce(alone.daemon.queue_identity(), 1), {}};
+  });
   alone.cluster.pause_and_run(false, 1s);
   alone.end_and_run("tasks/1", 100ms, JobEnding::kNotStarted);
   CHECK(alone.cluster.store.task("tasks/1")->stamp.attempt == 0);
@@ -371,39 +369,34 @@ TEST_CASE("an outage of Consul that outlives the lease is no lost owner, however
 }
 
 TEST_CASE("tasks given back in an outage come before those behind them, also if rewritten") {
-  for (const std::uint32_t concurrency : {1U, 4U}) {
-    for (const bool rewritten : {false, true}) {
-      Alone alone{
-          options_with([&](QueueOptions& o) { o.concurrency = concurrency; }, short_lease())};
-      for (const char* id : {"1", "2", "3"}) {
-        alone.cluster.put(id, [](Task& task) { task.serial_key = "s"; });
-        alone.cluster.run_for(10ms);
-      }
-      alone.cluster.run_for(1s);
-      REQUIRE(alone.cluster.started == Keys{"tasks/1"});
-      if (rewritten) alone.cluster.store.touch("tasks/1", "a record with a remark");
-      outage(alone.cluster, 12s);
-      alone.all_end_after(1s);
-      REQUIRE(alone.cluster.run_until([&] { return alone.idle(); }, 1min));
-      CHECK(alone.cluster.started == Keys{"tasks/1", "tasks/1", "tasks/2", "tasks/3"});
-      CHECK(alone.cluster.store.finished.front() ==
-            (rewritten ? "a record with a remark" : "record 1"));
-    }
-  }
-}
-
-TEST_CASE("with concurrency 1 tasks given back in an outage come before those behind them") {
-  for (const std::uint32_t prefetch : {0U, 3U}) {
-    Alone alone{options_with([&](QueueOptions& o) { o.prefetch = prefetch; }, short_lease())};
+  struct Row {
+    std::uint32_t concurrency, prefetch;
+    const char* serial_key;
+    bool rewritten;
+  };
+  for (const Row& row : {Row{1, 0, "s", false},
+                         {1, 0, "s", true},
+                         {4, 0, "s", false},
+                         {4, 0, "s", true},
+                         {1, 0, "", false},
+                         {1, 3, "", false}}) {
+    QueueOptions options = short_lease();
+    options.concurrency = row.concurrency;
+    options.prefetch = row.prefetch;
+    Alone alone{options};
     for (const char* id : {"1", "2", "3", "4"}) {
-      alone.cluster.put_and_run(id, 10ms);
+      alone.put(id, "Any", row.serial_key);
+      alone.cluster.run_for(10ms);
     }
     alone.cluster.run_for(1s);
     REQUIRE(alone.cluster.started == Keys{"tasks/1"});
+    if (row.rewritten) alone.cluster.store.touch("tasks/1", "a record with a remark");
     outage(alone.cluster, 12s);
     alone.all_end_after(1s);
     REQUIRE(alone.cluster.run_until([&] { return alone.idle(); }, 1min));
     CHECK(alone.cluster.started == Keys{"tasks/1", "tasks/1", "tasks/2", "tasks/3", "tasks/4"});
+    CHECK(alone.cluster.store.finished.front() ==
+          (row.rewritten ? "a record with a remark" : "record 1"));
   }
 }
 

@@ -1,7 +1,5 @@
 // The order of tasks, and the fate of their attempts.
 
-#include <doctest/doctest.h>
-
 #include "alone.h"
 
 namespace lictor::core::test {
@@ -11,9 +9,9 @@ TEST_CASE("tasks start by time, then creation; without a time they get that of b
   a.all_end_after(10ms);
   a.cluster.pause_and_run(true, 100ms);
   const auto put = [&](const std::string& id, std::optional<std::int64_t> at) {
-    Task& task = a.cluster.make(id);
-    if (at) task.task_time = WallTime{std::chrono::seconds{*at}};
-    a.cluster.store.put(task);
+    a.cluster.put(id, [&](Task& task) {
+      if (at) task.task_time = WallTime{std::chrono::seconds{*at}};
+    });
   };
   put("late", 300);
   put("b", 100);
@@ -23,11 +21,10 @@ TEST_CASE("tasks start by time, then creation; without a time they get that of b
                       .count());  // an order, not a date
   put("a", 100);
   put("y", std::nullopt);
-  Task& timed = a.cluster.make("timed");  // executeAt comes before taskTime
-  timed.task_time = WallTime{std::chrono::seconds{1}};
-  timed.execute_at = WallTime{std::chrono::seconds{200}};
-  a.cluster.store.put(timed);
-  a.cluster.run_for(1s);
+  a.cluster.put_and_run("timed", 1s, [](Task& task) {  // executeAt comes before taskTime
+    task.task_time = WallTime{std::chrono::seconds{1}};
+    task.execute_at = WallTime{std::chrono::seconds{200}};
+  });
   CHECK(a.cluster.started.empty());
 
   a.cluster.store.control(false, "");
@@ -116,18 +113,6 @@ TEST_CASE("the finishes of the last tasks do not wait for those before them") {
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 100ms));
 }
 
-TEST_CASE("tasks that were claimed ahead start in order, one at a time") {
-  Alone a{options_with([](QueueOptions& o) { o.prefetch = 3; })};
-  a.all_end_after(50ms);
-  for (const char* id : {"1", "2", "3", "4", "5", "6"}) a.cluster.put(id);
-  a.cluster.run_for(20ms);
-  CHECK(a.cluster.store.task("tasks/4")->stamp.taken);
-  CHECK_FALSE(a.cluster.store.task("tasks/5")->stamp.taken);
-  CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
-  CHECK(a.cluster.started ==
-        Keys{"tasks/1", "tasks/2", "tasks/3", "tasks/4", "tasks/5", "tasks/6"});
-}
-
 TEST_CASE("a task starts when it is due, not before, also across a step of the wall clock") {
   Alone a;
   a.cluster.put_and_run("later", 9s, a.cluster.due_in(10s));
@@ -157,10 +142,8 @@ TEST_CASE("while the queue is paused running jobs go on, and nothing starts") {
   a.cluster.put("1");
   a.cluster.put_and_run("2", 100ms);
   a.cluster.pause_and_run(true, 100ms);
-  Task& due = a.cluster.make("3");
-  due.execute_at = a.cluster.wall() + 1s;  // what becomes due meanwhile is no reason to spin
-  a.cluster.store.put(due);
-  a.cluster.run_for(5s);
+  // What becomes due meanwhile is no reason to spin.
+  a.cluster.put_and_run("3", 5s, a.cluster.due_in(1s));
   a.end_and_run("tasks/1", 5s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
   CHECK(count(a.daemon, Fact::Kind::kPaused) == 1);
@@ -236,7 +219,7 @@ TEST_CASE("a record too large for one fenced transaction is left alone, readable
   CHECK(a.cluster.store.has("tasks/1"));
   CHECK(a.cluster.store.has("tasks/bad"));
   CHECK(a.cluster.store.dead.empty());
-  const auto why = a.daemon.queue->why(a.cluster.now, "tasks/1");
+  const auto why = a.why("1");
   REQUIRE(why.size() == 1);
   CHECK(why[0].kind == Reason::Kind::kTooLarge);
   CHECK(why[0].text.starts_with("393000 bytes; a transaction holds records of up to 387"));

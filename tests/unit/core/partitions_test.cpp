@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include <doctest/doctest.h>
-
 #include "alone.h"
 #include "core/partition.h"
 

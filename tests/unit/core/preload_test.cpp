@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <doctest/doctest.h>
-
 #include "alone.h"
 
 namespace lictor::core::test {
@@ -25,13 +23,6 @@ struct Timed : Alone {
     cluster.store.put(task);
   }
   bool taken(const std::string& id) { return cluster.store.task("tasks/" + id)->stamp.taken; }
-  std::optional<Instant> started_at(const std::string& key) {
-    for (const auto& logged : daemon.log) {
-      const auto* start = std::get_if<StartJob>(&logged.effect);
-      if (start != nullptr && start->task->key == key) return logged.at;
-    }
-    return std::nullopt;
-  }
 };
 
 TEST_CASE("a task claimed ahead starts at the instant at which it is due, without Consul") {
@@ -207,7 +198,7 @@ TEST_CASE("why: claimed ahead, with the time at which it is due") {
   Timed a{ahead(1)};
   a.put("1", 900ms);
   a.cluster.run_for(100ms);
-  const auto reasons = a.daemon.queue->why(a.cluster.now, "tasks/1");
+  const auto reasons = a.why("1");
   REQUIRE(reasons.size() == 1);
   CHECK(reasons[0].kind == Reason::Kind::kPrefetched);
   CHECK(reasons[0].until == a.cluster.store.task("tasks/1")->execute_at);

@@ -1,8 +1,6 @@
 // Events of a key while a request of ours is under way for it, and the effect of a lane, the
 // control key and a flood of expiries on the other tasks.
 
-#include <doctest/doctest.h>
-
 #include "alone.h"
 
 namespace lictor::core::test {
@@ -168,18 +166,7 @@ TEST_CASE("an answer about the control key that is older than the one before cha
   CHECK(count(a.daemon, Fact::Kind::kResumed) == 0);
 }
 
-TEST_CASE("a task deleted while it runs has its job stopped, and one written again runs") {
-  Alone a;
-  a.cluster.put_and_run("1", 100ms);
-  REQUIRE(a.cluster.running() == 1);
-  a.cluster.remove_and_run("tasks/1", 5ms);
-  a.cluster.put("1");  // while the job is being stopped
-  a.cluster.run_for(100ms);
-  CHECK(count(a.daemon, Fact::Kind::kWithdrawn) == 1);
-  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1"});
-  CHECK(a.cluster.store.dead.empty());
-}
-
+// Its job is stopped.
 TEST_CASE("a task deleted while it runs, and written again, goes before one that came after") {
   for (const std::uint32_t concurrency : {1U, 2U}) {
     for (const Duration stops : {1ms, 10ms, 400ms, 5000ms}) {
@@ -197,6 +184,8 @@ TEST_CASE("a task deleted while it runs, and written again, goes before one that
         a.cluster.put("2", with_key);
         CHECK(a.cluster.run_until([&] { return a.idle(); }, 20s));
         CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1", "tasks/2"});
+        CHECK(count(a.daemon, Fact::Kind::kWithdrawn) == 1);
+        CHECK(a.cluster.store.dead.empty());
       }
     }
   }
@@ -216,7 +205,7 @@ TEST_CASE("a task deleted while it runs is read again when others of its time ar
     return fetch != nullptr && fetch->keys.front() == "tasks/3";
   });
   a.cluster.put_and_run("3", 200ms, with_key);  // when the job has ended, it is still being read
-  CHECK(a.daemon.queue->why(a.cluster.now, "tasks/1").front().kind == Reason::Kind::kReading);
+  CHECK(a.why("1").front().kind == Reason::Kind::kReading);
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1", "tasks/2", "tasks/3"});
 }

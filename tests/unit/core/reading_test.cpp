@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include <doctest/doctest.h>
-
 #include "alone.h"
 #include "core/reading/reading_pace.h"
 #include "core/reading/value_reader.h"

@@ -1,8 +1,6 @@
 // Recurring tasks of the configuration: the leader keeps the stored schedule as its configuration
 // says.
 
-#include <doctest/doctest.h>
-
 #include "schedules.h"
 #include "wire/schedule_record.h"
 

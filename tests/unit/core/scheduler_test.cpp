@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <doctest/doctest.h>
-
 #include "schedules.h"
 
 namespace lictor::core::test {

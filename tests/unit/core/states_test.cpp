@@ -5,8 +5,6 @@
 #include <fstream>
 #include <sstream>
 
-#include <doctest/doctest.h>
-
 #include "alone.h"
 #include "core/tasks/task_state.h"
 

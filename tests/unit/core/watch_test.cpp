@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <doctest/doctest.h>
-
 #include "alone.h"
 #include "core/control.h"
 #include "core/leadership/lock.h"

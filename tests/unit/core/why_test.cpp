@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <doctest/doctest.h>
-
 #include "alone.h"
 
 namespace lictor::core::test {
@@ -14,9 +12,6 @@ using Kind = Reason::Kind;
 struct Asked : Alone {
   using Alone::Alone;
 
-  std::vector<Reason> why(const std::string& id) {
-    return daemon.queue->why(cluster.now, "tasks/" + id);
-  }
   // The given reasons, in order.
   std::vector<Kind> kinds(const std::string& id) {
     std::vector<Kind> found;
@@ -30,21 +25,22 @@ TEST_CASE("why: not due, in backoff, no executor, unknown") {
   options.types["T"] = *options.any_type;
   options.any_type.reset();
   Asked a{options};
-  Task& later = a.cluster.make("later");
-  later.type = "T";
-  later.execute_at = a.cluster.wall() + 1h;
-  a.cluster.store.put(later);
-  Task& failed = a.cluster.make("failed");
-  failed.type = "T";
-  failed.stamp.attempt = 2;
-  failed.stamp.error = "exit status 3";
-  failed.stamp.retry_at = a.cluster.wall() + 1min;
-  a.cluster.store.put(failed);
+  const WallTime later = a.cluster.wall() + 1h;
+  a.cluster.put("later", [&](Task& task) {
+    task.type = "T";
+    task.execute_at = later;
+  });
+  a.cluster.put("failed", [&](Task& task) {
+    task.type = "T";
+    task.stamp.attempt = 2;
+    task.stamp.error = "exit status 3";
+    task.stamp.retry_at = a.cluster.wall() + 1min;
+  });
   a.cluster.put("alien");
   a.cluster.put_and_run("later alien", 1s, a.cluster.due_in(24h));
 
   REQUIRE(a.kinds("later") == std::vector{Kind::kNotDue});
-  CHECK(a.why("later")[0].until == later.execute_at);
+  CHECK(a.why("later")[0].until == later);
   REQUIRE(a.kinds("failed") == std::vector{Kind::kBackoff});
   CHECK(a.why("failed")[0].text == "exit status 3");
   CHECK(a.kinds("alien") == std::vector{Kind::kNoExecutor});
@@ -58,9 +54,7 @@ TEST_CASE("why: behind others, behind its serialKey, no free slot, running") {
   Asked a;
   a.cluster.pause_and_run(true, 100ms);
   for (const char* id : {"1", "2", "3", "4"}) {
-    Task& task = a.cluster.make(id);
-    if (id != std::string{"3"}) task.serial_key = "db";
-    a.cluster.store.put(task);
+    a.put(id, "Any", id == std::string{"3"} ? "" : "db");
   }
   a.cluster.run_for(100ms);
   CHECK(a.kinds("1") == std::vector{Kind::kPaused});
@@ -151,22 +145,19 @@ TEST_CASE("a refusal is forgotten with its task") {
 
 TEST_CASE("types without an executor are reported once, and not kept without end") {
   Asked a{options_with([](QueueOptions& o) { o.any_type.reset(); })};
-  const auto put = [&](const std::string& id, const std::string& type) {
-    a.cluster.put(id, [&](Task& task) { task.type = type; });
-  };
   const auto told = [&](const std::string& type) {
     return std::count_if(a.daemon.log.begin(), a.daemon.log.end(), [&](const auto& entry) {
       const auto* fact = std::get_if<Fact>(&entry.effect);
       return fact != nullptr && fact->kind == Fact::Kind::kNoExecutor && fact->text == type;
     });
   };
-  put("1", "T");
-  put("2", "T");
+  a.put("1", "T");
+  a.put("2", "T");
   a.cluster.run_for(1s);
   CHECK(told("T") == 1);
-  for (int i = 0; i < 1000; ++i) put("other" + std::to_string(i), "U" + std::to_string(i));
+  for (int i = 0; i < 1000; ++i) a.put("other" + std::to_string(i), "U" + std::to_string(i));
   a.cluster.run_for(10s);
-  put("3", "T");
+  a.put("3", "T");
   a.cluster.run_for(10s);
   CHECK(told("U999") == 1);
   CHECK(told("T") == 2);  // it made room for the others

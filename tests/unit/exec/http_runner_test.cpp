@@ -1,9 +1,7 @@
 #include "exec/http_runner.h"
 
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 #include <array>
 #include <atomic>
@@ -19,6 +17,7 @@
 #include "base/time_text.h"
 #include "base/unique_fd.h"
 #include "skip.h"
+#include "sockets.h"
 #include "support.h"
 #include "unit/refusal.h"
 
@@ -220,14 +219,8 @@ TEST_CASE("http: an incomplete reply is tried again, and the error says so") {
 TEST_CASE("http: a request that the receiver closes unread was hardly taken") {
   // A listener that closes each connection without reading from it, with a reset or in order.
   const auto end_against_unread = [](bool reset) {
-    const UniqueFd listener{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    REQUIRE(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size) == 0);
-    REQUIRE(listen(listener.get(), 8) == 0);
-    getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    int port = 0;
+    const UniqueFd listener{listen_on_loopback(port)};
     std::thread receiver{[&] {
       const UniqueFd connection{accept(listener.get(), nullptr, nullptr)};
       // If it closed before the request comes, it would end in order, and a client could not tell.
@@ -236,8 +229,7 @@ TEST_CASE("http: a request that the receiver closes unread was hardly taken") {
       const linger at_once{reset ? 1 : 0, 0};
       setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
     }};
-    const std::string port = std::to_string(ntohs(address.sin_port));
-    Exit exit = Client{"http://127.0.0.1:" + port + "/notify"}.run();
+    Exit exit = Client{"http://127.0.0.1:" + std::to_string(port) + "/notify"}.run();
     receiver.join();
     return exit;
   };

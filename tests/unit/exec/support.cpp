@@ -2,7 +2,6 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -23,15 +22,6 @@
 #include "exec/warden.h"
 
 namespace lictor::exec::test {
-
-bool eventually(const std::function<bool()>& condition) {
-  const Instant end = boot_now() + kPatience;
-  while (!condition()) {
-    if (boot_now() > end) return false;
-    poll(nullptr, 0, 1);
-  }
-  return true;
-}
 
 std::string contents(const std::string& path) {
   std::ostringstream bytes;

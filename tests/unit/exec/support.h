@@ -21,17 +21,14 @@
 #include "lictor/time.h"
 #include "temporary_folder.h"
 #include "unit/contains.h"
+#include "unit/eventually.h"
 
 namespace lictor::exec::test {
 
+using lictor::unit::eventually;
+using lictor::unit::kPatience;
 using lictor::unit::TemporaryFolder;
 using namespace std::chrono_literals;
-
-/// Far longer than anything here takes, also on a busy machine with sanitizers.
-inline constexpr std::chrono::milliseconds kPatience = 60s;
-
-/// Waits for other processes to make it true. False if that did not happen within kPatience.
-[[nodiscard]] bool eventually(const std::function<bool()>& condition);
 
 /// The whole file, or "" while there is none.
 [[nodiscard]] std::string contents(const std::string& path);

@@ -1,11 +1,6 @@
 #include "httpd/server.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -19,41 +14,31 @@
 #include <thread>
 #include <vector>
 
-#include <doctest/doctest.h>
-
+#include "sockets.h"
 #include "temporary_folder.h"
 #include "unit/contains.h"
+#include "unit/eventually.h"
 #include "unit/refusal.h"
 
 namespace lictor::httpd {
 namespace {
 
 using namespace std::chrono_literals;
+using unit::eventually;
 
 // A connection to the server, on which everything is given up after a while.
 class Client {
  public:
   explicit Client(const std::string& url) {
     if (url.starts_with("unix://")) {
-      sockaddr_un name{};
-      name.sun_family = AF_UNIX;
-      url.copy(name.sun_path, sizeof name.sun_path - 1, std::strlen("unix://"));
-      open(AF_UNIX, name);
+      open(AF_UNIX, unix_name(url.substr(std::strlen("unix://"))));
       return;
     }
-    const auto port = htons(static_cast<std::uint16_t>(std::stoi(url.substr(url.rfind(':') + 1))));
-    if (url.find('[') != std::string::npos) {
-      sockaddr_in6 name{};
-      name.sin6_family = AF_INET6;
-      name.sin6_addr = in6addr_loopback;
-      name.sin6_port = port;
-      open(AF_INET6, name);
-    } else {
-      sockaddr_in name{};
-      name.sin_family = AF_INET;
-      name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      name.sin_port = port;
+    const sockaddr_in name = loopback(std::stoi(url.substr(url.rfind(':') + 1)));
+    if (url.find('[') == std::string::npos) {
       open(AF_INET, name);
+    } else {
+      open(AF_INET6, sockaddr_in6{AF_INET6, name.sin_port, 0, in6addr_loopback, 0});
     }
   }
 
@@ -87,15 +72,6 @@ class Client {
 
   UniqueFd fd_;
 };
-
-template <class Condition>
-bool eventually(const Condition& condition) {
-  for (int i = 0; i < 3000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(10ms);
-  }
-  return false;
-}
 
 std::string get(const std::string& path, const std::string& extra = {}) {
   return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n" + extra + "\r\n";
@@ -261,9 +237,7 @@ TEST_CASE("unix sockets and IPv6 are served too") {
 
 TEST_CASE("the file of a killed daemon's socket is taken over") {
   const unit::TemporaryFolder folder;
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  (folder / "admin.sock").copy(name.sun_path, sizeof name.sun_path - 1);
+  const sockaddr_un name = unix_name(folder / "admin.sock");
   {
     const UniqueFd dead{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     REQUIRE(bind(dead.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0);

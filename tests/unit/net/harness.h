@@ -11,10 +11,12 @@
 #include "net/transport.h"
 #include "test_server.h"
 #include "unit/contains.h"
+#include "unit/eventually.h"
 
 namespace lictor::net::test {
 
 using namespace std::chrono_literals;
+using unit::eventually;
 
 /// Long enough for a loaded machine under a sanitizer; no test waits for it when all is well.
 constexpr std::chrono::seconds kGenerous{30};

@@ -1,7 +1,5 @@
 #include <map>
 
-#include <doctest/doctest.h>
-
 #include "net/endpoint.h"
 #include "net/environment.h"
 #include "unit/contains.h"

@@ -1,45 +1,21 @@
 #include "test_server.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <strings.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#include <cstring>
 
 #include "base/assert.h"
+#include "sockets.h"
 
 namespace lictor::net::test {
 namespace {
 
 constexpr std::chrono::seconds kPatience{30};
 
-int listen_on_loopback(int port, int& bound) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  LICTOR_ASSERT(fd >= 0);
-  const int on = 1;
-  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  socklen_t size = sizeof address;
-  LICTOR_ASSERT(::bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  LICTOR_ASSERT(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  bound = ntohs(address.sin_port);
-  return fd;
-}
-
 int listen_on_unix(const std::string& path) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   LICTOR_ASSERT(fd >= 0);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  LICTOR_ASSERT(path.size() < sizeof address.sun_path);
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  LICTOR_ASSERT(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  const sockaddr_un address = unix_name(path);
+  LICTOR_ASSERT(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  LICTOR_ASSERT(::listen(fd, 1024) == 0);
   return fd;
 }
 
@@ -89,9 +65,8 @@ bool Connection::wait_until_closed() {
 }
 
 TestServer::TestServer(Script script, std::string unix_path, int port)
-    : script_(std::move(script)), unix_path_(std::move(unix_path)) {
-  listener_ = unix_path_.empty() ? listen_on_loopback(port, port_) : listen_on_unix(unix_path_);
-  LICTOR_ASSERT(::listen(listener_, 1024) == 0);
+    : script_(std::move(script)), unix_path_(std::move(unix_path)), port_(port) {
+  listener_ = unix_path_.empty() ? listen_on_loopback(port_) : listen_on_unix(unix_path_);
   acceptor_ = std::thread{[this] { accept_all(); }};
 }
 
@@ -204,7 +179,7 @@ bool TestServer::read_request(int fd, std::string& buffer, Received& request) {
 
 int closed_port() {
   int port = 0;
-  ::close(listen_on_loopback(0, port));
+  ::close(listen_on_loopback(port));
   return port;
 }
 

@@ -18,18 +18,13 @@ using namespace std::chrono_literals;
 
 // The first token that is not `last`.
 std::string next_token(TokenSource& source, const std::string& last) {
-  const auto limit = std::chrono::steady_clock::now() + 10s;
-  std::string token = source.current();
-  while (token == last && std::chrono::steady_clock::now() < limit) {
-    std::this_thread::yield();
-    token = source.current();
-  }
+  std::string token;
+  eventually([&] { return (token = source.current()) != last; });
   return token;
 }
 
 bool reaches(const std::atomic<int>& count, int wanted) {
-  const auto limit = std::chrono::steady_clock::now() + 10s;
-  while (count < wanted && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+  eventually([&] { return count >= wanted; });
   return count == wanted;
 }
 
@@ -178,12 +173,7 @@ TEST_CASE("TLS: the server's name and authority are checked") {
       return transport->perform(request("GET", "/v1/status/leader")).status;
     };
     CHECK(status() == 0);
-    const auto becomes = [&](int wanted) {
-      const auto limit = std::chrono::steady_clock::now() + kGenerous;
-      while (status() != wanted && std::chrono::steady_clock::now() < limit) {
-      }
-      return status() == wanted;
-    };
+    const auto becomes = [&](int wanted) { return eventually([&] { return status() == wanted; }); };
     // Added to the file: the folder itself does not change.
     REQUIRE(run("(cat " + folder / "server.cert" + " >> " + options.ca_path + "/other.cert)"));
     CHECK(becomes(200));

@@ -1,7 +1,5 @@
 #include "schedule/cron.h"
 
-#include <doctest/doctest.h>
-
 #include "texts.h"
 
 namespace lictor::schedule {

@@ -1,5 +1,4 @@
 
-#include <doctest/doctest.h>
 
 #include "schedule/ticks.h"
 #include "texts.h"

@@ -6,8 +6,6 @@
 #include <map>
 #include <set>
 
-#include <doctest/doctest.h>
-
 #include "base/random.h"
 #include "texts.h"
 

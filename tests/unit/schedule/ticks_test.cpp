@@ -3,8 +3,6 @@
 #include <set>
 #include <span>
 
-#include <doctest/doctest.h>
-
 #include "texts.h"
 
 namespace lictor::schedule {

@@ -2,8 +2,6 @@
 
 #include <filesystem>
 
-#include <doctest/doctest.h>
-
 #include "temporary_folder.h"
 #include "texts.h"
 

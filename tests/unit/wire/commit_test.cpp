@@ -2,8 +2,6 @@
 
 #include "wire/commit.h"
 
-#include <doctest/doctest.h>
-
 #include "core/reason.h"
 #include "unit/contains.h"
 #include "unit/refusal.h"

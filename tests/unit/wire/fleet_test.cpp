@@ -1,9 +1,8 @@
 #include "wire/fleet.h"
 
-#include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "base/base64.h"
+#include "unit/consul_replies.h"
 #include "unit/contains.h"
 #include "unit/refusal.h"
 
@@ -11,34 +10,10 @@ namespace lictor::wire {
 namespace {
 
 using nlohmann::json;
+using namespace unit;
 using Answer = core::DivisionReply::Answer;
 
 const Binding kFleet{.layout = Layout::under("l/", "q"), .queue = "q"};
-
-http::Response fleet_reply(int status, const json& body, std::uint64_t index = 0) {
-  http::Response response;
-  response.delivery = http::Delivery::kReplied;
-  response.status = status;
-  response.body = body.dump();
-  response.consul_index = index;
-  return response;
-}
-
-json fleet_entry(const std::string& key, const std::string& value, std::uint64_t index,
-                 const std::string& session = {}) {
-  std::string coded;
-  append_base64(coded, value);
-  json made{{"Key", key},     {"Value", coded},   {"Flags", 0},
-            {"LockIndex", 1}, {"CreateIndex", 1}, {"ModifyIndex", index}};
-  if (!session.empty()) made["Session"] = session;
-  return made;
-}
-
-http::Response txn_reply_of(const std::vector<json>& entries) {
-  json results = json::array();
-  for (const json& each : entries) results.push_back({{"KV", each}});
-  return fleet_reply(200, {{"Results", results}, {"Errors", nullptr}});
-}
 
 TEST_CASE("the number of partitions is a number from 1 to 256, and nothing else") {
   CHECK(read_count("16").value() == 16);
@@ -50,14 +25,14 @@ TEST_CASE("the number of partitions is a number from 1 to 256, and nothing else"
 }
 
 TEST_CASE("of a member's numbers, those out of range are limited, all else is 1") {
-  const auto of = [](const char* fleet_entry, const char* queue) {
-    return number_of(queue_numbers(json::parse(fleet_entry), "weights"), queue);
+  const auto of = [](const char* entry, const char* queue) {
+    return number_of(queue_numbers(json::parse(entry), "weights"), queue);
   };
-  const char* fleet_entry = R"({"weights":{"a":16,"b":0,"c":9999999999,"d":-2,"e":1.5,"f":"3"}})";
-  CHECK(of(fleet_entry, "a") == 16);
-  CHECK(of(fleet_entry, "b") == 1);
-  CHECK(of(fleet_entry, "c") == 256);
-  for (const char* queue : {"d", "e", "f", "g"}) CHECK(of(fleet_entry, queue) == 1);
+  const char* entry = R"({"weights":{"a":16,"b":0,"c":9999999999,"d":-2,"e":1.5,"f":"3"}})";
+  CHECK(of(entry, "a") == 16);
+  CHECK(of(entry, "b") == 1);
+  CHECK(of(entry, "c") == 256);
+  for (const char* queue : {"d", "e", "f", "g"}) CHECK(of(entry, queue) == 1);
   for (const char* other : {"{}", "[]", "7", "null", R"({"weights":[2]})", R"({"weights":2})"}) {
     CAPTURE(other);
     CHECK(queue_numbers(json::parse(other), "weights").empty());
@@ -71,14 +46,12 @@ TEST_CASE("one read tells who takes part, how many partitions there are, and who
   CHECK(json::parse(encode(kFleet, core::ReadFleet{false}).body).size() == 2);
   const core::FleetRead read = decode(
       kFleet, core::ReadFleet{true},
-      txn_reply_of(
-          {fleet_entry("l/q/members/a", R"({"partitions":{"q":16,"other":3},"weights":{"q":2}})", 5,
-                       "s"),
-           fleet_entry("l/q/members/b", "{}", 6, "t"), fleet_entry("l/q/members/b/drain", "", 7),
-           fleet_entry("l/q/members/by-hand", "{}", 8), fleet_entry("l/q/partitions", "16", 9),
-           fleet_entry("l/q/partitions-of-mine", "5", 10), fleet_entry("l/q/leader", "", 11),
-           fleet_entry("l/q/leader/16/3", R"({"node":"a"})", 12, "s"),
-           fleet_entry("l/q/leaders", "", 13)}));
+      applied(
+          {entry("l/q/members/a", R"({"partitions":{"q":16,"other":3},"weights":{"q":2}})", 5, "s"),
+           entry("l/q/members/b", "{}", 6, "t"), entry("l/q/members/b/drain", "", 7),
+           entry("l/q/members/by-hand", "{}", 8), entry("l/q/partitions", "16", 9),
+           entry("l/q/partitions-of-mine", "5", 10), entry("l/q/leader", "", 11),
+           entry("l/q/leader/16/3", R"({"node":"a"})", 12, "s"), entry("l/q/leaders", "", 13)}));
   CHECK(read.error.empty());
   REQUIRE(read.members.size() == 2);  // an entry without a session is nobody's
   CHECK(read.members[0].member == core::BalancerMember{"a", 2, false});
@@ -109,14 +82,11 @@ TEST_CASE("an unreadable answer is an error that says where") {
   const auto error_of = [](const http::Response& response) {
     return decode(kFleet, core::ReadFleet{}, response).error;
   };
-  CHECK(error_of(txn_reply_of({fleet_entry("l/q/partitions", "many", 9)})).find("l/q/partitions") ==
-        0);
-  CHECK_FALSE(error_of(fleet_reply(500, "no cluster leader")).empty());
-  http::Response page = fleet_reply(200, "");
-  page.body = "<html>";
-  CHECK_FALSE(error_of(page).empty());
+  CHECK(error_of(applied({entry("l/q/partitions", "many", 9)})).find("l/q/partitions") == 0);
+  CHECK_FALSE(error_of(reply(500, "no cluster leader")).empty());
+  CHECK_FALSE(error_of(reply(200, "<html>")).empty());
   const auto refused = [](int status, const std::string& body) {
-    return decode(kFleet, core::ReadFleet{}, fleet_reply(status, body)).refused;
+    return decode(kFleet, core::ReadFleet{}, reply(status, body)).refused;
   };
   CHECK(refused(403, "Permission denied"));
   CHECK_FALSE(refused(500, "No cluster leader"));
@@ -167,42 +137,38 @@ TEST_CASE("a number that may not be written: the error has the rules to grant") 
   const auto read = [](const http::Response& response) {
     return decode(kFleet, core::ChangeCount{}, response);
   };
-  const json denied{{"OpIndex", 1}, {"What", "Permission denied"}};
-  const core::DivisionReply refused = read(fleet_reply(409, {{"Errors", {denied}}}));
+  const core::DivisionReply refused = read(failed("Permission denied", 1));
   CHECK(refused.answer == Answer::kRefused);
   CHECK(refused.error.starts_with("Permission denied; "));
   CHECK(contains(refused.error, R"(key "l/q/partitions" { policy = "write" })"));
   CHECK(contains(refused.error, R"(key_prefix "l/q/leader/" { policy = "write" })"));
-  const json stale{{"OpIndex", 1}, {"What", "index is stale"}};
-  const core::DivisionReply late = read(fleet_reply(409, {{"Errors", {stale}}}));
+  const core::DivisionReply late = read(failed("index is stale", 1));
   CHECK(late.answer == Answer::kNo);
   CHECK(late.error == "index is stale");
-  CHECK(read(fleet_reply(500, "no leader")).answer == Answer::kUnknown);
-  CHECK(read(fleet_reply(429, "slow down")).answer == Answer::kUnknown);
-  CHECK(read(fleet_reply(400, "bad request")).answer == Answer::kRefused);
+  CHECK(read(reply(500, "no leader")).answer == Answer::kUnknown);
+  CHECK(read(reply(429, "slow down")).answer == Answer::kUnknown);
+  CHECK(read(reply(400, "bad request")).answer == Answer::kRefused);
 }
 
 TEST_CASE("a missing number is proved, or the token may not ask") {
   const auto read = [](const http::Response& response) {
     return decode(kFleet, core::ProbeSingle{}, response).answer;
   };
-  const json denied{{"OpIndex", 0}, {"What", "Permission denied"}};
-  const json exists{{"OpIndex", 0}, {"What", "key exists"}};
-  CHECK(read(txn_reply_of({})) == Answer::kYes);
-  CHECK(read(fleet_reply(409, {{"Errors", {denied}}})) == Answer::kRefused);
-  CHECK(read(fleet_reply(409, {{"Errors", {exists}}})) == Answer::kUnknown);
-  CHECK(read(fleet_reply(400, "bad request")) == Answer::kUnknown);
+  CHECK(read(applied({})) == Answer::kYes);
+  CHECK(read(failed("Permission denied")) == Answer::kRefused);
+  CHECK(read(failed("key exists")) == Answer::kUnknown);
+  CHECK(read(reply(400, "bad request")) == Answer::kUnknown);
 }
 
 TEST_CASE("whether there is a number: an answer without an index is not Consul's") {
   const auto read = [](const http::Response& response) {
     return decode(kFleet, core::ReadCount{}, response).answer;
   };
-  CHECK(read(fleet_reply(200, json::array(), 7)) == Answer::kYes);
-  CHECK(read(fleet_reply(404, "", 7)) == Answer::kNo);
-  CHECK(read(fleet_reply(404, "")) == Answer::kUnknown);
-  CHECK(read(fleet_reply(403, "Permission denied")) == Answer::kRefused);
-  CHECK(read(fleet_reply(500, "")) == Answer::kUnknown);
+  CHECK(read(found({}, 7)) == Answer::kYes);
+  CHECK(read(reply(404, "", 7)) == Answer::kNo);
+  CHECK(read(reply(404, "")) == Answer::kUnknown);
+  CHECK(read(reply(403, "Permission denied")) == Answer::kRefused);
+  CHECK(read(reply(500, "")) == Answer::kUnknown);
 }
 
 TEST_CASE("the right to another number is asked for by a transaction that cannot be applied") {
@@ -215,30 +181,27 @@ TEST_CASE("the right to another number is asked for by a transaction that cannot
   const auto read = [](const http::Response& response) {
     return decode(kFleet, core::ProbeChange{8}, response);
   };
-  const json exists{{"OpIndex", 1}, {"What", "failed to check index, key doesn't exist"}};
-  const json denied{{"OpIndex", 3}, {"What", "Permission denied"}};
-  CHECK(read(fleet_reply(409, {{"Errors", {exists}}})).answer == Answer::kYes);
-  const core::DivisionReply refused = read(fleet_reply(409, {{"Errors", {exists, denied}}}));
+  const std::pair<std::string, std::size_t> exists{"failed to check index, key doesn't exist", 1};
+  CHECK(read(failed({exists})).answer == Answer::kYes);
+  const core::DivisionReply refused = read(failed({exists, {"Permission denied", 3}}));
   CHECK(refused.answer == Answer::kRefused);
   CHECK(contains(refused.error, R"(key "l/q/partitions" { policy = "write" })"));
-  CHECK(read(fleet_reply(500, "no leader")).answer == Answer::kUnknown);
+  CHECK(read(reply(500, "no leader")).answer == Answer::kUnknown);
 }
 
 TEST_CASE("claims that members have given up are read from entries that a session holds") {
   const core::ReadOwners ask{RequestId{7}};
   CHECK(encode(kFleet, ask).target == "/v1/kv/l/q/members/?recurse&consistent");
-  const auto read = decode(
-      kFleet, ask,
-      fleet_reply(200,
-                  json::array({fleet_entry("l/q/members/a", R"({"given_up":{"q":"i-3","r":"i-9"}})",
-                                           5, "s1"),
-                               fleet_entry("l/q/members/b", R"({"given_up":{"q":"j-4"}})", 6),
-                               fleet_entry("l/q/members/c", R"({"given_up":[1]})", 7, "s2"),
-                               fleet_entry("l/q/members/d", "nonsense", 8, "s3"),
-                               fleet_entry("l/q/members/e", R"({"given_up":{"q":5}})", 9, "s4"),
-                               fleet_entry("short", R"({"given_up":{"q":"k-1"}})", 9, "s5"),
-                               fleet_entry("l/q/members/a/drain", "", 9)}),
-                  9));
+  const auto read =
+      decode(kFleet, ask,
+             found({entry("l/q/members/a", R"({"given_up":{"q":"i-3","r":"i-9"}})", 5, "s1"),
+                    entry("l/q/members/b", R"({"given_up":{"q":"j-4"}})", 6),
+                    entry("l/q/members/c", R"({"given_up":[1]})", 7, "s2"),
+                    entry("l/q/members/d", "nonsense", 8, "s3"),
+                    entry("l/q/members/e", R"({"given_up":{"q":5}})", 9, "s4"),
+                    entry("short", R"({"given_up":{"q":"k-1"}})", 9, "s5"),
+                    entry("l/q/members/a/drain", "", 9)},
+                   9));
   CHECK(read.request == RequestId{7});
   CHECK(read.ok);
   CHECK(read.given_up == core::GivenUp{{"a", "i-3"}});
@@ -246,14 +209,14 @@ TEST_CASE("claims that members have given up are read from entries that a sessio
 
 TEST_CASE("members that may not be read are refused, and a reply that is lost is neither") {
   const core::ReadOwners ask{RequestId{7}};
-  const auto none = decode(kFleet, ask, fleet_reply(404, "", 9));
+  const auto none = decode(kFleet, ask, reply(404, "", 9));
   CHECK(none.ok);
   CHECK(none.given_up.empty());
-  const auto denied = decode(kFleet, ask, fleet_reply(403, "Permission denied"));
+  const auto denied = decode(kFleet, ask, reply(403, "Permission denied"));
   CHECK_FALSE(denied.ok);
   CHECK(denied.refused);
   for (const int status : {429, 500, 503}) {
-    const auto failed = decode(kFleet, ask, fleet_reply(status, "rate limit exceeded"));
+    const auto failed = decode(kFleet, ask, reply(status, "rate limit exceeded"));
     CHECK_FALSE(failed.ok);
     CHECK_FALSE(failed.refused);
   }
@@ -263,22 +226,20 @@ TEST_CASE("members that may not be read are refused, and a reply that is lost is
 }
 
 TEST_CASE("the locks are reported by partition, whatever other keys are there") {
-  const LocksRead read =
-      decode_locks(kFleet, 2,
-                   fleet_reply(200,
-                               {fleet_entry("l/q/leader/2/1", R"({"node":"a"})", 12, "s"),
-                                fleet_entry("l/q/leader/2/7", "", 13)},
-                               14));
+  const LocksRead read = decode_locks(
+      kFleet, 2,
+      found({entry("l/q/leader/2/1", R"({"node":"a"})", 12, "s"), entry("l/q/leader/2/7", "", 13)},
+            14));
   REQUIRE(read.ok);
   REQUIRE(read.locks.size() == 2);
   CHECK_FALSE(read.locks[0].found);
   CHECK(read.locks[1].session == "s");
   CHECK(read.locks[1].consul_index == 14);
-  const LocksRead none = decode_locks(kFleet, 2, fleet_reply(404, "", 14));
+  const LocksRead none = decode_locks(kFleet, 2, reply(404, "", 14));
   CHECK(none.ok);
   CHECK_FALSE(none.locks[1].found);
-  CHECK_FALSE(decode_locks(kFleet, 2, fleet_reply(404, "")).ok);  // not Consul's
-  CHECK_FALSE(decode_locks(kFleet, 2, fleet_reply(500, "")).ok);
+  CHECK_FALSE(decode_locks(kFleet, 2, reply(404, "")).ok);  // not Consul's
+  CHECK_FALSE(decode_locks(kFleet, 2, reply(500, "")).ok);
 }
 
 }  // namespace

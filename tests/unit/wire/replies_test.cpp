@@ -1,8 +1,6 @@
-// Consul's answers, word for word as 1.8.7 gives them (consul.md 1 to 3, 6 and 7).
-
 #include <doctest/doctest.h>
 
-#include "base/base64.h"
+#include "unit/consul_replies.h"
 #include "unit/contains.h"
 #include "wire/consul.h"
 #include "wire/fleet.h"
@@ -10,59 +8,17 @@
 
 using namespace lictor;
 using namespace lictor::core;
+using namespace lictor::unit;
 using namespace lictor::wire;
 
 namespace {
 
 const Layout kLayout = Layout::under("l/", "q");
 
-http::Response reply(int status, std::string body, std::uint64_t index = 0) {
-  http::Response r;
-  r.delivery = http::Delivery::kReplied;
-  r.status = status;
-  r.body = std::move(body);
-  r.consul_index = index;
-  return r;
-}
-http::Response no_reply(http::Delivery delivery) {
-  http::Response r;
-  r.delivery = delivery;
-  r.error = "what failed";
-  return r;
-}
-// The answer to a transaction in which these operations failed.
-http::Response failed(const std::vector<std::pair<std::string, int>>& errors) {
-  std::string list;
-  for (const auto& [text, op] : errors) {
-    list += (list.empty() ? "" : ",") +
-            (R"({"OpIndex":)" + std::to_string(op) + R"(,"What":")" + text + R"("})");
-  }
-  return reply(409, R"({"Results":null,"Errors":[)" + list + "]}");
-}
-http::Response failed(const std::string& text, int op = 0) { return failed({{text, op}}); }
-std::string entry(const std::string& key, const std::string& value, std::uint64_t modify,
-                  const std::string& session = {}) {
-  return R"({"LockIndex":0,"Key":")" + key + R"(","Flags":0,"Value":")" + base64_encode(value) +
-         '"' + (session.empty() ? "" : R"(,"Session":")" + session + '"') +
-         R"(,"CreateIndex":5,"ModifyIndex":)" + std::to_string(modify) + "}";
-}
-// The answer to a transaction that was applied.
-http::Response applied(const std::vector<std::string>& entries) {
-  std::string list;
-  for (const std::string& each : entries) {
-    list += (list.empty() ? "" : ",") + (R"({"KV":)" + each + "}");
-  }
-  return reply(200, R"({"Results":[)" + list + R"(],"Errors":null})");
-}
-// The answer to a read of one key.
-http::Response found(const std::string& an_entry, std::uint64_t index = 21) {
-  return reply(200, "[" + an_entry + "]", index);
-}
-
 // Every answer after which a write may have landed, or may land yet.
 const http::Response kUnknowns[] = {
-    no_reply(http::Delivery::kLost),
-    no_reply(http::Delivery::kCancelled),
+    undelivered(http::Delivery::kLost),
+    undelivered(http::Delivery::kCancelled),
     reply(500, "rpc error making call: EOF"),
     reply(500, "rpc error making call: stream closed"),
     reply(500, "leadership lost while committing log"),
@@ -77,7 +33,7 @@ const http::Response kUnknowns[] = {
 };
 // Every answer after which a write has not landed and will not.
 const http::Response kRefusals[] = {
-    no_reply(http::Delivery::kNotSent),
+    undelivered(http::Delivery::kNotSent),
     reply(400, "Failed to parse body: json: unknown field"),
     reply(403, "Permission denied"),
     reply(403, "ACL not found"),
@@ -121,13 +77,18 @@ TEST_CASE("a session's creation") {
                            "Invalid Session TTL '9999000000', must be between [10s=24h0m0s]"}) {
     CHECK(decode(effect, reply(500, text)).outcome == Outcome::kRejected);
   }
-  CHECK(decode(effect, reply(403, "Permission denied")).error ==
+  const auto said = [&](int status, const std::string& text) {
+    http::Response response = reply(status, text);
+    response.endpoint.clear();
+    return decode(effect, response).error;
+  };
+  CHECK(said(403, "Permission denied") ==
         R"(Consul answered 403 (Permission denied); the token needs the rule session "NODE" )"
         R"({ policy = "write" }, NODE being the node of the Consul agent; see "lictor check")");
-  CHECK(decode(effect, reply(403, "ACL not found")).error == "Consul answered 403 (ACL not found)");
-  CHECK(decode(effect, reply(404, "404 page not found")).error ==
+  CHECK(said(403, "ACL not found") == "Consul answered 403 (ACL not found)");
+  CHECK(said(404, "404 page not found") ==
         "Consul answered 404 (404 page not found); is this a Consul agent?");
-  CHECK(decode(effect, no_reply(http::Delivery::kLost)).error == "what failed");
+  CHECK(decode(effect, undelivered(http::Delivery::kLost)).error == "reset");
 }
 
 TEST_CASE("a session's renewal and destruction") {
@@ -135,8 +96,9 @@ TEST_CASE("a session's renewal and destruction") {
   const RenewSession effect{RequestId{3}, "s"};
   CHECK(decode(effect, reply(200, R"([{"ID":"s","TTL":"10s"}])")).answer == Answer::kAlive);
   CHECK(decode(effect, reply(404, "Session id 's' not found")).answer == Answer::kGone);
-  for (const auto& r : {reply(500, "rpc error"), reply(403, "Permission denied"), reply(429, ""),
-                        no_reply(http::Delivery::kLost), no_reply(http::Delivery::kNotSent)}) {
+  for (const auto& r :
+       {reply(500, "rpc error"), reply(403, "Permission denied"), reply(429, ""),
+        undelivered(http::Delivery::kLost), undelivered(http::Delivery::kNotSent)}) {
     CHECK(decode(effect, r).answer == Answer::kNothing);
   }
   const DestroySession destroy{RequestId{3}, "s"};
@@ -178,7 +140,7 @@ TEST_CASE("the lock") {
   CHECK(lost(R"(failed to lock key \"due to lock delay/lead\", lock is already held)") ==
         Answer::kHeld);
   for (const auto& r : kUnknowns) CHECK(decode(effect, r).answer == Answer::kUnknown);
-  CHECK(decode(effect, no_reply(http::Delivery::kNotSent)).answer == Answer::kUnknown);
+  CHECK(decode(effect, undelivered(http::Delivery::kNotSent)).answer == Answer::kUnknown);
   CHECK(decode(effect, reply(403, "ACL not found")).answer == Answer::kRefused);
   CHECK(decode(effect, reply(429, "")).answer == Answer::kOverLimit);
   CHECK(decode(effect, reply(503, "rate limit exceeded")).answer == Answer::kOverLimit);
@@ -204,20 +166,20 @@ TEST_CASE("the lock's release") {
                     1))
           .outcome == Outcome::kRejected);
   CHECK(decode(effect, reply(500, "EOF")).outcome == Outcome::kUnknown);
-  CHECK(decode(effect, no_reply(http::Delivery::kLost)).outcome == Outcome::kUnknown);
+  CHECK(decode(effect, undelivered(http::Delivery::kLost)).outcome == Outcome::kUnknown);
 }
 
 TEST_CASE("the leader key") {
   const ReadLeader effect{RequestId{3}, true, 0};
-  const auto held = decode(effect, found(entry("l/q/leader", R"({"node":"host-a"})", 20, "s")));
+  const auto held = decode(effect, found({entry("l/q/leader", R"({"node":"host-a"})", 20, "s")}));
   CHECK(held.ok);
   CHECK(held.found);
   CHECK(held.session == "s");
   CHECK(held.holder == "host-a");
   CHECK(held.modify_index == 20);
   CHECK(held.consul_index == 21);
-  CHECK(decode(effect, found(entry("l/q/leader", "me", 20, "s"))).holder == "session s");
-  const auto released = decode(effect, found(entry("l/q/leader", "{}", 20)));
+  CHECK(decode(effect, found({entry("l/q/leader", "me", 20, "s")})).holder == "session s");
+  const auto released = decode(effect, found({entry("l/q/leader", "{}", 20)}));
   CHECK(released.found);
   CHECK(released.session.empty());
   const auto missing = decode(effect, reply(404, "", 30));
@@ -225,7 +187,7 @@ TEST_CASE("the leader key") {
   CHECK_FALSE(missing.found);
   // A path that does not exist is a 404 too, without an index.
   for (const auto& r : {reply(404, ""), reply(403, "Permission denied"), reply(500, "EOF"),
-                        reply(200, "[]"), reply(200, "true"), no_reply(http::Delivery::kLost)}) {
+                        reply(200, "[]"), reply(200, "true"), undelivered(http::Delivery::kLost)}) {
     CHECK_FALSE(decode(effect, r).ok);
   }
 }
@@ -233,7 +195,7 @@ TEST_CASE("the leader key") {
 TEST_CASE("the operator's switches") {
   const WatchControl effect{RequestId{3}, 0};
   const auto control = [&](const std::string& value) {
-    return decode(effect, found(entry("l/q/control", value, 20)));
+    return decode(effect, found({entry("l/q/control", value, 20)}));
   };
   CHECK(control("{}").ok);
   CHECK_FALSE(control("{}").paused);
@@ -265,7 +227,7 @@ TEST_CASE("the names of the tasks") {
   CHECK_FALSE(none.marker);  // empty, or not readable
   CHECK(decode(kLayout, names, reply(403, "Permission denied")).denied);
   for (const auto& r : {reply(404, ""), reply(403, "ACL not found"), reply(500, "EOF"),
-                        reply(200, "<html>"), no_reply(http::Delivery::kLost)}) {
+                        reply(200, "<html>"), undelivered(http::Delivery::kLost)}) {
     CHECK_FALSE(decode(kLayout, names, r).ok);
   }
 }
@@ -287,8 +249,8 @@ TEST_CASE("versions that are no longer there") {
   CHECK(decode(effect, failed("Permission denied")).denied);
   CHECK(decode(effect, reply(403, "ACL not found")).denied);
   for (const auto& r : {failed("Permission denied"), failed("doesn't exist", 9),
-                        failed(std::vector<std::pair<std::string, int>>{}), reply(200, "{"),
-                        reply(500, "EOF"), no_reply(http::Delivery::kLost)}) {
+                        failed(std::vector<std::pair<std::string, std::size_t>>{}), reply(200, "{"),
+                        reply(500, "EOF"), undelivered(http::Delivery::kLost)}) {
     CHECK_FALSE(decode(effect, r).ok);
   }
 }
@@ -320,9 +282,10 @@ TEST_CASE("single tasks") {
   CHECK(told.missing == std::vector<std::string>{"l/q/tasks/g/"});
   CHECK_FALSE(decode(kLayout, effect, failed("Permission denied")).ok);
   CHECK_FALSE(decode(kLayout, effect, failed("doesn't exist", 9)).ok);
-  CHECK_FALSE(decode(kLayout, effect, failed(std::vector<std::pair<std::string, int>>{})).ok);
+  CHECK_FALSE(
+      decode(kLayout, effect, failed(std::vector<std::pair<std::string, std::size_t>>{})).ok);
   CHECK_FALSE(decode(kLayout, effect, reply(500, "node is not the leader")).ok);
-  CHECK_FALSE(decode(kLayout, effect, no_reply(http::Delivery::kLost)).ok);
+  CHECK_FALSE(decode(kLayout, effect, undelivered(http::Delivery::kLost)).ok);
 }
 
 TEST_CASE("a commit is applied, rejected, or unknown, and nothing between") {
@@ -358,7 +321,7 @@ TEST_CASE("a conflict that names no operation is no answer of Consul's") {
 TEST_CASE("the bucket of rate_limit is read as a claim writes it") {
   const WallTime at{std::chrono::milliseconds{1'764'322'210'123}};
   const auto read = [](const std::string& value) {
-    return decode(ReadRate{RequestId{1}}, found(entry("l/q/rate", value, 7), 9));
+    return decode(ReadRate{RequestId{1}}, found({entry("l/q/rate", value, 7)}, 9));
   };
   CHECK(read(bucket_text(at)).ok);
   CHECK(read(bucket_text(at)).modify_index == 7);
@@ -381,7 +344,7 @@ TEST_CASE("a claim whose bucket has changed differs from one whose task has chan
   RestampOp claim{"l/q/tasks/a", 7, std::make_shared<const std::string>("{}"), {}, 0};
   claim.rate = RateMark{5, {}};
   commit.ops = {claim};
-  const auto part_of = [&](int op) {
+  const auto part_of = [&](std::size_t op) {
     const auto failure = only_failure(commit, failed("failed to set key, index is stale", op));
     CHECK(failure.why == OpFailure::kStale);
     return failure.part;
@@ -391,8 +354,8 @@ TEST_CASE("a claim whose bucket has changed differs from one whose task has chan
 }
 
 TEST_CASE("a history takes in no keys from elsewhere") {
-  const std::string body = "[" + entry("x", "{}", 3) + "," + entry("l/q/done/1", "{}", 4) + "]";
-  const auto listed = decode(kLayout, ListHistory{RequestId{1}}, reply(200, body, 9));
+  const auto listed = decode(kLayout, ListHistory{RequestId{1}},
+                             found({entry("x", "{}", 3), entry("l/q/done/1", "{}", 4)}, 9));
   REQUIRE(listed.ok);
   REQUIRE(listed.entries.size() == 1);
   CHECK(listed.entries.front().key == "l/q/tasks/1");
@@ -401,9 +364,9 @@ TEST_CASE("a history takes in no keys from elsewhere") {
 TEST_CASE("schedules are read once a version, and a faulty one beside the others") {
   ScheduleCache cache;
   const std::string good = R"({"every":"1h","task":{"taskType":"T"},"lastTask":"good@x"})";
-  const std::string body = "[" + entry("l/q/schedules/", "", 2) + "," +
-                           entry("l/q/schedules/bad", "{}", 3) + "," +
-                           entry("l/q/schedules/good", good, 4) + "]";
+  const std::string body =
+      list_of({entry("l/q/schedules/", "", 2), entry("l/q/schedules/bad", "{}", 3),
+               entry("l/q/schedules/good", good, 4)});
   const ListSchedules asked{RequestId{1}, 5};
   const auto listed = decode(kLayout, asked, reply(200, body, 9), cache);
   REQUIRE(listed.ok);
@@ -434,7 +397,7 @@ TEST_CASE("schedules are read once a version, and a faulty one beside the others
 
 TEST_CASE("an operator's switches that cannot be read pause the queue, an empty value none") {
   const auto read = [](const std::string& value) {
-    return decode(WatchControl{RequestId{1}, 0}, found(entry("l/q/control", value, 3), 9));
+    return decode(WatchControl{RequestId{1}, 0}, found({entry("l/q/control", value, 3)}, 9));
   };
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   for (const std::string& value :
@@ -458,7 +421,7 @@ TEST_CASE("a rejected commit names the failed operation, and why it failed") {
   // Places in some_commit(): 0 the fence, 1 the restamp, 2 to 4 the dead letter, 5 the finish.
   struct Row {
     std::string text;
-    int index;
+    std::size_t index;
     std::size_t op;
     OpFailure why;
     Committed::Part part;
@@ -541,7 +504,7 @@ TEST_CASE("a job's write that failed differs from its task that is gone") {
   finish.writes = {{"app/x", "1", false, 7}, {"app/y", "2", false, {}}};
   commit.ops = {commit.ops[0], finish};  // 0 fence, 1 restamp, 2 look, 3 and 4 writes, 5 finish
   using Part = Committed::Part;
-  const auto of = [&](const std::string& text, int index) {
+  const auto of = [&](const std::string& text, std::size_t index) {
     const auto failure = only_failure(commit, failed(text, index));
     CHECK(failure.op == 1);
     return std::pair{failure.why, failure.part};
@@ -594,7 +557,7 @@ TEST_CASE("a refusal for too many operations says how many there may be") {
 
 TEST_CASE("a lock that is refused for the number of partitions is not the lock of another") {
   using Answer = LockReplied::Answer;
-  const auto answer = [](const AcquireLock& lock, const std::string& text, int index) {
+  const auto answer = [](const AcquireLock& lock, const std::string& text, std::size_t index) {
     return decode(lock, failed(text, index)).answer;
   };
   AcquireLock lock{RequestId{5}, "s"};

@@ -3,13 +3,15 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
-namespace lictor::live {
+namespace lictor {
 
 inline sockaddr_in loopback(int port) {
   sockaddr_in address{};
@@ -19,10 +21,22 @@ inline sockaddr_in loopback(int port) {
   return address;
 }
 
-/// A listening socket on a free port, which `port` gets. Throws where there is none.
+inline sockaddr_un unix_name(const std::string& path) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (path.copy(name.sun_path, sizeof name.sun_path - 1) < path.size()) {
+    throw std::length_error{path};
+  }
+  return name;
+}
+
+/// A listening socket on this port of the loopback; 0: on a free one, which `port` gets. Throws
+/// where there is none.
 inline int listen_on_loopback(int& port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = loopback(0);
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  sockaddr_in address = loopback(port);
   socklen_t size = sizeof(address);
   auto* name = reinterpret_cast<sockaddr*>(&address);
   if (bind(fd, name, size) != 0 || listen(fd, 1024) != 0 || getsockname(fd, name, &size) != 0) {
@@ -55,4 +69,4 @@ inline bool write_all(int fd, std::string_view data) {
   return true;
 }
 
-}  // namespace lictor::live
+}  // namespace lictor
