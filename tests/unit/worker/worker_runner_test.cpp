@@ -284,7 +284,7 @@ TEST_CASE("a process ends with the lease of an attempt, and the attempt is given
   WorkerOptions options = script("echo $$ > $1", {rig.dir / "pid"});
   options.program.slot = 0;
   const auto runner = rig.runner(options);
-  rig.rig.host->set_lease(0, boot_now() + 1s, 100ms);
+  rig.rig.host->set_lease(0, boot_now() + 3s, 100ms);
   const Instant end = rig.rig.board.deadline(0);
   rig.start(*runner, 1);
   const pid_t pid = pid_in(rig.dir / "pid");
