@@ -304,7 +304,7 @@ void ProcessHost::lose_warden() {
 }
 
 // The programs themselves die with the warden (PR_SET_PDEATHSIG). Their descendants become our
-// children, since we are a subreaper; cgroup, process group, session or mark identifies them.
+// children, since we are a subreaper; cgroup, session or mark identifies them.
 void ProcessHost::kill_orphans(const std::vector<pid_t>& programs) {
   // The channel may close a moment before the warden is dead, and only then are they our children.
   const Instant until = boot_now() + kOrphanPatience;
@@ -313,9 +313,8 @@ void ProcessHost::kill_orphans(const std::vector<pid_t>& programs) {
          ended.si_pid == 0 && boot_now() < until) {
     poll(nullptr, 0, 10);
   }
-  const auto is_leader = [&](pid_t pid) { return std::ranges::count(programs, pid) != 0; };
   (void)kill_left_jobs(getpid(), run_id_, kOrphanPatience, [&](pid_t pid) {
-    return (is_leader(getpgid(pid)) || is_leader(getsid(pid))) && !reap(pid);
+    return std::ranges::count(programs, getsid(pid)) != 0 && !reap(pid);
   });
 }
 

@@ -16,7 +16,7 @@
 // thread is late all the same. A worker's pipes are read by its room instead (worker/room.h).
 //
 // If the warden dies, the kernel kills the programs with it (PR_SET_PDEATHSIG). Their descendants
-// become the daemon's children, which kills them by cgroup, session, group and environment. Then
+// become the daemon's children, which kills them by cgroup, session and environment. Then
 // every job ends as WardenDied, and the daemon stops in order, since it can start no program.
 
 #include <atomic>

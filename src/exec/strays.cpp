@@ -52,11 +52,8 @@ AttemptId Strays::owner_of(pid_t stray) const {
     const auto found = attempt_in_.find(*cgroup);
     if (found != attempt_in_.end()) return found->second;
   }
-  for (const pid_t leader : {getsid(stray), getpgid(stray)}) {
-    const auto found = attempt_of_.find(leader);
-    if (found != attempt_of_.end()) return found->second;
-  }
-  return {};
+  const auto found = attempt_of_.find(getsid(stray));
+  return found != attempt_of_.end() ? found->second : AttemptId{};
 }
 
 AttemptId Strays::read_mark(pid_t stray) const {

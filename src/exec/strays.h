@@ -18,7 +18,7 @@ namespace lictor::exec {
 /// is a subreaper: a process that loses its parent becomes the warden's child, and when it dies,
 /// its children follow. So an attempt is gone once its program is a zombie and it has no strays.
 ///
-///   search(): cgroup, session or group of an attempt? --yes--> found(), with the attempt
+///   search(): cgroup or session of an attempt? ---------yes--> found(), with the attempt
 ///                |                                                  ^
 ///                +--no--> found() with zero, and unread()           |
 ///                            +--a helper reads the mark, learn()----+--no mark--> unknown for good

@@ -137,7 +137,6 @@ void WardenLoop::lose_daemon() {
   for (auto& [id, attempt] : attempts_) {
     stop(attempt, StopCause::kDaemonGone, after(now, attempt.order.grace));
   }
-  kill_unknown_strays_ = true;
   sweep_due_ = true;
   leases_changed_ = true;
 }

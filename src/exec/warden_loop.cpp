@@ -184,10 +184,6 @@ void WardenLoop::obey(Spawn& spawn, Packet& packet) {
   must_watch(ends_.get(), EPOLL_CTL_ADD, attempt.pidfd.get(), EPOLLIN, id.value);
   // Report only now: if the daemon is gone, this stops all attempts.
   if (attempt.spawning.failed_step() == Step::kNone) send(Started{id, attempt.pid});
-  const LeaseSlot slot = attempt.order.slot;
-  if (attempt.order.ends_with_lease && slot != kNoLease && board_.deadline(slot) < armed_) {
-    leases_changed_ = true;
-  }
 }
 
 void WardenLoop::obey(const Stop& order, Packet&) {

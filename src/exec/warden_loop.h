@@ -16,7 +16,7 @@
 // An attempt is over only when every process that it started is gone, since only then may another
 // host run the task again. The end of the program kills its process group. A process outside it is
 // a stray: it lost its parent and became the warden's child. Each sweep searches the children for
-// strays, finds their attempt by cgroup, session, group or environment, and kills those of ended
+// strays, finds their attempt by cgroup, session or environment, and kills those of ended
 // attempts. Their deaths bring SIGCHLD and the next sweep; the attempt is reported after the last.
 //
 // warden_loop.cpp has the turn and the orders, warden_ends.cpp the end of attempts.

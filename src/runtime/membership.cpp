@@ -137,9 +137,6 @@ void Membership::on_acquired(const std::string& key, const http::Response& respo
         "its own",
         key);
   }
-  if (replied(response, 500) && response.body.find("invalid session") != std::string::npos) {
-    return lose();
-  }
   report_error(key, "this member's entry could not be written; it is not shown among the members",
                wire::describe(response));
 }

@@ -119,13 +119,7 @@ void Process::forget_input() {
   if (input_) epoll_ctl(identity.epoll, EPOLL_CTL_DEL, input_.get(), nullptr);
 }
 
-// Messages that the pipe has not taken never reach the process: they no longer count as sent, so
-// that their attempts count as unread.
-void Process::close_input() {
-  sent_ -= outgoing_.size();
-  outgoing_.clear();
-  exec::unwatch(identity.epoll, input_);
-}
+void Process::close_input() { exec::unwatch(identity.epoll, input_); }
 
 std::uint64_t Process::bytes_read() const {
   int unread = 0;

@@ -31,7 +31,7 @@ inline http::Response undelivered(http::Delivery delivery, std::string error = "
 
 inline std::string entry(const std::string& key, const std::string& value, std::uint64_t modify,
                          const std::string& session = {}, std::uint64_t create = 5) {
-  return R"({"LockIndex":0,"Key":")" + key + R"(","Flags":0,"Value":")" + base64_encode(value) +
+  return R"({"LockIndex":0,"Key":")" + key + R"(","Flags":5,"Value":")" + base64_encode(value) +
          '"' + (session.empty() ? "" : R"(,"Session":")" + session + '"') + R"(,"CreateIndex":)" +
          std::to_string(create) + R"(,"ModifyIndex":)" + std::to_string(modify) + "}";
 }

@@ -42,7 +42,7 @@ std::string replaced(const std::string& old, const std::string& record) {
       with({reply(200, entry(kKey, old)), reply(200, "true")},
            [&](Schedules& schedules) { return schedules.replace("nightly", record); });
   REQUIRE_MESSAGE(result, (result ? "" : result.error().message));
-  CHECK(contains(asked.back().target, "?cas=7"));
+  CHECK(contains(asked.back().target, "?cas=7&flags=5"));
   return asked.back().body;
 }
 
@@ -160,7 +160,7 @@ TEST_CASE("pause and resume try again if the leader wrote meanwhile, and write n
                                      reply(200, entry(kKey, kRecord, 8)), reply(200, "true")},
                                     pause);
   CHECK(paused.value());
-  CHECK(contains(asked.back().target, "?cas=8"));
+  CHECK(contains(asked.back().target, "?cas=8&flags=5"));
   CHECK(contains(asked.back().body, R"("mine":1.50)"));
   CHECK(contains(asked.back().body, R"("paused":true)"));
   CHECK_FALSE(with({reply(200, entry(kKey, asked.back().body))}, pause).first.value());

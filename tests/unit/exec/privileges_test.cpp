@@ -177,9 +177,10 @@ TEST_CASE("without root, only the warden can change users; neither the daemon no
 TEST_CASE("a stray that hides its attempt ends with it, while another queue is busy") {
   bool cgroups = true;
   bool root = geteuid() == 0;
-  bool stopped = false;
+  bool stopped = false, lease_ends = false;
   SUBCASE("of a job that ended") {}
   SUBCASE("of a job that was stopped") { stopped = true; }
+  SUBCASE("without cgroups, of a job whose lease ran out") { cgroups = !(lease_ends = true); }
   SUBCASE("of a daemon that is not root") { root = false; }
   SUBCASE("without cgroups, when no other attempt is left") { cgroups = false; }
   SUBCASE("without cgroups and root, when no other attempt is left") { cgroups = root = false; }
@@ -203,16 +204,20 @@ TEST_CASE("a stray that hides its attempt ends with it, while another queue is b
         rig.start(busy);
 
         ProcessOptions options{
-            .argv = shell(kEscape + (stopped ? "echo up > $2; exec sleep 1000" : "exit 0"),
-                          {dir / "escapee", dir / "up"}),
+            .argv = shell(
+                kEscape + (stopped || lease_ends ? "echo up > $2; exec sleep 1000" : "exit 0"),
+                {dir / "escapee", dir / "up"}),
             .slot = 0};
         const auto runner = rig.start(options, attempt(2));
-        if (stopped) {
+        if (stopped || lease_ends) {
           REQUIRE(eventually([&] { return !contents(dir / "up").empty(); }));
-          runner->stop(AttemptId{2}, 100ms);
         }
+        if (stopped) runner->stop(AttemptId{2}, 100ms);
+        if (lease_ends) rig.host->set_lease(0, boot_now() + 10ms, 100ms);
         (void)rig.of(2);
-        write_file(dir / "alive", gone(pid_in(dir / "escapee")) ? "no" : "yes");
+        const pid_t escapee = pid_in(dir / "escapee");
+        CHECK((!lease_ends || eventually([&] { return gone(escapee); })));
+        write_file(dir / "alive", gone(escapee) ? "no" : "yes");
         write_file(dir / "end", "");
         (void)rig.of(1);
       },
@@ -223,7 +228,7 @@ TEST_CASE("a stray that hides its attempt ends with it, while another queue is b
         if (cgroups && !delegated->join()) _exit(99);
         become_nobody(false);
       }};
-  CHECK(contents(dir / "alive") == (cgroups ? "no" : "yes"));
+  CHECK(contents(dir / "alive") == (cgroups || lease_ends ? "no" : "yes"));
   CHECK(eventually([&] { return gone(pid_in(dir / "escapee")); }));
 }
 

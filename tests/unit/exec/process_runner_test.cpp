@@ -168,6 +168,7 @@ TEST_CASE("stop: TERM, and KILL after the grace for a job that ignores it") {
   REQUIRE(eventually([&] { return !contents(rig.dir / "deaf").empty(); }));
   const Instant stopped = boot_now();
   deaf->stop(AttemptId{1}, 50ms);
+  deaf->stop(AttemptId{1}, 2 * kPatience);  // The earlier KILL counts.
   const Exit killed = rig.of(1);
   CHECK(boot_now() - stopped >= 50ms);
   CHECK(killed.ending == Ending::kStopped);
@@ -249,7 +250,10 @@ TEST_CASE("processes that a job leaves in the background are gone when its end i
 }
 
 TEST_CASE("a daemon of one job is gone with its job, while another job runs on") {
-  RigInFolder rig;
+  bool cgroups = true;
+  SUBCASE("in its cgroup") {}
+  SUBCASE("without cgroups") { cgroups = false; }
+  RigInFolder rig{WardenOptions{.cgroups = cgroups}};
   const auto other = rig.start({"/bin/sleep", "1000"}, attempt(9));
   CHECK(rig.run(shell("(setsid sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &) &\n"
                       "while ! test -s $1; do sleep 0.01; done",
@@ -374,6 +378,10 @@ TEST_CASE("a job hands over writes and a result in the files that its variables 
   CHECK(contains(rig.run(options, attempt(6)).result_fault, "a FIFO"));
   options.argv = shell("ln -s /etc/passwd $LICTOR_COMMIT");
   CHECK(rig.run(options, attempt(7)).ending == Ending::kRetry);
+  write_file(rig.dir / "other", "8");
+  chmod((rig.dir / "other").c_str(), 0666);
+  options.argv = shell("ln $1 $LICTOR_RESULT", {rig.dir / "other"});
+  if (options.user) CHECK(contains(rig.run(options, attempt(8)).result_fault, "regular file"));
   std::size_t left = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator{rig.dir / "scratch"}) {
     left += entry.is_directory() ? 0 : 1;
@@ -405,6 +413,7 @@ TEST_CASE("a warden that is held up loses neither orders nor ends") {
   }
   kill(rig.warden, SIGCONT);
   rig.exits.wait_for(400);
+  CHECK(eventually([&] { return rig.host->responds(boot_now() + 1h); }));  // it waits
 }
 
 TEST_CASE("the host's end ends jobs that still run, and reports it") {

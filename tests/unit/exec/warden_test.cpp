@@ -132,19 +132,25 @@ TEST_CASE("leases that run out one right after the other all end their jobs then
 }
 
 TEST_CASE("the end of one lease touches neither another's jobs nor those that may outlive theirs") {
-  Rig rig;
+  RigInFolder rig{WardenOptions{.cgroups = false}};
   rig.host->set_lease(0, boot_now() + 1s, 0ms);
   rig.host->set_lease(1, boot_now() + 1h, 0ms);
   const std::vector<std::string> sleeper{"/bin/sleep", "1000"};
+  // The warden finds it at the end of that lease, and has yet to learn whose it is.
+  const auto with_stray =
+      shell("(setsid sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &); exec sleep 1000",
+            {rig.dir / "stray"});
   ProcessOptions outlives = leased(sleeper, 0);
   outlives.ends_with_lease = false;
   rig.start(leased(sleeper, 0));
-  rig.start(leased(sleeper, 1), attempt(2));
+  rig.start(leased(with_stray, 1), attempt(2));
+  const pid_t stray = pid_in(rig.dir / "stray");
   rig.start(outlives, attempt(3));
   const auto unleased = rig.start(sleeper, attempt(4));
   CHECK(rig.of(1).ending == Ending::kStopped);
   // A round trip through the warden: jobs to be ended with it would have ended.
   CHECK(rig.run({"/bin/true"}, attempt(5)).ending == Ending::kDone);
+  CHECK_FALSE(gone(stray));
   for (std::uint64_t id = 2; id <= 4; ++id) {
     CHECK_FALSE(rig.has(id));
     unleased->stop(AttemptId{id}, kPatience);
@@ -261,6 +267,7 @@ TEST_CASE("the state directory stays locked until the last job of a dead daemon 
 // Notes in a file which locks are to be released, and which of `jobs` still live then.
 ReleaseLocks noting(const std::string& file, const std::vector<std::string>& jobs = {}) {
   return [=](const std::vector<HeldLock>& locks) {
+    usleep(100'000);  // The warden must wait for it.
     std::ofstream out{file, std::ios::app};
     for (const HeldLock& lock : locks) {
       out << lock.slot << ' ' << lock.session << ' ' << lock.index << ' ' << lock.value
@@ -390,8 +397,12 @@ TEST_CASE("a daemon that hangs lives on if no lock is held, or if it is not watc
   CHECK_FALSE(gone(daemon.pid()));
 }
 
-TEST_CASE("the warden ignores signals that a terminal or systemd sends to all") {
+TEST_CASE("the warden ignores signals that go to all, and keeps no descriptor of its daemon") {
+  REQUIRE(dup2(STDERR_FILENO, 900) == 900);
   Rig rig;
+  const std::string copy = "/proc/" + std::to_string(rig.warden) + "/fd/900";
+  CHECK(eventually([&] { return access(copy.c_str(), F_OK) != 0; }));
+  close(900);
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGTSTP, SIGPIPE, SIGUSR1}) {
     REQUIRE(kill(rig.warden, number) == 0);
   }
@@ -422,8 +433,23 @@ TEST_CASE("the warden's death ends its jobs with all they started, and is report
   rig.host->set_lease(0, boot_now() + 1h, 0ms);
 }
 
+TEST_CASE("the warden's death ends its programs though the daemon hangs") {
+  const TemporaryFolder dir;
+  MiniDaemon daemon{[&](Rig& rig) {
+    ProcessOptions options{.argv = {"/bin/sleep", "1000"}, .directory = "/"};
+    if (geteuid() == 0) options.user = find_user("daemon").value();
+    Attempt started = attempt(1);
+    started.on_pid = [&](pid_t pid) { write_file(dir / "pid", std::to_string(pid) + "\n"); };
+    rig.start(options, started);
+    (void)pid_in(dir / "pid");
+  }};
+  daemon.send(SIGSTOP);
+  REQUIRE(kill(daemon.warden(), SIGKILL) == 0);
+  CHECK(eventually([&] { return gone(pid_in(dir / "pid")); }));
+}
+
 TEST_CASE("the warden's death also ends strays without their attempt's mark in the job's group") {
-  RigInFolder rig;
+  RigInFolder rig{WardenOptions{.cgroups = false}};
   // Nothing else of the group is left: the job itself dies with the warden.
   rig.start(
       shell("env -i PATH=$PATH sh -c 'echo $$ > $1; exec sleep 1000' sh $1 &\n"

@@ -74,7 +74,9 @@ std::string release(Locks& locks, bool keeps_session) {
   }
   net::Options options;
   options.addresses = {server.address()};
-  return release_locks(options, owners, held);
+  owners[0].session_file.save("s");
+  const std::string line = release_locks(options, owners, held);
+  return owners[0].session_file.load() ? line + ", can be resumed" : line;
 }
 
 TEST_CASE("the session is destroyed when the last of its locks is free, however each is known") {
@@ -82,6 +84,7 @@ TEST_CASE("the session is destroyed when the last of its locks is free, however 
   const std::string line = release(locks, false);
   CHECK(line.find("gave back the lock of q/0, q/1, q/2") != std::string::npos);
   CHECK(locks.held.empty());
+  CHECK(line.find("resumed") == std::string::npos);
   REQUIRE_FALSE(locks.destroyed_with.empty());
   CHECK(std::count(locks.destroyed_with.begin(), locks.destroyed_with.end(), 0U) ==
         static_cast<std::ptrdiff_t>(locks.destroyed_with.size()));

@@ -113,7 +113,8 @@ TEST_CASE("no session is made before one that is said to be gone is destroyed") 
 TEST_CASE("a daemon that comes back takes up the session that it had, if it still lives") {
   Members scene{{reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true"),
                  reply(404, "not found"), reply(200, "true"), reply(200, R"({"ID":"5e55-2"})"),
-                 reply(200, "true")}};
+                 reply(200, "true"), reply(403, "Permission denied"),
+                 reply(200, R"({"ID":"5e55-3"})"), reply(200, "true")}};
   scene.start();
   scene.start();
   CHECK(scene.asked(2) == "PUT /v1/session/renew/5e55-1");
@@ -121,6 +122,9 @@ TEST_CASE("a daemon that comes back takes up the session that it had, if it stil
   scene.start();
   CHECK(scene.asked(4) == "PUT /v1/session/renew/5e55-1");
   CHECK(scene.asked(7) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-2");
+  scene.start();  // with a token that may not renew it
+  scene.pass(1s);
+  CHECK(scene.asked(10) == "PUT /v1/kv/lictor/q/members/a%20b?acquire=5e55-3");
   CHECK(scene.consul.all_asked());
 }
 

@@ -237,6 +237,7 @@ TEST_CASE("a process that does not answer cancel is ended with all that it start
   rig.start(*runner, 1);
   const pid_t child = pid_in(rig.dir / "child");
   runner->stop(AttemptId{1}, 10ms);
+  runner->stop(AttemptId{1}, 2 * exec::test::kPatience);  // The first stop counts.
   const Exit exit = rig.of(1);
   CHECK(exit.ending == Ending::kStopped);
   CHECK(contains(exit.error, "did not answer \"cancel\""));
@@ -283,7 +284,7 @@ TEST_CASE("a process ends with the lease of an attempt, and the attempt is given
   WorkerOptions options = script("echo $$ > $1", {rig.dir / "pid"});
   options.program.slot = 0;
   const auto runner = rig.runner(options);
-  rig.rig.host->set_lease(0, boot_now() + 1s, 100ms);
+  rig.rig.host->set_lease(0, boot_now() + 3s, 100ms);
   const Instant end = rig.rig.board.deadline(0);
   rig.start(*runner, 1);
   const pid_t pid = pid_in(rig.dir / "pid");
@@ -312,9 +313,9 @@ TEST_CASE("a process lives while its lease is extended, and outlives one that it
   // A lease that is over, and under which the process has nothing, does not end it.
   REQUIRE(runner->start(of_partition(4, 1), Instant::max(), rig.rig.exits.callback()).has_value());
   CHECK(rig.of(4).result == pid);
+  rig.rig.host->set_lease(1, boot_now() + 1s, 1ms);
   rig.rig.host->clear_lease(1);
-  rig.rig.host->set_worker_lease(1, boot_now() + 1ms, 1ms);
-  CHECK(eventually([&] { return !rig.rig.board.holds(1, boot_now()); }));
+  CHECK(eventually([&] { return boot_now() > rig.rig.board.deadline(1) + 10ms; }));
   CHECK(rig.run(*runner, 5).result == pid);
   // Without a lease nothing starts.
   rig.rig.host->clear_lease(0);
@@ -355,23 +356,33 @@ TEST_CASE("when the daemon hangs or dies, its warden ends the workers in time") 
     const TemporaryFolder dir;
     std::unique_ptr<WorkerRunner> runner;
     std::unique_ptr<Room> room;
+    const auto release = [&](const auto&) {
+      write_file(dir / "released", gone(pid_in(dir / "pid")) ? "in time" : "early");
+      return std::string{};
+    };
     // The worker and its child ignore TERM and work on.
-    const exec::test::MiniDaemon daemon{[&](exec::test::Rig& rig) {
+    const auto body = [&](exec::test::Rig& rig) {
       room = std::make_unique<Room>(*rig.host, 4, 4);
       WorkerOptions options = script(
-          "trap '' TERM; (trap '' TERM; sleep 1000) & echo $! > $1.tmp; mv $1.tmp $1; "
+          "trap 'echo > $3' TERM; (trap '' TERM; sleep 1000) & echo $! > $1.tmp; mv $1.tmp $1; "
           "echo $$ > $2; while :; do sleep 0.01; done",
-          {dir / "child", dir / "pid"});
+          {dir / "child", dir / "pid", dir / "term"});
       options.program.slot = 0;
+      options.program.grace = 1s;
+      rig.host->keep_lock({0, "session", 11, "value"});
       runner = std::move(WorkerRunner::create(*room, options).value());
       rig.host->set_lease(0, boot_now() + 2s, 200ms);
       CHECK(runner->start(attempt(1), Instant::max(), rig.exits.callback()).has_value());
       (void)pid_in(dir / "pid");
-    }};
+    };
+    const exec::test::MiniDaemon daemon{body, {.release_locks = release}};
     const pid_t pid = pid_in(dir / "pid");
     const pid_t child = pid_in(dir / "child");
     daemon.send(signal_number);
     CHECK(eventually([&] { return gone(pid) && gone(child); }));
+    if (signal_number == SIGSTOP) continue;
+    CHECK(eventually([&] { return contents(dir / "released") == "in time"; }));
+    CHECK(contents(dir / "term") == "\n");
   }
 }
 
