@@ -89,9 +89,9 @@ class Scheduler {
     // no listing came in time.
     std::uint64_t made_at = 0;
     bool fetched = false;
-    std::optional<Tick> next;  // its place in due_
-
     Instant wrote_at = Instant::min();  // when our last write was settled
+    std::optional<Tick> next;           // its place in due_
+
     // The write under way:
     bool writing = false;
     bool makes_task = false;
