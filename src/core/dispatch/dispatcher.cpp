@@ -213,8 +213,9 @@ TaskEntry* Dispatcher::next_ahead(Instant now) {
       cannot_start_yet(*entry->task) || ends_if_lost(*entry->task)) {
     return nullptr;
   }
-  // This would overtake a task that is due and cannot be started.
-  if (options_.concurrency == 1 && table_.waiting_order().first_ready() != nullptr) return nullptr;
+  // This would overtake a task that is due and cannot be started, or that comes back.
+  const bool any_before = table_.waiting_order().first_ready() != nullptr || table_.any_returning();
+  if (options_.concurrency == 1 && any_before) return nullptr;
   if (entry->task->expire_at && *entry->task->expire_at <= entry->due) return nullptr;
   const WallTime opens =
       entry->due - std::chrono::floor<std::chrono::milliseconds>(options_.preload);
