@@ -118,14 +118,18 @@ TICKS = {
 }
 
 # Where hardly a seed finds a fault, one that did: it is tried first, so that the search takes minutes.
+# 0: not looked for. No seed is known since the pauses between tries have changed: to be found again.
 FOUND_BY = {
-    "BesideOldLocks": 4155,
+    "BesideOldLocks": 0,
     "ClaimAtOnce": 217,
-    "CountOwn": 5916,
-    "CountUnread": 413,
-    "ForgetAnew": 293,
-    "StartBeyond": 389,
-    "UnlockUnchecked": 945,
+    "CountOwn": 0,
+    "CountUnread": 0,
+    "ForgetAnew": 494,
+    "ForgetDeletion": 0,
+    "GivenUpLater": 0,
+    "ReadReturned": 0,
+    "StartBeyond": 0,
+    "UnlockUnchecked": 538,
 }
 
 # (file, text, what stands in its place)
