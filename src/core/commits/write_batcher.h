@@ -188,7 +188,7 @@ class WriteBatcher {
   std::vector<Write> refused_;  // refused for a reason of their own; they must not hold up the rest
   Instant refused_until_ = Instant::min();
   std::size_t refused_claims_ = 0;         // since a transaction was applied
-  Instant claims_after_ = Instant::min();  // has_room() says no before
+  Instant claims_after_ = Instant::min();  // no claims before, since too many were refused
   bool denied_reported_ = false;
 };
 

@@ -124,8 +124,8 @@ void WriteBatcher::postpone(Instant now, Write write, std::string why) {
   refused_.push_back(std::move(write));
 }
 
-// One refused task must not hold up the others. But where all are refused, as without the right to
-// write them, each would cost Consul a transaction.
+// One refused task must not hold up the others. But without the right to write any, each claim
+// would cost Consul a transaction.
 void WriteBatcher::count_refused_claim(Instant now) {
   constexpr std::size_t kMany = 8;  // in a row
   if (++refused_claims_ >= kMany) claims_after_ = now + kRefusedPause;

@@ -334,7 +334,7 @@ void Dispatcher::start_claimed(Instant now, const Modes& modes, Effects& out) {
       transitions_.expire_claimed(now, *entry);
       continue;
     }
-    if (entry->due >= clock_.at(now) + 1s) {
+    if (entry->due >= clock_.at(now) + 1s) {  // a smaller adjustment changes no place
       transitions_.requeue(now, *entry, "the clock was set back", out);
       continue;
     }

@@ -19,7 +19,7 @@ constexpr Duration kAskIntervalPerMember = 40ms;
 // A queue whose hosts all want one partition has no number, unless a stranger writes one. Hosts
 // that start later use that number, and the leader that serves one partition has to notice.
 constexpr Duration kStrangerInterval = 10s;
-// A stranger that removes the number again and again must not make this daemon follow at his speed.
+// If another client removes the number again and again, this daemon writes it at most so often.
 constexpr Duration kLeastInterval = 1s;
 // An operator grants a missing rule by hand.
 constexpr Duration kRightPause = 1min;

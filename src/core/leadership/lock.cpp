@@ -385,7 +385,7 @@ Lock::Verdict Lock::on_consistent_read(Instant now, const LeaderRead& reply, Eff
   }
   if (state_ != State::kReleasing || !reply.ok) return {};
   if (ours) {
-    // At another index than the refused one it is unlocked at once, otherwise after the pause.
+    // Unlocks at once if the key has changed since the refusal, otherwise after the pause.
     const bool is_changed = std::exchange(own_index_, reply.modify_index) != reply.modify_index;
     if (is_changed) unlock(out);
     return {};

@@ -109,8 +109,10 @@ Session::Change Session::on(Instant now, const SessionRenewed& reply, Effects& o
   renew_ = {};
   switch (reply.answer) {
     case SessionRenewed::Answer::kAlive:
-      if (state_ == State::kChecking) trouble_.over();
-      if (state_ == State::kChecking) state_ = State::kOpen;
+      if (state_ == State::kChecking) {
+        trouble_.over();
+        state_ = State::kOpen;
+      }
       return Change::kAlive;
     case SessionRenewed::Answer::kNothing:
       trouble_.report("renewing the session", reply.error, out);

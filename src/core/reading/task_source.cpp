@@ -93,7 +93,8 @@ void TaskSource::on(Instant now, const TasksListed& reply, Effects& out) {
   const bool backwards = reply.consul_index < index_;
   const bool is_old = watch_reading_ != reading_;  // another reading was asked for since
   index_ = backwards || is_old ? 0 : reply.consul_index;
-  if (reply.consul_index == 0) watch_at_ = now + kRetryPause;  // no Consul says so: no loop
+  // Consul never answers so. After an index of 0 the next names come at once: this ends the loop.
+  if (reply.consul_index == 0) watch_at_ = now + kRetryPause;
   if (backwards) versions_.doubt_all(now);
   versions_.listed(now, reply.consul_index);
   compare(now, reply, out);

@@ -58,7 +58,7 @@ class TaskSource {
     [[nodiscard]] virtual bool is_stable(const KnownKey& known) const = 0;
     /// All requests sent before `time` have been answered.
     virtual void on_answered_before(Instant time) = 0;
-    /// A restored snapshot has brought back an older version, which on_record() tells next.
+    /// A restored snapshot has brought back an older version; on_record() follows with it.
     virtual void on_restored(const std::string& key) = 0;
   };
 

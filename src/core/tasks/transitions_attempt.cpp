@@ -180,7 +180,7 @@ void Transitions::on_void(Instant now, TaskEntry& entry, const WriteBatcher::Set
   const bool claiming = entry.state == S::kClaiming;
   const bool ended = entry.state == S::kEnding;
   const Purpose purpose = settled.write.purpose;
-  const bool ends = ended && (purpose == Purpose::kFinish || purpose == Purpose::kBury);
+  const bool is_end = ended && (purpose == Purpose::kFinish || purpose == Purpose::kBury);
   if (!settled.stored && !ended && is_unnameable(entry.key)) {
     return ignore(entry, Lack::kName, entry.index, {}, out);
   }
@@ -190,7 +190,7 @@ void Transitions::on_void(Instant now, TaskEntry& entry, const WriteBatcher::Set
   } else if (settled.write.may_have_landed &&
              (!settled.stored || is_another(entry, *settled.stored))) {
     emit_end(entry, settled.write, out);  // the task is gone: usually by this write
-  } else if (settled.stored && ends && entry.attempt->started_at != Instant{}) {
+  } else if (settled.stored && is_end && entry.attempt->started_at != Instant{}) {
     emit(Fact::Kind::kResultVoid, entry, {}, out);
   } else if (purpose == Purpose::kFinish) {
     const Attempt& attempt = *entry.attempt;

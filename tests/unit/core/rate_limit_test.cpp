@@ -106,10 +106,9 @@ TEST_CASE("several leaders take from one bucket, and each gets its turn") {
 
 TEST_CASE("what a claim takes of a high rate is not rounded away") {
   Alone a{options_with([](QueueOptions& o) { o.rate_limit = Rate{300us, 100}; })};
-  a.cluster.put("1");
-  const WallTime from = a.cluster.wall();
-  a.cluster.run_for(10ms);
-  CHECK(std::get<RestampOp>(all<Commit>(a.daemon).back().ops.front()).rate->full_at > from);
+  a.cluster.put_and_run("1", 10ms);
+  const auto claim = std::get<RestampOp>(all<Commit>(a.daemon).back().ops.front());
+  CHECK(claim.rate->full_at > claim.stamp.claim->since);
 }
 
 TEST_CASE("a clock that was days ahead stops the queue for as long as the bucket takes to fill") {
