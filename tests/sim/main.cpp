@@ -162,9 +162,8 @@ bool report(const Arguments& arguments, const Totals& totals) {
 bool find_faults(const Arguments& arguments) {
   bool all = true;
   for (const Named& named : kFaults) {
-    std::uint64_t seed = named.found_by;
-    if (seed == 0) continue;
     active_fault = named.fault;
+    std::uint64_t seed = named.found_by;
     std::string found = Simulation{seed}.run();
     for (std::uint64_t i = 0; i < arguments.seeds && found.empty(); ++i) {
       seed = arguments.first + i;
