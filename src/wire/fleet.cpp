@@ -7,6 +7,7 @@
 
 #include "base/json_text.h"
 #include "base/limits.h"
+#include "base/siphash.h"
 #include "base/text.h"
 #include "base/time_text.h"
 #include "core/partition.h"
@@ -31,6 +32,17 @@ core::FleetMember member_of(const Binding& binding, std::string node, std::strin
   member.desired_partitions = number_of(queue_numbers(entry, "partitions"), binding.queue);
   member.member.weight = number_of(queue_numbers(entry, "weights"), binding.queue);
   return member;
+}
+
+// The flags of the number. Every version must agree, so it may not change.
+std::uint64_t mapping_flags(const Layout& layout) {
+  if (layout.serialize_by.empty()) return 0;
+  return siphash<2, 4>(core::kPartitionKey, layout.serialize_by);
+}
+
+void add_count(Txn& txn, const Layout& layout, std::uint32_t count, std::uint64_t index) {
+  txn.verb("cas", layout.partitions_key).value(std::to_string(count));
+  txn.index(index).flags(mapping_flags(layout));
 }
 
 http::Request put(const Binding& binding, Txn txn) {
@@ -126,6 +138,7 @@ core::FleetRead decode(const Binding& binding, const core::ReadFleet&,
       }
       read.count = *count;
       read.count_index = entry.modify_index;
+      read.maps_otherwise = entry.flags != mapping_flags(layout);
     } else if (key == layout.leader_key || key.starts_with(below_leader)) {
       const std::string_view below = key.substr(std::min(key.size(), below_leader.size()));
       const auto number = to_number<std::uint32_t>(below.substr(0, below.find('/')));
@@ -167,7 +180,7 @@ http::Request encode(const Binding& binding, const core::CreateCount& ask, WallT
     }
   }
   txn.verb("cas", leader_key).value(free).index(leader_index);
-  txn.verb("cas", binding.layout.partitions_key).value(count);
+  add_count(txn, binding.layout, ask.count, ask.count_index);
   return put(binding, std::move(txn));
 }
 
@@ -208,7 +221,7 @@ http::Request encode(const Binding& binding, const core::ChangeCount& ask) {
   if (ask.to == 1) {
     txn.verb("delete-cas", key).index(ask.count_index);
   } else {
-    txn.verb("cas", key).value(std::to_string(ask.to)).index(ask.count_index);
+    add_count(txn, binding.layout, ask.to, ask.count_index);
   }
   return put(binding, std::move(txn));
 }

@@ -10,7 +10,7 @@
 //   ReadCount       a read of the key `partitions`
 //   ProbeSingle  check-not-exists partitions
 //   ProbeChange     cas partitions and a lock, beside checks that exclude each other: rights alone
-//   CreateCount     check-index of the locks, cas leader, cas partitions = 0
+//   CreateCount     check-index of the locks, cas leader, cas partitions (0, if there is none)
 //   DeleteLocks     delete-cas of locks
 //   ChangeCount     check-session of the locks, cas partitions; to 1: delete-cas partitions
 //   ReadOwners      a read of the members (core/tasks/owners.h tells when it is asked)

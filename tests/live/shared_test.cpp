@@ -23,11 +23,12 @@ class Shared {
   void submit(int count, int sleep_ms = 20) {
     for (int i = 0; i < count; ++i, ++submitted) {
       const std::string id = "t" + std::to_string(100'000 + submitted);
-      world.kv.put_json(world.task_key(id),
-                        {{"taskType", "Record"},
-                         {"taskTime", 1000 + submitted},
-                         {"serialKey", "key" + std::to_string(submitted % kKeys)},
-                         {"taskPara", {{"sleep", sleep_ms}}}});
+      const std::string key = "key" + std::to_string(submitted % kKeys);
+      json record{{"taskType", "Record"},
+                  {"taskTime", 1000 + submitted},
+                  {"taskPara", {{"sleep", sleep_ms}, {"key", key}}}};
+      if (with_keys) record["serialKey"] = key;
+      world.kv.put_json(world.task_key(id), record);
     }
   }
   [[nodiscard]] std::map<std::string, int> shares(int partitions) {
@@ -45,12 +46,13 @@ class Shared {
       return all.size() == nodes && most->second - least->second <= 1;
     });
   }
-  void check() {
+  // No two tasks of a lane ran at the same time: task n is in lane n modulo `lanes`.
+  void check(int lanes = kKeys) {
     REQUIRE(eventually([&] { return world.all_done(); }));
     CHECK(world.dead() == 0);
     CHECK(world.journal.tasks() == static_cast<std::size_t>(submitted));
-    CHECK(world.journal.lane_faults([](const Run& run) {
-      return std::atoi(run.task.c_str() + 1) % kKeys;
+    CHECK(world.journal.lane_faults([lanes](const Run& run) {
+      return std::atoi(run.task.c_str() + 1) % lanes;
     }) == std::vector<std::string>{});
   }
   [[nodiscard]] std::set<std::string> hosts() const {
@@ -61,7 +63,10 @@ class Shared {
 
   World world;
   int submitted = 0;
+  bool with_keys = true;  // "serialKey" in the records
 };
+
+constexpr int kLanePerTask = 1'000'000;
 
 TEST_CASE("daemons share the partitions of a queue, and a dead one's are taken at once") {
   Shared shared;
@@ -133,11 +138,31 @@ TEST_CASE("a number of partitions that another client writes runs no task twice 
     }));
     REQUIRE(eventually([&] { return shared.world.all_done(); }));
   }
-  CHECK(shared.world.dead() == 0);
-  CHECK(shared.world.journal.tasks() == static_cast<std::size_t>(shared.submitted));
-  CHECK(shared.world.journal.lane_faults([](const Run& run) {
-    return std::atoi(run.task.c_str() + 1);
-  }) == std::vector<std::string>{});
+  shared.check(kLanePerTask);
+}
+
+TEST_CASE("a rolling restart that changes serialize_by runs no task twice at a time") {
+  Shared shared;
+  shared.with_keys = false;
+  json changed = settings_of(4);
+  changed["serialize_by"] = "/taskPara/key";
+  auto a = shared.daemon("a", 4);
+  auto b = shared.daemon("b", 4);
+  REQUIRE(shared.led_evenly(4, 2));
+  shared.submit(100, 300);
+  a->stop();
+  a = shared.world.daemon("a", changed, "task");
+  REQUIRE(
+      eventually([&] { return a->logged("serialize_by is not that of the daemons that lead"); }));
+  // The other one does the work meanwhile.
+  const std::size_t tasks = shared.world.journal.tasks();
+  CHECK(shared.led_by(4, 1));
+  CHECK(eventually([&] { return shared.world.journal.tasks() > tasks; }));
+  b->stop();
+  b = shared.world.daemon("b", changed, "task");
+  CHECK(shared.led_evenly(4, 2));
+  shared.submit(100, 50);
+  shared.check(kLanePerTask);
 }
 
 }  // namespace

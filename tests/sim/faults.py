@@ -774,9 +774,10 @@ void each_step(const Layout& layout, const std::string& node, const core::BuryOp
     ),
     (
         "core/leadership/division.cpp",
-        """    if (lock.count == except) continue;
+        """    if (lock.count == except && lock.modify_index >= count_index) continue;
 """,
-        """    if (lock.count == except || FAULT(BesideOldLocks)) continue;
+        """    if (FAULT(BesideOldLocks)) continue;
+    if (lock.count == except && lock.modify_index >= count_index) continue;
 """,
     ),
     (

@@ -21,6 +21,8 @@ constexpr Duration kAskIntervalPerMember = 40ms;
 constexpr Duration kStrangerInterval = 10s;
 // If another client removes the number again and again, this daemon writes it at most so often.
 constexpr Duration kLeastInterval = 1s;
+// A host with the number's serialize_by takes a lock sooner than one with another gives up waiting.
+constexpr Duration kUnusedFor = 5s;
 // An operator grants a missing rule by hand.
 constexpr Duration kRightPause = 1min;
 // Each try of a change stops all jobs. Doubled after each refusal, since only a person can fix it.
@@ -179,12 +181,14 @@ void Division::on_created(Instant now, const DivisionReply& reply, DivisionActs&
   if (reply.answer == Answer::kYes) {
     ask_at_ = next_round(now);
     refused_pause_ = {};
-    out.emplace_back(DivisionNote{Note::kDivided, {}, wanted_});
+    out.emplace_back(has_count_ ? DivisionNote{Note::kMapped}
+                                : DivisionNote{Note::kDivided, {}, wanted_});
   } else {
     ask_at_ = now + kRetryPause;
     if (reply.answer == Answer::kNo) return;  // another host was first, or took a lock
     note_once(Note::kNotWritten, reply.error, out);
-    on_refused(now, reply, out);
+    if (!has_count_) return on_refused(now, reply, out);
+    if (reply.answer == Answer::kRefused) ask_right_at_ = now + kRightPause;
   }
 }
 
@@ -239,26 +243,41 @@ void Division::on(Instant now, const FleetRead& fleet, DivisionActs& out) {
 
 void Division::on_unserved(Instant now, const FleetRead& fleet, DivisionActs& out) {
   const std::uint32_t count = fleet.count.value_or(1);
+  has_count_ = fleet.count.has_value();
   see_locks(now, fleet);
-  if (std::string reason = why_locked(now, count); !reason.empty()) {
+  if (std::string reason = why_locked(now, count, fleet.count_index); !reason.empty()) {
     ask_at_ = now + kRetryPause;
     return note_once(Note::kOldLocks, std::move(reason), out);
   }
   DeleteLocks lost;
   for (const FleetRead::Lock& lock : fleet.locks) {
-    if (lock.count != count && !lock.read.released) lost.locks.push_back(lock);
+    const bool is_old = lock.count != count || lock.read.modify_index < fleet.count_index;
+    if (is_old && !lock.read.released) lost.locks.push_back(lock);
   }
   if (may_delete_ && !lost.locks.empty()) return ask(Pending::kDelete, std::move(lost), out);
+  if (fleet.maps_otherwise) return map_again(now, fleet, out);
   if (fleet.count) {
     serve({count, fleet.count_index, false}, out);
     return send_members(fleet, out);
   }
-  has_count_ = false;
   if (wanted_ == 1 || !may_change_) return ask(Pending::kSingle, ProbeSingle{}, out);
   if (std::string reason = why_not_create(now, fleet); !reason.empty()) {
     return note_once(Note::kWaits, std::move(reason), out);
   }
   ask(Pending::kCreate, CreateCount{wanted_, fleet.locks}, out);
+}
+
+// Hosts with the number's serialize_by still run tasks while one of them holds a lock, or lost one.
+void Division::map_again(Instant now, const FleetRead& fleet, DivisionActs& out) {
+  std::string reason = why_locked(now, 0, 0);
+  if (!reason.empty() || unused_.count_index != fleet.count_index) {
+    unused_ = {fleet.count_index, now};
+  }
+  ask_at_ = now + kRetryPause;
+  if (now < std::max(unused_.since + kUnusedFor, ask_right_at_)) {
+    return note_once(Note::kMapsOtherwise, std::move(reason), out);
+  }
+  ask(Pending::kCreate, CreateCount{*fleet.count, fleet.locks, fleet.count_index}, out);
 }
 
 void Division::on_served(const FleetRead& fleet, DivisionActs& out) {
@@ -322,10 +341,11 @@ void Division::see_locks(Instant now, const FleetRead& fleet) {
 
 // A change by lictor is written when no job runs. After a change by a stranger, jobs of the old
 // leaders run until those notice, and no lock of the new number keeps others away from them.
-// `except`: the number whose locks do not matter.
-std::string Division::why_locked(Instant now, std::uint32_t except) const {
+// `except`: the number whose locks do not matter if they were acquired after `count_index`.
+std::string Division::why_locked(Instant now, std::uint32_t except,
+                                 std::uint64_t count_index) const {
   for (const auto& [key, lock] : seen_locks_) {
-    if (lock.count == except) continue;
+    if (lock.count == except && lock.modify_index >= count_index) continue;
     if (lock.holder) return (lock.holder->empty() ? "a session" : *lock.holder) + " holds " + key;
     if (now - lock.lost_at < kMostLockDelay) {
       return "the holder of " + key + " was lost, and its lock-delay is not over";
@@ -343,7 +363,7 @@ std::string Division::why_not_create(Instant now, const FleetRead& fleet) const 
              " so far, this daemon for " + std::to_string(wanted_);
     }
   }
-  return why_locked(now, 0);
+  return why_locked(now, 0, 0);
 }
 
 void Division::end(DivisionActs& out) {

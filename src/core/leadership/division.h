@@ -20,9 +20,14 @@
 //
 // A stranger may write the key, too. Then no job has ended before the number changes. So a host
 // serves a number only when no lock of another number is held, or was lost less than a lock-delay
-// ago. A leader of one partition checks for a number now and then. Consul does not say when a lock
-// was lost. So the lock-delay begins when a host first sees the loss, and that host deletes the
-// lock: no later start waits for it.
+// ago. A lock that was acquired before the number was written is another number's, too. A leader of
+// one partition checks for a number now and then. Consul does not say when a lock was lost. So the
+// lock-delay begins when a host first sees the loss, and that host deletes the lock: no later start
+// waits for it.
+//
+// The flags of the key say by which `serialize_by` tasks belong to partitions. Two hosts that
+// differ in it would run the same task. So a host that differs waits until nobody has held a lock
+// for a while, and then writes its own.
 //
 // A host asks for another number only when its token may write it. Otherwise all hosts would give
 // up their partitions for a change that Consul refuses.
@@ -52,6 +57,7 @@ struct FleetRead {
   std::vector<FleetMember> members;
   std::optional<std::uint32_t> count;  ///< of partitions; empty: Consul has no number
   std::uint64_t count_index = 0;       ///< the ModifyIndex of that number
+  bool maps_otherwise = false;         ///< that number is for another serialize_by
   struct Lock {
     std::string key;
     LeaderRead read;
@@ -74,10 +80,12 @@ struct ProbeChange {
   std::uint32_t to = 0;
 };
 /// Writes the first number, unless one of the locks has changed. kYes; kNo: a lock has changed, or
-/// there is a number; kRefused: the same request would always be refused.
+/// there is a number; kRefused: the same request would always be refused. With a `count_index`:
+/// writes that number again, for this host's serialize_by.
 struct CreateCount {
   std::uint32_t count = 0;
   std::vector<FleetRead::Lock> locks;
+  std::uint64_t count_index = 0;
 };
 /// Deletes the locks, unless one of them has changed since. kYes; kNo: one has changed; kRefused.
 struct DeleteLocks {
@@ -118,13 +126,15 @@ struct DivisionNote {
     kCountUnreadable,
     kFleetUnreadable,
     kMayNotChange,
-    kNotDivided,  // while not all members want it
-    kWaits,       // until the number can be written
-    kOldLocks,    // the locks of another number are not free yet
-    kStays,       // until all members want another number
+    kNotDivided,     // while not all members want it
+    kWaits,          // until the number can be written
+    kOldLocks,       // the locks of another number are not free yet
+    kMapsOtherwise,  // the number is for another serialize_by
+    kStays,          // until all members want another number
     kNotWritten,
     kNotChanged,
     kDivided,
+    kMapped,  // the number is for this host's serialize_by now
     kFinishes,
     kChanged,
     kGone,
@@ -211,7 +221,9 @@ class Division {
   [[nodiscard]] Instant next_round(Instant now);
   void drop(Instant now, const Service& service, DivisionActs& out);
   void see_locks(Instant now, const FleetRead& fleet);
-  [[nodiscard]] std::string why_locked(Instant now, std::uint32_t except) const;
+  [[nodiscard]] std::string why_locked(Instant now, std::uint32_t except,
+                                       std::uint64_t count_index) const;
+  void map_again(Instant now, const FleetRead& fleet, DivisionActs& out);
   [[nodiscard]] std::string why_not_create(Instant now, const FleetRead& fleet) const;
   void note_once(Note kind, std::string error, DivisionActs& out);
 
@@ -243,6 +255,11 @@ class Division {
   };
   std::map<std::string, SeenLock, std::less<>> seen_locks_;
   bool may_delete_ = true;  // lost locks
+  // Since when nobody has held a lock of a number with another serialize_by.
+  struct {
+    std::uint64_t count_index = 0;
+    Instant since{};
+  } unused_;
   // The last note about each: the number, the members, the right to change it. Reported once.
   enum class About { kCount, kMembers, kRight };
   [[nodiscard]] static About about(Note kind);

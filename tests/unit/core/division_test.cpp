@@ -165,7 +165,8 @@ TEST_CASE("a lost lock of another number is waited for once, and deleted") {
     Host c;
     FleetRead read = fleet(3, 9);
     read.locks = {{"leader/2/0", {}, 2}, {"leader/3/0", {}, 3}};
-    read.locks[0].read.modify_index = read.locks[1].read.modify_index = 8;
+    read.locks[0].read.modify_index = 8;
+    read.locks[1].read.modify_index = 10;
     REQUIRE(ends_with<DivisionNote>(c.read(read, 1s)));
     const DivisionActs acts = c.read(read, 1min);
     REQUIRE(ends_with<DeleteLocks>(acts));
@@ -192,6 +193,54 @@ TEST_CASE("a host that is second to write the number says nothing, and reads it"
     c.division.on_time(c.now + 1s, {}, acts);
     CHECK(ends_with<ReadFleet>(acts));
   }
+}
+
+// A rolling restart brings another serialize_by to one host after the other.
+TEST_CASE("a host with another serialize_by waits until nobody has led for a while") {
+  Host c;
+  FleetRead others = fleet(3, 9);
+  others.maps_otherwise = true;
+  others.locks.push_back({"l/leader/3/1", {}, 3});
+  LeaderRead& lock = others.locks.back().read;
+  lock.session = "s";
+  lock.holder = "a";
+  lock.modify_index = 12;
+  const auto waits = [&](Duration duration) {
+    for (const Instant end = c.now + duration; c.now < end;) {
+      const DivisionActs acts = c.read(others, 500ms);
+      if (serves(acts) || ends_with<CreateCount>(acts)) return false;
+    }
+    return c.division.waits_for()->kind == DivisionNote::Kind::kMapsOtherwise;
+  };
+  CHECK(waits(20s));
+  lock.session.clear();
+  SUBCASE("while the lock-delay of a lost leader lasts") { CHECK(waits(kMostLockDelay)); }
+  SUBCASE("not long after a leader that gave up its locks in order") { lock.released = true; }
+  CHECK(waits(4s));
+  ++others.count_index;  // another host was first: its locks come
+  CHECK(waits(4s));
+  CHECK_FALSE(waits(2s));
+  const DivisionActs written = c.hear(DivisionReply::Answer::kYes);
+  CHECK(ends_with<DivisionNote>(written));
+  others.maps_otherwise = false;
+  others.count_index = 20;
+  if (!lock.released) {  // it is older than the number now
+    CHECK(ends_with<DeleteLocks>(c.read(others, 1s)));
+    static_cast<void>(c.hear(DivisionReply::Answer::kYes));
+    others.locks.clear();
+  }
+  CHECK(serves(c.read(others, 1s)));
+}
+
+TEST_CASE("a lock that is older than the number is waited for") {
+  Host c;
+  FleetRead read = fleet(3, 9);
+  read.locks.push_back({"l/leader/3/1", {}, 3});
+  read.locks.back().read.session = "s";
+  read.locks.back().read.modify_index = 8;
+  CHECK_FALSE(serves(c.read(read)));
+  read.locks.back().read.modify_index = 12;
+  CHECK(serves(c.read(read, 1s)));
 }
 
 TEST_CASE("a number that a stranger removes each time is written again at a measured pace") {

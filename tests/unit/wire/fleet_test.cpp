@@ -111,6 +111,29 @@ TEST_CASE("the number is written if there is none, and only if no lock has chang
   CHECK(after[2]["KV"]["Key"] == "l/q/partitions");
 }
 
+TEST_CASE("the flags of the number tell by which serialize_by it divides") {
+  Binding other = kFleet;
+  other.layout.serialize_by = "/taskPara/host";
+  const auto written_by = [](const Binding& binding) {
+    const json body = json::parse(encode(binding, core::CreateCount{16, {}, 9}, WallTime{}).body);
+    CHECK(body[1]["KV"]["Index"] == 9);
+    return body[1]["KV"].value("Flags", std::uint64_t{0});
+  };
+  CHECK(written_by(kFleet) == 0);
+  CHECK(written_by(other) == 15501096059404245272U);  // on every host, in every version
+  const auto differs = [](const Binding& binding, std::uint64_t flags) {
+    json number = json::parse(entry("l/q/partitions", "16", 9));
+    number["Flags"] = flags;
+    return decode(binding, core::ReadFleet{true}, applied({number.dump()})).maps_otherwise;
+  };
+  CHECK_FALSE(differs(kFleet, 0));
+  CHECK(differs(kFleet, written_by(other)));
+  CHECK_FALSE(differs(other, written_by(other)));
+  CHECK(differs(other, 0));
+  const json changed = json::parse(encode(other, core::ChangeCount{4, 1, 9, "s"}).body);
+  CHECK(changed[1]["KV"]["Flags"] == written_by(other));
+}
+
 TEST_CASE("the number changes under the locks of the session, and one needs no number") {
   const json to_four = json::parse(encode(kFleet, core::ChangeCount{4, 2, 9, "s"}).body);
   REQUIRE(to_four.size() == 3);
