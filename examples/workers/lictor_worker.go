@@ -18,6 +18,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unicode/utf8"
 )
 
 // A Job runs a task. Its context ends when the attempt should.
@@ -122,6 +124,17 @@ func send(run *Run, kind string, members map[string]any) error {
 		var check any // a json.Number or a big.Int may be larger than a double
 		if err := json.Unmarshal(line, &check); err != nil {
 			return err
+		}
+		// A json.RawMessage is sent as it is.
+		if !utf8.Valid(line) || bytes.Contains(bytes.ToLower(line), []byte(`\ud`)) {
+			numbers := json.NewDecoder(bytes.NewReader(line))
+			numbers.UseNumber()
+			if err := numbers.Decode(&check); err != nil {
+				return err
+			}
+			if line, err = json.Marshal(check); err != nil {
+				return err
+			}
 		}
 	}
 	replies.Lock()

@@ -22,15 +22,21 @@ import { inspect } from "node:util";
 /** Trying again cannot help: the task becomes a dead letter at once. */
 export class Permanent extends Error {}
 
-/** Try again, not before `after`: seconds, or a duration such as "10s". */
+const seconds = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
+
+/** Try again, not before `after`: seconds, or a duration such as "10s". At most 24 h of it count. */
 export class Retry extends Error {
   constructor(message, after) {
     super(message);
-    if (typeof after === "number") after = `${Math.min(Math.max(Math.round(after * 1000), 0), 86_400_000)}ms`;
-    if (after !== undefined && !/^(\d+(\.\d+)?(ms|s|m|h))+$/.test(after)) {
-      throw new RangeError(`Retry: expected seconds or a duration such as "10s", got ${after}`);
+    if (after === undefined) return;
+    if (typeof after !== "number") {
+      if (!/^(\d+(\.\d+)?(ms|[smhdw]))+$/.test(after)) {
+        throw new RangeError(`Retry: expected seconds or a duration such as "10s", got ${after}`);
+      }
+      const parts = [...after.matchAll(/([\d.]+)([a-z]+)/g)];
+      after = parts.reduce((sum, [, count, unit]) => sum + count * seconds[unit], 0);
     }
-    this.after = after;
+    this.after = `${Math.min(Math.max(Math.round(after * 1000), 0), 86_400_000)}ms`;
   }
 }
 

@@ -27,16 +27,19 @@ class Permanent(Exception):
     """Trying again cannot help: the task becomes a dead letter at once."""
 
 
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
 class Retry(Exception):
-    """Try again, not before `after`: seconds, or a duration such as "10s"."""
+    """Try again, not before `after`: seconds, or a duration such as "10s". At most 24 h of it count."""
 
     def __init__(self, error, after=None):
         super().__init__(error)
-        if isinstance(after, (int, float)):
-            after = f"{min(max(round(after * 1000), 0), 86_400_000)}ms"
-        if after is not None and not re.fullmatch(r"(\d+(\.\d+)?(ms|s|m|h))+", after):
-            raise ValueError(f"Retry: expected seconds or a duration such as \"10s\", got {after!r}")
-        self.after = after
+        if isinstance(after, str):
+            if not re.fullmatch(r"([0-9]+(\.[0-9]+)?(ms|[smhdw]))+", after):
+                raise ValueError(f"Retry: expected seconds or a duration such as \"10s\", got {after!r}")
+            after = sum(float(count) * _SECONDS[unit] for count, unit in re.findall(r"([0-9.]+)([a-z]+)", after))
+        self.after = None if after is None else f"{round(min(max(after * 1000, 0), 86_400_000))}ms"
 
 
 class Run:

@@ -198,7 +198,7 @@ lictor_serve() { # lictor_serve FUNCTION
     lictor_read "$lictor_line" || { echo "lictor_worker: cannot read: ${lictor_line:0:200}" >&2 && return 1; }
     lictor_attempt=${lictor_run[attempt]-}
     [[ -n $lictor_attempt ]] || continue
-    rm -f -- "$lictor_folder"/*
+    rm -rf -- "$lictor_folder"/*
     (
       lictor_set LICTOR_TASK "${lictor_run[task]-}"
       export LICTOR_RESULT=$lictor_folder/result LICTOR_COMMIT=$lictor_folder/commit

@@ -85,7 +85,7 @@ void add_run(cli::Commands& to, Program& program) {
   lictor run --config ./lictor.json --once
 )",
                              [&program](const RunFlags& read) { return run(program, read); });
-  command.flag("--once", options.once, "End when no due tasks are left");
+  command.flag("--once", options.once, "End when this daemon leads and no due tasks are left");
   command.flag("--dry-run", options.dry_run,
                "Check the configuration, print what would be run, and end");
   Overrides& overrides = program.overrides;

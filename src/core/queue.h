@@ -96,6 +96,8 @@ class Queue {
   [[nodiscard]] std::size_t running() const { return table_.count(TaskState::kRunning); }
   /// Whether no due task is left, as far as a leader knows.
   [[nodiscard]] bool drained() const;
+  /// See WriteBatcher.
+  [[nodiscard]] std::string first_refusal() const { return commits_.first_refusal(); }
   [[nodiscard]] bool paused() const { return control_.paused(); }
   /// The queue has another number of partitions than the options say: no partition can be led.
   [[nodiscard]] bool count_changed() const { return leadership_.count_changed(); }

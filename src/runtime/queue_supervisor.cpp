@@ -106,7 +106,10 @@ std::uint64_t QueueSupervisor::given_up() const {
 }
 
 std::string QueueSupervisor::waits_for() const {
-  if (driver_) return {};
+  if (driver_) {
+    const std::string refusal = driver_->core().first_refusal();
+    return refusal.empty() ? refusal : "Consul refuses what is to be written: " + refusal;
+  }
   const core::DivisionNote* note = division_.waits_for();
   if (note == nullptr) return "the number of its partitions is not known yet";
   return std::string{words_of(note->kind).message} + ": " + note->error;

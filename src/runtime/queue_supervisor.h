@@ -57,7 +57,7 @@ class QueueSupervisor : public LoopMember {
   /// The number of the last claim that this host has given up because it holds no lock; 0: it holds
   /// a lock, or has claimed nothing.
   [[nodiscard]] std::uint64_t given_up() const;
-  /// Why the queue is not served here yet; empty: it is.
+  /// Why the queue is not served here yet, or which write Consul refuses; empty: neither.
   [[nodiscard]] std::string waits_for() const;
 
  private:

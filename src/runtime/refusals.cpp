@@ -15,13 +15,14 @@ struct Subject {
   std::string_view request;
   std::string_view text;
 };
-constexpr std::array<Subject, 8> kSubjects{{{"create_session", "holding a session"},
+constexpr std::array<Subject, 9> kSubjects{{{"create_session", "holding a session"},
                                             {"renew_session", "holding a session"},
                                             {"watch_leader", "reading the lock"},
                                             {"read_leader", "reading the lock"},
                                             {"acquire_lock", "acquiring the lock"},
                                             {"list_tasks", "listing the tasks"},
                                             {"watch_tasks", "listing the tasks"},
+                                            {"watch_control", "reading the key control"},
                                             {"read_members", "reading the members"}}};
 
 // If the token may not read a list, Consul answers 404, as for an empty list. A leader's list is

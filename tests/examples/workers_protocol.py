@@ -11,8 +11,9 @@ PATIENCE = 60  # s; a machine may be slow
 DEPTH = 190_000  # a task of 390,000 bytes, the most that lictor runs, holds no deeper one
 # What a helper cannot do: bash runs one job at a time and reads nothing meanwhile.
 LACKS = {"bash": {"cancel", "two at a time", "text of an error", "the delay", "a delay in seconds", "odd text in an error",
-                  "a job that exits"},
-         "python": {"two at a time"}, "node": {"a job that exits"}, "go": {"a job that exits"}}
+                  "a job that exits", "a delay beyond a day"},
+         "python": {"two at a time", "a folder as result"}, "async python": {"a folder as result"},
+         "node": {"a job that exits", "a folder as result"}, "go": {"a job that exits", "a folder as result"}}
 failures = []
 
 
@@ -181,6 +182,9 @@ def a_result_that_does_not_fit(worker):
 
 def odd_text_in_a_result(worker):
     fits = done(worker, worker.run("Broken")).get("result")
+    if isinstance(fits, list):  # raw JSON
+        fits, number = fits
+        assert number == 2**53 + 1
     assert fits is None or fits.startswith("x"), fits
 
 
@@ -196,6 +200,15 @@ def odd_text_in_progress(worker):
 
 def a_delay_in_seconds(worker):
     assert failed(worker, worker.run("RetrySeconds"))["retryIn"] in ("1500ms", "1.5s")
+
+
+def a_delay_beyond_a_day(worker):
+    assert failed(worker, worker.run("RetryLong"))["retryIn"] == "86400000ms"
+
+
+def a_folder_as_result(worker):
+    fails_or_has_none(worker, "Folder")
+    assert done(worker, worker.run("Echo", para={"text": "after"}))["result"]["text"] == "after"
 
 
 def a_task_as_deep_as_lictor_takes(worker):
@@ -232,6 +245,7 @@ def two_at_a_time(worker):
 CASES = [result_and_output, unknown_members, failure, text_of_an_error, permanent, retry, the_delay, commit, progress,
          an_unknown_type, cancel, a_late_cancel, a_result_that_is_no_json, a_number_beyond_all,
          a_result_that_does_not_fit, odd_text_in_a_result, odd_text_in_an_error, odd_text_in_progress, a_delay_in_seconds,
+         a_delay_beyond_a_day, a_folder_as_result,
          a_task_as_deep_as_lictor_takes, a_long_task, null, a_job_that_exits, two_at_a_time]
 
 

@@ -95,6 +95,10 @@ class WriteBatcher {
   /// Consul's reason for refusing the write about `key`, and the time of the next try.
   [[nodiscard]] std::optional<std::pair<std::string, Instant>> refusal(
       const std::string& key) const;
+  /// Why Consul refuses a write that has to be made, such as a finish; empty: it refuses none.
+  [[nodiscard]] std::string first_refusal() const {
+    return refused_.empty() ? std::string{} : refused_.front().refusal;
+  }
 
   /// Leadership is lost: forgets everything, the next leader decides.
   void clear(Effects& out);

@@ -41,13 +41,16 @@ func main() {
 		},
 		"Huge":   func(context.Context, *Run) (any, error) { return json.Number("1e400"), nil },
 		"Large":  func(context.Context, *Run) (any, error) { return strings.Repeat("y", 1_100_000), nil },
-		"Broken": func(context.Context, *Run) (any, error) { return "x\xff", nil },
+		"Broken": func(context.Context, *Run) (any, error) { return json.RawMessage("[\"x\xff\\ud800\", 9007199254740993]"), nil },
 		"BrokenError": func(context.Context, *Run) (any, error) {
 			return nil, errors.New("y\xff")
 		},
 		"BrokenProgress": func(_ context.Context, run *Run) (any, error) {
 			run.Progress(1, 2, "z\xff")
 			return nil, nil
+		},
+		"RetryLong": func(context.Context, *Run) (any, error) {
+			return nil, RetryIn(errors.New("later"), 200*time.Hour)
 		},
 		"RetrySeconds": func(context.Context, *Run) (any, error) {
 			return nil, RetryIn(errors.New("later"), 1500*time.Millisecond)

@@ -41,6 +41,9 @@ serve({
   BrokenProgress(run) {
     run.progress({ text: "z😀".slice(0, 2) });
   },
+  RetryLong() {
+    throw new Retry("later", "2w99999999999999999999h");
+  },
   RetrySeconds() {
     throw new Retry("later", 1.5);
   },

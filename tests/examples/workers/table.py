@@ -78,6 +78,11 @@ def broken_progress(run):
     run.progress(text="z" + os.fsdecode(b"\xff"))
 
 
+@lictor_worker.job("RetryLong")
+def retry_long(run):
+    raise lictor_worker.Retry("later", "2w99999999999999999999h")
+
+
 @lictor_worker.job("RetrySeconds")
 def retry_seconds(run):
     raise lictor_worker.Retry("later", 1.5)

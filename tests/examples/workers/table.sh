@@ -25,6 +25,7 @@ job() {
       lictor_progress 1 2 "$text"
       ;;
     Slow) sleep 0.5 ;;
+    Folder) mkdir "$LICTOR_RESULT" ;;
     Odd) echo hello >"$LICTOR_RESULT" ;;
     Huge) echo 1e400 >"$LICTOR_RESULT" ;;
     Large) printf '"%01100000d"' 0 >"$LICTOR_RESULT" ;;

@@ -447,6 +447,7 @@ TEST_CASE("late replies to forgotten writes find nobody") {
   Fixture f;
   f.add({finish("a"), finish("z")});
   f.reply(rejected(f.send_one(), {{1, OpFailure::kDenied, Committed::Part::kTask, "denied"}}));
+  CHECK(f.commits.first_refusal() == "denied");
   const Commit sent = f.send_one();
   f.commits.add(kNow, claim("b"));
   Effects out;
