@@ -110,6 +110,18 @@ TEST_CASE("the folder and the control key are made once, also when the reply is 
   CHECK(all<Commit>(daemon).size() < 8);
 }
 
+TEST_CASE("the folders and the control key are made again whenever they are deleted") {
+  Alone a;
+  for (int i = 0; i < 3; ++i) {
+    a.cluster.run_for(15s);
+    for (const char* key : {"tasks/", "schedules/", "control"}) {
+      CAPTURE(key);
+      CHECK(a.cluster.store.has(key));
+      a.cluster.store.remove(key);
+    }
+  }
+}
+
 TEST_CASE("a control key that may not be made is asked for now and then, not ever more") {
   Cluster cluster;
   cluster.store.no_right = {"control", "tasks/"};
