@@ -90,7 +90,12 @@ std::optional<std::string> Control::on(Instant now, const ControlRead& reply, Ef
   } else {
     set_paused(reply.paused, reply.by, out);
   }
-  watch(reply.consul_index, out);
+  // Consul never answers without an index, and a query without one does not wait: no loop.
+  if (reply.consul_index != 0) {
+    watch(reply.consul_index, out);
+  } else {
+    read_at_ = now + kReadPause;
+  }
   // A step-down that was asked of an earlier leader was not asked of us.
   const std::string before = std::exchange(step_down_, reply.step_down).value_or(reply.step_down);
   if (reply.step_down.empty()) {

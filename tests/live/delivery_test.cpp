@@ -111,10 +111,9 @@ TEST_CASE("effectively once: whenever its owner is killed, a task's writes are w
     CHECK(the.world.kv.has(written) == (row.step == Step::kFinishLanded));
     the.go_on();
     CHECK(the.world.journal.runs_of("1").size() == row.runs_at_least_once);
-    const auto entry = the.world.kv.get(written);
-    REQUIRE(entry);
-    CHECK(entry->value == "done");
-    CHECK(entry->create_index == entry->modify_index);  // never written again
+    const KvEntry entry = the.world.kv.get(written).value();
+    CHECK(entry.value == "done");
+    CHECK(entry.create_index == entry.modify_index);  // never written again
     CHECK(the.world.dead() == 0);
     the.world.kv.remove(written);
   }

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cctype>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

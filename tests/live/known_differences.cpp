@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <functional>
 #include <regex>
 #include <set>

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <utility>
 
 #include <nlohmann/json.hpp>

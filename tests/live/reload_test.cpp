@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "world.h"
 
 namespace lictor::live {
@@ -139,6 +141,23 @@ TEST_CASE("a configuration that cannot be read for long costs neither lease nor 
   REQUIRE(eventually([&] { return reloads(*daemon) == 2; }));
   world.submit_begun("third", 1002, {{"sleep", 300'000}});
   CHECK(is_alive(job));
+}
+
+TEST_CASE("SIGHUP during the start of a daemon is a reload after it") {
+  World world;
+  const auto daemon = world.daemon("a");
+  daemon->kill();
+  replace_by_fifo(daemon->config_file());
+  daemon->start();
+  {
+    std::ofstream config{daemon->config_file()};  // it reads its configuration now
+    daemon->hang_up();
+    REQUIRE(throughout(200ms, [&] { return daemon->runs(); }));
+    config << daemon->config_with(json::object());
+  }
+  REQUIRE(eventually([&] { return daemon->logged("reading the configuration again"); }));
+  write_text(daemon->config_file(), daemon->config_with({{"concurrency", 2}}));
+  CHECK(eventually([&] { return daemon->logged("configuration reloaded"); }));
 }
 
 TEST_CASE("a daemon whose reload does not end still stops orderly") {

@@ -55,6 +55,13 @@ void Lock::watch(std::uint64_t index, Effects& out) {
   out.emplace_back(ReadLeader{watch_, false, index, partition_, held()});
 }
 
+// Goes on after `reply`. Consul never answers without an index, and a query without one does not
+// wait: the pause ends the loop.
+void Lock::watch_on(Instant now, const LeaderRead& reply, Effects& out) {
+  if (reply.consul_index != 0) return watch(reply.consul_index, out);
+  retry_at_ = now + kRetryPause;
+}
+
 void Lock::watch_after(Instant when) {
   state_ = State::kWatching;
   retry_at_ = when;
@@ -275,7 +282,7 @@ void Lock::on_watch_as_holder(Instant now, const LeaderRead& reply, Effects& out
   if (!as_left && reply.consul_index >= own_index_) prove(now, out);
   // A missing key makes a watch wake on every write near it (consul.md 4.2).
   if (reply.found) {
-    watch(reply.consul_index, out);
+    watch_on(now, reply, out);
   } else {
     retry_at_ = now + kRetryPause;
   }
@@ -290,7 +297,7 @@ void Lock::on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& 
   if (ours && reply.modify_index >= held_index_) {
     acquire(now, 0, reply.modify_index, out);
   } else if (!ours && !reply.session.empty()) {
-    on_seen_held(reply, out);
+    on_seen_held(now, reply, out);
   } else if (reply.found) {
     on_seen_free(now, reply, out);
   } else if (held_index_ != 0) {
@@ -319,7 +326,7 @@ void Lock::on_seen_gone(Instant now, Effects& out) {
   retry_at_ = now + kRetryPause;
 }
 
-void Lock::on_seen_held(const LeaderRead& reply, Effects& out) {
+void Lock::on_seen_held(Instant now, const LeaderRead& reply, Effects& out) {
   note_held(reply.modify_index, out);
   // Another daemon has held it since our release: we have stood back long enough.
   if (reply.modify_index > own_index_) standoff_until_ = Instant::min();
@@ -335,14 +342,14 @@ void Lock::on_seen_held(const LeaderRead& reply, Effects& out) {
       emit(Fact::Kind::kCampaigning, out, reply.holder);
     }
   }
-  watch(reply.consul_index, out);
+  watch_on(now, reply, out);
 }
 
 // The key is free, or a snapshot from before the last holder gives it back to our session: others
 // wait for us then, so it is taken even if it is not wanted.
 void Lock::on_seen_free(Instant now, const LeaderRead& reply, Effects& out) {
   if (state_ == State::kWaiting && reply.modify_index < free_index_) {  // stale, or found out later
-    watch(reply.consul_index, out);
+    watch_on(now, reply, out);
     return;
   }
   // Another index may mean a holder that we did not see: count the lock-delay again.
@@ -360,7 +367,7 @@ void Lock::on_seen_free(Instant now, const LeaderRead& reply, Effects& out) {
   if (now >= acquire_at_) return acquire(now, free_index_, 0, out);
   state_ = State::kWaiting;
   if (now < free_from_) emit_waiting(free_from_ - now, out);
-  watch(reply.consul_index, out);
+  watch_on(now, reply, out);
 }
 
 Lock::Verdict Lock::on_consistent_read(Instant now, const LeaderRead& reply, Effects& out) {

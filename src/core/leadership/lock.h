@@ -104,6 +104,7 @@ class Lock {
 
  private:
   void watch(std::uint64_t index, Effects& out);
+  void watch_on(Instant now, const LeaderRead& reply, Effects& out);
   void watch_after(Instant when);
   [[nodiscard]] bool may_acquire(Instant now) const { return wanted_ && now >= standoff_until_; }
   void acquire(Instant now, std::uint64_t free_at, std::uint64_t held_at, Effects& out);
@@ -116,7 +117,7 @@ class Lock {
   void note_held(std::uint64_t index, Effects& out);
 
   void on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& out);
-  void on_seen_held(const LeaderRead& reply, Effects& out);
+  void on_seen_held(Instant now, const LeaderRead& reply, Effects& out);
   void on_seen_gone(Instant now, Effects& out);
   void on_seen_free(Instant now, const LeaderRead& reply, Effects& out);
   void on_watch_as_holder(Instant now, const LeaderRead& reply, Effects& out);

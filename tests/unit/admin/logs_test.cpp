@@ -282,9 +282,8 @@ TEST_CASE("an event names its task as commands do, in any layout") {
   tell(events, "oracleTask/7", "old");
   tell(events, "lictor/q/schedules/nightly");
   const Request request = make_request("GET", "/v1/events?format=json");
-  const auto answer = events.answer({request, {}, nullptr});
-  REQUIRE(answer);
-  const auto told = nlohmann::json::parse(answer->body)["events"];
+  const auto answer = events.answer({request, {}, nullptr}).value();
+  const auto told = nlohmann::json::parse(answer.body)["events"];
   REQUIRE(told.size() == 3);
   CHECK(told[0]["task_id"] == "a/b");
   CHECK(told[0]["task"] == "lictor/q/tasks/a/b");

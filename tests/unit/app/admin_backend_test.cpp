@@ -11,7 +11,6 @@
 
 #include "../cli/model_consul.h"
 #include "base/host_name.h"
-#include "base/time_text.h"
 #include "client/client.h"
 #include "core/partition.h"
 #include "unit/contains.h"

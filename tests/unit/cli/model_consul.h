@@ -99,12 +99,8 @@ class ModelConsul : public net::Transport {
  private:
   std::string ask(const std::string& method, const std::string& target,
                   const std::string& body = {}) {
-    http::Request request;
-    request.method = method;
-    request.target = target;
-    request.body = body;
     const std::lock_guard lock{mutex_};
-    return model_.handle(boot_now(), request).value().body;
+    return model_.handle(boot_now(), {method, target, body}).value().body;
   }
 
   std::recursive_mutex mutex_;  // `on_wait` and `refuse` may ask as well

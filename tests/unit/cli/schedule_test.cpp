@@ -1,7 +1,5 @@
 #include <map>
 
-#include "base/clock.h"
-#include "base/time_text.h"
 #include "harness.h"
 #include "model_consul.h"
 #include "schedule/ticks.h"

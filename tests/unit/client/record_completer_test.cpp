@@ -79,10 +79,9 @@ TEST_CASE("a generated time is replaced in place") {
   CHECK(task.record ==
         R"({"taskTime":1795228350950,"executeAt":5,"taskId":"1795228350949","taskType":"T"})");
   NewTask made{.type = "T", .id = "a"};
-  auto record = make_record(made, kCompletedNow, lines.ids);
-  REQUIRE(record);
-  record->restamp(kCompletedNow + 2ms);
-  CHECK(record->record.starts_with(R"({"taskId":"a","taskTime":1795228350951,"taskTaken")"));
+  auto record = make_record(made, kCompletedNow, lines.ids).value();
+  record.restamp(kCompletedNow + 2ms);
+  CHECK(record.record.starts_with(R"({"taskId":"a","taskTime":1795228350951,"taskTaken")"));
 }
 
 TEST_CASE("the error for a bad line names the expected and the found value") {

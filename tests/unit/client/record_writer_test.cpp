@@ -239,10 +239,10 @@ TEST_CASE("tasks without a time start in the order of the calls, not of the tran
   }
   for (std::size_t i = 0; i < 2'000; ++i) {
     // Many within a millisecond, as always.
-    auto task = complete_record(line(i), "T", kNow + std::chrono::milliseconds{i / 500}, ids);
-    REQUIRE(task);
-    given.push_back(task->id);
-    scene.writer.add(std::move(*task));
+    const WallTime now = kNow + std::chrono::milliseconds{i / 500};
+    auto task = complete_record(line(i), "T", now, ids).value();
+    given.push_back(task.id);
+    scene.writer.add(std::move(task));
   }
   scene.writer.finish();
   if (order == SubmitOrder::kAny) {
@@ -294,10 +294,9 @@ TEST_CASE("a task submitted after many others has a later time than they have") 
   const WallTime begin = wall_now();
   std::string last;
   for (std::size_t i = 0; i < 4'000; ++i) {
-    auto task = complete_record("{}", "T", begin, ids);
-    REQUIRE(task);
-    last = task->id;
-    scene.writer.add(std::move(*task));
+    auto task = complete_record("{}", "T", begin, ids).value();
+    last = task.id;
+    scene.writer.add(std::move(task));
   }
   scene.writer.finish();
   const auto record = nlohmann::json::parse(scene.consul.values["q/tasks/" + last]);

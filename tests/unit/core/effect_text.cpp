@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/time_text.h"
 #include "cluster.h"
 
 namespace lictor::core::test {

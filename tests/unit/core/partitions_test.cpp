@@ -215,6 +215,28 @@ TEST_CASE("a drain_timeout of 0 hands idle partitions over, and busy ones after 
   CHECK(hosts.led_by(a) == kCount / 2);
 }
 
+TEST_CASE("the history of several hosts is pruned by the leader of the first partition alone") {
+  Hosts hosts;
+  QueueOptions keeps = in_four("a");
+  keeps.history = HistoryLimits{5, 0s};
+  Daemon& a = hosts.add_leader(keeps);
+  keeps.node = "b";
+  Daemon& b = hosts.cluster.add(keeps);
+  REQUIRE(hosts.cluster.run_until([&] { return hosts.led_by(b) == kCount / 2; }, 5min));
+  Daemon& first = *hosts.cluster.leader(0);
+  Daemon& other = &first == &a ? b : a;
+  hosts.put(1, 40);
+  hosts.run_to_the_end(10s, 40);
+  hosts.cluster.run_for(70s);  // it learns once a minute what the other has finished
+  CHECK(hosts.cluster.store.keys("done/").size() == 5);
+  hosts.cluster.tell(first, StopRequested{});
+  REQUIRE(hosts.cluster.run_until([&] { return hosts.led_by(other) == kCount; }, 1min));
+  hosts.cluster.run_for(1min);
+  for (const Commit& commit : all<Commit>(other)) {
+    for (const Op& op : commit.ops) CHECK_FALSE(std::holds_alternative<PruneOp>(op));
+  }
+}
+
 TEST_CASE("a lock that a lagging server refused for a dead session is asked for again") {
   Hosts hosts;
   Daemon& a = hosts.add_leader(in_four("a"));

@@ -25,8 +25,7 @@ inline const Tick kFirst = std::chrono::floor<seconds>(kWallStart);  // a multip
 inline std::shared_ptr<const Definition> every(
     seconds interval, const std::function<void(Definition&)>& change = {}) {
   auto schedule = schedule::Schedule::make({schedule::Every{interval}, nullptr, {}, {}});
-  REQUIRE(schedule);
-  Definition made{*std::move(schedule),
+  Definition made{std::move(schedule).value(),
                   std::to_string(interval.count()),
                   {},
                   schedule::Overlap::kAllow,

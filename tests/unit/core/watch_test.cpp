@@ -110,6 +110,32 @@ TEST_CASE("the folder and the control key are made once, also when the reply is 
   CHECK(all<Commit>(daemon).size() < 8);
 }
 
+TEST_CASE("the folders and the control key are made again whenever they are deleted") {
+  Alone a;
+  for (int i = 0; i < 3; ++i) {
+    a.cluster.run_for(15s);
+    for (const char* key : {"tasks/", "schedules/", "control"}) {
+      CAPTURE(key);
+      CHECK(a.cluster.store.has(key));
+      a.cluster.store.remove(key);
+    }
+  }
+}
+
+TEST_CASE("answers without an index are asked for again at a pace, by leader and candidate") {
+  Two two;
+  two.cluster.spoil({.tampering = {Tamper::kNoIndex}},
+                    [](const Daemon&, const Effect&) { return true; });
+  // All watches are answered, and asked again.
+  two.cluster.store.overwrite_leader_key();
+  two.cluster.store.control(false, "");
+  two.cluster.put_and_run("1", 1s);
+  const std::size_t leaders = two.a.requests, others = two.b->requests;
+  two.cluster.run_for(1min);
+  CHECK(two.a.requests - leaders < 500);  // twice a second for each of four watches
+  CHECK(two.b->requests - others < 200);
+}
+
 TEST_CASE("a control key that may not be made is asked for now and then, not ever more") {
   Cluster cluster;
   cluster.store.no_right = {"control", "tasks/"};

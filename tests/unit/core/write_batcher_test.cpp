@@ -33,11 +33,18 @@ Write claim(const std::string& key, std::size_t bytes = 10) {
   return {Purpose::kClaim, std::move(op), claim_on(key)};
 }
 
+Write requeue(const std::string& key) {
+  Write write = claim(key);
+  write.purpose = Purpose::kRequeue;
+  return write;
+}
+
 Task stored(const std::string& key, std::uint64_t index, const std::string& nonce = {}) {
   Task task;
   task.key = key;
   task.modify_index = index;
   task.record = std::make_shared<const std::string>("what is stored");
+  task.flags = 77;
   if (!nonce.empty()) task.stamp.claim = Claim{"a", "s", nonce, {}};
   return task;
 }
@@ -330,6 +337,7 @@ TEST_CASE("a write whose reply was lost is judged by what is stored") {
       {"a claim that did not", claim("a"), stored("a", 5), true, {}},
       {"a claim, rewritten", claim("a"), stored("a", 9), false, Verdict::kVoid},
       {"a claim, deleted", claim("a"), {}, false, Verdict::kVoid},
+      {"a requeue, touched beside", requeue("a"), stored("a", 9, "nonce of a"), true, {}},
       {"a bury that did not land", bury("a"), stored("a", 5), true, {}},
   };
   for (const Row& row : table) {
@@ -359,6 +367,10 @@ TEST_CASE("a write whose reply was lost is judged by what is stored") {
                   return std::uint64_t{0};
                 },
                 again[0].ops[0]) == row.stored->modify_index);
+      const auto* restamp = std::get_if<RestampOp>(&again[0].ops[0]);
+      const bool is_new = restamp != nullptr && row.stored->modify_index != 5;
+      if (is_new) CHECK(restamp->flags == row.stored->flags);
+      if (is_new) CHECK(*restamp->record == *row.stored->record);
     }
     CHECK(f.commits.idle() == !row.again);
   }

@@ -23,11 +23,7 @@ struct Consul {
   explicit Consul(std::uint64_t seed = 1) : model({seed, "dev"}) {}
 
   http::Response ask(std::string method, std::string target, std::string body = {}) {
-    http::Request request;
-    request.method = std::move(method);
-    request.target = std::move(target);
-    request.body = std::move(body);
-    return *model.handle(now, request, true);
+    return *model.handle(now, {std::move(method), std::move(target), std::move(body)}, true);
   }
   std::string put(std::string target, std::string body = {}) {
     return ask("PUT", std::move(target), std::move(body)).body;

@@ -157,6 +157,9 @@ TEST_CASE("output that waits for a disk is bounded, and more of it is reported a
     stuck.writer.write(log, mebibyte);
   CHECK(active->newest_error().ends_with("the disk stands still"));
   CHECK(written * mebibyte.size() <= LogWriter::kMostBytes + mebibyte.size());
+  const Instant before = boot_now();
+  for (int i = 0; i < 100; ++i) CHECK_FALSE(stuck.writer.run([] {}));  // none of them waits
+  CHECK(boot_now() - before < 5s);
   stuck.move();
   REQUIRE(eventually([&] { return stuck.writer.run([] {}); }));
   CHECK_FALSE(stuck.writer.finish(log).error.empty());

@@ -355,7 +355,7 @@ TEST_CASE("a job hands over writes and a result in the files that its variables 
   options.directory = "/";  // where we are that user may not be allowed
   if (geteuid() == 0) {
     options.user = find_user("daemon").value();
-    chmod(rig.dir.path().c_str(), 0755);
+    chmod(rig.dir.path().c_str(), 0777);
   }
   options.argv = shell("echo '[1]' > $LICTOR_COMMIT.new; mv $LICTOR_COMMIT.new $LICTOR_COMMIT");
   const Exit one = rig.run(options, attempt(1));
@@ -382,6 +382,9 @@ TEST_CASE("a job hands over writes and a result in the files that its variables 
   chmod((rig.dir / "other").c_str(), 0666);
   options.argv = shell("ln $1 $LICTOR_RESULT", {rig.dir / "other"});
   if (options.user) CHECK(contains(rig.run(options, attempt(8)).result_fault, "regular file"));
+  (void)!chown((rig.dir / "other").c_str(), 65534, 65534);  // a third user's
+  options.argv = shell("mv $1 $LICTOR_RESULT", {rig.dir / "other"});
+  if (options.user) CHECK(contains(rig.run(options, attempt(9)).result_fault, "regular file"));
   std::size_t left = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator{rig.dir / "scratch"}) {
     left += entry.is_directory() ? 0 : 1;

@@ -17,7 +17,6 @@
 #include <sstream>
 #include <utility>
 
-#include "base/clock.h"
 #include "exec/children.h"
 #include "exec/warden.h"
 
@@ -95,9 +94,8 @@ std::vector<std::string> shell(std::string script, std::vector<std::string> argu
 }
 
 Rig::Rig(WardenOptions options) : board(std::move(LeaseBoard::create(8).value())) {
-  auto started = start_warden(board, std::move(options));
-  REQUIRE(started.has_value());
-  warden = started->pid;
+  auto started = start_warden(board, std::move(options)).value();
+  warden = started.pid;
   ProcessHost::Hooks hooks;
   hooks.on_warning = [this](std::string text) {
     const std::lock_guard lock{mutex_};
@@ -107,7 +105,7 @@ Rig::Rig(WardenOptions options) : board(std::move(LeaseBoard::create(8).value())
     const std::lock_guard lock{mutex_};
     warden_died_ = true;
   };
-  host = std::move(ProcessHost::create(std::move(*started), board, std::move(hooks)).value());
+  host = std::move(ProcessHost::create(std::move(started), board, std::move(hooks)).value());
 }
 
 // No process of any attempt may be left, which the warden's end proves, nor any child of ours.
@@ -117,9 +115,7 @@ Rig::~Rig() {
 }
 
 std::unique_ptr<ProcessRunner> Rig::runner(ProcessOptions options) {
-  auto made = ProcessRunner::create(*host, std::move(options));
-  REQUIRE(made.has_value());
-  return std::move(*made);
+  return ProcessRunner::create(*host, std::move(options)).value();
 }
 
 namespace {

@@ -72,9 +72,8 @@ TEST_CASE("a report and a lock read back as they were written") {
   const auto failed =
       decode_report(encode(Report{SpawnFailed{AttemptId{9}, Step::kRun, 2}})).value();
   CHECK(std::get<SpawnFailed>(failed).step == Step::kRun);
-  const auto order = decode_order(encode(Order{HeldLock{7, "5e55", 0x123456789abcdef0, "{}"}}));
-  REQUIRE(order.has_value());
-  const auto& lock = std::get<HeldLock>(*order);
+  const HeldLock held{7, "5e55", 0x123456789abcdef0, "{}"};
+  const auto lock = std::get<HeldLock>(decode_order(encode(Order{held})).value());
   CHECK(lock.slot == 7);
   CHECK(lock.session == "5e55");
   CHECK(lock.index == 0x123456789abcdef0);

@@ -105,12 +105,9 @@ class Scene {
       return Response{404, "text/plain", "nope", {}};
     };
     ListenOptions where{.addresses = {address}, .host_name = "some-host"};
-    auto listeners = open_listeners(where);
-    REQUIRE(listeners);
-    url = listeners->front().url;
-    auto started = Server::start(std::move(*listeners), std::move(options));
-    REQUIRE(started);
-    server = std::move(*started);
+    auto listeners = open_listeners(where).value();
+    url = listeners.front().url;
+    server = Server::start(std::move(listeners), std::move(options)).value();
   }
 
   ~Scene() { let_go(); }

@@ -1,6 +1,5 @@
 #include <atomic>
 #include <cstdio>
-#include <thread>
 
 #include "base/read_file.h"
 #include "harness.h"

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <thread>
 
-#include "base/clock.h"
 #include "harness.h"
 
 using namespace lictor;

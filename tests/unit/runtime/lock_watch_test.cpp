@@ -46,12 +46,8 @@ TEST_CASE("a change that the last reply shows is reported at once") {
   CHECK_FALSE(watch.add(read(1, 0, 10)));
   static_cast<void>(watch.next_query());
   CHECK(watch.on_reply(reply(15, {10, 15, 0})).empty());
-  const auto changed = watch.add(read(2, 1, 11));
-  REQUIRE(changed);
-  CHECK(changed->modify_index == 15);
-  const auto gone = watch.add(read(3, 2, 11));
-  REQUIRE(gone);
-  CHECK_FALSE(gone->found);
+  CHECK(watch.add(read(2, 1, 11)).value().modify_index == 15);
+  CHECK_FALSE(watch.add(read(3, 2, 11)).value().found);
   CHECK_FALSE(watch.add(read(4, 2, 16)));  // the key was seen after that reply
 }
 

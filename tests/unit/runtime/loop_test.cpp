@@ -19,24 +19,23 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST_CASE("functions of other threads run on the loop's thread, in order, none after its end") {
-  auto loop = Loop::create();
-  REQUIRE(loop);
+  const auto loop = Loop::create().value();
   std::vector<int> seen;
   std::thread::id where;
   std::thread other{[&] {
-    for (int i = 0; i < 3; ++i) CHECK((*loop)->post([&, i] { seen.push_back(i); }));
-    CHECK((*loop)->post([&] {
+    for (int i = 0; i < 3; ++i) CHECK(loop->post([&, i] { seen.push_back(i); }));
+    CHECK(loop->post([&] {
       where = std::this_thread::get_id();
-      (*loop)->stop();
+      loop->stop();
       // Posted before the loop has ended, so it is run.
-      CHECK((*loop)->post([&] { seen.push_back(3); }));
+      CHECK(loop->post([&] { seen.push_back(3); }));
     }));
   }};
-  (*loop)->run();
+  loop->run();
   other.join();
   CHECK(seen == std::vector<int>{0, 1, 2, 3});
   CHECK(where == std::this_thread::get_id());
-  CHECK_FALSE((*loop)->post([&] { seen.push_back(4); }));
+  CHECK_FALSE(loop->post([&] { seen.push_back(4); }));
 }
 
 struct Stepped : LoopMember {
@@ -84,34 +83,32 @@ struct Running {
 };
 
 TEST_CASE("a member that gets work from a member after it is stepped again at once") {
-  auto loop = Loop::create();
-  REQUIRE(loop);
+  const auto loop = Loop::create().value();
   Stepped first, second;
-  (*loop)->add(first);
-  (*loop)->add(second);
-  (*loop)->on_turn(kNever, [] {});
+  loop->add(first);
+  loop->add(second);
+  loop->on_turn(kNever, [] {});
   first.act = [&] {
-    if (first.steps == 3) (*loop)->stop();
+    if (first.steps == 3) loop->stop();
   };
   second.act = [&] { first.due = Instant::min(); };
-  (*loop)->run();
+  loop->run();
   CHECK(first.steps == 3);
 }
 
 TEST_CASE("a watched descriptor steps the members when it is readable") {
-  auto loop = Loop::create();
-  REQUIRE(loop);
+  const auto loop = Loop::create().value();
   int ends[2] = {};
   REQUIRE(pipe(ends) == 0);
   Stepped task;
-  (*loop)->add(task);
-  (*loop)->watch(ends[0]);
-  (*loop)->on_turn(kNever, [] {});
+  loop->add(task);
+  loop->watch(ends[0]);
+  loop->on_turn(kNever, [] {});
   task.act = [&] {
-    if (task.steps == 2) (*loop)->stop();
+    if (task.steps == 2) loop->stop();
     REQUIRE(write(ends[1], "x", 1) == 1);
   };
-  (*loop)->run();
+  loop->run();
   CHECK(task.steps == 2);
   for (const int end : ends) close(end);
 }

@@ -4,15 +4,17 @@
 #include "runtime/queue_supervisor.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include <doctest/doctest.h>
 
-#include "../cli/model_consul.h"
 #include "../client/fake_consul.h"
 #include "base/clock.h"
 #include "exec/lease_board.h"
+#include "exec/noop_runner.h"
 #include "exec/warden.h"
+#include "served_model.h"
 #include "temporary_folder.h"
 
 namespace lictor::runtime {
@@ -21,16 +23,20 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kCountKey = "lictor/q/partitions";
+constexpr const char* kLeaderKey = "lictor/q/leader";
 constexpr const char* kReleased = R"({"node":"b","released":"2026-11-21T00:00:00Z"})";
 
-// The supervisor of host "a", with a Consul whose replies come at once and a clock turned by hand.
+// The supervisor of host "a", with a Consul whose replies come at once, a clock turned by hand and
+// this test's end of the channel in the warden's place.
 class Scene {
  public:
   // `count` is the number in Consul; empty: none.
   explicit Scene(std::uint32_t wanted, const std::string& count = {}) : wanted_(wanted) {
     if (!count.empty()) consul.put(kCountKey, count);
-    auto warden = exec::start_warden(board_, {.cgroups = false}).value();
-    host_ = exec::ProcessHost::create(std::move(warden), board_, {}).value();
+    constexpr pid_t kNoProcess = std::numeric_limits<pid_t>::max();
+    auto [ours, wardens] = exec::Channel::create().value();
+    host_ = exec::ProcessHost::create({std::move(ours), kNoProcess, "q", {}}, board_, {}).value();
+    warden_ = std::make_unique<exec::Channel>(std::move(wardens));
   }
 
   void start() {
@@ -56,6 +62,7 @@ class Scene {
   void step() {
     supervisor_->step(now_);
     loop_->run_posted();
+    while (!commits_->idle()) commits_->step(1ms);
   }
   void request_stop() { supervisor_->request_stop(); }
   [[nodiscard]] bool stopped() const { return supervisor_->stopped(); }
@@ -77,20 +84,30 @@ class Scene {
     consul.put("lictor/q/members/" + node,
                R"({"partitions":{"q":)" + std::to_string(partitions) + "}}", session);
   }
-  void want(std::uint32_t partitions) {
+  void want(std::uint32_t partitions, Runners runners = {}) {
     core::QueueOptions options;
     options.partitions = partitions;
-    supervisor_->reconfigure(options, 1, {});
+    options.any_type = core::TypePolicy{};
+    supervisor_->reconfigure(options, 1, std::move(runners));
     if (!publishes) member("a", partitions);
   }
-  // The number that Consul has; empty: none.
-  [[nodiscard]] std::string count() { return value(kCountKey); }
-  [[nodiscard]] std::string value(const std::string& key) {
-    http::Request request;
-    request.target = wire::kv_path(key) + "?raw";
-    const http::Response reply = consul.perform(std::move(request));
-    return reply.status == 200 ? reply.body : "";
+  void run_task(const std::string& id) {
+    const std::string key = "lictor/q/tasks/" + id;
+    consul.put(key, R"({"taskType":"T"})");
+    for (int i = 0; i < 60 && !consul.value(key).empty(); ++i) pass(1s);
+    CHECK(consul.value(key).empty());
   }
+  // The lock of the first partition, as the warden knows it.
+  const exec::HeldLock& kept_lock() {
+    for (exec::Packet packet; warden_->receive(packet) == exec::Channel::Received::kPacket;) {
+      auto order = exec::decode_order(packet.bytes).value();
+      auto* lock = std::get_if<exec::HeldLock>(&order);
+      if (lock != nullptr && lock->slot == 0) kept_lock_ = std::move(*lock);
+    }
+    return kept_lock_;
+  }
+  // The number that Consul has; empty: none.
+  [[nodiscard]] std::string count() { return consul.value(kCountKey); }
   // 0: there is no driver.
   [[nodiscard]] std::uint32_t driven() const {
     CHECK((supervisor_->driver() != nullptr) == (supervisor_->partitions() != 0));
@@ -113,7 +130,11 @@ class Scene {
   std::unique_ptr<Loop> loop_ = Loop::create().value();
   exec::LeaseBoard board_ = exec::LeaseBoard::create(core::kMostPartitions).value();
   std::unique_ptr<exec::ProcessHost> host_;
-  std::unique_ptr<net::ConsulClient> commits_ = net::ConsulClient::open({}).value();
+  std::unique_ptr<exec::Channel> warden_;
+  exec::HeldLock kept_lock_;
+  const std::unique_ptr<net::test::TestServer> server_ = test::serve(consul);
+  std::unique_ptr<net::ConsulClient> commits_ =
+      net::ConsulClient::open({.addresses = {server_->address()}}).value();
   std::unique_ptr<QueueSupervisor> supervisor_;
 };
 
@@ -134,7 +155,7 @@ std::optional<http::Response> refuse_number(const net::Request& request) {
   return client::test::reply(409, nlohmann::json{{"Results", nullptr}, {"Errors", errors}}.dump());
 }
 
-TEST_CASE("a driver is made with the number that Consul has, whatever this host wants") {
+TEST_CASE("a driver is made with the number that Consul has, else with one partition") {
   for (const std::uint32_t wanted : {1U, 4U, 8U}) {
     CAPTURE(wanted);
     Scene scene{wanted, "4"};
@@ -142,9 +163,6 @@ TEST_CASE("a driver is made with the number that Consul has, whatever this host 
     scene.start();
     CHECK(scene.driven() == 4);
   }
-}
-
-TEST_CASE("without a number a queue that should have one partition has one") {
   Scene scene{1};
   scene.start();
   CHECK(scene.driven() == 1);
@@ -174,12 +192,12 @@ TEST_CASE("the first number is written when all members want it and nobody leads
   scene.pass(5s);
   CHECK(scene.count().empty());  // b does not want it
   const std::string leader = scene.consul.session();
-  scene.consul.put("lictor/q/leader", kReleased, leader);
+  scene.consul.put(kLeaderKey, kReleased, leader);
   scene.member("b", 4);
   scene.pass(2 * core::kMostLockDelay);
   CHECK(scene.count().empty());  // b leads
   CHECK(scene.driven() == 0);
-  scene.consul.release("lictor/q/leader", leader);
+  scene.consul.release(kLeaderKey, leader);
   scene.pass(5s);
   CHECK(scene.count() == "4");
   CHECK(scene.driven() == 4);
@@ -213,20 +231,20 @@ TEST_CASE("when the number changes, the driver is made again") {
   scene.start();
   CHECK(scene.driven() == 4);
   scene.consul.put(kCountKey, "16");
-  scene.pass(60s);  // no transaction of this scene's is answered, so that the drain is given up
+  scene.pass(60s);
   CHECK(scene.driven() == 16);
 }
 
 TEST_CASE("a host that still wants one partition takes part when the others changed the number") {
   Scene scene{1};
   const std::string leader = scene.consul.session();
-  scene.consul.put("lictor/q/leader", kReleased, leader);  // so that this host does not lead
+  scene.consul.put(kLeaderKey, kReleased, leader);  // so that this host does not lead
   scene.member("a", 1);
   scene.member("b", 4);
   scene.start();
   CHECK(scene.driven() == 1);
   scene.consul.put(kCountKey, "4");
-  scene.consul.release("lictor/q/leader", leader);
+  scene.consul.release(kLeaderKey, leader);
   scene.pass(2 * core::kMostLockDelay);
   CHECK(scene.driven() == 4);
 }
@@ -313,6 +331,67 @@ TEST_CASE("a change that Consul refuses again and again is tried less and less o
   scene.pass(30min);
   CHECK(tries <= 6);
   CHECK(tries >= 2);
+}
+
+TEST_CASE("a reload's runners wait for the first driver; the next has them, and new attempt ids") {
+  Scene scene{4, "many"};
+  scene.member("b", 16);  // so that nobody changes the number back
+  scene.start();
+  REQUIRE(scene.driven() == 0);
+  Runners runners;
+  runners.emplace("*", std::make_unique<exec::NoopRunner>(0s));
+  scene.want(4, std::move(runners));
+  scene.consul.put(kCountKey, "4");
+  for (const char* task : {"1", "2", "3"}) scene.run_task(task);
+  const std::uint64_t next = scene.driver()->next_attempt();
+  CHECK(next > 3);
+  scene.consul.put(kCountKey, "16");
+  scene.pass(60s);
+  REQUIRE(scene.driven() == 16);
+  CHECK(scene.driver()->next_attempt() == next);
+  scene.run_task("4");
+}
+
+TEST_CASE("the warden knows the lock and its value, and forgets it with the lease") {
+  Scene scene{1};
+  scene.start();
+  scene.pass(1s);
+  REQUIRE(scene.driver()->holds_all());
+  const exec::HeldLock held = scene.kept_lock();
+  CHECK_FALSE(held.session.empty());
+  CHECK(held.index != 0);
+  CHECK(held.value == R"({"node":"a"})");
+  SUBCASE("given up, though no answer comes") {
+    scene.consul.refuse = [&](const net::Request& request) -> std::optional<http::Response> {
+      const bool unlocks = contains(request.body, R"("unlock")");
+      if (!unlocks && !contains(request.target, "/session/destroy/")) return std::nullopt;
+      if (unlocks) scene.consul.release(kLeaderKey, held.session);  // it landed
+      return client::test::undelivered(http::Delivery::kLost);
+    };
+    scene.request_stop();
+  }
+  SUBCASE("another daemon's") {
+    scene.consul.release(kLeaderKey, held.session);
+    scene.consul.put(kLeaderKey, R"({"node":"b"})", scene.consul.session());
+  }
+  scene.pass(5s);
+  CHECK(scene.kept_lock().session.empty());
+}
+
+TEST_CASE("the warden forgets a lock that another daemon got first") {
+  Scene scene{1};
+  bool taken = false;
+  scene.consul.refuse = [&](const net::Request& request) -> std::optional<http::Response> {
+    if (contains(request.body, R"("lock")") && !std::exchange(taken, true)) {
+      CHECK_FALSE(scene.kept_lock().session.empty());  // the answer may be lost
+      scene.consul.put(kLeaderKey, R"({"node":"b"})", scene.consul.session());
+    }
+    return std::nullopt;
+  };
+  scene.start();
+  scene.pass(5s);
+  CHECK(taken);
+  CHECK(scene.kept_lock().session.empty());
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "runtime/session_file.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>

@@ -4,8 +4,6 @@
 
 #include <doctest/doctest.h>
 
-#include "base/time_text.h"
-
 using namespace lictor;
 using namespace lictor::core;
 using namespace lictor::wire;

@@ -213,15 +213,14 @@ TEST_CASE("a job's writes stand between the check of its task and the task's end
 TEST_CASE("a tick's task goes with its schedule, or the schedule alone") {
   schedule::Zones zones;
   const auto record = bytes(R"({"every":"1h","task":{"taskType":"T","taskPara":"{tick}"},"x":1})");
-  auto definition = read_schedule("s", *record, zones);
-  REQUIRE(definition);
+  auto definition = read_schedule("s", *record, zones).value();
   const schedule::Tick tick =
       std::chrono::floor<std::chrono::seconds>(*parse_rfc3339("2026-11-24T09:00:00Z"));
   ScheduleOp op{"l/q/schedules/s",
                 7,
                 "s",
                 record,
-                std::make_shared<const schedule::Definition>(*std::move(definition)),
+                std::make_shared<const schedule::Definition>(std::move(definition)),
                 tick,
                 "s/20261124T090000Z",
                 true};

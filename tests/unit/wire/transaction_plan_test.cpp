@@ -120,14 +120,13 @@ class Draw {
     if (chance()) made += R"(,"lastTick":"2026-11-24T09:30:00Z","overlap":"queue")";
     auto record = std::make_shared<const std::string>(made + "}");
     const std::string name = "s" + text(20);
-    auto definition = read_schedule(name, *record, zones);
-    REQUIRE(definition);
+    auto definition = read_schedule(name, *record, zones).value();
     const schedule::Tick last = std::chrono::floor<std::chrono::seconds>(kAt);
     return {layout().schedule_key(name),
             index(),
             name,
             record,
-            std::make_shared<const schedule::Definition>(*std::move(definition)),
+            std::make_shared<const schedule::Definition>(std::move(definition)),
             last,
             chance() ? schedule::tick_id(name, last) : std::string{},
             chance(),

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/clock.h"
 #include "support.h"
 
 namespace lictor::worker::test {

@@ -31,9 +31,7 @@ done
 }
 
 std::unique_ptr<WorkerRunner> WorkerRig::runner(WorkerOptions options) {
-  auto made = WorkerRunner::create(room, std::move(options));
-  REQUIRE(made.has_value());
-  return std::move(*made);
+  return WorkerRunner::create(room, std::move(options)).value();
 }
 
 void WorkerRig::start(WorkerRunner& runner, std::uint64_t id, Instant deadline) {
