@@ -10,7 +10,7 @@ Queue::Queue(QueueOptions options, std::uint64_t seed)
       random_(seed),
       leadership_(options_, requests_),
       commits_(options_, requests_),
-      table_(options_, random_.next()),
+      table_(options_),
       owners_(requests_),
       transitions_(options_, leadership_, table_, owners_, commits_, clock_, random_),
       source_(options_, requests_, table_.keys(), transitions_),

@@ -219,9 +219,9 @@ EDITS = [
     ),
     (
         "core/tasks/transitions.cpp",
-        """  auto& entry = static_cast<TaskEntry&>(known);
+        """void Transitions::on_gone(Instant now, TaskEntry& entry, std::uint64_t index, Effects& out) {
 """,
-        """  auto& entry = static_cast<TaskEntry&>(known);
+        """void Transitions::on_gone(Instant now, TaskEntry& entry, std::uint64_t index, Effects& out) {
   if (FAULT(IgnoreWithdrawal) && is_ours(entry.state)) return;
 """,
     ),
