@@ -567,7 +567,7 @@ EDITS = [
     ),
     (
         "core/commits/write_batcher.cpp",
-        """        doubtful_.insert_or_assign(key, std::move(write));
+        """        doubt(std::move(write));
 """,
         """        if (FAULT(UnknownIsRejected) || FAULT(UnknownIsApplied)) {
           const auto verdict =
@@ -575,7 +575,7 @@ EDITS = [
           result.settled.push_back({std::move(write), verdict, 0, nullptr});
           continue;
         }
-        doubtful_.insert_or_assign(key, std::move(write));
+        doubt(std::move(write));
 """,
     ),
     (

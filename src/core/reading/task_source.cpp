@@ -31,6 +31,7 @@ void TaskSource::stop(Effects& out) {
   index_ = 0;
   watch_at_ = Instant::max();
   trouble_.over();
+  values_trouble_.over();
   names_.reset();
   doubted_.clear();
   list_again_at_ = Instant::max();
@@ -180,8 +181,11 @@ void TaskSource::report(Instant now, RequestId request, const StoredRecord& reco
 }
 
 void TaskSource::on(Instant now, const TasksFetched& reply, Effects& out) {
-  const ValueReader::Use use = values_.accept(now, reply, out);
-  if (use == ValueReader::Use::kNone) return;
+  const ValueReader::Use use = values_.accept(now, reply);
+  if (use == ValueReader::Use::kFailed)
+    values_trouble_.report("reading the tasks", reply.error, out);
+  if (use == ValueReader::Use::kNone || use == ValueReader::Use::kFailed) return;
+  values_trouble_.over();
   // A new version found by a check comes after everything that its generation still has to read.
   const bool in_generation = use == ValueReader::Use::kInOrder || values_.is_open();
   for (const StoredRecord& record : reply.records) {

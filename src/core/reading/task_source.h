@@ -148,7 +148,8 @@ class TaskSource {
   Instant watch_at_ = Instant::max();  // not before this, apart from the pace
   WatchFailures failures_;
   bool busy_ = false;
-  StoreTrouble trouble_;
+  StoreTrouble trouble_;         // with names
+  StoreTrouble values_trouble_;  // with values
 
   std::optional<Names> names_;  // of the next generation
   bool generation_ = false;     // a generation is being read
