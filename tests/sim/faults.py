@@ -302,13 +302,6 @@ EDITS = [
 """,
     ),
     (
-        "core/tasks/transitions_attempt.cpp",
-        """  const bool newer = entry.newer_index() > op.index;
-""",
-        """  const bool newer = entry.newer_index() > op.index && !FAULT(NoLookAgain);
-""",
-    ),
-    (
         "core/queue_lead.cpp",
         """      // Somebody else""",
         """      if (FAULT(IgnoreExpiry)) break;

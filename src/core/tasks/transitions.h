@@ -125,8 +125,6 @@ class Transitions : public TaskSource::Listener {
                       Effects& out);
   void on_rewrite_applied(Instant now, TaskEntry& entry, const WriteBatcher::Settled& settled,
                           Effects& out);
-  void on_burial_settled(Instant now, TaskEntry& entry, const WriteBatcher::Settled& settled,
-                         Effects& out);
   void on_void(Instant now, TaskEntry& entry, const WriteBatcher::Settled& settled, Effects& out);
   void withdraw(Instant now, TaskEntry& entry, std::uint64_t index, Effects& out);
 
