@@ -106,7 +106,7 @@ void Queue::begin_term(Instant now, std::uint32_t partition, Effects& out) {
   owners_.read(out);
   terms_[partition].owners = owners_.reading();
   if (partition == 0) {
-    marking_folder_ = marking_control_ = marking_schedules_ = false;
+    marking_.clear();
     scheduler_.start(now, out);
   }
 }
