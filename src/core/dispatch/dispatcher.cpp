@@ -79,7 +79,6 @@ bool Dispatcher::would_overtake(const TaskEntry& entry) const {
 }
 
 const ExecutorBreaker::Pause* Dispatcher::pause_of(const Task& task) const {
-  if (!breaker_.any()) return nullptr;
   const auto* pause = breaker_.find(options_.executor_of(task.type));
   return pause != nullptr && pause->active ? pause : nullptr;
 }
@@ -109,7 +108,7 @@ const TaskEntry* Dispatcher::waits_for_probe(const Task& task) const {
 }
 
 std::string Dispatcher::cannot_start() const {
-  if (breaker_.any()) return breaker_.first().error;
+  if (const auto* pause = breaker_.first()) return pause->error;
   for (const auto& [executor, pause] : breaker_.all()) {
     if (probe_of(executor, pause) != nullptr) return pause.error;
   }
@@ -445,7 +444,7 @@ bool Dispatcher::busy() const {
 
 Instant Dispatcher::next_deadline(const std::function<bool(std::uint32_t)>& works) const {
   Instant next = Instant::max();
-  if (breaker_.any()) next = std::min(next, breaker_.first().until);
+  if (const auto* pause = breaker_.first()) next = std::min(next, pause->until);
   next = std::min(next, probe_at_);
   bool any = false;
   for (std::uint32_t i = 0; i < options_.partitions; ++i) any = any || works(i);
