@@ -47,7 +47,7 @@ class RateLimit {
         requests_(requests),
         clock_(clock),
         random_(random),
-        is_alone_(options.partitions == 1),
+        all_(options.partitions),
         rate_(options.rate_limit) {}
 
   /// Takes over the rate of the options.
@@ -82,6 +82,8 @@ class RateLimit {
 
   /// This host's part of the rate, while it keeps the bucket by itself.
   [[nodiscard]] Rate rate() const;
+  /// No other host leads a partition.
+  [[nodiscard]] bool is_alone() const { return held_ == all_; }
   [[nodiscard]] Instant next(const Rate& rate) const;
   [[nodiscard]] Duration spread();
   void keep_alone(Instant now, const std::string& error, Effects& out);
@@ -90,8 +92,7 @@ class RateLimit {
   Requests& requests_;
   const WallClock& clock_;
   Random& random_;
-  bool is_alone_;  // no other host leads a partition
-  std::size_t held_ = 1, all_ = 1;
+  std::size_t held_ = 1, all_;  // partitions
 
   std::optional<Rate> rate_;
   Instant full_at_{};        // as far as is known
