@@ -350,12 +350,9 @@ void Dispatcher::start_claimed(Instant now, const Modes& modes, Effects& out) {
 void Dispatcher::claim_next(Instant now, const Modes& modes, const std::string& session,
                             Effects& out) {
   rate_at_ = ahead_at_ = apart_at_ = Instant::max();
-  const auto claims = [](const Mode& mode) { return mode.may_claim(); };
-  if (std::none_of(modes.begin(), modes.end(), claims)) return;
-  if (modes.size() > 1) {
-    rate_.share(static_cast<std::size_t>(std::count_if(modes.begin(), modes.end(), claims)),
-                modes.size());
-  }
+  const auto claiming = std::ranges::count_if(modes, &Mode::may_claim);
+  if (claiming == 0) return;
+  rate_.share(static_cast<std::size_t>(claiming));
   while (commits_.has_room(now)) {
     TaskEntry* entry = next_ready(modes);
     const bool due = entry != nullptr;

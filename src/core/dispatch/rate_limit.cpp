@@ -22,20 +22,16 @@ void RateLimit::reconfigure() {
   try_at_ = Instant::min();
 }
 
-void RateLimit::share(std::size_t held, std::size_t all) {
-  held_ = std::max<std::size_t>(held, 1);
-  all_ = all;
-}
-
 Rate RateLimit::rate() const {
   constexpr Duration kLongest = std::chrono::hours{24 * 365};  // until an empty bucket is full
   Rate part = *rate_;
   part.burst = static_cast<std::uint32_t>(
       std::clamp<Duration::rep>(kLongest / part.interval, 1, part.burst));
   if (!is_local_) return part;
+  const std::size_t all = options_.partitions;
   part.interval =
-      part.interval * static_cast<Duration::rep>(all_) / static_cast<Duration::rep>(held_);
-  part.burst = static_cast<std::uint32_t>(std::max<std::size_t>(part.burst * held_ / all_, 1));
+      part.interval * static_cast<Duration::rep>(all) / static_cast<Duration::rep>(held_);
+  part.burst = static_cast<std::uint32_t>(std::max<std::size_t>(part.burst * held_ / all, 1));
   return part;
 }
 
