@@ -61,9 +61,8 @@ void Queue::on_change(Instant now, std::uint32_t partition, LeaseChange change, 
 
 void Queue::emit(Fact::Kind kind, std::uint32_t partition, Effects& out, std::string text,
                  Duration took) {
-  Fact fact{kind, {}, std::move(text), took};
-  fact.partition = partition;
-  out.emplace_back(std::move(fact));
+  out.emplace_back(
+      Fact{.kind = kind, .text = std::move(text), .took = took, .partition = partition});
 }
 
 // Asks the jobs of a partition to end. At the end of a lease, jobs that may overlap go on.
