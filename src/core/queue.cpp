@@ -10,7 +10,7 @@ Queue::Queue(QueueOptions options, std::uint64_t seed)
       random_(seed),
       leadership_(options_, requests_),
       commits_(options_, requests_),
-      table_(options_, random_.next()),
+      table_(options_),
       owners_(requests_),
       transitions_(options_, leadership_, table_, owners_, commits_, clock_, random_),
       source_(options_, requests_, table_.keys(), transitions_),
@@ -90,21 +90,16 @@ Dispatcher::Mode Queue::mode(std::uint32_t partition, bool trusted) const {
 // right.
 void Queue::mark_missing(Instant now) {
   if (!holds_lock(0)) return;
-  if (!source_.folder_missing()) {
-    marking_folder_ = false;
-  } else if (!std::exchange(marking_folder_, true)) {
-    commits_.add(now, {Purpose::kMark, MarkOp{MarkOp::What::kTasksFolder}, {}});
-  }
-  if (!control_.missing()) {
-    marking_control_ = false;
-  } else if (!std::exchange(marking_control_, true)) {
-    commits_.add(now, {Purpose::kMark, MarkOp{MarkOp::What::kControl}, {}});
-  }
-  if (!scheduler_.folder_missing()) {
-    marking_schedules_ = false;
-  } else if (!std::exchange(marking_schedules_, true)) {
-    commits_.add(now, {Purpose::kMark, MarkOp{MarkOp::What::kSchedulesFolder}, {}});
-  }
+  const auto mark = [&](MarkOp::What what, bool is_missing) {
+    if (!is_missing) {
+      marking_.erase(what);
+    } else if (marking_.insert(what).second) {
+      commits_.add(now, {Purpose::kMark, MarkOp{what}, {}});
+    }
+  };
+  mark(MarkOp::What::kTasksFolder, source_.folder_missing());
+  mark(MarkOp::What::kControl, control_.missing());
+  mark(MarkOp::What::kSchedulesFolder, scheduler_.folder_missing());
 }
 
 void Queue::prune(Instant now) {
@@ -258,7 +253,7 @@ void Queue::settle(Instant now, const WriteBatcher::Settled& settled, Effects& o
   if (settled.write.purpose == Purpose::kTick) return scheduler_.on_settled(now, settled, out);
   if (const auto* mark = std::get_if<MarkOp>(&settled.write.op)) {
     if (applied && mark->what == MarkOp::What::kControl) {
-      marking_control_ = false;
+      marking_.erase(mark->what);
       control_.on_marked(now);
     }
     if (applied && mark->what == MarkOp::What::kSchedulesFolder) scheduler_.read_again(now, out);

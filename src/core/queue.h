@@ -36,6 +36,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -242,10 +243,8 @@ class Queue {
   Balancer balancer_;
   BalancerView fleet_;
   Instant balance_at_ = Instant::max();
-  bool left_ = false;  // Stopped was emitted; no effect may follow
-  bool marking_folder_ = false;
-  bool marking_control_ = false;
-  bool marking_schedules_ = false;
+  bool left_ = false;               // Stopped was emitted; no effect may follow
+  std::set<MarkOp::What> marking_;  // keys that are missing, and were written since
 };
 
 }  // namespace lictor::core

@@ -61,9 +61,8 @@ void Queue::on_change(Instant now, std::uint32_t partition, LeaseChange change, 
 
 void Queue::emit(Fact::Kind kind, std::uint32_t partition, Effects& out, std::string text,
                  Duration took) {
-  Fact fact{kind, {}, std::move(text), took};
-  fact.partition = partition;
-  out.emplace_back(std::move(fact));
+  out.emplace_back(
+      Fact{.kind = kind, .text = std::move(text), .took = took, .partition = partition});
 }
 
 // Asks the jobs of a partition to end. At the end of a lease, jobs that may overlap go on.
@@ -106,7 +105,7 @@ void Queue::begin_term(Instant now, std::uint32_t partition, Effects& out) {
   owners_.read(out);
   terms_[partition].owners = owners_.reading();
   if (partition == 0) {
-    marking_folder_ = marking_control_ = marking_schedules_ = false;
+    marking_.clear();
     scheduler_.start(now, out);
   }
 }

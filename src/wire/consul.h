@@ -72,7 +72,7 @@ struct Binding {
 /// The transaction checks the core's knowledge of the keys, then locks. The answer tells the causes
 /// of a failure apart, since the core goes on differently for each.
 [[nodiscard]] core::LockReplied decode(const core::AcquireLock&, const http::Response&);
-/// kRejected: the lock is no longer ours, so there is nothing left to release.
+/// kRejected: the key was written since, or the lock is not ours; a read decides.
 [[nodiscard]] core::UnlockReplied decode(const core::ReleaseLock&, const http::Response&);
 [[nodiscard]] core::LeaderRead decode(const core::ReadLeader&, const http::Response&);
 /// An unreadable value pauses the queue; `by` is then unreadable_control().

@@ -217,7 +217,7 @@ core::LockReplied decode(const core::AcquireLock& effect, const http::Response& 
 }
 
 core::UnlockReplied decode(const core::ReleaseLock& effect, const http::Response& response) {
-  // 409: the lock is no longer ours, which is as good as released.
+  // 409: the key has another index, or another holder.
   if (replied(response, 409)) return {effect.request, Outcome::kRejected};
   return {effect.request, replied(response, 200) ? Outcome::kApplied : Outcome::kUnknown};
 }

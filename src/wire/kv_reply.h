@@ -3,9 +3,8 @@
 // Consul's answers as entries, names and outcomes. Accepts any bytes.
 //
 // Speed matters here: a new leader reads a hundred thousand values, and compares as many names at
-// each change. So values are parsed by simdjson, long texts in place, and the usual list of names
-// is cut without a parser. Indexes are 64-bit numbers, which a double would round: two versions of
-// a key would look alike.
+// each change. So simdjson parses them, long texts in place. Indexes are 64-bit numbers, which a
+// double would round: two versions of a key would look alike.
 
 #include <cstdint>
 #include <optional>

@@ -219,9 +219,9 @@ EDITS = [
     ),
     (
         "core/tasks/transitions.cpp",
-        """  auto& entry = static_cast<TaskEntry&>(known);
+        """void Transitions::on_gone(Instant now, TaskEntry& entry, std::uint64_t index, Effects& out) {
 """,
-        """  auto& entry = static_cast<TaskEntry&>(known);
+        """void Transitions::on_gone(Instant now, TaskEntry& entry, std::uint64_t index, Effects& out) {
   if (FAULT(IgnoreWithdrawal) && is_ours(entry.state)) return;
 """,
     ),
@@ -299,13 +299,6 @@ EDITS = [
         """  const bool newer = entry.newer_index() > entry.index;
 """,
         """  const bool newer = entry.newer_index() > entry.index && !FAULT(NoLookAgain);
-""",
-    ),
-    (
-        "core/tasks/transitions_attempt.cpp",
-        """  const bool newer = entry.newer_index() > op.index;
-""",
-        """  const bool newer = entry.newer_index() > op.index && !FAULT(NoLookAgain);
 """,
     ),
     (
@@ -567,7 +560,7 @@ EDITS = [
     ),
     (
         "core/commits/write_batcher.cpp",
-        """        doubtful_.insert_or_assign(key, std::move(write));
+        """        doubt(std::move(write));
 """,
         """        if (FAULT(UnknownIsRejected) || FAULT(UnknownIsApplied)) {
           const auto verdict =
@@ -575,7 +568,7 @@ EDITS = [
           result.settled.push_back({std::move(write), verdict, 0, nullptr});
           continue;
         }
-        doubtful_.insert_or_assign(key, std::move(write));
+        doubt(std::move(write));
 """,
     ),
     (

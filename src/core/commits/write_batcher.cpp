@@ -12,7 +12,6 @@
 namespace lictor::core {
 namespace {
 
-constexpr Duration kUnansweredRetry = 5s;
 constexpr Duration kPatience = 20ms;
 
 const Claim* claim_of(const StoredRecord& stored) {
@@ -42,7 +41,7 @@ void expect(Write& write, const Task& stored) {
 WriteBatcher::WriteBatcher(const QueueOptions& options, Requests& requests)
     : options_(options),
       requests_(requests),
-      read_size_(options),
+      reads_(options, requests),
       fence_(fence(1)),
       most_bytes_(options.max_transaction_bytes) {}
 
@@ -89,7 +88,7 @@ bool WriteBatcher::is_full(std::size_t transactions) const {
 }
 
 bool WriteBatcher::has_room(Instant now) const {
-  return now >= std::max(retry_after_, claims_after_) && doubtful_.empty() &&
+  return now >= std::max(retry_after_, claims_after_) && reads_.is_idle() &&
          in_flight_.size() + single_writes_.size() < options_.transactions_in_flight &&
          !is_full(options_.transactions_in_flight - in_flight_.size() - single_writes_.size());
 }
@@ -204,13 +203,12 @@ WriteBatcher::Result WriteBatcher::on(Instant now, const Committed& reply, Effec
           requeue(now, {std::move(write)});
           continue;
         }
-        const std::string key = key_of(write.op);
         write.may_have_landed = true;
-        doubtful_.insert_or_assign(key, std::move(write));
+        doubt(std::move(write));
       }
       break;
   }
-  resolve(out);
+  reads_.send(now, out);
   return result;
 }
 
@@ -227,58 +225,33 @@ void WriteBatcher::requeue(Instant now, std::vector<Write> writes) {
   }
 }
 
-void WriteBatcher::resolve(Effects& out) {
-  if (read_ || doubtful_.empty()) return;
-  FetchTasks fetch{requests_.next(), {}};
-  for (const auto& [key, write] : doubtful_) {
-    if (fetch.keys.size() == read_size_.keys()) break;
-    fetch.keys.push_back(key);
-  }
-  read_ = fetch.request;
-  reading_ = fetch.keys;
-  out.emplace_back(std::move(fetch));
+void WriteBatcher::doubt(Write write) {
+  std::string key = key_of(write.op);
+  reads_.read_next(key);
+  doubtful_.insert_or_assign(std::move(key), std::move(write));
 }
 
 WriteBatcher::Result WriteBatcher::on(Instant now, const TasksFetched& reply, Effects& out) {
   Result result;
-  if (reply.request != read_) return result;
-  read_ = {};
-  if (!reply.ok) {
-    read_size_.failed(reading_.size());
-    retry_after_ = now + kRetryPause;
-    return result;
-  }
-  read_size_.answered(reading_.size(), reply.bytes, Duration::zero());
-  for (const StoredRecord& stored : reply.records) {
-    if (auto node = doubtful_.extract(key_of(stored))) {
-      resolve_doubt(now, std::move(node.mapped()), &stored, result);
+  const ValueReader::Use use = reads_.accept(now, reply);
+  if (use == ValueReader::Use::kFailed) retry_after_ = now + kRetryPause;
+  if (use != ValueReader::Use::kNext) return result;
+  const auto resolve = [&](const std::string& key, const StoredRecord* stored) {
+    if (auto node = doubtful_.extract(key)) {
+      resolve_doubt(now, std::move(node.mapped()), stored, result);
+    }
+  };
+  for (const StoredRecord& stored : reply.records) resolve(key_of(stored), &stored);
+  for (const std::string& key : reply.missing) resolve(key, nullptr);
+  if (reply.records.empty() && reply.missing.empty()) {
+    for (const std::string& key : reads_.hidden()) {
+      out.emplace_back(Fact{Fact::Kind::kStoreTrouble, key,
+                            "the outcome of a write is unknown, and Consul's answer to a read of "
+                            "the key leaves it out; read again every 5s"});
     }
   }
-  for (const std::string& key : reply.missing) {
-    if (auto node = doubtful_.extract(key))
-      resolve_doubt(now, std::move(node.mapped()), nullptr, result);
-  }
-  // A reading transaction fails if one key is missing, and then says nothing of the others.
-  if (reply.records.empty() && reply.missing.empty()) set_unanswered_aside(now, out);
-  resolve(out);
+  reads_.send(now, out);
   return result;
-}
-
-// Keys that an answer neither shows nor calls missing are set aside and read again later; asking
-// for them without end would stop all claims.
-void WriteBatcher::set_unanswered_aside(Instant now, Effects& out) {
-  for (const std::string& key : reading_) {
-    auto node = doubtful_.extract(key);
-    if (node.empty()) continue;
-    out.emplace_back(Fact{Fact::Kind::kStoreTrouble,
-                          key,
-                          "the outcome of a write is unknown, and Consul's answer to a read of the "
-                          "key leaves it out; read again every 5s",
-                          {}});
-    unanswered_.insert(std::move(node));
-    unanswered_until_ = now + kUnansweredRetry;
-  }
-  reading_.clear();
 }
 
 // Decides about a write that was refused as stale or whose reply was lost, by a consistent read.
@@ -316,26 +289,20 @@ void WriteBatcher::resolve_doubt(Instant now, Write write, const StoredRecord* s
 
 void WriteBatcher::on_time(Instant now, Effects& out) {
   if (!refused_.empty() && now >= refused_until_) requeue(now, std::exchange(refused_, {}));
-  if (!unanswered_.empty() && now >= unanswered_until_) {
-    doubtful_.merge(std::exchange(unanswered_, {}));
-  }
+  reads_.send(now, out);
   if (now >= deferred_until_) deferred_until_ = Instant::min();
   if (now >= claims_after_) claims_after_ = Instant::min();
-  if (now < retry_after_) return;
-  retry_after_ = Instant::min();
-  resolve(out);
+  if (now >= retry_after_) retry_after_ = Instant::min();
 }
 
 void WriteBatcher::clear(Effects& out) {
   for (const auto& [request, batch] : in_flight_) out.emplace_back(CancelRequest{request});
-  cancel(read_, out);
+  reads_.stop(out);
   in_flight_.clear();
   waiting_.clear();
   single_writes_.clear();
   most_bytes_ = options_.max_transaction_bytes;
   doubtful_.clear();
-  unanswered_.clear();
-  reading_.clear();
   refused_.clear();
   refused_claims_ = 0;
   retry_after_ = claims_after_ = deferred_until_ = Instant::min();
@@ -344,12 +311,10 @@ void WriteBatcher::clear(Effects& out) {
 
 void WriteBatcher::drop(std::uint32_t partition) {
   const auto is_over = [&](const Write& write) { return write.partition == partition; };
-  const auto entry_is_over = [&](const auto& entry) { return is_over(entry.second); };
   waiting_.erase_if(is_over);
   for (auto& writes : single_writes_) std::erase_if(writes, is_over);
   std::erase_if(single_writes_, [](const auto& writes) { return writes.empty(); });
-  std::erase_if(doubtful_, entry_is_over);
-  std::erase_if(unanswered_, entry_is_over);
+  std::erase_if(doubtful_, [&](const auto& entry) { return is_over(entry.second); });
   std::erase_if(refused_, is_over);
   // Writes that share a transaction with these are still to be settled.
   for (auto& [request, batch] : in_flight_) {
@@ -365,9 +330,7 @@ void WriteBatcher::for_each(Visit visit) const {
   for (const auto& [request, batch] : in_flight_) {
     std::for_each(batch.writes.begin(), batch.writes.end(), visit);
   }
-  for (const auto* writes : {&doubtful_, &unanswered_}) {
-    for (const auto& [key, write] : *writes) visit(write);
-  }
+  for (const auto& [key, write] : doubtful_) visit(write);
   std::for_each(refused_.begin(), refused_.end(), visit);
 }
 
@@ -393,7 +356,7 @@ std::size_t WriteBatcher::writes() const {
 
 Instant WriteBatcher::next_deadline() const {
   Instant next = refused_.empty() ? Instant::max() : refused_until_;
-  if (!unanswered_.empty()) next = std::min(next, unanswered_until_);
+  next = std::min(next, reads_.next_deadline());
   // Needed even when no write waits, since has_room() holds claims back until then.
   for (const Instant pause : {retry_after_, claims_after_}) {
     if (pause != Instant::min()) next = std::min(next, pause);

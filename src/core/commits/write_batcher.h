@@ -34,7 +34,7 @@
 #include "core/effect.h"
 #include "core/event.h"
 #include "core/options.h"
-#include "core/reading/batch_size.h"
+#include "core/reading/value_reader.h"
 #include "core/requests.h"
 
 namespace lictor::core {
@@ -162,16 +162,15 @@ class WriteBatcher {
   void requeue(Instant now, std::vector<Write> writes);
   /// Whether the number of operations was the cause, which the queue has learned by now.
   [[nodiscard]] bool had_too_many(const Committed& reply, const Batch& batch) const;
-  /// Reads doubtful keys, unless a reading is under way.
-  void resolve(Effects& out);
-  void set_unanswered_aside(Instant now, Effects& out);
+  /// Whether the write was applied is not known: reads its key.
+  void doubt(Write write);
   /// Settles the write by a consistent read of its key, as applied or void, or sends it again.
   void resolve_doubt(Instant now, Write write, const StoredRecord* stored, Result& result);
 
   const QueueOptions& options_;
   Requests& requests_;
-  BatchSize read_size_;  // of doubtful keys
-  const Cost fence_;     // of one partition
+  ValueReader reads_;  // of doubtful keys
+  const Cost fence_;   // of one partition
 
   WriteQueue waiting_;
   std::deque<std::vector<Write>> single_writes_;  // each needs a transaction of its own
@@ -179,12 +178,7 @@ class WriteBatcher {
   std::map<RequestId, Batch> in_flight_;
 
   std::map<std::string, Write> doubtful_;  // by key; each is read before anything else is done
-  RequestId read_;
-  std::vector<std::string> reading_;  // the keys that read_ asks for
-  // Doubtful keys that the answer left out: read again later, so that they block no other key.
-  std::map<std::string, Write> unanswered_;
-  Instant unanswered_until_ = Instant::min();
-  Instant retry_after_ = Instant::min();  // after trouble
+  Instant retry_after_ = Instant::min();   // after trouble
   Instant deferred_until_ = Instant::min();
   bool patient_ = false;
   Instant waiting_since_ = Instant::min();  // the oldest of waiting_

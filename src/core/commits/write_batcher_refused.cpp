@@ -155,8 +155,7 @@ std::vector<Write> WriteBatcher::take_out(Instant now, Batch& batch,
     } else if (is_minor(write.purpose)) {
       result.settled.push_back({std::move(write), Verdict::kVoid, 0, nullptr});
     } else {
-      const std::string key = key_of(write.op);
-      doubtful_.insert_or_assign(key, std::move(write));
+      doubt(std::move(write));
     }
   }
   return others;

@@ -79,7 +79,6 @@ bool Dispatcher::would_overtake(const TaskEntry& entry) const {
 }
 
 const ExecutorBreaker::Pause* Dispatcher::pause_of(const Task& task) const {
-  if (!breaker_.any()) return nullptr;
   const auto* pause = breaker_.find(options_.executor_of(task.type));
   return pause != nullptr && pause->active ? pause : nullptr;
 }
@@ -109,7 +108,7 @@ const TaskEntry* Dispatcher::waits_for_probe(const Task& task) const {
 }
 
 std::string Dispatcher::cannot_start() const {
-  if (breaker_.any()) return breaker_.first().error;
+  if (const auto* pause = breaker_.first()) return pause->error;
   for (const auto& [executor, pause] : breaker_.all()) {
     if (probe_of(executor, pause) != nullptr) return pause.error;
   }
@@ -351,12 +350,9 @@ void Dispatcher::start_claimed(Instant now, const Modes& modes, Effects& out) {
 void Dispatcher::claim_next(Instant now, const Modes& modes, const std::string& session,
                             Effects& out) {
   rate_at_ = ahead_at_ = apart_at_ = Instant::max();
-  const auto claims = [](const Mode& mode) { return mode.may_claim(); };
-  if (std::none_of(modes.begin(), modes.end(), claims)) return;
-  if (modes.size() > 1) {
-    rate_.share(static_cast<std::size_t>(std::count_if(modes.begin(), modes.end(), claims)),
-                modes.size());
-  }
+  const auto claiming = std::ranges::count_if(modes, &Mode::may_claim);
+  if (claiming == 0) return;
+  rate_.share(static_cast<std::size_t>(claiming));
   while (commits_.has_room(now)) {
     TaskEntry* entry = next_ready(modes);
     const bool due = entry != nullptr;
@@ -445,7 +441,7 @@ bool Dispatcher::busy() const {
 
 Instant Dispatcher::next_deadline(const std::function<bool(std::uint32_t)>& works) const {
   Instant next = Instant::max();
-  if (breaker_.any()) next = std::min(next, breaker_.first().until);
+  if (const auto* pause = breaker_.first()) next = std::min(next, pause->until);
   next = std::min(next, probe_at_);
   bool any = false;
   for (std::uint32_t i = 0; i < options_.partitions; ++i) any = any || works(i);

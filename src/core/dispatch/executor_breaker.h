@@ -16,7 +16,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/assert.h"
 #include "lictor/time.h"
 
 namespace lictor::core {
@@ -46,7 +45,6 @@ class ExecutorBreaker {
     pause.error = std::move(error);
     pause.active = true;
     pause.passed = false;
-    ++active_;
     return &pause;
   }
   /// Notes that a job that began at `began` was started, which ends a probation.
@@ -68,30 +66,23 @@ class ExecutorBreaker {
   /// Ends the pauses that are over.
   void release(Instant now) {
     for (auto& [executor, pause] : pauses_) {
-      if (!pause.active || pause.until > now) continue;
-      pause.active = false;
-      --active_;
+      if (pause.until <= now) pause.active = false;
     }
   }
-  void clear() {
-    pauses_.clear();
-    active_ = 0;
-  }
+  void clear() { pauses_.clear(); }
 
-  [[nodiscard]] bool any() const { return active_ != 0; }
   /// The pause of an executor that is paused or probing; null: neither.
   [[nodiscard]] const Pause* find(std::string_view executor) const {
     const auto it = pauses_.find(executor);
     return it == pauses_.end() ? nullptr : &it->second;
   }
-  /// The pause that ends first; there must be one.
-  [[nodiscard]] const Pause& first() const {
+  /// The pause that ends first; null: no executor is paused.
+  [[nodiscard]] const Pause* first() const {
     const Pause* first = nullptr;
     for (const auto& [executor, pause] : pauses_) {
       if (pause.active && (first == nullptr || pause.until < first->until)) first = &pause;
     }
-    LICTOR_ASSERT(first != nullptr);
-    return *first;
+    return first;
   }
   [[nodiscard]] bool empty() const { return pauses_.empty(); }
   [[nodiscard]] Pauses& all() { return pauses_; }
@@ -103,7 +94,6 @@ class ExecutorBreaker {
   static constexpr unsigned kMostRefusals = 5;  // 15 s, with the pauses between them
 
   Pauses pauses_;  // as many as there are executors, at most
-  std::size_t active_ = 0;
 };
 
 }  // namespace lictor::core

@@ -22,21 +22,16 @@ void RateLimit::reconfigure() {
   try_at_ = Instant::min();
 }
 
-void RateLimit::share(std::size_t held, std::size_t all) {
-  held_ = std::max<std::size_t>(held, 1);
-  all_ = all;
-  is_alone_ = held == all;
-}
-
 Rate RateLimit::rate() const {
   constexpr Duration kLongest = std::chrono::hours{24 * 365};  // until an empty bucket is full
   Rate part = *rate_;
   part.burst = static_cast<std::uint32_t>(
       std::clamp<Duration::rep>(kLongest / part.interval, 1, part.burst));
   if (!is_local_) return part;
+  const std::size_t all = options_.partitions;
   part.interval =
-      part.interval * static_cast<Duration::rep>(all_) / static_cast<Duration::rep>(held_);
-  part.burst = static_cast<std::uint32_t>(std::max<std::size_t>(part.burst * held_ / all_, 1));
+      part.interval * static_cast<Duration::rep>(all) / static_cast<Duration::rep>(held_);
+  part.burst = static_cast<std::uint32_t>(std::max<std::size_t>(part.burst * held_ / all, 1));
   return part;
 }
 
@@ -46,7 +41,7 @@ Instant RateLimit::next(const Rate& rate) const {
 
 // Spreads leaders that wait for one token: each looks at another time.
 Duration RateLimit::spread() {
-  if (is_alone_) return Duration::zero();
+  if (is_alone()) return Duration::zero();
   const Duration most = std::clamp<Duration>(rate_->interval, std::chrono::milliseconds{10},
                                              std::chrono::milliseconds{100});
   return Duration{
@@ -73,7 +68,7 @@ std::optional<RateLimit::Token> RateLimit::take(Instant now, std::uint32_t parti
   full_at_ = std::clamp(full_at_, now, now + rate.interval * burst);
   if (now < next(rate)) {
     try_at_ = next(rate) + spread();
-    known_ = is_alone_;
+    known_ = is_alone();
     return std::nullopt;
   }
   if (is_local_) {
@@ -118,7 +113,7 @@ void RateLimit::on_settled(Instant now, const WriteBatcher::Settled& settled, Ef
     denied_reported_ = false;
     full_at_ = claim.full_at;
     index_ = settled.modify_index;
-    known_ = is_alone_;
+    known_ = is_alone();
     reserved_ = claim.reserved;
     reserved_until_ = now + kReserve;
   } else if (settled.verdict == WriteBatcher::Verdict::kNoToken) {

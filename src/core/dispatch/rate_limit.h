@@ -47,13 +47,12 @@ class RateLimit {
         requests_(requests),
         clock_(clock),
         random_(random),
-        is_alone_(options.partitions == 1),
         rate_(options.rate_limit) {}
 
   /// Takes over the rate of the options.
   void reconfigure();
-  /// This host leads `held` of `all` partitions.
-  void share(std::size_t held, std::size_t all);
+  /// This host leads so many partitions.
+  void share(std::size_t held) { held_ = held; }
 
   /// A token for a claim under the fence of `partition`, after which up to `most` - 1 may follow.
   /// std::nullopt if there is none before next_try().
@@ -82,6 +81,8 @@ class RateLimit {
 
   /// This host's part of the rate, while it keeps the bucket by itself.
   [[nodiscard]] Rate rate() const;
+  /// No other host leads a partition.
+  [[nodiscard]] bool is_alone() const { return held_ == options_.partitions; }
   [[nodiscard]] Instant next(const Rate& rate) const;
   [[nodiscard]] Duration spread();
   void keep_alone(Instant now, const std::string& error, Effects& out);
@@ -90,8 +91,7 @@ class RateLimit {
   Requests& requests_;
   const WallClock& clock_;
   Random& random_;
-  bool is_alone_;  // no other host leads a partition
-  std::size_t held_ = 1, all_ = 1;
+  std::size_t held_ = 1;  // partitions
 
   std::optional<Rate> rate_;
   Instant full_at_{};        // as far as is known

@@ -37,7 +37,8 @@ void Leadership::on_session(Instant now, Session::Change change, Effects& out) {
         lock_to_read().prove(now, out);
         session_.renew_soon(now);
       } else if (!retired_ && all_follow()) {
-        replace_session(out);
+        for (Lock& lock : locks_) lock.stop(out);
+        session_.replace(out);
       }
       break;
     case Session::Change::kClosed:
@@ -45,11 +46,6 @@ void Leadership::on_session(Instant now, Session::Change change, Effects& out) {
       trust_.end();
       break;
   }
-}
-
-void Leadership::replace_session(Effects& out) {
-  for (Lock& lock : locks_) lock.stop(out);
-  session_.replace(out);
 }
 
 // Applies the verdict on a partition's lock to session and trust; the caller does the rest.

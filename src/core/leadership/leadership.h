@@ -118,7 +118,6 @@ class Leadership {
   [[nodiscard]] Lock& lock_to_read();
   void prove_by_next() { proving_ = proving_ + 1 == locks_.size() ? 0 : proving_ + 1; }
   void end_trust_if_free();
-  void replace_session(Effects& out);
   void end_session_if_free(Instant now, Effects& out);
   [[nodiscard]] bool all_follow() const;
 

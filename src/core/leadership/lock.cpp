@@ -135,9 +135,8 @@ void Lock::prove_again(Instant now, Effects& out) {
 }
 
 void Lock::emit(Fact::Kind kind, Effects& out, std::string text, Duration took) const {
-  Fact fact{kind, {}, std::move(text), took};
-  fact.partition = partition_.number;
-  out.emplace_back(std::move(fact));
+  out.emplace_back(
+      Fact{.kind = kind, .text = std::move(text), .took = took, .partition = partition_.number});
 }
 
 void Lock::emit_waiting(Duration left, Effects& out) {

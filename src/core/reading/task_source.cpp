@@ -31,6 +31,7 @@ void TaskSource::stop(Effects& out) {
   index_ = 0;
   watch_at_ = Instant::max();
   trouble_.over();
+  values_trouble_.over();
   names_.reset();
   doubted_.clear();
   list_again_at_ = Instant::max();
@@ -109,26 +110,19 @@ void TaskSource::compare(Instant now, const TasksListed& reply, Effects& out) {
   // to earlier requests may still come.
   listener_.on_answered_before(std::min(watch_asked_at_, oldest_request()));
   folder_missing_ = !reply.marker;
-  const KnownKeys::Match match = keys_.match(names.keys.in_order());
   doubted_.clear();
-  listener_.visit_deleting([&](const KnownKey& known) {
-    if (!keys_.listed(match, known)) return;
-    doubted_.push_back(known.key);
-    doubted_until_ = now + kDoubt;
-  });
-  std::vector<KnownKey*> gone;
-  if (reply.marker) {
-    keys_.for_each_unlisted(match, [&](KnownKey& known) {
-      if (known.index <= reply.consul_index) gone.push_back(&known);
-    });
-  }
-  const auto by_others = std::count_if(gone.begin(), gone.end(), [this](const KnownKey* known) {
+  std::vector<TaskEntry*> gone;
+  const auto look = [&](TaskEntry& known, bool listed) {
+    if (!listed && reply.marker && known.index <= reply.consul_index) gone.push_back(&known);
+    if (listed && listener_.is_deleting(known)) doubted_.push_back(known.key);
+  };
+  std::vector<std::string_view> unknown = core::compare(names.keys.in_order(), keys_, look);
+  if (!doubted_.empty()) doubted_until_ = now + kDoubt;
+  const auto by_others = std::count_if(gone.begin(), gone.end(), [this](const TaskEntry* known) {
     return listener_.is_stable(*known);
   });
   deleted(now, static_cast<std::size_t>(by_others));
-  std::sort(gone.begin(), gone.end(),
-            [](const KnownKey* a, const KnownKey* b) { return a->key < b->key; });
-  for (KnownKey* known : gone) listener_.on_gone(now, *known, reply.consul_index, out);
+  for (TaskEntry* known : gone) listener_.on_gone(now, *known, reply.consul_index, out);
 
   std::set<std::string> folders{reply.folders.begin(), reply.folders.end()};
   for (const std::string& key : folders) {
@@ -138,7 +132,7 @@ void TaskSource::compare(Instant now, const TasksListed& reply, Effects& out) {
 
   const bool waits = generation_;
   names_ = std::move(names);
-  if (!waits) begin_generation(match.unknown);
+  if (!waits) begin_generation(std::move(unknown));
   advance_generation(now, out);
 }
 
@@ -162,7 +156,7 @@ void TaskSource::advance_generation(Instant now, Effects& out) {
       if (complete_ && !versions_.running()) versions_.start(now, generation_index_);
     }
     if (names_) {
-      begin_generation(keys_.match(names_->keys.in_order()).unknown);
+      begin_generation(unknown_of(names_->keys.in_order(), keys_));
     } else if (values_.has_waiting()) {
       begin_generation({});
     } else {
@@ -175,7 +169,7 @@ void TaskSource::report(Instant now, RequestId request, const StoredRecord& reco
                         bool in_generation, Effects& out) {
   auto checked = checked_.find(key_of(record));
   if (checked != checked_.end() && request < checked->second) checked = checked_.end();
-  const KnownKey* known = keys_.find(key_of(record));
+  const TaskEntry* known = find(keys_, key_of(record));
   const auto outdated = outdated_.extract(key_of(record));
   const bool is_restored = outdated && known != nullptr && known->index == outdated.mapped() &&
                            index_of(record) < known->index;
@@ -187,8 +181,11 @@ void TaskSource::report(Instant now, RequestId request, const StoredRecord& reco
 }
 
 void TaskSource::on(Instant now, const TasksFetched& reply, Effects& out) {
-  const ValueReader::Use use = values_.accept(now, reply, out);
-  if (use == ValueReader::Use::kNone) return;
+  const ValueReader::Use use = values_.accept(now, reply);
+  if (use == ValueReader::Use::kFailed)
+    values_trouble_.report("reading the tasks", reply.error, out);
+  if (use == ValueReader::Use::kNone || use == ValueReader::Use::kFailed) return;
+  values_trouble_.over();
   // A new version found by a check comes after everything that its generation still has to read.
   const bool in_generation = use == ValueReader::Use::kInOrder || values_.is_open();
   for (const StoredRecord& record : reply.records) {
@@ -228,7 +225,7 @@ void TaskSource::on(Instant now, const TasksChecked& reply, Effects& out) {
   }
   const bool is_gone =
       std::any_of(reply.missing.begin(), reply.missing.end(), [&](const std::string& key) {
-        const KnownKey* known = keys_.find(key);
+        const TaskEntry* known = find(keys_, key);
         return known != nullptr && listener_.is_stable(*known);
       });
   if (is_gone) list_again_at_ = std::min(list_again_at_, now + kDoubt);
@@ -238,7 +235,7 @@ bool TaskSource::will_read(const std::string& key) const {
   if (values_.will_read(key)) return true;
   if (!names_) return false;
   const auto& keys = names_->keys.in_order();
-  return keys_.find(key) == nullptr &&
+  return find(keys_, key) == nullptr &&
          std::binary_search(keys.begin(), keys.end(), std::string_view{key});
 }
 
@@ -256,7 +253,7 @@ void TaskSource::on_time(Instant now, bool busy, Effects& out) {
   advance_generation(now, out);
   values_.send(now, out);
   versions_.on_time(
-      now, [this](const KnownKey& known) { return listener_.is_stable(known); }, out);
+      now, [this](const TaskEntry& known) { return listener_.is_stable(known); }, out);
 }
 
 Instant TaskSource::oldest_request() const {

@@ -15,7 +15,6 @@
 // Names that arrive while a generation is read wait: they give the next generation.
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -46,16 +45,16 @@ class TaskSource {
     /// All tasks of the generation were reported.
     virtual void on_generation_read(Instant now, Effects& out) = 0;
     /// The names as of `index` do not show the key, which was known before that.
-    virtual void on_gone(Instant now, KnownKey& known, std::uint64_t index, Effects& out) = 0;
+    virtual void on_gone(Instant now, TaskEntry& known, std::uint64_t index, Effects& out) = 0;
     /// A key that was to be read alone is missing. As of `index` it was listed, or known. Returns
     /// whether the names must show if the key is gone.
     virtual bool on_missing(Instant now, const std::string& key, std::uint64_t index,
                             Effects& out) = 0;
-    /// Calls `visit` for every key whose deletion is in flight or acknowledged: if names still show
-    /// such a key, it may or may not have been written again.
-    virtual void visit_deleting(const std::function<void(const KnownKey&)>& visit) const = 0;
+    /// The key's deletion is in flight or acknowledged: if names still show it, it may or may not
+    /// have been written again.
+    [[nodiscard]] virtual bool is_deleting(const TaskEntry& known) const = 0;
     /// No write of ours is under way for the key, so its known version should be in Consul.
-    [[nodiscard]] virtual bool is_stable(const KnownKey& known) const = 0;
+    [[nodiscard]] virtual bool is_stable(const TaskEntry& known) const = 0;
     /// All requests sent before `time` have been answered.
     virtual void on_answered_before(Instant time) = 0;
     /// A restored snapshot has brought back an older version; on_record() follows with it.
@@ -149,7 +148,8 @@ class TaskSource {
   Instant watch_at_ = Instant::max();  // not before this, apart from the pace
   WatchFailures failures_;
   bool busy_ = false;
-  StoreTrouble trouble_;
+  StoreTrouble trouble_;         // with names
+  StoreTrouble values_trouble_;  // with values
 
   std::optional<Names> names_;  // of the next generation
   bool generation_ = false;     // a generation is being read

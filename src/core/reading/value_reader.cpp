@@ -27,7 +27,6 @@ void ValueReader::stop(Effects& out) {
   hidden_until_ = Instant::max();
   not_before_ = Instant::min();
   size_.reset();
-  trouble_.over();
 }
 
 void ValueReader::begin(KeyList names, std::vector<std::string_view> keys) {
@@ -87,7 +86,7 @@ void ValueReader::put_back(const Batch& batch, std::string key) {
   (batch.in_order ? again_ : next_).insert(std::move(key));
 }
 
-ValueReader::Use ValueReader::accept(Instant now, const TasksFetched& reply, Effects& out) {
+ValueReader::Use ValueReader::accept(Instant now, const TasksFetched& reply) {
   auto node = in_flight_.extract(reply.request);
   if (node.empty()) return Use::kNone;
   Batch& batch = node.mapped();
@@ -97,10 +96,8 @@ ValueReader::Use ValueReader::accept(Instant now, const TasksFetched& reply, Eff
     if (batch.keys.size() > options_.max_operations) return Use::kNone;  // Queue knows the limit
     size_.failed(batch.keys.size());
     not_before_ = now + kRetryPause;
-    trouble_.report("reading the tasks", reply.error, out);
-    return Use::kNone;
+    return Use::kFailed;
   }
-  trouble_.over();
   size_.answered(batch.keys.size(), reply.bytes, now - batch.asked_at);
   std::set<std::string_view> read{reply.missing.begin(), reply.missing.end()};
   read.insert(reply.folders.begin(), reply.folders.end());

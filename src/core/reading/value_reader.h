@@ -58,10 +58,12 @@ class ValueReader {
   [[nodiscard]] bool will_read(const std::string& key) const;
 
   void send(Instant now, Effects& out);
-  enum class Use { kNone, kNext, kInOrder };
+  enum class Use { kNone, kFailed, kNext, kInOrder };
   /// Whether `reply` answers one of our requests, and whether its keys belong to the generation.
-  /// Keys that the reply left out are requested again.
-  [[nodiscard]] Use accept(Instant now, const TasksFetched& reply, Effects& out);
+  /// Keys that the reply left out, or all if it failed, are requested again after a pause.
+  [[nodiscard]] Use accept(Instant now, const TasksFetched& reply);
+  /// Keys that an answer left out; they are read again after a pause, and block no other.
+  [[nodiscard]] const std::set<std::string>& hidden() const { return hidden_; }
   /// When the oldest request in flight was sent; Instant::max(): there is none.
   [[nodiscard]] Instant oldest_request() const;
   [[nodiscard]] Instant next_deadline() const;
@@ -94,7 +96,6 @@ class ValueReader {
   std::map<RequestId, Batch> in_flight_;
   std::size_t in_order_ = 0;  // batches of the generation among these
   Instant not_before_ = Instant::min();
-  StoreTrouble trouble_;
 };
 
 }  // namespace lictor::core

@@ -44,38 +44,41 @@ void VersionCheck::listed(Instant now, std::uint64_t index) {
 void VersionCheck::doubt_all(Instant now) {
   seen_ = 0;
   passing_ = false;
-  pass_moves_ = ~std::uint64_t{0};  // the answer under way ends no pass
+  pass_index_ = 0;  // the answer under way shows nothing
   listed(now, index_);
 }
 
-void VersionCheck::on_time(Instant now, const std::function<bool(const KnownKey&)>& is_stable,
+void VersionCheck::on_time(Instant now, const std::function<bool(const TaskEntry&)>& is_stable,
                            Effects& out) {
   if (!running_ || request_ || now < next_at_) return;
   if (!std::exchange(passing_, true)) {
-    cursor_ = 0;
+    cursor_.clear();
     pass_began_ = now;
     pass_index_ = index_;
-    pass_moves_ = keys_.moves();
   }
   CheckTasks check{{}, {}};
   std::size_t bytes = 0;  // of keys, which may be long
-  cursor_after_ = keys_.visit_from(cursor_, [&](const KnownKey& known) {
-    if (known.index != 0 && is_stable(known)) {
-      check.versions.push_back({known.key, known.index});
-      bytes += known.key.size();
-    }
-    return check.versions.size() < options_.max_operations && bytes < limits::kTransactionBytes / 8;
-  });
+  const auto is_full = [&] {
+    return check.versions.size() >= options_.max_operations ||
+           bytes >= limits::kTransactionBytes / 8;
+  };
+  auto next = keys_.upper_bound(cursor_);
+  for (; next != keys_.end() && !is_full(); ++next) {
+    const TaskEntry& known = **next;
+    if (known.index == 0 || !is_stable(known)) continue;
+    check.versions.push_back({known.key, known.index});
+    bytes += known.key.size();
+  }
   if (check.versions.empty()) return end_pass(now);
+  asks_last_ = next == keys_.end();
   check.request = request_ = requests_.next();
   asked_ = check.versions;
   out.emplace_back(std::move(check));
 }
 
-// A key that changed its slot may have been left out; then the next pass decides.
 void VersionCheck::end_pass(Instant now) {
   passing_ = false;
-  if (keys_.moves() == pass_moves_) seen_ = std::max(seen_, pass_index_);
+  seen_ = std::max(seen_, pass_index_);
   next_at_ = moved_on() ? std::max(now + kStep, pass_began_ + kLeastPass) : now + kRest;
 }
 
@@ -92,9 +95,9 @@ bool VersionCheck::accept(Instant now, const TasksChecked& reply) {
     next_at_ = asks_less ? now : now + (reply.denied ? kRefusedPause : kRest);
     return false;
   }
-  cursor_ = cursor_after_;
+  cursor_ = asked_.back().key;
   next_at_ = now + (moved_on() ? kStep : kRest);
-  if (keys_.is_end(cursor_)) end_pass(now);
+  if (asks_last_) end_pass(now);
   return true;
 }
 

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "core/effect.h"
@@ -38,7 +39,7 @@ class VersionCheck {
   void doubt_all(Instant now);
 
   /// `is_stable`: no write of ours is under way for the key, so Consul should have its version.
-  void on_time(Instant now, const std::function<bool(const KnownKey&)>& is_stable, Effects& out);
+  void on_time(Instant now, const std::function<bool(const TaskEntry&)>& is_stable, Effects& out);
   /// Whether `reply` answers our request. A failed request is repeated.
   [[nodiscard]] bool accept(Instant now, const TasksChecked& reply);
   /// The version of `key` that the last request asked about; 0: none.
@@ -60,10 +61,9 @@ class VersionCheck {
   std::uint64_t seen_ = 0;   // the versions as of this index are known
   bool passing_ = false;
   std::uint64_t pass_index_ = 0;  // the pass shows everything written up to it
-  std::uint64_t pass_moves_ = 0;  // the table's moves() before the pass
   Instant pass_began_ = Instant::min();
-  std::size_t cursor_ = 0;        // the slot to go on at
-  std::size_t cursor_after_ = 0;  // the slot to go on at once the request is answered
+  std::string cursor_;      // the last key of the pass that was checked
+  bool asks_last_ = false;  // no key comes after those of the last request
   RequestId request_;
   std::vector<CheckTasks::Version> asked_;  // by the last request
   Instant next_at_ = kNever;

@@ -13,7 +13,6 @@
 #include "core/options.h"
 #include "core/partition.h"
 #include "core/task.h"
-#include "core/tasks/known_keys.h"
 #include "core/tasks/task_state.h"
 
 namespace lictor::core {
@@ -44,7 +43,9 @@ struct Attempt {
 }
 
 /// Everything that the core knows of one key. Only TaskTable::update() changes what its orders use.
-struct TaskEntry : KnownKey {
+struct TaskEntry {
+  std::string key;
+  std::uint64_t index = 0;  // ModifyIndex of the newest known version; 0: any is news
   TaskState state = TaskState::kUnread;
   Lack lack = Lack::kNothing;        // while has_lack(state)
   std::uint8_t partition = 0;        // once its record is read
@@ -79,6 +80,17 @@ struct TaskEntry : KnownKey {
   }
 };
 
+/// The order of their keys' bytes.
+struct ByKey {
+  using is_transparent = void;
+  static std::string_view key_of(std::string_view key) { return key; }
+  static std::string_view key_of(const TaskEntry* entry) { return entry->key; }
+  static std::string_view key_of(const std::unique_ptr<TaskEntry>& entry) { return entry->key; }
+  template <class A, class B>
+  bool operator()(const A& a, const B& b) const {
+    return key_of(a) < key_of(b);
+  }
+};
 /// The order in which tasks start.
 struct ByStart {
   bool operator()(const TaskEntry* a, const TaskEntry* b) const {

@@ -4,18 +4,10 @@
 #include "core/tasks/task_table.h"
 
 #include <memory>
-#include <vector>
 
 #include "base/assert.h"
 
 namespace lictor::core {
-
-TaskTable::TaskTable(const QueueOptions& options, std::uint64_t seed)
-    : keys_(seed), waiting_(options), slots_(options) {}
-
-TaskTable::~TaskTable() {
-  keys_.for_each([](KnownKey& known) { delete &entry_of(known); });
-}
 
 TaskEntry* TaskTable::find(AttemptId id) const {
   const auto it = ours_.find(id);
@@ -23,13 +15,13 @@ TaskEntry* TaskTable::find(AttemptId id) const {
 }
 
 TaskEntry& TaskTable::obtain(std::string_view key) {
-  if (TaskEntry* entry = find(key)) return *entry;
+  const auto place = keys_.lower_bound(key);
+  if (place != keys_.end() && (*place)->key == key) return **place;
   auto entry = std::make_unique<TaskEntry>();
   entry->key = key;
-  keys_.insert(*entry);
   ++discovered_;
   ++counts_[static_cast<std::size_t>(entry->state)];
-  return *entry.release();
+  return **keys_.insert(place, std::move(entry));
 }
 
 // Returns the serialKey that became free, or "".
@@ -108,21 +100,11 @@ void TaskTable::forget_deleted_before(Instant time) {
 void TaskTable::erase(TaskEntry& entry) {
   static_cast<void>(leave(entry));
   drop_attempt(entry);
-  keys_.erase(entry);
-  delete &entry;
+  keys_.erase(keys_.find(&entry));
 }
 
 void TaskTable::clear() {
-  std::vector<TaskEntry*> leftovers;
-  keys_.for_each([&](KnownKey& known) {
-    TaskEntry& entry = entry_of(known);
-    if (entry.state == TaskState::kLeftover) {
-      leftovers.push_back(&entry);
-    } else {
-      delete &entry;
-    }
-  });
-  keys_.clear();
+  std::erase_if(keys_, [](const auto& entry) { return entry->state != TaskState::kLeftover; });
   waiting_.clear();
   claimed_.clear();
   slots_.clear();
@@ -131,13 +113,12 @@ void TaskTable::clear() {
   counts_ = {};
   lacks_ = {};
   last_chances_ = returning_ = 0;
-  for (TaskEntry* entry : leftovers) {
-    entry->tombstones = 0;
-    entry->index = 0;
-    if (entry->notes) entry->notes->newer_index = 0;
-    keys_.insert(*entry);
-    enter(*entry);
-  }
+  for_each([&](TaskEntry& leftover) {
+    leftover.tombstones = 0;
+    leftover.index = 0;
+    if (leftover.notes) leftover.notes->newer_index = 0;
+    enter(leftover);
+  });
 }
 
 void TaskTable::erase_leftover(TaskEntry& entry) {

@@ -25,14 +25,11 @@ namespace lictor::core {
 
 class TaskTable {
  public:
-  TaskTable(const QueueOptions& options, std::uint64_t seed);
+  explicit TaskTable(const QueueOptions& options) : waiting_(options), slots_(options) {}
   TaskTable(const TaskTable&) = delete;
   TaskTable& operator=(const TaskTable&) = delete;
-  ~TaskTable();
 
-  [[nodiscard]] TaskEntry* find(std::string_view key) const {
-    return static_cast<TaskEntry*>(keys_.find(key));
-  }
+  [[nodiscard]] TaskEntry* find(std::string_view key) const { return core::find(keys_, key); }
   [[nodiscard]] TaskEntry* find(AttemptId id) const;
   /// The entry of `key`; a new one is unread.
   TaskEntry& obtain(std::string_view key);
@@ -67,9 +64,9 @@ class TaskTable {
   /// Changes options that the orders of all tasks depend on.
   template <class Change>
   void reconfigure(Change change) {
-    keys_.for_each([&](KnownKey& known) { static_cast<void>(leave(entry_of(known))); });
+    for_each([&](TaskEntry& entry) { static_cast<void>(leave(entry)); });
     change();
-    keys_.for_each([&](KnownKey& known) { enter(entry_of(known)); });
+    for_each([&](TaskEntry& entry) { enter(entry); });
     for_each([&](TaskEntry& entry) {
       const bool free = entry.lacks(Lack::kSerialKey) && waiting_.lane_holder(entry) == nullptr;
       if (free) wait(entry, Lack::kNothing);
@@ -118,24 +115,18 @@ class TaskTable {
   /// Claimed tasks due at `wall` are no longer early.
   void advance_claimed(WallTime wall) { claimed_.advance(wall); }
 
-  [[nodiscard]] KnownKeys& keys() { return keys_; }
+  [[nodiscard]] const KnownKeys& keys() const { return keys_; }
   /// Calls `visit(TaskEntry&)` for each task with an attempt, in the order of the claims. `visit`
   /// may move the task.
   template <class Visit>
   void for_each_ours(Visit visit) const {
     for (auto it = ours_.begin(); it != ours_.end();) visit(*(it++)->second);
   }
-  /// Calls `visit(TaskEntry&)` for each remembered deletion, in the order of time.
-  template <class Visit>
-  void for_each_deleted(Visit visit) const {
-    for (const auto& [at, entry] : deletions_) {
-      if (entry->state == TaskState::kDeleted) visit(*entry);
-    }
-  }
-  /// Calls `visit(TaskEntry&)` for every entry, in no particular order. `visit` may move the entry.
+  /// Calls `visit(TaskEntry&)` for every entry, in the order of their keys. `visit` may move the
+  /// entry.
   template <class Visit>
   void for_each(Visit visit) const {
-    keys_.for_each([&](KnownKey& known) { visit(entry_of(known)); });
+    for (const auto& entry : keys_) visit(*entry);
   }
 
   /// Every transition taken so far, for tests that cover the state diagram.
@@ -145,14 +136,13 @@ class TaskTable {
   [[nodiscard]] std::uint64_t discovered() const { return discovered_; }
 
  private:
-  static TaskEntry& entry_of(KnownKey& known) { return static_cast<TaskEntry&>(known); }
   [[nodiscard]] std::string leave(TaskEntry& entry);
   void enter(TaskEntry& entry);
   void drop_attempt(TaskEntry& entry);
   void settle_lane(const std::string& lane);
   void erase(TaskEntry& entry);
 
-  KnownKeys keys_;  // the table owns their entries
+  KnownKeys keys_;
   WaitingOrder waiting_;
   ClaimedOrder claimed_;
   ExecutorSlots slots_;

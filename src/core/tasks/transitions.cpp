@@ -98,8 +98,7 @@ void Transitions::on_generation_read(Instant now, Effects& out) {
   });
 }
 
-bool Transitions::is_stable(const KnownKey& known) const {
-  const auto& entry = static_cast<const TaskEntry&>(known);
+bool Transitions::is_stable(const TaskEntry& entry) const {
   switch (entry.state) {
     case S::kForeign:
     case S::kDistant:
@@ -122,8 +121,7 @@ void Transitions::on_restored(const std::string& key) {
   if (is_idle) table_.adjust(entry, [](TaskEntry& e) { e.index = 0; });
 }
 
-void Transitions::on_gone(Instant now, KnownKey& known, std::uint64_t index, Effects& out) {
-  auto& entry = static_cast<TaskEntry&>(known);
+void Transitions::on_gone(Instant now, TaskEntry& entry, std::uint64_t index, Effects& out) {
   switch (entry.state) {
     case S::kClaiming:
     case S::kEnding:
@@ -169,11 +167,8 @@ void Transitions::withdraw(Instant now, TaskEntry& entry, std::uint64_t index, E
   table_.bury(entry, index, now);
 }
 
-void Transitions::visit_deleting(const std::function<void(const KnownKey&)>& visit) const {
-  table_.for_each_ours([&](const TaskEntry& entry) {
-    if (entry.state == S::kEnding) visit(entry);
-  });
-  table_.for_each_deleted(visit);
+bool Transitions::is_deleting(const TaskEntry& entry) const {
+  return entry.state == S::kEnding || entry.state == S::kDeleted;
 }
 
 bool Transitions::is_another(const TaskEntry& entry, const StoredRecord& record) {

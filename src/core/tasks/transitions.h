@@ -36,10 +36,10 @@ class Transitions : public TaskSource::Listener {
   void on_record(Instant now, const StoredRecord& record, bool in_generation,
                  Effects& out) override;
   void on_generation_read(Instant now, Effects& out) override;
-  void on_gone(Instant now, KnownKey& known, std::uint64_t index, Effects& out) override;
+  void on_gone(Instant now, TaskEntry& entry, std::uint64_t index, Effects& out) override;
   bool on_missing(Instant now, const std::string& key, std::uint64_t index, Effects& out) override;
-  void visit_deleting(const std::function<void(const KnownKey&)>& visit) const override;
-  [[nodiscard]] bool is_stable(const KnownKey& known) const override;
+  [[nodiscard]] bool is_deleting(const TaskEntry& entry) const override;
+  [[nodiscard]] bool is_stable(const TaskEntry& entry) const override;
   void on_answered_before(Instant time) override { table_.forget_deleted_before(time); }
   void on_restored(const std::string& key) override;
   /// A write of a task has ended.
@@ -125,8 +125,6 @@ class Transitions : public TaskSource::Listener {
                       Effects& out);
   void on_rewrite_applied(Instant now, TaskEntry& entry, const WriteBatcher::Settled& settled,
                           Effects& out);
-  void on_burial_settled(Instant now, TaskEntry& entry, const WriteBatcher::Settled& settled,
-                         Effects& out);
   void on_void(Instant now, TaskEntry& entry, const WriteBatcher::Settled& settled, Effects& out);
   void withdraw(Instant now, TaskEntry& entry, std::uint64_t index, Effects& out);
 

@@ -122,9 +122,8 @@ void Transitions::on_settled(Instant now, const WriteBatcher::Settled& settled, 
     case S::kClaiming:
       return on_claim_settled(now, *entry, settled, out);
     case S::kEnding:
-      return on_end_settled(now, *entry, settled, out);
     case S::kBurying:
-      return on_burial_settled(now, *entry, settled, out);
+      return on_end_settled(now, *entry, settled, out);
     default:  // of a claim settled before
       return;
   }
@@ -460,16 +459,6 @@ void Transitions::on_rewrite_applied(Instant now, TaskEntry& entry,
   if (rewritten) return place(now, entry, StoredRecord{std::move(*task)}, out);
   task->ready_at = ready_at(now, *task);
   place(now, entry, std::move(task), out);
-}
-
-void Transitions::on_burial_settled(Instant now, TaskEntry& entry,
-                                    const WriteBatcher::Settled& settled, Effects& out) {
-  const auto& op = std::get<BuryOp>(settled.write.op);
-  if (settled.verdict != Verdict::kApplied) return on_void(now, entry, settled, out);
-  emit_end(entry, settled.write, out);
-  const bool newer = entry.newer_index() > op.index;
-  table_.bury(entry, op.index, now);
-  if (newer) source_->fetch(entry.key);
 }
 
 // Its claim counts as the first attempt, and nothing of it was begun before.

@@ -74,9 +74,6 @@ class WaitingOrder {
                                                         : a->key < b->key;
     }
   };
-  struct ByKey {
-    bool operator()(const TaskEntry* a, const TaskEntry* b) const { return a->key < b->key; }
-  };
   struct ByClaim {  // our tasks first
     bool operator()(const TaskEntry* a, const TaskEntry* b) const {
       const bool ours = is_ours(a->state);

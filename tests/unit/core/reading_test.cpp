@@ -264,7 +264,7 @@ TEST_CASE("a key that the token may not read holds up nothing else") {
   task.key = "tasks/a";
   task.record = std::make_shared<const std::string>("{}");
   reply.records.emplace_back(task);
-  CHECK(values.reader.accept(values.now, reply, values.out) == ValueReader::Use::kInOrder);
+  CHECK(values.reader.accept(values.now, reply) == ValueReader::Use::kInOrder);
   CHECK_FALSE(values.reader.is_open());
   values.reader.send(values.now, values.out);
   CHECK(values.out.size() == 1);
@@ -286,7 +286,7 @@ TEST_CASE("a batch with a missing key is asked for again without it") {
   TasksFetched reply = values.reply();
   reply.missing = {"tasks/b"};
   CHECK(values.reader.will_read("tasks/a"));
-  CHECK(values.reader.accept(values.now, reply, values.out) == ValueReader::Use::kInOrder);
+  CHECK(values.reader.accept(values.now, reply) == ValueReader::Use::kInOrder);
   CHECK(values.reader.is_open());
   values.reader.send(values.now, values.out);
   CHECK(std::get<FetchTasks>(values.out.back()).keys == Keys{"tasks/a", "tasks/c"});
