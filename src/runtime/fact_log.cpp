@@ -81,7 +81,7 @@ constexpr auto kWords = std::to_array<FactWords>({
     {Kind::kTickExists, "tick_exists", Level::kWarn,
      "another client wrote a task with the id of this tick's; no other is made"},
     {Kind::kTicksMissed, "ticks_missed", Level::kWarn,
-     "nobody led when these ticks were due, or the schedule was paused; they are skipped"},
+     "these ticks were not made in time, and are skipped"},
     {Kind::kTicksOverlap, "ticks_skipped", Level::kInfo,
      "the schedule's last task waits or runs; these ticks are skipped"},
     {Kind::kScheduleFault, "schedule_fault", Level::kError,

@@ -19,6 +19,8 @@ using namespace std::chrono_literals;
 // The check's TTL covers three passes, so that two may be lost. A host that is critical for an hour
 // is gone for good.
 constexpr auto kPassInterval = 10s;
+// The agent keeps the state of a check that it knows: critical, after a crash.
+constexpr auto kFirstPass = 1s;
 constexpr const char* kCheckTtl = "30s";
 constexpr const char* kForgetAfter = "1h";
 // The agent may have been restarted and have forgotten us.
@@ -98,8 +100,10 @@ void Registration::send_registration() {
 void Registration::step(Instant now) {
   if (now < next_at_) return;
   next_at_ = now + kPassInterval;
-  if (again_->exchange(false) || now >= register_at_) {
+  const bool failed = again_->exchange(false);
+  if (failed || now >= register_at_) {
     register_at_ = now + kRegisterInterval;
+    if (!failed) next_at_ = now + kFirstPass;
     send_registration();
     return;
   }

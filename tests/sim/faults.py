@@ -124,7 +124,7 @@ FOUND_BY = {
     "CountOwn": 2982,
     "CountUnread": 1182,
     "ForgetAnew": 494,
-    "ForgetDeletion": 2780,
+    "ForgetDeletion": 5442,
     "GivenUpLater": 236,
     "ReadReturned": 655,
     "StartBeyond": 544,
