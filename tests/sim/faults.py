@@ -122,7 +122,7 @@ FOUND_BY = {
     "BesideOldLocks": 246,
     "ClaimAtOnce": 217,
     "CountOwn": 2982,
-    "CountUnread": 1182,
+    "CountUnread": 1778,
     "ForgetAnew": 494,
     "ForgetDeletion": 5442,
     "GivenUpLater": 236,
