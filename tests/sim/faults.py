@@ -124,11 +124,11 @@ FOUND_BY = {
     "CountOwn": 2982,
     "CountUnread": 1778,
     "ForgetAnew": 494,
-    "ForgetDeletion": 5442,
+    "ForgetDeletion": 7070,
     "GivenUpLater": 236,
     "ReadReturned": 655,
-    "StartBeyond": 544,
-    "UnlockUnchecked": 538,
+    "StartBeyond": 2616,
+    "UnlockUnchecked": 628,
 }
 
 # (file, text, what stands in its place)
