@@ -101,8 +101,7 @@ TEST_CASE("without a configuration the error for an unknown --queue lists the kn
   ends(lictor({"early", "submit", "Record"}), 0, {"waits for a daemon"});
 }
 
-TEST_CASE(
-    "257 queues of one daemon take 32 connections, run all tasks, and leave the rest to others") {
+TEST_CASE("257 queues of one daemon take 32 connections, and run all tasks") {
   // Consul's own default, which it counts by address: the tests' agent allows more.
   ConsulAgent consul{{{"limits", {{"http_max_conns_per_client", 200}}}}};
   World world{consul};

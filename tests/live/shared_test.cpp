@@ -154,8 +154,7 @@ TEST_CASE("a rolling restart that changes serialize_by runs no task twice at a t
   a = shared.world.daemon("a", changed, "task");
   REQUIRE(
       eventually([&] { return a->logged("serialize_by is not that of the daemons that lead"); }));
-  // The other one does the work meanwhile.
-  const std::size_t tasks = shared.world.journal.tasks();
+  const std::size_t tasks = shared.world.journal.tasks();  // the other one does the work meanwhile
   CHECK(shared.led_by(4, 1));
   CHECK(eventually([&] { return shared.world.journal.tasks() > tasks; }));
   b->stop();

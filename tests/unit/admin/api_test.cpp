@@ -389,11 +389,9 @@ TEST_CASE("every answer is as the OpenAPI description says, and every path is de
   const auto fits = [&](const std::string& method, const std::string& path,
                         const std::string& target, const std::string& body = {}) {
     CAPTURE(method + ' ' + target);
-    Request request = make_request(method == "get"    ? "GET"
-                                   : method == "post" ? "POST"
-                                   : method == "put"  ? "PUT"
-                                                      : "DELETE",
-                                   target);
+    std::string verb = method;
+    for (char& each : verb) each = static_cast<char>(std::toupper(each));
+    Request request = make_request(verb, target);
     request.body = body;
     const Response response = ask(*scene.router, std::move(request));
     const json& responses = document.at("paths").at(path).at(method).at("responses");

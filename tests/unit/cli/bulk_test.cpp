@@ -46,9 +46,7 @@ TEST_CASE("purge --all says how many dead letters it purged; without any it asks
   CHECK(printed(consul, "dead purge --all --yes").out == "purged 1 dead letter\n");
 }
 
-TEST_CASE(
-    "an unreachable Consul decides the exit code; the JSON says for each refusal whether the "
-    "result is in doubt") {
+TEST_CASE("an unreachable Consul decides the exit code; JSON says which results are in doubt") {
   BulkResult result;
   refuse(result, "expired", ErrorCode::kConflict);
   CHECK(print_bulk(Scene{{}}.client, result, "retried", {}) == kFailed);

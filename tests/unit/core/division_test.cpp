@@ -220,8 +220,7 @@ TEST_CASE("a host with another serialize_by waits until nobody has led for a whi
   ++others.count_index;  // another host was first: its locks come
   CHECK(waits(4s));
   CHECK_FALSE(waits(2s));
-  const DivisionActs written = c.hear(DivisionReply::Answer::kYes);
-  CHECK(ends_with<DivisionNote>(written));
+  CHECK(ends_with<DivisionNote>(c.hear(DivisionReply::Answer::kYes)));
   others.maps_otherwise = false;
   others.count_index = 20;
   if (!lock.released) {  // it is older than the number now

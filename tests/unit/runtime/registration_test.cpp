@@ -90,8 +90,7 @@ TEST_CASE("a registration that was not taken is sent with the next pass, a refus
   }
 }
 
-TEST_CASE(
-    "a change of the queues that are led from here is registered at once, and only a change") {
+TEST_CASE("a change of the queues that this daemon leads is registered at once") {
   RegistrationScene scene{std::deque(4, reply(200))};
   scene.registration.set_leading({"q", "r"});
   scene.pass(1s);

@@ -69,6 +69,11 @@ TEST_CASE("a time skipped by a jump of the clock fires once, at the jump, if hou
       // No change of the clock.
       {"Asia/Kolkata", "30 2 * * *", "2026-03-28T00:00", "2026-03-29T23:00",
        "2026-03-28T21:00 2026-03-29T21:00"},
+      // A month and a day are those of the zone.
+      {"America/New_York", "0 22 L * *", "2026-02-01T03:00", "2026-04-30T00:00",
+       "2026-03-01T03:00 2026-04-01T02:00"},
+      {"Asia/Kolkata", "0 1 1 * *", "2026-11-01T00:00", "2026-12-31T23:59",
+       "2026-11-30T19:30 2026-12-31T19:30"},
   };
   check_rows(table);
 }
@@ -145,16 +150,6 @@ TEST_CASE("an expression that repeats goes on by elapsed time through both chang
        "2026-03-28T23:00 2026-03-29T01:00 2026-03-29T02:00 2026-03-29T04:00"},
       {"Europe/Rome", "0 */2 * * *", "2026-10-24T21:00", "2026-10-25T05:00",
        "2026-10-24T22:00 2026-10-25T00:00 2026-10-25T01:00 2026-10-25T03:00 2026-10-25T05:00"},
-  };
-  check_rows(table);
-}
-
-TEST_CASE("a month and a day are those of the zone") {
-  const Row table[] = {
-      {"America/New_York", "0 22 L * *", "2026-02-01T03:00", "2026-04-30T00:00",
-       "2026-03-01T03:00 2026-04-01T02:00"},
-      {"Asia/Kolkata", "0 1 1 * *", "2026-11-01T00:00", "2026-12-31T23:59",
-       "2026-11-30T19:30 2026-12-31T19:30"},
   };
   check_rows(table);
 }

@@ -130,8 +130,7 @@ TEST_CASE("the flags of the number tell by which serialize_by it divides") {
   CHECK(differs(kFleet, written_by(other)));
   CHECK_FALSE(differs(other, written_by(other)));
   CHECK(differs(other, 0));
-  const json changed = json::parse(encode(other, core::ChangeCount{4, 1, 9, "s"}).body);
-  CHECK(changed[1]["KV"]["Flags"] == written_by(other));
+  CHECK(contains(encode(other, core::ChangeCount{4, 1, 9, "s"}).body, R"("Flags":155010960594)"));
 }
 
 TEST_CASE("the number changes under the locks of the session, and one needs no number") {
