@@ -192,10 +192,12 @@ void Membership::report_answered() {
 
 void Membership::withdraw() {
   file_.save({});
-  if (session_.empty()) return;
-  const std::string target = "/v1/session/destroy/" + wire::query_value(session_);
-  static_cast<void>(transport_.perform(put(target, {}, 1s)));
-  session_.clear();
+  for (std::string* session : {&session_, &lost_session_}) {
+    if (session->empty()) continue;
+    const std::string target = "/v1/session/destroy/" + wire::query_value(*session);
+    static_cast<void>(transport_.perform(put(target, {}, 1s)));
+    session->clear();
+  }
 }
 
 }  // namespace lictor::runtime

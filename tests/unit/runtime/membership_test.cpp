@@ -59,7 +59,7 @@ class Members {
 
 TEST_CASE("an entry is held by a session that deletes it, without lock-delay, and renewed") {
   Members scene{{reply(200, kSession), reply(200, "true"), reply(200, "[]"), reply(200, "true"),
-                 reply(200, "true")}};
+                 reply(404, ""), reply(500, ""), reply(200, "true")}};
   Membership& membership = scene.start();
   REQUIRE(scene.consul.asked.size() == 2);
   CHECK(scene.asked(0) == "PUT /v1/session/create");
@@ -76,8 +76,9 @@ TEST_CASE("an entry is held by a session that deletes it, without lock-delay, an
   scene.pass(10s);
   CHECK(scene.asked(2) == "PUT /v1/session/renew/5e55-1");
   CHECK(scene.asked(3) == scene.asked(1));  // seen again
+  scene.pass(10s);                          // it is said to be gone, and is not destroyed
   membership.withdraw();
-  CHECK(scene.asked(4) == "PUT /v1/session/destroy/5e55-1");
+  CHECK(scene.asked(6) == "PUT /v1/session/destroy/5e55-1");
 }
 
 TEST_CASE("a session that is gone, or is said to be, is ended and made again") {
