@@ -188,7 +188,7 @@ void Division::on_created(Instant now, const DivisionReply& reply, DivisionActs&
     if (reply.answer == Answer::kNo) return;  // another host was first, or took a lock
     note_once(Note::kNotWritten, reply.error, out);
     if (!has_count_) return on_refused(now, reply, out);
-    if (reply.answer == Answer::kRefused) ask_right_at_ = now + kRightPause;
+    if (reply.answer == Answer::kRefused) map_at_ = now + kRightPause;
   }
 }
 
@@ -270,13 +270,12 @@ void Division::on_unserved(Instant now, const FleetRead& fleet, DivisionActs& ou
 // Hosts with the number's serialize_by still run tasks while one of them holds a lock, or lost one.
 void Division::map_again(Instant now, const FleetRead& fleet, DivisionActs& out) {
   std::string reason = why_locked(now, 0, 0);
-  if (!reason.empty() || unused_.count_index != fleet.count_index) {
-    unused_ = {fleet.count_index, now};
+  if (!reason.empty() || mapped_index_ != fleet.count_index) {
+    mapped_index_ = fleet.count_index;
+    map_at_ = now + kUnusedFor;
   }
-  ask_at_ = now + kRetryPause;
-  if (now < std::max(unused_.since + kUnusedFor, ask_right_at_)) {
-    return note_once(Note::kMapsOtherwise, std::move(reason), out);
-  }
+  if (!reason.empty()) return note_once(Note::kMapsOtherwise, std::move(reason), out);
+  if (now < map_at_) return;
   ask(Pending::kCreate, CreateCount{*fleet.count, fleet.locks, fleet.count_index}, out);
 }
 

@@ -255,11 +255,9 @@ class Division {
   };
   std::map<std::string, SeenLock, std::less<>> seen_locks_;
   bool may_delete_ = true;  // lost locks
-  // Since when nobody has held a lock of a number with another serialize_by.
-  struct {
-    std::uint64_t count_index = 0;
-    Instant since{};
-  } unused_;
+  // When a number with another serialize_by, of that index, may be written again.
+  std::uint64_t mapped_index_ = 0;
+  Instant map_at_{};
   // The last note about each: the number, the members, the right to change it. Reported once.
   enum class About { kCount, kMembers, kRight };
   [[nodiscard]] static About about(Note kind);
