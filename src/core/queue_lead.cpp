@@ -117,7 +117,7 @@ void Queue::end_term(std::uint32_t partition, Effects& out) {
     commits_.clear(out);
     source_.stop(out);
   } else {
-    commits_.drop(partition);
+    commits_.drop(partition, out);
   }
   if (partition == 0) history_.stop(out);
   if (is_last) control_.stop(out);
@@ -125,7 +125,7 @@ void Queue::end_term(std::uint32_t partition, Effects& out) {
   if (partition == 0) scheduler_.stop(out);
   transitions_.end_term(partition, is_last, out);
   dispatcher_.drop(partition);
-  if (is_last) dispatcher_.clear();
+  if (is_last) dispatcher_.clear(out);
 }
 
 // Asks for the locks of free partitions that this host should take, and gives up a partition that

@@ -309,12 +309,16 @@ void WriteBatcher::clear(Effects& out) {
   patient_ = false;
 }
 
-void WriteBatcher::drop(std::uint32_t partition) {
+void WriteBatcher::drop(std::uint32_t partition, Effects& out) {
   const auto is_over = [&](const Write& write) { return write.partition == partition; };
   waiting_.erase_if(is_over);
   for (auto& writes : single_writes_) std::erase_if(writes, is_over);
   std::erase_if(single_writes_, [](const auto& writes) { return writes.empty(); });
-  std::erase_if(doubtful_, [&](const auto& entry) { return is_over(entry.second); });
+  // An answer that is under way must not settle a later doubt about the same key.
+  if (std::erase_if(doubtful_, [&](const auto& entry) { return is_over(entry.second); }) != 0) {
+    reads_.stop(out);
+    for (const auto& [key, write] : doubtful_) reads_.read_next(key);
+  }
   std::erase_if(refused_, is_over);
   // Writes that share a transaction with these are still to be settled.
   for (auto& [request, batch] : in_flight_) {

@@ -103,7 +103,7 @@ class WriteBatcher {
   /// Leadership is lost: forgets everything, the next leader decides.
   void clear(Effects& out);
   /// Forgets the writes of one partition, since its leadership is lost.
-  void drop(std::uint32_t partition);
+  void drop(std::uint32_t partition, Effects& out);
   /// Whether no write of the partition is unsettled.
   [[nodiscard]] bool idle(std::uint32_t partition) const;
 

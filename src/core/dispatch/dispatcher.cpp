@@ -33,9 +33,9 @@ Dispatcher::Dispatcher(const QueueOptions& options, TaskTable& table, Transition
       adaptive_(options),
       rate_(options, requests, clock, random) {}
 
-void Dispatcher::clear() {
+void Dispatcher::clear(Effects& out) {
   breaker_.clear();
-  rate_.clear();
+  rate_.clear(out);
   rate_at_ = ahead_at_ = apart_at_ = probe_at_ = Instant::max();
 }
 

@@ -86,7 +86,7 @@ class Dispatcher {
   void on(Instant now, const RateRead& reply, Effects& out) { rate_.on(now, reply, out); }
   /// A partition is lost, perhaps the last one.
   void drop(std::uint32_t partition) { rate_.drop(partition); }
-  void clear();
+  void clear(Effects& out);
 
   /// When to call again, apart from the tasks' own times. `works(partition)`: it may start jobs.
   [[nodiscard]] Instant next_deadline(const std::function<bool(std::uint32_t)>& works) const;

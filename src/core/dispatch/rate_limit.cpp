@@ -136,8 +136,8 @@ void RateLimit::drop(std::uint32_t partition) {
   known_ = false;
 }
 
-void RateLimit::clear() {
-  read_ = {};
+void RateLimit::clear(Effects& out) {
+  if (read_) out.emplace_back(CancelRequest{std::exchange(read_, {})});
   claim_.reset();
   known_ = is_local_ = denied_reported_ = false;
   reserved_ = 0;

@@ -65,7 +65,7 @@ class RateLimit {
   /// The partition is lost, and with it the claim under way for it.
   void drop(std::uint32_t partition);
   /// The term is over.
-  void clear();
+  void clear(Effects& out);
 
   /// When to try again; Instant::max(): once an answer has come.
   [[nodiscard]] Instant next_try() const { return claim_ || read_ ? Instant::max() : try_at_; }

@@ -468,6 +468,21 @@ TEST_CASE("late replies to forgotten writes find nobody") {
   CHECK(f.send(kNow + 1h).empty());
 }
 
+TEST_CASE("an older answer settles no later doubt about a key of a partition that was dropped") {
+  Fixture f;
+  f.add({claim("a"), requeue("b")});
+  f.reply(unknown(f.send_one()));
+  TasksFetched answer{f.fetched.request, true};
+  answer.missing = {"a", "b"};
+  Effects out;
+  f.commits.drop(0, out);
+  f.add({claim("a")});
+  f.reply(unknown(f.send_one(kNow + 1s)));
+  CHECK(f.reply(answer).settled.empty());
+  answer.request = f.fetched.request;
+  CHECK(f.reply(answer).settled.size() == 1);
+}
+
 TEST_CASE("ends and claims are spread over the transactions under way, each kind in its order") {
   QueueOptions options;
   options.max_operations = 7;  // the fence and six
