@@ -117,6 +117,7 @@ std::string verdict_of(const core::JobExited& end, const std::string& stopped_by
     case Ending::kPermanent:
       return "failed for good, a dead letter at once" + why;
     case Ending::kNotStarted:
+      if (!stopped_by.empty()) return stopped_by;
       return "not started on this host; the task would wait" + why;
     case Ending::kStopped:
     case Ending::kLost:

@@ -118,9 +118,10 @@ Result<std::string> retried_record(std::string_view letter, WallTime now, bool d
   }
   const auto fields = split_object(record);
   if (!fields) {
-    return fail(ErrorCode::kInvalid,
-                "its record is not a valid task, so a retry cannot succeed: submit a corrected "
-                "task, and purge the dead letter; \"lictor dead show ID\" shows the record");
+    return fail(
+        ErrorCode::kInvalid,
+        "its record is not a valid task, so a retry cannot succeed: submit a corrected "
+        "task, and purge the dead letter; \"lictor dead show\" with the id shows its record");
   }
   ObjectText kept;
   for (const JsonMember& member : *fields) {
