@@ -346,6 +346,25 @@ TEST_CASE("tasks that were written during an outage start in order") {
   CHECK(r.overtaken() == 0);
 }
 
+TEST_CASE("a task that is written again while a list is read has the place of the names after it") {
+  Reading r;
+  r.cluster.link = 100'000;
+  put_for_tomorrow(r.cluster, 1'000, 200);
+  const auto put = [&](const std::string& id, int place) {
+    r.cluster.put(id, [&](Task& task) {
+      task.serial_key = "lane";
+      task.task_time = r.cluster.wall() + std::chrono::milliseconds{place};
+    });
+  };
+  put("a", 0);
+  r.cluster.run_for(200ms);
+  r.cluster.store.remove("tasks/a");
+  put("z", 0);
+  put("a", 1);
+  CHECK(r.cluster.run_until([&] { return r.cluster.started.size() == 2; }, 60s));
+  CHECK(r.cluster.started == Keys{"tasks/z", "tasks/a"});
+}
+
 TEST_CASE("an old answer does not hide that a task was rewritten") {
   Reading r;
   r.cluster.store.remembers = true;
