@@ -117,7 +117,7 @@ void Queue::end_term(std::uint32_t partition, Effects& out) {
     commits_.clear(out);
     source_.stop(out);
   } else {
-    commits_.drop(partition, out);
+    commits_.drop(partition);
   }
   if (partition == 0) history_.stop(out);
   if (is_last) control_.stop(out);

@@ -228,7 +228,7 @@ void WriteBatcher::requeue(Instant now, std::vector<Write> writes) {
 void WriteBatcher::doubt(Write write) {
   std::string key = key_of(write.op);
   reads_.read_next(key);
-  doubtful_.insert_or_assign(std::move(key), std::move(write));
+  doubtful_.insert_or_assign(std::move(key), Doubt{std::move(write), requests_.next()});
 }
 
 WriteBatcher::Result WriteBatcher::on(Instant now, const TasksFetched& reply, Effects& out) {
@@ -237,9 +237,9 @@ WriteBatcher::Result WriteBatcher::on(Instant now, const TasksFetched& reply, Ef
   if (use == ValueReader::Use::kFailed) retry_after_ = now + kRetryPause;
   if (use != ValueReader::Use::kNext) return result;
   const auto resolve = [&](const std::string& key, const StoredRecord* stored) {
-    if (auto node = doubtful_.extract(key)) {
-      resolve_doubt(now, std::move(node.mapped()), stored, result);
-    }
+    const auto it = doubtful_.find(key);
+    if (it == doubtful_.end() || reply.request < it->second.since) return;
+    resolve_doubt(now, std::move(doubtful_.extract(it).mapped().write), stored, result);
   };
   for (const StoredRecord& stored : reply.records) resolve(key_of(stored), &stored);
   for (const std::string& key : reply.missing) resolve(key, nullptr);
@@ -309,16 +309,12 @@ void WriteBatcher::clear(Effects& out) {
   patient_ = false;
 }
 
-void WriteBatcher::drop(std::uint32_t partition, Effects& out) {
+void WriteBatcher::drop(std::uint32_t partition) {
   const auto is_over = [&](const Write& write) { return write.partition == partition; };
   waiting_.erase_if(is_over);
   for (auto& writes : single_writes_) std::erase_if(writes, is_over);
   std::erase_if(single_writes_, [](const auto& writes) { return writes.empty(); });
-  // An answer that is under way must not settle a later doubt about the same key.
-  if (std::erase_if(doubtful_, [&](const auto& entry) { return is_over(entry.second); }) != 0) {
-    reads_.stop(out);
-    for (const auto& [key, write] : doubtful_) reads_.read_next(key);
-  }
+  std::erase_if(doubtful_, [&](const auto& entry) { return is_over(entry.second.write); });
   std::erase_if(refused_, is_over);
   // Writes that share a transaction with these are still to be settled.
   for (auto& [request, batch] : in_flight_) {
@@ -334,7 +330,7 @@ void WriteBatcher::for_each(Visit visit) const {
   for (const auto& [request, batch] : in_flight_) {
     std::for_each(batch.writes.begin(), batch.writes.end(), visit);
   }
-  for (const auto& [key, write] : doubtful_) visit(write);
+  for (const auto& [key, doubt] : doubtful_) visit(doubt.write);
   std::for_each(refused_.begin(), refused_.end(), visit);
 }
 

@@ -103,7 +103,7 @@ class WriteBatcher {
   /// Leadership is lost: forgets everything, the next leader decides.
   void clear(Effects& out);
   /// Forgets the writes of one partition, since its leadership is lost.
-  void drop(std::uint32_t partition, Effects& out);
+  void drop(std::uint32_t partition);
   /// Whether no write of the partition is unsettled.
   [[nodiscard]] bool idle(std::uint32_t partition) const;
 
@@ -119,6 +119,10 @@ class WriteBatcher {
     Cost cost;  // with the fences
     Instant sent_at{};
     std::vector<std::uint32_t> partitions;
+  };
+  struct Doubt {
+    Write write;
+    RequestId since;  // answers to earlier requests are too old
   };
 
   [[nodiscard]] std::string too_large(const std::string& key, std::size_t bytes) const;
@@ -177,7 +181,7 @@ class WriteBatcher {
   std::size_t most_bytes_;                        // of a transaction, lowered by refusals
   std::map<RequestId, Batch> in_flight_;
 
-  std::map<std::string, Write> doubtful_;  // by key; each is read before anything else is done
+  std::map<std::string, Doubt> doubtful_;  // by key; each is read before anything else is done
   Instant retry_after_ = Instant::min();   // after trouble
   Instant deferred_until_ = Instant::min();
   bool patient_ = false;
