@@ -77,6 +77,7 @@ QUEUE = {
     "StartBeyond": "what was claimed is started although the concurrency of its type was lowered",
     "LimitedLetsPass": "a task that waits for a slot of its type lets others of its serialKey pass",
     "BesideOldLocks": "a queue is served while locks of another number of partitions are held",
+    "MapUnread": "a queue is served though its partitions go by another serialize_by",
     "AnyCount": "the fences do not check the number of partitions",
     "ClaimAtOnce": "a task is claimed before all of its generation is read",
     "IgnoreRewritten": "a rewritten task is not read",
@@ -764,6 +765,11 @@ void each_step(const Layout& layout, const std::string& node, const core::BuryOp
 """,
         """  if (effect.count_index != 0 && !FAULT(AnyCount)) {
 """,
+    ),
+    (
+        "wire/fleet.cpp",
+        """entry.flags != mapping_flags(layout);""",
+        """entry.flags != mapping_flags(layout) && !FAULT(MapUnread);""",
     ),
     (
         "core/leadership/division.cpp",

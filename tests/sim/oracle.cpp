@@ -474,7 +474,7 @@ std::string Oracle::unfenced(const Commit& commit) const {
   for (const Op& op : commit.ops) {
     const auto task = tasks_.find(version_of(op).first);
     const bool is_bad = task == tasks_.end() || latest_.at(task->first).starts_with("nonsense");
-    if (!is_bad) written.insert(partition_of(task->second.serial_key, task->second.id, count));
+    if (!is_bad) written.insert(cluster_.store.partition_of(task->second));
   }
   for (const std::uint32_t partition : written) {
     const bool is_fenced = fenced.contains(partition);

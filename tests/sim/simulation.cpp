@@ -72,6 +72,7 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
     if (many || Random{~seed + 2}.next() % 2 == 0) {
       static_cast<void>(cluster_.store.make_partitions(options_.partitions));
     }
+    remaps_ = cluster_.store.has_other = !many && Random{~seed + 4}.next() % 3 == 0;
     auto& most = cluster_.store.most_bytes;  // the fences take some of it
     if (most != std::numeric_limits<std::size_t>::max()) most += 500;
   }
@@ -469,11 +470,16 @@ void Simulation::run_with_faults() {
   const Instant end = cluster_.now + kFaults;
   Instant divide_at = cluster_.now + between(2s, 40s);
   Instant crowd_at = cluster_.now + kFaults / 3;
+  Instant remap_at = remaps_ ? cluster_.now + kFaults / 2 : Instant::max();
   while (cluster_.now < end && !failed()) {
     cluster_.run_for(between(1ms, 1s));
     if (options_.partitions > 1 && divide_at <= cluster_.now) {
       divide_at = Instant::max();
       cluster_.resize(options_.partitions);
+    }
+    if (remap_at <= cluster_.now) {
+      remap_at = Instant::max();
+      cluster_.remap();
     }
     if (crowded_ && crowd_at <= cluster_.now) {
       crowd_at = Instant::max();
@@ -493,6 +499,7 @@ void Simulation::heal() {
     cluster_.pause(*daemon, Duration::zero());
     cluster_.step_clock(*daemon, daemon->wall_missed - daemon->wall_offset);
     reload(*daemon, true);
+    if (std::exchange(daemon->remaps, remaps_) != remaps_) cluster_.crash(*daemon);
     if (!daemon->is_up()) cluster_.restart_after(*daemon, 0s);
   }
   const auto& store = cluster_.store;

@@ -145,6 +145,7 @@ class Simulation {
   bool crowded_ = false;            // thousands of tasks wait for tomorrow
   bool rated_ = false;              // few tasks are started in all of the run, and clocks are right
   bool overwrites_count_ = false;
+  bool remaps_ = false;
   enum class Phase { kFaults, kHealed, kOrder, kHang, kAnew, kRest } phase_ = Phase::kFaults;
   std::map<const Daemon*, Instant> outage_until_;
   Instant leaderless_until_ = Instant::min();

@@ -105,6 +105,7 @@ void Cluster::start(Daemon& daemon) {
   daemon.life = daemon.incarnation;
   daemon.restart_at.reset();
   daemon.stops = false;
+  daemon.is_remapped = daemon.remaps;
   daemon.first_attempt = 1;
   daemon.given_up = 0;
   given_up_.erase(daemon.name);
@@ -160,6 +161,18 @@ void Cluster::resize(std::uint32_t partitions) {
     at(now + late, [this, &daemon = *each] {
       if (!daemon.division) return;  // it reads its configuration when it starts
       daemon.division->reconfigure(local_time(daemon, now), 1, wish_);
+    });
+  }
+}
+
+void Cluster::remap() {
+  Duration late{};
+  for (const auto& each : daemons_) {
+    late += Duration{static_cast<Duration::rep>(random_.fraction() * 2e10)};
+    at(now + late, [this, &daemon = *each] {
+      daemon.remaps = true;
+      if (!daemon.restart_at) restart_after(daemon, 15s);
+      stop(daemon);
     });
   }
 }

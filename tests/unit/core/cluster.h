@@ -101,6 +101,8 @@ struct Daemon {
   bool divide_now = false;           // the division has news to handle
   bool stops = false;                // for good
   std::uint64_t life = 0;            // which of its processes it is
+  bool is_remapped = false;          // its serialize_by is another; so will it be when it starts
+  bool remaps = false;
   std::optional<std::string> kept_by;
   std::uint64_t first_attempt = 1;
   Instant paused_until = Instant::min();
@@ -154,6 +156,8 @@ class Cluster {
   /// All hosts' configurations ask for another number of partitions, one host after the other. Only
   /// where the cluster divides.
   void resize(std::uint32_t partitions);
+  /// All hosts get a configuration with another serialize_by and are restarted, one by one.
+  void remap();
   [[nodiscard]] bool is_resized() const { return wish_ == 0 || store.partitions() == wish_; }
   void restart_after(Daemon& daemon, Duration duration) { daemon.restart_at = now + duration; }
   void pause(Daemon& daemon, Duration duration);
@@ -337,7 +341,10 @@ class Cluster {
   }) auto serve(Daemon& daemon, const Request& request) {
     store.speak_for(daemon.name, daemon.incarnation, daemon.options.session_ttl,
                     daemon.options.lock_delay);
-    return store.serve(now, request);
+    store.map_by_other(daemon.is_remapped);
+    const auto reply = store.serve(now, request);
+    store.map_by_other(false);
+    return reply;
   }
   OwnersRead serve(Daemon&, const ReadOwners& effect);
 

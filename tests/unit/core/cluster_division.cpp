@@ -169,9 +169,11 @@ void Cluster::ask_of_division(Daemon& daemon, const Ask& ask) {
   const Duration patience = f.refused ? f.back : daemon.options.request_timeout;
   at(now + patience, [=] { hear(none); });
   if (f.refused || f.lose_request || f.no_leader) return;
-  at(now + f.out, [=, this] {
+  at(now + f.out, [=, this, by_other = daemon.is_remapped] {
     store.tamper(now, f.tampering);
+    store.map_by_other(by_other);
     Reply reply = store.answer(ask);
+    store.map_by_other(false);
     if constexpr (std::is_same_v<Reply, FleetRead>) {
       for (const auto& [name, member] : members_) reply.members.push_back(member);
     }

@@ -22,12 +22,13 @@ constexpr Duration kMostStale = std::chrono::seconds{30};
 
 std::string ms_text(WallTime time) { return std::to_string(time.time_since_epoch().count()); }
 
-std::string json_text(const Task& task) {
+std::string json_text(const Task& task, bool has_other) {
   ordered_json json;
   json["taskId"] = task.id;
   json["taskType"] = task.type;
   json["taskTaken"] = "false";
   json["taskPara"] = {{"what", *task.record}};
+  if (has_other) json["other"] = task.id + '.';
   if (task.task_time) json["taskTime"] = ms_text(*task.task_time);
   if (task.execute_at) json["executeAt"] = ms_text(*task.execute_at);
   if (task.expire_at) json["expireAt"] = ms_text(*task.expire_at);
@@ -404,7 +405,7 @@ void ModelStore::put(const Task& task) {
 }
 
 std::string ModelStore::value_of(const Task& task) {
-  const std::string json = json_text(task);
+  const std::string json = json_text(task, has_other);
   json_of_[*task.record] = json;
   record_of_[json] = task.record;
   return json;
@@ -502,6 +503,12 @@ std::uint64_t ModelStore::make_partitions(std::uint32_t count) {
 std::uint64_t ModelStore::partitions_index() const {
   const dev::KvRecord* key = find("partitions");
   return key == nullptr ? 0 : key->modify_index;
+}
+
+std::uint32_t ModelStore::partition_of(const Task& task) const {
+  const dev::KvRecord* key = find("partitions");
+  const bool by_other = key != nullptr && key->flags != 0 && task.serial_key.empty();
+  return core::partition_of(by_other ? task.id + '.' : task.serial_key, task.id, count_);
 }
 
 void ModelStore::learn_count() {

@@ -58,6 +58,12 @@ class ModelStore {
     return std::make_shared<wire::TransactionPlan>(binding_.layout, std::move(node));
   }
 
+  /// The partition of the task, by the serialize_by of the number.
+  [[nodiscard]] std::uint32_t partition_of(const Task& task) const;
+  /// The next requests come from a daemon with another serialize_by. Every record has its key.
+  void map_by_other(bool other) { binding_.layout.serialize_by = other ? "/other" : ""; }
+  bool has_other = false;
+
   /// Names the daemon that sends the next requests.
   void speak_for(const std::string& node, std::uint64_t incarnation, Duration ttl,
                  Duration lock_delay);
