@@ -152,6 +152,14 @@ void Model::fail_over(Instant now) {
   for (const auto& [id, session] : state_.sessions()) start_timer(now, session);
 }
 
+void Model::restore(Instant now, const State& snapshot) {
+  advance(now);
+  forget_lock_delays();
+  state_.restore(snapshot);
+  expiries_.clear();
+  fail_over(now);
+}
+
 void Model::invalidate_session(Instant now, const std::string& id) {
   advance(now);
   if (state_.sessions().contains(id)) end_session(now, id);

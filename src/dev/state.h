@@ -81,6 +81,13 @@ class State {
   /// Stores the record as it is given, with its indexes. Wakes no query.
   void restore(const KvRecord& record) { records_.insert_or_assign(record.key, record); }
 
+  /// Becomes what it was; new indexes go on above all old ones.
+  void restore(const State& snapshot) {
+    const std::uint64_t index = index_;
+    *this = snapshot;
+    index_ = index;
+  }
+
   /// Begins a transaction over keys, up to commit() or roll_back().
   void begin();
   void commit() { undo_.reset(); }

@@ -42,6 +42,15 @@ Oracle::Oracle(Cluster& cluster) : cluster_(cluster) {
   };
 }
 
+void Oracle::look_away() {
+  looks_away_ = true;
+  cluster_.on_effect = {};
+  cluster_.on_step = {};
+  cluster_.on_served = {};
+  cluster_.on_delivered = {};
+  cluster_.on_job_end = {};
+}
+
 void Oracle::produced(const Task& task) {
   history(*task.record).task = task;
   written_.insert(*task.record);
@@ -617,6 +626,7 @@ void Oracle::on_written(const FinishOp& op) {
 }
 
 void Oracle::check_books() {
+  if (looks_away_) return;
   constexpr std::size_t kMostBytes = 4'000'000;
   if (cluster_.largest_answer > kMostBytes) {
     fail("an answer of " + std::to_string(cluster_.largest_answer) + " bytes");
@@ -641,6 +651,7 @@ void Oracle::check_books() {
 }
 
 void Oracle::check_nothing_lost() {
+  if (looks_away_) return;
   std::set<std::string> ended;
   for (const std::string& record : cluster_.store.finished) ended.insert(origin(record));
   for (const auto& [key, op] : cluster_.store.dead) ended.insert(origin(*op.record));

@@ -80,6 +80,8 @@ Simulation::Simulation(std::uint64_t seed, bool trace)
     options_.rate_limit = Rate{4s, 2};
     oracle_.watch_rate(options_.rate_limit);
   }
+  restores_ = Random{~seed + 5}.next() % 16 == 0;
+  if (restores_) oracle_.look_away();
   // With every Consul some ids that newer ones refuse in a path.
   if (Random{~seed ^ 1}.next() % 2 == 0) prefix_ = "t: ~";
   cluster_.plan = [this](const Task& task) { return plan(task); };
@@ -215,7 +217,7 @@ JobPlan Simulation::plan(const Task& task) {
   if (phase_ == Phase::kFaults && strikes(Misfortune::kUnstarted)) {
     return {between(Duration::zero(), 5ms), JobEnding::kNotStarted, "no process"};
   }
-  const bool hangs = phase_ == Phase::kFaults && strikes(Misfortune::kHang);
+  const bool hangs = phase_ == Phase::kFaults && (restores_ || strikes(Misfortune::kHang));
   JobPlan plan{between(1ms, hangs ? 60s : 300ms), JobEnding::kDone, {}};
   if (strikes(Misfortune::kFail)) plan = {between(1ms, 100ms), JobEnding::kRetry, "no luck"};
   if (task.type == "brittle") plan.ending = JobEnding::kRetry;
@@ -470,12 +472,22 @@ void Simulation::run_with_faults() {
   const Instant end = cluster_.now + kFaults;
   Instant divide_at = cluster_.now + between(2s, 40s);
   Instant crowd_at = cluster_.now + kFaults / 3;
+  Instant restore_at = restores_ ? cluster_.now + between(5s, 30s) : Instant::max();
   Instant remap_at = remaps_ ? cluster_.now + kFaults / 2 : Instant::max();
   while (cluster_.now < end && !failed()) {
     cluster_.run_for(between(1ms, 1s));
     if (options_.partitions > 1 && divide_at <= cluster_.now) {
       divide_at = Instant::max();
       cluster_.resize(options_.partitions);
+    }
+    if (restore_at <= cluster_.now) {
+      restore_at = cluster_.now + between(1s, 30s);
+      if (snapshot_) {
+        cluster_.restore(*std::exchange(snapshot_, std::nullopt));
+      } else {
+        snapshot_ = cluster_.store.snapshot();
+        if (chance(0.7)) control(false, "step-down " + std::to_string(random_.next()));
+      }
     }
     if (remap_at <= cluster_.now) {
       remap_at = Instant::max();

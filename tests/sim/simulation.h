@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -146,6 +147,8 @@ class Simulation {
   bool rated_ = false;              // few tasks are started in all of the run, and clocks are right
   bool overwrites_count_ = false;
   bool remaps_ = false;
+  bool restores_ = false;
+  std::optional<dev::State> snapshot_;
   enum class Phase { kFaults, kHealed, kOrder, kHang, kAnew, kRest } phase_ = Phase::kFaults;
   std::map<const Daemon*, Instant> outage_until_;
   Instant leaderless_until_ = Instant::min();

@@ -510,6 +510,14 @@ void Cluster::answer_waiters() {
   });
 }
 
+void Cluster::restore(const dev::State& snapshot) {
+  for (Waiter& waiter : waiters_) waiter.until = now;
+  waiters_due_ = now;
+  answer_waiters();
+  store.restore(now, snapshot);
+  last_token_.clear();
+}
+
 // Whether the query is answered, and waits no more.
 bool Cluster::answer(Waiter& waiter, bool changed) {
   Daemon& daemon = *waiter.daemon;

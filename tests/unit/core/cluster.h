@@ -206,6 +206,9 @@ class Cluster {
     run_for(duration);
   }
 
+  /// Consul is restored: queries that wait are answered from before, and tokens fall.
+  void restore(const dev::State& snapshot);
+
   [[nodiscard]] WallTime wall() const { return wall_at(now); }
   [[nodiscard]] static WallTime wall_at(Instant at) {
     return kWallStart + std::chrono::floor<std::chrono::milliseconds>(at - kStart);

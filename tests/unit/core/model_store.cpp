@@ -511,6 +511,12 @@ std::uint32_t ModelStore::partition_of(const Task& task) const {
   return core::partition_of(by_other ? task.id + '.' : task.serial_key, task.id, count_);
 }
 
+void ModelStore::restore(Instant now, const dev::State& snapshot) {
+  model_.restore(now, snapshot);
+  read_.clear();
+  learn_count();
+}
+
 void ModelStore::learn_count() {
   const dev::KvRecord* key = find("partitions");
   count_ = key == nullptr ? 1 : wire::read_count(key->value).value();

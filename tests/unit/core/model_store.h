@@ -118,6 +118,8 @@ class ModelStore {
   // Changes of Consul itself.
   void forget_lock_delay() { model_.forget_lock_delays(); }
   void restore(const dev::KvRecord& record) { model_.restore(record); }
+  [[nodiscard]] dev::State snapshot() const { return model_.state(); }
+  void restore(Instant now, const dev::State& snapshot);
   void fail_over(Instant now) { model_.fail_over(now); }
   void reap() { model_.reap(); }
   void expire_sessions(Instant now);
