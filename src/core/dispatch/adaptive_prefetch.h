@@ -32,7 +32,7 @@ class AdaptivePrefetch {
   void give_up() { usual_ = Duration::max(); }
 
   [[nodiscard]] std::size_t size() const {
-    if (!enabled() || usual_ > options_.prefetch_horizon * options_.concurrency) return 0;
+    if (!enabled()) return 0;
     const auto turns =
         options_.prefetch_horizon * options_.concurrency / std::max(usual_, Duration{1});
     return std::min(static_cast<std::size_t>(turns), most(options_));

@@ -148,7 +148,7 @@ std::size_t Dispatcher::ahead_of_slots(const Task& task) const {
   const std::size_t early = table_.claimed_order().early_count();
   if (options_.prefetch > 0) return options_.prefetch < early ? 0 : options_.prefetch - early;
   // Adaptive prefetch is our own idea: never use it where starts are counted.
-  if (options_.policy_of(task.type) == nullptr || options_.rate_limit) return 0;
+  if (options_.rate_limit) return 0;
   return adaptive_.size();
 }
 

@@ -34,11 +34,11 @@ class ExecutorBreaker {
   using Pauses = std::map<std::string, Pause, std::less<>>;
 
   /// Notes that a job of `executor` that began at `began` could not be started. Returns the new
-  /// pause; null if one is running, or if the job began before the last one was over.
+  /// pause; null if the job began before the last one was over. During a pause no job begins.
   const Pause* failed(Instant now, Instant began, const std::string& executor, std::string error) {
     const auto [it, is_new] = pauses_.try_emplace(executor);
     Pause& pause = it->second;
-    if (pause.active || (pause.wait > Duration::zero() && began < pause.until)) return nullptr;
+    if (pause.wait > Duration::zero() && began < pause.until) return nullptr;
     const bool goes_on = pause.wait > Duration::zero() && began - pause.until <= pause.wait;
     pause.wait = goes_on ? std::min(2 * pause.wait, kLongest) : kFirst;
     pause.until = now + pause.wait;
@@ -50,7 +50,7 @@ class ExecutorBreaker {
   /// Notes that a job that began at `began` was started, which ends a probation.
   void started(std::string_view executor, Instant began) {
     const auto it = pauses_.find(executor);
-    if (it == pauses_.end() || it->second.active || began < it->second.until) return;
+    if (it == pauses_.end() || began < it->second.until) return;
     pauses_.erase(it);
   }
   /// The receiver refused the job of `task`. Returns whether that may still be the receiver's

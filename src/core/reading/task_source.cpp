@@ -193,7 +193,7 @@ void TaskSource::on(Instant now, const TasksFetched& reply, Effects& out) {
     // Written after the names of this generation: the next names give its place.
     const bool is_of_next = names_ && index_of(record) > generation_index_ &&
                             index_of(record) <= names_->index && !checked_.contains(key);
-    if (in_generation && is_of_next) {
+    if (is_of_next) {
       values_.read_in_order(key);
     } else {
       report(now, reply.request, record, in_generation, out);

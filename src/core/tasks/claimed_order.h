@@ -26,7 +26,7 @@ class ClaimedOrder {
   void advance(WallTime wall);
   [[nodiscard]] std::size_t early_count() const { return early_.size(); }
   [[nodiscard]] static bool is_early(const TaskEntry& entry) {
-    return entry.attempt && entry.attempt->early_until;
+    return entry.attempt->early_until.has_value();
   }
   /// Due time of the first early task.
   [[nodiscard]] std::optional<WallTime> next_due() const;

@@ -115,8 +115,6 @@ void TaskTable::clear() {
   last_chances_ = returning_ = 0;
   for_each([&](TaskEntry& leftover) {
     leftover.tombstones = 0;
-    leftover.index = 0;
-    if (leftover.notes) leftover.notes->newer_index = 0;
     enter(leftover);
   });
 }

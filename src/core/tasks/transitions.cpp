@@ -247,8 +247,6 @@ void Transitions::place(Instant now, TaskEntry& entry, std::shared_ptr<const Tas
     e.task = distant ? nullptr : std::move(task);
     if (!e.notes) return;
     // An earlier claim of ours can only land on the version that it was made for.
-    e.notes->text.clear();
-    e.notes->bad.reset();
     const bool not_started =
         e.task && e.task->stamp.claim && e.notes->not_started.contains(e.task->stamp.claim->nonce);
     if (!same && !not_started) e.notes.reset();
@@ -294,7 +292,7 @@ void Transitions::emit_no_executor(const Task& task, Effects& out) {
 // task is due.
 WallTime Transitions::due_at(Instant now, const Task& task) const {
   const WallTime due = due_of(task).value_or(WallTime::min());
-  if (!task.stamp.retry_at || *task.stamp.retry_at < due) return due;
+  if (!task.stamp.retry_at) return due;
   const TypePolicy* policy = options_.policy_of(task.type);
   Duration most = kLongestRetryAfter;
   if (task.backoff) most = std::max(most, task.backoff->max);

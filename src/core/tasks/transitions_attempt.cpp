@@ -211,7 +211,6 @@ void Transitions::start(Instant now, TaskEntry& entry, Effects& out) {
   std::optional<Instant> deadline;
   if (timeout > Duration::zero()) deadline = now + timeout;
   table_.update(entry, S::kRunning, [&](TaskEntry& e) {
-    e.attempt->early_until.reset();
     e.attempt->started_at = now;
     e.attempt->timeout_at = deadline.value_or(Instant::max());
   });

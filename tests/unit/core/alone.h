@@ -23,6 +23,15 @@ inline void put_for_tomorrow(Cluster& cluster, int first, int count) {
   }
 }
 
+/// Writes a task that has lost so many owners, and now another one.
+inline void put_lost(Cluster& cluster, const std::string& id, std::uint32_t lost) {
+  cluster.put(id, [=](Task& task) {
+    task.stamp.taken = true;
+    task.stamp.attempt = lost + 1;
+    task.stamp.lost = lost;
+  });
+}
+
 /// At the end its checks hold.
 struct CheckedCluster : Cluster {
   using Cluster::Cluster;

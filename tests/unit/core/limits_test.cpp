@@ -119,23 +119,20 @@ TEST_CASE("a reload takes over every limit and policy, and no setting that the l
   next.renew_interval = next.request_timeout = 24s;
   QueueOptions options = options_of("a");
   options.take_limits(next);
-  CHECK(options.concurrency == 11);
-  CHECK(options.prefetch == 12);
-  CHECK(options.prefetch_horizon == 25ms);
-  CHECK(options.preload == 13s);
-  CHECK(options.max_unacked == 14);
-  CHECK(options.max_losses == 15);
-  CHECK(options.rate_limit == Rate{16s, 17});
-  CHECK(options.history == HistoryLimits{18, 19h});
-  CHECK_FALSE(options.serialize_retries);
-  CHECK(options.drain_timeout == 20s);
-  CHECK(options.types == next.types);
-  CHECK(options.any_type == next.any_type);
+  const auto limits = [](const QueueOptions& o) {
+    return std::tie(o.concurrency, o.prefetch, o.prefetch_horizon, o.preload, o.max_unacked,
+                    o.max_losses, o.rate_limit, o.history, o.serialize_retries, o.drain_timeout,
+                    o.types, o.any_type);
+  };
+  CHECK((limits(options) == limits(next)));
   CHECK(options.node == "a");
   CHECK(options.lease_span() == QueueOptions{}.lease_span());
   CHECK(options.session_ttl == QueueOptions{}.session_ttl);
   CHECK(options.renew_interval == QueueOptions{}.renew_interval);
   CHECK(options.request_timeout == QueueOptions{}.request_timeout);
+  CHECK(options_of("a").runs_all_of(next));
+  next.any_type.reset();
+  CHECK_FALSE(next.runs_all_of(options));
 }
 
 TEST_CASE("a type at its concurrency waits in order, and the others pass") {
@@ -147,6 +144,7 @@ TEST_CASE("a type at its concurrency waits in order, and the others pass") {
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2", "tasks/5"});
   CHECK(a.daemon.queue->state_text("tasks/3") == "limited");
   CHECK(a.cluster.store.task("tasks/3")->stamp == Stamp{});  // nothing is claimed ahead
+  CHECK(count(a.daemon, Fact::Kind::kGivenBack) == 0);
 
   const auto why = a.why("4");
   REQUIRE(why.size() == 2);
@@ -212,16 +210,13 @@ TEST_CASE("with concurrency 1 that of a type changes nothing: the order is stric
 }
 
 TEST_CASE("a rate limit that a reload sets, changes or lifts is kept from then on") {
-  const QueueOptions options = options_of("a");
-  Alone a{options};
+  Alone a;
   a.all_end_after(1ms);
-  QueueOptions rated = options;
-  rated.rate_limit = Rate{10s, 1};
-  reload(a, rated);
+  reload(a, options_with([](QueueOptions& o) { o.rate_limit = Rate{10s, 1}; }));
   for (const char* id : {"1", "2", "3", "4", "5", "6"}) a.cluster.put(id);
   a.cluster.run_for(15s);
   CHECK(a.cluster.started.size() == 2);
-  reload(a, options);
+  reload(a, options_of("a"));
   a.cluster.run_for(1s);
   CHECK(a.cluster.started.size() == 6);
 }
@@ -242,6 +237,7 @@ TEST_CASE("with too many ends that are not written, nothing more is claimed or s
     // The task claimed ahead had room when it was claimed.
     CHECK(a.cluster.store.task("tasks/3")->stamp.taken == (prefetch != 0));
     CHECK_FALSE(a.cluster.store.task("tasks/5")->stamp.taken);
+    CHECK(a.why("5").back().kind == Reason::Kind::kUnacked);
     a.cluster.store.no_right.clear();
     CHECK(a.cluster.run_until([&] { return a.cluster.started.size() == 3; }, 10s));
   }
@@ -311,6 +307,12 @@ TEST_CASE("a task that was begun in time and stopped by lictor does not expire")
   a.cluster.run_for(1min);
   CHECK(a.cluster.running() == 1);
   CHECK(a.cluster.store.dead.empty());
+
+  Alone b;  // by the end of a term, which leaves its claim
+  b.cluster.put_and_run("1", 1s, [&](Task& task) { task.expire_at = b.cluster.wall() + 5s; });
+  b.cluster.kill_session();
+  b.cluster.run_for(2min);
+  CHECK(b.cluster.running() == 1);
 }
 
 TEST_CASE("a job that timed out has failed, also when the drain would have stopped it") {
@@ -379,6 +381,12 @@ TEST_CASE("a job whose warden died counts a lost owner, up to max_losses") {
   CHECK(a.dead("dead/1").reason == "owner lost");
   CHECK(a.dead("dead/1").error == "the warden died while it was running");
   CHECK(a.dead("dead/1").stamp.lost == 2);
+
+  Alone once{options_with([](QueueOptions& o) { o.any_type->delivery = Delivery::kAtMostOnce; })};
+  once.cluster.put_and_run("1", 100ms);
+  exits(once, "tasks/1", {{}, JobEnding::kLost, "the warden died", {}});
+  once.cluster.run_for(1s);
+  CHECK(once.dead("dead/1").stamp.lost == 1);
 }
 
 TEST_CASE("a dead letter holds the end of the output, unless a transaction could not hold both") {
@@ -397,16 +405,19 @@ TEST_CASE("a dead letter holds the end of the output, unless a transaction could
 TEST_CASE("a job's writes go without the history entry that leaves no room for them") {
   Alone a{options_with([](QueueOptions& o) { o.history = HistoryLimits{}; })};
   a.cluster.store.most_operations = 64;
-  a.cluster.put_and_run("1", 100ms);
-  JobExited exit;
-  for (int i = 0; i < 61; ++i) exit.writes.push_back({"app/" + std::to_string(i), "x", false, {}});
-  exits(a, "tasks/1", exit);
-  a.cluster.run_for(1s);
-  CHECK(a.idle());
-  CHECK(a.cluster.started.size() == 1);
-  CHECK(a.cluster.store.app_writes.size() == 61);
-  CHECK(a.cluster.store.keys("done/").empty());
-  CHECK(count(a.daemon, Fact::Kind::kResultLeftOut) == 1);
+  for (const std::size_t i : {1U, 2U}) {  // then it is known
+    a.cluster.put_and_run("1", 100ms);
+    JobExited exit;
+    for (int j = 0; j < 61; ++j)
+      exit.writes.push_back({"app/" + std::to_string(j), "x", false, {}});
+    exits(a, "tasks/1", exit);
+    a.cluster.run_for(1s);
+    CHECK(a.idle());
+    CHECK(a.cluster.started.size() == i);
+    CHECK(a.cluster.store.keys("app/").size() == 61);
+    CHECK(a.cluster.store.keys("done/").empty());
+    CHECK(count(a.daemon, Fact::Kind::kResultLeftOut) == i);
+  }
 }
 
 TEST_CASE("a task with a thousand dead letters costs a refusal each time") {

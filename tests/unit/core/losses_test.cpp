@@ -22,15 +22,6 @@ QueueOptions short_lease() {
   return options;
 }
 
-// Writes a task that has lost so many owners already.
-void put_lost(Cluster& cluster, const std::string& id, std::uint32_t lost) {
-  Task& task = cluster.make(id);
-  task.stamp.taken = true;
-  task.stamp.attempt = lost + 1;
-  task.stamp.lost = lost;
-  cluster.store.put(task);
-}
-
 TEST_CASE("a leader that may not read the members counts every owner, and does not stand still") {
   Two two;
   two.cluster.put_and_run("1", 1s);
@@ -86,15 +77,17 @@ TEST_CASE("a claim of ours in a record that counts no attempt goes on as the fir
   CHECK(alone.cluster.store.task("tasks/1")->stamp.attempt == 0);
 }
 
-TEST_CASE("tasks that lost their owners too often end side by side") {
-  Alone alone;
+TEST_CASE("tasks that lost their owners too often end side by side, and use up no rate") {
+  Alone alone{options_with([](QueueOptions& o) { o.rate_limit = Rate{1h, 1}; })};
   alone.cluster.pause_and_run(true, 1s);
   for (const char* id : {"1", "2", "3"}) put_lost(alone.cluster, id, 2);
   alone.cluster.store.control(false, {});
   REQUIRE(alone.cluster.run_until([&] { return alone.idle(); }, 2min));
   for (const char* id : {"1", "2", "3"}) {
     CHECK(alone.dead(std::string{"dead/"} + id).reason == "owner lost");
+    CHECK(alone.dead(std::string{"dead/"} + id).stamp.lost == 3);
   }
+  CHECK(count(alone.daemon, Fact::Kind::kLost) == 3);
 }
 
 TEST_CASE("a task that may run at most once ends with the lease") {
@@ -130,11 +123,14 @@ TEST_CASE("a task on its last chance waits for jobs that have just begun, not fo
   put_lost(alone.cluster, "2", 1);
   alone.cluster.run_for(4s);
   CHECK(alone.cluster.started == Keys{"tasks/1"});
+  CHECK(alone.why("2").front().kind == Reason::Kind::kLastChance);
   alone.cluster.run_for(2s);
   CHECK(alone.cluster.started == Keys{"tasks/1", "tasks/2"});
   alone.cluster.end_job(alone.daemon, "tasks/2");
   alone.cluster.put_and_run("3", 1s);
-  CHECK(alone.cluster.started.size() == 3);
+  put_lost(alone.cluster, "4", 0);  // not its last chance
+  alone.cluster.run_for(1s);
+  CHECK(alone.cluster.started.size() == 4);
 }
 
 TEST_CASE("a claim whose answer comes after the job before it was given back is given back, too") {
@@ -204,14 +200,13 @@ TEST_CASE("a claim refused after one of the same bytes was sent, and lands, cost
 TEST_CASE("during an outage the queue tries now and then, and catches up afterwards") {
   Alone a;
   a.cluster.plan = [](const Task&) { return JobPlan{1ms, JobEnding::kDone, {}}; };
-  bool outage = true;
-  a.cluster.spoil({.refused = true}, [&](const Daemon&, const Effect&) { return outage; });
+  a.cluster.spoil({.refused = true}, [](const Daemon&, const Effect&) { return true; });
   a.cluster.put("1");
   const std::size_t before = a.daemon.log.size();
   a.cluster.run_for(60s);
   CHECK(a.daemon.log.size() - before < 600);
   CHECK(count(a.daemon, Fact::Kind::kStoreTrouble) < 8);
-  outage = false;
+  a.cluster.heal();
   a.cluster.run_for(60s);
   CHECK(a.cluster.started == Keys{"tasks/1"});
 }
@@ -235,6 +230,9 @@ TEST_CASE("replies that nobody waits for change nothing") {
   a.cluster.tell(a.daemon, TasksFetched{none, true, {}, {"tasks/1"}, {}, {}, 0});
   a.cluster.tell(a.daemon, JobExited{AttemptId{77}, JobEnding::kDone, {}, {}});
   a.cluster.tell(a.daemon, UnlockReplied{none, Outcome::kApplied});
+  a.cluster.tell(a.daemon, TasksChecked{.request = none, .ok = true, .changed = {"tasks/1"}});
+  a.cluster.tell(a.daemon, OwnersRead{.request = none, .error = "late"});
+  a.cluster.tell(a.daemon, RateRead{.request = none, .error = "late"});
   a.cluster.run_for(1ms);
   CHECK(a.daemon.log.size() == before);
   CHECK(a.cluster.running() == 1);

@@ -54,11 +54,10 @@ TEST_CASE("a blocked task goes before one of its serialKey whose place a set clo
   a.cluster.step_clock(a.daemon, -24h);
   a.cluster.put_and_run("first", 1s, with_key);
   a.cluster.put("untimed", with_key);
-  a.cluster.put("timed", [&](Task& task) {
+  a.cluster.put_and_run("timed", 1s, [&](Task& task) {
     task.serial_key = "s";
     task.task_time = a.cluster.wall() - 1h;
   });
-  a.cluster.run_for(1s);
   a.cluster.pause_and_run(true, 1s);
   a.end_and_run("tasks/first", 1s);
   a.cluster.step_clock(a.daemon, 24h);
@@ -83,8 +82,7 @@ TEST_CASE("the time of first seeing a task never falls with its CreateIndex, and
 TEST_CASE("a start says how long the task waited, and how late it is") {
   Alone a;
   a.cluster.put_and_run("first", 100ms);
-  a.cluster.put("timed", a.cluster.due_in(1s));
-  a.cluster.run_for(3s);  // the first one is in the way
+  a.cluster.put_and_run("timed", 3s, a.cluster.due_in(1s));  // the first one is in the way
   a.end_and_run("tasks/first", 100ms);
   std::map<std::string, Fact> started;
   for (const Fact& fact : all<Fact>(a.daemon)) {
@@ -197,15 +195,12 @@ TEST_CASE("a task without an executor waits, and holds up nobody") {
 }
 
 TEST_CASE("a waiting task whose executor is taken away is reported") {
-  const QueueOptions options = options_of("a");
-  Alone a{options};
+  Alone a;
   a.cluster.put("1");
   a.cluster.put_and_run("2", 1s);
   REQUIRE(a.cluster.started == Keys{"tasks/1"});
   CHECK(count(a.daemon, Fact::Kind::kNoExecutor) == 0);
-  QueueOptions next = options;
-  next.any_type.reset();
-  a.cluster.reload(a.daemon, next, 1s);
+  a.cluster.reload(a.daemon, options_with([](QueueOptions& o) { o.any_type.reset(); }), 1s);
   CHECK(count(a.daemon, Fact::Kind::kNoExecutor) == 1);
 }
 

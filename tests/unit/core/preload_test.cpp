@@ -33,21 +33,25 @@ TEST_CASE("a task claimed ahead starts at the instant at which it is due, withou
   CHECK_FALSE(a.taken("1"));
   a.cluster.run_for(200ms);
   CHECK(a.taken("1"));
+  REQUIRE(a.why("1").size() == 1);
+  CHECK(a.why("1")[0].kind == Reason::Kind::kPrefetched);
+  CHECK(a.why("1")[0].until == a.cluster.store.task("tasks/1")->execute_at);
   CHECK(a.cluster.started.empty());
   CHECK(a.daemon.queue->drained());  // no due tasks are left
   a.cluster.run_for(1s);
   CHECK(a.started_at("tasks/1") == due);
 }
 
-TEST_CASE("nothing is claimed ahead without prefetch or preload, under a rate, or at most once") {
-  QueueOptions no_preload = ahead(2);
-  no_preload.preload = 0s;
-  QueueOptions rated = ahead(2);
-  rated.rate_limit = Rate{1ms, 5};
-  QueueOptions once = ahead(2);
-  once.any_type->delivery = Delivery::kAtMostOnce;
-  for (const QueueOptions& options : {ahead(0), no_preload, rated, once}) {
-    Timed a{options};
+TEST_CASE("nothing is claimed ahead without prefetch or preload, under a limit, or at most once") {
+  const std::function<void(QueueOptions&)> changes[] = {
+      [](QueueOptions& o) { o.prefetch = 0; }, [](QueueOptions& o) { o.preload = 0s; },
+      [](QueueOptions& o) {
+        o.rate_limit = Rate{1ms, 5};
+      },
+      [](QueueOptions& o) { o.any_type->delivery = Delivery::kAtMostOnce; },
+      [](QueueOptions& o) { o.any_type->concurrency = 1, o.concurrency = 2; }};
+  for (const auto& change : changes) {
+    Timed a{options_with(change, ahead(2))};
     a.put("1", 500ms);
     a.cluster.run_for(450ms);
     CHECK_FALSE(a.taken("1"));
@@ -76,6 +80,9 @@ TEST_CASE("a task that is due before one that was claimed ahead takes its place"
   a.put("later", 900ms);
   a.cluster.run_for(100ms);
   REQUIRE(a.taken("later"));
+  a.put("latest", 850ms);
+  a.cluster.run_for(100ms);
+  CHECK(count(a.daemon, Fact::Kind::kGivenBack) == 0);
   a.put("sooner", 300ms);
   a.cluster.run_for(100ms);
   CHECK(a.taken("sooner"));
@@ -85,7 +92,7 @@ TEST_CASE("a task that is due before one that was claimed ahead takes its place"
   a.all_end_after(10ms);
   a.cluster.end_job(a.daemon, "tasks/long");
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
-  CHECK(a.cluster.started == Keys{"tasks/long", "tasks/sooner", "tasks/later"});
+  CHECK(a.cluster.started == Keys{"tasks/long", "tasks/sooner", "tasks/later", "tasks/latest"});
 }
 
 TEST_CASE("of tasks that are due together the first in order are claimed ahead") {
@@ -150,9 +157,11 @@ TEST_CASE("when the wall clock is set back, tasks that are early again are given
 }
 
 TEST_CASE("a retry that is claimed ahead keeps its time, should its owner be lost") {
-  QueueOptions options = ahead(2);
-  options.any_type->backoff = Backoff{10s, 10s, 1.0, 0.0};
-  Timed a{options};
+  Timed a{options_with(
+      [](QueueOptions& o) {
+        o.any_type->backoff = Backoff{10s, 10s, 1.0, 0.0};
+      },
+      ahead(2))};
   a.cluster.put_and_run("1", 100ms);
   a.end_and_run("tasks/1", 9500ms, JobEnding::kRetry);
   REQUIRE(a.taken("1"));
@@ -184,24 +193,10 @@ TEST_CASE("a task that may have killed its owners does not run beside tasks clai
   a.put("1", 900ms);
   a.cluster.run_for(100ms);
   REQUIRE(a.taken("1"));
-  Task& killer = a.cluster.make("killer");
-  killer.stamp.taken = true;
-  killer.stamp.attempt = 1;
-  killer.stamp.lost = 1;
-  a.cluster.store.put(killer);
+  put_lost(a.cluster, "killer", 1);
   a.cluster.run_for(100ms);
   CHECK(a.cluster.started == Keys{"tasks/killer"});
   CHECK_FALSE(a.taken("1"));
-}
-
-TEST_CASE("why: claimed ahead, with the time at which it is due") {
-  Timed a{ahead(1)};
-  a.put("1", 900ms);
-  a.cluster.run_for(100ms);
-  const auto reasons = a.why("1");
-  REQUIRE(reasons.size() == 1);
-  CHECK(reasons[0].kind == Reason::Kind::kPrefetched);
-  CHECK(reasons[0].until == a.cluster.store.task("tasks/1")->execute_at);
 }
 
 QueueOptions by_their_time(std::uint32_t concurrency = 2) {
@@ -265,7 +260,7 @@ void hold_ahead(Alone& a) {
   a.cluster.run_for(100ms);
 }
 
-TEST_CASE("jobs of milliseconds are claimed ahead, and share their transactions") {
+TEST_CASE("jobs of milliseconds are claimed ahead, and share transactions; longer ones are not") {
   QueueOptions without = by_their_time();
   without.prefetch_horizon = {};
   const Drain plain = drain(without, 1ms);
@@ -273,9 +268,6 @@ TEST_CASE("jobs of milliseconds are claimed ahead, and share their transactions"
   const Drain ahead = drain(by_their_time(), 1ms);
   CHECK(ahead.most_taken > 20);
   CHECK(3 * ahead.transactions < plain.transactions);
-}
-
-TEST_CASE("jobs that take their time are claimed when there is room") {
   CHECK(drain(by_their_time(), 100ms).most_taken <= 4);
   CHECK(drain(by_their_time(1), 1ms).most_taken <= 2);  // one at a time: strictly in order
 }
@@ -318,24 +310,19 @@ TEST_CASE("a reload that ends claims ahead gives back the tasks that are held") 
   CHECK(held_after(2, 5) > 0);
 }
 
-TEST_CASE("a task that a lost owner would end is not claimed ahead unless preload asks for it") {
-  QueueOptions once = by_their_time();
-  once.any_type->delivery = Delivery::kAtMostOnce;
-  CHECK(drain(once, 1ms).most_taken <= 4);
-  QueueOptions no_second = by_their_time();
-  no_second.max_losses = 1;
-  CHECK(drain(no_second, 1ms).most_taken <= 4);
-  QueueOptions slow = by_their_time();
-  slow.rate_limit = Rate{1ms, 10};
-  CHECK(drain(slow, 1ms).most_taken <= 4);
-}
-
-TEST_CASE("no more is claimed ahead than may end without being written") {
-  QueueOptions options = by_their_time();
-  options.max_unacked = 9;
-  CHECK(drain(options, 1ms).most_taken <= 9 + 9);
-  options.max_unacked = 2;
-  CHECK(drain(options, 1ms).most_taken <= 4);
+TEST_CASE("what a lost owner would end, a rate counts, or cannot be acked is not claimed ahead") {
+  const std::function<void(QueueOptions&)> changes[] = {
+      [](QueueOptions& o) { o.any_type->delivery = Delivery::kAtMostOnce; },
+      [](QueueOptions& o) { o.max_losses = 1; },
+      [](QueueOptions& o) {
+        o.rate_limit = Rate{1ms, 10};
+      },
+      [](QueueOptions& o) { o.max_unacked = 2; }};
+  for (const auto& change : changes) {
+    CHECK(drain(options_with(change, by_their_time()), 1ms).most_taken <= 4);
+  }
+  const auto nine = options_with([](QueueOptions& o) { o.max_unacked = 9; }, by_their_time());
+  CHECK(drain(nine, 1ms).most_taken <= 9 + 9);
 }
 
 }  // namespace

@@ -171,9 +171,7 @@ TEST_CASE("a task deleted while it runs, and written again, goes before one that
   for (const std::uint32_t concurrency : {1U, 2U}) {
     for (const Duration stops : {1ms, 10ms, 400ms, 5000ms}) {
       for (const Duration pause : {0ms, 3ms, 100ms, 600ms}) {
-        CAPTURE(concurrency);
-        CAPTURE(stops.count());
-        CAPTURE(pause.count());
+        INFO(concurrency, " ", stops.count(), " ", pause.count());
         Alone a{options_with([&](QueueOptions& o) { o.concurrency = concurrency; })};
         const auto with_key = [](Task& task) { task.serial_key = "s"; };
         a.cluster.stopping = [&](Duration) { return stops; };
@@ -208,6 +206,21 @@ TEST_CASE("a task deleted while it runs is read again when others of its time ar
   CHECK(a.why("1").front().kind == Reason::Kind::kReading);
   CHECK(a.cluster.run_until([&] { return a.idle(); }, 5s));
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1", "tasks/2", "tasks/3"});
+}
+
+TEST_CASE(
+    "a task deleted while it runs, and written again last, goes after those that are unread") {
+  Alone a{options_with([](QueueOptions& o) { o.concurrency = 2; })};
+  a.cluster.stopping = [](Duration) { return Duration{400ms}; };
+  a.put("1", "Any", "s");
+  a.cluster.run_for(1s);
+  a.cluster.remove_and_run("tasks/1", 100ms);
+  a.all_end_after(10ms);
+  a.cluster.spoil<FetchTasks>({.back = 1s});
+  for (const char* id : {"2", "3", "4", "5", "6", "7", "8", "1"}) a.put(id, "Any", "s");
+  CHECK(a.cluster.run_until([&] { return a.idle(); }, 20s));
+  CHECK(a.cluster.started == Keys{"tasks/1", "tasks/2", "tasks/3", "tasks/4", "tasks/5", "tasks/6",
+                                  "tasks/7", "tasks/8", "tasks/1"});
 }
 
 TEST_CASE("a task that is done, and written again at once, goes before one that came after") {

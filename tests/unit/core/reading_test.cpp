@@ -146,8 +146,7 @@ TEST_CASE("a leader asks for names that do not wait until it knows what a list c
   cluster.run_for(5s);
   int put = 0;
   const auto asked_at_once = [&] {
-    cluster.put(std::to_string(++put));
-    cluster.run_for(11s);
+    cluster.put_and_run(std::to_string(++put), 11s);
     const auto lists = all<ListTasks>(daemon);
     return std::count_if(lists.begin(), lists.end(),
                          [](const ListTasks& each) { return each.index == 0; });
@@ -365,15 +364,21 @@ TEST_CASE("a task that is written again while a list is read has the place of th
   CHECK(r.cluster.started == Keys{"tasks/z", "tasks/a"});
 }
 
-TEST_CASE("an old answer does not hide that a task was rewritten") {
+TEST_CASE("an old answer, or a look that fails, does not hide that a task was rewritten") {
   Reading r;
   r.cluster.store.remembers = true;
   put_for_tomorrow(r.cluster, 1'000, 200);
   r.cluster.run_for(5s);
   r.cluster.spoil<ListTasks>({.tampering = {Tamper::kStale, 0.5}});
-  r.cluster.put_and_run("1100", 10ms);
+  r.cluster.put_and_run("1199", 10ms);
   r.cluster.heal();
-  CHECK(r.cluster.run_until([&] { return r.cluster.started == Keys{"tasks/1100"}; }, 5s));
+  CHECK(r.cluster.run_until([&] { return r.cluster.started == Keys{"tasks/1199"}; }, 5s));
+  r.once({.refused = true}, [](const Effect& e) {
+    const auto* check = std::get_if<CheckTasks>(&e);
+    return check != nullptr && check->versions.back().key >= "tasks/1198";
+  });
+  r.cluster.put("1198");
+  CHECK(r.cluster.run_until([&] { return r.cluster.started.size() == 2; }, 5s));
 }
 
 }  // namespace

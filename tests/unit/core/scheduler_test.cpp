@@ -282,26 +282,19 @@ TEST_CASE("after a reload the schedules are read again, for time zones may have 
   CHECK(a.made() == std::vector{id(10s), id(20s)});
 }
 
-TEST_CASE("a schedule that cannot be read is reported once, and holds up no other") {
-  Schedules a{1ms};
-  a.cluster.store.put_schedule("bad", nullptr);
-  a.put_and_run_to("s", every(10s), 35s);
-  CHECK(a.made().size() == 3);
-  CHECK(count(a.daemon, Fact::Kind::kScheduleFault) == 1);
-  CHECK(a.daemon.queue->schedules().bad == 1);
-  a.put_and_run_to("bad", every(10s), 45s);
-  CHECK(a.cluster.store.ticks.contains(id(40s, "bad")));
-  CHECK(a.daemon.queue->schedules().active == 2);
-}
-
-TEST_CASE("a schedule whose task fits no transaction is reported once, and holds up no other") {
+TEST_CASE(
+    "a schedule that cannot be read, or is too large, is reported once and holds up no other") {
   Schedules a{1ms};
   const std::string task = R"({"taskType":"T","taskPara":{"data":")" + std::string(300'000, 'x');
   a.cluster.store.write("schedules/large", R"({"every":"10s","task":)" + task + "\"}}}");
+  a.cluster.store.put_schedule("bad", nullptr);
   a.put_and_run_to("s", every(10s), 35s);
   CHECK(a.made() == std::vector{id(10s), id(20s), id(30s)});
-  CHECK(count(a.daemon, Fact::Kind::kScheduleFault) == 1);
-  CHECK(a.daemon.queue->schedules().bad == 1);
+  CHECK(count(a.daemon, Fact::Kind::kScheduleFault) == 2);
+  CHECK(a.daemon.queue->schedules().bad == 2);
+  a.put_and_run_to("bad", every(10s), 45s);
+  CHECK(a.cluster.store.ticks.contains(id(40s, "bad")));
+  CHECK(a.daemon.queue->schedules().active == 2);
 }
 
 TEST_CASE("a tick of the pause is missed, however soon the schedule is resumed") {

@@ -93,31 +93,20 @@ TEST_CASE("a begun task keeps its serialKey while it waits for its retry, a late
   TaskEntry& begun = t.put({"1", 1, {}, {}, "db", 1}, Lack::kBackoff);
   t.put({"2", 2, {}, {}, "db"});
   CHECK(t.take() == "");
-  SUBCASE("for tomorrow") {
-    t.put({"1", 3, {}, at(10), "db", 1}, Lack::kTime);
-    CHECK(t.take() == "2");
-  }
-  SUBCASE("without an executor") {
-    t.table.wait(begun, Lack::kExecutor);
-    CHECK(t.take() == "2");
-  }
-  SUBCASE("of another serialKey") {
-    t.put({"1", 3, {}, {}, "other", 1}, Lack::kBackoff);
-    CHECK(t.take() == "2");
-  }
-  SUBCASE("gone") {
-    t.table.bury(begun, 4, Instant{});
-    CHECK(t.take() == "2");
-  }
+  std::string next = "2";
+  SUBCASE("for tomorrow") { t.put({"1", 3, {}, at(10), "db", 1}, Lack::kTime); }
+  SUBCASE("without an executor") { t.table.wait(begun, Lack::kExecutor); }
+  SUBCASE("of another serialKey") { t.put({"1", 3, {}, {}, "other", 1}, Lack::kBackoff); }
+  SUBCASE("gone") { t.table.bury(begun, 4, Instant{}); }
   SUBCASE("and others are not to wait for it") {
     t.table.reconfigure([&] { t.options.serialize_retries = false; });
-    CHECK(t.take() == "2");
   }
   SUBCASE("due") {
     t.table.wait(begun, Lack::kNothing);
     CHECK(t.take() == "1");
-    CHECK(t.take() == "");
+    next = "";
   }
+  CHECK(t.take() == next);
 }
 
 TEST_CASE("a task that was offered for a serialKey makes way for the next when it is gone") {

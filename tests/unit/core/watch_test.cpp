@@ -35,13 +35,11 @@ TEST_CASE("a task written again under a name that was just deleted is found in a
   }
   SUBCASE("in names that were asked for before it was deleted") {
     a.once({.out = 50ms}, [](const Effect& e) { return std::holds_alternative<ListTasks>(e); });
-    a.cluster.put("2", a.cluster.due_in(24h));
-    a.cluster.run_for(10ms);  // the next names are on their way
+    a.cluster.put_and_run("2", 10ms, a.cluster.due_in(24h));  // the next names are on their way
     a.end_and_run("tasks/1", 10ms);
   }
   REQUIRE_FALSE(a.cluster.store.has("tasks/1"));
-  a.cluster.put("1");
-  a.cluster.run_for(1s);  // nothing else changes
+  a.cluster.put_and_run("1", 1s);  // nothing else changes
   CHECK(a.cluster.started == Keys{"tasks/1", "tasks/1"});
 }
 
@@ -190,6 +188,20 @@ TEST_CASE("the control key's watch keeps its index over one failure, and over re
   CHECK(answer(lost) == 0);
   CHECK(answer(read) == 9);
   CHECK(answer(lost) == 9);
+}
+
+TEST_CASE("of an outage each error is reported once, up to a few; the next one begins anew") {
+  StoreTrouble trouble;
+  Effects out;
+  const auto report = [&](const std::string& error) { trouble.report("reading", error, out); };
+  for (const char* error : {"after 10 s", "after 29 s", "b", "c", "d", "e"}) report(error);
+  REQUIRE(out.size() == 4);
+  CHECK(std::get<Fact>(out.back()).text == "reading: d");
+  CHECK(trouble.pause() == kRefusedPause);
+  trouble.over();
+  report("after 10 s");
+  CHECK(out.size() == 5);
+  CHECK(trouble.pause() == kRetryPause);
 }
 
 struct Campaign {

@@ -69,18 +69,17 @@ TEST_CASE("why: behind others, behind its serialKey, no free slot, running") {
   CHECK(a.kinds("3") == std::vector{Kind::kConcurrency});
   REQUIRE(a.kinds("4").front() == Kind::kSerial);
   CHECK(a.why("4")[0].count >= 1);
+  a.cluster.tell(a.daemon, StopRequested{});
+  a.cluster.run_for(100ms);
+  CHECK(a.kinds("3") == std::vector{Kind::kDraining, Kind::kConcurrency});
 }
 
 TEST_CASE("a task behind a hanging job of its serialKey is overdue while others start") {
-  QueueOptions options = options_of("a");
-  options.concurrency = 4;
-  Asked a{options};
-  a.cluster.put("hangs", [](Task& task) { task.serial_key = "db"; });
-  a.cluster.run_for(100ms);
+  Asked a{options_with([](QueueOptions& o) { o.concurrency = 4; })};
+  a.cluster.put_and_run("hangs", 100ms, [](Task& task) { task.serial_key = "db"; });
   REQUIRE(a.kinds("hangs") == std::vector{Kind::kRunning});
   CHECK(a.daemon.queue->oldest_due(a.cluster.now) == Duration::zero());
-  a.cluster.put("behind", [](Task& task) { task.serial_key = "db"; });
-  a.cluster.run_for(5min);
+  a.cluster.put_and_run("behind", 5min, [](Task& task) { task.serial_key = "db"; });
   CHECK(a.kinds("behind") == std::vector{Kind::kSerial});
   const Duration due = a.daemon.queue->oldest_due(a.cluster.now);
   CHECK(due > 4min);
@@ -120,6 +119,7 @@ TEST_CASE("why: the rate, the last chance, a write that is refused") {
 
   b.cluster.put_and_run("locked", 1s, b.cluster.due_in(1h));
   CHECK(b.kinds("locked") == std::vector{Kind::kNotDue});
+  CHECK(count(b.daemon, Fact::Kind::kChanged) == 1);
 }
 
 TEST_CASE("a refusal is forgotten with its task") {
