@@ -272,27 +272,17 @@ TEST_CASE("a stop drains every partition, releases every lock, and then ends the
   REQUIRE(hosts.cluster.run_until([&] { return hosts.idle(); }, 10s));
 }
 
-TEST_CASE("a partition whose leader is lost is read anew, and not taken by a host that stops") {
-  for (const bool stops : {false, true}) {
-    Hosts hosts;
-    QueueOptions options = in_four("a");
-    options.drain_timeout = 1h;
-    Daemon& a = hosts.add_leader(options);
-    Daemon& b = hosts.cluster.add(in_four("b"));
-    REQUIRE(hosts.cluster.run_until([&] { return hosts.led_by(b) == kCount / 2; }, 5min));
-    hosts.runs_for = 1h;
-    hosts.put(1, 8);
-    hosts.cluster.crash(b);
-    hosts.cluster.run_for(40s);  // its session is over, and a waits for the lock-delay
-    REQUIRE(hosts.led_by(a) == kCount / 2);
-    a.log.clear();
-    if (stops) hosts.cluster.tell(a, StopRequested{});
-    hosts.cluster.run_for(2min);
-    CHECK(hosts.led_by(a) == (stops ? kCount / 2 : kCount));
-    const auto readings = all<ListTasks>(a);
-    CHECK(stops != std::any_of(readings.begin(), readings.end(),
-                               [](const ListTasks& each) { return each.index == 0; }));
-  }
+TEST_CASE("a partition whose leader is lost is read anew by the next one") {
+  Hosts hosts;
+  Daemon& a = hosts.add_leader(in_four("a"));
+  Daemon& b = hosts.cluster.add(in_four("b"));
+  REQUIRE(hosts.cluster.run_until([&] { return hosts.led_by(b) == kCount / 2; }, 5min));
+  hosts.cluster.crash(b);
+  a.log.clear();
+  REQUIRE(hosts.cluster.run_until([&] { return hosts.led_by(a) == kCount; }, 2min));
+  const auto readings = all<ListTasks>(a);
+  CHECK(std::any_of(readings.begin(), readings.end(),
+                    [](const ListTasks& each) { return each.index == 0; }));
 }
 
 TEST_CASE("a step-down gives up every partition, and another host takes them") {
@@ -408,7 +398,6 @@ TEST_CASE("a fair share is not worth a long job: its partition stays where it ru
   for (const auto& [id, job] : a.jobs) CHECK_FALSE(job.told_to_stop);
   CHECK(a.jobs.size() == jobs);
   CHECK(hosts.led_by(b) <= 2);
-  CHECK(a.queue->next_deadline() > hosts.cluster.now);
   for (auto& [id, job] : a.jobs) job.ends = hosts.cluster.now;
   hosts.runs_for = 10ms;
   CHECK(hosts.cluster.run_until([&] { return hosts.led_by(b) == 2; }, 30min));
