@@ -11,7 +11,6 @@ constexpr Duration kReadPause = 1s;
 
 void Control::start(Effects& out) {
   ++reading_;
-  known_ = false;
   missing_ = false;
   step_down_.reset();
   index_ = 0;
@@ -50,14 +49,11 @@ void Control::set_paused(bool paused, const std::string& by, Effects& out) {
 }
 
 std::optional<std::string> Control::on(Instant now, const ControlRead& reply, Effects& out) {
-  if (reply.request != request_ || !request_) return std::nullopt;
+  if (reply.request != request_) return std::nullopt;
   request_ = {};
   if (!reply.ok) {
     // A key that may not be read pauses nothing; a key whose read was not answered may.
-    if (reply.denied) {
-      known_ = true;
-      read_ = reading_;
-    }
+    if (reply.denied) read_ = reading_;
     if (reply.denied && !std::exchange(denied_reported_, true)) {
       out.emplace_back(Fact{Fact::Kind::kDenied, {}, "reading the control key: " + reply.error});
     }
@@ -72,7 +68,6 @@ std::optional<std::string> Control::on(Instant now, const ControlRead& reply, Ef
     watch(0, out);
     return std::nullopt;
   }
-  known_ = true;
   read_ = reading_;
   index_ = reply.consul_index;
   missing_ = !reply.found;

@@ -40,7 +40,7 @@ class Control {
   /// The number of the last reading that start() or read_again() asked for.
   [[nodiscard]] std::uint64_t reading() const { return reading_; }
   /// Whether the pause state is known as of that reading, or a later one.
-  [[nodiscard]] bool has_read(std::uint64_t reading) const { return known_ && read_ >= reading; }
+  [[nodiscard]] bool has_read(std::uint64_t reading) const { return read_ >= reading; }
   [[nodiscard]] bool paused() const { return paused_; }
   [[nodiscard]] const std::string& paused_by() const { return paused_by_; }
   /// The key is missing; a watch on a missing key wakes on every write near it.
@@ -60,7 +60,6 @@ class Control {
   Instant read_at_ = Instant::max();
   std::uint64_t reading_ = 0;
   std::uint64_t read_ = 0;  // the last reading that was answered
-  bool known_ = false;
   bool missing_ = false;
   bool paused_ = false;
   std::string paused_by_;

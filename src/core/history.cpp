@@ -37,7 +37,7 @@ void History::on_time(Instant now, Effects& out) {
 }
 
 void History::on(Instant now, const HistoryListed& listed, Effects& out) {
-  if (!reading_ || listed.request != reading_) return;
+  if (listed.request != reading_) return;
   reading_ = {};
   if (!listed.ok) {
     read_at_ = now + std::max(kReadRetry, kReadPace * (now - asked_at_));
@@ -55,11 +55,8 @@ void History::on(Instant now, const HistoryListed& listed, Effects& out) {
 
 void History::add(Instant now, const std::string& key, std::uint64_t index, WallTime at) {
   if (!options_.history) return;
-  if (const auto it = by_key_.find(key); it != by_key_.end()) {
-    by_age_.erase(it->second);
-    by_key_.erase(it);
-  }
-  by_key_.emplace(key, by_age_.emplace(at, index, key).first);
+  if (const auto it = by_key_.find(key); it != by_key_.end()) by_age_.erase(it->second);
+  by_key_.insert_or_assign(key, by_age_.emplace(at, index, key).first);
   if (excess() > 0 && check_at_ != Instant::max()) check_at_ = std::min(check_at_, now + kPause);
 }
 
@@ -75,15 +72,14 @@ bool History::is_old(const Entry& entry, WallTime wall) const {
 
 std::vector<PruneOp> History::take_old(Instant now, WallTime wall, std::size_t most) {
   std::vector<PruneOp> old;
-  if (!options_.history || reading_ || check_at_ == Instant::max()) return old;
+  if (reading_ || check_at_ == Instant::max()) return old;
   if (now < check_at_ && excess() < kBatch) return old;
-  std::size_t over = excess();
-  while (!by_age_.empty() && old.size() < most && (over > 0 || is_old(*by_age_.begin(), wall))) {
+  while (!by_age_.empty() && old.size() < most &&
+         (excess() > 0 || is_old(*by_age_.begin(), wall))) {
     const auto& [at, index, key] = *by_age_.begin();
     old.push_back({key, index});
     by_key_.erase(key);
     by_age_.erase(by_age_.begin());
-    if (over > 0) --over;
   }
   // Ages are checked to a hundredth of max_age.
   const Duration pause =

@@ -110,7 +110,7 @@ void Queue::prune(Instant now) {
 }
 
 Instant Queue::next_deadline() const {
-  if (left_ || leadership_.closed()) return Instant::max();
+  if (left_) return Instant::max();
   Instant next = std::min(leadership_.next_deadline(), balance_at_);
   if (!holds_lock()) return next;
   const auto leads = [&](std::uint32_t i) {
@@ -213,8 +213,8 @@ void Queue::on(Instant now, const MembersSeen& event, Effects&) {
 }
 
 void Queue::on(Instant now, const StopRequested& event, Effects& out) {
-  const bool kept = std::exchange(keeps_locks_, event.keeps_locks && (keeps_locks_ || !stopping_));
-  if (stopping_ && kept && !keeps_locks_) return stop_if_drained(now, out);
+  keeps_locks_ = event.keeps_locks && (keeps_locks_ || !stopping_);
+  if (stopping_ && !keeps_locks_) return stop_if_drained(now, out);
   begin_drain(now, Drain::kStop, out);
 }
 

@@ -77,9 +77,7 @@ class Queue {
   [[nodiscard]] Instant next_deadline() const;
 
   /// Whether some partition is led: its lock is held, and its lease is proved.
-  [[nodiscard]] bool leading(Instant now) const {
-    return holds_lock() && leadership_.trust().runs(now);
-  }
+  [[nodiscard]] bool leading(Instant now) const { return leadership_.trust().runs(now); }
   [[nodiscard]] bool leading(Instant now, std::uint32_t partition) const {
     return holds_lock(partition) && leadership_.trust().runs(now);
   }

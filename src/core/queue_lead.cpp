@@ -162,7 +162,7 @@ void Queue::begin_drain(Instant now, std::uint32_t partition, Drain why) {
 }
 
 void Queue::begin_drain(Instant now, Drain why, Effects& out) {
-  if (stopping_ || leadership_.closed()) return;
+  if (stopping_) return;
   stopping_ = why == Drain::kStop;
   for (std::uint32_t i = 0; i < terms_.size(); ++i) {
     if (holds_lock(i)) begin_drain(now, i, why);

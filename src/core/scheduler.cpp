@@ -56,12 +56,12 @@ void Scheduler::ask(Instant now, std::uint64_t index, Effects& out) {
 }
 
 void Scheduler::on_time(Instant now, Effects& out) {
-  if (request_ || now < read_at_) return;
+  if (now < read_at_) return;
   ask(now, folder_missing_ ? 0 : index_, out);
 }
 
 void Scheduler::on(Instant now, const SchedulesListed& reply, Effects& out) {
-  if (!request_ || reply.request != request_) return;
+  if (reply.request != request_) return;
   request_ = {};
   if (!reply.ok && asked_ != 0 && failures_.keeps_index(reply.over_limit)) {
     read_at_ = now + kLeastPause;
@@ -117,7 +117,6 @@ void Scheduler::add_configured(Effects& out) {
     const auto [it, is_new] = entries_.try_emplace(name);
     Entry& entry = it->second;
     if (is_new) {
-      entry.known.name = name;
       entry.known.key = wanted.key;
       place(name, entry);
     }

@@ -65,7 +65,7 @@ class Scheduler {
   /// The schedules' folder key is missing.
   [[nodiscard]] bool folder_missing() const { return folder_missing_; }
   /// When the schedules are to be read.
-  [[nodiscard]] Instant next_reading() const { return request_ ? Instant::max() : read_at_; }
+  [[nodiscard]] Instant next_reading() const { return read_at_; }
   /// When the next tick is due.
   [[nodiscard]] Instant next_tick() const;
 

@@ -390,10 +390,10 @@ EDITS = [
     ),
     (
         "core/control.cpp",
-        """  known_ = false;
+        """  ++reading_;
   missing_ = false;""",
-        """  known_ = FAULT(ClaimUnread);
-  if (known_) read_ = reading_;
+        """  ++reading_;
+  if (FAULT(ClaimUnread)) read_ = reading_;
   missing_ = false;""",
     ),
     (

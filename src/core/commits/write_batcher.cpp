@@ -288,7 +288,7 @@ void WriteBatcher::resolve_doubt(Instant now, Write write, const StoredRecord* s
 }
 
 void WriteBatcher::on_time(Instant now, Effects& out) {
-  if (!refused_.empty() && now >= refused_until_) requeue(now, std::exchange(refused_, {}));
+  if (now >= refused_until_) requeue(now, std::exchange(refused_, {}));
   reads_.send(now, out);
   if (now >= deferred_until_) deferred_until_ = Instant::min();
   if (now >= claims_after_) claims_after_ = Instant::min();

@@ -95,7 +95,7 @@ void WriteBatcher::sort_failures(const Committed& reply, Batch& batch, Instant n
     }
     const bool denied = failure.why == OpFailure::kDenied;
     std::string key;
-    if (failure.op != Committed::kFence && failure.op < batch.writes.size()) {
+    if (failure.op < batch.writes.size()) {  // not a fence
       Write& write = batch.writes[failure.op];
       const auto fate = fate_of(failure, write);
       if (fate) fates[failure.op] = fate;

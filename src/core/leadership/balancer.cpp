@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/siphash.h"
 #include "core/partition.h"
 
@@ -83,14 +84,13 @@ PartitionShares partition_shares(const BalancerView& view) {
 }
 
 void Balancer::on_view(Instant now, BalancerView view) {
-  if (view.owners.size() != owners_.size()) {
+  if (!started_) {
     owners_.assign(view.owners.size(), {});
     last_owners_ = targets_ = owners_;
     free_since_.assign(view.owners.size(), Instant::max());
     kept_until_.assign(view.owners.size(), Instant::min());
-    handing_.reset();
-    changed_ = now;
   }
+  LICTOR_ASSERT(view.owners.size() == owners_.size());
   take_members(now, view.members);
   started_ = started_.value_or(now);
   note_changes(now, view);
@@ -228,7 +228,6 @@ Instant Balancer::next_deadline(Instant now) const {
   const auto consider = [&](Instant at) {
     if (at > now) next = std::min(next, at);
   };
-  if (!started_) return next;
   consider(changed_ + options_.settle);
   consider(targets_until_);
   for (std::size_t i = 0; i < owners_.size(); ++i) {

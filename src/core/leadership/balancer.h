@@ -82,7 +82,7 @@ class Balancer {
   explicit Balancer(std::string self, BalancerOptions options = {})
       : self_(std::move(self)), options_(options) {}
 
-  /// A new view, newer than the last one. The number of partitions may be another one.
+  /// A new view, newer than the last one, of as many partitions.
   void on_view(Instant now, BalancerView view);
 
   /// The free partitions whose locks this host should ask for now, in ascending order.

@@ -289,7 +289,7 @@ void Division::on_served(const FleetRead& fleet, DivisionActs& out) {
         Note::kNotDivided,
         "this daemon's configuration asks for " + std::to_string(wanted_) + " partitions", out);
   }
-  if (!fleet.count || fleet.count_index != count_index_) {
+  if (fleet.count_index != count_index_) {
     out.emplace_back(
         DivisionNote{fleet.count ? Note::kChanged : Note::kGone, {}, fleet.count.value_or(0)});
     return end(out);

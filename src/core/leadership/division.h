@@ -56,7 +56,7 @@ struct FleetRead {
   bool refused = false;  ///< the error: the token may not read everything
   std::vector<FleetMember> members;
   std::optional<std::uint32_t> count;  ///< of partitions; empty: Consul has no number
-  std::uint64_t count_index = 0;       ///< the ModifyIndex of that number
+  std::uint64_t count_index = 0;       ///< the ModifyIndex of that number; 0: none
   bool maps_otherwise = false;         ///< that number is for another serialize_by
   struct Lock {
     std::string key;

@@ -79,14 +79,13 @@ void Leadership::take(Instant now, std::uint32_t partition, const Lock::Verdict&
   }
 }
 
-// The first lock begins the trust. A further lock proves the session again; if that moves no
-// deadline, its partition still needs a lease, under the common deadline.
+// The first lock begins the trust. A further lock proves the session again. If no deadline moves,
+// the partition still needs a lease, under the common deadline.
 void Leadership::win(Instant now, std::uint32_t partition, Instant sent_at, Changes& changes,
                      Effects& out) {
   changes.push_back({partition, LeaseChange::kWon});
-  const bool is_first = trust_.state() == Trust::State::kNone;
-  if (is_first) trust_.begin(sent_at);
-  if (is_first || !prove_with(now, sent_at, changes, out)) extend(partition, out);
+  if (trust_.state() == Trust::State::kNone) trust_.begin(sent_at);
+  if (!prove_with(now, sent_at, changes, out)) extend(partition, out);
   if (trust_.state() != Trust::State::kTrusted) lock_to_read().prove_again(now, out);
 }
 
@@ -225,7 +224,6 @@ void Leadership::end_session_if_free(Instant now, Effects& out) {
 Leadership::Changes Leadership::on_time(Instant now, Effects& out) {
   Changes changes;
   on_session(now, session_.on_time(now, out), out);
-  if (closed()) return changes;
   if (now >= trust_.proof_due()) {
     trust_.asked(now);
     lock_to_read().prove(now, out);

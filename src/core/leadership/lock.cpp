@@ -319,8 +319,7 @@ void Lock::on_seen_gone(Instant now, Effects& out) {
   free_from_ = freed_seen_ + std::min(options_.lock_delay, kMostLockDelay);
   acquire_at_ = wanted_ ? std::max(free_from_, standoff_until_) : Instant::max();
   predecessor_.clear();
-  if (now >= acquire_at_) return acquire(now, 0, 0, out);
-  state_ = State::kWaiting;
+  state_ = State::kWaiting;  // on_time() acquires it
   if (now < free_from_) emit_waiting(free_from_ - now, out);
   retry_at_ = now + kRetryPause;
 }

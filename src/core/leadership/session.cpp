@@ -135,10 +135,9 @@ Session::Change Session::on(Instant now, const SessionDestroyed& reply, Effects&
 }
 
 Session::Change Session::on_time(Instant now, Effects& out) {
-  if (now >= close_until_ && state_ != State::kClosed) return give_up(out);
-  if (state_ != State::kClosing && !id_.empty() && now >= renew_at_) renew(now, out);
+  if (now >= close_until_) return give_up(out);
+  if (state_ != State::kClosing && now >= renew_at_) renew(now, out);
   if (now >= retry_at_) {
-    retry_at_ = Instant::max();
     if (state_ == State::kOpening) open(out);
     if (state_ == State::kClosing) destroy(out);
   }
@@ -147,7 +146,7 @@ Session::Change Session::on_time(Instant now, Effects& out) {
 
 Instant Session::next_deadline() const {
   Instant next = std::min(retry_at_, close_until_);
-  if (state_ != State::kClosing && !id_.empty()) next = std::min(next, renew_at_);
+  if (state_ != State::kClosing) next = std::min(next, renew_at_);
   return next;
 }
 

@@ -80,7 +80,7 @@ class Trust {
   /// Whether jobs may be started.
   [[nodiscard]] bool holds(Instant now) const { return state_ == State::kTrusted && now < until_; }
   /// Whether jobs may run: the last proof has not run out.
-  [[nodiscard]] bool runs(Instant now) const { return is_counting() && now < until_; }
+  [[nodiscard]] bool runs(Instant now) const { return now < until_; }
   [[nodiscard]] Instant until() const { return until_; }
   [[nodiscard]] Instant proof_due() const { return proof_due_; }
   [[nodiscard]] Instant next_deadline() const {

@@ -64,20 +64,6 @@ class Fleet {
     hosts_[id].frozen_until = now + time;
     after(time, [=, this] { look(id); });
   }
-  // Another number of partitions: all are free, and each host learns of it within `time`.
-  void renew(Duration time) {
-    std::fill(owners_.begin(), owners_.end(), "");
-    for (auto& [id, host] : hosts_) {
-      if (!host.balancer) continue;
-      host = {};
-      const int life = ++lives_[id];
-      after(between(1ms, time), [this, id = id, life] {
-        if (lives_[id] != life) return;
-        hosts_[id].balancer = std::make_unique<Balancer>(id);
-        look(id);
-      });
-    }
-  }
   void drain(const std::string& id, bool draining) {
     const auto member = members_.find(id);
     if (member == members_.end() || member->second.draining == draining) return;
@@ -429,14 +415,15 @@ TEST_CASE("partitions above the share are handed over one at a time, when the fl
 }
 
 TEST_CASE("a member that lets another one take its own partition gets nothing for a while") {
-  for (const Duration waited : {Duration{900ms}, Duration{1100ms}}) {
+  using Taken = std::pair<std::string, Duration>;
+  for (const auto& [by, waited] : {Taken{"b", 999ms}, Taken{"b", 1s}, Taken{"c", 1s}}) {
     Giver a;
     a.now += 1min;
     // c has one of its three; two more are for it, and b takes the first.
     for (std::size_t i = 0; i < 4; ++i) a.view.owners[i] = i < 3 ? "b" : "c";
     a.show(0s);
-    a.move("b", waited);
-    CHECK(a.given().has_value() == (waited < 1s));
+    a.move(by, waited);
+    CHECK(a.given().has_value() == (by == "c" || waited < 1s));
     CHECK(a.given(31s).has_value());
   }
 }
@@ -615,20 +602,6 @@ TEST_CASE("after any faults every partition has an owner and the shares are with
     CHECK(fleet.owned_by("") == 0);
     CHECK(spread(fleet, ids) <= 1);
   }
-}
-
-TEST_CASE("another number of partitions starts again") {
-  Balancer balancer{"a"};
-  BalancerView view = view_of({"a"}, 2);
-  balancer.on_view(Instant{1h}, view);
-  CHECK(balancer.to_take(Instant{1h}).size() == 2);
-  view.owners = {"a", "a", "", ""};
-  balancer.on_view(Instant{2h}, view);
-  CHECK(balancer.to_take(Instant{2h}) == std::vector<std::uint32_t>{2, 3});
-  view.owners.clear();
-  balancer.on_view(Instant{3h}, view);
-  CHECK(balancer.to_take(Instant{3h}).empty());
-  CHECK_FALSE(balancer.to_hand_over(Instant{4h}));
 }
 
 }  // namespace

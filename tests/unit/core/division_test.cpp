@@ -61,6 +61,7 @@ TEST_CASE("the number of partitions stays until all want the same") {
   const CountChange alone = plan_change({}, member("a", 4), 8);
   CHECK(alone.to == 4);
   CHECK(alone.is_ours);
+  CHECK(agreed_partitions({}) == 0);
   CHECK(alone.members == std::vector<BalancerMember>{{"a"}});
 }
 
@@ -154,6 +155,8 @@ TEST_CASE("one partition is served when no lock of several is held, or it may no
     c.division.on(c.now, read, acts);
     CHECK(ends_with<DivisionNote>(acts) == may_read);
     CHECK(ends_with<ProbeSingle>(acts) == !may_read);
+    if (!may_read) CHECK(serves(c.hear(DivisionReply::Answer::kRefused)));
+    if (!may_read) CHECK(ends_with<DivisionNote>(Host{}.read(read)));
   }
 }
 
@@ -187,8 +190,12 @@ TEST_CASE("a host that is second to write the number says nothing, and reads it"
     Host c;
     REQUIRE(ends_with<ProbeChange>(c.read(fleet())));
     static_cast<void>(c.hear(Answer::kYes));
+    FleetRead others = fleet();
+    others.members.push_back(member("d", 2));
+    CHECK(ends_with<DivisionNote>(c.read(others)));  // not all want this number
     REQUIRE(ends_with<CreateCount>(c.read(fleet())));
     CHECK(c.hear(answer, "index is stale").empty() == (answer == Answer::kNo));
+    CHECK(c.division.desired_partitions() == (answer == Answer::kRefused ? 1 : 3));
     DivisionActs acts;
     c.division.on_time(c.now + 1s, {}, acts);
     CHECK(ends_with<ReadFleet>(acts));
@@ -320,6 +327,41 @@ struct Changing : Host {
   std::vector<DivisionNote::Kind> notes;
 };
 
+TEST_CASE("the number is changed when all locks are held, no job runs and no answer is awaited") {
+  using Answer = DivisionReply::Answer;
+  for (const bool holds_all : {true, false}) {
+    Host c;
+    const FleetRead two = fleet(2, 9);
+    REQUIRE(serves(c.read(two)));
+    REQUIRE(ends_with<ProbeChange>(c.read(two, 2s)));
+    static_cast<void>(c.hear(Answer::kYes));
+    static_cast<void>(c.read(fleet(2, 8)));  // an older answer
+    CHECK(c.division.count() == 2);
+    static_cast<void>(c.read(two, 2s));
+    c.service.holds_all = true;
+    const auto next = [&](Duration later) {
+      c.now += later;
+      DivisionActs acts;
+      c.division.on_time(c.now, c.service, acts);
+      return acts;
+    };
+    const auto end = next(0s);
+    REQUIRE(ends_with<EndService>(end));
+    CHECK(std::get<EndService>(end.back()).keeps_locks);
+    REQUIRE(ends_with<ReadFleet>(next(2s)));
+    c.service.kept_by = "session";
+    c.service.holds_all = holds_all;
+    CHECK(next(1ms).empty());
+    DivisionActs acts;
+    c.division.on(c.now, two, acts);
+    acts = next(1ms);
+    CHECK(ends_with<ChangeCount>(acts) == holds_all);
+    CHECK(ends_with<EndService>(acts) != holds_all);
+    c.division.stop();
+    CHECK(c.hear(Answer::kYes).empty());
+  }
+}
+
 TEST_CASE("a change that Consul refuses is tried ever more rarely, for each try stops all jobs") {
   Changing c;
   c.answer = DivisionReply::Answer::kRefused;
@@ -360,10 +402,11 @@ TEST_CASE("a queue with one partition gets more once the right is there and all 
   Changing c;
   c.count.reset();
   c.has_right = false;
-  c.other = member("d", 2);
+  c.other = member("d", 3);
   c.run_for(30s);
   CHECK(c.division.count() == 1);
   c.has_right = true;
+  c.other = member("d", 2);
   c.run_for(5min);
   CHECK(c.division.count() == 1);  // d wants another number
   CHECK(c.ends == 0);

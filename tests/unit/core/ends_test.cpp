@@ -188,6 +188,24 @@ TEST_CASE("while the history is read once more, nothing of it is due") {
   CHECK(history.next_deadline() <= now);
 }
 
+TEST_CASE("an entry that is too old is deleted alone, and a key has one entry") {
+  const QueueOptions options = with_history({2, 1h});
+  Requests requests;
+  History history{options, requests};
+  Effects out;
+  history.start(kStart);
+  history.on_time(kStart, out);
+  HistoryListed empty{std::get<ListHistory>(out.back()).request, true};
+  history.on(kStart, empty, out);
+  history.add(kStart, "a", 1, kWallStart - 3h);
+  history.add(kStart, "b", 2, kWallStart - 2h);
+  for (const std::uint64_t index : {3U, 4U}) history.add(kStart, "a", index, kWallStart);
+  const auto old = history.take_old(kStart + 2s, kWallStart, 10);
+  REQUIRE(old.size() == 1);
+  CHECK(old.front().key == "b");
+  CHECK(history.size() == 1);
+}
+
 TEST_CASE("a kept result is deleted when it is too old, also when nothing else happens") {
   Alone a{with_history({1000, 1min})};
   a.all_end_after(10ms);

@@ -239,15 +239,37 @@ TEST_CASE("a lock that may not be released is asked for now and then") {
   CHECK(two.until_leader(*two.b) < 3s);
 }
 
-TEST_CASE("an acquisition whose reply was lost is found out by asking again") {
-  Cluster cluster;
-  int lost = 0;
-  cluster.spoil({.lose_reply = true}, [&](const Daemon&, const Effect& e) {
-    return std::holds_alternative<AcquireLock>(e) && lost++ == 0;
-  });
-  Daemon& a = cluster.add(options_of("a"));
-  cluster.run_for(5s);
-  CHECK(cluster.leader() == &a);
+TEST_CASE("an acquisition that is over a limit, or whose reply was lost, is asked for again") {
+  for (const Fault& fault : {Fault{.lose_reply = true}, Fault{.tampering = {Tamper::kTooMany}}}) {
+    Cluster cluster;
+    int lost = 0;
+    cluster.spoil(fault, [&](const Daemon&, const Effect& e) {
+      return std::holds_alternative<AcquireLock>(e) && lost++ == 0;
+    });
+    Daemon& a = cluster.add(options_of("a"));
+    cluster.run_for(5s);
+    CHECK(cluster.leader() == &a);
+  }
+}
+
+TEST_CASE("no lock is asked for before the jobs of a lost one are over; no write outlives it") {
+  Two two{options_with([](QueueOptions& o) { o.kill_grace = 20s; })};
+  two.cluster.crash(*two.b);
+  two.cluster.stopping = [](Duration grace) { return grace; };
+  two.cluster.put_and_run("1", 1s);
+  two.cluster.kill_session();
+  two.cluster.run_for(12s);  // a renewal found that the session is gone
+  CHECK(two.cluster.running() == 1);
+  CHECK(count(two.a, Fact::Kind::kSessionCreated) == 1);
+  two.until_leader(two.a);
+  two.cluster.run_for(1s);
+  // A finish waits for an answer of Consul when the lock is lost: the next term runs the task again.
+  two.cluster.spoil<Commit>({.refused = true});
+  two.cluster.end_job(two.a, "tasks/1");
+  two.cluster.run_for(100ms);
+  two.cluster.kill_session();
+  two.cluster.run_for(1s);
+  CHECK(two.a.queue->stats().writes == 0);
 }
 
 TEST_CASE("while the lease is in doubt nothing spins, whatever falls due") {

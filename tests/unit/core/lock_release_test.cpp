@@ -32,6 +32,7 @@ TEST_CASE("a lock that is known to be held is released at its index, then the se
   CHECK_FALSE(steps.lock_is_free());
   CHECK(steps.on(UnlockReplied{{}, Outcome::kApplied}));
   CHECK(steps.lock_is_free());
+  CHECK(steps.gave_back());
   CHECK(asked<DestroySession>(steps).session == "s");
   CHECK_FALSE(steps.on(SessionDestroyed{{}, Outcome::kUnknown}));
   CHECK_FALSE(steps.on(SessionDestroyed{{}, Outcome::kRejected}));  // nor if it was not sent
@@ -56,6 +57,7 @@ TEST_CASE("an unlock that is refused or lost is followed by a read, which decide
     SUBCASE("another's") {
       CHECK(steps.on(held_by("t", 80)));
       CHECK(steps.lock_is_free());
+      CHECK_FALSE(steps.gave_back());
       CHECK(asked<DestroySession>(steps).session == "s");
     }
   }

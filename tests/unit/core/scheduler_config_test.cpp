@@ -52,6 +52,7 @@ TEST_CASE("a schedule of the configuration is written once, and makes its ticks"
   a.run_to(35s);
   CHECK(a.cluster.store.ticks.size() == 3);
   CHECK(told(a.daemon, kConfigured) == Texts{"added"});
+  CHECK(told(a.daemon, Fact::Kind::kScheduleTaken).empty());
   CHECK(a.daemon.queue->schedules().active == 1);
 }
 

@@ -169,6 +169,24 @@ TEST_CASE("a last task that no listing shows is kept in a note, is read alone, a
   CHECK(a.made() == std::vector{id(5s)});
   CHECK(a.cluster.started.size() == 1);
   CHECK(a.skipped(Fact::Kind::kTicksOverlap) == 5);
+  a.end_and_run("tasks/" + id(5s), 30s);
+  CHECK(a.made() == std::vector{id(5s), id(35s)});
+}
+
+TEST_CASE("a listing of the schedules that fails, or whose index went back, is asked for again") {
+  for (const Fault& fault :
+       {Fault{.no_leader = true}, Fault{.tampering = {Tamper::kRewound, 0.5}}}) {
+    Schedules a{1ms};
+    a.run_to(2s);
+    a.once(fault, [](const Effect& e) { return std::holds_alternative<ListSchedules>(e); });
+    a.put_and_run_to("t", every(24h), 5s);
+    a.put_and_run_to("s", every(10s), 25s);
+    CHECK(a.made() == std::vector{id(10s), id(20s)});
+    a.cluster.spoil<ListSchedules>(fault);
+    a.run_to(55s);
+    CHECK(all<ListSchedules>(a.daemon).size() < 60);
+    CHECK(a.cluster.store.ticks.size() == 5);
+  }
 }
 
 TEST_CASE("a schedule run by hand before it is known, while no names come: no task beside it") {

@@ -334,6 +334,7 @@ TEST_CASE("a write whose reply was lost is judged by what is stored") {
       {"a claim, rewritten", claim("a"), stored("a", 9), false, Verdict::kVoid},
       {"a claim, deleted", claim("a"), {}, false, Verdict::kVoid},
       {"a requeue, touched beside", requeue("a"), stored("a", 9, "nonce of a"), true, {}},
+      {"a bury, touched beside", bury("a"), stored("a", 9, "nonce of a"), true, {}},
       {"a bury that did not land", bury("a"), stored("a", 5), true, {}},
   };
   for (const Row& row : table) {
@@ -367,6 +368,8 @@ TEST_CASE("a write whose reply was lost is judged by what is stored") {
       const bool is_new = restamp != nullptr && row.stored->modify_index != 5;
       if (is_new) CHECK(restamp->flags == row.stored->flags);
       if (is_new) CHECK(*restamp->record == *row.stored->record);
+      const auto* letter = std::get_if<BuryOp>(&again[0].ops[0]);
+      if (letter != nullptr && letter->index != 5) CHECK(*letter->record == *row.stored->record);
     }
     CHECK(f.commits.idle() == !row.again);
   }
@@ -377,6 +380,7 @@ TEST_CASE("a reading that failed is tried again, and nothing is sent meanwhile")
   f.commits.add(kNow, finish("a"));
   f.reply(unknown(f.send_one()));
   const RequestId first = f.fetched.request;
+  CHECK_FALSE(f.commits.has_room(kNow + 1s));
   f.reply(TasksFetched{first, false, {}, {}, "no answer", {}, 0}, kNow + 2s);
   CHECK(f.commits.next_deadline() == kNow + 2500ms);
   f.commits.add(kNow + 2s, finish("b"));
@@ -482,6 +486,28 @@ TEST_CASE("an older answer settles no later doubt about a key of a partition tha
   CHECK(f.reply(answer).settled.size() == 1);
 }
 
+TEST_CASE("the writes of a partition that was dropped take no room, and are not sent again") {
+  Fixture f{sixteen()};
+  f.add({of(5, finish("a")), of(5, finish("b"))});
+  const Commit sent = f.send_one();
+  for (int i = 0; i < 3'000; ++i) f.commits.add(kNow, of(5, finish(std::to_string(i))));
+  CHECK_FALSE(f.commits.has_room(kNow));
+  Effects out;
+  f.commits.drop(5, out);
+  CHECK(f.commits.has_room(kNow));
+  f.reply(refused(sent, OpFailure::kTooLarge));
+  CHECK(f.send().empty());
+}
+
+TEST_CASE("a claim whose token another leader took waits, and is not in doubt") {
+  Fixture f;
+  f.commits.add(kNow, claim("a"));
+  const auto result =
+      f.reply(rejected(f.send_one(), {{0, OpFailure::kStale, Committed::Part::kRate, "stale"}}));
+  REQUIRE(result.settled.size() == 1);
+  CHECK(result.settled[0].verdict == WriteBatcher::Verdict::kNoToken);
+}
+
 TEST_CASE("ends and claims are spread over the transactions under way, each kind in its order") {
   QueueOptions options;
   options.max_operations = 7;  // the fence and six
@@ -525,18 +551,23 @@ TEST_CASE("a transaction refused for its size goes again in halves, at once") {
 TEST_CASE("a write that is refused alone goes on with less in it, or is given up") {
   using Verdict = WriteBatcher::Verdict;
   Fixture f;
-  f.commits.add(kNow, claim("a"));
-  auto result = f.reply(refused(f.send_one(), OpFailure::kTooLarge));
-  REQUIRE(result.settled.size() == 1);
-  CHECK(result.settled[0].verdict == Verdict::kRefused);
-  CHECK(result.settled[0].error == "no");
-
+  const auto record = std::make_shared<const std::string>("{}");
   FinishOp writing{"b", 5};
-  writing.writes.push_back({"app/x", "1", false, {}});
-  f.commits.add(kNow, {Purpose::kFinish, writing, claim_on("b")});
-  result = f.reply(refused(f.send_one(), OpFailure::kTooLarge));
-  REQUIRE(result.settled.size() == 1);
-  CHECK(result.settled[0].verdict == Verdict::kRefused);
+  for (const char* key : {"app/x", "app/y", "app/z"})
+    writing.writes.push_back({key, "1", false, {}});
+  f.options.max_operations = 3;  // Consul takes no more, as is known since
+  for (const auto& [write, verdict] :
+       {std::pair{claim("a"), Verdict::kRefused},
+        {Write{Purpose::kTick, ScheduleOp{"s", 5, "s", record}, {}}, Verdict::kRefused},
+        {Write{Purpose::kPrune, PruneOp{"p", 5}, {}}, Verdict::kVoid},
+        {Write{Purpose::kFinish, writing, claim_on("b")}, Verdict::kRefused}}) {
+    f.commits.add(kNow, write);
+    const auto result = f.reply(refused(f.send_one(), OpFailure::kTooLarge));
+    REQUIRE(result.settled.size() == 1);
+    CHECK(result.settled[0].verdict == verdict);
+    CHECK(result.settled[0].error == (verdict == Verdict::kRefused ? "no" : ""));
+  }
+  f.options.max_operations = 128;
 
   Write letter = bury("c");
   BuryOp with_tail = std::get<BuryOp>(letter.op);
@@ -564,7 +595,8 @@ TEST_CASE("a write that is refused alone goes on with less in it, or is given up
   f.reply(refused(sent, OpFailure::kTooLarge));
   sent = f.send_one();
   CHECK(std::get<FinishOp>(sent.ops[0]).done == nullptr);
-  f.reply(applied(sent, 0));
+  f.reply(refused(sent, OpFailure::kTooLarge));  // later: its job has run
+  f.reply(applied(f.send_one(kNow + 5s), 0));
   CHECK(f.commits.idle());
 
   f.commits.add(kNow, claim("e"));
