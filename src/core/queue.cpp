@@ -209,7 +209,7 @@ void Queue::on(Instant now, const WallClockRead& event, Effects& out) {
 
 void Queue::on(Instant now, const MembersSeen& event, Effects&) {
   fleet_.members = event.members;
-  balance_at_ = now;
+  if (options_.partitions > 1) balance_at_ = now;
 }
 
 void Queue::on(Instant now, const StopRequested& event, Effects& out) {

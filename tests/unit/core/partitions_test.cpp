@@ -276,6 +276,12 @@ TEST_CASE("a stop drains every partition, releases every lock, and then ends the
   REQUIRE(hosts.cluster.run_until([&] { return hosts.idle(); }, 10s));
 }
 
+TEST_CASE("news of members wakes nobody in a queue of one partition") {
+  Alone a;
+  a.cluster.tell(a.daemon, MembersSeen{});
+  a.cluster.run_for(1s);
+}
+
 TEST_CASE("a partition whose leader is lost is read anew by the next one") {
   Hosts hosts;
   Daemon& a = hosts.add_leader(in_four("a"));

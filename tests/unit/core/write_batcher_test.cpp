@@ -492,8 +492,7 @@ TEST_CASE("the writes of a partition that was dropped take no room, and are not 
   const Commit sent = f.send_one();
   for (int i = 0; i < 3'000; ++i) f.commits.add(kNow, of(5, finish(std::to_string(i))));
   CHECK_FALSE(f.commits.has_room(kNow));
-  Effects out;
-  f.commits.drop(5, out);
+  f.commits.drop(5);
   CHECK(f.commits.has_room(kNow));
   f.reply(refused(sent, OpFailure::kTooLarge));
   CHECK(f.send().empty());
