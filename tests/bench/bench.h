@@ -213,9 +213,7 @@ struct Sizes {
   std::size_t backlog_picked_up = 100;
   std::chrono::milliseconds idle = 20s;
   std::size_t produced = 20'000;
-  std::size_t writes_a_second = 1'000;
   std::size_t killed = 50, hung = 5;
-  std::vector<std::size_t> scale{1'000, 10'000, 100'000};
   std::vector<std::size_t> daemons{1, 2, 4, 8};
   std::chrono::seconds worked = 15s;
 };
@@ -255,7 +253,6 @@ void measure_due(Bench& bench);
 void measure_backlog(Bench& bench);
 void measure_producers(Bench& bench);
 void measure_takeover(Bench& bench);
-void measure_scale(Bench& bench);
 void measure_scale_out(Bench& bench);
 
 /// Runs from the resumption of a paused queue of `count` no-op tasks until none is left. `queue`:

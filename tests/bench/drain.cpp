@@ -111,24 +111,4 @@ void measure_drain(Bench& bench) {
   measure_single(bench);
 }
 
-void measure_scale(Bench& bench) {
-  std::vector<double> medians;
-  for (const std::size_t count : bench.sizes().scale) {
-    bench.progress("scale: " + std::to_string(count) + " tasks");
-    // A short drain is measured more often.
-    const std::size_t runs = count <= 10'000 ? bench.sizes().runs : 1;
-    std::vector<double> own, raw;
-    for (std::size_t run = 0; run < runs; ++run) {
-      raw.push_back(bench.on_consul([&](const auto& at) { return raw_drain(at, count, 4).rate; }));
-      own.push_back(bench.on_consul([&](const auto& at) { return drain(at, count, kWide).rate; }));
-    }
-    medians.push_back(median(own));
-    bench.add({"drain " + std::to_string(count) + ", concurrency 64", "tasks/s", median(own),
-               median(raw), "raw transactions, 4 connections"});
-  }
-  const auto [slowest, fastest] = std::ranges::minmax(medians);
-  bench.add({"drain, the slowest of these", "tasks/s", slowest, fastest, "the fastest of these",
-             Row::Wanted::kRatioAtLeast, 0.75});
-}
-
 }  // namespace lictor::bench

@@ -31,7 +31,6 @@ constexpr std::array kParts{
          "the leader killed, or hung, until its job starts elsewhere"},
     Part{"backlog", measure_backlog, "what many tasks that wait for tomorrow cost"},
     Part{"producers", measure_producers, "writing and cancelling many"},
-    Part{"scale", measure_scale, "drain rate over the number of waiting tasks"},
     Part{"scale-out", measure_scale_out, "what more daemons bring, with 16 partitions"}};
 
 struct Options {
@@ -56,7 +55,6 @@ Sizes quick() {
   sizes.backlog_picked_up = 30;
   sizes.idle = 3s;
   sizes.produced = 10'000;
-  sizes.scale = {1'000, 5'000, 20'000};
   sizes.daemons = {1, 4};
   sizes.worked = 5s;
   return sizes;
@@ -74,7 +72,6 @@ Sizes smoke() {
   sizes.preload = {1s};
   sizes.backlog = 500;
   sizes.idle = 100ms;
-  sizes.scale = {100, 300};
   sizes.daemons = {1};
   sizes.worked = 1s;
   return sizes;

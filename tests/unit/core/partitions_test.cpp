@@ -282,19 +282,6 @@ TEST_CASE("news of members wakes nobody in a queue of one partition") {
   a.cluster.run_for(1s);
 }
 
-TEST_CASE("a partition whose leader is lost is read anew by the next one") {
-  Hosts hosts;
-  Daemon& a = hosts.add_leader(in_four("a"));
-  Daemon& b = hosts.cluster.add(in_four("b"));
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.led_by(b) == kCount / 2; }, 5min));
-  hosts.cluster.crash(b);
-  a.log.clear();
-  REQUIRE(hosts.cluster.run_until([&] { return hosts.led_by(a) == kCount; }, 2min));
-  const auto readings = all<ListTasks>(a);
-  CHECK(std::any_of(readings.begin(), readings.end(),
-                    [](const ListTasks& each) { return each.index == 0; }));
-}
-
 TEST_CASE("a step-down gives up every partition, and another host takes them") {
   Hosts hosts;
   Daemon& a = hosts.add_leader(in_four("a"));

@@ -23,26 +23,12 @@ TEST_CASE("zones change their clocks when the tz database says so") {
       {"Europe/Rome", "2026-03-29T01:00:00Z", 1h, 2h},
       {"Europe/Rome", "2026-10-25T01:00:00Z", 2h, 1h},
       {"Europe/Rome", "2050-03-27T01:00:00Z", 1h, 2h},  // by the rule at the end of the file
-      {"Europe/Rome", "2050-10-30T01:00:00Z", 2h, 1h},
-      {"America/New_York", "2026-03-08T07:00:00Z", -5h, -4h},
-      {"America/New_York", "2026-11-01T06:00:00Z", -4h, -5h},
       {"America/New_York", "2199-03-10T07:00:00Z", -5h, -4h},
-      {"Australia/Lord_Howe", "2026-04-04T15:00:00Z", 11h, 10h + 30min},
       {"Australia/Lord_Howe", "2026-10-03T15:30:00Z", 10h + 30min, 11h},
-      {"America/Sao_Paulo", "2018-11-04T03:00:00Z", -3h, -2h},
-      {"America/Sao_Paulo", "2019-02-17T02:00:00Z", -2h, -3h},
       {"Asia/Kolkata", "1945-10-14T17:30:00Z", 6h + 30min, 5h + 30min},
-      {"Africa/Casablanca", "2026-02-15T02:00:00Z", 1h, 0h},
-      {"Africa/Casablanca", "2026-03-22T02:00:00Z", 0h, 1h},
       {"Pacific/Apia", "2011-12-30T10:00:00Z", -10h, 14h},
-      {"America/St_Johns", "2026-03-08T05:30:00Z", -(3h + 30min), -(2h + 30min)},
       {"America/St_Johns", "1988-04-03T03:31:00Z", -(3h + 30min), -(1h + 30min)},
-      {"Europe/London", "2026-03-29T01:00:00Z", 0h, 1h},
-      {"Europe/London", "1971-10-31T02:00:00Z", 1h, 0h},
-      {"Asia/Tehran", "2022-03-21T20:30:00Z", 3h + 30min, 4h + 30min},
-      {"Asia/Tehran", "2022-09-21T19:30:00Z", 4h + 30min, 3h + 30min},
       {"Pacific/Chatham", "2026-09-26T14:00:00Z", 12h + 45min, 13h + 45min},
-      {"Europe/Dublin", "2040-03-25T01:00:00Z", 0h, 1h},
       {"Africa/Cairo", "2045-04-27T22:00:00Z", 2h, 3h},
   };
   for (const Change& row : table) {
@@ -59,23 +45,6 @@ TEST_CASE("zones change their clocks when the tz database says so") {
     CHECK(offset(*zone("Asia/Kolkata"), at) == 5h + 30min);
     CHECK(offset(*zone("UTC"), at) == 0h);
     CHECK(offset(*zone(""), at) == 0h);
-  }
-}
-
-TEST_CASE("the periods of a zone follow one another without a gap") {
-  for (const char* name : {"Europe/Rome", "Pacific/Apia", "Africa/Casablanca", "Asia/Tehran",
-                           "America/Sao_Paulo", "Australia/Lord_Howe", "Europe/Dublin", "UTC"}) {
-    CAPTURE(name);
-    Zone::Period period = zone(name)->period_at(kFirstTick);
-    CHECK(period.begin <= kFirstTick);
-    while (period.end <= kLastTick) {
-      REQUIRE(period.begin < period.end);
-      const Zone::Period next = zone(name)->period_at(period.end);
-      REQUIRE(next.begin == period.end);
-      const Zone::Period last = zone(name)->period_at(next.end - 1s);
-      REQUIRE((last.begin == next.begin && last.end == next.end && last.offset == next.offset));
-      period = next;
-    }
   }
 }
 
