@@ -74,6 +74,7 @@ class Model {
   void fail_over(Instant now);
   /// All servers are restored from a snapshot, which holds no lock-delays.
   void forget_lock_delays() { lock_delays_.clear(); }
+  /// The same, and the state is that of the snapshot: ended sessions live again.
   void restore(Instant now, const State& snapshot);
   /// All servers are restored from one in which only `record` differs from the state now.
   void restore(const KvRecord& record) {

@@ -81,7 +81,7 @@ class State {
   /// Stores the record as it is given, with its indexes. Wakes no query.
   void restore(const KvRecord& record) { records_.insert_or_assign(record.key, record); }
 
-  /// Becomes what it was; new indexes go on above all old ones.
+  /// Takes the contents of the snapshot. New indexes go on above all earlier ones.
   void restore(const State& snapshot) {
     const std::uint64_t index = index_;
     *this = snapshot;

@@ -67,7 +67,7 @@ Result<Endpoint> parse_endpoint(std::string_view address, std::string_view tls_s
   if (rest.ends_with('/')) rest.remove_suffix(1);
   const std::size_t bracket = rest.find(']');
   const std::size_t colon = rest.find(':', bracket == kNone ? 0 : bracket);
-  // Like the consul command, ":8500" is a port of this host.
+  // ":8500" is a port of this host, as the consul command reads it.
   const std::string host{colon == 0 ? "localhost" : rest.substr(0, colon)};
   const std::string_view default_port = scheme == "https" ? "443" : "80";
   const std::string port{colon == kNone ? default_port : rest.substr(colon + 1)};

@@ -137,7 +137,7 @@ void RateLimit::drop(std::uint32_t partition) {
 }
 
 void RateLimit::clear(Effects& out) {
-  if (read_) out.emplace_back(CancelRequest{std::exchange(read_, {})});
+  cancel(read_, out);
   claim_.reset();
   known_ = is_local_ = denied_reported_ = false;
   reserved_ = 0;

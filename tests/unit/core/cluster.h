@@ -101,8 +101,8 @@ struct Daemon {
   bool divide_now = false;           // the division has news to handle
   bool stops = false;                // for good
   std::uint64_t life = 0;            // which of its processes it is
-  bool is_remapped = false;          // its serialize_by is another; so will it be when it starts
-  bool remaps = false;
+  bool is_remapped = false;          // it has another serialize_by than the daemons at first
+  bool remaps = false;               // its next process has it
   std::optional<std::string> kept_by;
   std::uint64_t first_attempt = 1;
   Instant paused_until = Instant::min();
