@@ -24,10 +24,9 @@ TEST_CASE("an id is the key's part after the prefix; folders are no tasks") {
   CHECK(layout.task_id("l/q/tasks/42") == "42");
   CHECK(layout.task_id("l/q/tasks/a/b") == "a/b");
   CHECK(layout.task_key("a/b") == "l/q/tasks/a/b");
-  CHECK_FALSE(layout.task_id("l/q/tasks/").has_value());
-  CHECK_FALSE(layout.task_id("l/q/tasks/folder/").has_value());
-  CHECK_FALSE(layout.task_id("l/q/task").has_value());
-  CHECK_FALSE(layout.task_id("").has_value());
+  for (const char* none : {"l/q/tasks/", "l/q/tasks/folder/", "l/q/task", ""}) {
+    CHECK_FALSE_MESSAGE(layout.task_id(none).has_value(), none);
+  }
 }
 
 TEST_CASE("unusual keys are percent-encoded, segment by segment") {

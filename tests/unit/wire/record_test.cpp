@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "unit/contains.h"
+
 using namespace lictor;
 using namespace lictor::core;
 using namespace lictor::wire;
@@ -32,17 +34,15 @@ std::string with(const std::string& member) { return R"({"taskType":"T",)" + mem
 WallTime seconds(std::int64_t s) { return WallTime{std::chrono::seconds{s}}; }
 
 Stamp claimed() {
-  Stamp stamp{.taken = true,
-              .attempt = 2,
-              .lost = 1,
-              .claim = Claim{"host \"a\"", "5e55-10", "a1-7", seconds(1'800'000'000)}};
-  return stamp;
+  return {.taken = true,
+          .attempt = 2,
+          .lost = 1,
+          .claim = Claim{"host \"a\"", "5e55-10", "a1-7", seconds(1'800'000'000)}};
 }
 Stamp retrying() {
-  Stamp stamp{.attempt = 2,
-              .retry_at = seconds(1'800'000'060) + 250ms,
-              .error = "exit status 1: \"no\nluck\""};
-  return stamp;
+  return {.attempt = 2,
+          .retry_at = seconds(1'800'000'060) + 250ms,
+          .error = "exit status 1: \"no\nluck\""};
 }
 
 }  // namespace
@@ -103,12 +103,8 @@ TEST_CASE("a field whose name is nearly one of lictor's is reported") {
 }
 
 TEST_CASE("taskTaken may be spelt in four ways") {
-  for (const auto& [text, taken] : {std::pair{"true", true},
-                                    {"false", false},
-                                    {"\"true\"", true},
-                                    {"\"false\"", false},
-                                    {"null", false}}) {
-    CHECK(task(with("\"taskTaken\":" + std::string{text})).stamp.taken == taken);
+  for (const std::string text : {"true", "false", "\"true\"", "\"false\"", "null"}) {
+    CHECK(task(with("\"taskTaken\":" + text)).stamp.taken == contains(text, "true"));
   }
   for (const char* text : {"1", "0", "\"yes\"", "\"True\"", "\"\"", "[]", "{}", "\" true\""}) {
     CHECK(error(with("\"taskTaken\":" + std::string{text})) ==
@@ -271,10 +267,7 @@ TEST_CASE("a rewrite keeps what the producer wrote, to the byte") {
 }
 
 TEST_CASE("taskTaken keeps its place and its form") {
-  const Stamp taken = [] {
-    Stamp stamp{.taken = true};
-    return stamp;
-  }();
+  const Stamp taken{.taken = true};
   const std::pair<const char*, const char*> table[] = {
       {R"({"taskTaken":"false","taskType":"T"})", R"({"taskTaken":"true","taskType":"T"})"},
       {R"({"taskTaken":false,"taskType":"T"})", R"({"taskTaken":true,"taskType":"T"})"},

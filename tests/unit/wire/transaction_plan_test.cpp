@@ -152,41 +152,36 @@ class Draw {
   Random random_;
 };
 
-Binding plan_binding() {
-  Binding b{.layout = layout(), .queue = "q", .node = "host \"a\""};
-  return b;
-}
+const Binding kPlanned{.layout = layout(), .queue = "q", .node = "host \"a\""};
+const TransactionPlan kPlan{layout(), kPlanned.node};
 
-std::string body_of(Ops ops) {
-  return encode(plan_binding(), Commit{{}, kSession, std::move(ops)}).body;
-}
+std::string body_of(Ops ops) { return encode(kPlanned, Commit{{}, kSession, std::move(ops)}).body; }
 
-Cost cost_of(const TransactionPlan& plan, const Ops& ops) {
-  Cost cost = plan.fence(1, 1);
-  for (const Op& op : ops) cost += plan.cost(op);
+Cost cost_of(const Ops& ops) {
+  Cost cost = kPlan.fence(1, 1);
+  for (const Op& op : ops) cost += kPlan.cost(op);
   return cost;
 }
 
 }  // namespace
 
 TEST_CASE("a plan costs as much as its body: the operations exactly, the bytes hardly more") {
-  const TransactionPlan plan{layout(), plan_binding().node};
   for (std::uint64_t seed = 1; seed <= 3'000; ++seed) {
     CAPTURE(seed);
     Draw draw{seed};
     Ops ops;
     for (std::size_t i = draw.below(4); i < 4; ++i) ops.push_back(draw.op());
     const std::string body = body_of(ops);
-    const Cost cost = cost_of(plan, ops);
+    const Cost cost = cost_of(ops);
     REQUIRE(cost.operations == nlohmann::json::parse(body).size());
     REQUIRE(cost.bytes >= body.size());
   }
   for (const std::size_t partitions : {1U, 2U, 16U}) {
     Commit commit{{}, kSession, {}, {}, 256, 18'446'744'073'709'551'615U};
     for (std::uint32_t i = 0; i < partitions; ++i) commit.partitions.push_back(255 - i);
-    const std::string body = encode(plan_binding(), commit).body;
-    CHECK(plan.fence(256, partitions).operations == nlohmann::json::parse(body).size());
-    CHECK(plan.fence(256, partitions).bytes >= body.size());
+    const std::string body = encode(kPlanned, commit).body;
+    CHECK(kPlan.fence(256, partitions).operations == nlohmann::json::parse(body).size());
+    CHECK(kPlan.fence(256, partitions).bytes >= body.size());
   }
   // The parts of most transactions are not overestimated.
   Stamp claimed{.taken = true,
@@ -194,18 +189,17 @@ TEST_CASE("a plan costs as much as its body: the operations exactly, the bytes h
                 .claim = Claim{"host \"a\"", kSession, "0123456789abcdef-17", kAt}};
   const auto record = std::make_shared<const std::string>(R"({"taskType":"T"})");
   const Ops ops{RestampOp{"l/q/tasks/1", 123'456, record, claimed}, FinishOp{"l/q/tasks/2", 7}};
-  CHECK(cost_of(plan, ops).bytes < body_of(ops).size() + 300);
+  CHECK(cost_of(ops).bytes < body_of(ops).size() + 300);
 }
 
 TEST_CASE("each part that a write may have costs what it adds to the body") {
-  const TransactionPlan plan{layout(), plan_binding().node};
   const auto record = std::make_shared<const std::string>(R"({"taskType":"T"})");
   const auto check = [&](const auto& op, const std::string& part, auto add) {
     CAPTURE(part);
     auto more = op;
     add(more);
-    CHECK(plan.cost(more).bytes + body_of({op}).size() >=
-          plan.cost(op).bytes + body_of({more}).size());
+    CHECK(kPlan.cost(more).bytes + body_of({op}).size() >=
+          kPlan.cost(op).bytes + body_of({more}).size());
   };
   const RestampOp restamp{"l/q/tasks/1", 7, record, {}};
   check(restamp, "retry_at", [](RestampOp& op) { op.stamp.retry_at = kAt; });
@@ -223,16 +217,15 @@ TEST_CASE("each part that a write may have costs what it adds to the body") {
 }
 
 TEST_CASE("a full batch is never larger than what Consul takes") {
-  const TransactionPlan plan{layout(), plan_binding().node};
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     Draw draw{seed};
     Ops ops;
-    Cost cost = plan.fence(1, 1);
+    Cost cost = kPlan.fence(1, 1);
     for (;;) {
       Op op = draw.op();
       Cost more = cost;
-      more += plan.cost(op);
+      more += kPlan.cost(op);
       if (more.bytes > limits::kTransactionBytes) break;
       cost = more;
       ops.push_back(std::move(op));
@@ -247,7 +240,7 @@ TEST_CASE("a failed operation is identified by the operation that was written th
     Draw draw{seed};
     Commit commit{{}, kSession, {}};
     for (std::size_t i = draw.below(6); i < 6; ++i) commit.ops.push_back(draw.op());
-    const auto written = nlohmann::json::parse(encode(plan_binding(), commit).body);
+    const auto written = nlohmann::json::parse(encode(kPlanned, commit).body);
     CHECK(target_of(commit, 0).op == Committed::kFence);
     for (std::size_t i = 1; i < written.size(); ++i) {
       const OpTarget place = target_of(commit, i);
