@@ -121,10 +121,8 @@ TEST_CASE("naming a key that is not UTF-8 gives advice on how to delete it") {
   for (const std::string& id : {kBad, std::string{"bad\xffnow"}}) {
     for (const auto& refused : {scene.client.show(id).map([](const auto&) {}),
                                 scene.client.cancel(id).map([](const auto&) {})}) {
-      REQUIRE_FALSE(refused);
-      CHECK(refused.error().code == ErrorCode::kNotFound);
-      CHECK(contains(refused.error().message, "not UTF-8"));
-      CHECK(contains(refused.error().message, "/v1/kv/lictor/q/tasks/bad%FFnow"));
+      const std::string advice = refusal_of(refused, ErrorCode::kNotFound);
+      CHECK(missing_in(advice, {"not UTF-8", "/v1/kv/lictor/q/tasks/bad%FFnow"}) == "");
     }
   }
   CHECK(unnameable_hint("lictor/q/tasks/", "good").empty());
@@ -213,20 +211,16 @@ TEST_CASE("a missing right differs from a missing key, whatever its name") {
 
 TEST_CASE("a name that Consul refuses is not to be tried again") {
   FakeConsul consul{{reply(500, "invalid key name, use only ...")}};
-  const Error error = refusal_of(Store{consul}.list("odd queue/tasks/"));
-  CHECK(error.code == ErrorCode::kFailed);
-  CHECK_FALSE(contains(error.message, "try again"));
+  const auto refused = Store{consul}.list("odd queue/tasks/");
+  CHECK_FALSE(contains(refusal_of(refused, ErrorCode::kFailed), "try again"));
 }
 
 constexpr WallTime kBuriedNow{1'795'228'350'949ms};
 
 TEST_CASE("retry writes the record as its producer wrote it") {
-  const auto record =
-      retried_record(
-          R"({"record":{"taskType":"T","taskTaken":"false","n":1.50,"taskAttempt":3},"reason":"failed"})",
-          kBuriedNow, false)
-          .value();
-  CHECK(record == R"({"taskType":"T","taskTaken":"false","n":1.50})");
+  const std::string record = R"({"taskType":"T","taskTaken":"false","n":1.50)";
+  const std::string letter = R"({"record":)" + record + R"(,"taskAttempt":3},"reason":"failed"})";
+  CHECK(*retried_record(letter, kBuriedNow, false) == record + '}');
 }
 
 TEST_CASE("an unreadable record cannot be retried") {
@@ -264,15 +258,12 @@ TEST_CASE("a dead letter's task is the one whose key it names, whatever the lett
   CHECK(task_of("x~2", R"({"record":{}})") == "x~2");
 }
 
-// A queue in the model of Consul, its dead letters as lictor writes them.
-struct Graveyard {
-  void put(const std::string& key, const std::string& value) {
-    REQUIRE(*store.replace(key, 0, value));
-  }
+// A queue whose dead letters are as lictor writes them.
+struct Graveyard : OddNames {
   void bury(const std::string& name, const std::string& id) {
-    put(layout.dead_prefix + name, R"({"key":")" + layout.task_key(id) +
-                                       R"(","record":{"taskType":"T","taskPara":")" + name +
-                                       R"("},"reason":"failed"})");
+    consul.put(layout.dead_prefix + name, R"({"key":")" + layout.task_key(id) +
+                                              R"(","record":{"taskType":"T","taskPara":")" + name +
+                                              R"("},"reason":"failed"})");
   }
   // The record at the task's key; empty: there is none.
   std::string task(const std::string& id) {
@@ -282,11 +273,6 @@ struct Graveyard {
   bool has_letter(const std::string& name) {
     return store.get(layout.dead_prefix + name)->has_value();
   }
-
-  cli::test::ModelConsul consul;
-  wire::Layout layout = wire::Layout::under("lictor/", "q");
-  Store store{consul};
-  lictor::Client client = client_of(consul);
 };
 
 TEST_CASE("ids that end in ~ and a number are ordinary ids, dead and again") {
@@ -323,7 +309,8 @@ TEST_CASE("retry takes the newest dead letter of the task, or the letter that is
   CHECK(yard.task("x,7").empty());
   CHECK(contains(yard.task("x"), "x,7"));
 
-  yard.put(yard.layout.dead_prefix + "far", R"({"key":"app/far","record":{"taskType":"T"}})");
+  yard.consul.put(yard.layout.dead_prefix + "far",
+                  R"({"key":"app/far","record":{"taskType":"T"}})");
   CHECK(yard.client.retry("far").error().code == ErrorCode::kInvalid);
   CHECK(yard.client.purge("far"));
 }
