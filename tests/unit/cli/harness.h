@@ -16,6 +16,8 @@
 #include "cli/command_line.h"
 #include "cli/command_table.h"
 #include "client/client.h"
+#include "unit/json_members.h"
+#include "unit/refusal.h"
 
 namespace lictor::cli::test {
 
@@ -102,6 +104,12 @@ inline nlohmann::json document_of(net::Transport& consul, const std::string& wor
   Stage stage{consul, true};
   REQUIRE(stage.run(words) == 0);
   return nlohmann::json::parse(stage.out());
+}
+
+/// The message of a command that must fail with this code.
+inline std::string refusal(net::Transport& consul, const std::string& words, ErrorCode code) {
+  Stage stage{consul};
+  return refusal_of(stage.run(words), code);
 }
 
 struct ScriptedConsul {

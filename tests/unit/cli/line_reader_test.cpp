@@ -147,9 +147,9 @@ TEST_CASE("the end of the input counts before a later stop") {
 
 TEST_CASE("the error for a file of an argument that cannot be read names the flag and the file") {
   for (const std::string name : {"/", "/nonexistent"}) {
-    const Error error = refusal_of(read_argument("--para-json", "@" + name));
-    CHECK(error.code == ErrorCode::kInvalid);
-    CHECK(error.message.starts_with("--para-json: cannot read " + name + ": "));
+    const auto read = read_argument("--para-json", "@" + name);
+    CHECK(refusal_of(read, ErrorCode::kInvalid)
+              .starts_with("--para-json: cannot read " + name + ": "));
   }
 }
 

@@ -9,7 +9,6 @@
 #include "core/partition.h"
 #include "harness.h"
 #include "model_consul.h"
-#include "unit/refusal.h"
 
 namespace lictor::cli::test {
 namespace {
@@ -82,13 +81,10 @@ TEST_CASE("leader shows who leads each partition, and fails if nobody does") {
   fleet.add("a", {0, 1, 2});
   fleet.add("b", {3, 4, 5, 6});
   Stage stage{fleet.consul};
-  const Error error = refusal_of(stage.run("leader"));
-  CHECK(error.code == ErrorCode::kNotFound);
-  CHECK(contains(error.message,
+  CHECK(contains(refusal_of(stage.run("leader"), ErrorCode::kNotFound),
                  "nobody leads partition 7 of queue \"q\" (lictor/q/leader/8/7 does not exist); "
                  "a or b takes it"));
-  CHECK(contains(stage.out(), "PARTITION"));
-  CHECK(contains(stage.out(), "\n2          a"));
+  CHECK(missing_in(stage.out(), {"PARTITION", "\n2          a"}) == "");
   // The columns are as wide as this host's name asks.
   CHECK(std::regex_search(stage.out(), std::regex{"\n7 +free"}));
 
@@ -96,13 +92,9 @@ TEST_CASE("leader shows who leads each partition, and fails if nobody does") {
   REQUIRE_FALSE(document.run("leader"));
   const json all = json::parse(document.out()).at("partitions");
   REQUIRE(all.size() == kCount);
-  CHECK(all[3].at("partition") == 3);
-  CHECK(all[3].at("lock") == "held");
-  CHECK(all[3].at("node") == "b");
-  CHECK(all[3].at("since") == "2026-11-21T00:00:00Z");
-  CHECK(all[3].at("key") == "lictor/q/leader/8/3");
-  CHECK(all[7].at("lock") == "free");
-  CHECK(all[7].at("node").is_null());
+  check_members(all[3], json::parse(R"({"partition": 3, "lock": "held", "node": "b",
+      "since": "2026-11-21T00:00:00Z", "key": "lictor/q/leader/8/3"})"));
+  check_members(all[7], {{"lock", "free"}, {"node", nullptr}});
   fleet.add("c", {7});
   CHECK(printed(fleet.consul, "leader").err.empty());
 }
@@ -124,10 +116,8 @@ TEST_CASE("leader reports several free partitions at once, and a leader that is 
 TEST_CASE("a number of partitions that cannot be read is an error that says what to do") {
   ModelConsul consul;
   consul.put("lictor/q/partitions", "lots");
-  Stage stage{consul};
-  const Error error = refusal_of(stage.run("leader"));
-  CHECK(exit_code(error.code) == kUsage);
-  CHECK(contains(error.message, "lictor/q/partitions: expected the number of partitions"));
+  CHECK(contains(refusal(consul, "leader", ErrorCode::kInvalid),
+                 "lictor/q/partitions: expected the number of partitions"));
   const Report report = report_of(consul, 1);
   CHECK(contains(report.page().text(false), "lictor/q/partitions: expected the number"));
   CHECK(report.first_failure() == ErrorCode::kFailed);  // not of the usage
@@ -150,20 +140,15 @@ TEST_CASE("members shows which partitions each leads, who is draining, and what 
   fleet.consul.put("lictor/q/members/b/drain", "{}");
   fleet.consul.put("lictor/q/members/gone/drain", "{}");
   const Printed stage = printed(fleet.consul, "members");
-  CHECK(contains(stage.out, "PARTITIONS"));
-  CHECK(contains(stage.out, "0-3,7 (5)"));
-  CHECK(contains(stage.out, "draining  4 (1)"));
+  CHECK(missing_in(stage.out, {"PARTITIONS", "0-3,7 (5)", "draining  4 (1)"}) == "");
   CHECK_FALSE(contains(stage.out, "gone"));
   CHECK(contains(stage.err, "nobody leads partitions 5-6; \"lictor leader\" says who"));
 
   const json told = document_of(fleet.consul, "members");
-  CHECK(told.at("partitions") == 8);
-  CHECK(told.at("free") == json{5, 6});
+  check_members(told, {{"partitions", 8}, {"free", {5, 6}}});
   REQUIRE(told.at("members").size() == 2);
-  CHECK(told["members"][0].at("partitions") == json{0, 1, 2, 3, 7});
-  CHECK(told["members"][0].at("draining") == false);
-  CHECK(told["members"][1].at("draining") == true);
-  CHECK(told["members"][1].at("leads") == true);
+  check_members(told["members"][0], {{"partitions", {0, 1, 2, 3, 7}}, {"draining", false}});
+  check_members(told["members"][1], {{"draining", true}, {"leads", true}});
 }
 
 TEST_CASE("why asks the leader of the task's own partition, and names the partition nobody leads") {
@@ -193,8 +178,7 @@ TEST_CASE("why asks the leader of the task's own partition, and names the partit
   // The task is placed by its serialKey, whatever its id.
   fleet.consul.put("lictor/q/tasks/" + id_in(3),
                    R"({"taskType":"T","serialKey":")" + id_in(0) + R"("})");
-  Stage serial{fleet.consul};
-  REQUIRE(serial.run("why " + id_in(3)) == 0);
+  printed(fleet.consul, "why " + id_in(3));
   CHECK(asked_a == 1);
 }
 
@@ -223,7 +207,7 @@ TEST_CASE("stats sums what all leaders count, and says which are not counted") {
           "leads": [0, 1, 2], "running": 3, "oldest_due_ms": 120000, "lease_left_ms": 8000,
           "paused": true, "states": {"running": 3, "next": 2, "backoff": 1},
           "workers": {"Mail": {"busy": 4}, "Image": {"idle": 1}}})");
-  for (const auto& [name, value] : sums.items()) CHECK_MESSAGE(told.at(name) == value, name);
+  check_members(told, sums);
   CHECK(told.at("not_counted").size() == 1);
   const Printed shown = printed(fleet.consul, "stats");
   CHECK(contains(shown.out, "a, b"));
@@ -234,19 +218,16 @@ TEST_CASE("stats and events say what to do if nobody leads") {
   for (const auto& partitions : {cluster::Partitions{}, cluster::Partitions{0}}) {
     Fleet fleet;
     fleet.add("a", partitions);
-    Stage stage{fleet.consul};
-    const Error error = refusal_of(stage.run("stats"));
     const bool nobody = partitions.empty();
-    CHECK(exit_code(error.code) == (nobody ? kNotFound : kFailed));
-    CHECK(contains(error.message, "\"lictor leader\" says why") == nobody);
+    const ErrorCode code = nobody ? ErrorCode::kNotFound : ErrorCode::kFailed;
+    CHECK(contains(refusal(fleet.consul, "stats", code), "\"lictor leader\" says why") == nobody);
   }
   ModelConsul consul;
-  Stage stage{consul};
-  CHECK(refusal_of(stage.run("events")).message ==
+  CHECK(refusal(consul, "events", ErrorCode::kNotFound) ==
         "nobody leads queue \"q\"; \"lictor leader\" says why");
   consul.faulty = consul.asked();
   consul.fault.error = "no connection";
-  CHECK(exit_code(refusal_of(stage.run("stats")).code) == kUnreachable);
+  CHECK_FALSE(refusal(consul, "stats", ErrorCode::kUnavailable).empty());
 }
 
 TEST_CASE("events names the partition of a lock if the queue has several") {
@@ -283,15 +264,13 @@ TEST_CASE("list and why report the leaders' trouble") {
 
 TEST_CASE("step-down waits until each partition has another leader") {
   Fleet fleet;
-  const std::string a = fleet.add("a", {0, 1, 2, 3});
-  const std::string b = fleet.add("b", {4, 5, 6, 7});
-  Stage early{fleet.consul};
-  const Error error = refusal_of(early.run("leader --step-down --timeout 0s"));
-  CHECK(error.code == ErrorCode::kFailed);
-  CHECK(contains(error.message, "partitions 0-7 still with the old leaders within 0s"));
+  fleet.add("a", {0, 1, 2, 3});
+  fleet.add("b", {4, 5, 6, 7});
+  CHECK(contains(refusal(fleet.consul, "leader --step-down --timeout 0s", ErrorCode::kFailed),
+                 "partitions 0-7 still with the old leaders within 0s"));
   CHECK(printed(fleet.consul, "leader --step-down --no-wait").out ==
         "a, b are asked to step down\n");
-  const json told = [&] { return document_of(fleet.consul, "leader --step-down --no-wait"); }();
+  const json told = document_of(fleet.consul, "leader --step-down --no-wait");
   CHECK(told.at("asked") == json{"a", "b"});
 }
 
@@ -340,10 +319,8 @@ TEST_CASE("check reports free partitions, and members that ask for other numbers
                  "writes tasks, dead letters, leader, members, schedules, control, number of "
                  "partitions, partitions' locks"));
 
-  const std::string old = fleet.consul.session();
-  fleet.consul.put("lictor/q/members/old", R"({"node":"old"})", old);
-  text = checked(fleet.consul);
-  CHECK(contains(text, "the daemons ask for different numbers (1: old; 8: a, b)"));
+  fleet.consul.put("lictor/q/members/old", R"({"node":"old"})", fleet.consul.session());
+  CHECK(contains(checked(fleet.consul), "the daemons ask for different numbers (1: old; 8: a, b)"));
 }
 
 TEST_CASE("check reports that all members ask for another number than the queue has") {

@@ -9,7 +9,6 @@
 #include "harness.h"
 #include "model_consul.h"
 #include "temporary_folder.h"
-#include "unit/refusal.h"
 
 namespace lictor::cli::test {
 namespace {
@@ -55,9 +54,8 @@ TEST_CASE("a dead task is reported with its reason and the end of its output") {
 
 TEST_CASE("a token that cannot see the end is refused before anything is written") {
   Scene scene{{reply(403, "Permission denied")}};
-  const Error error = refusal_of(scene.run("submit T --id 42 --wait"));
-  CHECK(exit_code(error.code) == kDenied);
-  CHECK(contains(error.message, "not written"));
+  const auto refused = scene.run("submit T --id 42 --wait");
+  CHECK(contains(refusal_of(refused, ErrorCode::kPermissionDenied), "not written"));
 }
 
 TEST_CASE("a field that is nearly one of lictor's is named with its line, once") {
@@ -94,20 +92,16 @@ no task
 
 TEST_CASE("an error that ends the submission names the lines that were not written, also in JSON") {
   Scene scene{{failed("Permission denied")}, true};
-  const Error error = refusal_of(submit_lines(scene, R"({"taskId":"t0","taskType":"T"}
+  const auto refused = submit_lines(scene, R"({"taskId":"t0","taskType":"T"}
 {"taskId":"t1","taskType":"T"}
 {"taskId":"t2","taskType":"T"}
-)"));
-  CHECK(exit_code(error.code) == kDenied);
-  const std::string& message = error.message;
+)");
+  const std::string message = refusal_of(refused, ErrorCode::kPermissionDenied);
   CHECK(message.starts_with("lines 1 to 3: not written; cannot write lictor/q/tasks/t0"));
   CHECK(message.ends_with("; none after line 3 was sent"));
   const auto said = nlohmann::json::parse(scene.out());
-  CHECK(said["written"] == 0);
-  CHECK(said["in_doubt"].empty());
-  CHECK(said["not_written"] ==
-        nlohmann::json::parse(R"([{"first":1,"last":3,"ids":["t0","t1","t2"]}])"));
-  CHECK(said["not_sent_after"] == 3);
+  check_members(said, nlohmann::json::parse(R"({"written": 0, "in_doubt": [], "not_sent_after": 3,
+      "not_written": [{"first": 1, "last": 3, "ids": ["t0", "t1", "t2"]}]})"));
   CHECK(said["error"] == message);
 }
 
@@ -115,9 +109,7 @@ TEST_CASE("a submission whose lines are all settled ends without an error") {
   Scene scene{{reply(200, result("lictor/q/tasks/a", "{}"))}, true};
   CHECK(*submit_lines(scene, R"({"taskId":"a","taskType":"T"})") == kDone);
   const auto said = nlohmann::json::parse(scene.out());
-  CHECK(said["written"] == 1);
-  CHECK(said["not_sent_after"].is_null());
-  CHECK(said["error"].is_null());
+  check_members(said, {{"written", 1}, {"not_sent_after", nullptr}, {"error", nullptr}});
 }
 
 TEST_CASE("a signal that is caught does not end a write that waits for its reader") {
@@ -145,17 +137,12 @@ std::string record_of(const TaskText& text) {
   return task->record;
 }
 
-std::string error_of(const TaskText& text) {
+std::string error_of(const TaskText& text, ErrorCode code = ErrorCode::kInvalid) {
   client::TaskIds ids{1};
-  const Error error = refusal_of(new_task(text, kNow, ids));
-  CHECK(error.code == ErrorCode::kInvalid);
-  return error.message;
+  return refusal_of(new_task(text, kNow, ids), code);
 }
 
-TaskText text_of(const std::string& type) {
-  TaskText text{.type = type, .id = "42"};
-  return text;
-}
+TaskText text_of(const std::string& type) { return {.type = type, .id = "42"}; }
 
 TEST_CASE("a task without flags is due now, in the order of milliseconds") {
   CHECK(record_of(text_of("Notify")) ==
@@ -243,8 +230,7 @@ TEST_CASE("a bad value is refused with the name of its flag") {
 TEST_CASE("a record that could not be claimed is not written") {
   TaskText text = text_of("N");
   text.paras = {"x=" + std::string(523'500, 'x')};
-  client::TaskIds ids{1};
-  CHECK(refusal_of(new_task(text, kNow, ids)).code == ErrorCode::kTooLarge);
+  CHECK_FALSE(error_of(text, ErrorCode::kTooLarge).empty());
 }
 
 // --- Arguments reach their targets (refusals: command_line_test.cpp)
@@ -295,10 +281,9 @@ TEST_CASE("a command on many tasks takes ids, or --all with filters") {
 
 TEST_CASE("logs takes an attempt and a member") {
   ModelConsul consul;
-  Stage stage{consul};
-  const Error error = refusal_of(stage.run("logs a/b -f --attempt 2 --node n"));
-  CHECK(contains(error.message, "no output of attempt 2 of task a/b in queue \"q\""));
-  CHECK(contains(error.message, "n: no member now"));
+  CHECK(missing_in(refusal(consul, "logs a/b -f --attempt 2 --node n", ErrorCode::kNotFound),
+                   {"no output of attempt 2 of task a/b in queue \"q\"", "n: no member now"}) ==
+        "");
 }
 
 TEST_CASE("schedule takes a rule and a task, or a whole record") {
