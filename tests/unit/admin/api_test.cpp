@@ -153,14 +153,13 @@ TEST_CASE("dead letters are grouped by their error, the newest first in the list
   scene.letter("b", "Report", "timed out");
   const json page = scene.read("/v1/dead?queue=q");
   REQUIRE(page["groups"].size() == 3);
-  CHECK(page["groups"][0]["count"] == 3);
-  CHECK(page["groups"][1]["count"] == 2);
-  CHECK(page["groups"][1]["error"] == "exit status 1: no route to 10.0.0.12");
+  check_members(page["groups"][1],
+                {{"count", 2}, {"error", "exit status 1: no route to 10.0.0.12"}});
   CHECK(scene.read(
             "/v1/dead?queue=q&error=exit%20status%201:%20no%20route%20to%2010.0.0.1")["found"] ==
         2);
-  CHECK(page["groups"][0]["error"] == "exit status 1");
-  CHECK(page["groups"][0]["newest"] == "2026-01-03T00:00:00.000Z");
+  check_members(page["groups"][0],
+                {{"count", 3}, {"error", "exit status 1"}, {"newest", "2026-01-03T00:00:00.000Z"}});
   CHECK(ids_of(page).front() == "a2");
   CHECK(scene.read("/v1/dead?queue=q&error=timed%20out")["found"] == 1);
 }
@@ -174,8 +173,7 @@ TEST_CASE("tasks that wait for another attempt are grouped by their error") {
   scene.task("fine", R"({"taskType":"Mail"})");
   const json groups = scene.read("/v1/tasks?queue=q&limit=1")["groups"];
   REQUIRE(groups.size() == 1);
-  CHECK(groups[0]["count"] == 2);
-  CHECK(groups[0]["error"] == "exit status 1");
+  check_members(groups[0], {{"count", 2}, {"error", "exit status 1"}});
 }
 
 TEST_CASE("a list is read again after a change, and not for every look") {
@@ -405,16 +403,15 @@ TEST_CASE("every answer is as the OpenAPI description says, and every path is de
     described.erase(method + ' ' + pattern_of(path));
     return response.status;
   };
-  CHECK(fits("get", "/v1/queues", "/v1/queues") == 200);
-  CHECK(fits("get", "/v1/members", "/v1/members?queue=q") == 200);
-  scene.backend.members.locks = locks_of({{"a", "2026-01-01T00:00:00Z"}, {}});
-  CHECK(fits("get", "/v1/queues", "/v1/queues") == 200);
-  CHECK(fits("get", "/v1/members", "/v1/members?queue=q") == 200);
-  CHECK(fits("get", "/v1/status", "/v1/status") == 200);
-  CHECK(fits("get", "/v1/tasks", "/v1/tasks?queue=q") == 200);
+  const Holder leader{"a", "2026-01-01T00:00:00Z"};
+  for (const std::vector<Holder>& leaders : {std::vector{leader}, std::vector{leader, Holder{}}}) {
+    scene.backend.members.locks = locks_of(leaders);
+    for (const std::string path :
+         {"/v1/queues", "/v1/members", "/v1/status", "/v1/tasks", "/v1/dead", "/v1/done"}) {
+      CHECK(fits("get", path, path + "?queue=q") == 200);
+    }
+  }
   CHECK(fits("get", "/v1/tasks", "/v1/tasks?queue=nope") == 404);
-  CHECK(fits("get", "/v1/dead", "/v1/dead?queue=q") == 200);
-  CHECK(fits("get", "/v1/done", "/v1/done?queue=q") == 200);
   scene.consul.put("lictor/q/done/gone-for-good",
                    R"({"record":{"taskType":"Mail"},"cancelled_by":"me@a","attempts":0})");
   CHECK(fits("get", "/v1/tasks", "/v1/tasks?queue=q&state=done") == 200);

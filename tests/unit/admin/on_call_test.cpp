@@ -31,8 +31,7 @@ TEST_CASE("chosen tasks are cancelled, chosen dead letters retried or purged, an
   Scene scene;
   for (const char* id : {"a", "b/c", "d"}) scene.task(id, R"({"taskType":"Mail"})");
   const json cancelled = changed(scene, "/v1/tasks/cancel?queue=q", {{"ids", {"a", "b/c", "no"}}});
-  CHECK(cancelled["changed"] == 2);
-  CHECK(cancelled["refused"] == 1);
+  check_members(cancelled, {{"changed", 2}, {"refused", 1}});
   CHECK(cancelled["refusals"][0]["id"] == "no");
   CHECK(ids_of(scene.read("/v1/tasks?queue=q")) == Ids{"d"});
 
@@ -92,8 +91,7 @@ TEST_CASE("an orphan is counted as a running task and by itself") {
       R"({"taskType":"Mail","taskTaken":true,"taskAttempt":1,"taskClaim":{"node":"b","session":"x",)"
       R"("nonce":"n","since":"2026-01-01T00:00:00Z"}})");
   const json page = scene.read("/v1/tasks?queue=q");
-  REQUIRE(page["tasks"][0]["state"] == "running");
-  CHECK(page["tasks"][0]["orphan"] == true);
+  check_members(page["tasks"].at(0), {{"state", "running"}, {"orphan", true}});
   CHECK(page["counts"] == json{{"running", 1}, {"orphan", 1}});
   CHECK(ids_of(scene.read("/v1/tasks?queue=q&state=orphan")) == Ids{"lost"});
   CHECK(ids_of(scene.read("/v1/tasks?queue=q&state=running")) == Ids{"lost"});
@@ -114,9 +112,7 @@ TEST_CASE("unreadable dead letters are grouped by the field in error, and purged
   const json page = scene.read("/v1/dead?queue=q");
   REQUIRE(page["groups"].size() == 2);
   const json& group = page["groups"][0];
-  CHECK(group["count"] == 2);
-  CHECK(group["type"].is_null());
-  CHECK(group["reason"] == "unreadable");
+  check_members(group, {{"count", 2}, {"type", nullptr}, {"reason", "unreadable"}});
   const json purged = changed(scene, "/v1/dead/purge?queue=q",
                               {{"reason", "unreadable"}, {"error", group["error"]}});
   CHECK(purged["changed"] == 2);
@@ -163,8 +159,7 @@ TEST_CASE("the last hour of each type is shown, merged for several leaders") {
   const ordered_json a{{"by_type", {{"Mail", mail}}}};
   const ordered_json b{{"by_type", {{"Mail", mail}, {"Report", mail}}}};
   const ordered_json both = cluster::merged({{"a", a}, {"b", b}})["by_type"];
-  CHECK(both["Mail"]["took_ms"] == 800);
-  CHECK(both["Mail"]["longest_ms"] == 300);
+  check_members(both["Mail"], {{"took_ms", 800}, {"longest_ms", 300}});
   CHECK(both["Report"]["done"] == 2);
 }
 
@@ -182,19 +177,18 @@ TEST_CASE("a bad schedule, one with a useless field or a type that nobody runs i
   REQUIRE(notes.size() == 2);
   CHECK(
       contains(notes[0]["what"], "\"idle\": its tasks have the type \"Rare\", which nobody runs"));
-  CHECK(contains(notes[1]["what"], "\"odd\": "));
-  CHECK(contains(notes[1]["what"], "timeZone"));
+  CHECK(missing_in(notes[1]["what"], {"\"odd\": ", "timeZone"}) == "");
 }
 
 TEST_CASE("Consul's trouble is shown with its beginning") {
   Scene scene;
   CHECK(scene.read("/v1/queues")["consul"].is_null());
   scene.backend.trouble = {"Consul does not answer", *parse_rfc3339("2026-01-01T00:00:00Z"), true};
-  const json trouble{{"what", "Consul does not answer"},
-                     {"since", "2026-01-01T00:00:00.000Z"},
-                     {"at_least", true}};
-  CHECK(scene.read("/v1/queues")["consul"] == trouble);
-  CHECK(scene.read("/v1/status")["consul"] == trouble);
+  for (const char* page : {"/v1/queues", "/v1/status"}) {
+    CHECK(scene.read(page)["consul"] == json{{"what", "Consul does not answer"},
+                                             {"since", "2026-01-01T00:00:00.000Z"},
+                                             {"at_least", true}});
+  }
 }
 
 TEST_CASE("a member that answers and is not ready is shown with its own reason") {
@@ -213,8 +207,8 @@ TEST_CASE("the list of tasks shows failures, and its commands name the queue") {
   scene.task("z", R"({"taskType":"Mail","taskAttempt":1,"taskError":"exit status 7"})");
   const json told = scene.read("/v1/tasks?queue=q")["findings"];
   REQUIRE(told.size() == 2);
-  CHECK(told[0]["kind"] == "dead_letters");
-  CHECK(told[0]["what"] == "2 dead letters: 2 of Mail: exit status 1");
+  check_members(told[0],
+                {{"kind", "dead_letters"}, {"what", "2 dead letters: 2 of Mail: exit status 1"}});
   CHECK(contains(told[0]["remedy"].get<std::string>(), "\"lictor retry y -q q\""));
   CHECK(told[1]["kind"] == "failing");
   CHECK(told[1]["what"] == "1 task failed and will be tried again: 1 of Mail: exit status 7");

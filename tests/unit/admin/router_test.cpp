@@ -5,6 +5,7 @@
 #include "admin/routes.h"
 #include "fake_backend.h"
 #include "fake_exchange.h"
+#include "unit/json_members.h"
 
 namespace lictor::admin {
 namespace {
@@ -233,23 +234,19 @@ TEST_CASE("the status has the roles, and for a follower no list that it does not
       {"one", Role::kLeading, {{"waiting", 3}, {"claimed_ahead", 1}, {"running", 2}}},
       {"two", Role::kFollowing}};
   const json told = json::parse(get(backend, "/v1/status").body);
-  CHECK(told["node"] == "a");
-  CHECK(told["pid"] == 7);
-  CHECK(told["uptime_seconds"] == 61);
+  check_members(told, {{"node", "a"}, {"pid", 7}, {"uptime_seconds", 61}});
   CHECK(told["queues"][0] ==
         json::parse(R"({"name": "one", "role": "leading", "partitions": 1, "leads": [],
                         "waiting": 3, "claimed_ahead": 1, "running": 2, "paused": false,
                         "unacked": 0, "oldest_due_ms": 0, "longest_running_ms": 0,
                         "lease_left_ms": 0})"));
   CHECK_FALSE(told["queues"][1].contains("cannot_start"));
-  CHECK(told["queues"][1]["waiting"].is_null());
-  CHECK(told["queues"][1]["claimed_ahead"].is_null());
+  check_members(told["queues"][1], {{"waiting", nullptr}, {"claimed_ahead", nullptr}});
   backend.known->queues[0].partitions = 16;
   backend.known->queues[0].leads = {0, 7};
   backend.known->queues[1].partitions = 0;
   const json queues = json::parse(get(backend, "/v1/status").body)["queues"];
-  CHECK(queues[0]["partitions"] == 16);
-  CHECK(queues[0]["leads"] == json{0, 7});
+  check_members(queues[0], {{"partitions", 16}, {"leads", {0, 7}}});
   CHECK(queues[1]["partitions"].is_null());  // not known yet
   backend.known->queues[0].cannot_start = "no process";
   CHECK(json::parse(get(backend, "/v1/status").body)["queues"][0]["cannot_start"] == "no process");

@@ -16,6 +16,7 @@
 #include "client/client.h"
 #include "fake_backend.h"
 #include "fake_exchange.h"
+#include "unit/json_members.h"
 
 namespace lictor::admin {
 
