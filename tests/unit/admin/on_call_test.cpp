@@ -21,8 +21,7 @@ json changed(Scene& scene, const std::string& target, const json& body) {
 core::Fact fact_of(core::Fact::Kind kind, const std::string& type, std::chrono::milliseconds took) {
   core::Task task;
   task.type = type;
-  core::Fact fact{.kind = kind, .took = took, .task = std::make_shared<const core::Task>(task)};
-  return fact;
+  return {.kind = kind, .took = took, .task = std::make_shared<const core::Task>(task)};
 }
 
 }  // namespace

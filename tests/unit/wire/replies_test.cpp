@@ -65,11 +65,10 @@ Committed::Failure only_failure(const Commit& commit, const http::Response& resp
 Commit some_commit() {
   BuryOp bury{
       .key = "l/q/tasks/c", .index = 9, .record = std::make_shared<const std::string>("{}")};
-  Commit commit{
+  return {
       .request = RequestId{7},
       .session = "s",
       .ops = {RestampOp{"l/q/tasks/a", 7, bury.record, {}, 0}, bury, FinishOp{"l/q/tasks/b", 8}}};
-  return commit;
 }
 
 }  // namespace
