@@ -180,7 +180,7 @@ TEST_CASE("switches without effect in the control key are reported") {
 
 TEST_CASE("a pause is read as the daemon reads it") {
   for (const char* on : {R"({"paused":true})", "nonsense"}) CHECK(read_pause(on).paused);
-  for (const char* off : {R"({"paused":false})", R"({"paused":null})", ""}) {
+  for (const std::string off : {R"({"paused":false})", R"({"paused":null})", ""}) {
     CHECK_FALSE_MESSAGE(read_pause(off).paused, off);
   }
   CHECK(read_pause(R"({"paused":"yes"})").by ==

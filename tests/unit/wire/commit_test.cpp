@@ -87,7 +87,7 @@ TEST_CASE("a job's writes that are nested without end are refused, not followed"
 
 TEST_CASE("a result is any JSON value and no more, for it stands within an object") {
   for (const char* value : {"7", "null", R"({"a": [1]})"}) CHECK(check_result(value));
-  for (const char* other : {"seven", "", "\"\xff\"", "\xef\xbb\xbf{}"}) {
+  for (const std::string other : {"seven", "", "\"\xff\"", "\xef\xbb\xbf{}"}) {
     CHECK_FALSE_MESSAGE(check_result(other), other);
   }
   CHECK_FALSE(check_result(std::string_view{"1\0 and more", 10}));

@@ -24,7 +24,7 @@ TEST_CASE("an id is the key's part after the prefix; folders are no tasks") {
   CHECK(layout.task_id("l/q/tasks/42") == "42");
   CHECK(layout.task_id("l/q/tasks/a/b") == "a/b");
   CHECK(layout.task_key("a/b") == "l/q/tasks/a/b");
-  for (const char* none : {"l/q/tasks/", "l/q/tasks/folder/", "l/q/task", ""}) {
+  for (const std::string none : {"l/q/tasks/", "l/q/tasks/folder/", "l/q/task", ""}) {
     CHECK_FALSE_MESSAGE(layout.task_id(none).has_value(), none);
   }
 }
