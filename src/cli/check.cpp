@@ -122,7 +122,8 @@ void check_configuration(const CheckOptions& options, Report& report) {
     report.ok(name, fmt::format("no file; the defaults: queue \"{}\" below {}", queue.name,
                                 queue.layout.tasks_prefix));
   } else {
-    report.ok(name, options.file + ": " + counted(options.queues.size(), "queue"));
+    const std::string of = options.file + ": " + counted(options.queues.size(), "queue");
+    report.ok(name, options.serves ? of : of + ", checked for commands and not for a daemon");
   }
   for (const std::string& warning : options.warnings) report.warn(name, warning, {});
   if (options.daemon_error) {

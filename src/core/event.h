@@ -139,6 +139,7 @@ struct TasksListed {
   std::uint64_t consul_index = 0;
   std::string error;
   bool over_limit = false;  // not ok, because of Consul's limits
+  Duration transfer{};      // from the answer's first byte to its last
 };
 
 /// Single tasks. If some keys are missing, the keys in no list were not read; otherwise the token

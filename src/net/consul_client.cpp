@@ -254,18 +254,16 @@ bool ConsulClient::has_place(const Transfer& transfer, bool held) const {
 
 bool ConsulClient::is_held(Instant now) {
   const bool held = now < backoff_->held_until();
-  if (std::exchange(was_held_, held) && !held) restart_clocks(now);
+  if (std::exchange(was_held_, held) && !held) {
+    line_moved_ = now;
+    waiting_expires_ = Instant::min();  // expire_waiting() then looks for the first deadline
+  }
   return held;
 }
 
-// A request that was held back could not be sent. Its time-out covers only Consul's answer.
-void ConsulClient::restart_clocks(Instant now) {
-  for (const RequestId id : waiting_) {
-    const auto found = live_.find(id);
-    if (found == live_.end() || found->second->request.urgent) continue;
-    found->second->deadline = now + found->second->request.timeout;
-  }
-  waiting_expires_ = Instant::min();  // expire_waiting() then looks for the first deadline
+Instant ConsulClient::end_in_line(const Transfer& transfer) const {
+  if (transfer.request.urgent) return transfer.deadline;
+  return std::max(transfer.deadline, line_moved_ + transfer.request.timeout);
 }
 
 void ConsulClient::start_waiting(Instant now) {
@@ -277,6 +275,7 @@ void ConsulClient::start_waiting(Instant now) {
     if (first == live_.end()) continue;
     TransferPtr transfer = std::move(first->second);
     live_.erase(first);
+    if (!transfer->request.urgent) transfer->deadline = now + transfer->request.timeout;
     attempt(now, std::move(transfer));
   }
   waiting_expires_ = Instant::max();
@@ -312,12 +311,12 @@ void ConsulClient::expire_waiting(Instant now) {
     if (found == live_.end()) continue;
     const Transfer& transfer = *found->second;
     const bool waits_for_limits = held && !transfer.request.urgent;
-    if (!waits_for_limits && transfer.deadline <= now) {
+    if (!waits_for_limits && end_in_line(transfer) <= now) {
       expired.push_back(std::move(found->second));
       live_.erase(found);
       continue;
     }
-    if (!waits_for_limits) waiting_expires_ = std::min(waiting_expires_, transfer.deadline);
+    if (!waits_for_limits) waiting_expires_ = std::min(waiting_expires_, end_in_line(transfer));
     still.push_back(id);
   }
   waiting_ = std::move(still);
@@ -381,6 +380,7 @@ void ConsulClient::conclude(TransferPtr transfer, CURLcode code) {
     failover_.worked(transfer->endpoint);
   }
   if (response.delivery == Delivery::kNotSent) return attempt(now, std::move(transfer));
+  if (response.delivery == Delivery::kReplied && !transfer->request.long_poll) line_moved_ = now;
   const auto kind = transfer->is_read() ? RateBackoff::Kind::kRead : RateBackoff::Kind::kWrite;
   if (http::over_limit(response)) {
     backoff_->refused(now, transfer->launched, kind);

@@ -131,9 +131,11 @@ class ConsulClient {
   void start_polls(Instant now);
   /// `held`: Consul's limits hold back all but urgent requests.
   [[nodiscard]] bool has_place(const Transfer& transfer, bool held) const;
-  /// Whether Consul's limits hold requests back. Time-outs of waiting ones start when that ends.
+  /// Whether Consul's limits hold requests back.
   [[nodiscard]] bool is_held(Instant now);
-  void restart_clocks(Instant now);
+  /// When a waiting request gives up. Its time-out is for Consul's answer, so it does not run while
+  /// requests before it are answered, or are held back.
+  [[nodiscard]] Instant end_in_line(const Transfer& transfer) const;
   [[nodiscard]] bool takes_turns(const Transfer& transfer, Instant now) const;
   void expire_waiting(Instant now);
   void attempt(Instant now, TransferPtr transfer);
@@ -162,7 +164,8 @@ class ConsulClient {
   std::size_t short_running_ = 0;
   PollTurns turns_;
   const std::shared_ptr<RateBackoff> backoff_;
-  bool was_held_ = false;  // by backoff_, at the last look
+  bool was_held_ = false;                // by backoff_, at the last look
+  Instant line_moved_ = Instant::min();  // a short request was answered, or waiting_ let go
   Failover failover_;
 };
 

@@ -9,23 +9,26 @@ bool is_news(const core::LeaderRead& lock, const core::ReadLeader& read) {
   return lock.found ? lock.modify_index > read.index : lock.consul_index > read.index;
 }
 
-}  // namespace
-
-core::LeaderRead LockWatch::answer_to(const core::ReadLeader& read) const {
+core::LeaderRead answer_to(const core::ReadLeader& read, const wire::LocksRead& locks) {
   core::LeaderRead answer;
-  if (last_.ok) {
-    answer = last_.locks.at(read.partition.number);
+  if (locks.ok) {
+    answer = locks.locks.at(read.partition.number);
   } else {
-    answer.error = last_.error;
+    answer.error = locks.error;
   }
   answer.request = read.request;
   return answer;
 }
 
+}  // namespace
+
 std::optional<core::LeaderRead> LockWatch::add(const core::ReadLeader& read) {
   const std::lock_guard lock{mutex_};
-  if (last_.ok && is_news(last_.locks.at(read.partition.number), read)) return answer_to(read);
-  waiting_.emplace(read.request, read);
+  if (read.index != 0 && last_.ok && is_news(last_.locks.at(read.partition.number), read)) {
+    return answer_to(read, last_);
+  }
+  waiting_.emplace(read.request, Waiting{read});
+  is_settled_ = false;
   return std::nullopt;
 }
 
@@ -36,25 +39,50 @@ bool LockWatch::cancel(RequestId request) {
 
 std::optional<std::uint64_t> LockWatch::next_query() {
   const std::lock_guard lock{mutex_};
-  if (querying_ || waiting_.empty()) return std::nullopt;
-  querying_ = true;
-  return last_.ok ? last_.consul_index : 0;
+  if (is_settled_) return std::nullopt;
+  const std::uint64_t from = last_.ok ? last_.consul_index : 0;
+  bool watches = false;
+  bool reads = false;
+  for (auto& [request, waiting] : waiting_) {
+    if (waiting.read.index != 0 && from != 0) {
+      watches = true;
+    } else if (!reading_) {
+      reads = reads || !waiting.asked;
+      waiting.asked = true;
+    }
+  }
+  if (reads) {
+    reading_ = true;
+    return 0;
+  }
+  is_settled_ = true;
+  if (!watches || std::exchange(watching_, true)) return std::nullopt;
+  return from;
 }
 
-std::vector<core::LeaderRead> LockWatch::on_reply(wire::LocksRead reply) {
+std::vector<core::LeaderRead> LockWatch::on_reply(std::uint64_t index, wire::LocksRead reply) {
   const std::lock_guard lock{mutex_};
-  querying_ = false;
+  const bool is_watch = index != 0;
+  (is_watch ? watching_ : reading_) = false;
+  is_settled_ = false;
   // Don't answer yet: the next query, from the same index, is likely to succeed.
-  if (!reply.ok && last_.ok && failures_.keeps_index(reply.over_limit)) return {};
+  if (is_watch && !reply.ok && last_.ok && failures_.keeps_index(reply.over_limit)) return {};
   if (reply.ok) failures_.over();
-  // Without a change the query's time is over, or Consul counts again: every read gets the answer.
-  const bool all = !reply.ok || (last_.ok && reply.consul_index <= last_.consul_index);
-  last_ = std::move(reply);
+  // Whether those that wait for a change are answered without one: the query's time is over, Consul
+  // counts again, or no query can wait.
+  const bool all =
+      reply.ok ? reply.consul_index == 0 ||
+                     (last_.ok && reply.consul_index < last_.consul_index + (is_watch ? 1 : 0))
+               : is_watch || !last_.ok;
+  if (reply.ok || all) last_ = reply;
   std::vector<core::LeaderRead> answers;
   for (auto it = waiting_.begin(); it != waiting_.end();) {
-    const core::ReadLeader& read = it->second;
-    if (all || is_news(last_.locks.at(read.partition.number), read)) {
-      answers.push_back(answer_to(read));
+    const auto& [read, asked] = it->second;
+    const bool answered = read.index == 0
+                              ? !is_watch && asked
+                              : all || is_news(last_.locks.at(read.partition.number), read);
+    if (answered) {
+      answers.push_back(answer_to(read, read.index == 0 ? reply : last_));
       it = waiting_.erase(it);
     } else {
       ++it;

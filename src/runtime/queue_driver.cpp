@@ -158,7 +158,9 @@ QueueDriver::QueueDriver(Parts parts, Loop& loop, net::Transport& transport,
 
 QueueDriver::~QueueDriver() {
   for (const auto& [id, request] : in_flight_) transport_.cancel(request);
-  if (lock_query_) transport_.cancel(lock_query_);
+  for (const RequestId query : lock_queries_) {
+    if (query) transport_.cancel(query);
+  }
 }
 
 void QueueDriver::start() {
@@ -339,26 +341,27 @@ void QueueDriver::carry_out(const core::AcquireLock& effect) {
 }
 
 void QueueDriver::carry_out(const core::ReadLeader& effect) {
-  if (options_.partitions == 1 || effect.consistent || effect.index == 0) return send(effect);
+  if (options_.partitions == 1 || effect.consistent) return send(effect);
   if (auto answer = lock_watch_->add(effect)) inbox_->put(*std::move(answer));
 }
 
-// Asks one query for the locks of all partitions.
+// Asks for the locks of all partitions at once.
 void QueueDriver::watch_locks() {
   if (options_.partitions == 1) return;
-  const auto index = lock_watch_->next_query();
-  if (!index) return;
-  lock_query_ = transport_.send(
-      wire::watch_locks(*binding_, options_.partitions, *index),
-      [watch = lock_watch_, inbox = inbox_, binding = binding_, count = options_.partitions,
-       observers = observers_, queue = options_.queue](const http::Response& response) {
-        notify(*observers, queue, "watch_leader", response);
-        for (core::LeaderRead& answer :
-             watch->on_reply(wire::decode_locks(*binding, count, response))) {
-          inbox->put(std::move(answer));
-        }
-        inbox->put(core::TimePassed{});  // starts the next query
-      });
+  while (const auto index = lock_watch_->next_query()) {
+    lock_queries_[*index == 0 ? 0 : 1] =
+        transport_.send(wire::watch_locks(*binding_, options_.partitions, *index),
+                        [index = *index, watch = lock_watch_, inbox = inbox_, binding = binding_,
+                         count = options_.partitions, observers = observers_,
+                         queue = options_.queue](const http::Response& response) {
+                          notify(*observers, queue, "watch_leader", response);
+                          for (core::LeaderRead& answer : watch->on_reply(
+                                   index, wire::decode_locks(*binding, count, response))) {
+                            inbox->put(std::move(answer));
+                          }
+                          inbox->put(core::TimePassed{});  // starts the next query
+                        });
+  }
 }
 
 void QueueDriver::carry_out(const core::ListSchedules& effect) {

@@ -23,6 +23,7 @@
 // callbacks share the ownership of the inbox and of the data that they decode with, and never refer
 // to the driver.
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -143,8 +144,8 @@ class QueueDriver : public LoopMember {
   void carry_out(const core::ReadLeader& effect);
   void carry_out(const core::Drained& effect) { kept_by_ = effect.session; }
   void carry_out(const core::Stopped&) { stopped_ = true; }
-  // With one partition each ReadLeader is a request of its own. With several, one blocking query
-  // (LockWatch) serves them all, so the number of connections does not grow with the partitions.
+  // With one partition each ReadLeader is a request of its own. With several, LockWatch serves them
+  // together, so the number of requests does not grow with the partitions.
   void watch_locks();
   void note_lock(const core::Event& event);
   void keep_lock(std::uint32_t partition, const std::string& session, std::uint64_t index);
@@ -192,7 +193,7 @@ class QueueDriver : public LoopMember {
   };
   std::vector<KeptLock> locks_;  // by partition
   // With several partitions:
-  RequestId lock_query_;
+  std::array<RequestId, 2> lock_queries_{};  // of all locks now, and of changes
   const std::shared_ptr<LockWatch> lock_watch_ = std::make_shared<LockWatch>();
   // From request ids of the core to those of the transport and the ConsulClient.
   std::unordered_map<RequestId, RequestId> in_flight_;

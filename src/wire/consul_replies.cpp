@@ -290,6 +290,7 @@ core::TasksListed decode(const Layout& layout, const core::ListTasks& effect,
   event.consul_index = response.consul_index;
   event.denied = replied(response, 403);
   event.over_limit = http::over_limit(response);
+  event.transfer = response.elapsed;
   auto names = read_answer(std::move(response), read_key_names);
   if (!names) {
     event.error = std::move(names.error().message);

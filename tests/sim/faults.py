@@ -63,7 +63,6 @@ QUEUE = {
     "TwoOnOneKey": "two writes of one key share a transaction",
     "NeverLearnt": "a refusal for too many operations teaches nothing",
     "CountStopped": "a job that its own daemon stopped counts as that of a lost owner",
-    "CountOwn": "a daemon counts itself as lost when it leads again",
     "CountLiving": "a daemon that lives and has given up its claims counts as lost",
     "CountUnread": "a new leader claims before it has read what other daemons have given up",
     "GivenUpLater": "later claims count as given up, too",
@@ -87,6 +86,8 @@ QUEUE = {
     "TokensForNothing": "a token that was reserved serves any number of claims",
     "CountsText": "values count as they are, and not in the base64 that they are sent in",
     "NeverSmaller": "a batch of values that came late is asked for again unchanged",
+    "LinkIsFree": "names may take all of a slow link",
+    "LocksOfBefore": "a lock that a snapshot gives back is taken at once",
     "ProofUnread": "?consistent is left out of the read that proves leadership",
     "CreateForModify": "CreateIndex is read as ModifyIndex",
     "FinishUnchecked": "a finish that writes goes without check-index",
@@ -122,13 +123,13 @@ TICKS = {
 FOUND_BY = {
     "BesideOldLocks": 246,
     "ClaimAtOnce": 217,
-    "CountOwn": 2982,
     "CountUnread": 1778,
     "ForgetAnew": 494,
     "ForgetDeletion": 7070,
     "GivenUpLater": 236,
+    "LocksOfBefore": 1626,
     "ReadReturned": 655,
-    "StartBeyond": 2616,
+    "StartBeyond": 3184,
     "UnlockUnchecked": 628,
 }
 
@@ -471,13 +472,6 @@ EDITS = [
 """,
         """  if (FAULT(CountStopped)) return lose(now, entry, why, out);
   if (entry.attempt->policy.delivery != Delivery::kAtMostOnce) {
-""",
-    ),
-    (
-        "core/tasks/transitions_attempt.cpp",
-        """last->starts_with(options_.identity + "-");
-""",
-        """last->starts_with(options_.identity + "-") && !FAULT(CountOwn);
 """,
     ),
     (
@@ -828,6 +822,17 @@ void each_step(const Layout& layout, const std::string& node, const core::BuryOp
         """  if (FAULT(IgnoreRewritten)) return;
   for (const std::string& key : reply.changed) {
 """,
+    ),
+    (
+        "core/leadership/lock.cpp",
+        """if (ours && reply.modify_index >= held_index_ && state_ != State::kWaiting) {""",
+        """if (ours && (FAULT(LocksOfBefore) ||
+               (reply.modify_index >= held_index_ && state_ != State::kWaiting))) {""",
+    ),
+    (
+        "core/reading/reading_pace.h",
+        """std::min(transfer, kMostTransfer)""",
+        """(FAULT(LinkIsFree) ? Duration{} : std::min(transfer, kMostTransfer))""",
     ),
     (
         "core/reading/reading_pace.h",

@@ -381,13 +381,13 @@ void Oracle::check_order(const Daemon& daemon, const RestampOp& claim) {
 }
 
 // Lists of names take a tenth of Consul's time at most, whoever writes, plus a burst.
-void Oracle::check_pace(const Daemon& daemon, const TasksListed& names) {
+// `cost`: of a list of names, for Consul or for the link.
+void Oracle::check_pace(const Daemon& daemon, Duration cost, Spent& spent) {
   constexpr Duration kBurst = 1s;
-  const Duration cost = 200us + 400ns * static_cast<std::int64_t>(names.keys.size());
-  Spent& spent = spent_[&daemon];
   if (std::exchange(spent.incarnation, daemon.incarnation) != daemon.incarnation) spent.paid = {};
-  spent.paid = std::max(spent.paid, cluster_.now) + 10 * cost;
+  spent.paid = std::max(spent.paid, cluster_.now);
   if (spent.paid > cluster_.now + kBurst) fail(daemon.name + " lists the names too often");
+  spent.paid += 10 * cost;
 }
 
 // A read with ?consistent must show the present state.
@@ -410,7 +410,10 @@ void Oracle::check_read(const Daemon& daemon, const Effect& effect, const Event&
 }
 
 void Oracle::on_served(const Daemon& daemon, const Effect& effect, const Event& reply) {
-  if (const auto* names = std::get_if<TasksListed>(&reply)) return check_pace(daemon, *names);
+  if (const auto* names = std::get_if<TasksListed>(&reply)) {
+    const auto count = static_cast<Duration::rep>(names->keys.size());
+    return check_pace(daemon, 200us + 400ns * count, spent_[&daemon]);
+  }
   const auto* commit = std::get_if<Commit>(&effect);
   if (commit == nullptr) return check_read(daemon, effect, reply);
   const Outcome told = std::get<Committed>(reply).outcome;
@@ -575,6 +578,8 @@ void Oracle::on_delivered(const Daemon& daemon, const Effect& effect, const Even
     proof = std::max(proof, sent);
   };
   if (const auto* names = std::get_if<TasksListed>(&reply)) {
+    const Duration transfer = std::min<Duration>(cluster_.transfer_of(reply), 1s);
+    check_pace(daemon, transfer, spent_of_link_[&daemon]);
     if (names->ok) on_names(daemon, *names);
   } else if (const auto* lock = std::get_if<LockReplied>(&reply)) {
     if (lock->answer == LockReplied::Answer::kAcquired) proves();

@@ -116,8 +116,8 @@ class Oracle {
   void check_owner(const Daemon& daemon, const Commit& commit, const RestampOp& op,
                    const Stamp& stored);
   void on_names(const Daemon& daemon, const TasksListed& names);
+  void check_pace(const Daemon& daemon, Duration cost, Spent& spent);
   void check_order(const Daemon& daemon, const RestampOp& claim);
-  void check_pace(const Daemon& daemon, const TasksListed& names);
   void on_served(const Daemon& daemon, const Effect& effect, const Event& reply);
   void on_buried(const BuryOp& op);
   void on_written(const FinishOp& op);
@@ -148,6 +148,7 @@ class Oracle {
   std::map<const Daemon*, Term> terms_;
   std::map<std::string, Returned> returned_;  // by key
   std::map<const Daemon*, Spent> spent_;
+  std::map<const Daemon*, Spent> spent_of_link_;
   std::map<std::pair<const Daemon*, std::uint32_t>, Instant> led_since_;  // by partition
   std::map<const Daemon*, Instant> proofs_;  // when the last proof that it heard was sent
   std::map<std::string, Task> tasks_;        // by key: as last produced

@@ -131,6 +131,7 @@ class Simulation {
   void withdraw(const std::string& key);
   void remove(const std::string& key);
   void check_leftovers();
+  [[nodiscard]] bool all_know_leaders();
   [[nodiscard]] Duration between(Duration least, Duration most);
 
   std::uint64_t seed_;
@@ -149,6 +150,7 @@ class Simulation {
   bool remaps_ = false;
   bool restores_ = false;
   std::optional<dev::State> snapshot_;
+  Instant look_until_ = Instant::min();  // queries do not wait
   enum class Phase { kFaults, kHealed, kOrder, kHang, kAnew, kRest } phase_ = Phase::kFaults;
   std::map<const Daemon*, Instant> outage_until_;
   Instant leaderless_until_ = Instant::min();

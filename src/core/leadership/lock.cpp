@@ -293,7 +293,8 @@ void Lock::on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& 
                  : reply.holder.empty() ? kUnknownOwner
                                         : reply.holder;
   const bool ours = !reply.session.empty() && reply.session == session_;
-  if (ours && reply.modify_index >= held_index_) {
+  // One that is waited for stays so, whatever index another client's write gives it.
+  if (ours && reply.modify_index >= held_index_ && state_ != State::kWaiting) {
     acquire(now, 0, reply.modify_index, out);
   } else if (!ours && !reply.session.empty()) {
     on_seen_held(now, reply, out);
@@ -385,7 +386,8 @@ Lock::Verdict Lock::on_consistent_read(Instant now, const LeaderRead& reply, Eff
       return {Change::kLost, {}};
     }
     if (again) prove(now, out);
-    if (reply.modify_index > own_index_) restore_value(now, reply.modify_index, out);
+    // Below it: a snapshot was restored.
+    if (reply.modify_index != own_index_) restore_value(now, reply.modify_index, out);
     return {Change::kNone, sent_at};
   }
   if (state_ != State::kReleasing || !reply.ok) return {};

@@ -87,8 +87,9 @@ void TaskSource::on(Instant now, const TasksListed& reply, Effects& out) {
   trouble_.over();
   failures_.over();
   list_again_at_ = Instant::max();
-  pace_.listed(now, reply.keys.size(),
-               watch_waits_ ? std::nullopt : std::optional{now - watch_asked_at_});
+  const Duration took = now - watch_asked_at_ - reply.transfer;
+  pace_.listed(now, reply.keys.size(), watch_waits_ ? std::nullopt : std::optional{took},
+               reply.transfer);
   // Went backwards: tombstones were reaped or a snapshot was restored (consul.md 4.3, 4.4).
   // An index above the server's would not wake.
   const bool backwards = reply.consul_index < index_;

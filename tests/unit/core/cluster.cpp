@@ -434,7 +434,8 @@ void Cluster::start_job(Daemon& daemon, const StartJob& effect) {
   const std::string& key = effect.task->key;
   for (const auto& other : daemons_) {
     for (const auto& [id, job] : other->jobs) {
-      if ((exclusive || job.task->key == key) && now >= unguarded_until && !job.stood_still) {
+      const bool alone = exclusive || (one_host && other.get() != &daemon) || job.task->key == key;
+      if (alone && now >= unguarded_until && !job.stood_still) {
         violation(daemon.name + " starts " + key + " while " + other->name + " runs " +
                   job.task->key);
       }
@@ -492,7 +493,8 @@ void Cluster::send(Daemon& daemon, const Request& request) {
     if (trace) show("store: " + effect_text(request) + (f.lose_reply ? " (reply lost)" : ""));
     if (on_served) on_served(*d, request, reply);
     if (f.lose_reply) return;
-    at(now + f.back + travel(*d, reply), [=, this] {
+    const Duration transfer = travel(*d, reply);
+    at(now + f.back + transfer, [=, this] {
       tell_delivered(*d, incarnation, request, reply, sent);
       deliver(*d, incarnation, reply);
     });
@@ -540,7 +542,8 @@ bool Cluster::answer(Waiter& waiter, bool changed) {
   if (!reply) return false;
   if (on_served) on_served(daemon, waiter.effect, *reply);
   if (waiter.fault.lose_reply) return true;
-  at(now + waiter.fault.back + travel(daemon, *reply),
+  const Duration transfer = travel(daemon, *reply);
+  at(now + waiter.fault.back + transfer,
      [this, d = &daemon, incarnation = waiter.incarnation, effect = waiter.effect,
       sent = waiter.sent, answer = std::move(*reply)] {
        tell_delivered(*d, incarnation, effect, answer, sent);
@@ -568,18 +571,26 @@ void Cluster::tell_delivered(Daemon& daemon, std::uint64_t incarnation, const Ef
 }
 
 // How long the answer is on its way, after the earlier ones.
-Duration Cluster::travel(Daemon& daemon, const Event& reply) {
+Duration Cluster::transfer_of(const Event& reply) const {
   std::size_t bytes = 0;
   if (const auto* fetched = std::get_if<TasksFetched>(&reply)) {
-    bytes += fetched->bytes;
-    largest_answer = std::max(largest_answer, bytes);
+    bytes = fetched->bytes;
   } else if (const auto* listed = std::get_if<TasksListed>(&reply)) {
     for (const std::string_view key : listed->keys.in_order()) bytes += key.size() + 3;
   }
-  if (link == 0 || bytes == 0) return {};
-  const double seconds = static_cast<double>(bytes) / link;
-  daemon.link_free_at = std::max(daemon.link_free_at, now) +
-                        std::chrono::round<Duration>(std::chrono::duration<double>(seconds));
+  if (link == 0) return {};
+  const std::chrono::duration<double> seconds{static_cast<double>(bytes) / link};
+  return std::chrono::round<Duration>(seconds);
+}
+
+Duration Cluster::travel(Daemon& daemon, Event& reply) {
+  if (const auto* fetched = std::get_if<TasksFetched>(&reply)) {
+    largest_answer = std::max(largest_answer, fetched->bytes);
+  }
+  const Duration transfer = transfer_of(reply);
+  if (transfer == Duration::zero()) return {};
+  daemon.link_free_at = std::max(daemon.link_free_at, now) + transfer;
+  if (auto* names = std::get_if<TasksListed>(&reply)) names->transfer = transfer;
   return daemon.link_free_at - now;
 }
 

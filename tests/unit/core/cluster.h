@@ -239,6 +239,7 @@ class Cluster {
   std::vector<std::string> started;  // keys, in the order in which their jobs started
   std::multiset<std::string> done;   // the records whose jobs ended well
   bool exclusive = true;             // one job at a time, whoever leads
+  bool one_host = false;             // jobs of one host at a time
   /// Until then the former leader's jobs may run beside the new one's: the leader key was deleted
   /// by hand, the one hole in the lock (consul.md 2.3).
   Instant unguarded_until = Instant::min();
@@ -284,6 +285,8 @@ class Cluster {
   std::function<void(const Daemon&, const Job&, JobEnding how)> on_job_end;
   /// Bytes a second that a daemon receives, its answers one after the other; 0: any number.
   double link = 0;
+  /// How long the answer takes the whole link.
+  [[nodiscard]] Duration transfer_of(const Event& reply) const;
   std::size_t largest_answer = 0;  // bytes of values that were asked for at once
   bool stop_at_violation = false;
   bool trace = std::getenv("LICTOR_TRACE") != nullptr;
@@ -315,7 +318,7 @@ class Cluster {
   [[nodiscard]] std::optional<Event> ask(const Waiter& waiter, bool over);
   void tell_delivered(Daemon& daemon, std::uint64_t incarnation, const Effect& effect,
                       const Event& reply, Instant sent);
-  [[nodiscard]] Duration travel(Daemon& daemon, const Event& reply);
+  [[nodiscard]] Duration travel(Daemon& daemon, Event& reply);
   void at(Instant when, std::function<void()> what);
   void deliver(Daemon& daemon, std::uint64_t incarnation, Event event);
   void start_job(Daemon& daemon, const StartJob& effect);

@@ -35,6 +35,16 @@ TEST_CASE("a leader that may not read the members counts every owner, and does n
   CHECK(two.cluster.store.task("tasks/1")->stamp.lost == 1);
 }
 
+TEST_CASE("a leader that may not read the members does not count itself when it leads again") {
+  Cluster cluster;
+  cluster.add(options_of("a"));
+  cluster.put_and_run("1", 1s);
+  cluster.given_up_refused = true;
+  cluster.kill_session();
+  CHECK(cluster.run_until([&] { return cluster.started.size() == 2; }, 2min));
+  CHECK(cluster.store.task("tasks/1")->stamp.lost == 0);
+}
+
 TEST_CASE("without news of the members a leader claims nothing, says so, and asks again") {
   Cluster cluster;
   cluster.spoil<ReadOwners>({.lose_reply = true});

@@ -96,7 +96,7 @@ TEST_CASE("a task that has no order starts before all of its generation is read"
   CHECK(r.cluster.started.size() < 20);
 }
 
-TEST_CASE("our deletions count for the pace until their tombstones are reaped") {
+TEST_CASE("our deletions count for the pace until they are reaped, and the transfer counts") {
   ReadingPace pace;
   Instant now{1h};
   const Duration few = pace.cost(now, 1'000);
@@ -113,6 +113,11 @@ TEST_CASE("our deletions count for the pace until their tombstones are reaped") 
   CHECK(pace.cost(now, 1'000) == few);
   pace.listed(now, 1'000);  // after a pause nothing waits
   CHECK(pace.next(false) < now + 2ms);
+  for (const auto& [transfer, pause] : {std::pair{400ms, 3'700ms}, {1min, 9'700ms}}) {
+    now += 1min;
+    pace.listed(now, 1'000, {}, transfer);
+    CHECK(pace.next(false) == now + pause);
+  }
 }
 
 TEST_CASE("deletions before we led count as much as an answer that did not wait shows") {

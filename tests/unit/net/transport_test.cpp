@@ -245,6 +245,17 @@ TEST_CASE("a request waiting for a place can be cancelled, and its time-out coun
   CHECK(server.requests().size() == 2);
 }
 
+TEST_CASE("a request waits for its place for as long as earlier ones are answered") {
+  TestServer server{[](const Received&, Connection& connection) {
+    std::this_thread::sleep_for(300ms);
+    connection.reply(200, "x");
+  }};
+  const auto transport = open_for({server.address()}, {.max_short_requests = 1});
+  std::vector<Pending> all;
+  for (int i = 0; i < 6; ++i) all.push_back(send(*transport, request("GET", "/", "", 1200ms)));
+  for (Pending& each : all) CHECK(each.get().status == 200);
+}
+
 TEST_CASE("a reply that is slow is reported once, and a blocking query never") {
   // Answers only after the report, so that the test depends on no time.
   std::promise<void> reported;
