@@ -60,7 +60,8 @@ std::optional<std::uint64_t> LockWatch::next_query() {
   return from;
 }
 
-std::vector<core::LeaderRead> LockWatch::on_reply(std::uint64_t index, wire::LocksRead reply) {
+std::vector<core::LeaderRead> LockWatch::on_reply(std::uint64_t index,
+                                                  const wire::LocksRead& reply) {
   const std::lock_guard lock{mutex_};
   const bool is_watch = index != 0;
   (is_watch ? watching_ : reading_) = false;

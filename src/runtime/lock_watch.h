@@ -36,7 +36,8 @@ class LockWatch {
   /// of the others one is under way at a time.
   [[nodiscard]] std::optional<std::uint64_t> next_query();
   /// The answers to the reads that need not wait any more. `index`: of the query.
-  [[nodiscard]] std::vector<core::LeaderRead> on_reply(std::uint64_t index, wire::LocksRead reply);
+  [[nodiscard]] std::vector<core::LeaderRead> on_reply(std::uint64_t index,
+                                                       const wire::LocksRead& reply);
 
  private:
   struct Waiting {
