@@ -30,7 +30,9 @@ struct Request {
   std::string target;
   std::string body;  ///< sent with Content-Length, for PUT and POST also when empty
   std::vector<std::pair<std::string, std::string>> headers;
-  std::chrono::milliseconds timeout{3000};  ///< for the whole request; beyond the wait of `watch`
+  /// For the whole request, beyond the wait of `watch`. Does not run while the request waits for a
+  /// place and earlier ones are answered.
+  std::chrono::milliseconds timeout{3000};
   /// The request fails earlier after this time without a byte, rounded up to seconds; 0: never.
   std::chrono::milliseconds silence{0};
   /// Changes nothing, whatever the method: may be sent twice, as a GET may.

@@ -19,7 +19,7 @@ inline constexpr std::size_t kShortConnections = 6;
 // For requests that leadership depends on: they must not wait for slow answers to the others.
 inline constexpr std::size_t kUrgentConnections = 2;
 // For transactions of all queues. Consul applies them one after the other; raw transactions on 4
-// connections are as fast as on more (bench, `scale`).
+// connections are as fast as on more.
 inline constexpr std::size_t kCommitConnections = 6;
 // For the admin API: people, and programs that poll.
 inline constexpr std::size_t kAdminConnections = 2;

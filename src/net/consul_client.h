@@ -165,7 +165,7 @@ class ConsulClient {
   PollTurns turns_;
   const std::shared_ptr<RateBackoff> backoff_;
   bool was_held_ = false;                // by backoff_, at the last look
-  Instant line_moved_ = Instant::min();  // a short request was answered, or waiting_ let go
+  Instant line_moved_ = Instant::min();  // a short request was answered, or backoff_ let them go
   Failover failover_;
 };
 

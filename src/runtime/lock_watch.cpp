@@ -69,21 +69,24 @@ std::vector<core::LeaderRead> LockWatch::on_reply(std::uint64_t index,
   // Don't answer yet: the next query, from the same index, is likely to succeed.
   if (is_watch && !reply.ok && last_.ok && failures_.keeps_index(reply.over_limit)) return {};
   if (reply.ok) failures_.over();
-  // Whether those that wait for a change are answered without one: the query's time is over, Consul
-  // counts again, or no query can wait.
-  const bool all =
-      reply.ok ? reply.consul_index == 0 ||
-                     (last_.ok && reply.consul_index < last_.consul_index + (is_watch ? 1 : 0))
-               : is_watch || !last_.ok;
+  // Reads that wait for a change are answered without one when the query's time is over, when the
+  // index fell, when no query can wait, and after an error, unless a watch still goes on.
+  bool all = is_watch || !last_.ok;
+  if (reply.ok) {
+    const bool is_over = is_watch && last_.ok && reply.consul_index == last_.consul_index;
+    const bool fell = last_.ok && reply.consul_index < last_.consul_index;
+    all = is_over || fell || reply.consul_index == 0;
+  }
   if (reply.ok || all) last_ = reply;
   std::vector<core::LeaderRead> answers;
   for (auto it = waiting_.begin(); it != waiting_.end();) {
     const auto& [read, asked] = it->second;
-    const bool answered = read.index == 0
-                              ? !is_watch && asked
-                              : all || is_news(last_.locks.at(read.partition.number), read);
+    const bool waits_for_change = read.index != 0;
+    const bool answered = waits_for_change
+                              ? all || is_news(last_.locks.at(read.partition.number), read)
+                              : !is_watch && asked;
     if (answered) {
-      answers.push_back(answer_to(read, read.index == 0 ? reply : last_));
+      answers.push_back(answer_to(read, waits_for_change ? last_ : reply));
       it = waiting_.erase(it);
     } else {
       ++it;

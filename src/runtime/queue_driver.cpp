@@ -349,18 +349,16 @@ void QueueDriver::carry_out(const core::ReadLeader& effect) {
 void QueueDriver::watch_locks() {
   if (options_.partitions == 1) return;
   while (const auto index = lock_watch_->next_query()) {
+    auto done = [index = *index, watch = lock_watch_, inbox = inbox_, binding = binding_,
+                 count = options_.partitions, observers = observers_,
+                 queue = options_.queue](const http::Response& response) {
+      notify(*observers, queue, "watch_leader", response);
+      const auto locks = wire::decode_locks(*binding, count, response);
+      for (core::LeaderRead& answer : watch->on_reply(index, locks)) inbox->put(std::move(answer));
+      inbox->put(core::TimePassed{});  // starts the next query
+    };
     lock_queries_[*index == 0 ? 0 : 1] =
-        transport_.send(wire::watch_locks(*binding_, options_.partitions, *index),
-                        [index = *index, watch = lock_watch_, inbox = inbox_, binding = binding_,
-                         count = options_.partitions, observers = observers_,
-                         queue = options_.queue](const http::Response& response) {
-                          notify(*observers, queue, "watch_leader", response);
-                          for (core::LeaderRead& answer : watch->on_reply(
-                                   index, wire::decode_locks(*binding, count, response))) {
-                            inbox->put(std::move(answer));
-                          }
-                          inbox->put(core::TimePassed{});  // starts the next query
-                        });
+        transport_.send(wire::watch_locks(*binding_, options_.partitions, *index), std::move(done));
   }
 }
 

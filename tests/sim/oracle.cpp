@@ -380,8 +380,8 @@ void Oracle::check_order(const Daemon& daemon, const RestampOp& claim) {
   }
 }
 
-// Lists of names take a tenth of Consul's time at most, whoever writes, plus a burst.
-// `cost`: of a list of names, for Consul or for the link.
+// Lists of names take a tenth of Consul's time and of the link's at most, whoever writes, plus a
+// burst. `cost`: of one list, for one of the two, which `spent` counts.
 void Oracle::check_pace(const Daemon& daemon, Duration cost, Spent& spent) {
   constexpr Duration kBurst = 1s;
   if (std::exchange(spent.incarnation, daemon.incarnation) != daemon.incarnation) spent.paid = {};

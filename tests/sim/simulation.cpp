@@ -508,9 +508,10 @@ void Simulation::run_with_faults() {
         const bool is_free = chance(0.5);  // the lock, in the snapshot
         if (!is_free) snapshot_ = cluster_.store.snapshot();
         if (chance(0.7)) control(false, "step-down " + std::to_string(random_.next()));
-        if (is_free)
+        if (is_free) {
           cluster_.run_until([&] { return cluster_.store.leader_session().empty(); }, 10s);
-        if (is_free) snapshot_ = cluster_.store.snapshot();
+          snapshot_ = cluster_.store.snapshot();
+        }
       }
     }
     if (remap_at <= cluster_.now) {

@@ -293,7 +293,7 @@ void Lock::on_watch_as_candidate(Instant now, const LeaderRead& reply, Effects& 
                  : reply.holder.empty() ? kUnknownOwner
                                         : reply.holder;
   const bool ours = !reply.session.empty() && reply.session == session_;
-  // One that is waited for stays so, whatever index another client's write gives it.
+  // While it is waited for, another client's write to the key must not end the wait.
   if (ours && reply.modify_index >= held_index_ && state_ != State::kWaiting) {
     acquire(now, 0, reply.modify_index, out);
   } else if (!ours && !reply.session.empty()) {
@@ -386,7 +386,7 @@ Lock::Verdict Lock::on_consistent_read(Instant now, const LeaderRead& reply, Eff
       return {Change::kLost, {}};
     }
     if (again) prove(now, out);
-    // Below it: a snapshot was restored.
+    // The index is above ours after another client's write, and below it after a restore.
     if (reply.modify_index != own_index_) restore_value(now, reply.modify_index, out);
     return {Change::kNone, sent_at};
   }

@@ -570,7 +570,6 @@ void Cluster::tell_delivered(Daemon& daemon, std::uint64_t incarnation, const Ef
   if (heard && on_delivered) on_delivered(daemon, effect, reply, sent);
 }
 
-// How long the answer is on its way, after the earlier ones.
 Duration Cluster::transfer_of(const Event& reply) const {
   std::size_t bytes = 0;
   if (const auto* fetched = std::get_if<TasksFetched>(&reply)) {
@@ -583,6 +582,7 @@ Duration Cluster::transfer_of(const Event& reply) const {
   return std::chrono::round<Duration>(seconds);
 }
 
+// How long the answer is on its way, after the earlier ones.
 Duration Cluster::travel(Daemon& daemon, Event& reply) {
   if (const auto* fetched = std::get_if<TasksFetched>(&reply)) {
     largest_answer = std::max(largest_answer, fetched->bytes);

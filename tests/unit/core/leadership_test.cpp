@@ -154,6 +154,9 @@ TEST_CASE("a member to which a snapshot gives the lock back waits for the jobs o
     two.cluster.store.restore(held);
     const Instant from = two.cluster.now;
     REQUIRE(two.cluster.run_until([&] { return two.cluster.leader() != two.b; }, 10s));
+    const auto waits = [&] { return count(two.a, Fact::Kind::kLockDelay) != 0; };
+    REQUIRE(two.cluster.run_until(waits, 1min));
+    two.cluster.store.overwrite_leader_key();  // its index is now above that of the later leader
     REQUIRE(two.cluster.run_until([&] { return two.cluster.leader() == &two.a; }, 2min));
     CHECK(two.cluster.now - from >= 29s);
     CHECK(two.cluster.running() <= 1);
@@ -191,6 +194,17 @@ TEST_CASE("a client that writes to the leader key all the time is answered at a 
   two.cluster.run_for(1s);
   CHECK(two.cluster.store.serve(two.cluster.now, ReadLeader{{}, true, 0}).holder == "a");
   CHECK(two.cluster.leader() == &two.a);
+}
+
+TEST_CASE("a leader key that a snapshot gives a stranger's value is restored") {
+  Two two;
+  dev::KvRecord held = *two.cluster.store.find("leader");
+  two.cluster.store.overwrite_leader_key();
+  two.cluster.run_for(5s);
+  held.value = "nonsense";
+  two.cluster.store.restore(held);
+  two.cluster.run_for(15s);
+  CHECK(two.cluster.store.serve(two.cluster.now, ReadLeader{{}, true, 0}).holder == "a");
 }
 
 TEST_CASE("a leader key that was freed and taken meanwhile is not restored") {

@@ -224,7 +224,7 @@ TEST_CASE("cancel() ends a running request at once and closes its connection") {
   CHECK(server.connections() == 2);  // The first was closed, not used again.
 }
 
-TEST_CASE("a request waiting for a place can be cancelled, and its time-out counts meanwhile") {
+TEST_CASE("a request waiting for a place can be cancelled, and gives up if nothing is answered") {
   TestServer server{hold_polls};
   const auto transport = open_for({server.address()}, {.max_short_requests = 1});
   Pending busy = send(*transport, request("GET", "/poll"));
