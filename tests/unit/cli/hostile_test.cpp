@@ -365,4 +365,13 @@ TEST_CASE("check prints hostile text safely before it asks a queue") {
   }
 }
 
+TEST_CASE("check says whether the configuration is a daemon's") {
+  for (const bool serves : {false, true}) {
+    test::Scene scene{{}, false};
+    const CheckOptions options{.file = "f", .serves = serves, .consul = {.addresses = {"[::1]:1"}}};
+    CHECK_FALSE(check(scene.client.console, options, false) == 0);
+    CHECK(contains(scene.out(), "checked for commands and not for a daemon") == !serves);
+  }
+}
+
 }  // namespace lictor::cli::test

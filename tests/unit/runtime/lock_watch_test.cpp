@@ -28,7 +28,6 @@ wire::LocksRead reply(std::uint64_t consul_index, std::vector<std::uint64_t> mod
 // Has seen the locks at 10, 11 and 12, and waits for changes of the first from there.
 struct Watched : LockWatch {
   Watched() {
-    CHECK_FALSE(next_query());
     CHECK_FALSE(add(read(1, 0, 0)));
     CHECK(next_query() == 0);
     CHECK_FALSE(next_query());  // it is under way
